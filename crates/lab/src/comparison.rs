@@ -1,0 +1,122 @@
+//! What `compare` finds: ratios to the baseline with simultaneous intervals, and a verdict in words. Values only;
+//! the report crate formats them.
+
+use serde::{Deserialize, Serialize};
+
+/// A ratio to the baseline with its interval; simultaneous over all ratios of its table (family-wise 95 %).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Geometric mean of the paired ratios.
+    pub ratio: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Whether the interval excludes 1: only then is a difference claimed.
+    pub differs: bool,
+    /// Number of pairs it rests on.
+    pub pairs: u32,
+}
+
+/// One metric of one stack on one program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Median over good timed rows, in the metric's unit.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// Ratio to the baseline; `None` for the baseline itself or when there are too few pairs.
+    pub ratio: Option<Interval>,
+}
+
+/// The metrics that are compared, in the order of the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// User + system seconds less the stack's own start-up (servers: CPU from ready to stopped).
+    Cpu,
+    /// Elapsed seconds less start-up (servers: the load's elapsed seconds).
+    Wall,
+    /// Peak resident memory, KiB.
+    PeakRss,
+    /// Instructions retired; only where the machine counts them.
+    Instructions,
+}
+
+impl Metric {
+    /// Short label for a column.
+    pub fn label(self) -> &'static str {
+        match self {
+            Metric::Cpu => "CPU",
+            Metric::Wall => "wall",
+            Metric::PeakRss => "peak RSS",
+            Metric::Instructions => "instructions",
+        }
+    }
+}
+
+/// One stack on one program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Stack name.
+    pub stack: String,
+    /// Good timed rows.
+    pub good: u32,
+    /// What went wrong in the others, e.g. `3x killed by signal 11`; empty when nothing did.
+    pub marks: Vec<String>,
+    /// The metrics, by kind; missing where there is no good row.
+    pub figures: std::collections::BTreeMap<Metric, Figure>,
+    /// Median start-up CPU seconds of this program under this stack (loader, relocations, constructors).
+    pub startup_cpu_s: Option<f64>,
+    /// Median minor faults.
+    pub minor_faults: f64,
+    /// Median heap high-water, bytes, from managers that tell.
+    pub heap_high_water_bytes: Option<f64>,
+    /// Figures of a server's load, by name: median.
+    pub load_figures: std::collections::BTreeMap<String, f64>,
+    /// The verdict in words, e.g. `14 % less CPU, 1.5x the memory` or `no difference seen`.
+    pub verdict: String,
+    /// Whether no other stack is both cheaper in CPU and in memory (by median).
+    pub on_frontier: bool,
+}
+
+/// One program's table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramTable {
+    /// Program name.
+    pub program: String,
+    /// Rows sorted by CPU ratio, the cheapest first; stacks without a good row last.
+    pub rows: Vec<Row>,
+    /// Sentences the reader must see (too short a run, few pairs, left-behind processes, ...).
+    pub notes: Vec<String>,
+    /// The smallest CPU difference, as a ratio above 1, that this data would have shown (median half width).
+    pub detectable_cpu_ratio: Option<f64>,
+}
+
+/// One stack over all programs: the geometric mean of its ratios, interval over repetitions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OverallRow {
+    /// Stack name.
+    pub stack: String,
+    /// Programs it has ratios on.
+    pub programs: u32,
+    /// Geometric mean of CPU ratios over programs.
+    pub cpu: Option<Interval>,
+    /// Geometric mean of peak-RSS ratios over programs.
+    pub peak_rss: Option<Interval>,
+}
+
+/// Every table of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Baseline stack.
+    pub baseline: String,
+    /// Family-wise level, 0.05.
+    pub alpha: f64,
+    /// One a program.
+    pub tables: Vec<ProgramTable>,
+    /// Over all programs, when there are at least two; sorted by CPU.
+    pub overall: Vec<OverallRow>,
+}

@@ -1,0 +1,129 @@
+//! Everything one experiment file holds besides its rows: what was compared, how, and on which machine.
+
+use serde::{Deserialize, Serialize};
+
+use crate::observation::{MemoryTrack, Observation};
+
+/// The machine an experiment ran on; stored because no figure means anything without it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// CPU model name.
+    pub cpu: String,
+    /// Logical processors this process may use.
+    pub cores: u32,
+    /// Physical memory, KiB.
+    pub memory_kib: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// Distribution name and version.
+    pub distribution: String,
+    /// glibc version.
+    pub libc: String,
+    /// Transparent huge pages: the system's setting (`always`, `madvise`, `never`, or `unknown`).
+    pub thp: String,
+    /// CPU frequency governor, or `unknown`.
+    pub governor: String,
+    /// Address-space randomisation as the kernel has it (`0`, `1`, `2`).
+    pub aslr: String,
+    /// Load averages (1, 5, 15 minutes) when the experiment began.
+    pub load: [f64; 3],
+    /// Whether the kernel gave hardware counters, and if not, its reason in words.
+    pub hardware_counters: Result<(), String>,
+}
+
+/// One program of the experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramInfo {
+    /// Name used in rows.
+    pub name: String,
+    /// One line: what it is.
+    pub about: String,
+    /// The command as run, each argument.
+    pub command: Vec<String>,
+    /// Environment pinned for it.
+    pub environment: Vec<(String, String)>,
+    /// Standard input file, if any.
+    pub stdin: Option<String>,
+    /// Expected SHA-256 of the output, if the catalog has one.
+    pub expected_digest: Option<String>,
+    /// For servers: the load command, the ready pattern.
+    pub serve: Option<ServeInfo>,
+}
+
+/// How a server is driven.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServeInfo {
+    /// The load command.
+    pub load: Vec<String>,
+    /// Regular expression that the server's output must match before the load starts.
+    pub ready: String,
+    /// Regular expression with named groups; each match over the load's report becomes a figure.
+    pub figures: Option<String>,
+}
+
+/// What the preflight proved of one stack on one program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StackInfo {
+    /// Program it was proved on.
+    pub program: String,
+    /// Name used in rows.
+    pub name: String,
+    /// Shared objects preloaded, in order; empty for plain glibc.
+    pub preload: Vec<String>,
+    /// Extra environment.
+    pub environment: Vec<(String, String)>,
+    /// Version, as far as known.
+    pub version: String,
+    /// Where it comes from: a crate and its version, a Debian package and its version, or a path.
+    pub origin: String,
+    /// The proof, in one sentence, e.g. `malloc bound to /…/mimalloc3.so in 1 process, 84210 calls seen`.
+    pub proof: String,
+    /// Warnings for the reader, e.g. a child process that the manager does not reach.
+    pub warnings: Vec<String>,
+}
+
+/// How the experiment was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Timed repetitions asked for.
+    pub repetitions: u32,
+    /// Warm-up repetitions.
+    pub warmup: u32,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Time limit of one invocation, seconds.
+    pub timeout_s: f64,
+    /// `always`, `madvise`, `never`, or empty for the system's own.
+    pub thp: String,
+    /// The heaptoll command that repeats the experiment, each argument.
+    pub repeat_command: Vec<String>,
+}
+
+/// A whole experiment, as read back from its file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Version of heaptoll that wrote it.
+    pub heaptoll_version: String,
+    /// Unix time of its beginning, seconds.
+    pub created_unix_s: f64,
+    /// How it was asked for.
+    pub settings: Settings,
+    /// Where it ran.
+    pub machine: Machine,
+    /// Name of the baseline stack (the one ratios are taken to).
+    pub baseline: String,
+    /// Programs in the order asked for.
+    pub programs: Vec<ProgramInfo>,
+    /// Stacks, per program, in the order asked for.
+    pub stacks: Vec<StackInfo>,
+    /// Stacks that were asked for and left out, with the reason: (program, stack, reason).
+    pub refused: Vec<(String, String, String)>,
+    /// Every row.
+    pub observations: Vec<Observation>,
+    /// Memory over time.
+    pub tracks: Vec<MemoryTrack>,
+    /// Own cost of one invocation above fork and exec of the bare command: (seconds, KiB), where measured.
+    pub own_cost: Option<(f64, i64)>,
+    /// False while it runs or when it was interrupted.
+    pub complete: bool,
+}

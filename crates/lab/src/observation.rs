@@ -1,0 +1,178 @@
+//! One row: one invocation of a program under a stack, with everything that was measured.
+//!
+//! Every table, plot and verdict is a query over these rows, so the row is wide and keeps raw figures; nothing in
+//! it is a ratio or an average.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Why the invocation was made. Only `Timed` rows are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Fills caches; stored, never compared.
+    Warmup,
+    /// The measurement.
+    Timed,
+    /// The same program, stopped where `main` would begin: loader, relocations and constructors only.
+    Startup,
+    /// A run that is watched (resident memory over time) and therefore not timed.
+    Profile,
+}
+
+/// How the invocation ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
+pub enum Outcome {
+    /// Exit status 0 (or the status the catalog expects).
+    Ok,
+    /// Another exit status.
+    Exit(i32),
+    /// Killed by this signal number.
+    Signal(i32),
+    /// Killed by heaptoll after the time limit, in seconds.
+    Timeout(f64),
+    /// Killed by heaptoll because the user pressed Ctrl-C.
+    Interrupted,
+    /// Never ran: what the launcher said.
+    NotStarted(String),
+    /// Ended well, but its output differs from the first manager's or from the catalog's digest.
+    WrongOutput,
+    /// A server that did not become ready, did not stop, or whose load failed.
+    ServeFailed(String),
+}
+
+impl Outcome {
+    /// Whether the row may enter averages.
+    pub fn is_ok(&self) -> bool {
+        matches!(self, Outcome::Ok)
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Outcome::Ok => write!(f, "ok"),
+            Outcome::Exit(code) => write!(f, "exit status {code}"),
+            Outcome::Signal(number) => write!(f, "killed by signal {number}"),
+            Outcome::Timeout(limit) => write!(f, "over the time limit of {limit} s"),
+            Outcome::Interrupted => write!(f, "interrupted"),
+            Outcome::NotStarted(why) => write!(f, "not started: {why}"),
+            Outcome::WrongOutput => write!(f, "wrong output"),
+            Outcome::ServeFailed(why) => write!(f, "server: {why}"),
+        }
+    }
+}
+
+/// Hardware events of the program and its descendants, user and kernel mode, where the kernel counts them.
+/// Each is `None` where this machine has no such counter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Instructions retired.
+    pub instructions: Option<u64>,
+    /// Core cycles.
+    pub cycles: Option<u64>,
+    /// Last-level cache misses.
+    pub llc_misses: Option<u64>,
+    /// Data TLB load misses.
+    pub dtlb_misses: Option<u64>,
+}
+
+impl Counters {
+    /// Whether the machine counted anything at all.
+    pub fn is_empty(&self) -> bool {
+        *self == Counters::default()
+    }
+}
+
+/// What a server's invocation adds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServeFigures {
+    /// CPU seconds (user + system) the server used from ready to stopped.
+    pub loaded_cpu_s: f64,
+    /// Seconds from start until the ready line.
+    pub ready_s: f64,
+    /// Seconds the load command took.
+    pub load_s: f64,
+    /// Figures found in the load's own report, by name (for instance `requests_per_s`, `p99_ms`).
+    pub load_figures: BTreeMap<String, f64>,
+    /// The load's own report, its first 16 KiB.
+    pub load_report: String,
+}
+
+/// One invocation. Times are seconds, memory is KiB unless the name says bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// Position in the experiment, from 0, in the order in which the invocations were really made.
+    pub order: u32,
+    /// Repetition, from 0; ratios are paired within one.
+    pub repetition: u32,
+    /// Why it was made.
+    pub phase: Phase,
+    /// Program name (catalog name, or the command's base name).
+    pub program: String,
+    /// Stack name as the user wrote it, e.g. `glibc`, `mimalloc3`, `./libmine.so`.
+    pub stack: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// CPU seconds in user mode, program and all descendants it left or waited for.
+    pub user_s: f64,
+    /// CPU seconds in the kernel, likewise.
+    pub system_s: f64,
+    /// Elapsed seconds from exec to the end of the program.
+    pub wall_s: f64,
+    /// Peak resident memory of the largest single process, KiB (`ru_maxrss`).
+    pub peak_rss_kib: u64,
+    /// Page faults served without disk.
+    pub minor_faults: u64,
+    /// Page faults that read from disk.
+    pub major_faults: u64,
+    /// Context switches because the program waited.
+    pub voluntary_switches: u64,
+    /// Context switches because its time slice ended.
+    pub involuntary_switches: u64,
+    /// Bytes written to standard output.
+    pub output_bytes: u64,
+    /// SHA-256 of standard output, hexadecimal.
+    pub output_digest: String,
+    /// The most memory the manager had mapped at once, bytes; only from managers that tell.
+    pub heap_high_water_bytes: Option<u64>,
+    /// Hardware events.
+    pub counters: Counters,
+    /// Unix time at the start, seconds.
+    pub started_unix_s: f64,
+    /// One-minute load average of the machine just before the start.
+    pub load_average: f64,
+    /// Length of the random padding put into the environment, bytes (Mytkowicz et al. 2009).
+    pub env_padding: u32,
+    /// The last 2 KiB of standard error, kept only when the outcome is not `Ok`.
+    pub stderr_tail: String,
+    /// Processes that were still alive when the program's first process ended and had to be killed.
+    pub left_behind: u32,
+    /// Present for servers.
+    pub serve: Option<ServeFigures>,
+}
+
+impl Observation {
+    /// User plus system CPU seconds.
+    pub fn cpu_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
+}
+
+/// Resident memory over time, from one `Profile` run (programs) or one timed run (servers).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemoryTrack {
+    /// Program name.
+    pub program: String,
+    /// Stack name.
+    pub stack: String,
+    /// Repetition of the row it belongs to.
+    pub repetition: u32,
+    /// (seconds since start, resident KiB of the whole process tree), by time.
+    pub samples: Vec<(f64, u64)>,
+    /// The kernel's own high-water mark as last seen in `/proc/PID/status` (`VmHWM`), KiB; cross-checks
+    /// `peak_rss_kib`.
+    pub vm_hwm_kib: u64,
+}
