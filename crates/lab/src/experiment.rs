@@ -27,8 +27,8 @@ pub struct Machine {
     pub aslr: String,
     /// Load averages (1, 5, 15 minutes) when the experiment began.
     pub load: [f64; 3],
-    /// Whether the kernel gave hardware counters, and if not, its reason in words.
-    pub hardware_counters: Result<(), String>,
+    /// Why there are no hardware counters, in words; `None` where the kernel gave them.
+    pub no_hardware_counters: Option<String>,
 }
 
 /// One program of the experiment.
