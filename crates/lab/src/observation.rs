@@ -22,7 +22,7 @@ pub enum Phase {
 }
 
 /// How the invocation ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
 pub enum Outcome {
     /// Exit status 0 (or the status the catalog expects).
