@@ -1,1 +1,18 @@
-//! stub
+//! Every form in which an experiment is shown: terminal tables, the self-contained HTML page, JSON, CSV, Parquet.
+//!
+//! This crate formats and never computes a statistic: ratios, intervals and verdicts come ready in a
+//! [`heaptoll_lab::comparison::Comparison`], rows in a [`heaptoll_lab::experiment::Experiment`].
+
+pub mod columns;
+pub mod csv;
+pub mod error;
+pub mod files;
+pub mod format;
+pub mod html;
+pub mod json;
+pub mod parquet;
+pub mod terminal;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use error::ReportError;

@@ -1,0 +1,76 @@
+//! What can go wrong while an experiment is written out or read back, and what the reader should do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An output that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A file could not be written; nothing of it was left behind.
+    #[error("cannot write {}: {source}; {advice}", path.display())]
+    File {
+        /// The file that was asked for.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+        /// What to do next.
+        advice: &'static str,
+    },
+    /// The stream that was handed over refused the bytes.
+    #[error("cannot write the {form}: {source}")]
+    Stream {
+        /// `JSON`, `CSV`, `Parquet` or `HTML`.
+        form: &'static str,
+        /// What the stream said.
+        source: io::Error,
+    },
+    /// The values themselves cannot be put into this form.
+    #[error(
+        "cannot put the experiment into {form}: {detail}; please report this with the experiment's .db file"
+    )]
+    Encode {
+        /// `JSON`, `CSV`, `Parquet` or `HTML`.
+        form: &'static str,
+        /// What the encoder said.
+        detail: String,
+    },
+    /// The text is not JSON, or not of our schema.
+    #[error("this is no heaptoll JSON file: {detail}; write one with `heaptoll run --json FILE`")]
+    NotOurs {
+        /// What was found instead.
+        detail: String,
+    },
+    /// The JSON file is ours and of a version that this heaptoll does not know.
+    #[error(
+        "the JSON file has schema `{found}`, this heaptoll reads `{known}`; use the heaptoll that wrote it, or a newer one"
+    )]
+    Schema {
+        /// Schema named in the file.
+        found: String,
+        /// Schema this version reads.
+        known: &'static str,
+    },
+}
+
+impl ReportError {
+    /// Names the file in an error, with advice that fits the cause.
+    pub(crate) fn file(path: &Path, source: io::Error) -> Self {
+        use io::ErrorKind as K;
+        let advice = match source.kind() {
+            K::NotFound => "its folder does not exist: create it, or name another",
+            K::PermissionDenied | K::ReadOnlyFilesystem => "choose a folder you may write to",
+            K::StorageFull | K::QuotaExceeded => {
+                "free some space or choose another disk, then write it again"
+            }
+            K::FileTooLarge => {
+                "raise the limit on file sizes (`ulimit -f unlimited`) or choose another file system"
+            }
+            K::IsADirectory => "name a file inside that folder",
+            K::NotADirectory => "part of the path is a file: name another",
+            K::InvalidFilename => "choose a shorter name",
+            K::BrokenPipe => "the reader of that pipe went away",
+            _ => "choose another file and write it again from the stored rows with `heaptoll report`",
+        };
+        ReportError::File { path: path.to_path_buf(), source, advice }
+    }
+}
