@@ -1,0 +1,225 @@
+//! Why a stack or a program cannot be measured: each says what happened, to what, and what to do next.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// A preflight that did not pass.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Refusal {
+    /// The command is empty.
+    #[error("no command was given; name the program to run after `--`")]
+    NoCommand,
+    /// Nothing of that name.
+    #[error("program `{program}` was not found{}; check the name, or give its path", in_path(.path))]
+    ProgramMissing {
+        /// As given.
+        program: String,
+        /// The `PATH` searched, when it was.
+        path: Option<String>,
+    },
+    /// It exists and may not be executed.
+    #[error("{} may not be executed ({reason}); try `chmod +x`, or run it through its interpreter", .program.display())]
+    ProgramNotExecutable {
+        /// The file.
+        program: PathBuf,
+        /// The system's reason.
+        reason: String,
+    },
+    /// Neither ELF nor script.
+    #[error("{} is neither an ELF program nor a script with a `#!` line ({reason}); run it through its interpreter", .program.display())]
+    ProgramNotUnderstood {
+        /// The file.
+        program: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A script's interpreter is missing.
+    #[error("{} is a script for `{interpreter}`, which was not found; install it or correct the `#!` line", .script.display())]
+    InterpreterMissing {
+        /// The script.
+        script: PathBuf,
+        /// What its first line names.
+        interpreter: String,
+    },
+    /// No dynamic loader, so nothing can be preloaded.
+    #[error("{} is statically linked: the loader that would preload a manager never runs; measure a dynamically linked build of it", .program.display())]
+    StaticProgram {
+        /// The file.
+        program: PathBuf,
+    },
+    /// Another libc.
+    #[error("{} uses the loader {}, not glibc's; managers built for glibc cannot be loaded into it; measure a glibc build of it", .program.display(), .loader.display())]
+    ForeignLibc {
+        /// The file.
+        program: PathBuf,
+        /// Its `PT_INTERP`.
+        loader: PathBuf,
+    },
+    /// Secure-execution mode.
+    #[error("{} is {how}, so the loader ignores LD_PRELOAD; measure a copy without that privilege, or run as the owner", .program.display())]
+    PrivilegedProgram {
+        /// The file.
+        program: PathBuf,
+        /// `set-user-ID to user 65534`, `set-group-ID ...`, `given file capabilities`.
+        how: String,
+    },
+    /// Other CPU or word size.
+    #[error("{} is built for {found}; this heaptoll and its managers are for {wanted}; use a build for {wanted}", .file.display())]
+    WrongArchitecture {
+        /// Program or manager.
+        file: PathBuf,
+        /// What it is.
+        found: String,
+        /// What it has to be.
+        wanted: String,
+    },
+    /// No such manager.
+    #[error("manager {} cannot be read ({reason}); check the path given with -m", .manager.display())]
+    ManagerUnreadable {
+        /// As given.
+        manager: PathBuf,
+        /// The system's reason.
+        reason: String,
+    },
+    /// Not something that can be preloaded.
+    #[error("{} is not a shared object that can be preloaded ({reason}); give the path of a lib*.so file", .manager.display())]
+    NotASharedObject {
+        /// The file.
+        manager: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// `LD_PRELOAD` cannot express the path.
+    #[error("the path {} holds a space or a colon, which LD_PRELOAD takes for a separator; use a symbolic link without them", .object.display())]
+    PathNotPreloadable {
+        /// The object.
+        object: PathBuf,
+    },
+    /// The trap that gives glibc's figures under another name.
+    #[error("{} exports no malloc: a run would measure glibc in silence; build it with its malloc replacement visible, or preload its proxy library", .manager.display())]
+    NoMalloc {
+        /// The file.
+        manager: PathBuf,
+    },
+    /// It lacks what every block it gives needs.
+    #[error("{} exports malloc but not {missing}: its blocks would be handed to glibc's heap; add the function to it", .manager.display())]
+    HalfAFamily {
+        /// The file.
+        manager: PathBuf,
+        /// `free`, `realloc` or `calloc`.
+        missing: String,
+    },
+    /// The loader would not have it.
+    #[error("the loader refuses {}: {message}; {advice}", .manager.display())]
+    LoaderRefuses {
+        /// The file.
+        manager: PathBuf,
+        /// The loader's words.
+        message: String,
+        /// What to do.
+        advice: String,
+    },
+    /// It kills the simplest program.
+    #[error("{} breaks even `sh -c :` at load ({what}){}; the manager itself needs repair", .manager.display(), said(.stderr))]
+    CrashesAtLoad {
+        /// The file.
+        manager: PathBuf,
+        /// `killed by signal 11`, `exit status 1`.
+        what: String,
+        /// The beginning of its standard error.
+        stderr: String,
+    },
+    /// The load check never ended.
+    #[error("`sh -c :` does not end within {seconds} s under {}; the manager hangs at load", .manager.display())]
+    HangsAtLoad {
+        /// The file.
+        manager: PathBuf,
+        /// Limit, seconds.
+        seconds: u64,
+    },
+    /// The program has its own malloc, which wins.
+    #[error("{} brings its own malloc ({}), which wins over any preloaded one; measure a build of it that uses the system's malloc", .program.display(), .object.display())]
+    OwnAllocator {
+        /// The program.
+        program: PathBuf,
+        /// The object whose malloc it uses.
+        object: PathBuf,
+    },
+    /// Calls arrive at the layer, but the next malloc is not the manager's.
+    #[error("in {} malloc is bound to {}, not to {}; nothing measured would be about the manager asked for", .program.display(), .bound_to.display(), .manager.display())]
+    BoundElsewhere {
+        /// The program.
+        program: PathBuf,
+        /// Where malloc went.
+        bound_to: PathBuf,
+        /// Where it should go.
+        manager: PathBuf,
+    },
+    /// Nobody called.
+    #[error("no malloc call of {} reached the manager{}; a comparison would show nothing but noise", .program.display(), maybe(.hint))]
+    NoCalls {
+        /// The program.
+        program: PathBuf,
+        /// What may be the reason.
+        hint: String,
+    },
+    /// The counting layer was not loaded in any process.
+    #[error("{} never loaded the preloaded objects ({reason}); no manager can reach it", .program.display())]
+    NeverReported {
+        /// The program.
+        program: PathBuf,
+        /// What was seen.
+        reason: String,
+    },
+    /// Most of the work happens where the manager does not reach.
+    #[error(
+        "{percent} % of the run's CPU time is spent where the manager does not reach ({detail}); measure that program itself, or a build of it that the manager can reach"
+    )]
+    MostlyUnreached {
+        /// Share of CPU time, per cent.
+        percent: u32,
+        /// Which processes and why.
+        detail: String,
+    },
+    /// The program could not be started for the proof.
+    #[error("{program} could not be started: {reason}; check that it runs by hand in the same directory")]
+    CannotStart {
+        /// The command.
+        program: String,
+        /// The system's reason.
+        reason: String,
+    },
+    /// A layer of ours is missing.
+    #[error("the counting layer {} is not there ({reason}); build it with `make build`, or set HEAPTOLL_LAYERS_DIR to its directory", .layer.display())]
+    LayerMissing {
+        /// Where it was looked for.
+        layer: PathBuf,
+        /// The system's reason.
+        reason: String,
+    },
+    /// A file of the preflight's own could not be made or read.
+    #[error("the preflight could not {what}: {reason}; is the temporary directory writable and not full?")]
+    System {
+        /// What it tried.
+        what: String,
+        /// The system's reason.
+        reason: String,
+    },
+    /// Asked to stop.
+    #[error("the preflight was cancelled")]
+    Cancelled,
+}
+
+fn in_path(path: &Option<String>) -> String {
+    path.as_ref().map_or_else(String::new, |p| format!(" in PATH ({p})"))
+}
+
+fn said(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!(", saying: {stderr}") }
+}
+
+fn maybe(hint: &str) -> String {
+    if hint.is_empty() { String::new() } else { format!(" ({hint})") }
+}

@@ -1,0 +1,31 @@
+//! What is to be proved: a command, its surroundings and a stack of shared objects.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// One question for [`preflight`](crate::preflight): does this program, run like this, get its memory from this
+/// stack?
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The program and its arguments. The program is looked up in the `PATH` of `environment` unless it has a slash.
+    pub command: Vec<OsString>,
+    /// The complete environment of the program; nothing else is inherited. `LD_PRELOAD` and the `HEAPTOLL_`
+    /// variables in it are replaced.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Working directory; the caller's own when `None`.
+    pub directory: Option<PathBuf>,
+    /// File that standard input comes from; `/dev/null` when `None`.
+    pub stdin: Option<PathBuf>,
+    /// The stack as it will be preloaded, in order; the first object that exports `malloc` is the manager. Empty
+    /// means glibc's own malloc.
+    pub preload: Vec<PathBuf>,
+    /// `libheaptoll_count.so`; [`find_count_layer`](crate::find_count_layer) knows the usual places.
+    pub count_layer: PathBuf,
+    /// How long the program may run before it is stopped and judged by what was seen so far.
+    pub limit: Duration,
+    /// Set by another thread to give up: the program is killed and [`Refusal::Cancelled`](crate::Refusal) returned.
+    pub cancel: Arc<AtomicBool>,
+}
