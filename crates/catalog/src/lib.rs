@@ -1,1 +1,32 @@
-//! stub
+//! The catalog of real programs that heaptoll measures, and the inputs it generates for them.
+//!
+//! One TOML file describes one program: what it is, its command line, the environment to pin, how its input is
+//! generated at three sizes, and the digest of the output that a correct run prints. Nothing in a program is changed
+//! or rebuilt for measurement; this crate only turns an entry into a command that can be run.
+//!
+//! ```no_run
+//! use heaptoll_catalog::{Catalog, Places, Size};
+//!
+//! # fn main() -> Result<(), heaptoll_catalog::CatalogError> {
+//! let catalog = Catalog::load("programs".as_ref())?;
+//! let places = Places { bin: "target/programs".into(), inputs_cache: "/tmp/inputs".into() };
+//! let prepared = catalog.find("gawk")?.prepare(Size::Quick, &places)?;
+//! println!("{}", prepared.command.join(" "));
+//! # Ok(())
+//! # }
+//! ```
+
+mod cache;
+mod catalog;
+mod entry;
+mod error;
+mod generate;
+mod placeholder;
+mod program;
+mod size;
+
+pub use catalog::Catalog;
+pub use error::CatalogError;
+pub use generate::Generator;
+pub use program::{Places, Prepared, PreparedServe, Program};
+pub use size::Size;

@@ -1,0 +1,121 @@
+//! The schema of an entry, as it stands in a TOML file. Unknown fields are refused: a misspelt `enviroment` that is
+//! silently dropped would leave a hash seed unpinned and the measurement noisy.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+
+use crate::Size;
+
+/// One program.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Entry {
+    pub name: String,
+    pub about: String,
+    pub command: Option<Vec<String>>,
+    pub serve: Option<Serve>,
+    pub stdin: Option<String>,
+    pub package: Option<String>,
+    #[serde(default)]
+    pub requires: Vec<String>,
+    #[serde(default = "one")]
+    pub threads: u32,
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    #[serde(default)]
+    pub inputs: BTreeMap<String, toml::Table>,
+    pub sizes: BTreeMap<Size, SizeEntry>,
+    #[serde(default)]
+    pub variants: BTreeMap<String, Variant>,
+}
+
+/// What a variant changes. Environment and inputs are merged by key, sizes replaced by key, the rest replaced.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Variant {
+    pub about: Option<String>,
+    pub command: Option<Vec<String>>,
+    pub stdin: Option<String>,
+    pub package: Option<String>,
+    pub requires: Option<Vec<String>>,
+    pub threads: Option<u32>,
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    #[serde(default)]
+    pub inputs: BTreeMap<String, toml::Table>,
+    #[serde(default)]
+    pub sizes: BTreeMap<Size, SizeEntry>,
+}
+
+/// One size: the parameters that the command and the inputs use, and the output to expect.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SizeEntry {
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Parameter>,
+    pub digest: Option<String>,
+}
+
+/// A parameter's value.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Parameter {
+    Integer(i64),
+    Text(String),
+}
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Parameter::Integer(value) => value.fmt(f),
+            Parameter::Text(value) => value.fmt(f),
+        }
+    }
+}
+
+/// A server and the command that loads it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Serve {
+    pub server: Vec<String>,
+    pub load: Vec<String>,
+    pub ready: String,
+    pub figures: String,
+    #[serde(default = "term")]
+    pub stop: String,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn term() -> String {
+    "TERM".to_owned()
+}
+
+impl Entry {
+    /// The entry that a variant of this one amounts to.
+    pub(crate) fn with(&self, variant: &Variant) -> Entry {
+        let mut entry = self.clone();
+        entry.variants.clear();
+        let changed = variant.clone();
+        if let Some(about) = changed.about {
+            entry.about = about;
+        }
+        if let Some(requires) = changed.requires {
+            entry.requires = requires;
+        }
+        if let Some(threads) = changed.threads {
+            entry.threads = threads;
+        }
+        entry.command = changed.command.or(entry.command);
+        entry.stdin = changed.stdin.or(entry.stdin);
+        entry.package = changed.package.or(entry.package);
+        entry.environment.extend(changed.environment);
+        entry.inputs.extend(changed.inputs);
+        entry.sizes.extend(changed.sizes);
+        entry
+    }
+}

@@ -1,0 +1,435 @@
+//! One program of the catalog, and what it takes to run it: the entry's templates with paths and parameters put in.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+
+use crate::cache;
+use crate::entry::{Entry, Parameter};
+use crate::placeholder::{Piece, Template};
+use crate::{CatalogError, Generator, Size};
+
+/// A program (or a variant of one) that can be prepared at several sizes.
+#[derive(Debug, Clone)]
+pub struct Program {
+    file: PathBuf,
+    name: String,
+    variant: Option<String>,
+    about: String,
+    package: Option<String>,
+    requires: Vec<Template>,
+    threads: u32,
+    command: Vec<Template>,
+    serve: Option<ServeTemplates>,
+    stdin: Option<String>,
+    environment: Vec<(String, Template)>,
+    sizes: BTreeMap<Size, Plan>,
+}
+
+#[derive(Debug, Clone)]
+struct ServeTemplates {
+    load: Vec<Template>,
+    ready: String,
+    figures: String,
+    stop: String,
+}
+
+/// What one size fixes.
+#[derive(Debug, Clone)]
+struct Plan {
+    parameters: BTreeMap<String, Parameter>,
+    inputs: BTreeMap<String, Generator>,
+    digest: Option<String>,
+}
+
+/// Folders that a command refers to. The entry's own folder (`{share}`) is known to the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// Where the bundled binaries (`cfrac`, `reverse`, `heaptoll-espresso`) are: `{bin}`.
+    pub bin: PathBuf,
+    /// Where generated inputs are kept from one run to the next. Created when absent.
+    pub inputs_cache: PathBuf,
+}
+
+/// A program ready to run: all inputs are generated and all placeholders but `{tmp}` are replaced.
+///
+/// `{tmp}` stays in `command`, `environment` and `serve`: whoever runs the command puts a scratch folder there that is
+/// fresh for every invocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepared {
+    /// `gawk`, or `reverse:8-byte` for a variant.
+    pub name: String,
+    /// One line on what the program does.
+    pub about: String,
+    /// The program and its arguments; for an entry with `serve`, the server's.
+    pub command: Vec<String>,
+    /// Variables to set, in alphabetical order, on top of the environment the runner gives every child.
+    pub environment: Vec<(String, String)>,
+    /// The file to connect to standard input; `/dev/null` when none.
+    pub stdin: Option<PathBuf>,
+    /// SHA-256 of standard output, in lower-case hexadecimal, where it does not depend on the program's version.
+    pub expected_digest: Option<String>,
+    /// The Debian package that brings the program.
+    pub package: Option<String>,
+    /// How many threads allocate at once.
+    pub threads: u32,
+    /// Present when the program is a server.
+    pub serve: Option<PreparedServe>,
+}
+
+/// A server, the command that loads it, and how to read both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreparedServe {
+    /// The server and its arguments.
+    pub server: Vec<String>,
+    /// The command that drives the server; run to its end once the server is ready.
+    pub load: Vec<String>,
+    /// A regular expression: the server is ready when a line of its output matches.
+    pub ready: String,
+    /// A regular expression for the load's output: each match is one figure's set, each named group a value.
+    pub figures: String,
+    /// The signal that stops the server cleanly, without `SIG`.
+    pub stop: String,
+}
+
+impl Program {
+    /// Checks an entry and splits its templates.
+    pub(crate) fn new(file: &Path, variant: Option<&String>, entry: &Entry) -> Result<Self, CatalogError> {
+        let check = Check { file, variant };
+        check.name(&entry.name, "name")?;
+        if let Some(variant) = variant {
+            check.name(variant, "variants")?;
+        }
+        if entry.threads == 0 {
+            return Err(check.error("threads", "0 threads run nothing", "give 1 or more"));
+        }
+        let (command, serve) = match (&entry.command, &entry.serve) {
+            (Some(command), None) => (check.command(command, "command")?, None),
+            (None, Some(serve)) => {
+                check.pattern(&serve.ready, "serve.ready", false)?;
+                check.pattern(&serve.figures, "serve.figures", true)?;
+                let templates = ServeTemplates {
+                    load: check.command(&serve.load, "serve.load")?,
+                    ready: serve.ready.clone(),
+                    figures: serve.figures.clone(),
+                    stop: serve.stop.clone(),
+                };
+                (check.command(&serve.server, "serve.server")?, Some(templates))
+            }
+            _ => {
+                let problem = "an entry has either a command or a [serve] table, and not both";
+                return Err(check.error("command", problem, "keep one of the two"));
+            }
+        };
+        let mut requires = check.templates(&entry.requires, "requires")?;
+        if requires.is_empty() {
+            requires.extend(command.first().cloned());
+        }
+        let mut environment = Vec::new();
+        for (key, value) in &entry.environment {
+            let field = format!("environment.{key}");
+            if key.is_empty() || key.contains(['=', '\0']) {
+                return Err(check.error(&field, "is no name of a variable", "use letters, digits and `_`"));
+            }
+            environment.push((key.clone(), check.template(value, &field)?));
+        }
+        if entry.sizes.is_empty() {
+            return Err(check.error(
+                "sizes",
+                "there is no size",
+                "add [sizes.quick], [sizes.demo] and [sizes.full]",
+            ));
+        }
+        let mut program = Program {
+            file: file.to_owned(),
+            name: variant.map_or_else(|| entry.name.clone(), |variant| format!("{}:{variant}", entry.name)),
+            variant: variant.cloned(),
+            about: entry.about.clone(),
+            package: entry.package.clone(),
+            requires,
+            threads: entry.threads,
+            command,
+            serve,
+            stdin: entry.stdin.clone(),
+            environment,
+            sizes: BTreeMap::new(),
+        };
+        for (&size, settings) in &entry.sizes {
+            if let Some(digest) = &settings.digest {
+                check.digest(digest, &format!("sizes.{size}.digest"))?;
+            }
+            let mut inputs = BTreeMap::new();
+            for (name, table) in &entry.inputs {
+                let field = format!("inputs.{name}");
+                check.name(name, &field)?;
+                let generator = Generator::from_table(table, &settings.parameters).map_err(|problem| {
+                    check.error(
+                        &field,
+                        format!("{problem} (at size {size})"),
+                        "docs/programs.md lists the generators and what each takes",
+                    )
+                })?;
+                inputs.insert(name.clone(), generator);
+            }
+            let plan =
+                Plan { parameters: settings.parameters.clone(), inputs, digest: settings.digest.clone() };
+            check.references(&program, &plan, size)?;
+            program.sizes.insert(size, plan);
+        }
+        Ok(program)
+    }
+
+    /// `gawk`, or `reverse:8-byte` for a variant.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The part of the name after the colon, when the program is a variant of another.
+    pub fn variant(&self) -> Option<&str> {
+        self.variant.as_deref()
+    }
+
+    /// One line on what the program does.
+    pub fn about(&self) -> &str {
+        &self.about
+    }
+
+    /// The Debian package that brings the program; none for a bundled one.
+    pub fn package(&self) -> Option<&str> {
+        self.package.as_deref()
+    }
+
+    /// How many threads allocate at once.
+    pub fn threads(&self) -> u32 {
+        self.threads
+    }
+
+    /// Whether the program is a server that needs a load.
+    pub fn is_server(&self) -> bool {
+        self.serve.is_some()
+    }
+
+    /// The sizes that the program can be prepared at, smallest first.
+    pub fn sizes(&self) -> impl Iterator<Item = Size> + '_ {
+        self.sizes.keys().copied()
+    }
+
+    /// The entry the program comes from.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Says what has to be installed before the program can run, or `None` when all is there.
+    pub fn missing(&self, places: &Places) -> Option<String> {
+        let absent = self.requires.iter().find_map(|template| {
+            let path = template.render(|piece| self.folder(piece, places)).ok()?;
+            (!exists(&path)).then_some((path, template.pieces().contains(&Piece::Bin)))
+        });
+        let (path, bundled) = absent?;
+        Some(match (&self.package, bundled) {
+            (Some(package), _) => format!("{path} is not installed: apt-get install {package}"),
+            (None, true) => format!("{path} is not built: type `make build`"),
+            (None, false) => format!("{path} is not installed"),
+        })
+    }
+
+    /// Generates the inputs that are not there yet and puts paths and parameters into the command.
+    ///
+    /// # Errors
+    /// When the program has no such size, or an input cannot be written.
+    pub fn prepare(&self, size: Size, places: &Places) -> Result<Prepared, CatalogError> {
+        let plan = self.sizes.get(&size).ok_or_else(|| CatalogError::NoSize {
+            program: self.name.clone(),
+            size: size.to_string(),
+            known: self.sizes.keys().map(Size::to_string).collect(),
+            file: self.file.clone(),
+        })?;
+        let mut paths = BTreeMap::new();
+        for (name, generator) in &plan.inputs {
+            paths.insert(name.as_str(), cache::provide(name, generator, &places.inputs_cache)?);
+        }
+        let render = |template: &Template| {
+            template.render(|piece| match piece {
+                Piece::Input(name) => self.reference(paths.get(name.as_str()).map(|path| text(path)), piece),
+                Piece::Parameter(name) => {
+                    self.reference(plan.parameters.get(name).map(|value| Ok(value.to_string())), piece)
+                }
+                _ => self.folder(piece, places),
+            })
+        };
+        let render_all = |templates: &[Template]| templates.iter().map(render).collect::<Result<Vec<_>, _>>();
+        let command = render_all(&self.command)?;
+        let serve = match &self.serve {
+            None => None,
+            Some(serve) => Some(PreparedServe {
+                server: command.clone(),
+                load: render_all(&serve.load)?,
+                ready: serve.ready.clone(),
+                figures: serve.figures.clone(),
+                stop: serve.stop.clone(),
+            }),
+        };
+        let mut environment = Vec::new();
+        for (key, value) in &self.environment {
+            environment.push((key.clone(), render(value)?));
+        }
+        Ok(Prepared {
+            name: self.name.clone(),
+            about: self.about.clone(),
+            command,
+            environment,
+            stdin: self.stdin.as_ref().and_then(|name| paths.get(name.as_str()).cloned()),
+            expected_digest: plan.digest.clone(),
+            package: self.package.clone(),
+            threads: self.threads,
+            serve,
+        })
+    }
+
+    /// What a placeholder for a folder stands for.
+    fn folder(&self, piece: &Piece, places: &Places) -> Result<String, CatalogError> {
+        match piece {
+            Piece::Share => {
+                let parent = self.file.parent().filter(|parent| !parent.as_os_str().is_empty());
+                text(&absolute(parent.unwrap_or(Path::new("."))))
+            }
+            Piece::Bin => text(&absolute(&places.bin)),
+            Piece::Tmp => Ok("{tmp}".to_owned()),
+            other => self.reference(None, other),
+        }
+    }
+
+    /// A looked-up value, or the error for a placeholder that names nothing.
+    fn reference(
+        &self,
+        value: Option<Result<String, CatalogError>>,
+        piece: &Piece,
+    ) -> Result<String, CatalogError> {
+        value.unwrap_or_else(|| {
+            let (kind, name) = match piece {
+                Piece::Input(name) => ("inputs", name.as_str()),
+                Piece::Parameter(name) => ("parameters", name.as_str()),
+                _ => ("placeholders", "?"),
+            };
+            Err(CatalogError::field(&self.file, kind, format!("`{name}` is not there"), "add it"))
+        })
+    }
+}
+
+/// A command is run from another folder than ours, so a path in it must not depend on where we are.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn text(path: &Path) -> Result<String, CatalogError> {
+    path.to_str().map(str::to_owned).ok_or_else(|| CatalogError::NotText { path: path.to_owned() })
+}
+
+/// Whether `program` is a file, on the `PATH` when it has no slash.
+fn exists(program: &str) -> bool {
+    if program.contains('/') {
+        return Path::new(program).is_file();
+    }
+    std::env::var_os("PATH")
+        .is_some_and(|paths| std::env::split_paths(&paths).any(|folder| folder.join(program).is_file()))
+}
+
+/// The checks of an entry's fields, with what an error needs to name the place.
+struct Check<'a> {
+    file: &'a Path,
+    variant: Option<&'a String>,
+}
+
+impl Check<'_> {
+    fn error(&self, field: &str, problem: impl Into<String>, remedy: impl Into<String>) -> CatalogError {
+        let field = match self.variant {
+            Some(variant) => format!("{field}` of variant `{variant}"),
+            None => field.to_owned(),
+        };
+        CatalogError::field(self.file, field, problem, remedy)
+    }
+
+    fn name(&self, name: &str, field: &str) -> Result<(), CatalogError> {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+        if name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain) {
+            return Ok(());
+        }
+        Err(self.error(
+            field,
+            format!("`{name}` is no name"),
+            "use lower-case letters, digits, `-`, `_` and `.`",
+        ))
+    }
+
+    fn template(&self, text: &str, field: &str) -> Result<Template, CatalogError> {
+        Template::parse(text).map_err(|problem| {
+            let remedy =
+                "there are {share}, {bin}, {tmp}, {input:NAME} and {PARAMETER}; write {{ and }} for plain braces";
+            self.error(field, problem, remedy)
+        })
+    }
+
+    fn templates(&self, texts: &[String], field: &str) -> Result<Vec<Template>, CatalogError> {
+        texts.iter().map(|text| self.template(text, field)).collect()
+    }
+
+    fn command(&self, texts: &[String], field: &str) -> Result<Vec<Template>, CatalogError> {
+        if texts.first().is_none_or(|program| program.is_empty()) {
+            return Err(self.error(field, "the command is empty", "give the program, then its arguments"));
+        }
+        self.templates(texts, field)
+    }
+
+    fn pattern(&self, pattern: &str, field: &str, named: bool) -> Result<(), CatalogError> {
+        let regex = Regex::new(pattern)
+            .map_err(|error| self.error(field, error.to_string(), "correct the regular expression"))?;
+        if named && regex.capture_names().flatten().next().is_none() {
+            return Err(self.error(
+                field,
+                "the pattern names no group",
+                "write (?<name>...) around each figure",
+            ));
+        }
+        Ok(())
+    }
+
+    fn digest(&self, digest: &str, field: &str) -> Result<(), CatalogError> {
+        if digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
+            return Ok(());
+        }
+        Err(self.error(
+            field,
+            format!("`{digest}` is no SHA-256"),
+            "give 64 lower-case hexadecimal digits, as sha256sum does",
+        ))
+    }
+
+    /// Every placeholder of the program must have a value at this size.
+    fn references(&self, program: &Program, plan: &Plan, size: Size) -> Result<(), CatalogError> {
+        let fixed = program.environment.iter().map(|(_, value)| value);
+        let load = program.serve.iter().flat_map(|serve| &serve.load);
+        for piece in program.command.iter().chain(fixed).chain(load).flat_map(Template::pieces) {
+            match piece {
+                Piece::Input(name) if !plan.inputs.contains_key(name) => {
+                    let problem = format!("{{input:{name}}} is used, but there is no such input");
+                    return Err(self.error("inputs", problem, format!("add [inputs.\"{name}\"]")));
+                }
+                Piece::Parameter(name) if !plan.parameters.contains_key(name) => {
+                    let problem = format!("{{{name}}} is used, but size {size} has no such parameter");
+                    let remedy = "add it to `parameters`, or correct the placeholder";
+                    return Err(self.error(&format!("sizes.{size}.parameters"), problem, remedy));
+                }
+                _ => {}
+            }
+        }
+        match &program.stdin {
+            Some(name) if !plan.inputs.contains_key(name) => Err(self.error(
+                "stdin",
+                format!("there is no input `{name}`"),
+                format!("add [inputs.\"{name}\"]"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
