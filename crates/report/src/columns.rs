@@ -1,1 +1,167 @@
-//! To come.
+//! The columns of one observation as a flat table: CSV and Parquet are both written from this list, so that they
+//! cannot differ in a name, a unit or in what may be missing.
+
+use heaptoll_lab::observation::{Observation, Outcome, Phase};
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Signed 64-bit integer.
+    Integer,
+    /// 64-bit floating point.
+    Real,
+    /// UTF-8 text.
+    Text,
+}
+
+/// One cell; `Missing` only in columns that are optional.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Not measured, or not a thing of this row.
+    Missing,
+    /// An integer.
+    Integer(i64),
+    /// A real.
+    Real(f64),
+    /// Text.
+    Text(String),
+}
+
+/// One column.
+pub struct Column {
+    /// Its name, which ends in the unit where there is one.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// Whether a cell may be missing.
+    pub optional: bool,
+    /// Reads the cell from a row.
+    pub get: fn(&Observation) -> Value,
+}
+
+const fn required(name: &'static str, kind: Kind, get: fn(&Observation) -> Value) -> Column {
+    Column { name, kind, optional: false, get }
+}
+
+const fn optional(name: &'static str, kind: Kind, get: fn(&Observation) -> Value) -> Column {
+    Column { name, kind, optional: true, get }
+}
+
+/// Every column, in the order in which they are written. New ones are added at the end.
+pub static COLUMNS: &[Column] = &[
+    required("order", Kind::Integer, |o| Value::Integer(o.order.into())),
+    required("repetition", Kind::Integer, |o| Value::Integer(o.repetition.into())),
+    required("phase", Kind::Text, |o| text(phase(o.phase))),
+    required("program", Kind::Text, |o| text(&o.program)),
+    required("stack", Kind::Text, |o| text(&o.stack)),
+    required("outcome", Kind::Text, |o| text(outcome(&o.outcome).0)),
+    optional("outcome_detail", Kind::Text, |o| outcome(&o.outcome).1.map_or(Value::Missing, Value::Text)),
+    required("user_s", Kind::Real, |o| Value::Real(o.user_s)),
+    required("system_s", Kind::Real, |o| Value::Real(o.system_s)),
+    required("wall_s", Kind::Real, |o| Value::Real(o.wall_s)),
+    required("peak_rss_kib", Kind::Integer, |o| integer(o.peak_rss_kib)),
+    required("minor_faults", Kind::Integer, |o| integer(o.minor_faults)),
+    required("major_faults", Kind::Integer, |o| integer(o.major_faults)),
+    required("voluntary_switches", Kind::Integer, |o| integer(o.voluntary_switches)),
+    required("involuntary_switches", Kind::Integer, |o| integer(o.involuntary_switches)),
+    required("output_bytes", Kind::Integer, |o| integer(o.output_bytes)),
+    required("output_digest_sha256", Kind::Text, |o| text(&o.output_digest)),
+    optional("heap_high_water_bytes", Kind::Integer, |o| maybe(o.heap_high_water_bytes)),
+    optional("instructions", Kind::Integer, |o| maybe(o.counters.instructions)),
+    optional("cycles", Kind::Integer, |o| maybe(o.counters.cycles)),
+    optional("llc_misses", Kind::Integer, |o| maybe(o.counters.llc_misses)),
+    optional("dtlb_misses", Kind::Integer, |o| maybe(o.counters.dtlb_misses)),
+    required("started_unix_s", Kind::Real, |o| Value::Real(o.started_unix_s)),
+    required("load_average", Kind::Real, |o| Value::Real(o.load_average)),
+    required("env_padding_bytes", Kind::Integer, |o| Value::Integer(o.env_padding.into())),
+    required("left_behind_processes", Kind::Integer, |o| Value::Integer(o.left_behind.into())),
+    required("stderr_tail", Kind::Text, |o| text(&o.stderr_tail)),
+    optional("server_loaded_cpu_s", Kind::Real, |o| server(o, |s| Value::Real(s.loaded_cpu_s))),
+    optional("server_ready_s", Kind::Real, |o| server(o, |s| Value::Real(s.ready_s))),
+    optional("server_load_s", Kind::Real, |o| server(o, |s| Value::Real(s.load_s))),
+    optional("server_load_figures_json", Kind::Text, |o| {
+        // A map of text to numbers cannot fail to encode; were it to, the cell is missing and the row is not lost.
+        server(o, |s| serde_json::to_string(&s.load_figures).map_or(Value::Missing, Value::Text))
+    }),
+    optional("server_load_report", Kind::Text, |o| server(o, |s| text(&s.load_report))),
+];
+
+fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+/// Counts are far below 2^63; one that is not is pinned there.
+fn integer(value: u64) -> Value {
+    Value::Integer(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+fn maybe(value: Option<u64>) -> Value {
+    value.map_or(Value::Missing, integer)
+}
+
+fn server(row: &Observation, get: impl Fn(&heaptoll_lab::observation::ServeFigures) -> Value) -> Value {
+    row.serve.as_ref().map_or(Value::Missing, get)
+}
+
+/// The phase as JSON, CSV and Parquet name it.
+pub fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Warmup => "warmup",
+        Phase::Timed => "timed",
+        Phase::Startup => "startup",
+        Phase::Profile => "profile",
+    }
+}
+
+/// The outcome as JSON, CSV and Parquet name it, and what goes with it.
+fn outcome(outcome: &Outcome) -> (&'static str, Option<String>) {
+    match outcome {
+        Outcome::Ok => ("ok", None),
+        Outcome::Exit(code) => ("exit", Some(code.to_string())),
+        Outcome::Signal(number) => ("signal", Some(number.to_string())),
+        Outcome::Timeout(limit) => ("timeout", Some(limit.to_string())),
+        Outcome::Interrupted => ("interrupted", None),
+        Outcome::NotStarted(why) => ("not_started", Some(why.clone())),
+        Outcome::WrongOutput => ("wrong_output", None),
+        Outcome::ServeFailed(why) => ("serve_failed", Some(why.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cell_has_the_kind_of_its_column() {
+        let rows = crate::testing::experiment(crate::testing::Shape::Server).0.observations;
+        let more = crate::testing::experiment(crate::testing::Shape::Troubled).0.observations;
+        assert!(rows.len() > 10 && more.len() > 10);
+        for row in rows.iter().chain(&more) {
+            for column in COLUMNS {
+                let fits = match (column.get)(row) {
+                    Value::Missing => column.optional,
+                    Value::Integer(_) => column.kind == Kind::Integer,
+                    Value::Real(_) => column.kind == Kind::Real,
+                    Value::Text(_) => column.kind == Kind::Text,
+                };
+                assert!(fits, "{}", column.name);
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_agree_with_json() {
+        let mut names: Vec<_> = COLUMNS.iter().map(|c| c.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), COLUMNS.len());
+        for value in [Phase::Warmup, Phase::Timed, Phase::Startup, Phase::Profile] {
+            assert_eq!(serde_json::to_value(value).unwrap(), phase(value));
+        }
+        for value in
+            [Outcome::Ok, Outcome::Timeout(2.0), Outcome::WrongOutput, Outcome::NotStarted("x".into())]
+        {
+            assert_eq!(serde_json::to_value(&value).unwrap()["kind"], outcome(&value).0);
+        }
+    }
+}

@@ -1,8 +1,68 @@
-//! CSV.
-use crate::ReportError;
-use heaptoll_lab::experiment::Experiment;
+//! One line an observation, for spreadsheets and for R; the columns are those of [`crate::columns`].
+
 use std::io::Write;
-/// One line an observation.
-pub fn write(_experiment: &Experiment, _out: impl Write) -> Result<(), ReportError> {
-    todo!()
+
+use heaptoll_lab::experiment::Experiment;
+
+use crate::ReportError;
+use crate::columns::{COLUMNS, Value};
+
+/// Writes a header line and one line an observation, in the order in which the invocations were made. What was not
+/// measured is an empty cell; units are in the names of the columns.
+pub fn write(experiment: &Experiment, out: impl Write) -> Result<(), ReportError> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(COLUMNS.iter().map(|column| column.name)).map_err(failed)?;
+    for row in &experiment.observations {
+        let cells = COLUMNS.iter().map(|column| match (column.get)(row) {
+            Value::Missing => String::new(),
+            Value::Integer(value) => value.to_string(),
+            // Shortest text that reads back as the same number.
+            Value::Real(value) => value.to_string(),
+            Value::Text(value) => value,
+        });
+        writer.write_record(cells).map_err(failed)?;
+    }
+    writer.flush().map_err(|source| ReportError::Stream { form: "CSV", source })
+}
+
+fn failed(error: csv::Error) -> ReportError {
+    let detail = error.to_string();
+    match error.into_kind() {
+        csv::ErrorKind::Io(source) => ReportError::Stream { form: "CSV", source },
+        _ => ReportError::Encode { form: "CSV", detail },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Shape, experiment};
+
+    #[test]
+    fn reads_back_as_the_same_rows() {
+        let (experiment, _) = experiment(Shape::Troubled);
+        let mut bytes = Vec::new();
+        write(&experiment, &mut bytes).unwrap();
+        let mut reader = csv::Reader::from_reader(&bytes[..]);
+        let header = reader.headers().unwrap().clone();
+        assert!(header.iter().eq(COLUMNS.iter().map(|c| c.name)));
+        let at = |name| header.iter().position(|h| h == name).unwrap();
+        let mut lines = 0;
+        for (record, row) in reader.records().zip(&experiment.observations) {
+            let record = record.unwrap();
+            assert_eq!(record[at("program")], row.program);
+            assert_eq!(record[at("stderr_tail")], row.stderr_tail);
+            assert_eq!(record[at("user_s")].parse::<f64>().unwrap(), row.user_s);
+            assert_eq!(record[at("instructions")].parse::<u64>().ok(), row.counters.instructions);
+            lines += 1;
+        }
+        assert_eq!(lines, experiment.observations.len());
+    }
+
+    #[test]
+    fn a_stream_that_refuses_is_an_error() {
+        let (experiment, _) = experiment(Shape::Single);
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        assert!(matches!(write(&experiment, full), Err(ReportError::Stream { form: "CSV", .. })));
+    }
 }

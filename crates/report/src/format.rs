@@ -1,1 +1,276 @@
-//! To come.
+//! Figures and names as text: one place decides how many digits a reader sees, and nothing unprintable gets past it.
+
+use heaptoll_lab::comparison::{Figure, Interval, Metric};
+
+/// What is printed where there is no figure.
+pub const NONE: &str = "–";
+
+/// The words for an interval that holds 1.
+pub const NO_DIFFERENCE: &str = "no difference seen";
+
+/// A ratio with two decimals, one more where it is below 0.1, fewer where it is large.
+pub fn ratio(value: f64) -> String {
+    match value.abs() {
+        a if !a.is_finite() => NONE.to_owned(),
+        a if a >= 99.95 => grouped(value.round() as i128),
+        a if a >= 9.995 => format!("{value:.1}"),
+        a if a >= 0.0995 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A ratio and its interval, `0.91 (0.88–0.94)`. Ends that would round onto each other, or a claimed end that would
+/// round to 1, get a third decimal, so that the text never contradicts the claim.
+pub fn interval(value: &Interval) -> String {
+    let Interval { ratio: middle, low, high, .. } = *value;
+    if !(middle.is_finite() && low.is_finite() && high.is_finite()) {
+        return NONE.to_owned();
+    }
+    let hides = |end: f64| ratio(end) == "1.00" && end != 1.0;
+    let needs_more = ratio(low) == ratio(high) && low != high || value.differs && (hides(low) || hides(high));
+    if needs_more && high < 9.995 {
+        return format!("{middle:.3} ({low:.3}–{high:.3})");
+    }
+    format!("{} ({}–{})", ratio(middle), ratio(low), ratio(high))
+}
+
+/// Seconds with three significant digits and at most the microsecond, without a unit.
+pub fn seconds(value: f64) -> String {
+    match value.abs() {
+        a if !a.is_finite() => NONE.to_owned(),
+        a if a >= 999.5 => grouped(value.round() as i128),
+        a if a >= 99.95 => format!("{value:.0}"),
+        a if a >= 9.995 => format!("{value:.1}"),
+        a if a >= 0.9995 => format!("{value:.2}"),
+        a if a >= 0.0995 => format!("{value:.3}"),
+        a if a >= 0.00995 => format!("{value:.4}"),
+        0.0 => "0".to_owned(),
+        _ => format!("{value:.6}"),
+    }
+}
+
+/// Seconds as milliseconds, `0.84` or `12.3`, without a unit.
+pub fn milliseconds(value_s: f64) -> String {
+    match value_s * 1e3 {
+        ms if !ms.is_finite() => NONE.to_owned(),
+        ms if ms.abs() >= 99.95 => grouped(ms.round() as i128),
+        ms if ms.abs() >= 9.995 => format!("{ms:.1}"),
+        ms => format!("{ms:.2}"),
+    }
+}
+
+/// KiB as MiB, `2.9` or `137`, without a unit.
+pub fn mib_from_kib(kib: f64) -> String {
+    match kib / 1024.0 {
+        mib if !mib.is_finite() => NONE.to_owned(),
+        mib if mib.abs() >= 99.95 => grouped(mib.round() as i128),
+        mib if mib.abs() >= 0.95 => format!("{mib:.1}"),
+        mib => format!("{mib:.2}"),
+    }
+}
+
+/// Bytes as MiB, without a unit.
+pub fn mib_from_bytes(bytes: f64) -> String {
+    mib_from_kib(bytes / 1024.0)
+}
+
+/// A count, grouped by thin spaces from five digits on.
+pub fn count(value: f64) -> String {
+    if value.is_finite() { grouped(value.round() as i128) } else { NONE.to_owned() }
+}
+
+/// A figure of unknown unit (a server's own report): four significant digits, grouped.
+pub fn significant(value: f64) -> String {
+    match value.abs() {
+        a if !a.is_finite() => NONE.to_owned(),
+        a if a >= 999.5 => grouped(value.round() as i128),
+        a if a >= 99.95 => format!("{value:.1}"),
+        a if a >= 9.995 => format!("{value:.2}"),
+        0.0 => "0".to_owned(),
+        a if a >= 0.0995 => format!("{value:.3}"),
+        _ => format!("{value:.2e}"),
+    }
+}
+
+/// How far a ratio is from 1, as a percentage: `9 %`, `0.4 %`, `120 %`.
+pub fn percent_off(value: f64) -> String {
+    let percent = (value - 1.0).abs() * 100.0;
+    match percent {
+        p if !p.is_finite() => NONE.to_owned(),
+        p if p >= 9.95 => format!("{} %", grouped(p.round() as i128)),
+        p if p >= 0.95 => format!("{} %", trim(format!("{p:.1}"))),
+        p => format!("{p:.1} %"),
+    }
+}
+
+/// A median in the unit its metric is shown in (seconds, MiB or a count), without the unit.
+pub fn median(metric: Metric, figure: &Figure) -> String {
+    in_unit(metric, figure.median)
+}
+
+/// A value of this metric in the unit it is shown in.
+pub fn in_unit(metric: Metric, value: f64) -> String {
+    match metric {
+        Metric::Cpu | Metric::Wall => seconds(value),
+        Metric::PeakRss => mib_from_kib(value),
+        Metric::Instructions => count(value),
+    }
+}
+
+/// The verdict on one metric from its interval: `9 % less CPU`, `1.56x the memory`, or nothing where none is claimed.
+pub fn claim(interval: &Interval, noun: &str) -> Option<String> {
+    if !interval.differs || !interval.ratio.is_finite() {
+        return None;
+    }
+    Some(match interval.ratio {
+        r if r >= 1.3 => format!("{}x the {noun}", ratio(r)),
+        r if r > 1.0 => format!("{} more {noun}", percent_off(r)),
+        r => format!("{} less {noun}", percent_off(r)),
+    })
+}
+
+/// Digits in groups of three, by a thin no-break space, from five digits on.
+fn grouped(value: i128) -> String {
+    let digits = value.unsigned_abs().to_string();
+    let sign = if value < 0 { "-" } else { "" };
+    if digits.len() < 5 {
+        return format!("{sign}{digits}");
+    }
+    let mut text = String::from(sign);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn trim(text: String) -> String {
+    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
+}
+
+/// A time of day in UTC, `2026-11-21 09:06 UTC`.
+pub fn date(unix_s: f64) -> String {
+    chrono::DateTime::from_timestamp(unix_s as i64, 0)
+        .map_or_else(|| NONE.to_owned(), |when| when.format("%Y-%m-%d %H:%M UTC").to_string())
+}
+
+/// One line of text that a terminal or a page may show: control characters and those that reorder text are written
+/// as escapes, so that a program's name or its standard error cannot move the cursor or hide a word.
+pub fn printable(text: &str) -> String {
+    escape(text, |_| false)
+}
+
+/// Like [`printable`], with line ends and tabs kept.
+pub fn printable_lines(text: &str) -> String {
+    escape(text, |c| c == '\n' || c == '\t')
+}
+
+fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let reorders =
+            matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        // Plotly and some terminals take these two for line ends.
+        let breaks = matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
+        if (c.is_control() || reorders || breaks) && !keep(c) {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// A command line that a shell reads back as the same arguments.
+pub fn shell_command(arguments: &[String]) -> String {
+    // A NUL cannot be in an argument that was ever run; shown, not failed on.
+    let clean: Vec<String> = arguments.iter().map(|a| a.replace('\0', "\u{fffd}")).collect();
+    shlex::try_join(clean.iter().map(String::as_str)).unwrap_or_else(|_| clean.join(" "))
+}
+
+/// Names joined for a sentence: `a, b and c`.
+pub fn and_list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+/// `1 row`, `2 rows`.
+pub fn plural(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number as i128), if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn around(ratio: f64, low: f64, high: f64) -> Interval {
+        Interval { ratio, low, high, differs: !(low <= 1.0 && 1.0 <= high), pairs: 15 }
+    }
+
+    #[test]
+    fn an_interval_never_contradicts_its_claim() {
+        assert_eq!(interval(&around(0.91, 0.884, 0.9449)), "0.91 (0.88–0.94)");
+        assert_eq!(interval(&around(0.993, 0.988, 0.998)), "0.993 (0.988–0.998)");
+        assert_eq!(interval(&around(1.0, 0.998, 1.003)), "1.000 (0.998–1.003)");
+        assert_eq!(interval(&around(1.01, 0.97, 1.05)), "1.01 (0.97–1.05)");
+        assert_eq!(interval(&around(12.345, 11.0, 14.04)), "12.3 (11.0–14.0)");
+        assert_eq!(interval(&around(f64::NAN, 0.9, 1.0)), NONE);
+    }
+
+    #[test]
+    fn figures_keep_the_digits_that_matter() {
+        assert_eq!(
+            [3.7, 0.0, 0.0123, 0.000042, 12.34, 1234567.0].map(seconds).join(" "),
+            "3.70 0 0.0123 0.000042 12.3 1\u{202f}234\u{202f}567"
+        );
+        assert_eq!([0.0008, 0.0123, 1.5].map(milliseconds).join(" "), "0.80 12.3 1500");
+        assert_eq!([2969.6, 140_000.0, 512.0].map(mib_from_kib).join(" "), "2.9 137 0.50");
+        assert_eq!(
+            [999.0, 9999.0, 31_000.0, -12_345_678.0].map(count).join(" "),
+            "999 9999 31\u{202f}000 -12\u{202f}345\u{202f}678"
+        );
+        assert_eq!([0.91, 1.004, 2.2, 1.05].map(percent_off).join(", "), "9 %, 0.4 %, 120 %, 5 %");
+        assert_eq!([0.05, 0.5, 5.0, 50.0, 500.0].map(ratio).join(" "), "0.050 0.50 5.00 50.0 500");
+        assert_eq!([104_123.4, 0.84, 0.0001].map(significant).join(" "), "104\u{202f}123 0.840 1.00e-4");
+        assert!(
+            [seconds, milliseconds, mib_from_kib, count, significant, ratio]
+                .iter()
+                .all(|f| f(f64::NAN) == NONE)
+        );
+    }
+
+    #[test]
+    fn claims_are_made_only_outside_one() {
+        assert_eq!(claim(&around(0.91, 0.88, 0.94), "CPU").as_deref(), Some("9 % less CPU"));
+        assert_eq!(claim(&around(1.56, 1.5, 1.6), "memory").as_deref(), Some("1.56x the memory"));
+        assert_eq!(claim(&around(1.06, 1.02, 1.1), "CPU").as_deref(), Some("6 % more CPU"));
+        assert_eq!(claim(&around(1.06, 0.98, 1.1), "CPU"), None);
+    }
+
+    #[test]
+    fn nothing_unprintable_gets_through() {
+        assert_eq!(printable("a\x1b[2J\u{202e}b\n"), "a\\u{1b}[2J\\u{202e}b\\n");
+        assert_eq!(printable_lines("one\n\ttwo\0"), "one\n\ttwo\\u{0}");
+        assert_eq!(printable("Größe 大 \u{fffd}"), "Größe 大 \u{fffd}");
+    }
+
+    #[test]
+    fn a_command_survives_the_shell() {
+        let arguments: Vec<String> =
+            ["heaptoll", "run", "--", "sh", "-c", "echo '<b>' \"$HOME\""].map(str::to_owned).into();
+        let text = shell_command(&arguments);
+        assert_eq!(shlex::split(&text), Some(arguments));
+        assert_eq!(shell_command(&["a\0b c".to_owned()]), "'a\u{fffd}b c'");
+    }
+
+    #[test]
+    fn dates_are_utc() {
+        assert_eq!(date(1_795_251_983.7), "2026-11-21 09:06 UTC");
+        assert_eq!(date(f64::MAX), NONE);
+    }
+}

@@ -1,1 +1,49 @@
+//! What a disk that is full in the middle of a file leaves behind: nothing.
+//!
+//! A process of its own, since a limit on file sizes holds for a whole process.
 
+use heaptoll_report::testing::{Shape, experiment};
+use heaptoll_report::{ReportError, csv, files, html, json, parquet};
+
+/// Smaller than any of the outputs below.
+const LIMIT: u64 = 4096;
+
+fn limit_file_size() {
+    let limit = libc::rlimit { rlim_cur: LIMIT, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: both calls take plain values, `limit` outlives its call, and no other thread of this test runs yet.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &limit), 0);
+    }
+}
+
+#[test]
+fn nothing_half_written_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = folder.path().join("old.json");
+    std::fs::write(&old, "measured last week").unwrap();
+    let (experiment, comparison) = experiment(Shape::Suite);
+    limit_file_size();
+    let outputs: [(&str, &dyn Fn(&std::path::Path) -> Result<(), ReportError>); 5] = [
+        ("old.json", &|path| files::write_atomically(path, |out| json::write(&experiment, &comparison, out))),
+        ("new.json", &|path| files::write_atomically(path, |out| json::write(&experiment, &comparison, out))),
+        ("new.csv", &|path| files::write_atomically(path, |out| csv::write(&experiment, out))),
+        ("new.parquet", &|path| files::write_atomically(path, |out| parquet::write(&experiment, out))),
+        ("new.html", &|path| {
+            let page = html::render(&experiment, &comparison)?;
+            files::write_atomically(path, |out| {
+                out.write_all(page.as_bytes()).map_err(|source| ReportError::Stream { form: "HTML", source })
+            })
+        }),
+    ];
+    for (name, write) in outputs {
+        let path = folder.path().join(name);
+        let error = write(&path).expect_err(name);
+        let text = error.to_string();
+        assert!(matches!(error, ReportError::File { .. }), "{text}");
+        assert!(text.contains(path.to_str().unwrap()) && text.contains("ulimit -f"), "{text}");
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["old.json"]);
+    assert_eq!(std::fs::read_to_string(&old).unwrap(), "measured last week");
+}

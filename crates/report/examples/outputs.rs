@@ -1,0 +1,36 @@
+//! Writes every output of a made-up experiment into a folder, to be looked at.
+//!
+//! `cargo run -p heaptoll-report --features testing --example outputs -- FOLDER`
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use heaptoll_report::testing::{Shape, experiment};
+use heaptoll_report::{csv, files, html, json, parquet, terminal};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = PathBuf::from(std::env::args().nth(1).ok_or("name a folder")?);
+    std::fs::create_dir_all(&folder)?;
+    for (name, shape) in [
+        ("single", Shape::Single),
+        ("suite", Shape::Suite),
+        ("server", Shape::Server),
+        ("troubled", Shape::Troubled),
+    ] {
+        let (experiment, comparison) = experiment(shape);
+        for width in [40, 80, 100, 120] {
+            let style = terminal::Style { color: true, width: Some(width), unicode: true };
+            let text = terminal::render(&experiment, &comparison, &style);
+            std::fs::write(folder.join(format!("{name}-{width}.txt")), text)?;
+        }
+        files::write_atomically(&folder.join(format!("{name}.json")), |out| {
+            json::write(&experiment, &comparison, out)
+        })?;
+        files::write_atomically(&folder.join(format!("{name}.csv")), |out| csv::write(&experiment, out))?;
+        files::write_atomically(&folder.join(format!("{name}.parquet")), |out| {
+            parquet::write(&experiment, out)
+        })?;
+        std::fs::write(folder.join(format!("{name}.html")), html::render(&experiment, &comparison)?)?;
+    }
+    Ok(())
+}

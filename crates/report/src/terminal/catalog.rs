@@ -1,0 +1,134 @@
+//! The tables of `heaptoll managers` and `heaptoll programs`.
+
+use comfy_table::Table;
+
+use super::style::{Style, Tone};
+use crate::format::NONE;
+
+/// One manager of `heaptoll managers`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ManagerRow {
+    /// Name for `-m`.
+    pub name: String,
+    /// Version, as far as known; empty when not.
+    pub version: String,
+    /// Crate, package or path.
+    pub origin: String,
+    /// What the preflight said, in words.
+    pub status: String,
+    /// Whether it can be used; `None` when it was not tried.
+    pub usable: Option<bool>,
+}
+
+/// One program of `heaptoll programs`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProgramRow {
+    /// Name for `--program`.
+    pub name: String,
+    /// One line: what it is.
+    pub about: String,
+    /// `bundled`, or the Debian package it comes from.
+    pub package: String,
+    /// Whether it can be run now.
+    pub installed: bool,
+    /// Names of its variants.
+    pub variants: Vec<String>,
+}
+
+/// `heaptoll managers`: name, version, origin and what the preflight said.
+pub fn managers_table(rows: &[ManagerRow], style: &Style) -> String {
+    let mut table = style.table(&["manager", "version", "origin", "preflight"]);
+    for row in rows {
+        let tone = match row.usable {
+            Some(true) => Tone::Good,
+            Some(false) => Tone::Bad,
+            None => Tone::Dim,
+        };
+        table.add_row([
+            style.cell(&row.name, Tone::Plain),
+            style.cell(or_none(&row.version), Tone::Plain),
+            style.cell(or_none(&row.origin), Tone::Plain),
+            style.cell(or_none(&row.status), tone),
+        ]);
+    }
+    finish(table, style)
+}
+
+/// `heaptoll programs`: name, package, whether it is there, variants and what it is.
+pub fn programs_table(rows: &[ProgramRow], style: &Style) -> String {
+    let mut table = style.table(&["program", "package", "installed", "variants", "about"]);
+    for row in rows {
+        let (installed, tone) = if row.installed { ("yes", Tone::Good) } else { ("no", Tone::Bad) };
+        let variants = row.variants.join(", ");
+        table.add_row([
+            style.cell(&row.name, Tone::Plain),
+            style.cell(or_none(&row.package), Tone::Plain),
+            style.cell(installed, tone),
+            style.cell(or_none(&variants), Tone::Plain),
+            style.cell(&row.about, Tone::Plain),
+        ]);
+    }
+    finish(table, style)
+}
+
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { NONE } else { text }
+}
+
+fn finish(mut table: Table, style: &Style) -> String {
+    style.pad(&mut table);
+    style.lines(&table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Style = Style { color: false, width: Some(80), unicode: true };
+
+    #[test]
+    fn managers_say_whether_they_can_be_used() {
+        let rows = [
+            ManagerRow {
+                name: "glibc".into(),
+                version: "2.36".into(),
+                origin: "Debian libc6 2.36-9".into(),
+                status: "passes".into(),
+                usable: Some(true),
+            },
+            ManagerRow {
+                name: "./lib\x1b[2Jmine.so".into(),
+                status: "exports no malloc".into(),
+                ..Default::default()
+            },
+        ];
+        let text = managers_table(&rows, &PLAIN);
+        assert_eq!(
+            text,
+            "manager               version  origin               preflight\n\
+             ────────────────────────────────────────────────────────────────────────\n\
+             glibc                 2.36     Debian libc6 2.36-9  passes\n\
+             ./lib\\u{1b}[2Jmine.so  –        –                    exports no malloc\n"
+        );
+        let coloured = managers_table(&rows, &Style { color: true, ..PLAIN });
+        assert!(coloured.contains("\x1b[38;5;10mpasses") && !coloured.contains("\x1b[2J"), "{coloured:?}");
+    }
+
+    #[test]
+    fn programs_wrap_what_they_are_about() {
+        let rows = [ProgramRow {
+            name: "cfrac".into(),
+            about:
+                "factors an integer by continued fractions over big integers that are counted by reference"
+                    .into(),
+            package: "bundled".into(),
+            installed: true,
+            variants: vec!["quick".into(), "long".into()],
+        }];
+        let text = programs_table(&rows, &PLAIN);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("cfrac    bundled  yes        quick, long  factors an integer by"), "{text}");
+        let ascii = programs_table(&rows, &Style { unicode: false, ..PLAIN });
+        assert!(ascii.is_ascii(), "{ascii}");
+    }
+}

@@ -1,0 +1,442 @@
+//! One experiment as text: a head line, one table a program, what was refused, and the geometric means.
+
+use comfy_table::{ColumnConstraint, Table, Width};
+use heaptoll_lab::comparison::{Comparison, Interval, Metric, OverallRow, ProgramTable, Row};
+use heaptoll_lab::experiment::Experiment;
+
+use super::style::{Style, Tone, right};
+use crate::format::{self, NO_DIFFERENCE, NONE, and_list, plural};
+
+/// The whole experiment as text: one table a program, then the geometric means over programs.
+pub fn render(experiment: &Experiment, comparison: &Comparison, style: &Style) -> String {
+    let mut out = head(experiment, style);
+    for table in &comparison.tables {
+        out.push('\n');
+        out.push_str(&program(experiment, comparison, table, style));
+    }
+    if !comparison.overall.is_empty() {
+        out.push('\n');
+        out.push_str(&overall(comparison, style));
+    }
+    out.push('\n');
+    out.push_str(&style.paragraph("", &how_to_read(comparison), Tone::Dim));
+    out
+}
+
+/// What was done, where and when.
+fn head(experiment: &Experiment, style: &Style) -> String {
+    let machine = &experiment.machine;
+    let settings = &experiment.settings;
+    let thp = if settings.thp.is_empty() { &machine.thp } else { &settings.thp };
+    let mut out = style.paragraph(
+        "",
+        &format!(
+            "heaptoll {} · {} · {} after {} warm-up · seed {}",
+            experiment.heaptoll_version,
+            format::date(experiment.created_unix_s),
+            plural(settings.repetitions as usize, "repetition"),
+            settings.warmup,
+            settings.seed
+        ),
+        Tone::Bold,
+    );
+    let place = format!(
+        "{}, {}, {} MiB · {}, Linux {}, glibc {} · THP {thp} · load {:.2}",
+        machine.cpu,
+        plural(machine.cores as usize, "core"),
+        format::mib_from_kib(machine.memory_kib as f64),
+        machine.distribution,
+        machine.kernel,
+        machine.libc,
+        machine.load[0]
+    );
+    out.push_str(&style.paragraph("", &place, Tone::Dim));
+    if let Some(why) = &machine.no_hardware_counters {
+        out.push_str(&style.paragraph("", &format!("no hardware counters: {why}"), Tone::Dim));
+    }
+    if !experiment.complete {
+        let rows = plural(experiment.observations.len(), "row");
+        let text = format!("incomplete: interrupted or still running; {rows} so far, shown below");
+        out.push_str(&style.paragraph("!", &text, Tone::Bad));
+    }
+    out
+}
+
+/// One program: what it is, its table, then everything its reader must know.
+fn program(experiment: &Experiment, comparison: &Comparison, table: &ProgramTable, style: &Style) -> String {
+    let about = experiment.programs.iter().find(|p| p.name == table.program).map_or("", |p| p.about.as_str());
+    let title = if about.is_empty() { table.program.clone() } else { format!("{}: {about}", table.program) };
+    let mut out = style.paragraph("", &title, Tone::Bold);
+    out.push_str(&figures(comparison, table, style));
+    if table.rows.iter().any(|row| !row.load_figures.is_empty()) {
+        out.push('\n');
+        out.push_str(&load(table, style));
+    }
+    for row in table.rows.iter().filter(|row| !row.marks.is_empty()) {
+        let text = format!(
+            "{}: {} (left out; {} good)",
+            row.stack,
+            row.marks.join(", "),
+            plural(row.good as usize, "row")
+        );
+        out.push_str(&style.paragraph("!", &text, Tone::Bad));
+    }
+    for stack in experiment.stacks.iter().filter(|stack| stack.program == table.program) {
+        for warning in &stack.warnings {
+            out.push_str(&style.paragraph("!", &format!("{}: {warning}", stack.name), Tone::Plain));
+        }
+    }
+    for (_, stack, reason) in experiment.refused.iter().filter(|(program, ..)| *program == table.program) {
+        out.push_str(&style.paragraph("-", &format!("{stack} refused: {reason}"), Tone::Plain));
+    }
+    for note in &table.notes {
+        out.push_str(&style.paragraph("-", note, Tone::Plain));
+    }
+    if let Some(ratio) = table.detectable_cpu_ratio {
+        let text =
+            format!("CPU differences under about {} could not be seen here", format::percent_off(ratio));
+        out.push_str(&style.paragraph("-", &text, Tone::Dim));
+    }
+    out
+}
+
+/// How much of a row fits, widest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// Every column, intervals on the line of their ratio.
+    Wide,
+    /// Every column, intervals under their ratio.
+    Medium,
+    /// Without faults and start-up.
+    Narrow,
+    /// No columns: some lines a stack.
+    List,
+}
+
+/// Columns that a verdict needs before its wrapping hurts.
+const VERDICT_WIDTH: u16 = 22;
+/// A longer stack name (a path) wraps.
+const NAME_WIDTH: u16 = 22;
+
+fn figures(comparison: &Comparison, table: &ProgramTable, style: &Style) -> String {
+    for layout in [Layout::Wide, Layout::Medium, Layout::Narrow] {
+        let filled = filled(comparison, table, style, layout);
+        let widths = filled.column_max_content_widths();
+        let verdict = widths.last().copied().unwrap_or(0).min(VERDICT_WIDTH);
+        let others: u16 = widths.iter().skip(1).rev().skip(1).map(|width| width + 2).sum();
+        let name = widths.first().copied().unwrap_or(0).min(NAME_WIDTH) + 2;
+        if style.width.is_none_or(|width| name + others + verdict + 2 <= width) {
+            return style.lines(&filled);
+        }
+    }
+    debug_assert_eq!(Layout::List as u8, 3);
+    list(comparison, table, style)
+}
+
+fn filled(comparison: &Comparison, program: &ProgramTable, style: &Style, layout: Layout) -> Table {
+    let (split, all) = (layout != Layout::Wide, layout != Layout::Narrow);
+    let mut headings = vec!["stack", "CPU s", "CPU ratio", "RSS MiB", "memory ratio"];
+    if all {
+        headings.extend(["faults", "start ms"]);
+    }
+    headings.push("verdict");
+    let mut table = style.table(&headings);
+    for row in &program.rows {
+        let mut cells = vec![name(comparison, row, style)];
+        for metric in [Metric::Cpu, Metric::PeakRss] {
+            let figure = row.figures.get(&metric);
+            cells.push(style.cell(&figure.map_or(NONE.into(), |f| format::median(metric, f)), Tone::Plain));
+            cells.push(ratio_cell(comparison, row, metric, style, split));
+        }
+        if all {
+            let faults = if row.good == 0 { NONE.to_owned() } else { format::count(row.minor_faults) };
+            cells.push(style.cell(&faults, Tone::Plain));
+            cells.push(style.cell(&row.startup_cpu_s.map_or(NONE.into(), format::milliseconds), Tone::Plain));
+        }
+        cells.push(style.cell(&row.verdict, verdict_tone(row)));
+        table.add_row(cells);
+    }
+    style.pad(&mut table);
+    let last = headings.len() - 1;
+    for (index, column) in table.column_iter_mut().enumerate() {
+        match index {
+            0 => column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(NAME_WIDTH + 2))),
+            i if i < last => column.set_constraint(ColumnConstraint::ContentWidth),
+            _ => column,
+        };
+    }
+    right(&mut table, if all { &[1, 3, 5, 6] } else { &[1, 3] });
+    table
+}
+
+/// For terminals too narrow for columns.
+fn list(comparison: &Comparison, table: &ProgramTable, style: &Style) -> String {
+    let mut out = String::new();
+    for row in &table.rows {
+        let mut title = row.stack.clone();
+        if row.stack == comparison.baseline {
+            title.push_str(" (baseline)");
+        }
+        out.push_str(&style.paragraph("", &title, Tone::Plain));
+        for (metric, label, unit) in [(Metric::Cpu, "CPU", "s"), (Metric::PeakRss, "RSS", "MiB")] {
+            let Some(figure) = row.figures.get(&metric) else { continue };
+            let mut text = format!("{label} {} {unit}", format::median(metric, figure));
+            if let Some(interval) = &figure.ratio {
+                text.push_str(&format!(", {}", format::interval(interval)));
+            }
+            out.push_str(&style.paragraph(" ", &text, figure.ratio.as_ref().map_or(Tone::Plain, tone)));
+        }
+        if row.stack != comparison.baseline {
+            out.push_str(&style.paragraph(" ", &row.verdict, Tone::Plain));
+        }
+    }
+    out
+}
+
+/// What the load said of the server.
+fn load(table: &ProgramTable, style: &Style) -> String {
+    let mut names: Vec<&str> =
+        table.rows.iter().flat_map(|r| r.load_figures.keys().map(String::as_str)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut text = style.table(&[&["load's report"][..], &names].concat());
+    for row in &table.rows {
+        let figures = names
+            .iter()
+            .map(|name| row.load_figures.get(*name).map_or(NONE.into(), |v| format::significant(*v)));
+        let figures: Vec<String> = figures.collect();
+        text.add_row(
+            std::iter::once(style.cell(&row.stack, Tone::Plain))
+                .chain(figures.iter().map(|figure| style.cell(figure, Tone::Plain))),
+        );
+    }
+    style.pad(&mut text);
+    right(&mut text, &(1..=names.len()).collect::<Vec<_>>());
+    style.lines(&text)
+}
+
+fn overall(comparison: &Comparison, style: &Style) -> String {
+    let mut out = style.paragraph("", "overall: geometric means over programs", Tone::Bold);
+    let split = style.width.is_some_and(|width| width < 90);
+    let mut table = style.table(&["stack", "programs", "CPU ratio", "memory ratio", "verdict"]);
+    for row in &comparison.overall {
+        let is_baseline = row.stack == comparison.baseline;
+        let cell = |interval: &Option<Interval>| match interval {
+            Some(interval) => style.cell(&ratio_text(interval, split), tone(interval)),
+            None if is_baseline => style.cell("baseline", Tone::Dim),
+            None => style.cell(NONE, Tone::Dim),
+        };
+        table.add_row([
+            style.cell(&row.stack, Tone::Plain),
+            style.cell(&row.programs.to_string(), Tone::Plain),
+            cell(&row.cpu),
+            cell(&row.peak_rss),
+            style.cell(&overall_verdict(comparison, row), Tone::Plain),
+        ]);
+    }
+    style.pad(&mut table);
+    right(&mut table, &[1]);
+    out.push_str(&style.lines(&table));
+    out
+}
+
+/// The claims of one overall row in words.
+pub(crate) fn overall_verdict(comparison: &Comparison, row: &OverallRow) -> String {
+    if row.stack == comparison.baseline {
+        return "baseline".to_owned();
+    }
+    let metrics = [(&row.cpu, "CPU"), (&row.peak_rss, "memory")];
+    let claims: Vec<String> =
+        metrics.iter().filter_map(|(interval, noun)| format::claim(interval.as_ref()?, noun)).collect();
+    match claims.is_empty() {
+        true if row.cpu.is_none() && row.peak_rss.is_none() => "too few pairs".to_owned(),
+        true => NO_DIFFERENCE.to_owned(),
+        false => and_list(&claims),
+    }
+}
+
+/// A ratio with its interval, on one line or two.
+pub(super) fn ratio_text(interval: &Interval, split: bool) -> String {
+    let text = format::interval(interval);
+    if split { text.replacen(' ', "\n", 1) } else { text }
+}
+
+/// The colour of a claim.
+pub(super) fn tone(interval: &Interval) -> Tone {
+    match interval.differs {
+        false => Tone::Dim,
+        true if interval.ratio < 1.0 => Tone::Good,
+        true => Tone::Bad,
+    }
+}
+
+fn ratio_cell(
+    comparison: &Comparison,
+    row: &Row,
+    metric: Metric,
+    style: &Style,
+    split: bool,
+) -> comfy_table::Cell {
+    match row.figures.get(&metric).map(|figure| &figure.ratio) {
+        Some(Some(interval)) => style.cell(&ratio_text(interval, split), tone(interval)),
+        _ if row.stack == comparison.baseline => style.cell("baseline", Tone::Dim),
+        Some(None) => style.cell("too few pairs", Tone::Dim),
+        None => style.cell(NONE, Tone::Dim),
+    }
+}
+
+/// The name; `!` marks a stack with rows that were left out, the reason stands below the table.
+fn name(comparison: &Comparison, row: &Row, style: &Style) -> comfy_table::Cell {
+    let text = if row.marks.is_empty() { row.stack.clone() } else { format!("! {}", row.stack) };
+    let tone = match row.stack == comparison.baseline {
+        true => Tone::Bold,
+        false if row.good == 0 => Tone::Bad,
+        false => Tone::Plain,
+    };
+    style.cell(&text, tone)
+}
+
+fn verdict_tone(row: &Row) -> Tone {
+    let claims = |metric| row.figures.get(&metric).and_then(|f| f.ratio).is_some_and(|i: Interval| i.differs);
+    match row.good {
+        0 => Tone::Bad,
+        _ if claims(Metric::Cpu) || claims(Metric::PeakRss) => Tone::Plain,
+        _ => Tone::Dim,
+    }
+}
+
+fn how_to_read(comparison: &Comparison) -> String {
+    format!(
+        "Ratios are to {}, paired within a repetition, in brackets their interval: all intervals of a table hold \
+         together in {} % of experiments. Where one holds 1, {NO_DIFFERENCE}. CPU is user + system seconds less \
+         start-up; RSS is the peak.",
+        comparison.baseline,
+        format::significant((1.0 - comparison.alpha) * 100.0).trim_end_matches('0').trim_end_matches('.'),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{HOSTILE, Shape, experiment};
+
+    fn shown(shape: Shape, width: Option<u16>) -> String {
+        let (experiment, comparison) = experiment(shape);
+        render(&experiment, &comparison, &Style { color: false, width, unicode: true })
+    }
+
+    fn words<'a>(text: &'a str, first: &str) -> Vec<&'a str> {
+        text.lines()
+            .map(|l| l.split_whitespace().collect::<Vec<_>>())
+            .find(|w| w.first() == Some(&first))
+            .unwrap()
+    }
+
+    #[test]
+    fn one_row_a_stack_in_the_order_given() {
+        let (experiment, comparison) = experiment(Shape::Single);
+        let style = Style { color: false, width: Some(120), unicode: true };
+        let text = render(&experiment, &comparison, &style);
+        let order: Vec<&str> = comparison.tables[0].rows.iter().map(|row| row.stack.as_str()).collect();
+        let at =
+            |name: &&str| text.lines().position(|line| line.split_whitespace().next() == Some(name)).unwrap();
+        assert!(order.iter().map(at).is_sorted(), "{text}");
+        let row = &comparison.tables[0].rows[0];
+        let cpu = &row.figures[&Metric::Cpu];
+        let expected = format!("{} {}", format::seconds(cpu.median), format::interval(&cpu.ratio.unwrap()));
+        assert!(words(&text, &row.stack).join(" ").contains(&expected), "{text}");
+        assert!(words(&text, "glibc").join(" ").ends_with("baseline"), "{text}");
+        assert!(text.contains("15 repetitions after 1 warm-up") && text.contains("THP madvise"), "{text}");
+        assert!(text.contains("no difference seen"), "{text}");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for shape in Shape::ALL {
+            for width in [30, 40, 60, 72, 80, 100, 120, 200] {
+                let text = shown(shape, Some(width));
+                for line in text.lines() {
+                    assert!(
+                        line.chars().count() <= usize::from(width),
+                        "{shape:?} {width}: {line:?}\n{text}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_in_a_row_stays_readable_when_narrow() {
+        for width in [40, 80, 100, 120] {
+            let text = shown(Shape::Single, Some(width));
+            for stack in ["glibc", "mimalloc3", "jemalloc", "snmalloc", "tcmalloc"] {
+                assert!(text.contains(stack), "{width}: {text}");
+            }
+            // No figure is ever broken in two.
+            assert!(text.matches('(').count() == text.matches(')').count());
+            let broken = text.lines().any(|line| line.trim_end().ends_with(['–', '.']) && line.contains('('));
+            assert!(!broken || width < 60, "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn trouble_is_marked_and_told() {
+        let text = shown(Shape::Troubled, Some(110));
+        for needle in [
+            "incomplete",
+            "! snmalloc",
+            "2x killed by signal 11",
+            "! tcmalloc",
+            "5x wrong output",
+            "./libnothing.so refused: exports no malloc",
+            "the manager does not reach it",
+            "5 pairs at most",
+            "THP never",
+        ] {
+            assert!(text.contains(needle), "{needle}: {text}");
+        }
+        assert!(
+            !text.contains('\x1b') && !text.contains('\u{202e}') && text.contains("\\u{1b}[31m"),
+            "{text}"
+        );
+        assert!(HOSTILE.contains('\x1b'));
+    }
+
+    #[test]
+    fn colours_follow_the_claims() {
+        let (experiment, mut comparison) = experiment(Shape::Single);
+        let rows = &mut comparison.tables[0].rows;
+        let mut set = |stack: &str, low: f64, ratio: f64, high: f64| {
+            let row = rows.iter_mut().find(|row| row.stack == stack).unwrap();
+            let differs = low > 1.0 || high < 1.0;
+            let interval = Interval { ratio, low, high, differs, pairs: 15 };
+            row.figures.get_mut(&Metric::Cpu).unwrap().ratio = Some(interval);
+        };
+        set("mimalloc3", 0.85, 0.9, 0.95);
+        set("jemalloc", 1.1, 1.2, 1.3);
+        set("snmalloc", 0.97, 1.01, 1.05);
+        let style = Style { color: true, width: Some(130), unicode: true };
+        let text = render(&experiment, &comparison, &style);
+        assert!(text.contains("\x1b[38;5;10m0.90 (0.85–0.95)"), "{text:?}");
+        assert!(text.contains("\x1b[38;5;9m1.20 (1.10–1.30)"), "{text:?}");
+        assert!(text.contains("\x1b[2m1.01 (0.97–1.05)"), "{text:?}");
+        assert!(!render(&experiment, &comparison, &Style { color: false, ..style }).contains('\x1b'));
+    }
+
+    #[test]
+    fn several_programs_end_in_geometric_means() {
+        let text = shown(Shape::Suite, Some(120));
+        let overall = text.split("overall: geometric means").nth(1).unwrap();
+        assert!(words(overall, "mimalloc3").join(" ").contains("less CPU"), "{overall}");
+        assert!(!shown(Shape::Single, Some(120)).contains("geometric"));
+    }
+
+    #[test]
+    fn a_server_shows_its_load_and_ascii_is_ascii() {
+        assert!(shown(Shape::Server, None).contains("requests_per_s"));
+        let (experiment, comparison) = experiment(Shape::Troubled);
+        let text =
+            render(&experiment, &comparison, &Style { color: false, width: Some(100), unicode: false });
+        assert!(text.is_ascii(), "{text}");
+    }
+}
