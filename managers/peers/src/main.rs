@@ -1,1 +1,152 @@
-fn main() {}
+//! `heaptoll-peers`: builds the modern allocators that heaptoll compares, as preloadable shared objects, from the
+//! sources their crates carry. A program of its own, because they are C and C++ compiled with their own flags: under
+//! cargo's profiles a debug build of the tool would measure unoptimised allocators.
+
+mod builder;
+mod error;
+mod note;
+mod peer;
+mod recipe;
+mod smoke;
+mod source;
+mod symbols;
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use builder::{Outcome, Settings};
+use error::{Error, IoContext};
+use peer::Peer;
+
+/// Build mimalloc, jemalloc, snmalloc, TCMalloc and rpmalloc as preloadable shared objects.
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+struct Arguments {
+    /// Folder for NAME.so and NAME.toml
+    #[arg(long, value_name = "DIR", default_value = "target/managers")]
+    out: PathBuf,
+    /// Folder for intermediate files [default: DIR/.work of --out]
+    #[arg(long, value_name = "DIR")]
+    work: Option<PathBuf>,
+    /// Compilers that run at once [default: the number of processors]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Build again what is up to date
+    #[arg(long)]
+    force: bool,
+    /// List the peers, their versions and whether they are built, and build nothing
+    #[arg(long)]
+    list: bool,
+    /// Cargo.toml that names the source crates
+    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))]
+    manifest: PathBuf,
+    /// mimalloc3, mimalloc2, snmalloc, rpmalloc, jemalloc, tcmalloc, or a group: fast (the first four), slow, all
+    #[arg(value_name = "PEER", value_parser = Peer::parse, default_value = "all")]
+    peers: Vec<Vec<Peer>>,
+    #[command(subcommand)]
+    command: Option<Subcommand>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Subcommand {
+    /// Allocate in every way and check that OBJECT answers
+    #[command(name = smoke::WORD, hide = true)]
+    Smoke {
+        /// The preloaded object
+        object: PathBuf,
+        /// Do not ask calloc for more than there is
+        #[arg(long)]
+        no_overflow: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match &arguments.command {
+        Some(Subcommand::Smoke { object, no_overflow }) => {
+            return match smoke::run(object, !no_overflow) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(message) => {
+                    eprintln!("{message}");
+                    ExitCode::FAILURE
+                }
+            };
+        }
+        None if arguments.list => list(&arguments),
+        None => build(&arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(e) => {
+            eprintln!("heaptoll-peers: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The peers asked for, each once, in the order they are built in.
+fn wanted(arguments: &Arguments) -> Vec<Peer> {
+    let mut peers: Vec<Peer> = arguments.peers.iter().flatten().copied().collect();
+    peers.sort();
+    peers.dedup();
+    peers
+}
+
+fn list(arguments: &Arguments) -> Result<ExitCode, Error> {
+    let sources = source::locate(&arguments.manifest)?;
+    for peer in wanted(arguments) {
+        let source = sources.get(peer.crate_name()).ok_or(Error::NoCrate(peer.crate_name()))?;
+        let version = source.upstream_version(peer)?;
+        let built = match note::existing(&arguments.out, peer) {
+            Some(note) if note.version == version => "built",
+            Some(_) => "built from another version",
+            None => "not built",
+        };
+        println!("{:10} {version:22} {:32} {built:9} {}", peer.name(), source.origin(), peer.about());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn build(arguments: &Arguments) -> Result<ExitCode, Error> {
+    let sources = source::locate(&arguments.manifest)?;
+    let absolute = |path: &Path| std::path::absolute(path).context("find", path);
+    let out = absolute(&arguments.out)?;
+    let work = match &arguments.work {
+        Some(work) => absolute(work)?,
+        None => out.join(".work"),
+    };
+    let here = Path::new("/proc/self/exe");
+    let settings = Settings {
+        out,
+        work,
+        jobs: arguments
+            .jobs
+            .map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()), usize::from),
+        force: arguments.force,
+        prover: std::env::current_exe().context("find", here)?,
+    };
+    let source_of =
+        |peer: Peer| sources.get(peer.crate_name()).cloned().ok_or(Error::NoCrate(peer.crate_name()));
+    let mut code = ExitCode::SUCCESS;
+    for (peer, result) in builder::build(&wanted(arguments), source_of, &settings)? {
+        match result {
+            Ok(Outcome::UpToDate(note)) => println!("{:10} {} is up to date", peer.name(), note.version),
+            Ok(Outcome::Built(note, took)) => {
+                println!(
+                    "{:10} {} built and proved in {:.1} s",
+                    peer.name(),
+                    note.version,
+                    took.as_secs_f64()
+                );
+            }
+            Err(e) => {
+                eprintln!("heaptoll-peers: {}: {e}", peer.name());
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    Ok(code)
+}

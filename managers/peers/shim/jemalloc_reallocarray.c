@@ -1,0 +1,17 @@
+/* jemalloc has no reallocarray of its own; without one the call would be answered by another object. */
+#include <errno.h>
+#include <stddef.h>
+
+extern void *realloc(void *, size_t);
+
+__attribute__((visibility("default"))) void *
+reallocarray(void *block, size_t count, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(count, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return realloc(block, bytes);
+}
