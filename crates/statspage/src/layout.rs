@@ -1,0 +1,148 @@
+//! The bytes of the page: fixed offsets, the same as in `include/heaptoll.h`.
+
+use core::mem::{offset_of, size_of};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+/// The environment variable that names the page's file.
+pub const VARIABLE: &str = "HEAPTOLL_STATS";
+/// The bytes `HEAPTOLL`, read as a little-endian word.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"HEAPTOLL");
+/// Version of the layout.
+pub const VERSION: u32 = 1;
+/// Bytes before the first slot.
+pub const HEADER_BYTES: usize = 4096;
+/// Bytes of a slot.
+pub const SLOT_BYTES: usize = 512;
+/// `state` of a slot that is filled in.
+pub const IN_USE: u32 = 2;
+
+/// Who writes a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// A memory manager.
+    Manager = 1,
+    /// A layer in front of one.
+    Layer = 2,
+}
+
+/// First page of the file.
+#[repr(C)]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: AtomicU32,
+    /// [`HEADER_BYTES`].
+    pub header_bytes: AtomicU32,
+    /// [`SLOT_BYTES`].
+    pub slot_bytes: AtomicU32,
+    /// Slots in the file.
+    pub slots: AtomicU32,
+    /// Slots asked for so far; may exceed `slots`.
+    pub claimed: AtomicU32,
+    /// Zero.
+    pub reserved_u32: u32,
+    /// Zero.
+    pub reserved: [u8; 4064],
+}
+
+/// What one writer keeps about one process image. Units and meaning of the counters are those of the C header.
+#[repr(C)]
+pub struct Slot {
+    /// [`IN_USE`] once filled in.
+    pub state: AtomicU32,
+    /// [`Kind`].
+    pub kind: AtomicU32,
+    /// Process id.
+    pub pid: AtomicI32,
+    /// Its parent's.
+    pub parent_pid: AtomicI32,
+    /// `CLOCK_MONOTONIC` at the claim, ns.
+    pub claimed_ns: AtomicU64,
+    /// Zero.
+    pub reserved_0: u64,
+    /// Name of the manager or layer, NUL-terminated.
+    pub writer: [u8; 32],
+    /// `/proc/self/exe`, NUL-terminated; the end of it when longer.
+    pub exe: [u8; 192],
+    /// Bytes held from the system now.
+    pub mapped_bytes: AtomicU64,
+    /// Most that has ever been.
+    pub mapped_high_bytes: AtomicU64,
+    /// Bytes in blocks that the program holds now.
+    pub live_bytes: AtomicU64,
+    /// Most that has ever been.
+    pub live_high_bytes: AtomicU64,
+    /// Calls for a new block.
+    pub malloc_calls: AtomicU64,
+    /// Calls that resize a block.
+    pub realloc_calls: AtomicU64,
+    /// Calls that give a block back.
+    pub free_calls: AtomicU64,
+    /// Of `malloc_calls`, those by `operator new`.
+    pub new_calls: AtomicU64,
+    /// Of `free_calls`, those by `operator delete`.
+    pub delete_calls: AtomicU64,
+    /// Calls that gave nothing.
+    pub failed_calls: AtomicU64,
+    /// Sum of the sizes asked for, bytes.
+    pub requested_bytes: AtomicU64,
+    /// Collections finished.
+    pub collections: AtomicU64,
+    /// Time the program stood still for the collector, ns.
+    pub pause_total_ns: AtomicU64,
+    /// Longest such pause, ns.
+    pub pause_max_ns: AtomicU64,
+    /// Bytes reclaimed by collections.
+    pub collected_bytes: AtomicU64,
+    /// Zero.
+    pub reserved_1: [u64; 17],
+}
+
+const fn zero() -> AtomicU64 {
+    AtomicU64::new(0)
+}
+
+impl Slot {
+    /// A slot outside of any page, for a process that has none.
+    pub const fn detached() -> Slot {
+        Slot {
+            state: AtomicU32::new(0),
+            kind: AtomicU32::new(0),
+            pid: AtomicI32::new(0),
+            parent_pid: AtomicI32::new(0),
+            claimed_ns: zero(),
+            reserved_0: 0,
+            writer: [0; 32],
+            exe: [0; 192],
+            mapped_bytes: zero(),
+            mapped_high_bytes: zero(),
+            live_bytes: zero(),
+            live_high_bytes: zero(),
+            malloc_calls: zero(),
+            realloc_calls: zero(),
+            free_calls: zero(),
+            new_calls: zero(),
+            delete_calls: zero(),
+            failed_calls: zero(),
+            requested_bytes: zero(),
+            collections: zero(),
+            pause_total_ns: zero(),
+            pause_max_ns: zero(),
+            collected_bytes: zero(),
+            reserved_1: [0; 17],
+        }
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Header>() == HEADER_BYTES);
+    assert!(offset_of!(Header, claimed) == 24);
+    assert!(size_of::<Slot>() == SLOT_BYTES);
+    assert!(offset_of!(Slot, claimed_ns) == 16);
+    assert!(offset_of!(Slot, exe) == 64);
+    assert!(offset_of!(Slot, mapped_bytes) == 256);
+    assert!(offset_of!(Slot, malloc_calls) == 288);
+    assert!(offset_of!(Slot, collections) == 344);
+};

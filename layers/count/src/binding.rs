@@ -1,0 +1,416 @@
+//! The binding report: what every loaded object's allocation calls are really bound to.
+//!
+//! Asking `dlsym` where `malloc` is says what *would* be called. What *is* called stands in each object's global
+//! offset table: a program that exports its own malloc, one linked with `-Bsymbolic`, a plug-in opened with
+//! `RTLD_DEEPBIND` show there and nowhere else. The report is lines of tab-separated fields:
+//!
+//! ```text
+//! report  1  PID  start|exit  MONOTONIC_NS  EXE
+//! calls   MALLOC  REALLOC  FREE  NEW  DELETE  FAILED
+//! layer   PATH                    this layer
+//! default SYMBOL  OBJECT          what a global lookup finds
+//! next    SYMBOL  OBJECT          what a lookup behind this layer finds; - for nothing
+//! object  PATH                    a loaded object; its slots follow
+//! slot    SYMBOL  OBJECT          @layer, @lazy (never called yet), @plt (the program's own stub), @null, or a path
+//! cut                             the report did not fit
+//! end
+//! ```
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::WRITER;
+use crate::text::Text;
+
+/// When a report is made.
+#[derive(Clone, Copy)]
+pub enum Stage {
+    Start,
+    Exit,
+}
+
+/// Symbols whose next definition is reported: whatever of these the manager lacks comes from elsewhere.
+const NEXT: [&CStr; 13] = [
+    c"malloc",
+    c"free",
+    c"calloc",
+    c"realloc",
+    c"reallocarray",
+    c"memalign",
+    c"posix_memalign",
+    c"aligned_alloc",
+    c"valloc",
+    c"pvalloc",
+    c"malloc_usable_size",
+    c"_Znwm",
+    c"_ZdlPv",
+];
+const DEFAULT: [&CStr; 3] = [c"malloc", c"free", c"_Znwm"];
+const OBJECTS: usize = 1024;
+
+#[derive(Clone, Copy)]
+struct Object {
+    start: usize,
+    end: usize,
+    base: usize,
+    dynamic: *const Dynamic,
+    name: *const c_char,
+}
+
+#[repr(C)]
+struct Dynamic {
+    tag: i64,
+    value: usize,
+}
+
+#[repr(C)]
+struct Rela {
+    offset: usize,
+    info: u64,
+    addend: i64,
+}
+
+#[repr(C)]
+struct Symbol {
+    name: u32,
+    info: u8,
+    other: u8,
+    section: u16,
+    value: usize,
+    size: u64,
+}
+
+const DT_NULL: i64 = 0;
+const DT_PLTRELSZ: i64 = 2;
+const DT_STRTAB: i64 = 5;
+const DT_SYMTAB: i64 = 6;
+const DT_RELA: i64 = 7;
+const DT_RELASZ: i64 = 8;
+const DT_PLTREL: i64 = 20;
+const DT_JMPREL: i64 = 23;
+
+struct State {
+    text: Text,
+    objects: [Object; OBJECTS],
+    count: usize,
+    /// Addresses of the program's own stubs that stand for undefined functions (non-PIC programs).
+    stubs: [usize; 64],
+    stub_count: usize,
+    path: [u8; 4096],
+    exe: [u8; 4096],
+    exe_length: usize,
+    next: [*mut c_void; NEXT.len()],
+    default: [*mut c_void; DEFAULT.len()],
+}
+
+struct Guarded(UnsafeCell<State>);
+
+// SAFETY: only the holder of `BUSY` touches the state.
+unsafe impl Sync for Guarded {}
+
+static BUSY: AtomicBool = AtomicBool::new(false);
+static PREPARED: AtomicBool = AtomicBool::new(false);
+static STATE: Guarded = Guarded(UnsafeCell::new(State {
+    text: Text::new(),
+    objects: [Object { start: 0, end: 0, base: 0, dynamic: ptr::null(), name: ptr::null() }; OBJECTS],
+    count: 0,
+    stubs: [0; 64],
+    stub_count: 0,
+    path: [0; 4096],
+    exe: [0; 4096],
+    exe_length: 0,
+    next: [ptr::null_mut(); NEXT.len()],
+    default: [ptr::null_mut(); DEFAULT.len()],
+}));
+
+/// Runs `work` on the state unless somebody else is at it: `_exit` may be called by a signal handler in the middle of a
+/// report.
+fn with_state(work: impl FnOnce(&mut State)) {
+    if BUSY.swap(true, Ordering::Acquire) {
+        return;
+    }
+    // SAFETY: `BUSY` was free and is ours.
+    work(unsafe { &mut *STATE.0.get() });
+    BUSY.store(false, Ordering::Release);
+}
+
+/// Notes what later reports need and must not ask for themselves: `getenv` after the program has rearranged its
+/// environment, and `dlsym`, which allocates when it fails.
+pub fn prepare() {
+    with_state(|state| {
+        // SAFETY: getenv gives a C string or null; dlsym takes C strings.
+        unsafe {
+            let path = libc::getenv(c"HEAPTOLL_PREFLIGHT_REPORT".as_ptr());
+            if path.is_null() {
+                return;
+            }
+            let path = CStr::from_ptr(path).to_bytes_with_nul();
+            if path.len() > state.path.len() {
+                return;
+            }
+            state.path[..path.len()].copy_from_slice(path);
+            let read = libc::readlink(c"/proc/self/exe".as_ptr(), state.exe.as_mut_ptr().cast(), 4095);
+            state.exe_length = usize::try_from(read).unwrap_or(0);
+            for (place, name) in state.next.iter_mut().zip(NEXT) {
+                *place = heaptoll_next::family::symbol(name).unwrap_or(ptr::null_mut());
+            }
+            for (place, name) in state.default.iter_mut().zip(DEFAULT) {
+                *place = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+            }
+        }
+        PREPARED.store(true, Ordering::Release);
+    });
+}
+
+/// Appends a report, if one was asked for. A child of `vfork` stays silent: its memory is its parent's.
+pub fn report(stage: Stage) {
+    if !PREPARED.load(Ordering::Acquire) || !WRITER.owned_by_caller() {
+        return;
+    }
+    with_state(|state| {
+        state.text.clear();
+        state.head(stage);
+        // The loader's list is locked while a callback runs: everything is done inside of one, so that no object is
+        // unloaded while its tables are read.
+        // SAFETY: the callback gets `state` back and outlives nothing.
+        unsafe { libc::dl_iterate_phdr(Some(inside), ptr::from_mut(state).cast()) };
+        state.text.finish();
+        append(&state.path, state.text.bytes());
+    });
+}
+
+fn append(path: &[u8], bytes: &[u8]) {
+    // SAFETY: `path` is NUL-terminated (see `prepare`), `bytes` readable; one write on O_APPEND is not torn apart by
+    // other processes' writes; errno is restored.
+    unsafe {
+        let errno = *libc::__errno_location();
+        let file = libc::open(path.as_ptr().cast(), libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC);
+        if file >= 0 {
+            libc::write(file, bytes.as_ptr().cast(), bytes.len());
+            libc::close(file);
+        }
+        *libc::__errno_location() = errno;
+    }
+}
+
+unsafe extern "C" fn inside(_: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: `data` is the state that `report` passed; the nested iteration takes the recursive lock again.
+    unsafe {
+        let state = &mut *data.cast::<State>();
+        state.count = 0;
+        state.stub_count = 0;
+        libc::dl_iterate_phdr(Some(note), data);
+        state.lookups();
+        for number in 0..state.count {
+            state.object(number);
+        }
+    }
+    1
+}
+
+unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: `data` is the state; the loader's info and its program headers are valid during the callback.
+    unsafe {
+        let state = &mut *data.cast::<State>();
+        if state.count == OBJECTS {
+            state.text.cut = true;
+            return 1;
+        }
+        let info = &*info;
+        let base = info.dlpi_addr as usize;
+        let mut object =
+            Object { start: usize::MAX, end: 0, base, dynamic: ptr::null(), name: info.dlpi_name };
+        for number in 0..info.dlpi_phnum as usize {
+            let header = &*info.dlpi_phdr.add(number);
+            let start = base.wrapping_add(header.p_vaddr as usize);
+            match header.p_type {
+                libc::PT_LOAD => {
+                    object.start = object.start.min(start);
+                    object.end = object.end.max(start.wrapping_add(header.p_memsz as usize));
+                }
+                libc::PT_DYNAMIC => object.dynamic = start as *const Dynamic,
+                _ => {}
+            }
+        }
+        state.objects[state.count] = object;
+        state.count += 1;
+    }
+    0
+}
+
+impl State {
+    fn head(&mut self, stage: Stage) {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is a valid place; getpid has no conditions.
+        let pid = unsafe {
+            libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time);
+            libc::getpid()
+        };
+        let now = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+        let stage: &[u8] = match stage {
+            Stage::Start => b"start",
+            Stage::Exit => b"exit",
+        };
+        let text = &mut self.text;
+        text.put(b"report\t1").number(pid as u64).field(stage).number(now);
+        text.field(&self.exe[..self.exe_length]).put(b"\n");
+        let slot = WRITER.slot();
+        text.put(b"calls");
+        for counter in [
+            &slot.malloc_calls,
+            &slot.realloc_calls,
+            &slot.free_calls,
+            &slot.new_calls,
+            &slot.delete_calls,
+            &slot.failed_calls,
+        ] {
+            text.number(counter.load(Ordering::Relaxed));
+        }
+        text.put(b"\n");
+    }
+
+    fn lookups(&mut self) {
+        let own = self.containing(own_address());
+        self.line(b"layer", None, own);
+        for (number, name) in DEFAULT.iter().enumerate() {
+            let object = self.containing(self.default[number] as usize);
+            self.line(b"default", Some(name), object);
+        }
+        for (number, name) in NEXT.iter().enumerate() {
+            let object = self.containing(self.next[number] as usize);
+            self.line(b"next", Some(name), object);
+        }
+    }
+
+    fn line(&mut self, head: &[u8], symbol: Option<&CStr>, object: Option<usize>) {
+        self.text.put(head);
+        if let Some(symbol) = symbol {
+            self.text.field(symbol.to_bytes());
+        }
+        self.name(object);
+        self.text.put(b"\n");
+    }
+
+    /// Appends an object's path; the program itself has none in the loader's list.
+    fn name(&mut self, object: Option<usize>) {
+        let Some(number) = object else {
+            self.text.field(b"-");
+            return;
+        };
+        let name = self.objects[number].name;
+        // SAFETY: the loader's names are C strings, valid while its list is locked.
+        let name = if name.is_null() { &[][..] } else { unsafe { CStr::from_ptr(name).to_bytes() } };
+        if name.is_empty() && number == 0 {
+            self.text.field(&self.exe[..self.exe_length]);
+        } else {
+            self.text.field(name);
+        }
+    }
+
+    fn containing(&self, address: usize) -> Option<usize> {
+        self.objects[..self.count].iter().position(|o| o.start <= address && address < o.end)
+    }
+
+    /// Reports one object's slots.
+    fn object(&mut self, number: usize) {
+        let object = self.objects[number];
+        if object.dynamic.is_null() || self.containing(own_address()) == Some(number) {
+            return;
+        }
+        self.line(b"object", None, Some(number));
+        let (mut strings, mut symbols, mut rela, mut rela_bytes) = (0, 0, 0, 0);
+        let (mut jump, mut jump_bytes, mut jump_kind) = (0, 0, DT_RELA as usize);
+        // SAFETY: the loader has processed this null-terminated array.
+        unsafe {
+            let mut entry = object.dynamic;
+            while (*entry).tag != DT_NULL {
+                let value = (*entry).value;
+                // The loader replaces these by addresses, except in objects whose dynamic section it may not write.
+                let address = if value < object.start { value.wrapping_add(object.base) } else { value };
+                match (*entry).tag {
+                    DT_STRTAB => strings = address,
+                    DT_SYMTAB => symbols = address,
+                    DT_RELA => rela = address,
+                    DT_RELASZ => rela_bytes = value,
+                    DT_JMPREL => jump = address,
+                    DT_PLTRELSZ => jump_bytes = value,
+                    DT_PLTREL => jump_kind = value,
+                    _ => {}
+                }
+                entry = entry.add(1);
+            }
+        }
+        if strings == 0 || symbols == 0 {
+            return;
+        }
+        if jump != 0 && jump_kind == DT_RELA as usize {
+            self.slots(number, jump, jump_bytes, strings, symbols);
+        }
+        if rela != 0 {
+            self.slots(number, rela, rela_bytes, strings, symbols);
+        }
+    }
+
+    fn slots(&mut self, number: usize, table: usize, bytes: usize, strings: usize, symbols: usize) {
+        let object = self.objects[number];
+        for index in 0..bytes / size_of::<Rela>() {
+            // SAFETY: the tables are those that the loader itself has relocated the object by, so every index in them
+            // is within bounds and every slot is mapped.
+            unsafe {
+                let rela = &*(table as *const Rela).add(index);
+                let symbol_number = (rela.info >> 32) as usize;
+                if symbol_number == 0 {
+                    continue;
+                }
+                let symbol = &*(symbols as *const Symbol).add(symbol_number);
+                let name = CStr::from_ptr((strings + symbol.name as usize) as *const c_char);
+                if !of_family(name.to_bytes()) {
+                    continue;
+                }
+                let undefined = symbol.section == 0;
+                if number == 0 && undefined && symbol.value != 0 && self.stub_count < self.stubs.len() {
+                    self.stubs[self.stub_count] = object.base.wrapping_add(symbol.value);
+                    self.stub_count += 1;
+                }
+                let place = object.base.wrapping_add(rela.offset) as *const usize;
+                let value = place.read_unaligned();
+                let own = !undefined && value == object.base.wrapping_add(symbol.value);
+                self.slot(number, name, value, own);
+            }
+        }
+    }
+
+    /// Reports one slot; `own` says that it holds the object's own definition of the symbol.
+    fn slot(&mut self, number: usize, symbol: &CStr, value: usize, own: bool) {
+        let target = self.containing(value);
+        self.text.put(b"slot").field(symbol.to_bytes());
+        if value == 0 {
+            self.text.field(b"@null");
+        } else if target == self.containing(own_address()) {
+            self.text.field(b"@layer");
+        } else if self.stubs[..self.stub_count].contains(&value) && target != Some(number) {
+            self.text.field(b"@plt");
+        } else if target == Some(number) && !own {
+            // Still the way through the object's procedure linkage table, which asks the loader at the first call.
+            self.text.field(b"@lazy");
+        } else {
+            self.name(target);
+        }
+        self.text.put(b"\n");
+    }
+}
+
+/// An address within this layer.
+fn own_address() -> usize {
+    ptr::from_ref(&BUSY) as usize
+}
+
+/// Whether a relocation's symbol is one of the malloc family or an `operator new` or `operator delete`.
+fn of_family(name: &[u8]) -> bool {
+    if let Some(operator) = name.strip_prefix(b"_Z") {
+        return [&b"nwm"[..], b"nam", b"dlPv", b"daPv"].iter().any(|p| operator.starts_with(p));
+    }
+    NEXT.iter().any(|family| family.to_bytes() == name)
+}

@@ -1,0 +1,61 @@
+//! The counting layer: shows that a program's allocation calls arrive, and where they go from here.
+//!
+//! Preloaded in front of a manager it exports the whole malloc family and every `operator new` and `operator delete`,
+//! forwards each call to the next object's malloc family, and counts it on the statistics page named by
+//! `HEAPTOLL_STATS`, where the count survives `_exit` and SIGKILL. If `HEAPTOLL_PREFLIGHT_REPORT` names a file, a
+//! [`binding`] report is appended to it when the process starts and when it exits.
+#![no_std]
+
+mod binding;
+mod c_family;
+mod operators;
+mod text;
+
+use core::ffi::c_int;
+
+use heaptoll_statspage::{Kind, Writer};
+
+use crate::binding::Stage;
+
+/// The slot that calls are counted in.
+static WRITER: Writer = Writer::new(Kind::Layer, "count");
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    heaptoll_next::family::fatal(c"heaptoll: a defect in the counting layer; please report it\n")
+}
+
+extern "C" fn at_start() {
+    // Resolved here, while there is one thread, rather than at some thread's first call.
+    let _ = heaptoll_next::next();
+    binding::prepare();
+    binding::report(Stage::Start);
+}
+
+extern "C" fn at_exit() {
+    binding::report(Stage::Exit);
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = at_start;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = at_exit;
+
+/// `_exit`, after a last report.
+#[unsafe(no_mangle)]
+pub extern "C" fn _exit(status: c_int) -> ! {
+    binding::report(Stage::Exit);
+    loop {
+        // SAFETY: exit_group has no conditions and does not return.
+        unsafe { libc::syscall(libc::SYS_exit_group, status) };
+    }
+}
+
+/// The same under its C name.
+#[unsafe(no_mangle)]
+pub extern "C" fn _Exit(status: c_int) -> ! {
+    _exit(status)
+}
