@@ -59,6 +59,8 @@ pub struct ServeInfo {
     pub ready: String,
     /// Regular expression with named groups; each match over the load's report becomes a figure.
     pub figures: Option<String>,
+    /// Signal that stops the server cleanly, without `SIG`.
+    pub stop: String,
 }
 
 /// What the preflight proved of one stack on one program.
@@ -80,6 +82,9 @@ pub struct StackInfo {
     pub proof: String,
     /// Warnings for the reader, e.g. a child process that the manager does not reach.
     pub warnings: Vec<String>,
+    /// Whether the manager keeps the statistics page of `include/heaptoll.h`.
+    #[serde(default)]
+    pub tells: bool,
 }
 
 /// How the experiment was asked for.
@@ -95,6 +100,9 @@ pub struct Settings {
     pub timeout_s: f64,
     /// `always`, `madvise`, `never`, or empty for the system's own.
     pub thp: String,
+    /// Exit status that counts as success.
+    #[serde(default)]
+    pub expect_status: i32,
     /// The heaptoll command that repeats the experiment, each argument.
     pub repeat_command: Vec<String>,
 }

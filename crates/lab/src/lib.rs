@@ -1,5 +1,20 @@
 //! The laboratory: plan an experiment, execute its cells, measure them, store rows, compare them.
 
+pub mod compare;
 pub mod comparison;
 pub mod experiment;
+pub mod interrupt;
+pub mod launch;
+pub mod machine;
+pub mod manager;
 pub mod observation;
+pub mod places;
+pub mod plan;
+pub mod runner;
+pub mod sampler;
+pub mod serve;
+pub mod statistics;
+pub mod store;
+#[cfg(test)]
+mod testing;
+mod verdict;

@@ -1,1 +1,16 @@
-//! stub
+//! What heaptoll and its launcher say to each other.
+//!
+//! The launcher is a process of its own because `ru_maxrss` of a child starts from the memory its parent had when
+//! it forked: a tool that holds 500 MB and forks the program itself reports at least 500 MB. The launcher holds a
+//! few hundred KiB. It also adopts orphans (`PR_SET_CHILD_SUBREAPER`), so that a program which forks and leaves is
+//! still accounted for and never outlives its measurement.
+
+pub mod counters;
+mod message;
+mod spec;
+
+pub use message::{Ended, Message, MessageError, Usage};
+pub use spec::{Spec, SpecError, Thp};
+
+/// Number of hardware counters a report carries: instructions, cycles, LLC misses, data-TLB misses.
+pub const COUNTERS: usize = 4;

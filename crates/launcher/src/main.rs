@@ -1,1 +1,68 @@
-fn main() {}
+//! heaptoll-launch: execs one program, waits for it and everything it starts, and says what they used.
+
+mod child;
+mod family;
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::FromRawFd;
+use std::time::{Duration, Instant};
+
+use heaptoll_launcher::counters::Counters;
+use heaptoll_launcher::{Ended, Message, Spec, Usage};
+
+use crate::family::Family;
+
+/// How long processes that outlive the first one may take to end by themselves.
+const GRACE: Duration = Duration::from_millis(300);
+
+fn main() -> std::process::ExitCode {
+    let spec = match Spec::from_args(std::env::args_os().skip(1)) {
+        Ok(spec) => spec,
+        Err(error) => {
+            eprintln!("heaptoll-launch: {error}");
+            return std::process::ExitCode::from(2);
+        }
+    };
+    // SAFETY: heaptoll passed this descriptor for us alone; nothing else in this process uses it.
+    let mut report = unsafe { File::from_raw_fd(spec.report_fd) };
+    let (ended, usage) = run(&spec, &mut report);
+    match writeln!(report, "{}", Message::Ended(ended, usage)) {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(_) => std::process::ExitCode::FAILURE,
+    }
+}
+
+fn run(spec: &Spec, report: &mut File) -> (Ended, Usage) {
+    let nothing = Usage::default();
+    let family = match Family::prepare(spec) {
+        Ok(family) => family,
+        Err(error) => return (Ended::SetupFailed(error.raw_os_error().unwrap_or(0)), nothing),
+    };
+    let waiting = match child::fork(spec) {
+        Ok(waiting) => waiting,
+        Err(error) => return (Ended::SetupFailed(error.raw_os_error().unwrap_or(0)), nothing),
+    };
+    let pid = waiting.pid;
+    let mut counters = spec.counters.then(|| Counters::open(pid));
+    let start = Instant::now();
+    if let Err(errno) = waiting.release() {
+        return (Ended::ExecFailed(errno), nothing);
+    }
+    // If heaptoll is gone nobody reads this; the death signal is on its way.
+    let _ = writeln!(report, "{}", Message::Started(pid));
+
+    let deadline = (spec.timeout_ms > 0).then(|| start + Duration::from_millis(spec.timeout_ms));
+    let (ended, wall, mut sum) = family.wait_for_first(pid, start, deadline);
+    match ended {
+        Ended::Timeout | Ended::Cancelled => {
+            family.kill_all(pid, &mut sum);
+        }
+        _ => sum.left_behind = family.settle(pid, GRACE, &mut sum),
+    }
+    sum.wall_ns = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);
+    if let Some(counters) = &mut counters {
+        sum.counters = counters.read();
+    }
+    (ended, sum)
+}

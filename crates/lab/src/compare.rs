@@ -1,0 +1,364 @@
+//! From rows to tables: medians, paired ratios with simultaneous intervals, verdicts in words. Pure functions.
+
+use std::collections::BTreeMap;
+
+use crate::comparison::{Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row};
+use crate::experiment::Experiment;
+use crate::observation::{Observation, Outcome, Phase};
+use crate::statistics::{self, FEWEST_PAIRS, median};
+use crate::verdict;
+
+/// Family-wise level of every table.
+pub const ALPHA: f64 = 0.05;
+
+/// Marks rows whose output differs from what it should be: the catalog's digest where there is one, else the first
+/// good output of the baseline. Where the baseline disagrees with itself, output cannot be a test and nothing is
+/// marked; [`compare`] then says so.
+pub fn judge_outputs(experiment: &mut Experiment) {
+    for program in &experiment.programs {
+        if program.serve.is_some() {
+            continue;
+        }
+        let baseline = baseline_digests(experiment, &program.name);
+        let reference = match (&program.expected_digest, baseline.as_slice()) {
+            (Some(expected), _) => expected.clone(),
+            (None, [only]) => only.clone(),
+            _ => continue,
+        };
+        let judged = experiment.observations.iter_mut().filter(|row| row.program == program.name);
+        for row in judged.filter(|row| row.phase != Phase::Startup && row.outcome.is_ok()) {
+            if row.output_digest != reference {
+                row.outcome = Outcome::WrongOutput;
+            }
+        }
+    }
+}
+
+/// The distinct digests of the baseline's good rows.
+fn baseline_digests(experiment: &Experiment, program: &str) -> Vec<String> {
+    let mut digests: Vec<String> = experiment
+        .observations
+        .iter()
+        .filter(|row| {
+            row.program == program && row.stack == experiment.baseline && row.phase != Phase::Startup
+        })
+        .filter(|row| matches!(row.outcome, Outcome::Ok | Outcome::WrongOutput))
+        .map(|row| row.output_digest.clone())
+        .collect();
+    digests.sort();
+    digests.dedup();
+    digests
+}
+
+/// Good timed rows of one stack on one program, by repetition.
+type Rows<'a> = BTreeMap<u32, &'a Observation>;
+
+struct Side<'a> {
+    timed: Rows<'a>,
+    startup_cpu_s: f64,
+    startup_wall_s: f64,
+}
+
+impl<'a> Side<'a> {
+    fn of(experiment: &'a Experiment, program: &str, stack: &str) -> Side<'a> {
+        let rows =
+            || experiment.observations.iter().filter(|row| row.program == program && row.stack == stack);
+        let startup: Vec<&Observation> =
+            rows().filter(|row| row.phase == Phase::Startup && row.outcome.is_ok()).collect();
+        let middle = |value: fn(&Observation) -> f64| {
+            median(&startup.iter().map(|row| value(row)).collect::<Vec<f64>>())
+        };
+        Side {
+            timed: rows()
+                .filter(|row| row.phase == Phase::Timed && row.outcome.is_ok())
+                .map(|row| (row.repetition, row))
+                .collect(),
+            startup_cpu_s: middle(Observation::cpu_s),
+            startup_wall_s: middle(|row| row.wall_s),
+        }
+    }
+
+    /// The metric of one row; `None` where the machine does not give it or nothing is left of it.
+    fn value(&self, metric: Metric, row: &Observation) -> Option<f64> {
+        let value = match (metric, &row.serve) {
+            (Metric::Cpu, Some(serve)) => serve.loaded_cpu_s,
+            (Metric::Wall, Some(serve)) => serve.load_s,
+            (Metric::Cpu, None) => row.cpu_s() - self.startup_cpu_s,
+            (Metric::Wall, None) => row.wall_s - self.startup_wall_s,
+            (Metric::PeakRss, _) => row.peak_rss_kib as f64,
+            (Metric::Instructions, _) => row.counters.instructions? as f64,
+        };
+        (value > 0.0).then_some(value)
+    }
+
+    fn values(&self, metric: Metric) -> Vec<f64> {
+        self.timed.values().filter_map(|row| self.value(metric, row)).collect()
+    }
+
+    /// Log ratios to `base` by repetition.
+    fn log_ratios(&self, base: &Side, metric: Metric, repetitions: u32) -> Vec<Option<f64>> {
+        (0..repetitions)
+            .map(|repetition| {
+                let ours = self.value(metric, self.timed.get(&repetition)?)?;
+                let theirs = base.value(metric, base.timed.get(&repetition)?)?;
+                Some((ours / theirs).ln())
+            })
+            .collect()
+    }
+}
+
+const METRICS: [Metric; 4] = [Metric::Cpu, Metric::Wall, Metric::PeakRss, Metric::Instructions];
+
+fn repetitions(experiment: &Experiment) -> u32 {
+    experiment
+        .observations
+        .iter()
+        .filter(|row| row.phase == Phase::Timed)
+        .map(|row| row.repetition + 1)
+        .max()
+        .unwrap_or(0)
+}
+
+/// Stacks of one program in the order asked for.
+fn stacks<'a>(experiment: &'a Experiment, program: &'a str) -> impl Iterator<Item = &'a str> {
+    experiment.stacks.iter().filter(move |stack| stack.program == program).map(|stack| stack.name.as_str())
+}
+
+/// Every table of an experiment. Call [`judge_outputs`] first.
+pub fn compare(experiment: &Experiment) -> Comparison {
+    let tables: Vec<ProgramTable> =
+        experiment.programs.iter().map(|program| table(experiment, &program.name)).collect();
+    Comparison { baseline: experiment.baseline.clone(), alpha: ALPHA, overall: overall(experiment), tables }
+}
+
+fn table(experiment: &Experiment, program: &str) -> ProgramTable {
+    let repetitions = repetitions(experiment);
+    let names: Vec<&str> = stacks(experiment, program).collect();
+    let base = Side::of(experiment, program, &experiment.baseline);
+    let sides: Vec<Side> = names.iter().map(|name| Side::of(experiment, program, name)).collect();
+
+    // One family: every stack but the baseline, every metric that has values.
+    let mut members: Vec<(usize, Metric)> = Vec::new();
+    let mut series = Vec::new();
+    for (index, side) in sides.iter().enumerate().filter(|(index, _)| names[*index] != experiment.baseline) {
+        for metric in METRICS.into_iter().filter(|metric| !side.values(*metric).is_empty()) {
+            members.push((index, metric));
+            series.push(side.log_ratios(&base, metric, repetitions));
+        }
+    }
+    let intervals = statistics::paired(&series, ALPHA, experiment.settings.seed);
+    let ratio = |index: usize, metric: Metric| -> Option<Interval> {
+        members.iter().position(|member| *member == (index, metric)).and_then(|at| intervals[at])
+    };
+
+    let mut rows: Vec<Row> = names
+        .iter()
+        .zip(&sides)
+        .enumerate()
+        .map(|(index, (name, side))| {
+            let figures: BTreeMap<Metric, Figure> = METRICS
+                .into_iter()
+                .filter_map(|metric| Some((metric, figure(&side.values(metric), ratio(index, metric))?)))
+                .collect();
+            row(experiment, program, name, side, figures)
+        })
+        .collect();
+    mark_frontier(&mut rows);
+    rows.sort_by(|a, b| sort_key(a).total_cmp(&sort_key(b)));
+    let half_widths: Vec<f64> = rows
+        .iter()
+        .filter_map(|row| row.figures.get(&Metric::Cpu)?.ratio)
+        .filter(|interval| interval.pairs as usize >= FEWEST_PAIRS)
+        .map(|interval| interval.high / interval.ratio)
+        .collect();
+    let notes = verdict::notes(experiment, program, &rows, baseline_digests(experiment, program).len());
+    ProgramTable {
+        program: program.into(),
+        detectable_cpu_ratio: (!half_widths.is_empty()).then(|| median(&half_widths)),
+        rows,
+        notes,
+    }
+}
+
+fn figure(values: &[f64], ratio: Option<Interval>) -> Option<Figure> {
+    (!values.is_empty()).then(|| Figure {
+        median: median(values),
+        min: values.iter().copied().fold(f64::INFINITY, f64::min),
+        max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        ratio,
+    })
+}
+
+fn row(
+    experiment: &Experiment,
+    program: &str,
+    stack: &str,
+    side: &Side,
+    figures: BTreeMap<Metric, Figure>,
+) -> Row {
+    let marks = marks(experiment, program, stack);
+    let rows: Vec<&Observation> = side.timed.values().copied().collect();
+    let middle = |values: Vec<f64>| (!values.is_empty()).then(|| median(&values));
+    let mut by_name: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (name, value) in
+        rows.iter().filter_map(|row| row.serve.as_ref()).flat_map(|serve| &serve.load_figures)
+    {
+        by_name.entry(name.clone()).or_default().push(*value);
+    }
+    Row {
+        stack: stack.into(),
+        good: rows.len() as u32,
+        startup_cpu_s: (side.startup_cpu_s > 0.0).then_some(side.startup_cpu_s),
+        minor_faults: median(&rows.iter().map(|row| row.minor_faults as f64).collect::<Vec<_>>()),
+        heap_high_water_bytes: middle(
+            rows.iter().filter_map(|row| row.heap_high_water_bytes).map(|bytes| bytes as f64).collect(),
+        ),
+        load_figures: by_name.into_iter().map(|(name, values)| (name, median(&values))).collect(),
+        verdict: verdict::words(stack == experiment.baseline, &figures, &marks),
+        on_frontier: false,
+        marks,
+        figures,
+    }
+}
+
+/// What went wrong, most frequent first, e.g. `3x killed by signal 11`.
+fn marks(experiment: &Experiment, program: &str, stack: &str) -> Vec<String> {
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    let bad = experiment
+        .observations
+        .iter()
+        .filter(|row| row.program == program && row.stack == stack && row.phase != Phase::Startup)
+        .filter(|row| !row.outcome.is_ok() && row.outcome != Outcome::Interrupted);
+    for row in bad {
+        *counts.entry(row.outcome.to_string()).or_default() += 1;
+    }
+    let mut sorted: Vec<(String, u32)> = counts.into_iter().collect();
+    sorted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sorted.into_iter().map(|(what, count)| format!("{count}x {what}")).collect()
+}
+
+fn sort_key(row: &Row) -> f64 {
+    row.figures.get(&Metric::Cpu).map_or(f64::INFINITY, |figure| {
+        figure.ratio.map_or_else(|| if row.good > 0 { 1.0 } else { f64::INFINITY }, |interval| interval.ratio)
+    })
+}
+
+fn mark_frontier(rows: &mut [Row]) {
+    let costs: Vec<Option<(f64, f64)>> = rows
+        .iter()
+        .map(|row| Some((row.figures.get(&Metric::Cpu)?.median, row.figures.get(&Metric::PeakRss)?.median)))
+        .collect();
+    for (row, own) in rows.iter_mut().zip(&costs) {
+        let Some(own) = own else { continue };
+        let dominates = |other: &(f64, f64)| other.0 <= own.0 && other.1 <= own.1 && other != own;
+        row.on_frontier = !costs.iter().flatten().any(dominates);
+    }
+}
+
+/// Geometric means over the programs on which a stack has pairs, with intervals over repetitions.
+fn overall(experiment: &Experiment) -> Vec<OverallRow> {
+    if experiment.programs.len() < 2 {
+        return Vec::new();
+    }
+    let repetitions = repetitions(experiment);
+    let mut names: Vec<&str> = Vec::new();
+    for stack in &experiment.stacks {
+        if stack.name != experiment.baseline && !names.contains(&stack.name.as_str()) {
+            names.push(&stack.name);
+        }
+    }
+    let mut counts = Vec::new();
+    let mut series = Vec::new();
+    for name in &names {
+        for metric in [Metric::Cpu, Metric::PeakRss] {
+            let programs: Vec<Vec<Option<f64>>> = experiment
+                .programs
+                .iter()
+                .map(|program| {
+                    let base = Side::of(experiment, &program.name, &experiment.baseline);
+                    Side::of(experiment, &program.name, name).log_ratios(&base, metric, repetitions)
+                })
+                .filter(|ratios| ratios.iter().any(Option::is_some))
+                .collect();
+            // A repetition counts when every program has its pair in it: else the mean would mix programs.
+            series.push(
+                (0..repetitions as usize)
+                    .map(|r| {
+                        let values: Option<Vec<f64>> = programs.iter().map(|ratios| ratios[r]).collect();
+                        values.filter(|v| !v.is_empty()).map(|v| v.iter().sum::<f64>() / v.len() as f64)
+                    })
+                    .collect::<Vec<Option<f64>>>(),
+            );
+            counts.push(programs.len() as u32);
+        }
+    }
+    let intervals = statistics::paired(&series, ALPHA, experiment.settings.seed);
+    let mut rows: Vec<OverallRow> = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| OverallRow {
+            stack: (*name).into(),
+            programs: counts[2 * index],
+            cpu: intervals[2 * index],
+            peak_rss: intervals[2 * index + 1],
+        })
+        .collect();
+    let key = |row: &OverallRow| row.cpu.map_or(f64::INFINITY, |interval| interval.ratio);
+    rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    rows
+}
+
+/// One line of a comparison between two experiments.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Across {
+    /// Program name.
+    pub program: String,
+    /// Stack name.
+    pub stack: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// Median in A.
+    pub a_median: f64,
+    /// Median in B.
+    pub b_median: f64,
+    /// B/A with a simultaneous interval; `None` with fewer than four good rows on a side.
+    pub ratio: Option<Interval>,
+}
+
+/// Compares what two experiments have in common: same program, same stack. The rows were not measured together,
+/// so a change of the machine between them shows as a difference; the caller says so.
+pub fn across(a: &Experiment, b: &Experiment) -> Vec<Across> {
+    let mut lines = Vec::new();
+    let mut series = Vec::new();
+    for stack in &a.stacks {
+        let in_b = b.stacks.iter().any(|other| other.program == stack.program && other.name == stack.name);
+        if !in_b {
+            continue;
+        }
+        let (in_a, in_b) =
+            (Side::of(a, &stack.program, &stack.name), Side::of(b, &stack.program, &stack.name));
+        for metric in [Metric::Cpu, Metric::PeakRss] {
+            let (values_a, values_b) = (in_a.values(metric), in_b.values(metric));
+            if values_a.is_empty() || values_b.is_empty() {
+                continue;
+            }
+            lines.push(Across {
+                program: stack.program.clone(),
+                stack: stack.name.clone(),
+                metric,
+                a_median: median(&values_a),
+                b_median: median(&values_b),
+                ratio: None,
+            });
+            series.push((values_a, values_b));
+        }
+    }
+    for (line, ratio) in lines.iter_mut().zip(statistics::unpaired(&series, ALPHA, a.settings.seed)) {
+        line.ratio = ratio;
+    }
+    lines
+}
+
+#[cfg(test)]
+#[path = "compare_tests.rs"]
+mod tests;

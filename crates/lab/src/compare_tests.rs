@@ -1,0 +1,157 @@
+//! Tables from made-up rows with known answers.
+
+use super::*;
+use crate::observation::Phase;
+use crate::testing::{experiment, row, stack};
+
+/// `fast` takes 0.8 of the baseline's CPU and twice its memory, `same` equals it.
+fn three_stacks() -> Experiment {
+    let mut made = experiment(&["glibc", "fast", "same"]);
+    for repetition in 0..8 {
+        let drift = 1.0 + 0.2 * f64::from(repetition);
+        let jitter = |k: u32| 1.0 + 0.001 * f64::from((repetition * k) % 5);
+        made.observations.push(row("glibc", repetition, drift * jitter(2), 1000));
+        made.observations.push(row("fast", repetition, 0.8 * drift * jitter(3), 2000));
+        made.observations.push(row("same", repetition, drift * jitter(7), 1000));
+    }
+    made
+}
+
+fn find<'a>(table: &'a ProgramTable, name: &str) -> &'a Row {
+    table.rows.iter().find(|row| row.stack == name).expect("the stack has a row")
+}
+
+#[test]
+fn pairing_takes_the_machines_drift_out_of_the_ratio() {
+    let table = &compare(&three_stacks()).tables[0];
+    let fast = find(table, "fast");
+    let cpu = fast.figures[&Metric::Cpu].ratio.expect("pairs");
+    assert!(cpu.differs && (cpu.ratio - 0.8).abs() < 0.002 && cpu.high - cpu.low < 0.01, "{cpu:?}");
+    assert_eq!(fast.verdict, "20 % less CPU, 2.0x the memory");
+    assert_eq!(find(table, "same").verdict, "no difference seen");
+    assert_eq!(find(table, "glibc").verdict, "baseline");
+    assert_eq!(table.rows[0].stack, "fast", "the cheapest comes first");
+    assert!(fast.on_frontier && find(table, "glibc").on_frontier);
+}
+
+#[test]
+fn start_up_is_left_out_of_the_ratio() {
+    let mut made = three_stacks();
+    for repetition in 0..8 {
+        let startup = |stack: &str, cpu_s| crate::observation::Observation {
+            phase: Phase::Startup,
+            ..row(stack, repetition, cpu_s, 500)
+        };
+        made.observations.push(startup("glibc", 0.5));
+        made.observations.push(startup("fast", 0.1));
+    }
+    // Rep 0: (0.8 - 0.1) / (1.0 - 0.5), and so on: every pair changes.
+    let table = &compare(&made).tables[0];
+    let cpu = find(table, "fast").figures[&Metric::Cpu].ratio.expect("pairs");
+    assert!(cpu.ratio > 0.9, "{cpu:?}");
+    assert_eq!(find(table, "fast").startup_cpu_s, Some(0.1));
+    assert!(table.notes.iter().any(|note| note.contains("start-up is up to")), "{:?}", table.notes);
+}
+
+#[test]
+fn wrong_output_is_marked_and_leaves_the_averages() {
+    let mut made = three_stacks();
+    for observation in made.observations.iter_mut().filter(|row| row.stack == "fast" && row.repetition == 3) {
+        observation.output_digest = "other".into();
+        observation.user_s = 1000.0;
+    }
+    judge_outputs(&mut made);
+    let table = &compare(&made).tables[0];
+    let fast = find(table, "fast");
+    assert_eq!((fast.good, fast.marks.as_slice()), (7, &["1x wrong output".to_string()][..]));
+    assert!(fast.figures[&Metric::Cpu].ratio.is_some_and(|cpu| (cpu.ratio - 0.8).abs() < 0.002));
+}
+
+#[test]
+fn an_output_that_varies_under_the_baseline_is_no_test() {
+    let mut made = three_stacks();
+    for (index, observation) in made.observations.iter_mut().enumerate() {
+        observation.output_digest = index.to_string();
+    }
+    judge_outputs(&mut made);
+    let table = &compare(&made).tables[0];
+    assert!(table.rows.iter().all(|row| row.good == 8));
+    assert!(table.notes.iter().any(|note| note.contains("outputs are not compared")), "{:?}", table.notes);
+}
+
+#[test]
+fn the_catalogs_digest_wins_over_the_baselines() {
+    let mut made = three_stacks();
+    made.programs[0].expected_digest = Some("right".into());
+    for observation in made.observations.iter_mut().filter(|row| row.stack == "same") {
+        observation.output_digest = "right".into();
+    }
+    judge_outputs(&mut made);
+    let table = &compare(&made).tables[0];
+    assert_eq!((find(table, "glibc").good, find(table, "same").good), (0, 8));
+}
+
+#[test]
+fn a_stack_that_crashes_is_last_and_says_so() {
+    let mut made = three_stacks();
+    for observation in made.observations.iter_mut().filter(|row| row.stack == "fast") {
+        observation.outcome = Outcome::Signal(11);
+    }
+    let table = &compare(&made).tables[0];
+    let last = table.rows.last().expect("rows");
+    assert_eq!((last.stack.as_str(), last.verdict.as_str()), ("fast", "failed: 8x killed by signal 11"));
+    assert!(last.figures.is_empty());
+}
+
+#[test]
+fn few_repetitions_claim_nothing_and_say_so() {
+    let mut made = three_stacks();
+    made.observations.retain(|row| row.repetition < 5);
+    let table = &compare(&made).tables[0];
+    assert_eq!(find(table, "fast").verdict, "too few repetitions to say");
+    assert!(table.notes.iter().any(|note| note.contains("fewer than 6")), "{:?}", table.notes);
+}
+
+#[test]
+fn two_programs_have_a_geometric_mean() {
+    let mut made = three_stacks();
+    let mut second = made.programs[0].clone();
+    second.name = "other".into();
+    made.programs.push(second);
+    made.stacks.extend(["glibc", "fast", "same"].map(|name| stack("other", name)));
+    let doubled: Vec<Observation> = made
+        .observations
+        .iter()
+        .map(|row| Observation {
+            program: "other".into(),
+            user_s: if row.stack == "fast" { row.user_s * 1.25 } else { row.user_s },
+            system_s: if row.stack == "fast" { row.system_s * 1.25 } else { row.system_s },
+            ..row.clone()
+        })
+        .collect();
+    made.observations.extend(doubled);
+    let overall = compare(&made).overall;
+    assert_eq!(overall[0].stack, "fast");
+    let cpu = overall[0].cpu.expect("pairs");
+    assert!((cpu.ratio - 0.8f64.sqrt()).abs() < 0.002 && overall[0].programs == 2, "{cpu:?}");
+}
+
+#[test]
+fn experiments_are_compared_where_they_overlap() {
+    let a = three_stacks();
+    let mut b = three_stacks();
+    b.stacks.retain(|stack| stack.name != "same");
+    for row in b.observations.iter_mut().filter(|row| row.stack == "fast") {
+        row.peak_rss_kib = 3000;
+    }
+    let lines = across(&a, &b);
+    assert_eq!(lines.len(), 4);
+    let memory =
+        lines.iter().find(|line| line.stack == "fast" && line.metric == Metric::PeakRss).expect("line");
+    assert!(
+        memory.ratio.is_some_and(|ratio| ratio.differs && (ratio.ratio - 1.5).abs() < 1e-6),
+        "{memory:?}"
+    );
+    let cpu = lines.iter().find(|line| line.stack == "glibc" && line.metric == Metric::Cpu).expect("line");
+    assert!(cpu.ratio.is_some_and(|ratio| !ratio.differs), "{cpu:?}");
+}

@@ -1,0 +1,50 @@
+//! Ctrl-C, once for the whole process: what runs now is called off, what was measured is kept.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Shared by the signal thread and everything that starts processes.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt {
+    flag: Arc<AtomicBool>,
+    launchers: Arc<Mutex<Vec<u32>>>,
+}
+
+impl Interrupt {
+    /// Whether the user has called it off.
+    pub fn is_set(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+
+    /// The flag itself, for code that only polls.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.flag)
+    }
+
+    /// Calls everything off: launchers get SIGTERM, kill their program's whole tree and report.
+    pub fn set(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+        for &pid in self.launchers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            cancel(pid);
+        }
+    }
+
+    /// Remembers a launcher that runs. If the user was faster, it is called off at once.
+    pub(crate) fn enter(&self, pid: u32) {
+        self.launchers.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+        if self.is_set() {
+            cancel(pid);
+        }
+    }
+
+    /// Forgets it; must come before the launcher is reaped, while its number is still its own.
+    pub(crate) fn leave(&self, pid: u32) {
+        self.launchers.lock().unwrap_or_else(PoisonError::into_inner).retain(|&other| other != pid);
+    }
+}
+
+/// Asks a launcher to end its program and report.
+pub(crate) fn cancel(pid: u32) {
+    // SAFETY: a signal to a child of ours that has not been reaped.
+    unsafe { libc::kill(pid as i32, libc::SIGTERM) };
+}

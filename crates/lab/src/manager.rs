@@ -1,0 +1,275 @@
+//! Managers by name: glibc, those built here, Debian's stand-ins, and any shared object by path.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::places::Places;
+
+/// Where a manager comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The C library's own, with nothing preloaded (unless the preflight finds that libc itself must be).
+    Glibc,
+    /// Built here from its crate.
+    Built,
+    /// A Debian package's shared object.
+    Debian,
+    /// A shared object the user named.
+    Path,
+}
+
+/// A manager: a name for rows and what is preloaded for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manager {
+    /// Name in rows and on the command line.
+    pub name: String,
+    /// Shared object; `None` for glibc.
+    pub object: Option<PathBuf>,
+    /// Version, as far as known.
+    pub version: String,
+    /// Crate, package or path.
+    pub origin: String,
+    /// One line about it.
+    pub about: String,
+    /// Where it comes from.
+    pub kind: Kind,
+    /// For a Debian object: the name of the manager built here that it stands in for.
+    pub stands_for: Option<&'static str>,
+}
+
+/// A manager that cannot be had.
+#[derive(Debug, Error)]
+pub enum ManagerError {
+    /// Neither a known name nor a path.
+    #[error(
+        "there is no manager `{name}`; known here: {known}. A shared object of your own is named by its path (with a `/`)"
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Names that exist.
+        known: String,
+    },
+    /// A path without a file.
+    #[error("manager {path}: {reason}")]
+    NoFile {
+        /// The path.
+        path: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// A description beside a built manager that cannot be read.
+    #[error("{path}: {reason}; run `make build` again")]
+    Description {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// What `NAME.toml` beside a built manager says. Written by the peer builder; unknown keys are its own business.
+#[derive(Deserialize)]
+struct Description {
+    name: String,
+    version: String,
+    origin: String,
+    #[serde(default)]
+    about: String,
+}
+
+struct DebianObject {
+    name: &'static str,
+    file: &'static str,
+    package: &'static str,
+    about: &'static str,
+    stands_for: Option<&'static str>,
+}
+
+/// Debian's libtcmalloc is gperftools', not Google's present TCMalloc, and is named so.
+const DEBIAN: [DebianObject; 4] = [
+    DebianObject {
+        name: "debian-jemalloc",
+        file: "libjemalloc.so.2",
+        package: "libjemalloc2",
+        about: "jemalloc as Debian builds it",
+        stands_for: Some("jemalloc"),
+    },
+    DebianObject {
+        name: "debian-gperftools",
+        file: "libtcmalloc_minimal.so.4",
+        package: "libtcmalloc-minimal4",
+        about: "gperftools' tcmalloc, minimal, as Debian builds it",
+        stands_for: Some("tcmalloc"),
+    },
+    DebianObject {
+        name: "debian-mimalloc2",
+        file: "libmimalloc.so.2.0",
+        package: "libmimalloc2.0",
+        about: "mimalloc v2 as Debian builds it",
+        stands_for: Some("mimalloc2"),
+    },
+    DebianObject {
+        name: "debian-tbb",
+        file: "libtbbmalloc_proxy.so.2",
+        package: "libtbbmalloc2",
+        about: "oneTBB's scalable allocator as Debian builds it",
+        stands_for: None,
+    },
+];
+
+const LIBRARY_FOLDERS: [&str; 5] =
+    ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
+
+fn glibc() -> Manager {
+    Manager {
+        name: "glibc".into(),
+        object: None,
+        version: crate::machine::libc_version(),
+        origin: "the C library of this system".into(),
+        about: "ptmalloc, the baseline".into(),
+        kind: Kind::Glibc,
+        stands_for: None,
+    }
+}
+
+fn package_version(package: &str) -> Option<String> {
+    let output = Command::new("dpkg-query").args(["-W", "-f", "${Version}", package]).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn debian(object: &DebianObject) -> Option<Manager> {
+    let path = LIBRARY_FOLDERS
+        .iter()
+        .map(|folder| Path::new(folder).join(object.file))
+        .find(|path| path.is_file())?;
+    let version = package_version(object.package);
+    Some(Manager {
+        name: object.name.into(),
+        origin: match &version {
+            Some(_) => format!("Debian package {}", object.package),
+            None => path.display().to_string(),
+        },
+        version: version.unwrap_or_else(|| "unknown".into()),
+        object: Some(path),
+        about: object.about.into(),
+        kind: Kind::Debian,
+        stands_for: object.stands_for,
+    })
+}
+
+fn built(description: &Path) -> Result<Manager, ManagerError> {
+    let error =
+        |reason: String| ManagerError::Description { path: description.display().to_string(), reason };
+    let text = std::fs::read_to_string(description).map_err(|cause| error(cause.to_string()))?;
+    let parsed: Description = toml::from_str(&text).map_err(|cause| error(cause.to_string()))?;
+    let object = description.with_extension("so");
+    if !object.is_file() {
+        return Err(error(format!("describes {}, which does not exist", object.display())));
+    }
+    Ok(Manager {
+        name: parsed.name,
+        object: Some(object),
+        version: parsed.version,
+        origin: parsed.origin,
+        about: parsed.about,
+        kind: Kind::Built,
+        stands_for: None,
+    })
+}
+
+/// The order in which managers are listed; names not in it follow by alphabet.
+const ORDER: [&str; 6] = ["mimalloc3", "mimalloc2", "jemalloc", "snmalloc", "tcmalloc", "rpmalloc"];
+
+/// Every manager known on this machine: glibc, then those built here, then Debian's.
+///
+/// # Errors
+/// A built manager whose description cannot be read.
+pub fn known(places: &Places) -> Result<Vec<Manager>, ManagerError> {
+    let mut descriptions: Vec<PathBuf> = std::fs::read_dir(places.managers())
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    descriptions.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let mut built: Vec<Manager> = descriptions.iter().map(|path| built(path)).collect::<Result<_, _>>()?;
+    let rank = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
+    built.sort_by(|a, b| rank(&a.name).cmp(&rank(&b.name)).then_with(|| a.name.cmp(&b.name)));
+    Ok(std::iter::once(glibc()).chain(built).chain(DEBIAN.iter().filter_map(debian)).collect())
+}
+
+/// What runs without `-m`: glibc, everything built here, and Debian's objects that stand in for one that is not
+/// built.
+pub fn default_set(known: &[Manager]) -> Vec<Manager> {
+    let is_built =
+        |name: &str| known.iter().any(|manager| manager.kind == Kind::Built && manager.name == name);
+    known
+        .iter()
+        .filter(|manager| match manager.kind {
+            Kind::Debian => manager.stands_for.is_some_and(|name| !is_built(name)),
+            _ => true,
+        })
+        .cloned()
+        .collect()
+}
+
+/// A manager by name, or by path when the name has a `/`.
+///
+/// # Errors
+/// An unknown name or a path that is no file. What the file contains is the preflight's business.
+pub fn find(known: &[Manager], name: &str) -> Result<Manager, ManagerError> {
+    if name.contains('/') {
+        let no_file = |reason: String| ManagerError::NoFile { path: name.into(), reason };
+        let path = Path::new(name).canonicalize().map_err(|error| no_file(error.to_string()))?;
+        if !path.is_file() {
+            return Err(no_file("is not a file".into()));
+        }
+        return Ok(Manager {
+            name: name.into(),
+            origin: path.display().to_string(),
+            object: Some(path),
+            version: "unknown".into(),
+            about: String::new(),
+            kind: Kind::Path,
+            stands_for: None,
+        });
+    }
+    known.iter().find(|manager| manager.name == name).cloned().ok_or_else(|| ManagerError::Unknown {
+        name: name.into(),
+        known: known.iter().map(|manager| manager.name.as_str()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manager(name: &str, kind: Kind, stands_for: Option<&'static str>) -> Manager {
+        Manager { name: name.into(), kind, stands_for, ..glibc() }
+    }
+
+    #[test]
+    fn a_stand_in_leaves_when_the_real_one_is_built() {
+        let names = |known: &[Manager]| -> Vec<String> {
+            default_set(known).into_iter().map(|manager| manager.name).collect()
+        };
+        let mut known = vec![
+            manager("glibc", Kind::Glibc, None),
+            manager("debian-jemalloc", Kind::Debian, Some("jemalloc")),
+            manager("debian-tbb", Kind::Debian, None),
+        ];
+        assert_eq!(names(&known), ["glibc", "debian-jemalloc"]);
+        known.push(manager("jemalloc", Kind::Built, None));
+        assert_eq!(names(&known), ["glibc", "jemalloc"]);
+    }
+
+    #[test]
+    fn unknown_names_and_paths_are_told_apart() {
+        let known = [glibc()];
+        assert!(matches!(find(&known, "nope"), Err(ManagerError::Unknown { .. })));
+        assert!(matches!(find(&known, "./nope.so"), Err(ManagerError::NoFile { .. })));
+        assert!(matches!(find(&known, "/tmp"), Err(ManagerError::NoFile { .. })));
+        assert_eq!(find(&known, "glibc").map(|manager| manager.kind).ok(), Some(Kind::Glibc));
+    }
+}

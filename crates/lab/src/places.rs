@@ -1,0 +1,114 @@
+//! Where heaptoll finds its own pieces, installed or in the build tree, and where it keeps what it makes.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// The folders of one installation: `ROOT/lib/heaptoll` and `ROOT/share/heaptoll`.
+#[derive(Debug, Clone)]
+pub struct Places {
+    root: PathBuf,
+}
+
+/// No installation was found.
+#[derive(Debug, Error)]
+#[error(
+    "heaptoll's own files were not found (looked for lib/heaptoll/heaptoll-launch below {looked}); \
+     run `make build` in the source tree, or `make install PREFIX=...`, or set HEAPTOLL_HOME"
+)]
+pub struct PlacesError {
+    looked: String,
+}
+
+impl Places {
+    /// Looks at `HEAPTOLL_HOME`, beside the binary (`PREFIX/bin/heaptoll`), and in the build tree
+    /// (`target/*/heaptoll` with `target/stage` beside it).
+    ///
+    /// # Errors
+    /// None of them holds the launcher.
+    pub fn find() -> Result<Places, PlacesError> {
+        let mut candidates: Vec<PathBuf> =
+            std::env::var_os("HEAPTOLL_HOME").map(PathBuf::from).into_iter().collect();
+        if let Ok(exe) = std::env::current_exe().and_then(|exe| exe.canonicalize()) {
+            let above = |levels: usize| exe.ancestors().nth(levels).map(Path::to_path_buf);
+            candidates.extend(above(2));
+            candidates.extend(above(2).map(|target| target.join("stage")));
+            // Test binaries live one level deeper, in target/debug/deps.
+            candidates.extend(above(3).map(|target| target.join("stage")));
+        }
+        candidates.iter().find(|root| Places { root: root.to_path_buf() }.launcher().is_file()).map_or_else(
+            || {
+                let looked: Vec<String> = candidates.iter().map(|path| path.display().to_string()).collect();
+                Err(PlacesError { looked: looked.join(", ") })
+            },
+            |root| Ok(Places { root: root.clone() }),
+        )
+    }
+
+    /// An installation at a known root.
+    pub fn at(root: &Path) -> Places {
+        Places { root: root.to_path_buf() }
+    }
+
+    fn lib(&self, name: &str) -> PathBuf {
+        self.root.join("lib/heaptoll").join(name)
+    }
+
+    /// The launcher binary.
+    pub fn launcher(&self) -> PathBuf {
+        self.lib("heaptoll-launch")
+    }
+
+    /// Managers built here: `NAME.so` with `NAME.toml` beside it.
+    pub fn managers(&self) -> PathBuf {
+        self.lib("managers")
+    }
+
+    /// The counting layer.
+    pub fn count_layer(&self) -> PathBuf {
+        self.lib("layers/libheaptoll_count.so")
+    }
+
+    /// The layer that stops a program where `main` would begin.
+    pub fn start_layer(&self) -> PathBuf {
+        self.lib("layers/libheaptoll_start.so")
+    }
+
+    /// Bundled programs.
+    pub fn programs(&self) -> PathBuf {
+        self.lib("programs")
+    }
+
+    /// The catalog and its scripts.
+    pub fn catalog(&self) -> PathBuf {
+        self.root.join("share/heaptoll/programs")
+    }
+
+    /// Generated inputs: `$XDG_CACHE_HOME/heaptoll/inputs`.
+    pub fn inputs() -> PathBuf {
+        base("XDG_CACHE_HOME", ".cache").join("heaptoll/inputs")
+    }
+
+    /// Experiments without a `--db` of their own: `$XDG_STATE_HOME/heaptoll`.
+    pub fn experiments() -> PathBuf {
+        base("XDG_STATE_HOME", ".local/state").join("heaptoll")
+    }
+}
+
+fn base(variable: &str, below_home: &str) -> PathBuf {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute()).unwrap_or_else(|| {
+        std::env::var_os("HOME").map(PathBuf::from).unwrap_or_else(std::env::temp_dir).join(below_home)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_lie_below_the_root() {
+        let places = Places::at(Path::new("/opt/x"));
+        assert_eq!(places.launcher(), Path::new("/opt/x/lib/heaptoll/heaptoll-launch"));
+        assert_eq!(places.catalog(), Path::new("/opt/x/share/heaptoll/programs"));
+    }
+}

@@ -1,0 +1,106 @@
+//! Which invocations are made, and in which order.
+//!
+//! All cells of one repetition come before the next repetition begins, in a fresh random order each time: slow
+//! drift of the machine then hits every stack alike and cancels in ratios paired within the repetition. The length
+//! of the environment is random too, because it moves the stack and with it cache and branch aliasing (Mytkowicz
+//! et al. 2009).
+
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::experiment::Experiment;
+use crate::observation::{Outcome, Phase};
+
+/// One invocation to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Cell {
+    /// Index into the experiment's stacks (each belongs to one program).
+    pub stack: usize,
+    /// Why.
+    pub phase: Phase,
+    /// Repetition within the phase, from 0.
+    pub repetition: u32,
+    /// Bytes of padding in the environment, 0 to 4095.
+    pub env_padding: u32,
+}
+
+/// The cells of one repetition, shuffled. The same seed gives the same order, also when an experiment is resumed
+/// or extended.
+fn repetition(stacks: usize, phases: &[Phase], number: u32, seed: u64) -> Vec<Cell> {
+    // Every repetition of every phase has a stream of its own.
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let lead = phases.first().map_or(0, |phase| *phase as u64);
+    rng.set_stream(u64::from(number) << 8 | lead);
+    let mut cells: Vec<Cell> = (0..stacks)
+        .flat_map(|stack| {
+            phases.iter().map(move |&phase| Cell { stack, phase, repetition: number, env_padding: 0 })
+        })
+        .collect();
+    cells.shuffle(&mut rng);
+    for cell in &mut cells {
+        cell.env_padding = rng.random_range(0..4096);
+    }
+    cells
+}
+
+/// Every cell of an experiment, in order. The first warm-up is the watched run: it gives memory over time.
+/// `starts` says which stacks have a start-up to measure.
+pub fn plan(experiment: &Experiment, starts: &[bool]) -> Vec<Cell> {
+    let settings = &experiment.settings;
+    let stacks = experiment.stacks.len();
+    let warm = (0..settings.warmup).flat_map(|number| {
+        let phase = if number == 0 { Phase::Profile } else { Phase::Warmup };
+        repetition(stacks, &[phase], number, settings.seed)
+    });
+    let timed = (0..settings.repetitions)
+        .flat_map(|number| repetition(stacks, &[Phase::Timed, Phase::Startup], number, settings.seed));
+    warm.chain(timed)
+        .filter(|cell| cell.phase != Phase::Startup || starts.get(cell.stack).copied().unwrap_or(false))
+        .collect()
+}
+
+/// The cells that have no row yet. A row that the user interrupted does not count.
+pub fn remaining(experiment: &Experiment, cells: Vec<Cell>) -> Vec<Cell> {
+    let done: std::collections::HashSet<(&str, &str, Phase, u32)> = experiment
+        .observations
+        .iter()
+        .filter(|row| row.outcome != Outcome::Interrupted)
+        .map(|row| (row.program.as_str(), row.stack.as_str(), row.phase, row.repetition))
+        .collect();
+    cells
+        .into_iter()
+        .filter(|cell| {
+            let stack = &experiment.stacks[cell.stack];
+            !done.contains(&(stack.program.as_str(), stack.name.as_str(), cell.phase, cell.repetition))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_repetition_holds_every_stack_once_before_the_next_begins(
+            stacks in 1usize..12, number in 0u32..5, seed: u64,
+        ) {
+            let cells = repetition(stacks, &[Phase::Timed, Phase::Startup], number, seed);
+            let mut seen: Vec<(usize, Phase)> = cells.iter().map(|cell| (cell.stack, cell.phase)).collect();
+            seen.sort();
+            seen.dedup();
+            prop_assert_eq!(seen.len(), 2 * stacks);
+            prop_assert!(cells.iter().all(|cell| cell.repetition == number && cell.env_padding < 4096));
+            prop_assert_eq!(cells, repetition(stacks, &[Phase::Timed, Phase::Startup], number, seed));
+        }
+    }
+
+    #[test]
+    fn the_order_differs_from_repetition_to_repetition() {
+        let order =
+            |number| repetition(8, &[Phase::Timed], number, 1).iter().map(|c| c.stack).collect::<Vec<_>>();
+        assert_ne!(order(0), order(1));
+    }
+}

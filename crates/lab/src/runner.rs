@@ -1,0 +1,334 @@
+//! Makes the invocations of a plan, one at a time, and stores each row before the next begins.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use heaptoll_launcher::{Ended, Thp};
+use heaptoll_statspage::{Kind, StatsPage};
+use regex::Regex;
+use tempfile::TempDir;
+use thiserror::Error;
+
+use crate::experiment::{Experiment, ProgramInfo, StackInfo};
+use crate::interrupt::Interrupt;
+use crate::launch::{self, Finished, Invocation, LaunchError};
+use crate::machine;
+use crate::observation::{Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures};
+use crate::plan::Cell;
+use crate::sampler::{Sampled, Sampler};
+use crate::serve;
+use crate::store::{Store, StoreError};
+
+/// Pace of memory samples in a watched run.
+const PACE: Duration = Duration::from_millis(5);
+/// A stack that failed this often in a row on a program is not tried again: its verdict is clear.
+const GIVE_UP_AFTER: usize = 2;
+/// Slots of the statistics page: one a process of the run.
+const STAT_SLOTS: u32 = 256;
+
+/// What the runner needs besides the experiment.
+#[derive(Debug, Clone)]
+pub struct Bench {
+    /// The launcher binary.
+    pub launcher: PathBuf,
+    /// The layer that stops a program where `main` would begin.
+    pub start_layer: PathBuf,
+    /// Ctrl-C.
+    pub interrupt: Interrupt,
+}
+
+/// Who is told how it goes.
+pub trait Progress {
+    /// Before an invocation.
+    fn begins(&mut self, cell: &Cell, stack: &StackInfo);
+    /// After it, or when it was left out because its stack has been given up.
+    fn ended(&mut self, cell: &Cell, row: Option<&Observation>);
+}
+
+/// How a run of the plan ended, when nothing of heaptoll's own failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Every cell has its row (or its stack was given up).
+    Complete,
+    /// The user pressed Ctrl-C.
+    Interrupted,
+}
+
+/// Something that stops the experiment; rows so far are in the file and in memory.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The file.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The launcher.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// Scratch folders or the statistics page.
+    #[error("cannot make a scratch folder: {0}; is the temporary folder writable and not full?")]
+    Scratch(std::io::Error),
+    /// The baseline itself does not work.
+    #[error(
+        "{program} fails under the baseline {stack} itself: {outcome}{said}\nIf that is how it ends when all is well, pass --expect-status"
+    )]
+    BaselineFails {
+        /// Program.
+        program: String,
+        /// Baseline stack.
+        stack: String,
+        /// How it ended.
+        outcome: Outcome,
+        /// What it said, on a new line.
+        said: String,
+    },
+    /// A pattern of the serve section.
+    #[error("ready pattern: {0}")]
+    Pattern(#[from] regex::Error),
+}
+
+/// Makes the cells in order, appending each row to the file and to the experiment.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn execute(
+    experiment: &mut Experiment,
+    cells: &[Cell],
+    store: &mut Store,
+    bench: &Bench,
+    progress: &mut dyn Progress,
+) -> Result<Ending, RunError> {
+    for cell in cells {
+        if bench.interrupt.is_set() {
+            return Ok(Ending::Interrupted);
+        }
+        let stack = experiment.stacks[cell.stack].clone();
+        if given_up(experiment, &stack) {
+            progress.ended(cell, None);
+            continue;
+        }
+        let Some(program) = experiment.programs.iter().find(|program| program.name == stack.program).cloned()
+        else {
+            continue;
+        };
+        progress.begins(cell, &stack);
+        let (row, track) = observe(experiment, cell, &program, &stack, bench)?;
+        store.append(&row)?;
+        if let Some(track) = track {
+            store.append_track(&track)?;
+            experiment.tracks.push(track);
+        }
+        progress.ended(cell, Some(&row));
+        let failed = stack.name == experiment.baseline
+            && cell.phase != Phase::Startup
+            && !row.outcome.is_ok()
+            && row.outcome != Outcome::Interrupted;
+        experiment.observations.push(row);
+        if failed && given_up(experiment, &stack) {
+            return Err(baseline_fails(experiment));
+        }
+    }
+    if bench.interrupt.is_set() {
+        return Ok(Ending::Interrupted);
+    }
+    experiment.complete = true;
+    store.describe(experiment)?;
+    Ok(Ending::Complete)
+}
+
+/// Whether the last rows of a stack on its program all failed.
+fn given_up(experiment: &Experiment, stack: &StackInfo) -> bool {
+    let mut last = experiment.observations.iter().rev().filter(|row| {
+        row.program == stack.program
+            && row.stack == stack.name
+            && row.phase != Phase::Startup
+            && row.outcome != Outcome::Interrupted
+    });
+    let failed = last.by_ref().take(GIVE_UP_AFTER).filter(|row| !row.outcome.is_ok()).count();
+    failed == GIVE_UP_AFTER
+}
+
+fn baseline_fails(experiment: &Experiment) -> RunError {
+    let last = experiment.observations.last();
+    let said = last.map(|row| row.stderr_tail.trim()).filter(|text| !text.is_empty());
+    RunError::BaselineFails {
+        program: last.map(|row| row.program.clone()).unwrap_or_default(),
+        stack: experiment.baseline.clone(),
+        outcome: last.map_or(Outcome::Interrupted, |row| row.outcome.clone()),
+        said: said.map(|text| format!("\n  {}", text.replace('\n', "\n  "))).unwrap_or_default(),
+    }
+}
+
+/// Environment that pins hash seeds, so that a program does the same work in every run. What the caller or the
+/// catalog sets wins.
+pub const PINNED: [(&str, &str); 3] =
+    [("PYTHONHASHSEED", "0"), ("PERL_HASH_SEED", "0"), ("PERL_PERTURB_KEYS", "0")];
+
+/// The invocation of a cell, and the scratch folder that must live as long as it runs.
+fn prepare(
+    experiment: &Experiment,
+    cell: &Cell,
+    program: &ProgramInfo,
+    stack: &StackInfo,
+    bench: &Bench,
+) -> Result<(Invocation, TempDir, Option<StatsPage>), RunError> {
+    let scratch = tempfile::Builder::new().prefix("heaptoll-").tempdir().map_err(RunError::Scratch)?;
+    let tmp = scratch.path().display().to_string();
+    let fill = |text: &String| text.replace("{tmp}", &tmp);
+    let mut environment: Vec<(String, String)> = PINNED
+        .iter()
+        .filter(|(name, _)| std::env::var_os(name).is_none())
+        .map(|(name, value)| ((*name).into(), (*value).into()))
+        .collect();
+    environment.extend(program.environment.iter().map(|(name, value)| (name.clone(), fill(value))));
+    environment.extend(stack.environment.iter().cloned());
+    environment.push(("HEAPTOLL_PADDING".into(), "x".repeat(cell.env_padding as usize)));
+    let page = if stack.tells && cell.phase != Phase::Startup {
+        let path = scratch.path().join("heaptoll-stats");
+        let page = StatsPage::create(&path, STAT_SLOTS)
+            .map_err(|error| RunError::Scratch(std::io::Error::other(error.to_string())))?;
+        environment.push(("HEAPTOLL_STATS".into(), path.display().to_string()));
+        Some(page)
+    } else {
+        None
+    };
+    let mut preload: Vec<PathBuf> = stack.preload.iter().map(PathBuf::from).collect();
+    if cell.phase == Phase::Startup {
+        preload.insert(0, bench.start_layer.clone());
+    }
+    let invocation = Invocation {
+        command: program.command.iter().map(fill).collect(),
+        environment,
+        preload,
+        stdin: program.stdin.as_ref().map(PathBuf::from),
+        timeout: Duration::from_secs_f64(experiment.settings.timeout_s),
+        thp: Thp::from_word(&experiment.settings.thp).unwrap_or_default(),
+        counters: experiment.machine.no_hardware_counters.is_none(),
+        follow: false,
+    };
+    Ok((invocation, scratch, page))
+}
+
+fn observe(
+    experiment: &Experiment,
+    cell: &Cell,
+    program: &ProgramInfo,
+    stack: &StackInfo,
+    bench: &Bench,
+) -> Result<(Observation, Option<MemoryTrack>), RunError> {
+    let (invocation, scratch, page) = prepare(experiment, cell, program, stack, bench)?;
+    let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+    let load_average = machine::load()[0];
+    let (finished, served, sampled) = match (&program.serve, cell.phase) {
+        (Some(info), Phase::Timed | Phase::Warmup | Phase::Profile) => {
+            let tmp = scratch.path().display().to_string();
+            let load = Invocation {
+                command: info.load.iter().map(|word| word.replace("{tmp}", &tmp)).collect(),
+                timeout: invocation.timeout,
+                ..Invocation::default()
+            };
+            let ready = Regex::new(&info.ready)?;
+            let round = serve::round(&bench.launcher, &invocation, &load, info, &ready, &bench.interrupt)?;
+            (round.server, Some((round.figures, round.failure)), Some(round.sampled))
+        }
+        (None, Phase::Profile) => {
+            let running = launch::start(&bench.launcher, &invocation, &bench.interrupt)?;
+            let sampler = running.pid().map(|pid| Sampler::watch(pid, PACE));
+            let finished = running.wait()?;
+            (finished, None, sampler.map(Sampler::finish))
+        }
+        _ => (launch::run(&bench.launcher, &invocation, &bench.interrupt)?, None, None),
+    };
+    let outcome = outcome(&finished, served.as_ref(), experiment, bench, &invocation, cell.phase);
+    let track = sampled.map(|Sampled { samples, vm_hwm_kib }| MemoryTrack {
+        program: program.name.clone(),
+        stack: stack.name.clone(),
+        repetition: cell.repetition,
+        samples,
+        vm_hwm_kib,
+    });
+    // Every server round is sampled; one track a stack is enough to draw.
+    let track =
+        track.filter(|_| program.serve.is_none() || cell.repetition == 0 && cell.phase != Phase::Warmup);
+    let row = row(experiment, cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures));
+    Ok((
+        Observation { started_unix_s, load_average, heap_high_water_bytes: page.and_then(high_water), ..row },
+        track.filter(|track| !track.samples.is_empty()),
+    ))
+}
+
+/// The most memory any process of the run had mapped, as its manager wrote it down; `None` when none did.
+fn high_water(page: StatsPage) -> Option<u64> {
+    let slots = page.read().ok()?;
+    slots.iter().filter(|slot| slot.kind == Kind::Manager).map(|slot| slot.mapped_high_bytes).max()
+}
+
+fn outcome(
+    finished: &Finished,
+    served: Option<&(ServeFigures, Option<String>)>,
+    experiment: &Experiment,
+    bench: &Bench,
+    invocation: &Invocation,
+    phase: Phase,
+) -> Outcome {
+    let system = |errno: i32| std::io::Error::from_raw_os_error(errno).to_string();
+    match (finished.ended, served) {
+        _ if bench.interrupt.is_set() => Outcome::Interrupted,
+        (Ended::Cancelled, None) => Outcome::Interrupted,
+        (Ended::ExecFailed(errno), _) => Outcome::NotStarted(system(errno)),
+        (Ended::SetupFailed(errno), _) if invocation.thp != Thp::System => Outcome::NotStarted(format!(
+            "this kernel cannot set transparent huge pages to `{}` for one process ({})",
+            invocation.thp.word(),
+            system(errno)
+        )),
+        (Ended::SetupFailed(errno), _) => Outcome::NotStarted(system(errno)),
+        (Ended::Timeout, _) => Outcome::Timeout(invocation.timeout.as_secs_f64()),
+        (_, Some((_, Some(failure)))) => Outcome::ServeFailed(failure.clone()),
+        (_, Some((_, None))) => Outcome::Ok,
+        (Ended::Exit(0), None) if phase == Phase::Startup => Outcome::Ok,
+        (Ended::Exit(status), None)
+            if phase != Phase::Startup && status == experiment.settings.expect_status =>
+        {
+            Outcome::Ok
+        }
+        (Ended::Exit(status), None) => Outcome::Exit(status),
+        (Ended::Signal(number), None) => Outcome::Signal(number),
+    }
+}
+
+fn row(
+    experiment: &Experiment,
+    cell: &Cell,
+    program: &ProgramInfo,
+    stack: &StackInfo,
+    finished: &Finished,
+    outcome: Outcome,
+    serve: Option<ServeFigures>,
+) -> Observation {
+    let usage = &finished.usage;
+    let [instructions, cycles, llc_misses, dtlb_misses] = usage.counters;
+    Observation {
+        order: experiment.observations.len() as u32,
+        repetition: cell.repetition,
+        phase: cell.phase,
+        program: program.name.clone(),
+        stack: stack.name.clone(),
+        user_s: usage.user_us as f64 / 1e6,
+        system_s: usage.system_us as f64 / 1e6,
+        wall_s: usage.wall_ns as f64 / 1e9,
+        peak_rss_kib: usage.peak_rss_kib,
+        minor_faults: usage.minor_faults,
+        major_faults: usage.major_faults,
+        voluntary_switches: usage.voluntary_switches,
+        involuntary_switches: usage.involuntary_switches,
+        output_bytes: finished.output_bytes,
+        output_digest: finished.digest.clone(),
+        heap_high_water_bytes: None,
+        counters: Counters { instructions, cycles, llc_misses, dtlb_misses },
+        started_unix_s: 0.0,
+        load_average: 0.0,
+        env_padding: cell.env_padding,
+        stderr_tail: if outcome.is_ok() { String::new() } else { finished.error_tail.clone() },
+        left_behind: usage.left_behind,
+        outcome,
+        serve,
+    }
+}

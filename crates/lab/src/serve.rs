@@ -1,0 +1,189 @@
+//! A server as the program: started under a manager, driven by a load command, stopped cleanly.
+//!
+//! The load runs without a manager of ours, so that only the server differs. The server's CPU is counted from the
+//! moment it is ready: reading its configuration or a snapshot is start-up.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use heaptoll_launcher::Ended;
+use regex::Regex;
+
+use crate::experiment::ServeInfo;
+use crate::interrupt::Interrupt;
+use crate::launch::{self, Finished, Invocation, LaunchError};
+use crate::observation::ServeFigures;
+use crate::sampler::{self, Sampled, Sampler};
+
+/// How long a server may take to become ready.
+const READY_PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take to end after its stop signal.
+const STOP_PATIENCE: Duration = Duration::from_secs(15);
+/// Pace of the memory samples. Timed runs are sampled here because a server's memory over time is the question;
+/// at this pace the sampler itself costs under a thousandth of a core.
+const PACE: Duration = Duration::from_millis(100);
+
+/// What came out of one round with a server.
+#[derive(Debug)]
+pub struct Served {
+    /// The server's own end and usage.
+    pub server: Finished,
+    /// Figures of the round.
+    pub figures: ServeFigures,
+    /// Memory over time.
+    pub sampled: Sampled,
+    /// Why the round does not count, if it does not.
+    pub failure: Option<String>,
+}
+
+/// The number of a signal name without `SIG`.
+pub fn signal_number(name: &str) -> Option<i32> {
+    Some(match name.trim_start_matches("SIG") {
+        "TERM" => libc::SIGTERM,
+        "INT" => libc::SIGINT,
+        "QUIT" => libc::SIGQUIT,
+        "HUP" => libc::SIGHUP,
+        "USR1" => libc::SIGUSR1,
+        "USR2" => libc::SIGUSR2,
+        _ => return None,
+    })
+}
+
+/// One round: start, wait for the ready line, load, stop.
+///
+/// # Errors
+/// The launcher's own failures; a server that misbehaves is a [`Served`] with a `failure`.
+pub fn round(
+    launcher: &Path,
+    server: &Invocation,
+    load: &Invocation,
+    info: &ServeInfo,
+    ready: &Regex,
+    interrupt: &Interrupt,
+) -> Result<Served, LaunchError> {
+    let begun = Instant::now();
+    let running = launch::start(launcher, &Invocation { follow: true, ..server.clone() }, interrupt)?;
+    let Some(pid) = running.pid() else {
+        let server = running.wait()?;
+        let failure = Some(format!("could not be started ({:?})", server.ended));
+        return Ok(Served { server, figures: ServeFigures::default(), sampled: Sampled::default(), failure });
+    };
+    let sampler = Sampler::watch(pid, PACE);
+    let mut figures = ServeFigures::default();
+    let failure = if await_ready(&running, ready, interrupt) {
+        figures.ready_s = begun.elapsed().as_secs_f64();
+        let before = sampler::cpu_s(pid);
+        let loaded = launch::run(launcher, load, interrupt)?;
+        figures.load_s = loaded.usage.wall_ns as f64 / 1e9;
+        figures.load_report = String::from_utf8_lossy(&loaded.output_head).into_owned();
+        // Before the stop signal, since shutting down (a last snapshot, freeing everything) is not the load's work.
+        figures.loaded_cpu_s = sampler::cpu_s(pid) - before;
+        load_failure(&loaded, info, &mut figures)
+    } else {
+        Some(format!("no line matched `{}` within {} s", info.ready, READY_PATIENCE.as_secs()))
+    };
+    let stop = signal_number(&info.stop).unwrap_or(libc::SIGTERM);
+    let stopped_in_time = stop_cleanly(&running, stop);
+    let sampled = sampler.finish();
+    let server = running.wait()?;
+    let clean = matches!(server.ended, Ended::Exit(0)) || server.ended == Ended::Signal(stop);
+    let failure = failure.or_else(|| match (stopped_in_time, clean) {
+        (false, _) => Some(format!("did not end within {} s of SIG{}", STOP_PATIENCE.as_secs(), info.stop)),
+        (true, false) => Some(format!("ended with {:?}", server.ended)),
+        _ => None,
+    });
+    Ok(Served { server, figures, sampled, failure })
+}
+
+fn await_ready(running: &launch::Running, ready: &Regex, interrupt: &Interrupt) -> bool {
+    let until = Instant::now() + READY_PATIENCE;
+    while Instant::now() < until && !interrupt.is_set() {
+        match running.next_line(Duration::from_millis(200)) {
+            Some(line) if ready.is_match(&line) => return true,
+            Some(_) => {}
+            // Nothing for a while, or both outputs closed: a server that is gone has no /proc entry to speak of.
+            None if running.pid().is_none_or(|pid| !is_alive(pid)) => return false,
+            None => {}
+        }
+    }
+    false
+}
+
+fn is_alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+fn load_failure(loaded: &Finished, info: &ServeInfo, figures: &mut ServeFigures) -> Option<String> {
+    if loaded.ended != Ended::Exit(0) {
+        let said = loaded.error_tail.lines().last().unwrap_or_default();
+        return Some(format!("its load ended with {:?} {said}", loaded.ended));
+    }
+    let pattern = info.figures.as_deref()?;
+    match Regex::new(pattern) {
+        Err(error) => Some(format!("figures pattern: {error}")),
+        Ok(pattern) => {
+            figures.load_figures = read_figures(&pattern, &figures.load_report);
+            figures
+                .load_figures
+                .is_empty()
+                .then(|| "the load's report holds no figure that the pattern finds".into())
+        }
+    }
+}
+
+/// Figures in a load's report: each named group of each match is one. A group `name` is no figure but the name of
+/// its match, put before the others (`SET requests_per_s`).
+pub fn read_figures(pattern: &Regex, report: &str) -> BTreeMap<String, f64> {
+    let mut found = BTreeMap::new();
+    for captures in pattern.captures_iter(report) {
+        let prefix = captures.name("name").map(|name| format!("{} ", name.as_str())).unwrap_or_default();
+        for group in pattern.capture_names().flatten().filter(|group| *group != "name") {
+            let value =
+                captures.name(group).and_then(|text| text.as_str().replace(',', "").parse::<f64>().ok());
+            if let Some(value) = value {
+                found.insert(format!("{prefix}{group}"), value);
+            }
+        }
+    }
+    found
+}
+
+/// Sends the stop signal and waits; kills the tree when patience ends. Returns whether it ended by itself.
+fn stop_cleanly(running: &launch::Running, stop: i32) -> bool {
+    let Some(pid) = running.pid() else { return true };
+    running.signal(stop);
+    let until = Instant::now() + STOP_PATIENCE;
+    while Instant::now() < until {
+        if !is_alive(pid) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    running.cancel();
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_by_group_and_match() {
+        let pattern = Regex::new(r#""(?P<name>\w+)","(?P<requests_per_s>[\d.]+)","(?P<p99_ms>[\d.]+)""#)
+            .expect("regex");
+        let report = "\"SET\",\"1000.5\",\"0.3\"\n\"GET\",\"2000\",\"x\"\n\"LPUSH\",\"10\",\"1\"\n";
+        let figures = read_figures(&pattern, report);
+        assert_eq!(figures.get("SET requests_per_s"), Some(&1000.5));
+        assert_eq!(figures.get("LPUSH p99_ms"), Some(&1.0));
+        assert_eq!(figures.len(), 4, "the GET line does not match: {figures:?}");
+    }
+
+    #[test]
+    fn stop_signals_have_names() {
+        assert_eq!(signal_number("TERM"), Some(libc::SIGTERM));
+        assert_eq!(signal_number("SIGINT"), Some(libc::SIGINT));
+        assert_eq!(signal_number("NOPE"), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! The file gives back what was put in, and says clearly when it cannot.
+
+use super::*;
+use crate::observation::{Outcome, ServeFigures};
+use crate::testing::{experiment, row};
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+#[test]
+fn what_is_stored_comes_back() {
+    let folder = folder();
+    let path = folder.path().join("e.db");
+    let mut made = experiment(&["glibc", "x"]);
+    let mut store = Store::create(&path, &made).expect("creates");
+    for (index, outcome) in
+        [Outcome::Ok, Outcome::Timeout(1.5), Outcome::NotStarted("no \"x\"".into())].into_iter().enumerate()
+    {
+        let serve =
+            ServeFigures { load_figures: [("p99".to_string(), 1.25)].into(), ..ServeFigures::default() };
+        let row = Observation {
+            order: index as u32,
+            outcome,
+            serve: (index == 1).then_some(serve),
+            heap_high_water_bytes: (index == 2).then_some(9),
+            ..row("glibc", index as u32, 0.1, 77)
+        };
+        store.append(&row).expect("appends");
+        made.observations.push(row);
+    }
+    let track = MemoryTrack {
+        program: "prog".into(),
+        stack: "x".into(),
+        repetition: 0,
+        samples: vec![(0.0, 1), (0.5, 2)],
+        vm_hwm_kib: 3,
+    };
+    store.append_track(&track).expect("appends");
+    made.tracks.push(track);
+    made.complete = true;
+    store.describe(&made).expect("describes");
+    drop(store);
+    assert_eq!(Store::read(&path).expect("reads"), made);
+    assert_eq!(Store::resume(&path).expect("resumes").1, made);
+}
+
+#[test]
+fn other_peoples_files_are_told_apart() {
+    let folder = folder();
+    let text = folder.path().join("text.db");
+    std::fs::write(&text, "this is not a database, it is a text of some length".repeat(40)).expect("writes");
+    assert!(matches!(Store::read(&text), Err(StoreError::Foreign { .. })));
+
+    let other = folder.path().join("other.db");
+    let connection = Connection::open(&other).expect("opens");
+    connection.execute_batch("CREATE TABLE t (x)").expect("makes a table");
+    drop(connection);
+    assert!(matches!(Store::read(&other), Err(StoreError::Foreign { .. })));
+
+    assert!(matches!(Store::read(&folder.path().join("none.db")), Err(StoreError::Missing(_))));
+    let empty = folder.path().join("empty.db");
+    std::fs::write(&empty, "").expect("writes");
+    assert!(matches!(Store::read(&empty), Err(StoreError::Foreign { .. })));
+}
+
+#[test]
+fn a_newer_layout_and_an_existing_file_are_refused() {
+    let folder = folder();
+    let path = folder.path().join("e.db");
+    let made = experiment(&["glibc"]);
+    let store = Store::create(&path, &made).expect("creates");
+    assert!(matches!(Store::create(&path, &made), Err(StoreError::Exists(_))));
+    store.connection.pragma_update(None, "user_version", LAYOUT + 1).expect("updates");
+    drop(store);
+    assert!(matches!(Store::read(&path), Err(StoreError::Newer { .. })));
+}
+
+#[test]
+fn damage_is_reported_and_never_panics() {
+    let folder = folder();
+    let path = folder.path().join("e.db");
+    let store = Store::create(&path, &experiment(&["glibc"])).expect("creates");
+    for index in 0..50 {
+        store.append(&Observation { order: index, ..row("glibc", index, 0.1, 1) }).expect("appends");
+    }
+    drop(store);
+    let whole = std::fs::read(&path).expect("reads");
+    for cut in [100, 1000, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(&path, &whole[..cut]).expect("writes");
+        assert!(Store::read(&path).is_err(), "cut at {cut}");
+    }
+    let mut dirty = whole.clone();
+    dirty[4096..].fill(0xa5);
+    std::fs::write(&path, &dirty).expect("writes");
+    assert!(Store::read(&path).is_err());
+    std::fs::write(&path, &whole).expect("writes");
+    let store = Store::connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("connects");
+    store
+        .connection
+        .execute("UPDATE observation SET phase = 'nonsense' WHERE position = 3", [])
+        .expect("updates");
+    assert!(matches!(Store::read(&path), Err(StoreError::Damaged { .. })));
+}
+
+#[test]
+fn an_unwritable_place_is_named() {
+    let error = Store::create(Path::new("/proc/nowhere/e.db"), &experiment(&["glibc"])).err().expect("fails");
+    assert!(error.to_string().contains("/proc/nowhere/e.db"), "{error}");
+}

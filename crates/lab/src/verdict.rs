@@ -1,0 +1,156 @@
+//! Verdicts and warnings in words. A difference is put into words only when its interval excludes 1.
+
+use std::collections::BTreeMap;
+
+use crate::comparison::{Figure, Interval, Metric, Row};
+use crate::experiment::Experiment;
+use crate::observation::Phase;
+use crate::statistics::{FEWEST_PAIRS, median};
+
+/// Start-up above this share of a run's CPU is worth a sentence.
+const STARTUP_SHARE: f64 = 0.05;
+/// Runs below this many CPU seconds are mostly noise.
+const SHORT_S: f64 = 0.05;
+/// `VmHWM` and `ru_maxrss` may differ by what the last sample missed; more than this share is worth a sentence.
+const MEMORY_TOLERANCE: f64 = 0.05;
+
+/// The verdict of one row.
+pub fn words(is_baseline: bool, figures: &BTreeMap<Metric, Figure>, marks: &[String]) -> String {
+    if figures.is_empty() {
+        return if marks.is_empty() {
+            "not measured".into()
+        } else {
+            format!("failed: {}", marks.join(", "))
+        };
+    }
+    if is_baseline {
+        return "baseline".into();
+    }
+    let ratio = |metric: Metric| figures.get(&metric).and_then(|figure| figure.ratio);
+    let mut parts: Vec<String> = [(Metric::Cpu, "CPU"), (Metric::PeakRss, "memory")]
+        .into_iter()
+        .filter_map(|(metric, noun)| ratio(metric).and_then(|interval| difference(interval, noun)))
+        .collect();
+    if parts.is_empty() {
+        // A server or a threaded program can be faster without using less CPU.
+        parts.extend(ratio(Metric::Wall).and_then(|interval| difference(interval, "elapsed time")));
+    }
+    let few = ratio(Metric::Cpu).is_none_or(|interval| (interval.pairs as usize) < FEWEST_PAIRS);
+    match (parts.is_empty(), few) {
+        (false, _) => parts.join(", "),
+        (true, true) => "too few repetitions to say".into(),
+        (true, false) => "no difference seen".into(),
+    }
+}
+
+fn difference(interval: Interval, noun: &str) -> Option<String> {
+    if !interval.differs {
+        return None;
+    }
+    let percent = |share: f64| {
+        let percent = 100.0 * share;
+        if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+    };
+    Some(match interval.ratio {
+        ratio if ratio >= 1.5 => format!("{ratio:.1}x the {noun}"),
+        ratio if ratio > 1.0 => format!("{} more {noun}", percent(ratio - 1.0)),
+        ratio => format!("{} less {noun}", percent(1.0 - ratio)),
+    })
+}
+
+/// The sentences a reader of one program's table must see.
+pub fn notes(experiment: &Experiment, program: &str, rows: &[Row], baseline_digests: usize) -> Vec<String> {
+    let mut notes = Vec::new();
+    let timed =
+        || experiment.observations.iter().filter(|row| row.program == program && row.phase == Phase::Timed);
+    let pairs =
+        rows.iter().filter_map(|row| row.figures.get(&Metric::Cpu)?.ratio).map(|ratio| ratio.pairs).max();
+    if pairs.is_some_and(|pairs| (pairs as usize) < FEWEST_PAIRS) {
+        notes.push(format!(
+            "fewer than {FEWEST_PAIRS} repetitions: the brackets are ranges, and no difference is claimed"
+        ));
+    }
+    let shares: Vec<f64> = rows
+        .iter()
+        .filter_map(|row| {
+            let net = row.figures.get(&Metric::Cpu)?.median;
+            let startup = row.startup_cpu_s?;
+            Some(startup / (startup + net))
+        })
+        .collect();
+    let server = experiment.programs.iter().any(|info| info.name == program && info.serve.is_some());
+    if let Some(share) =
+        shares.iter().copied().reduce(f64::max).filter(|share| *share > STARTUP_SHARE && !server)
+    {
+        notes.push(format!(
+            "start-up is up to {:.0} % of the CPU of this run; the ratios leave it out",
+            100.0 * share
+        ));
+    }
+    let cpu: Vec<f64> = timed().filter(|row| row.outcome.is_ok()).map(|row| row.cpu_s()).collect();
+    if !cpu.is_empty() && median(&cpu) < SHORT_S && !server {
+        notes.push(format!(
+            "a run takes {:.0} ms of CPU: give it more work, or many repetitions, to see small differences",
+            1000.0 * median(&cpu)
+        ));
+    }
+    let expected =
+        experiment.programs.iter().any(|info| info.name == program && info.expected_digest.is_some());
+    if baseline_digests > 1 && !expected && !server {
+        notes.push(
+            "the output differs from run to run under the baseline itself, so outputs are not compared"
+                .into(),
+        );
+    }
+    if expected
+        && rows.iter().any(|row| {
+            row.stack == experiment.baseline && row.marks.iter().any(|m| m.contains("wrong output"))
+        })
+    {
+        notes.push("the output is not the one the catalog expects: another version of the program?".into());
+    }
+    let left: u32 = timed().map(|row| row.left_behind).sum();
+    if left > 0 {
+        notes.push(format!(
+            "{left} processes outlived their program and were killed; what they did later is not measured"
+        ));
+    }
+    notes.extend(memory_check(experiment, program));
+    let mut warnings: Vec<&String> = experiment
+        .stacks
+        .iter()
+        .filter(|stack| stack.program == program)
+        .flat_map(|stack| &stack.warnings)
+        .collect();
+    warnings.sort();
+    warnings.dedup();
+    notes.extend(warnings.into_iter().cloned());
+    notes
+}
+
+/// Cross-checks the launcher's peak memory with the kernel's mark in `/proc` from the watched run.
+fn memory_check(experiment: &Experiment, program: &str) -> Option<String> {
+    let worst = experiment
+        .tracks
+        .iter()
+        .filter(|track| track.program == program && track.vm_hwm_kib > 0)
+        .filter_map(|track| {
+            let row = experiment.observations.iter().find(|row| {
+                row.program == program
+                    && row.stack == track.stack
+                    && row.repetition == track.repetition
+                    && (row.phase == Phase::Profile || row.serve.is_some())
+            })?;
+            // The mark may be read before the peak, so only a mark above the reported peak is a contradiction.
+            let excess = track.vm_hwm_kib as f64 / row.peak_rss_kib.max(1) as f64 - 1.0;
+            Some((excess, track, row))
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (excess, track, row) = worst;
+    (excess > MEMORY_TOLERANCE).then(|| {
+        format!(
+            "under {} the kernel's own mark (VmHWM {} KiB) is above the reported peak of {} KiB: distrust its memory",
+            track.stack, track.vm_hwm_kib, row.peak_rss_kib
+        )
+    })
+}

@@ -1,0 +1,182 @@
+//! The program's whole process tree: waited for, summed up, and at the end gone.
+//!
+//! `wait4` hands over the usage of a process with that of all children it waited for itself. Orphans come to the
+//! launcher because it is a subreaper, so the sum over everything reaped here is the sum over the tree.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use heaptoll_launcher::{Ended, Spec, Thp, Usage};
+
+/// `prctl(PR_SET_THP_DISABLE)` flag of Linux 6.18: huge pages stay where the program advises them.
+const PR_THP_DISABLE_EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
+
+/// The launcher in its role as ancestor of everything the program starts.
+pub struct Family {
+    signals: libc::sigset_t,
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn set_thp(thp: Thp) -> io::Result<()> {
+    let (disable, flags) = match thp {
+        Thp::System => return Ok(()),
+        Thp::Always => (0, 0),
+        Thp::Madvise => (1, PR_THP_DISABLE_EXCEPT_ADVISED),
+        Thp::Never => (1, 0),
+    };
+    let zero: libc::c_ulong = 0;
+    let disable: libc::c_ulong = disable;
+    // SAFETY: PR_SET_THP_DISABLE takes plain numbers.
+    check(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disable, flags, zero, zero) })
+}
+
+impl Family {
+    /// Becomes subreaper, asks to be told when heaptoll dies, blocks the signals that are waited for.
+    ///
+    /// # Errors
+    /// What `prctl` answered; for huge pages `EINVAL` where the kernel has no such per-process setting.
+    pub fn prepare(spec: &Spec) -> io::Result<Family> {
+        let one: libc::c_ulong = 1;
+        // SAFETY: plain numbers; `signals` is initialised by sigemptyset before use.
+        let signals = unsafe {
+            check(libc::prctl(libc::PR_SET_CHILD_SUBREAPER, one))?;
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM))?;
+            let mut signals: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut signals);
+            for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+                libc::sigaddset(&mut signals, signal);
+            }
+            check(libc::sigprocmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut()))?;
+            signals
+        };
+        set_thp(spec.thp)?;
+        Ok(Family { signals })
+    }
+
+    /// Waits for the next of our signals; `None` when `until` passes first.
+    fn next_signal(&self, until: Option<Instant>) -> Option<i32> {
+        loop {
+            let signal = match until {
+                // SAFETY: `signals` is an initialised set; no information is asked for.
+                None => unsafe { libc::sigwaitinfo(&self.signals, std::ptr::null_mut()) },
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    let timeout = libc::timespec {
+                        tv_sec: left.as_secs() as libc::time_t,
+                        tv_nsec: libc::c_long::from(left.subsec_nanos()),
+                    };
+                    // SAFETY: as above, and `timeout` is a valid timespec.
+                    unsafe { libc::sigtimedwait(&self.signals, std::ptr::null_mut(), &timeout) }
+                }
+            };
+            if signal > 0 {
+                return Some(signal);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return None;
+            }
+        }
+    }
+
+    /// Waits until the first process ends, the deadline passes or heaptoll calls it off. Returns how it ended, its
+    /// wall time, and the usage of everything reaped so far.
+    pub fn wait_for_first(
+        &self,
+        pid: i32,
+        start: Instant,
+        deadline: Option<Instant>,
+    ) -> (Ended, Duration, Usage) {
+        let mut sum = Usage::default();
+        loop {
+            while let Some((reaped, status)) = reap(&mut sum) {
+                if reaped == pid {
+                    let ended = if libc::WIFSIGNALED(status) {
+                        Ended::Signal(libc::WTERMSIG(status))
+                    } else {
+                        Ended::Exit(libc::WEXITSTATUS(status))
+                    };
+                    return (ended, start.elapsed(), sum);
+                }
+            }
+            match self.next_signal(deadline) {
+                Some(libc::SIGCHLD) => {}
+                Some(_) => return (Ended::Cancelled, start.elapsed(), sum),
+                None => return (Ended::Timeout, start.elapsed(), sum),
+            }
+        }
+    }
+
+    /// Gives what outlived the first process a moment to end, then kills it. Returns how many had to be killed.
+    pub fn settle(&self, pid: i32, grace: Duration, sum: &mut Usage) -> u32 {
+        let until = Instant::now() + grace;
+        while have_children() {
+            while reap(sum).is_some() {}
+            if have_children() && self.next_signal(Some(until)) != Some(libc::SIGCHLD) {
+                return self.kill_all(pid, sum);
+            }
+        }
+        0
+    }
+
+    /// Kills and reaps every descendant; returns how many there were.
+    pub fn kill_all(&self, pid: i32, sum: &mut Usage) -> u32 {
+        let mut killed = 0;
+        // SAFETY: signals to a process group we made.
+        unsafe { libc::kill(-pid, libc::SIGKILL) };
+        while have_children() {
+            for child in children() {
+                // SAFETY: a direct child that has not been reaped, so the number is still its own.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+            }
+            self.next_signal(Some(Instant::now() + Duration::from_millis(20)));
+            while reap(sum).is_some() {
+                killed += 1;
+            }
+        }
+        killed
+    }
+}
+
+/// Reaps one ended child without waiting and adds its usage to `sum`.
+fn reap(sum: &mut Usage) -> Option<(i32, i32)> {
+    let mut status = 0;
+    // SAFETY: all zeroes is a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to live locals of the right type.
+    let pid = unsafe { libc::wait4(-1, &mut status, libc::WNOHANG, &mut usage) };
+    if pid <= 0 {
+        return None;
+    }
+    let micros = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    sum.user_us += micros(usage.ru_utime);
+    sum.system_us += micros(usage.ru_stime);
+    sum.peak_rss_kib = sum.peak_rss_kib.max(usage.ru_maxrss as u64);
+    sum.minor_faults += usage.ru_minflt as u64;
+    sum.major_faults += usage.ru_majflt as u64;
+    sum.voluntary_switches += usage.ru_nvcsw as u64;
+    sum.involuntary_switches += usage.ru_nivcsw as u64;
+    Some((pid, status))
+}
+
+/// Whether any child, running or ended, is left.
+fn have_children() -> bool {
+    // SAFETY: all zeroes is a valid siginfo; WNOWAIT leaves the child as it is.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        libc::waitid(libc::P_ALL, 0, &mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) == 0
+    }
+}
+
+/// Direct children, adopted orphans included; empty where the kernel lacks the list.
+fn children() -> Vec<i32> {
+    // SAFETY: getpid has no preconditions.
+    let pid = unsafe { libc::getpid() };
+    std::fs::read_to_string(format!("/proc/self/task/{pid}/children"))
+        .unwrap_or_default()
+        .split_ascii_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect()
+}

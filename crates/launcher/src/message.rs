@@ -1,0 +1,190 @@
+//! The launcher's two messages: "started, process N" and "ended, with this usage". Lines of text, because both
+//! ends are ours, the volume is nothing, and a person with `strace` can read them.
+
+use crate::COUNTERS;
+
+/// How the program's first process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Exit status.
+    Exit(i32),
+    /// Signal number.
+    Signal(i32),
+    /// Killed by the launcher at the time limit.
+    Timeout,
+    /// Killed by the launcher because heaptoll asked (SIGTERM to the launcher).
+    Cancelled,
+    /// `execve` failed with this errno.
+    ExecFailed(i32),
+    /// A `prctl`, `fork` or the like failed in the launcher with this errno, before exec.
+    SetupFailed(i32),
+}
+
+/// What the program and all its descendants used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Wall time from exec to the end of the first process, ns.
+    pub wall_ns: u64,
+    /// User CPU, µs.
+    pub user_us: u64,
+    /// System CPU, µs.
+    pub system_us: u64,
+    /// Peak resident memory of the largest process, KiB.
+    pub peak_rss_kib: u64,
+    /// Minor page faults.
+    pub minor_faults: u64,
+    /// Major page faults.
+    pub major_faults: u64,
+    /// Voluntary context switches.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
+    /// Processes killed after the first one had ended.
+    pub left_behind: u32,
+    /// Instructions, cycles, LLC misses, dTLB misses; `None` where not counted.
+    pub counters: [Option<u64>; COUNTERS],
+}
+
+/// One line from the launcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Message {
+    /// The program has been exec'd as this process.
+    Started(i32),
+    /// Everything is over.
+    Ended(Ended, Usage),
+}
+
+/// A line that is no message: the launcher died or is of another version.
+#[derive(Debug, PartialEq, Eq)]
+pub struct MessageError(pub String);
+
+impl std::fmt::Display for MessageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "the launcher said `{}`, which this heaptoll does not understand; reinstall both together",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for MessageError {}
+
+impl std::fmt::Display for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Message::Started(pid) => write!(f, "started {pid}"),
+            Message::Ended(ended, u) => {
+                let (word, number) = match ended {
+                    Ended::Exit(n) => ("exit", *n),
+                    Ended::Signal(n) => ("signal", *n),
+                    Ended::Timeout => ("timeout", 0),
+                    Ended::Cancelled => ("cancelled", 0),
+                    Ended::ExecFailed(n) => ("exec-failed", *n),
+                    Ended::SetupFailed(n) => ("setup-failed", *n),
+                };
+                write!(
+                    f,
+                    "ended {word} {number} {} {} {} {} {} {} {} {} {}",
+                    u.wall_ns,
+                    u.user_us,
+                    u.system_us,
+                    u.peak_rss_kib,
+                    u.minor_faults,
+                    u.major_faults,
+                    u.voluntary_switches,
+                    u.involuntary_switches,
+                    u.left_behind
+                )?;
+                u.counters.iter().try_for_each(|counter| match counter {
+                    Some(value) => write!(f, " {value}"),
+                    None => write!(f, " -"),
+                })
+            }
+        }
+    }
+}
+
+impl std::str::FromStr for Message {
+    type Err = MessageError;
+
+    fn from_str(line: &str) -> Result<Message, MessageError> {
+        parse(line).ok_or_else(|| MessageError(line.to_string()))
+    }
+}
+
+fn parse(line: &str) -> Option<Message> {
+    let mut words = line.split_ascii_whitespace();
+    match words.next()? {
+        "started" => Some(Message::Started(words.next()?.parse().ok()?)),
+        "ended" => {
+            let word = words.next()?;
+            let number: i32 = words.next()?.parse().ok()?;
+            let ended = match word {
+                "exit" => Ended::Exit(number),
+                "signal" => Ended::Signal(number),
+                "timeout" => Ended::Timeout,
+                "cancelled" => Ended::Cancelled,
+                "exec-failed" => Ended::ExecFailed(number),
+                "setup-failed" => Ended::SetupFailed(number),
+                _ => return None,
+            };
+            let mut next = || words.next()?.parse::<u64>().ok();
+            let mut usage = Usage {
+                wall_ns: next()?,
+                user_us: next()?,
+                system_us: next()?,
+                peak_rss_kib: next()?,
+                minor_faults: next()?,
+                major_faults: next()?,
+                voluntary_switches: next()?,
+                involuntary_switches: next()?,
+                left_behind: u32::try_from(next()?).ok()?,
+                counters: [None; COUNTERS],
+            };
+            for counter in &mut usage.counters {
+                *counter = match words.next()? {
+                    "-" => None,
+                    value => Some(value.parse().ok()?),
+                };
+            }
+            Some(Message::Ended(ended, usage))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_their_line() {
+        let usage = Usage {
+            wall_ns: 1,
+            user_us: 2,
+            system_us: 3,
+            peak_rss_kib: 4,
+            minor_faults: 5,
+            major_faults: 6,
+            voluntary_switches: 7,
+            involuntary_switches: 8,
+            left_behind: 9,
+            counters: [Some(u64::MAX), None, Some(0), None],
+        };
+        for ended in
+            [Ended::Exit(3), Ended::Signal(11), Ended::Timeout, Ended::Cancelled, Ended::ExecFailed(2)]
+        {
+            let message = Message::Ended(ended, usage);
+            assert_eq!(message.to_string().parse(), Ok(message));
+        }
+        assert_eq!("started 42".parse(), Ok(Message::Started(42)));
+    }
+
+    #[test]
+    fn other_lines_are_refused() {
+        for line in ["", "ended", "ended exit 0 1 2", "started x", "hello 1"] {
+            assert!(line.parse::<Message>().is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The order given to the launcher, as its argument list: what to run, with which environment, for how long.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// Transparent huge pages for one process and its children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Thp {
+    /// As the system has it.
+    #[default]
+    System,
+    /// Everywhere; possible only where the system's own setting is `always`.
+    Always,
+    /// Only where the program asks with `madvise` (Linux 6.18 and later when the system says `always`).
+    Madvise,
+    /// Nowhere.
+    Never,
+}
+
+impl Thp {
+    /// The word used on command lines; empty for `System`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Thp::System => "",
+            Thp::Always => "always",
+            Thp::Madvise => "madvise",
+            Thp::Never => "never",
+        }
+    }
+
+    /// Reads [`Thp::word`] back.
+    pub fn from_word(word: &str) -> Option<Thp> {
+        [Thp::System, Thp::Always, Thp::Madvise, Thp::Never].into_iter().find(|thp| thp.word() == word)
+    }
+}
+
+/// What to run and how.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Spec {
+    /// Program and arguments; the program is looked up in `PATH`.
+    pub command: Vec<OsString>,
+    /// Set in the program's environment only, never in the launcher's (so `LD_PRELOAD` does not reach it).
+    pub environment: Vec<(OsString, OsString)>,
+    /// Milliseconds until everything is killed; 0 for no limit.
+    pub timeout_ms: u64,
+    /// Transparent huge pages.
+    pub thp: Thp,
+    /// Whether to open hardware counters.
+    pub counters: bool,
+    /// Descriptor on which the launcher writes its messages.
+    pub report_fd: i32,
+}
+
+/// An argument list that is no order.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SpecError(pub String);
+
+impl std::fmt::Display for SpecError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (heaptoll-launch is started by heaptoll, not by hand)", self.0)
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+impl Spec {
+    /// The argument list that [`Spec::from_args`] reads.
+    pub fn to_args(&self) -> Vec<OsString> {
+        let mut args: Vec<OsString> = vec![
+            "report".into(),
+            self.report_fd.to_string().into(),
+            "timeout".into(),
+            self.timeout_ms.to_string().into(),
+            "thp".into(),
+            self.thp.word().into(),
+            "counters".into(),
+            if self.counters { "1" } else { "0" }.into(),
+        ];
+        for (name, value) in &self.environment {
+            args.push("env".into());
+            args.push(name.clone());
+            args.push(value.clone());
+        }
+        args.push("--".into());
+        args.extend(self.command.iter().cloned());
+        args
+    }
+
+    /// Reads what [`Spec::to_args`] wrote.
+    ///
+    /// # Errors
+    /// A word that is not expected, a missing value, an empty command.
+    pub fn from_args(args: impl IntoIterator<Item = OsString>) -> Result<Spec, SpecError> {
+        let mut spec = Spec::default();
+        let mut args = args.into_iter();
+        fn value(args: &mut impl Iterator<Item = OsString>, key: &OsStr) -> Result<OsString, SpecError> {
+            args.next().ok_or_else(|| SpecError(format!("no value after {}", key.to_string_lossy())))
+        }
+        fn number<T: std::str::FromStr>(text: OsString) -> Result<T, SpecError> {
+            let text = String::from_utf8_lossy(&text.into_vec()).into_owned();
+            text.parse().map_err(|_| SpecError(format!("`{text}` is not a number")))
+        }
+        loop {
+            let Some(key) = args.next() else { return Err(SpecError("no command".into())) };
+            match key.as_bytes() {
+                b"report" => spec.report_fd = number(value(&mut args, &key)?)?,
+                b"timeout" => spec.timeout_ms = number(value(&mut args, &key)?)?,
+                b"counters" => spec.counters = number::<u8>(value(&mut args, &key)?)? != 0,
+                b"thp" => {
+                    let word = value(&mut args, &key)?.to_string_lossy().into_owned();
+                    spec.thp = Thp::from_word(&word).ok_or_else(|| SpecError(format!("thp `{word}`?")))?;
+                }
+                b"env" => {
+                    let name = value(&mut args, &key)?;
+                    let content = value(&mut args, &name)?;
+                    spec.environment.push((name, content));
+                }
+                b"--" => break,
+                _ => return Err(SpecError(format!("unexpected word {}", key.to_string_lossy()))),
+            }
+        }
+        spec.command = args.collect();
+        if spec.command.is_empty() {
+            return Err(SpecError("no command".into()));
+        }
+        Ok(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_survives_the_argument_list() {
+        let spec = Spec {
+            command: vec!["gawk".into(), "--".into(), OsString::from_vec(vec![0xff, b'x'])],
+            environment: vec![("LD_PRELOAD".into(), "/a b/c.so".into()), ("env".into(), "".into())],
+            timeout_ms: 1500,
+            thp: Thp::Never,
+            counters: true,
+            report_fd: 7,
+        };
+        assert_eq!(Spec::from_args(spec.to_args()), Ok(spec));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for args in
+            [vec![], vec!["--"], vec!["report"], vec!["report", "x", "--", "true"], vec!["what", "--"]]
+        {
+            assert!(Spec::from_args(args.iter().map(OsString::from)).is_err(), "{args:?}");
+        }
+    }
+}
