@@ -6,6 +6,7 @@ mod pair;
 mod style;
 
 pub use catalog::{ManagerRow, ProgramRow, managers_table, programs_table};
+pub(crate) use experiment::overall_verdict;
 pub use experiment::render;
 pub use pair::{PairRow, render_pair};
 pub use style::Style;

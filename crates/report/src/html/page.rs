@@ -1,0 +1,282 @@
+//! Everything the template of the page shows.
+
+use askama::Template;
+use heaptoll_lab::comparison::{Comparison, Metric, ProgramTable};
+use heaptoll_lab::experiment::Experiment;
+
+use super::palette::Palette;
+use super::program::{Program, environment};
+use super::views::{Chip, Fact, Ratio};
+use super::{Place, Shelf, charts};
+use crate::format::{self, NONE, plural};
+use crate::terminal::overall_verdict;
+
+/// The page; the template escapes every text that is not marked safe, and only our own files are.
+#[derive(Template)]
+#[template(path = "page.html")]
+pub(super) struct Page {
+    /// Style sheet.
+    pub style: &'static str,
+    /// Script.
+    pub script: &'static str,
+    /// Charting library, packed.
+    pub engine: String,
+    /// Charts, JSON.
+    pub charts: String,
+    /// Title.
+    pub title: String,
+    /// When, how often, where, in one line.
+    pub subtitle: String,
+    /// Why the figures are not the whole, if they are not.
+    pub incomplete: String,
+    /// Baseline.
+    pub baseline: String,
+    /// Percentage at which all intervals of a table hold together.
+    pub level: String,
+    /// Marks of all stacks.
+    pub legend: Vec<Chip>,
+    /// Geometric means; empty with one program.
+    pub overall: Vec<Overall>,
+    /// Charts over all programs.
+    pub overall_places: Vec<Place>,
+    /// Program by stack, of CPU and memory.
+    pub matrices: Vec<Matrix>,
+    /// Sections.
+    pub programs: Vec<Program>,
+    /// The machine and the settings.
+    pub machine: Vec<Fact>,
+    /// Stacks.
+    pub stacks: Vec<Stack>,
+    /// Stacks left out: program, stack, reason.
+    pub refused: Vec<(String, String, String)>,
+    /// Rows that did not end well.
+    pub bad_rows: usize,
+    /// The command that repeats the experiment.
+    pub repeat: String,
+    /// Version of heaptoll.
+    pub version: String,
+}
+
+/// One stack over all programs.
+pub(super) struct Overall {
+    /// Stack.
+    pub chip: Chip,
+    /// Programs with ratios.
+    pub programs: u32,
+    /// CPU.
+    pub cpu: Ratio,
+    /// Memory.
+    pub rss: Ratio,
+    /// In words.
+    pub verdict: String,
+}
+
+/// One metric of every program under every stack.
+pub(super) struct Matrix {
+    /// What it shows.
+    pub title: &'static str,
+    /// Columns.
+    pub stacks: Vec<Chip>,
+    /// Anchor, program, cells.
+    pub rows: Vec<(String, String, Vec<Ratio>)>,
+}
+
+/// One stack, whatever program it ran.
+pub(super) struct Stack {
+    /// Stack.
+    pub chip: Chip,
+    /// Version.
+    pub version: String,
+    /// Where it comes from.
+    pub origin: String,
+    /// Objects preloaded.
+    pub preload: String,
+    /// Extra environment.
+    pub environment: String,
+    /// Warnings, each with its program.
+    pub warnings: Vec<String>,
+}
+
+impl Page {
+    /// Everything but the charting library and the charts, which come last.
+    pub fn new(experiment: &Experiment, comparison: &Comparison, shelf: &mut Shelf) -> Self {
+        let palette = Palette::new(experiment);
+        let settings = &experiment.settings;
+        let overall_places = match comparison.overall.is_empty() {
+            true => Vec::new(),
+            false => overall_places(comparison, &palette, shelf),
+        };
+        let programs = comparison.tables.iter().enumerate();
+        Page {
+            style: include_str!("../../templates/style.css"),
+            script: include_str!("../../templates/page.js"),
+            engine: String::new(),
+            charts: String::new(),
+            title: title(experiment, &palette),
+            subtitle: format!(
+                "{} · {} after {} warm-up · {}, {} · {}",
+                format::date(experiment.created_unix_s),
+                plural(settings.repetitions as usize, "repetition"),
+                settings.warmup,
+                format::printable(&experiment.machine.cpu),
+                plural(experiment.machine.cores as usize, "core"),
+                format::printable(&experiment.machine.distribution),
+            ),
+            incomplete: if experiment.complete {
+                String::new()
+            } else {
+                plural(experiment.observations.len(), "row")
+            },
+            baseline: format::printable(&comparison.baseline),
+            level: format!("{:.1}", (1.0 - comparison.alpha) * 100.0).trim_end_matches(".0").to_owned(),
+            legend: palette.names().map(|name| Chip::of(name, &palette)).collect(),
+            overall: overall(comparison, &palette),
+            overall_places,
+            matrices: matrices(comparison, &palette),
+            programs: programs
+                .map(|(index, table)| Program::new(index, experiment, comparison, table, &palette, shelf))
+                .collect(),
+            machine: machine(experiment),
+            stacks: stacks(experiment, &palette),
+            refused: experiment
+                .refused
+                .iter()
+                .map(|(a, b, c)| (format::printable(a), format::printable(b), format::printable(c)))
+                .collect(),
+            bad_rows: experiment.observations.iter().filter(|row| !row.outcome.is_ok()).count(),
+            repeat: format::printable(&format::shell_command(&settings.repeat_command)),
+            version: format::printable(&experiment.heaptoll_version),
+        }
+    }
+}
+
+fn title(experiment: &Experiment, palette: &Palette) -> String {
+    let managers = plural(palette.names().count(), "memory manager");
+    match &experiment.programs[..] {
+        [one] => format!("{} under {managers}", format::printable(&one.name)),
+        programs => format!("{} under {managers}", plural(programs.len(), "program")),
+    }
+}
+
+fn overall(comparison: &Comparison, palette: &Palette) -> Vec<Overall> {
+    let rows = comparison.overall.iter().map(|row| {
+        let words = if row.stack == comparison.baseline { "baseline" } else { NONE };
+        Overall {
+            chip: Chip::of(&row.stack, palette),
+            programs: row.programs,
+            cpu: Ratio::of(row.cpu.as_ref(), words),
+            rss: Ratio::of(row.peak_rss.as_ref(), words),
+            verdict: overall_verdict(comparison, row),
+        }
+    });
+    rows.collect()
+}
+
+fn overall_places(comparison: &Comparison, palette: &Palette, shelf: &mut Shelf) -> Vec<Place> {
+    let cpu = charts::overall_ratios(comparison, Metric::Cpu, palette);
+    let rss = charts::overall_ratios(comparison, Metric::PeakRss, palette);
+    let places = [
+        shelf.put(cpu, "CPU", "Left of the line is cheaper. Pale: no difference seen."),
+        shelf.put(rss, "Peak memory", "Left of the line is smaller. Pale: no difference seen."),
+    ];
+    places.into_iter().flatten().collect()
+}
+
+/// The tables beside the overall charts, with the same figures.
+fn matrices(comparison: &Comparison, palette: &Palette) -> Vec<Matrix> {
+    if comparison.overall.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<&str> = palette.names().filter(|name| *name != comparison.baseline).collect();
+    let cell = |table: &ProgramTable, stack: &str, metric| {
+        let figure =
+            table.rows.iter().find(|row| row.stack == stack).and_then(|row| row.figures.get(&metric));
+        Ratio::of(figure.and_then(|figure| figure.ratio.as_ref()), NONE)
+    };
+    let matrix = |title, metric| Matrix {
+        title,
+        stacks: names.iter().map(|name| Chip::of(name, palette)).collect(),
+        rows: comparison
+            .tables
+            .iter()
+            .enumerate()
+            .map(|(index, table)| {
+                let cells = names.iter().map(|name| cell(table, name, metric)).collect();
+                (format!("program-{index}"), format::printable(&table.program), cells)
+            })
+            .collect(),
+    };
+    vec![matrix("CPU ratio", Metric::Cpu), matrix("Peak memory ratio", Metric::PeakRss)]
+}
+
+fn machine(experiment: &Experiment) -> Vec<Fact> {
+    let machine = &experiment.machine;
+    let settings = &experiment.settings;
+    let thp = match settings.thp.as_str() {
+        "" => format!("{} (the system's setting)", machine.thp),
+        set => format!("{set} (set for each process; the system has {})", machine.thp),
+    };
+    let aslr = match machine.aslr.as_str() {
+        "0" => "off",
+        "1" => "on, without the heap",
+        "2" => "on",
+        other => other,
+    };
+    let mut facts = vec![
+        Fact::new("Processor", format!("{}, {} usable", machine.cpu, plural(machine.cores as usize, "core"))),
+        Fact::new("Memory", format!("{} MiB", format::mib_from_kib(machine.memory_kib as f64))),
+        Fact::new("System", format!("{}, Linux {}", machine.distribution, machine.kernel)),
+        Fact::new("glibc", &machine.libc),
+        Fact::new("Transparent huge pages", thp),
+        Fact::new("Frequency governor", &machine.governor),
+        Fact::new("Address randomisation", aslr),
+        Fact::new("Load at the start", machine.load.map(|load| format!("{load:.2}")).join(", ")),
+        Fact::new(
+            "Hardware counters",
+            machine.no_hardware_counters.as_deref().map_or("yes".to_owned(), |why| format!("none: {why}")),
+        ),
+        Fact::new(
+            "Plan",
+            format!(
+                "{} after {} warm-up, seed {}, time limit {} s",
+                plural(settings.repetitions as usize, "repetition"),
+                settings.warmup,
+                settings.seed,
+                format::significant(settings.timeout_s)
+            ),
+        ),
+    ];
+    if let Some((seconds, kib)) = experiment.own_cost {
+        let text = format!(
+            "{} ms and {kib} KiB an invocation, above fork and exec of the bare command",
+            format::milliseconds(seconds)
+        );
+        facts.push(Fact::new("Own cost", text));
+    }
+    facts
+}
+
+fn stacks(experiment: &Experiment, palette: &Palette) -> Vec<Stack> {
+    let of = |name: &str| {
+        let mut found = experiment.stacks.iter().filter(|stack| stack.name == name);
+        let first = found.clone().next();
+        let text = |text: Option<String>| {
+            text.filter(|text| !text.is_empty()).map_or(NONE.to_owned(), |text| format::printable(&text))
+        };
+        Stack {
+            chip: Chip::of(name, palette),
+            version: text(first.map(|stack| stack.version.clone())),
+            origin: text(first.map(|stack| stack.origin.clone())),
+            preload: text(first.map(|stack| stack.preload.join(" "))),
+            environment: text(first.map(|stack| environment(&stack.environment))),
+            warnings: found
+                .by_ref()
+                .flat_map(|stack| {
+                    stack.warnings.iter().map(move |warning| format!("{}: {warning}", stack.program))
+                })
+                .map(|warning| format::printable(&warning))
+                .collect(),
+        }
+    };
+    palette.names().map(of).collect()
+}

@@ -1,0 +1,84 @@
+"use strict";
+(() => {
+  const figures = JSON.parse(document.getElementById("charts").textContent);
+  const places = [...document.querySelectorAll(".chart")];
+
+  // Charts name colours and fonts as the style sheet does; what they are depends on the theme.
+  function resolved(value, styles) {
+    if (typeof value === "string") {
+      return value.startsWith("var(--") ? styles.getPropertyValue(value.slice(4, -1)).trim() : value;
+    }
+    if (Array.isArray(value)) return value.map((item) => resolved(item, styles));
+    if (value !== null && typeof value === "object") {
+      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, resolved(item, styles)]));
+    }
+    return value;
+  }
+
+  function draw(place) {
+    const figure = resolved(figures[place.id], getComputedStyle(document.documentElement));
+    place.dataset.drawn = "yes";
+    return Plotly.react(place, figure.data, figure.layout, figure.config);
+  }
+
+  // What is in sight first, the others while the page is idle, so that a long page answers at once.
+  function drawAll() {
+    const seen = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        if (!entry.isIntersecting) continue;
+        seen.unobserve(entry.target);
+        if (!entry.target.dataset.drawn) draw(entry.target);
+      }
+    }, { rootMargin: "300px" });
+    places.forEach((place) => seen.observe(place));
+    const rest = [...places];
+    (function next() {
+      const place = rest.shift();
+      if (!place) {
+        document.documentElement.dataset.charts = "drawn";
+        return;
+      }
+      if (!place.dataset.drawn) draw(place);
+      setTimeout(next, 0);
+    })();
+  }
+
+  function redraw() {
+    places.filter((place) => place.dataset.drawn).forEach(draw);
+  }
+
+  async function start() {
+    const packed = document.getElementById("engine").textContent.trim();
+    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    if (typeof Plotly === "undefined") throw new Error("the charting library did not start");
+    drawAll();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+    matchMedia("print").addEventListener("change", redraw);
+  }
+
+  start().catch((error) => {
+    const note = document.getElementById("no-charts");
+    note.textContent = `The charts cannot be drawn here (${error.message}). The tables hold the same figures.`;
+    note.hidden = false;
+    places.forEach((place) => { place.closest("figure").hidden = true; });
+  });
+
+  const button = document.getElementById("copy");
+  const command = document.getElementById("command");
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(command.textContent);
+      button.textContent = "Copied";
+    } catch {
+      // A page opened from a file may not be let near the clipboard: select it for the reader instead.
+      getSelection().selectAllChildren(command);
+      button.textContent = "Selected";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
+})();
