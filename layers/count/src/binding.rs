@@ -159,6 +159,9 @@ pub fn prepare() {
             for (place, name) in state.default.iter_mut().zip(DEFAULT) {
                 *place = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
             }
+            // The first call takes the message of a lookup that failed, the second frees it.
+            libc::dlerror();
+            libc::dlerror();
         }
         PREPARED.store(true, Ordering::Release);
     });

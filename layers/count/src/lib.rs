@@ -12,6 +12,7 @@ mod operators;
 mod text;
 
 use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
 
 use heaptoll_statspage::{Kind, Writer};
 
@@ -26,9 +27,17 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
 }
 
 extern "C" fn at_start() {
+    // A failing dlsym allocates its message. Those calls are ours, not the program's: a program that allocates nothing
+    // is to be seen as one.
+    let slot = WRITER.slot();
+    let counters = [&slot.malloc_calls, &slot.realloc_calls, &slot.free_calls, &slot.requested_bytes];
+    let before = counters.map(|c| c.load(Relaxed));
     // Resolved here, while there is one thread, rather than at some thread's first call.
     let _ = heaptoll_next::next();
     binding::prepare();
+    for (counter, before) in counters.into_iter().zip(before) {
+        counter.store(before, Relaxed);
+    }
     binding::report(Stage::Start);
 }
 

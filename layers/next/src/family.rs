@@ -79,8 +79,8 @@ fn find() -> Option<&'static Family> {
 /// Looks every function up behind the calling object and drops those that come from elsewhere than `malloc`.
 fn resolve() -> Option<Family> {
     let malloc = symbol(c"malloc")?;
-    let home = object_of(malloc)?;
-    let own = |name| symbol(name).filter(|&address| object_of(address) == Some(home));
+    let home = object_of(malloc as usize)?;
+    let own = |name| symbol(name).filter(|&address| object_of(address as usize) == Some(home));
     let free = own(c"free")?;
     // SAFETY: each address was found under the name whose type it is given; the C library fixes those types.
     unsafe {
@@ -109,11 +109,11 @@ pub fn symbol(name: &CStr) -> Option<*mut c_void> {
 }
 
 /// Base address of the object that an address lies in.
-pub fn object_of(address: *mut c_void) -> Option<usize> {
+pub fn object_of(address: usize) -> Option<usize> {
     // SAFETY: an all-zero Dl_info is a valid place for dladdr's answer.
     unsafe {
         let mut info: libc::Dl_info = core::mem::zeroed();
-        (libc::dladdr(address, &mut info) != 0).then_some(info.dli_fbase as usize)
+        (libc::dladdr(address as *const c_void, &mut info) != 0).then_some(info.dli_fbase as usize)
     }
 }
 

@@ -1,0 +1,113 @@
+//! Reading the binding reports that the counting layer appends (its format is described in `layers/count`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// One report of one process.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// Process id.
+    pub pid: i32,
+    /// Whether it was made on the way out, when every function that was ever called is bound.
+    pub at_exit: bool,
+    /// `CLOCK_MONOTONIC`, ns.
+    pub time_ns: u64,
+    /// The program.
+    pub exe: PathBuf,
+    /// The counting layer as the loader names it.
+    pub layer: PathBuf,
+    /// What a global lookup finds, by symbol.
+    pub default: BTreeMap<String, PathBuf>,
+    /// What comes behind the layer, by symbol.
+    pub next: BTreeMap<String, PathBuf>,
+    /// Loaded objects.
+    pub objects: Vec<PathBuf>,
+    /// Slots that are bound to an object other than the layer: (whose slot, symbol, bound to).
+    pub elsewhere: Vec<(PathBuf, String, PathBuf)>,
+    /// Functions that objects other than glibc refer to.
+    pub referenced: BTreeSet<String>,
+    /// Slots bound to the layer.
+    pub to_layer: usize,
+    /// Slots never called so far.
+    pub lazy: usize,
+    /// Whether the report did not fit its buffer.
+    pub cut: bool,
+}
+
+/// Parses a report file. What is damaged (a process died while it wrote) is skipped.
+pub fn parse(bytes: &[u8]) -> Vec<Report> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut reports = Vec::new();
+    let mut open: Option<Report> = None;
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        if let (["slot", symbol, _], Some(report)) = (fields.as_slice(), open.as_mut())
+            && !report.objects.last().is_some_and(|o| crate::judge::is_libc(o))
+        {
+            report.referenced.insert((*symbol).to_owned());
+        }
+        match (fields.as_slice(), open.as_mut()) {
+            (["report", "1", pid, stage, time, exe], _) => {
+                open = match (pid.parse(), time.parse()) {
+                    (Ok(pid), Ok(time_ns)) => Some(Report {
+                        pid,
+                        time_ns,
+                        at_exit: *stage == "exit",
+                        exe: PathBuf::from(exe),
+                        ..Report::default()
+                    }),
+                    _ => None,
+                };
+            }
+            (["end"], Some(_)) => reports.extend(open.take()),
+            (["layer", path], Some(report)) => report.layer = PathBuf::from(path),
+            (["default", symbol, object], Some(report)) if *object != "-" => {
+                report.default.insert((*symbol).to_owned(), PathBuf::from(object));
+            }
+            (["next", symbol, object], Some(report)) if *object != "-" => {
+                report.next.insert((*symbol).to_owned(), PathBuf::from(object));
+            }
+            (["object", path], Some(report)) => report.objects.push(PathBuf::from(path)),
+            (["slot", _, "@layer"], Some(report)) => report.to_layer += 1,
+            (["slot", _, "@lazy"], Some(report)) => report.lazy += 1,
+            (["slot", _, "@plt" | "@null" | "-"], Some(_)) => {}
+            (["slot", symbol, object], Some(report)) => {
+                let owner = report.objects.last().cloned().unwrap_or_default();
+                report.elsewhere.push((owner, (*symbol).to_owned(), PathBuf::from(object)));
+            }
+            (["cut"], Some(report)) => report.cut = true,
+            _ => {}
+        }
+    }
+    reports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_report_is_read_and_a_torn_one_skipped() {
+        let text = "report\t1\t7\tstart\t100\t/bin/a\nlayer\t/l.so\n\
+            report\t1\t8\texit\t200\t/bin/b c\ncalls\t1\t2\t3\t4\t5\t6\nlayer\t/l.so\ndefault\tmalloc\t/l.so\n\
+            next\tmalloc\t/m.so\nnext\t_Znwm\t-\nobject\t/bin/b c\nslot\tmalloc\t@layer\nslot\tfree\t@lazy\n\
+            object\t/p.so\nslot\tmalloc\t/lib/libc.so.6\nslot\tfree\t@plt\nend\n";
+        let reports = parse(text.as_bytes());
+        assert_eq!(reports.len(), 1);
+        let report = &reports[0];
+        assert_eq!((report.pid, report.at_exit, report.time_ns), (8, true, 200));
+        assert_eq!(report.exe, PathBuf::from("/bin/b c"));
+        assert_eq!(report.next.get("malloc"), Some(&PathBuf::from("/m.so")));
+        assert_eq!(report.next.get("_Znwm"), None);
+        assert_eq!((report.to_layer, report.lazy), (1, 1));
+        assert_eq!(
+            report.elsewhere,
+            [(PathBuf::from("/p.so"), "malloc".to_owned(), PathBuf::from("/lib/libc.so.6"))]
+        );
+    }
+
+    #[test]
+    fn garbage_gives_nothing() {
+        assert_eq!(parse(b"\xff\xfe\tend\nend\nslot\tmalloc\t/x\n"), []);
+    }
+}

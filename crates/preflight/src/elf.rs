@@ -1,0 +1,199 @@
+//! What an ELF file says about itself, as far as preloading cares; nothing is executed.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use object::elf;
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, Object, ObjectSymbol};
+
+/// Members of the malloc family that a manager is asked for.
+pub const FAMILY: [&str; 11] = [
+    "malloc",
+    "free",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "memalign",
+    "posix_memalign",
+    "aligned_alloc",
+    "valloc",
+    "pvalloc",
+    "malloc_usable_size",
+];
+
+/// Names that only an allocator defines; found in a program they betray one inside.
+const ALLOCATORS: [&str; 12] = [
+    "malloc",
+    "free",
+    "je_malloc",
+    "_rjem_malloc",
+    "mi_malloc",
+    "tc_malloc",
+    "rpmalloc",
+    "dlmalloc",
+    "GC_malloc",
+    "sn_rust_alloc",
+    "runtime.mallocgc",
+    "_mi_malloc_generic",
+];
+
+/// The facts of one file.
+#[derive(Debug)]
+pub struct Elf {
+    /// `ET_DYN`: a shared object or a position-independent program.
+    pub dynamic_type: bool,
+    /// `ET_EXEC` or `ET_DYN`, not an object file or a core.
+    pub loadable: bool,
+    /// `DF_1_PIE`: a program, though of type `ET_DYN`.
+    pub pie: bool,
+    /// `PT_INTERP`.
+    pub loader: Option<String>,
+    /// `DT_SONAME`.
+    pub soname: Option<String>,
+    /// `DT_NEEDED`.
+    pub needed: Vec<String>,
+    /// Names of functions that other objects can bind to.
+    pub exports: Vec<String>,
+    /// Names from the symbol table that betray an allocator and are not exported.
+    pub hidden: Vec<String>,
+}
+
+/// Why a file is no ELF file of use.
+#[derive(Debug)]
+pub enum ElfError {
+    /// It cannot be read.
+    Io(io::Error),
+    /// It is not ELF at all; the text says what it looks like.
+    NotElf(String),
+    /// ELF for something else, in words.
+    Foreign(String),
+    /// ELF whose tables lead out of the file.
+    Damaged(String),
+}
+
+/// The machine that this heaptoll runs on, as [`machine_name`] calls it.
+pub fn own_machine() -> &'static str {
+    machine_name(OWN_MACHINE)
+}
+
+#[cfg(target_arch = "x86_64")]
+const OWN_MACHINE: u16 = elf::EM_X86_64;
+#[cfg(target_arch = "aarch64")]
+const OWN_MACHINE: u16 = elf::EM_AARCH64;
+
+fn machine_name(machine: u16) -> &'static str {
+    match machine {
+        elf::EM_X86_64 => "64-bit x86-64",
+        elf::EM_AARCH64 => "64-bit AArch64",
+        elf::EM_386 => "32-bit x86",
+        elf::EM_ARM => "32-bit Arm",
+        elf::EM_RISCV => "RISC-V",
+        elf::EM_PPC64 => "64-bit PowerPC",
+        elf::EM_S390 => "S/390",
+        _ => "another machine",
+    }
+}
+
+/// Reads a file's facts.
+pub fn read(path: &Path) -> Result<Elf, ElfError> {
+    let data = fs::read(path).map_err(ElfError::Io)?;
+    match FileKind::parse(data.as_slice()) {
+        Ok(FileKind::Elf64) => {}
+        Ok(FileKind::Elf32) => {
+            let machine = data.get(18..20).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]));
+            let x32 = machine == elf::EM_X86_64;
+            return Err(ElfError::Foreign(if x32 { "x32" } else { machine_name(machine) }.to_owned()));
+        }
+        _ => return Err(ElfError::NotElf(looks_like(&data))),
+    }
+    let damaged = |error: object::Error| ElfError::Damaged(error.to_string());
+    let file = ElfFile64::<Endianness>::parse(data.as_slice()).map_err(damaged)?;
+    let endian = file.endian();
+    let header = file.elf_header();
+    let machine = header.e_machine(endian);
+    if machine != OWN_MACHINE {
+        return Err(ElfError::Foreign(machine_name(machine).to_owned()));
+    }
+    let kind = header.e_type(endian);
+    let mut facts = Elf {
+        dynamic_type: kind == elf::ET_DYN,
+        loadable: kind == elf::ET_DYN || kind == elf::ET_EXEC,
+        pie: false,
+        loader: None,
+        soname: None,
+        needed: Vec::new(),
+        exports: Vec::new(),
+        hidden: Vec::new(),
+    };
+    for segment in file.elf_program_headers() {
+        let end = segment.p_offset(endian).saturating_add(segment.p_filesz(endian));
+        if segment.p_type(endian) == elf::PT_LOAD && end > data.len() as u64 {
+            return Err(ElfError::Damaged(format!(
+                "a segment ends at byte {end}, the file at {}; it is truncated",
+                data.len()
+            )));
+        }
+        if let Some(name) = segment.interpreter(endian, data.as_slice()).map_err(damaged)? {
+            facts.loader = Some(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    dynamic_section(&file, &data, &mut facts).map_err(damaged)?;
+    for symbol in file.dynamic_symbols() {
+        if symbol.is_definition()
+            && symbol.elf_symbol().st_visibility() != elf::STV_HIDDEN
+            && symbol.is_global()
+        {
+            facts.exports.extend(symbol.name().ok().map(str::to_owned));
+        }
+    }
+    for symbol in file.symbols() {
+        if symbol.is_definition()
+            && let Ok(name) = symbol.name()
+            && ALLOCATORS.contains(&name)
+            && !facts.exports.iter().any(|e| e == name)
+        {
+            facts.hidden.push(name.to_owned());
+        }
+    }
+    facts.hidden.sort();
+    facts.hidden.dedup();
+    Ok(facts)
+}
+
+fn dynamic_section(file: &ElfFile64<Endianness>, data: &[u8], facts: &mut Elf) -> object::Result<()> {
+    let endian = file.endian();
+    let sections = file.elf_section_table();
+    let Some((entries, link)) = sections.dynamic(endian, data)? else { return Ok(()) };
+    let strings = sections.strings(endian, data, link).unwrap_or_default();
+    for entry in entries {
+        let name = || entry.string(endian, strings).map(|s| String::from_utf8_lossy(s).into_owned());
+        match u32::try_from(entry.d_tag(endian)).unwrap_or(0) {
+            elf::DT_NULL => break,
+            elf::DT_SONAME => facts.soname = name().ok(),
+            elf::DT_NEEDED => facts.needed.extend(name().ok()),
+            elf::DT_FLAGS_1 => facts.pie = entry.d_val(endian) & u64::from(elf::DF_1_PIE) != 0,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A first guess at what a file is that is not ELF.
+fn looks_like(data: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&data[..data.len().min(512)]);
+    if data.is_empty() {
+        "the file is empty".to_owned()
+    } else if data.starts_with(b"!<arch>") {
+        "it is a static archive".to_owned()
+    } else if text.contains("GNU ld script") || text.contains("INPUT(") || text.contains("INPUT (") {
+        "it is a linker script, not the library itself; give the .so.N file that it names".to_owned()
+    } else if data.starts_with(b"#!") {
+        "it is a script".to_owned()
+    } else if data.starts_with(b"\x7fELF") {
+        "its ELF header is cut short".to_owned()
+    } else {
+        "it does not begin with an ELF header".to_owned()
+    }
+}

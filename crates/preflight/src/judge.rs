@@ -1,0 +1,280 @@
+//! From what was seen of a run to a verdict: where each process gets its memory, and whether that is the manager.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use heaptoll_statspage::{Kind, SlotRecord};
+
+use crate::binding::Report;
+use crate::elf::{self, ElfError};
+use crate::proof::ProcessProof;
+use crate::tree::{Image, Run};
+
+/// Where blocks are expected to come from.
+#[derive(Debug, Clone)]
+pub enum Expected {
+    /// glibc itself, wherever the loader found it.
+    Glibc,
+    /// This object.
+    Object(PathBuf),
+}
+
+impl Expected {
+    /// Whether an object, as the loader names it, is the expected one.
+    pub fn is(&self, object: &Path) -> bool {
+        match self {
+            Expected::Glibc => is_libc(object),
+            Expected::Object(path) => same_file(path, object),
+        }
+    }
+}
+
+/// One image with what it reported.
+#[derive(Debug)]
+pub struct Witness {
+    /// The `exec`.
+    pub image: Image,
+    /// Its latest report, its own process preferred to those forked from it.
+    pub report: Option<Report>,
+    /// What it comes to.
+    pub process: ProcessProof,
+    /// Why it is not reached.
+    pub fault: Option<Fault>,
+}
+
+/// Why an image does not get its memory from the manager.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// It never loaded the layer; why, in words.
+    Silent(String),
+    /// It has its own malloc.
+    OwnMalloc(PathBuf),
+    /// Its malloc is another object's.
+    BoundTo(PathBuf),
+}
+
+impl Fault {
+    /// In words.
+    pub fn words(&self) -> String {
+        match self {
+            Fault::Silent(why) => why.clone(),
+            Fault::OwnMalloc(object) => {
+                format!("uses the malloc of {}, which wins over preloading", object.display())
+            }
+            Fault::BoundTo(object) => format!("has its malloc bound to {}", object.display()),
+        }
+    }
+}
+
+/// Brings images, reports and counts together.
+pub fn witnesses(
+    run: &Run,
+    reports: &[Report],
+    slots: &[SlotRecord],
+    expected: &Expected,
+    layer: &Path,
+) -> Vec<Witness> {
+    let (images, changes) =
+        if run.traced { (run.images.clone(), run.changes.clone()) } else { images_from_reports(reports) };
+    let image_at = |pid: i32, time: u64| {
+        if run.traced {
+            return run.image_at(pid, time);
+        }
+        changes.iter().rfind(|c| c.0 == pid && c.1 <= time).map(|c| c.2)
+    };
+    let mut latest: BTreeMap<usize, &Report> = BTreeMap::new();
+    for report in reports {
+        let Some(number) = image_at(report.pid, report.time_ns) else { continue };
+        let own = images.get(number).is_some_and(|i| i.pid == report.pid);
+        if own || !latest.contains_key(&number) {
+            latest.insert(number, report);
+        }
+    }
+    let mut counts: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+    for slot in slots.iter().filter(|s| s.kind == Kind::Layer) {
+        // Without ptrace a forked child is known by its parent.
+        let number =
+            image_at(slot.pid, slot.claimed_ns).or_else(|| image_at(slot.parent_pid, slot.claimed_ns));
+        if let Some(number) = number {
+            let count = counts.entry(number).or_default();
+            count.0 += slot.malloc_calls + slot.realloc_calls;
+            count.1 += slot.free_calls;
+        }
+    }
+    images
+        .into_iter()
+        .enumerate()
+        .map(|(number, image)| {
+            let report = latest.get(&number).map(|&r| r.clone());
+            let fault = fault(&image, report.as_ref(), expected, layer);
+            let (malloc_calls, free_calls) = counts.get(&number).copied().unwrap_or_default();
+            let bound = |symbol: &str| {
+                let report = report.as_ref()?;
+                let default = report.default.get(symbol)?;
+                if *default == report.layer {
+                    report.next.get(symbol).cloned()
+                } else {
+                    Some(default.clone())
+                }
+            };
+            let process = ProcessProof {
+                exe: image.exe.clone(),
+                pid: image.pid,
+                malloc_bound_to: bound("malloc"),
+                new_bound_to: bound("_Znwm"),
+                malloc_calls,
+                free_calls,
+                cpu_s: run.traced.then_some(image.cpu_ns as f64 / 1e9),
+                unreached: fault.as_ref().map(Fault::words),
+            };
+            Witness { image, report, process, fault }
+        })
+        .collect()
+}
+
+/// Without ptrace only those images are known that reported their start.
+fn images_from_reports(reports: &[Report]) -> (Vec<Image>, Vec<(i32, u64, usize)>) {
+    let mut images = Vec::new();
+    let mut changes = Vec::new();
+    for report in reports.iter().filter(|r| !r.at_exit) {
+        // The layer's slot is claimed by its first count, a moment before it reports: hence the second's margin.
+        changes.push((report.pid, report.time_ns.saturating_sub(1_000_000_000), images.len()));
+        images.push(Image {
+            pid: report.pid,
+            exe: report.exe.clone(),
+            loader: true,
+            secure: false,
+            preload: None,
+            cpu_ns: 0,
+        });
+    }
+    (images, changes)
+}
+
+fn fault(image: &Image, report: Option<&Report>, expected: &Expected, layer: &Path) -> Option<Fault> {
+    let Some(report) = report else { return Some(Fault::Silent(silence(image, layer))) };
+    let default = report.default.get("malloc").cloned().unwrap_or_default();
+    if default != report.layer {
+        return Some(Fault::OwnMalloc(default));
+    }
+    let next = report.next.get("malloc").cloned().unwrap_or_default();
+    (!expected.is(&next)).then_some(Fault::BoundTo(next))
+}
+
+/// Why an image did not load the layer, as far as can be told from outside.
+fn silence(image: &Image, layer: &Path) -> String {
+    if let Err(ElfError::Foreign(machine)) = elf::read(&image.exe) {
+        return format!("is built for {machine}");
+    }
+    if !image.loader {
+        return "is statically linked".to_owned();
+    }
+    if image.secure {
+        return "runs with privileges (set-user-ID or the like), so the loader ignores LD_PRELOAD".to_owned();
+    }
+    let layer = layer.as_os_str();
+    let preloaded = image
+        .preload
+        .as_deref()
+        .is_some_and(|p| p.as_bytes().split(|&b| b == b':').any(|o| OsStr::from_bytes(o) == layer));
+    if !preloaded {
+        return "was started with an environment from which LD_PRELOAD was removed".to_owned();
+    }
+    if let Ok(elf) = elf::read(&image.exe)
+        && elf.loader.as_deref().is_some_and(|l| l.contains("ld-musl"))
+    {
+        return "uses another C library than glibc".to_owned();
+    }
+    "ended before it had loaded anything, or could not load it".to_owned()
+}
+
+/// Objects that use an allocator of their own or another one beside the manager: plug-ins opened with
+/// `RTLD_DEEPBIND`, libraries linked with `-Bsymbolic`.
+pub fn strays(witnesses: &[Witness], expected: &Expected) -> Vec<String> {
+    let mut seen: BTreeMap<(PathBuf, PathBuf), BTreeSet<String>> = BTreeMap::new();
+    for report in witnesses.iter().filter_map(|w| w.report.as_ref()) {
+        for (owner, symbol, object) in &report.elsewhere {
+            // The manager and the runtime libraries may call themselves; the operators of the C++ runtime end in
+            // malloc, which is judged by itself.
+            let quiet = expected.is(owner)
+                || is_libc(owner)
+                || expected.is(object)
+                || is_cxx_runtime(object)
+                || report.default.get("malloc") == Some(object);
+            if !quiet {
+                seen.entry((owner.clone(), object.clone())).or_default().insert(symbol.clone());
+            }
+        }
+    }
+    seen.into_iter()
+        .map(|((owner, object), symbols)| {
+            let symbols = symbols.into_iter().collect::<Vec<_>>().join(", ");
+            if owner == object {
+                format!("{} calls its own {symbols}: those blocks do not come from the manager", owner.display())
+            } else {
+                format!(
+                    "{} is bound to the {symbols} of {} (RTLD_DEEPBIND or a like binding): those blocks do not come \
+                     from the manager",
+                    owner.display(),
+                    object.display()
+                )
+            }
+        })
+        .collect()
+}
+
+/// Functions that the program refers to and the manager lacks: where they come from instead.
+pub fn fallthroughs(witnesses: &[Witness], expected: &Expected) -> Vec<String> {
+    let mut seen: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
+    for report in witnesses.iter().filter(|w| w.fault.is_none()).filter_map(|w| w.report.as_ref()) {
+        for (symbol, object) in &report.next {
+            // glibc's reallocarray only calls realloc; operators are judged apart.
+            let harmless = symbol == "reallocarray" && is_libc(object);
+            if !symbol.starts_with("_Z")
+                && !harmless
+                && !expected.is(object)
+                && report.referenced.contains(symbol)
+            {
+                seen.entry(object.clone()).or_default().insert(symbol.clone());
+            }
+        }
+    }
+    seen.into_iter()
+        .map(|(object, symbols)| {
+            let symbols = symbols.into_iter().collect::<Vec<_>>().join(", ");
+            format!(
+                "the program refers to {symbols}, which the manager lacks: in measured runs {} answers, whose heap is \
+                 another",
+                object.display()
+            )
+        })
+        .collect()
+}
+
+/// glibc's shared object.
+pub fn is_libc(object: &Path) -> bool {
+    object.file_name().is_some_and(|n| n == "libc.so.6" || n.as_bytes().starts_with(b"libc-2."))
+}
+
+/// A C++ runtime, whose operators call malloc.
+pub fn is_cxx_runtime(object: &Path) -> bool {
+    object.file_name().is_some_and(|n| {
+        [&b"libstdc++.so"[..], b"libc++.so", b"libc++abi.so", b"libsupc++.so"]
+            .iter()
+            .any(|p| n.as_bytes().starts_with(p))
+    })
+}
+
+/// Whether two paths name one file.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    if a == b {
+        return true;
+    }
+    match (std::fs::metadata(a), std::fs::metadata(b)) {
+        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}

@@ -1,0 +1,347 @@
+//! The proof run: the program under the counting layer and the manager, and what follows from what was seen.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use heaptoll_statspage::StatsPage;
+
+use crate::binding;
+use crate::judge::{self, Expected, Fault, Witness};
+use crate::manager::{check_load_of, inspect_manager, inspect_object, preload_list};
+use crate::program::inspect_program;
+use crate::proof::{ProgramFacts, Proof};
+use crate::refusal::Refusal;
+use crate::request::Request;
+use crate::tree::{self, Ending, Plan, Run};
+
+/// Writers that a statistics page has room for: a build system's thousands of processes, at 512 bytes each.
+const SLOTS: u32 = 8192;
+/// Fewer calls than this in a program that works are suspicious: start-up alone makes some.
+const FEW_CALLS: u64 = 200;
+/// CPU time from which a program counts as working, seconds.
+const WORKING: f64 = 0.05;
+
+/// Proves that `request.preload` serves `request.command`, by static checks, a load check and one traced run.
+///
+/// # Errors
+/// A [`Refusal`] when it does not, or when it cannot be known.
+pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
+    let program = inspect_program(&request.command, &request.environment, request.directory.as_deref())?;
+    let layer = layer_of(request)?;
+    let expected = expected_of(&request.preload)?;
+    if program.own_exports.iter().any(|e| e == "malloc") {
+        return Err(Refusal::OwnAllocator { program: program.path, object: program.binary });
+    }
+    let preload: Vec<PathBuf> = request.preload.iter().map(|p| absolute(p)).collect();
+    check_load_of(&preload, &request.cancel)?;
+
+    let mut sighting = Sighting::of(request, &program, &layer, &preload, &expected)?;
+    let mut extended = preload.clone();
+    let mut because = Vec::new();
+    // Two objects at the most can be missing from the front: glibc and the C++ runtime.
+    for _ in 0..2 {
+        let additions = sighting.additions(&expected, &extended);
+        if additions.is_empty() {
+            break;
+        }
+        for (object, reason) in additions {
+            because.push(format!("{} itself is preloaded because {reason}", object.display()));
+            extended.push(object);
+        }
+        sighting = Sighting::of(request, &program, &layer, &extended, &expected)?;
+    }
+    sighting.judge(request, &program, &expected, extended, because)
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+fn layer_of(request: &Request) -> Result<PathBuf, Refusal> {
+    let layer = absolute(&request.count_layer);
+    match inspect_object(&layer) {
+        Ok(_) => Ok(layer),
+        Err(path @ Refusal::PathNotPreloadable { .. }) => Err(path),
+        Err(refusal) => Err(Refusal::LayerMissing { layer, reason: refusal.to_string() }),
+    }
+}
+
+/// The manager of a stack: its first object that exports `malloc`.
+fn expected_of(preload: &[PathBuf]) -> Result<Expected, Refusal> {
+    let mut manager = None;
+    for object in preload {
+        let facts = inspect_object(object)?;
+        if manager.is_none() && facts.exports.iter().any(|e| e == "malloc") {
+            manager = Some(inspect_manager(object)?.path);
+        }
+    }
+    match (manager, preload.last()) {
+        (Some(manager), _) => Ok(Expected::Object(manager)),
+        (None, Some(last)) => Err(Refusal::NoMalloc { manager: last.clone() }),
+        (None, None) => Ok(Expected::Glibc),
+    }
+}
+
+/// One proof run with everything it left behind.
+struct Sighting {
+    run: Run,
+    witnesses: Vec<Witness>,
+    left_out: u32,
+}
+
+impl Sighting {
+    fn of(
+        request: &Request,
+        program: &ProgramFacts,
+        layer: &Path,
+        preload: &[PathBuf],
+        expected: &Expected,
+    ) -> Result<Sighting, Refusal> {
+        let system = |what: &str, reason: String| Refusal::System { what: what.to_owned(), reason };
+        let directory = tempfile::Builder::new()
+            .prefix("heaptoll-preflight-")
+            .tempdir()
+            .map_err(|e| system("make a temporary directory", e.to_string()))?;
+        let report_file = directory.path().join("report");
+        fs::File::create(&report_file).map_err(|e| system("make its report file", e.to_string()))?;
+        let page = StatsPage::create(&directory.path().join("stats"), SLOTS)
+            .map_err(|e| system("make a statistics page", e.to_string()))?;
+        let mut stack = vec![layer.to_path_buf()];
+        stack.extend_from_slice(preload);
+        let own = |name: &OsString| {
+            name == "LD_PRELOAD" || name == "HEAPTOLL_STATS" || name == "HEAPTOLL_PREFLIGHT_REPORT"
+        };
+        let mut environment: Vec<_> = request.environment.iter().filter(|(n, _)| !own(n)).cloned().collect();
+        environment.push(("LD_PRELOAD".into(), preload_list(&stack)));
+        environment.push(("HEAPTOLL_STATS".into(), page.path().into()));
+        environment.push(("HEAPTOLL_PREFLIGHT_REPORT".into(), report_file.clone().into()));
+        let plan = Plan {
+            program: program.path.clone(),
+            arguments: request.command.clone(),
+            environment,
+            directory: request.directory.clone(),
+            stdin: request.stdin.clone(),
+            limit: request.limit,
+            trace: true,
+        };
+        let run = tree::run(&plan, &request.cancel)?;
+        let bytes = fs::read(&report_file).map_err(|e| system("read its report file", e.to_string()))?;
+        let reports = binding::parse(&bytes);
+        let slots = page.read().map_err(|e| system("read the statistics page", e.to_string()))?;
+        let left_out = page.left_out().map_err(|e| system("read the statistics page", e.to_string()))?;
+        let witnesses = judge::witnesses(&run, &reports, &slots, expected, layer);
+        if request.cancel.load(Ordering::Relaxed) {
+            return Err(Refusal::Cancelled);
+        }
+        Ok(Sighting { run, witnesses, left_out })
+    }
+
+    /// Objects to preload besides, with the reason: glibc where a program links another allocator and glibc is to be
+    /// measured, the C++ runtime where an allocator's own `operator new` would win over the manager's `malloc`.
+    fn additions(&self, expected: &Expected, preload: &[PathBuf]) -> Vec<(PathBuf, String)> {
+        let mut found: Vec<(PathBuf, String)> = Vec::new();
+        for witness in &self.witnesses {
+            let Some(report) = &witness.report else { continue };
+            let mut add = |is: fn(&Path) -> bool, reason: String| {
+                let Some(object) = report.objects.iter().find(|o| is(o)) else { return };
+                let there =
+                    preload.iter().chain(found.iter().map(|f| &f.0)).any(|p| judge::same_file(p, object));
+                if !there && object.is_absolute() {
+                    found.push((object.clone(), reason));
+                }
+            };
+            let exe = witness.image.exe.display();
+            if let (Expected::Glibc, Some(Fault::BoundTo(other))) = (expected, &witness.fault) {
+                add(judge::is_libc, format!("{exe} links the allocator {}", other.display()));
+            }
+            if let Some(new) = report.next.get("_Znwm")
+                && !expected.is(new)
+                && !judge::is_cxx_runtime(new)
+                && !matches!(witness.fault, Some(Fault::OwnMalloc(_)))
+            {
+                add(judge::is_cxx_runtime, format!("{exe} would take operator new from {}", new.display()));
+            }
+        }
+        found
+    }
+
+    fn judge(
+        self,
+        request: &Request,
+        program: &ProgramFacts,
+        expected: &Expected,
+        preload: Vec<PathBuf>,
+        because: Vec<String>,
+    ) -> Result<Proof, Refusal> {
+        self.refuse(program, expected)?;
+        let reached: Vec<&Witness> = self.witnesses.iter().filter(|w| w.fault.is_none()).collect();
+        let malloc_calls = reached.iter().map(|w| w.process.malloc_calls).sum::<u64>();
+        let free_calls = reached.iter().map(|w| w.process.free_calls).sum::<u64>();
+        if malloc_calls == 0 {
+            let hint = if program.hidden_allocator.is_empty() {
+                "it may not allocate at all, or bring an allocator inside".to_owned()
+            } else {
+                format!("{} defines {} inside", program.binary.display(), program.hidden_allocator.join(", "))
+            };
+            return Err(Refusal::NoCalls { program: program.path.clone(), hint });
+        }
+        let bound_to = reached
+            .iter()
+            .find_map(|w| w.process.malloc_bound_to.as_ref())
+            .map_or_else(|| "the manager".to_owned(), |p| p.display().to_string());
+        let processes = reached.len();
+        let mut sentence = format!(
+            "malloc bound to {bound_to} in {processes} program image{}, {malloc_calls} calls seen",
+            if processes == 1 { "" } else { "s" }
+        );
+        let finished = self.run.ending != Ending::Stopped;
+        if !finished {
+            sentence.push_str(&format!(" in the first {:.1} s", self.run.elapsed.as_secs_f64()));
+        }
+        for reason in &because {
+            sentence.push_str("; ");
+            sentence.push_str(reason);
+        }
+        let mut warnings = self.warnings(request, program, expected, malloc_calls);
+        for witness in &reached {
+            if let Some(new) = &witness.process.new_bound_to
+                && !expected.is(new)
+                && !judge::is_cxx_runtime(new)
+            {
+                warnings.push(format!(
+                    "{} takes operator new from {}, not from the manager",
+                    witness.image.exe.display(),
+                    new.display()
+                ));
+            }
+        }
+        Ok(Proof {
+            preload,
+            sentence,
+            warnings,
+            malloc_calls,
+            free_calls,
+            ptrace: self.run.traced,
+            finished,
+            outcome: self.run.ending.to_string(),
+            seconds: self.run.elapsed.as_secs_f64(),
+            processes: self.witnesses.into_iter().map(|w| w.process).collect(),
+        })
+    }
+
+    /// What makes a comparison meaningless.
+    fn refuse(&self, program: &ProgramFacts, expected: &Expected) -> Result<(), Refusal> {
+        let main = self.witnesses.iter().rfind(|w| w.image.pid == self.run.pid);
+        match main.and_then(|w| w.fault.clone().map(|f| (w, f))) {
+            Some((witness, Fault::OwnMalloc(object))) => {
+                return Err(Refusal::OwnAllocator { program: witness.image.exe.clone(), object });
+            }
+            Some((witness, Fault::BoundTo(bound_to))) => {
+                let manager = match expected {
+                    Expected::Glibc => PathBuf::from("glibc"),
+                    Expected::Object(path) => path.clone(),
+                };
+                return Err(Refusal::BoundElsewhere {
+                    program: witness.image.exe.clone(),
+                    bound_to,
+                    manager,
+                });
+            }
+            _ => {}
+        }
+        if self.witnesses.iter().all(|w| w.report.is_none()) {
+            let reason = main.map_or_else(
+                || format!("it ended with {}", self.run.ending),
+                |w| w.process.unreached.clone().unwrap_or_default(),
+            );
+            let said = self.run.stderr.lines().next().map_or_else(String::new, |l| format!("; it said: {l}"));
+            return Err(Refusal::NeverReported { program: program.path.clone(), reason: reason + &said });
+        }
+        let time = |w: &Witness| w.process.cpu_s.unwrap_or(0.0);
+        let all: f64 = self.witnesses.iter().map(time).sum();
+        let unreached: f64 = self.witnesses.iter().filter(|w| w.fault.is_some()).map(time).sum();
+        if unreached > all / 2.0 {
+            return Err(Refusal::MostlyUnreached {
+                percent: (unreached / all * 100.0).round() as u32,
+                detail: self.unreached().join("; "),
+            });
+        }
+        Ok(())
+    }
+
+    /// Programs that are not reached, each with the reason, the number of times and the share of CPU time.
+    fn unreached(&self) -> Vec<String> {
+        let all: f64 = self.witnesses.iter().filter_map(|w| w.process.cpu_s).sum();
+        let mut groups: BTreeMap<(PathBuf, String), (u32, f64)> = BTreeMap::new();
+        for witness in &self.witnesses {
+            if let Some(why) = &witness.process.unreached {
+                let group = groups.entry((witness.image.exe.clone(), why.clone())).or_default();
+                group.0 += 1;
+                group.1 += witness.process.cpu_s.unwrap_or(0.0);
+            }
+        }
+        groups
+            .into_iter()
+            .map(|((exe, why), (times, cpu))| {
+                let times = if times == 1 { String::new() } else { format!(", {times} times") };
+                let share = if all > 0.0 {
+                    format!(", {:.0} % of the run's CPU time", cpu / all * 100.0)
+                } else {
+                    String::new()
+                };
+                format!("{} {why}{times}{share}", exe.display())
+            })
+            .collect()
+    }
+
+    fn warnings(
+        &self,
+        request: &Request,
+        program: &ProgramFacts,
+        expected: &Expected,
+        calls: u64,
+    ) -> Vec<String> {
+        let mut warnings: Vec<String> =
+            self.unreached().into_iter().map(|u| format!("not reached by the manager: {u}")).collect();
+        warnings.extend(judge::strays(&self.witnesses, expected));
+        warnings.extend(judge::fallthroughs(&self.witnesses, expected));
+        let cpu: f64 = self.witnesses.iter().filter_map(|w| w.process.cpu_s).sum();
+        if calls < FEW_CALLS && (cpu > WORKING || !program.hidden_allocator.is_empty()) {
+            let inside = if program.hidden_allocator.is_empty() {
+                "it may have an allocator inside".to_owned()
+            } else {
+                format!("it defines {} inside", program.hidden_allocator.join(", "))
+            };
+            warnings.push(format!(
+                "only {calls} malloc calls seen in {cpu:.2} s of CPU time: {inside}, and managers will hardly differ"
+            ));
+        }
+        match self.run.ending {
+            Ending::Exited(0) | Ending::Stopped => {}
+            ending => warnings.push(format!("the program ended with {ending} in the proof run")),
+        }
+        if !self.run.traced {
+            warnings.push(
+                "ptrace is not permitted here: processes that never load the manager cannot be named"
+                    .to_owned(),
+            );
+        }
+        if self.left_out > 0 {
+            warnings
+                .push(format!("{} processes were too many to count; their calls are missing", self.left_out));
+        }
+        if self.witnesses.iter().filter_map(|w| w.report.as_ref()).any(|r| r.cut) {
+            warnings.push(
+                "a process has more objects loaded than the report can hold; some were not looked at"
+                    .to_owned(),
+            );
+        }
+        if request.environment.iter().any(|(n, _)| n == "LD_PRELOAD") {
+            warnings.push("LD_PRELOAD was set in the environment and is replaced".to_owned());
+        }
+        warnings
+    }
+}

@@ -1,0 +1,625 @@
+//! Running a command once and seeing every program image that its process tree executes.
+//!
+//! With ptrace (SEIZE, so that the processes notice as little as possible) each `exec` stops for a moment and is
+//! written down: nothing in the tree can run a program unseen, whatever it does to its environment. Where ptrace is
+//! not permitted the command runs untraced.
+//!
+//! Output is read and thrown away through pipes, for some programs do less when they see `/dev/null`; the beginning of
+//! standard error is kept for messages.
+
+use std::collections::HashMap;
+use std::ffi::{CString, OsString, c_char, c_int, c_uint, c_void};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::refusal::Refusal;
+
+/// How long a stopped command has between SIGTERM and SIGKILL, and descendants after the command's own end.
+const GRACE: Duration = Duration::from_millis(500);
+/// Bytes of standard error that are kept.
+const KEPT: usize = 16 * 1024;
+
+/// What to run.
+#[derive(Debug)]
+pub struct Plan {
+    /// The file to execute.
+    pub program: PathBuf,
+    /// All arguments, the zeroth included.
+    pub arguments: Vec<OsString>,
+    /// The complete environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Working directory.
+    pub directory: Option<PathBuf>,
+    /// Standard input; `/dev/null` when `None`.
+    pub stdin: Option<PathBuf>,
+    /// When to stop it.
+    pub limit: Duration,
+    /// Whether to try ptrace.
+    pub trace: bool,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this status.
+    Exited(i32),
+    /// By a signal that was not ours.
+    Killed(i32),
+    /// By us, at the limit.
+    Stopped,
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Exited(status) => write!(f, "exit status {status}"),
+            Ending::Killed(signal) => write!(f, "killed by signal {signal}"),
+            Ending::Stopped => write!(f, "stopped at the time limit"),
+        }
+    }
+}
+
+/// One `exec`.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// Process id.
+    pub pid: i32,
+    /// The file executed.
+    pub exe: PathBuf,
+    /// Whether a dynamic loader was started with it.
+    pub loader: bool,
+    /// Whether the kernel told the loader to be careful (`AT_SECURE`), which makes it ignore `LD_PRELOAD`.
+    pub secure: bool,
+    /// Its `LD_PRELOAD`.
+    pub preload: Option<OsString>,
+    /// CPU time of the image, processes forked from it included, ns.
+    pub cpu_ns: u64,
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub struct Run {
+    /// How the command ended.
+    pub ending: Ending,
+    /// Process id of the command.
+    pub pid: i32,
+    /// Beginning of standard error.
+    pub stderr: String,
+    /// Every `exec`, in order; empty when not traced.
+    pub images: Vec<Image>,
+    /// From when on a process belongs to which image: (pid, `CLOCK_MONOTONIC` ns, image).
+    pub changes: Vec<(i32, u64, usize)>,
+    /// Whether ptrace was permitted.
+    pub traced: bool,
+    /// Wall time.
+    pub elapsed: Duration,
+}
+
+impl Run {
+    /// The image that a process was at a time.
+    pub fn image_at(&self, pid: i32, time_ns: u64) -> Option<usize> {
+        let mine = || self.changes.iter().filter(|c| c.0 == pid);
+        // The first change of a fresh process is seen a moment after it begins to run.
+        mine().rfind(|c| c.1 <= time_ns).or_else(|| mine().next()).map(|c| c.2)
+    }
+}
+
+/// Runs the plan to its end, its limit, or until `cancel` is set.
+pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Run, Refusal> {
+    // A thread of its own: the tracer is a thread, and so its `wait` sees no children but these.
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("heaptoll-tracer".to_owned());
+        match thread.spawn_scoped(scope, || Tracer::start(plan)?.follow(plan, cancel)) {
+            Ok(handle) => handle
+                .join()
+                .unwrap_or_else(|_| Err(system("follow the program", &io::Error::other("a defect")))),
+            Err(error) => Err(system("start a thread", &error)),
+        }
+    })
+}
+
+fn system(what: &str, error: &io::Error) -> Refusal {
+    Refusal::System { what: what.to_owned(), reason: error.to_string() }
+}
+
+/// A process of the tree.
+struct Process {
+    image: usize,
+    /// Its CPU clock when it began to be this image, ns.
+    base_ns: u64,
+    /// Its CPU clock when last read, ns.
+    last_ns: u64,
+}
+
+struct Tracer {
+    root: i32,
+    traced: bool,
+    started: Instant,
+    outputs: [Option<OwnedFd>; 2],
+    stderr: Vec<u8>,
+    images: Vec<Image>,
+    changes: Vec<(i32, u64, usize)>,
+    processes: HashMap<i32, Process>,
+    /// Process of each live thread.
+    threads: HashMap<i32, i32>,
+    ending: Option<Ending>,
+}
+
+impl Tracer {
+    fn start(plan: &Plan) -> Result<Tracer, Refusal> {
+        let (stdout, child_stdout) = pipe()?;
+        let (stderr, child_stderr) = pipe()?;
+        let (child_go, go) = pipe()?;
+        let (failure, child_failure) = pipe()?;
+        let name = plan.program.display().to_string();
+        let refused = |reason: String| Refusal::CannotStart { program: name.clone(), reason };
+        let stdin_path = plan.stdin.clone().unwrap_or_else(|| PathBuf::from("/dev/null"));
+        let stdin =
+            fs::File::open(&stdin_path).map_err(|e| refused(format!("{}: {e}", stdin_path.display())))?;
+        let child =
+            Child::prepare(plan, stdin.as_raw_fd(), &child_stdout, &child_stderr, &child_go, &child_failure)
+                .map_err(|_| refused("an argument or the environment holds a NUL byte".to_owned()))?;
+        // SAFETY: the child calls nothing but async-signal-safe functions on memory prepared before.
+        let root = unsafe { libc::fork() };
+        if root == 0 {
+            child.become_program();
+        }
+        if root < 0 {
+            return Err(system("fork", &io::Error::last_os_error()));
+        }
+        drop((child_stdout, child_stderr, child_go, child_failure, stdin));
+        let options = libc::PTRACE_O_TRACEEXEC
+            | libc::PTRACE_O_TRACEFORK
+            | libc::PTRACE_O_TRACEVFORK
+            | libc::PTRACE_O_TRACECLONE
+            | libc::PTRACE_O_TRACEEXIT
+            | libc::PTRACE_O_EXITKILL;
+        let traced = plan.trace && ptrace(libc::PTRACE_SEIZE, root, options as usize);
+        for output in [&stdout, &stderr] {
+            // SAFETY: an open descriptor.
+            unsafe { libc::fcntl(output.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+        }
+        let mut tracer = Tracer {
+            root,
+            traced,
+            started: Instant::now(),
+            outputs: [Some(stdout), Some(stderr)],
+            stderr: Vec::new(),
+            images: Vec::new(),
+            changes: Vec::new(),
+            processes: HashMap::new(),
+            threads: HashMap::new(),
+            ending: None,
+        };
+        // SAFETY: one readable byte, an open descriptor.
+        unsafe { libc::write(go.as_raw_fd(), b"g".as_ptr().cast(), 1) };
+        drop(go);
+        // The exec itself may stop for the tracer, so events have to be served while the outcome is awaited.
+        // SAFETY: an open descriptor.
+        unsafe { libc::fcntl(failure.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+        loop {
+            let mut code = [0u8; 4];
+            // SAFETY: four writable bytes, an open descriptor.
+            let got = unsafe { libc::read(failure.as_raw_fd(), code.as_mut_ptr().cast(), 4) };
+            if got == 4 {
+                tracer.kill_all();
+                tracer.reap();
+                let error = io::Error::from_raw_os_error(i32::from_ne_bytes(code));
+                return Err(refused(error.to_string()));
+            }
+            if got == 0 {
+                return Ok(tracer);
+            }
+            if !tracer.serve() {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+    }
+
+    /// Serves events until the tree is gone.
+    fn follow(mut self, plan: &Plan, cancel: &AtomicBool) -> Result<Run, Refusal> {
+        let mut stopping: Option<Instant> = None;
+        let mut stopped = false;
+        let mut root_gone: Option<Instant> = None;
+        loop {
+            let busy = self.serve() | self.drain();
+            if cancel.load(Ordering::Relaxed) {
+                self.kill_all();
+                self.reap();
+                return Err(Refusal::Cancelled);
+            }
+            if self.ending.is_some() {
+                let since = *root_gone.get_or_insert_with(Instant::now);
+                if !self.traced || self.threads.is_empty() || since.elapsed() > GRACE || stopped {
+                    break;
+                }
+            } else if let Some(since) = stopping {
+                if since.elapsed() > GRACE {
+                    break;
+                }
+            } else if self.started.elapsed() > plan.limit {
+                stopped = true;
+                stopping = Some(Instant::now());
+                // The command leads a process group of its own. SIGCONT, for a stopped process acts on nothing else.
+                // SAFETY: kill has no conditions.
+                unsafe {
+                    libc::kill(-self.root, libc::SIGTERM);
+                    libc::kill(-self.root, libc::SIGCONT);
+                }
+            }
+            if !busy {
+                self.wait_a_little();
+            }
+        }
+        let elapsed = self.started.elapsed();
+        self.drain();
+        let live: Vec<i32> = self.processes.keys().copied().collect();
+        for pid in live {
+            self.account(pid);
+            self.settle(pid);
+        }
+        self.kill_all();
+        self.reap();
+        let ending = if stopped { Ending::Stopped } else { self.ending.unwrap_or(Ending::Stopped) };
+        Ok(Run {
+            ending,
+            pid: self.root,
+            stderr: String::from_utf8_lossy(&self.stderr).into_owned(),
+            images: self.images,
+            changes: self.changes,
+            traced: self.traced,
+            elapsed,
+        })
+    }
+
+    /// Takes all events that are there; false when there was none.
+    fn serve(&mut self) -> bool {
+        let mut any = false;
+        loop {
+            let mut status: c_int = 0;
+            let (whom, flags) = if self.traced {
+                (-1, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG)
+            } else {
+                (self.root, libc::WNOHANG)
+            };
+            if !self.traced && self.ending.is_some() {
+                return any;
+            }
+            // SAFETY: `status` is a valid place.
+            let pid = unsafe { libc::waitpid(whom, &mut status, flags) };
+            if pid <= 0 {
+                return any;
+            }
+            any = true;
+            if libc::WIFSTOPPED(status) {
+                self.stopped(pid, status);
+            } else {
+                self.gone(pid, status);
+            }
+        }
+    }
+
+    fn gone(&mut self, pid: i32, status: c_int) {
+        self.threads.remove(&pid);
+        self.settle(pid);
+        if pid == self.root {
+            self.ending = Some(if libc::WIFEXITED(status) {
+                Ending::Exited(libc::WEXITSTATUS(status))
+            } else {
+                Ending::Killed(libc::WTERMSIG(status))
+            });
+        }
+    }
+
+    /// Charges a process's CPU time to its image and forgets the process.
+    fn settle(&mut self, pid: i32) {
+        if let Some(process) = self.processes.remove(&pid)
+            && let Some(image) = self.images.get_mut(process.image)
+        {
+            image.cpu_ns += process.last_ns.saturating_sub(process.base_ns);
+        }
+    }
+
+    /// Reads a process's CPU clock.
+    fn account(&mut self, pid: i32) {
+        if let Some(process) = self.processes.get_mut(&pid)
+            && let Some(now) = cpu_clock(pid)
+        {
+            process.last_ns = now;
+        }
+    }
+
+    fn stopped(&mut self, tid: i32, status: c_int) {
+        let signal = libc::WSTOPSIG(status);
+        let known = self.threads.get(&tid).copied();
+        let pid = known.unwrap_or_else(|| {
+            let pid = process_of(tid).unwrap_or(tid);
+            self.threads.insert(tid, pid);
+            pid
+        });
+        match status >> 16 {
+            libc::PTRACE_EVENT_EXEC => self.executed(pid),
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
+                self.forked(tid, pid)
+            }
+            libc::PTRACE_EVENT_EXIT => self.account(pid),
+            libc::PTRACE_EVENT_STOP => {
+                let group = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
+                ptrace(if group { libc::PTRACE_LISTEN } else { libc::PTRACE_CONT }, tid, 0);
+                return;
+            }
+            _ => {
+                ptrace(libc::PTRACE_CONT, tid, usize::try_from(signal).unwrap_or(0));
+                return;
+            }
+        }
+        ptrace(libc::PTRACE_CONT, tid, 0);
+    }
+
+    fn executed(&mut self, pid: i32) {
+        let cpu = cpu_clock(pid).unwrap_or(0);
+        self.account(pid);
+        self.settle(pid);
+        // All other threads of the process are gone, without an event of their own.
+        self.threads.retain(|&tid, &mut of| of != pid || tid == pid);
+        let (loader, secure) = auxiliary(pid);
+        self.images.push(Image {
+            pid,
+            exe: fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default(),
+            loader,
+            secure,
+            preload: environment_of(pid, b"LD_PRELOAD="),
+            cpu_ns: 0,
+        });
+        let image = self.images.len() - 1;
+        self.changes.push((pid, monotonic_ns(), image));
+        self.processes.insert(pid, Process { image, base_ns: cpu, last_ns: cpu });
+    }
+
+    fn forked(&mut self, tid: i32, parent: i32) {
+        let mut child: libc::c_ulong = 0;
+        // SAFETY: the tracee is stopped; `child` is a valid place.
+        let got = unsafe {
+            libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, ptr::null_mut::<c_void>(), ptr::from_mut(&mut child))
+        };
+        let Ok(child) = i32::try_from(child) else { return };
+        if got != 0 {
+            return;
+        }
+        let process = process_of(child).unwrap_or(child);
+        self.threads.insert(child, process);
+        if process == child
+            && !self.processes.contains_key(&child)
+            && let Some(image) = self.processes.get(&parent).map(|p| p.image)
+        {
+            self.changes.push((child, monotonic_ns(), image));
+            self.processes.insert(child, Process { image, base_ns: 0, last_ns: 0 });
+        }
+    }
+
+    /// Reads what the program has written; false when that was nothing.
+    fn drain(&mut self) -> bool {
+        let mut any = false;
+        for number in 0..2 {
+            let Some(output) = &self.outputs[number] else { continue };
+            let mut bytes = [0u8; 65536];
+            for _ in 0..16 {
+                // SAFETY: the buffer is writable for its length; an open descriptor.
+                let got = unsafe { libc::read(output.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
+                match usize::try_from(got) {
+                    Ok(0) => {
+                        self.outputs[number] = None;
+                        break;
+                    }
+                    Ok(got) => {
+                        any = true;
+                        if number == 1 {
+                            let room = KEPT.saturating_sub(self.stderr.len());
+                            self.stderr.extend_from_slice(&bytes[..got.min(room)]);
+                        }
+                    }
+                    Err(_) => break,
+                }
+            }
+        }
+        any
+    }
+
+    /// Sleeps until the program writes something, a millisecond at most: events of the tracer do not wake `poll`.
+    fn wait_a_little(&self) {
+        let mut waits: Vec<libc::pollfd> = self
+            .outputs
+            .iter()
+            .flatten()
+            .map(|o| libc::pollfd { fd: o.as_raw_fd(), events: libc::POLLIN, revents: 0 })
+            .collect();
+        if waits.is_empty() {
+            std::thread::sleep(Duration::from_micros(500));
+            return;
+        }
+        // SAFETY: the array is valid for its length.
+        unsafe { libc::poll(waits.as_mut_ptr(), waits.len() as libc::nfds_t, 1) };
+    }
+
+    fn kill_all(&self) {
+        // SAFETY: kill has no conditions; the group is led by our child, which is not reaped yet or has members left
+        // that keep its number from being used again.
+        unsafe {
+            if self.ending.is_none() || !self.threads.is_empty() {
+                libc::kill(-self.root, libc::SIGKILL);
+            }
+            for pid in self.threads.values() {
+                libc::kill(*pid, libc::SIGKILL);
+            }
+        }
+    }
+
+    /// Waits for what was killed, so that no process outlives its run; gives up on one that the kernel holds on to.
+    fn reap(&mut self) {
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_secs(2)
+            && (self.ending.is_none() || (self.traced && !self.threads.is_empty()))
+        {
+            if !self.serve() {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        }
+    }
+}
+
+/// Everything the child needs between fork and exec, where it may not allocate.
+struct Child {
+    program: CString,
+    arguments: Pointers,
+    environment: Pointers,
+    directory: Option<CString>,
+    stdin: RawFd,
+    stdout: RawFd,
+    stderr: RawFd,
+    go: RawFd,
+    failure: RawFd,
+}
+
+/// A null-terminated array of C strings, with the strings.
+struct Pointers {
+    _strings: Vec<CString>,
+    array: Vec<*const c_char>,
+}
+
+impl Pointers {
+    fn new(strings: Vec<CString>) -> Pointers {
+        let array = strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect();
+        Pointers { _strings: strings, array }
+    }
+}
+
+impl Child {
+    fn prepare(
+        plan: &Plan,
+        stdin: RawFd,
+        stdout: &OwnedFd,
+        stderr: &OwnedFd,
+        go: &OwnedFd,
+        failure: &OwnedFd,
+    ) -> Result<Child, std::ffi::NulError> {
+        let arguments =
+            plan.arguments.iter().map(|a| CString::new(a.as_bytes())).collect::<Result<Vec<_>, _>>()?;
+        let environment = plan
+            .environment
+            .iter()
+            .map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Child {
+            program: CString::new(plan.program.as_os_str().as_bytes())?,
+            arguments: Pointers::new(arguments),
+            environment: Pointers::new(environment),
+            directory: plan.directory.as_ref().map(|d| CString::new(d.as_os_str().as_bytes())).transpose()?,
+            stdin,
+            stdout: stdout.as_raw_fd(),
+            stderr: stderr.as_raw_fd(),
+            go: go.as_raw_fd(),
+            failure: failure.as_raw_fd(),
+        })
+    }
+
+    /// Waits for the tracer and executes the program; only async-signal-safe calls.
+    fn become_program(&self) -> ! {
+        // SAFETY: all pointers are C strings or null-terminated arrays of them that live in `self`; all descriptors
+        // are open; the signal set is initialised before its use.
+        unsafe {
+            libc::setsid();
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
+            // Rust programs ignore it, and an ignored signal stays ignored over exec.
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            let mut byte = 0u8;
+            let mut good = libc::read(self.go, ptr::from_mut(&mut byte).cast(), 1) == 1;
+            if let Some(directory) = &self.directory {
+                good = good && libc::chdir(directory.as_ptr()) == 0;
+            }
+            good = good
+                && libc::dup2(self.stdin, 0) == 0
+                && libc::dup2(self.stdout, 1) == 1
+                && libc::dup2(self.stderr, 2) == 2;
+            if good {
+                libc::execve(
+                    self.program.as_ptr(),
+                    self.arguments.array.as_ptr(),
+                    self.environment.array.as_ptr(),
+                );
+            }
+            let code = (*libc::__errno_location()).to_ne_bytes();
+            libc::write(self.failure, code.as_ptr().cast(), code.len());
+            libc::_exit(127)
+        }
+    }
+}
+
+/// A pipe whose ends are closed by exec: (read end, write end).
+fn pipe() -> Result<(OwnedFd, OwnedFd), Refusal> {
+    let mut ends = [0; 2];
+    // SAFETY: room for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(system("make a pipe", &io::Error::last_os_error()));
+    }
+    // SAFETY: both were just opened and belong to nobody else.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+/// A request without an address; false when refused, for example because the tracee was killed meanwhile.
+fn ptrace(request: c_uint, tid: i32, data: usize) -> bool {
+    // SAFETY: the requests used here read no memory of ours.
+    unsafe { libc::ptrace(request, tid, ptr::null_mut::<c_void>(), data as *mut c_void) == 0 }
+}
+
+fn monotonic_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC).unwrap_or(0)
+}
+
+/// CPU time of a whole process, its ended threads included, ns.
+fn cpu_clock(pid: i32) -> Option<u64> {
+    // How the kernel numbers processes' clocks, which is what clock_getcpuclockid gives; that function refuses
+    // processes that are just exiting.
+    clock((!pid << 3) | 2)
+}
+
+fn clock(clock: libc::clockid_t) -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place.
+    if unsafe { libc::clock_gettime(clock, &mut time) } != 0 {
+        return None;
+    }
+    Some(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
+}
+
+/// The process that a thread belongs to.
+fn process_of(tid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    status.lines().find_map(|l| l.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+/// (Whether a loader was mapped, whether the image is in secure-execution mode) from the auxiliary vector.
+fn auxiliary(pid: i32) -> (bool, bool) {
+    const AT_BASE: u64 = 7;
+    const AT_SECURE: u64 = 23;
+    let bytes = fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default();
+    let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|b| u64::from_ne_bytes(*b)).collect();
+    let value = |tag| words.as_chunks::<2>().0.iter().find(|[t, _]| *t == tag).map_or(0, |[_, v]| *v);
+    (value(AT_BASE) != 0, value(AT_SECURE) != 0)
+}
+
+/// A variable of a process's environment; `name` ends with `=`.
+fn environment_of(pid: i32, name: &[u8]) -> Option<OsString> {
+    let bytes = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let value = bytes.split(|&b| b == 0).find_map(|entry| entry.strip_prefix(name))?;
+    Some(std::ffi::OsStr::from_bytes(value).to_owned())
+}

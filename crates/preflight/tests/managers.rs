@@ -1,0 +1,271 @@
+//! Managers that serve, that cannot, and that only seem to.
+
+mod support;
+
+use std::path::Path;
+
+use heaptoll_preflight::{Refusal, START_LAYER, check_load, inspect_manager};
+use support::*;
+
+#[test]
+fn a_library_that_exports_no_malloc_is_refused() {
+    let shop = Shop::new();
+    // What a collector built with hidden visibility looks like: it defines malloc, and nobody can bind to it.
+    let hidden = shop.so("libhidden.so", BUMP, &["-fvisibility=hidden"]);
+    assert!(matches!(inspect_manager(&hidden), Err(Refusal::NoMalloc { .. })));
+    let refusal = check(&["true"], &[&hidden]).expect_err("refused");
+    assert!(refusal.to_string().contains("measure glibc in silence"), "{refusal}");
+}
+
+#[test]
+fn a_manager_without_free_is_refused() {
+    let shop = Shop::new();
+    let half = shop.so("libhalf.so", "#include <stddef.h>\nvoid *malloc(size_t n) { return 0; }\n", &[]);
+    assert!(matches!(inspect_manager(&half), Err(Refusal::HalfAFamily { missing, .. }) if missing == "free"));
+}
+
+#[test]
+fn what_is_no_shared_object_is_refused() {
+    let shop = Shop::new();
+    let missing = shop.path("libmissing.so");
+    assert!(matches!(inspect_manager(&missing), Err(Refusal::ManagerUnreadable { .. })));
+    assert!(matches!(inspect_manager(shop.0.path()), Err(Refusal::ManagerUnreadable { .. })));
+    let bump = shop.so("libbump.so", BUMP, &[]);
+    let whole = std::fs::read(&bump).expect("read");
+    for (name, bytes) in [
+        ("text.so", &b"/* GNU ld script */ INPUT(libx.so.1)"[..]),
+        ("empty.so", b""),
+        ("archive.so", b"!<arch>\n"),
+        ("header.so", &whole[..40]),
+        ("half.so", &whole[..whole.len() / 2]),
+        ("most.so", &whole[..0x1100.min(whole.len() - 1)]),
+    ] {
+        let path = shop.path(name);
+        std::fs::write(&path, bytes).expect("written");
+        let refusal = inspect_manager(&path).expect_err("refused");
+        assert!(matches!(refusal, Refusal::NotASharedObject { .. }), "{name}: {refusal}");
+    }
+    let program = shop.c("program", BUSY, &[]);
+    assert!(matches!(inspect_manager(&program), Err(Refusal::NotASharedObject { .. })));
+    let program = shop.c("program", BUSY, &["-no-pie"]);
+    assert!(matches!(inspect_manager(&program), Err(Refusal::NotASharedObject { .. })));
+}
+
+#[test]
+fn no_damaged_manager_makes_the_reader_panic() {
+    let shop = Shop::new();
+    let whole = std::fs::read(shop.so("libbump.so", BUMP, &[])).expect("read");
+    let path = shop.path("damaged.so");
+    for step in 0..400 {
+        let mut bytes = whole.clone();
+        // Header, program headers and the dynamic tables lie in the first pages.
+        let at = step * 7 % bytes.len().min(4096);
+        bytes[at] ^= 0xff;
+        std::fs::write(&path, &bytes).expect("written");
+        let _ = inspect_manager(&path);
+        std::fs::write(&path, &whole[..whole.len() * step / 400]).expect("written");
+        assert!(inspect_manager(&path).is_err() || step > 300, "cut at {step}/400");
+    }
+}
+
+#[test]
+fn paths_that_the_loader_would_split_are_refused() {
+    let shop = Shop::new();
+    for name in ["lib bump.so", "lib:bump.so"] {
+        let bump = shop.so("libbump.so", BUMP, &[]);
+        let odd = shop.path(name);
+        std::fs::rename(&bump, &odd).expect("renamed");
+        assert!(matches!(check(&["true"], &[&odd]), Err(Refusal::PathNotPreloadable { .. })), "{name}");
+    }
+}
+
+#[test]
+fn a_manager_that_crashes_exits_or_hangs_at_load_is_refused() {
+    let shop = Shop::new();
+    let constructor = |body: &str| {
+        format!(
+            "{BUMP}\n#include <stdlib.h>\n#include <unistd.h>\n__attribute__((constructor)) void up() {{ {body} }}"
+        )
+    };
+    let crash = shop.so("libcrash.so", &constructor("write(2, \"no luck\\n\", 8); abort();"), &[]);
+    let refusal = check_load(&crash).expect_err("refused");
+    assert!(
+        matches!(&refusal, Refusal::CrashesAtLoad { what, stderr, .. } if what == "killed by signal 6" && stderr == "no luck"),
+        "{refusal}"
+    );
+    let hangs = shop.so("libhangs.so", &constructor("for (;;) pause();"), &[]);
+    assert!(matches!(check_load(&hangs), Err(Refusal::HangsAtLoad { seconds: 5, .. })));
+    let leaves = shop.so("libleaves.so", &constructor("_exit(9);"), &[]);
+    assert!(
+        matches!(check(&["true"], &[&leaves]), Err(Refusal::CrashesAtLoad { what, .. }) if what == "exit status 9")
+    );
+}
+
+#[test]
+fn the_loaders_own_refusals_are_seen_though_it_goes_on() {
+    let shop = Shop::new();
+    let needy = shop.so(
+        "libneedy.so",
+        &format!("{BUMP}\nextern int nobody_has_this(void);\n__attribute__((constructor)) void up() {{ nobody_has_this(); }}"),
+        &["-Wl,-z,now"],
+    );
+    let refusal = check_load(&needy).expect_err("refused");
+    assert!(refusal.to_string().contains("nobody_has_this"), "{refusal}");
+    let tls = shop.so("libtls.so", &format!("{BUMP}\n__attribute__((tls_model(\"initial-exec\"))) __thread char big[1 << 20]; char *at() {{ return big; }}"), &[]);
+    assert_eq!(check_load(&tls), Ok(()), "preloaded at start there is room for any static storage");
+    let lib = shop.so("libgone.so", "int gone(void) { return 1; }\n", &[]);
+    let user = shop.so(
+        "libuser.so",
+        &format!("{BUMP}\nextern int gone(void);\nint use() {{ return gone(); }}"),
+        &[text(&lib), "-Wl,--no-as-needed"],
+    );
+    std::fs::remove_file(&lib).expect("removed");
+    let refusal = check_load(&user).expect_err("refused");
+    assert!(
+        matches!(&refusal, Refusal::LoaderRefuses { advice, .. } if advice.contains("is not found")),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_function_that_the_manager_lacks_is_named_when_the_program_wants_it() {
+    let shop = Shop::new();
+    let bump = shop.so("libbump.so", BUMP, &[]);
+    let facts = inspect_manager(&bump).expect("facts");
+    assert!(facts.missing.iter().any(|m| m == "posix_memalign"));
+    // The layer makes it up, so that the proof run itself is sound.
+    let source = r#"#include <stdlib.h>
+        #include <malloc.h>
+        int main() { void *p = 0; if (posix_memalign(&p, 256, 100) || (size_t)p % 256) return 1; free(p);
+            p = valloc(10); if ((size_t)p % 4096) return 2; free(p); p = aligned_alloc(64, 640); free(p);
+            p = pvalloc(5000); if ((size_t)p % 4096) return 4; free(p);
+            p = reallocarray(0, 10, 10); p = reallocarray(p, 1000, 10); if (!p) return 3; free(p);
+            if (reallocarray(0, (size_t)1 << 40, (size_t)1 << 40)) return 5;
+            if (posix_memalign(&p, 3, 8) != 22) return 6;
+            return 0; }"#;
+    let asks = shop.c("asks", source, &[]);
+    let proof = check(&[text(&asks)], &[&bump]).expect("a proof");
+    assert_eq!(proof.outcome, "exit status 0");
+    let warnings = proof.warnings.join("\n");
+    assert!(
+        warnings.contains("aligned_alloc, posix_memalign, pvalloc, valloc, which the manager lacks"),
+        "{warnings}"
+    );
+}
+
+const OPERATORS: &str = r#"
+    #include <new>
+    #include <cstdlib>
+    #include <cstdio>
+    struct alignas(128) Wide { char c[128]; };
+    struct Small { long a[3]; };
+    static int handled;
+    static void handler() { if (++handled == 3) std::set_new_handler(nullptr); }
+    int main() {
+        for (int i = 0; i < 50000; i++) {
+            delete new Small; delete[] new Small[3]; delete new Wide; delete[] new (std::nothrow) char[100];
+        }
+        volatile size_t huge = (size_t)1 << 60;
+        int caught = 0;
+        try { delete[] new char[huge]; } catch (std::bad_alloc &) { caught++; }
+        try { ::operator delete(::operator new(huge, std::align_val_t(256)), std::align_val_t(256)); }
+        catch (std::bad_alloc &) { caught++; }
+        if (new (std::nothrow) char[huge]) return 1;
+        std::set_new_handler(handler);
+        try { delete[] new char[huge]; } catch (std::bad_alloc &) { caught++; }
+        printf("%d %d\n", caught, handled);
+        return caught == 3 && handled == 3 ? 0 : 2;
+    }"#;
+
+#[test]
+fn a_cxx_program_is_counted_whole_in_front_of_jemalloc() {
+    let shop = Shop::new();
+    let program = shop.cxx("operators", OPERATORS, &["-std=c++17"]);
+    let bump = shop.so("libbump.so", BUMP, &[]);
+    let mut managers = vec![None, Some(bump.as_path())];
+    if Path::new(JEMALLOC).exists() {
+        managers.push(Some(Path::new(JEMALLOC)));
+    } else {
+        eprintln!("libjemalloc2 is not installed: not tested with it");
+    }
+    for manager in managers {
+        let preload: Vec<&Path> = manager.into_iter().collect();
+        let proof = check(&[text(&program)], &preload).expect("a proof");
+        assert_eq!(proof.outcome, "exit status 0", "{manager:?}");
+        assert!((200_000..200_100).contains(&proof.malloc_calls), "{manager:?}: {}", proof.malloc_calls);
+        assert!((200_000..200_100).contains(&proof.free_calls), "{manager:?}: {}", proof.free_calls);
+        assert_eq!(proof.preload, preload, "{manager:?}");
+    }
+}
+
+#[test]
+fn debians_managers_serve() {
+    let shop = Shop::new();
+    let busy = shop.c("busy", BUSY, &[]);
+    for name in
+        ["libmimalloc.so.2.0", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libtbbmalloc_proxy.so.2"]
+    {
+        let path = Path::new("/usr/lib/x86_64-linux-gnu").join(name);
+        if !path.exists() {
+            eprintln!("{name} is not installed: not tested");
+            continue;
+        }
+        let proof = check(&[text(&busy), "20000"], &[&path]).expect("a proof");
+        assert!((20_000..20_100).contains(&proof.malloc_calls), "{name}: {}", proof.malloc_calls);
+        assert_eq!(proof.warnings, Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn a_program_that_links_an_allocator_gets_a_glibc_baseline() {
+    let shop = Shop::new();
+    let bump = shop.so("libbump.so", BUMP, &[]);
+    let linked = shop.c("linked", BUSY, &[text(&bump), "-Wl,--no-as-needed"]);
+    let proof = check(&[text(&linked), "3000"], &[]).expect("a proof");
+    assert_eq!(proof.preload.len(), 1, "{proof:#?}");
+    assert!(proof.preload[0].ends_with("libc.so.6"));
+    assert!(proof.sentence.contains("libc.so.6 itself is preloaded because"), "{}", proof.sentence);
+    assert!(proof.sentence.contains("libbump.so"), "{}", proof.sentence);
+    let preloaded = check(&[text(&linked), "3000"], &[&bump]).expect("a proof");
+    assert_eq!(preloaded.preload, [bump]);
+}
+
+#[test]
+fn redis_gets_a_glibc_baseline() {
+    let redis = Path::new("/usr/bin/redis-server");
+    if !redis.exists() {
+        eprintln!("redis-server is not installed: not tested");
+        return;
+    }
+    let shop = Shop::new();
+    let mut request =
+        request(&[text(redis), "--port", "0", "--unixsocket", text(&shop.path("socket")), "--save", ""], &[]);
+    request.directory = Some(shop.0.path().to_path_buf());
+    request.limit = std::time::Duration::from_millis(700);
+    let proof = heaptoll_preflight::preflight(&request).expect("a proof");
+    let names: Vec<_> = proof.preload.iter().filter_map(|p| p.file_name()).collect();
+    assert!(names.contains(&"libc.so.6".as_ref()), "{proof:#?}");
+    assert!(proof.malloc_calls > 1000 && !proof.finished);
+    let main = &proof.processes[0];
+    assert!(main.malloc_bound_to.as_ref().is_some_and(|p| p.ends_with("libc.so.6")), "{main:#?}");
+    assert!(!main.new_bound_to.as_ref().is_some_and(|p| p.ends_with("libjemalloc.so.2")), "{main:#?}");
+}
+
+#[test]
+fn the_start_up_layer_runs_everything_but_the_program() {
+    let shop = Shop::new();
+    let source = r#"#include <stdio.h>
+        #include <stdlib.h>
+        __attribute__((constructor)) void up() { puts("up"); fflush(stdout); system("echo child"); }
+        __attribute__((destructor)) void down() { puts("down"); fflush(stdout); }
+        int main() { puts("main"); return 3; }"#;
+    let program = shop.c("program", source, &[]);
+    let start = layers().join(START_LAYER);
+    let output = std::process::Command::new(&program).env("LD_PRELOAD", &start).output().expect("it runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "up\nchild\n");
+    assert!(output.status.success());
+    let count = layers().join(heaptoll_preflight::COUNT_LAYER);
+    let both = format!("{}:{}", count.display(), start.display());
+    let output = std::process::Command::new(&program).env("LD_PRELOAD", both).output().expect("it runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "up\nchild\n");
+}

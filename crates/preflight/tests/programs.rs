@@ -1,0 +1,433 @@
+//! Programs that can and that cannot be measured, each with the verdict it must get.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use heaptoll_preflight::{Refusal, inspect_program, preflight};
+use support::*;
+
+#[test]
+fn a_plain_program_is_proved_and_every_call_counted() {
+    let shop = Shop::new();
+    let busy = shop.c("busy", BUSY, &[]);
+    let bump = shop.so("libbump.so", BUMP, &[]);
+    let proof = check(&[text(&busy), "5000"], &[&bump]).expect("a proof");
+    assert!(proof.ptrace && proof.finished);
+    assert_eq!(proof.outcome, "exit status 0");
+    assert_eq!(proof.preload, std::slice::from_ref(&bump));
+    assert_eq!(proof.processes.len(), 1, "{proof:#?}");
+    assert_eq!(proof.processes[0].malloc_bound_to.as_deref(), Some(bump.as_path()));
+    assert!((5000..5010).contains(&proof.malloc_calls), "{}", proof.malloc_calls);
+    assert!((5000..5010).contains(&proof.free_calls), "{}", proof.free_calls);
+    assert_eq!(proof.warnings, Vec::<String>::new());
+    assert!(proof.sentence.contains("libbump.so in 1 program image, 500"), "{}", proof.sentence);
+    let json = serde_json::to_string(&proof).expect("JSON");
+    assert_eq!(serde_json::from_str::<heaptoll_preflight::Proof>(&json).expect("the same"), proof);
+}
+
+#[test]
+fn glibc_is_proved_when_nothing_is_preloaded() {
+    let shop = Shop::new();
+    let busy = shop.c("busy", BUSY, &[]);
+    let proof = check(&[text(&busy)], &[]).expect("a proof");
+    assert!(proof.preload.is_empty());
+    let bound = proof.processes[0].malloc_bound_to.clone().expect("bound");
+    assert_eq!(bound.file_name().and_then(|n| n.to_str()), Some("libc.so.6"));
+}
+
+#[test]
+fn a_missing_program_is_named() {
+    assert!(matches!(check(&["/no/such/program"], &[]), Err(Refusal::ProgramMissing { .. })));
+    let refusal = check(&["no-such-program-anywhere"], &[]).expect_err("refused");
+    assert!(refusal.to_string().contains("in PATH"), "{refusal}");
+    assert_eq!(check(&[], &[]), Err(Refusal::NoCommand));
+    assert_eq!(check(&[""], &[]), Err(Refusal::NoCommand));
+}
+
+#[test]
+fn files_that_cannot_run_are_refused() {
+    let shop = Shop::new();
+    let plain = shop.script("plain", "echo hello\n");
+    assert!(matches!(check(&[text(&plain)], &[]), Err(Refusal::ProgramNotUnderstood { .. })));
+    mode(&plain, 0o644);
+    assert!(matches!(check(&[text(&plain)], &[]), Err(Refusal::ProgramNotExecutable { .. })));
+    assert!(matches!(check(&[text(shop.0.path())], &[]), Err(Refusal::ProgramNotExecutable { .. })));
+    let orphan = shop.script("orphan", "#!/no/such/interpreter -x\n");
+    assert!(matches!(check(&[text(&orphan)], &[]), Err(Refusal::InterpreterMissing { .. })));
+    let empty = shop.script("empty", "#!\n");
+    assert!(matches!(check(&[text(&empty)], &[]), Err(Refusal::ProgramNotUnderstood { .. })));
+    let cycle = shop.path("cycle");
+    let cycle = shop.script("cycle", &format!("#!{}\n", cycle.display()));
+    assert!(matches!(check(&[text(&cycle)], &[]), Err(Refusal::ProgramNotUnderstood { .. })));
+}
+
+#[test]
+fn a_static_program_is_refused() {
+    let shop = Shop::new();
+    for (name, flags) in [("static", &["-static"][..]), ("static-pie", &["-static-pie"])] {
+        let program = shop.c(name, BUSY, flags);
+        assert_eq!(
+            check(&[text(&program)], &[]),
+            Err(Refusal::StaticProgram { program: program.clone() }),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_32_bit_program_is_refused() {
+    let shop = Shop::new();
+    let busy = shop.c("busy", BUSY, &[]);
+    let mut bytes = std::fs::read(&busy).expect("read");
+    bytes[4] = 1;
+    bytes[18] = 3;
+    let other = shop.path("other");
+    std::fs::write(&other, bytes).expect("written");
+    mode(&other, 0o755);
+    assert!(matches!(check(&[text(&other)], &[]), Err(Refusal::WrongArchitecture { .. })));
+}
+
+#[test]
+fn a_privileged_program_is_refused_and_harmless_bits_are_not() {
+    let shop = Shop::new();
+    let busy = shop.c("busy", BUSY, &[]);
+    mode(&busy, 0o4755);
+    assert!(check(&[text(&busy)], &[]).is_ok(), "set-user-ID to the caller changes nothing");
+    // SAFETY: geteuid has no conditions.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("not root: no file can be given to another user, that half is not tested");
+        return;
+    }
+    std::os::unix::fs::chown(&busy, Some(65534), None).expect("given away");
+    mode(&busy, 0o4755);
+    let refusal = check(&[text(&busy)], &[]).expect_err("refused");
+    assert!(
+        matches!(&refusal, Refusal::PrivilegedProgram { how, .. } if how == "set-user-ID to user 65534"),
+        "{refusal}"
+    );
+    std::os::unix::fs::chown(&busy, Some(0), Some(65534)).expect("given back");
+    mode(&busy, 0o2755);
+    assert!(matches!(check(&[text(&busy)], &[]), Err(Refusal::PrivilegedProgram { .. })));
+}
+
+#[test]
+fn scripts_and_env_are_followed() {
+    let shop = Shop::new();
+    let busy = shop.c("busy", BUSY, &[]);
+    let script = shop.script("script", &format!("#!/bin/sh\n{} 3000\n", busy.display()));
+    let proof = check(&[text(&script)], &[]).expect("a proof");
+    assert!(proof.malloc_calls >= 3000);
+    assert_eq!(proof.processes.len(), 2, "{proof:#?}");
+    let environment = [("PATH".into(), std::env::var_os("PATH").unwrap_or_default())];
+    let wrapped = shop.script("wrapped", "#!/usr/bin/env sh\n:\n");
+    let facts = inspect_program(&[wrapped.into()], &environment, None).expect("facts");
+    assert_eq!(facts.interpreters.len(), 2);
+    assert_eq!(facts.binary.file_name().and_then(|n| n.to_str()), Some("sh"));
+}
+
+#[test]
+fn every_exec_of_a_chain_is_seen() {
+    let shop = Shop::new();
+    let busy = shop.c("busy", BUSY, &[]);
+    let bump = shop.so("libbump.so", BUMP, &[]);
+    let busy = text(&busy);
+    let command = format!("{busy} 100; env {busy} 200; {busy} 300 & exec {busy} 4000");
+    let proof = check(&["sh", "-c", &command], &[&bump]).expect("a proof");
+    let name = |p: &PathBuf| p.file_name().and_then(|n| n.to_str()).unwrap_or("").to_owned();
+    let mut names: Vec<String> = proof.processes.iter().map(|p| name(&p.exe)).collect();
+    names.sort();
+    assert_eq!(names.iter().filter(|n| *n == "busy").count(), 4, "{names:?}");
+    assert_eq!(names.iter().filter(|n| *n == "env").count(), 1, "{names:?}");
+    let mut calls: Vec<u64> =
+        proof.processes.iter().filter(|p| name(&p.exe) == "busy").map(|p| p.malloc_calls).collect();
+    calls.sort_unstable();
+    for (seen, made) in calls.iter().zip([100, 200, 300, 4000]) {
+        assert!((made..made + 10).contains(seen), "{calls:?}");
+    }
+    assert!(proof.processes.iter().all(|p| p.unreached.is_none()));
+}
+
+#[test]
+fn children_out_of_reach_are_named() {
+    let shop = Shop::new();
+    let busy = shop.c("busy", BUSY, &[]);
+    let fixed = shop.c("fixed", BUSY, &["-static"]);
+    let (busy, fixed) = (text(&busy), text(&fixed));
+    let proof =
+        check(&["sh", "-c", &format!("{fixed} 10; env -i {busy} 10; {busy} 300000")], &[]).expect("a proof");
+    let warnings = proof.warnings.join("\n");
+    assert!(warnings.contains("fixed is statically linked"), "{warnings}");
+    assert!(
+        warnings.contains("busy was started with an environment from which LD_PRELOAD was removed"),
+        "{warnings}"
+    );
+    assert_eq!(proof.processes.iter().filter(|p| p.unreached.is_some()).count(), 2);
+}
+
+#[test]
+fn a_run_whose_work_is_out_of_reach_is_refused() {
+    let shop = Shop::new();
+    let fixed = shop.c("fixed", BUSY, &["-static"]);
+    let refusal = check(&["sh", "-c", &format!("{} 3000000; :", text(&fixed))], &[]).expect_err("refused");
+    assert!(matches!(&refusal, Refusal::MostlyUnreached { percent: 60.., .. }), "{refusal}");
+}
+
+#[test]
+fn a_set_user_id_child_is_named() {
+    // SAFETY: geteuid has no conditions.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("not root: not tested");
+        return;
+    }
+    let shop = Shop::new();
+    mode(shop.0.path(), 0o755);
+    let busy = shop.c("busy", BUSY, &[]);
+    let other = shop.c("other", BUSY, &[]);
+    std::os::unix::fs::chown(&other, Some(65534), None).expect("given away");
+    mode(&other, 0o4755);
+    let command = format!("{} 10; {} 300000", text(&other), text(&busy));
+    let proof = check(&["sh", "-c", &command], &[]).expect("a proof");
+    let warnings = proof.warnings.join("\n");
+    assert!(warnings.contains("other runs with privileges"), "{warnings}");
+}
+
+const OWN_MALLOC: &str = r#"
+#include <stddef.h>
+#include <stdio.h>
+static char heap[64 << 20] __attribute__((aligned(16)));
+static size_t top;
+HOW void *malloc(size_t n) { void *p = heap + top; top += (n + 15) & ~15; if (top > (60 << 20)) top = 0; return p; }
+HOW void free(void *p) {}
+HOW void *calloc(size_t a, size_t b) { return malloc(a * b); }
+HOW void *realloc(void *p, size_t n) { return malloc(n); }
+int main() { for (int i = 0; i < 50000000; i++) { char *p = malloc(40); p[0] = 1; free(p); } return 0; }
+"#;
+
+#[test]
+fn a_program_that_exports_its_own_malloc_is_refused() {
+    let shop = Shop::new();
+    let own = shop.c("own", OWN_MALLOC, &["-DHOW=", "-rdynamic"]);
+    let bump = shop.so("libbump.so", BUMP, &[]);
+    for preload in [&[][..], &[bump.as_path()]] {
+        let refusal = check(&[text(&own)], preload).expect_err("refused");
+        assert!(matches!(refusal, Refusal::OwnAllocator { .. }), "{refusal}");
+    }
+    // Found by the run where the command is another program.
+    let refusal = check(&["sh", "-c", &format!("exec {}", text(&own))], &[&bump]).expect_err("refused");
+    assert!(matches!(refusal, Refusal::OwnAllocator { .. }), "{refusal}");
+}
+
+#[test]
+fn a_program_with_a_hidden_allocator_is_refused_when_nothing_arrives() {
+    let shop = Shop::new();
+    let own = shop.c("own", OWN_MALLOC, &["-DHOW=static __attribute__((noinline))"]);
+    let refusal = check(&[text(&own)], &[]).expect_err("refused");
+    assert!(matches!(&refusal, Refusal::NoCalls { hint, .. } if hint.contains("malloc")), "{refusal}");
+}
+
+#[test]
+fn few_calls_in_much_time_are_pointed_out() {
+    let shop = Shop::new();
+    let source = OWN_MALLOC.replace("int main() {", "int main() { puts(\"x\");");
+    // Hidden behind another name and stripped: only the calls give it away.
+    let own = shop.c("own", &source, &["-DHOW=static __attribute__((noinline))", "-s"]);
+    let proof = check(&[text(&own)], &[]).expect("a proof");
+    let warnings = proof.warnings.join("\n");
+    assert!(warnings.contains("malloc calls seen in"), "{warnings}");
+}
+
+#[test]
+fn a_deep_bound_plug_in_is_pointed_out() {
+    let shop = Shop::new();
+    let plug = shop.so(
+        "libplug.so",
+        "#include <stdlib.h>\nvoid work() { for (int i = 0; i < 100; i++) free(malloc(10)); }\n",
+        &[],
+    );
+    let host = shop.c(
+        "host",
+        r#"#define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <stdlib.h>
+        int main(int c, char **v) { void *h = dlopen(v[1], RTLD_NOW | RTLD_DEEPBIND); ((void (*)())dlsym(h, "work"))();
+        for (int i = 0; i < 1000; i++) free(malloc(i)); return 0; }"#,
+        &["-ldl"],
+    );
+    let bump = shop.so("libbump.so", BUMP, &[]);
+    let proof = check(&[text(&host), text(&plug)], &[&bump]).expect("a proof");
+    let warnings = proof.warnings.join("\n");
+    assert!(
+        warnings.contains("libplug.so is bound to the") && warnings.contains("RTLD_DEEPBIND"),
+        "{warnings}"
+    );
+    assert!((1000..1100).contains(&proof.malloc_calls), "{}", proof.malloc_calls);
+}
+
+#[test]
+fn counts_survive_every_way_to_die() {
+    let shop = Shop::new();
+    let source = r#"#define _GNU_SOURCE
+        #include <stdlib.h>
+        #include <unistd.h>
+        #include <signal.h>
+        #include <sys/syscall.h>
+        int main(int c, char **v) {
+            for (int i = 0; i < 7000; i++) free(malloc(i));
+            switch (v[1][0]) { case '_': _exit(3); case 'k': raise(SIGKILL); case 'a': abort();
+                case 's': *(volatile int *)0 = 1; case 'g': syscall(SYS_exit_group, 4); case 'q': quick_exit(5); }
+            return 0; }"#;
+    let dying = shop.c("dying", source, &[]);
+    let endings = [
+        ("_exit", "exit status 3"),
+        ("kill", "killed by signal 9"),
+        ("abort", "killed by signal 6"),
+        ("segv", "killed by signal 11"),
+        ("group", "exit status 4"),
+        ("quick", "exit status 5"),
+        ("return", "exit status 0"),
+    ];
+    for (how, outcome) in endings {
+        let proof = check(&[text(&dying), how], &[]).expect("a proof");
+        assert!((7000..7010).contains(&proof.malloc_calls), "{how}: {}", proof.malloc_calls);
+        assert_eq!(proof.outcome, outcome);
+        assert_eq!(proof.warnings.len(), usize::from(how != "return"), "{how}: {:?}", proof.warnings);
+    }
+}
+
+#[test]
+fn forks_vforks_and_threads_are_counted() {
+    let shop = Shop::new();
+    let source = r#"#define _GNU_SOURCE
+        #include <stdlib.h>
+        #include <unistd.h>
+        #include <pthread.h>
+        #include <sys/wait.h>
+        static void *work(void *n) { for (long i = 0; i < (long)n; i++) free(malloc(i % 99)); return 0; }
+        int main() {
+            pthread_t t[4];
+            for (int i = 0; i < 4; i++) pthread_create(t + i, 0, work, (void *)20000);
+            for (int i = 0; i < 4; i++) pthread_join(t[i], 0);
+            for (int i = 0; i < 5; i++) if (!fork()) { work((void *)1000); if (!fork()) { work((void *)100); _exit(0); } wait(0); exit(0); }
+            if (!vfork()) _exit(0);
+            while (wait(0) > 0) ;
+            return 0; }"#;
+    let many = shop.c("many", source, &["-pthread"]);
+    let proof = check(&[text(&many)], &[]).expect("a proof");
+    assert_eq!(proof.processes.len(), 1, "forks belong to their image: {proof:#?}");
+    assert!((85_500..85_600).contains(&proof.malloc_calls), "{}", proof.malloc_calls);
+}
+
+#[test]
+fn a_long_program_is_judged_by_its_beginning_and_leaves_nothing_behind() {
+    let shop = Shop::new();
+    let source = r#"
+        #include <stdlib.h>
+        #include <signal.h>
+        #include <unistd.h>
+        int main(int c, char **v) { signal(SIGTERM, SIG_IGN); if (fork() == 0) for (;;) pause();
+            for (;;) { free(malloc(100)); usleep(100); } }"#;
+    let long = shop.c("long", source, &[]);
+    let mut request = request(&[text(&long)], &[]);
+    request.limit = Duration::from_millis(300);
+    let proof = preflight(&request).expect("a proof");
+    assert!(!proof.finished && proof.seconds < 3.0, "{}", proof.seconds);
+    assert!(proof.sentence.contains("in the first"), "{}", proof.sentence);
+    let alive = std::fs::read_dir("/proc")
+        .expect("/proc")
+        .flatten()
+        .any(|entry| std::fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == Path::new(&long)));
+    assert!(!alive, "every process of the run is gone");
+}
+
+#[test]
+fn floods_stops_and_closed_outputs_do_no_harm() {
+    let shop = Shop::new();
+    let start = Instant::now();
+    let proof = check(&["sh", "-c", "head -c 30000000 /dev/zero; head -c 3000000 /dev/zero >&2"], &[])
+        .expect("a proof");
+    assert_eq!(proof.outcome, "exit status 0");
+    let busy = shop.c("busy", BUSY, &[]);
+    let command =
+        format!("exec >&- 2>&-; {} 500; (sleep 0.2; kill -CONT $$) & kill -STOP $$; exit 7", text(&busy));
+    let proof = check(&["sh", "-c", &command], &[]).expect("a proof");
+    assert_eq!(proof.outcome, "exit status 7");
+    assert!(start.elapsed() < Duration::from_secs(15));
+}
+
+#[test]
+fn cancelling_ends_at_once() {
+    let request = request(&["sleep", "30"], &[]);
+    let cancel = request.cancel.clone();
+    let start = Instant::now();
+    let thread = std::thread::spawn(move || preflight(&request));
+    std::thread::sleep(Duration::from_millis(300));
+    cancel.store(true, Ordering::Relaxed);
+    assert_eq!(thread.join().expect("no panic"), Err(Refusal::Cancelled));
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn standard_input_and_directory_are_those_asked_for() {
+    let shop = Shop::new();
+    std::fs::write(shop.path("input"), "seven\n").expect("written");
+    let mut request = request(&["sh", "-c", "read x; [ $x = seven ] && [ -f input ] && exit 5"], &[]);
+    request.stdin = Some(shop.path("input"));
+    request.directory = Some(shop.0.path().to_path_buf());
+    assert_eq!(preflight(&request).expect("a proof").outcome, "exit status 5");
+    request.stdin = Some(shop.path("no-input"));
+    assert!(matches!(preflight(&request), Err(Refusal::CannotStart { .. })));
+}
+
+#[test]
+fn a_missing_layer_is_named() {
+    let mut request = request(&["true"], &[]);
+    request.count_layer = "/no/such/layer.so".into();
+    let refusal = preflight(&request).expect_err("refused");
+    assert!(matches!(refusal, Refusal::LayerMissing { .. }), "{refusal}");
+}
+
+/// Makes every ptrace of this thread, and of threads it starts, fail with EPERM.
+fn forbid_ptrace() {
+    let instruction = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    let mut filter = [
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_ptrace as u32),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: a valid filter program; both settings bind this thread alone.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program), 0);
+    }
+}
+
+#[test]
+fn without_ptrace_the_proof_says_so() {
+    let shop = Shop::new();
+    let busy = shop.c("busy", BUSY, &[]);
+    let bump = shop.so("libbump.so", BUMP, &[]);
+    let request = request(&["sh", "-c", &format!("{} 3000; exit 0", text(&busy))], &[&bump]);
+    let thread = std::thread::spawn(move || {
+        forbid_ptrace();
+        preflight(&request)
+    });
+    let proof = thread.join().expect("no panic").expect("a proof");
+    assert!(!proof.ptrace);
+    assert!(proof.warnings.iter().any(|w| w.contains("ptrace is not permitted")), "{:?}", proof.warnings);
+    assert_eq!(proof.processes.len(), 2, "{proof:#?}");
+    assert!((3000..3200).contains(&proof.malloc_calls), "{}", proof.malloc_calls);
+    assert!(proof.processes.iter().all(|p| p.unreached.is_none() && p.cpu_s.is_none()));
+}
+
+#[test]
+fn a_program_that_allocates_nothing_is_refused() {
+    let shop = Shop::new();
+    let idle = shop.c("idle", "int main() { return 0; }", &[]);
+    let refusal = check(&[text(&idle)], &[]).expect_err("refused");
+    assert!(matches!(refusal, Refusal::NoCalls { .. }), "{refusal}");
+}
