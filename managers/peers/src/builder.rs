@@ -40,6 +40,9 @@ pub enum Outcome {
     Built(Note, Duration),
 }
 
+/// A peer and what became of it.
+pub type Report = (Peer, Result<Outcome, Error>);
+
 /// One peer on its way through the pool.
 struct Plan<'a> {
     peer: Peer,
@@ -70,7 +73,7 @@ pub fn build(
     peers: &[Peer],
     source_of: impl Fn(Peer) -> Result<Source, Error>,
     settings: &Settings,
-) -> Result<Vec<(Peer, Result<Outcome, Error>)>, Error> {
+) -> Result<Vec<Report>, Error> {
     let sources: Vec<(Peer, Source)> =
         peers.iter().map(|&peer| Ok((peer, source_of(peer)?))).collect::<Result<_, Error>>()?;
     let recipes: Vec<(Peer, Result<Recipe, Error>)> =
@@ -101,10 +104,10 @@ pub fn build(
     }
 
     work_off(&plans, &compilers, settings);
-    let mut built: Vec<(Peer, Result<Outcome, Error>)> = Vec::new();
+    let mut built: Vec<Report> = Vec::new();
     for plan in plans {
         let progress = plan.progress.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let gone = || Err(Error::Fairness("the build of this peer was never finished".to_string()));
+        let gone = || Err(Error::Unfinished(plan.peer.name()));
         built.push((plan.peer, progress.result.unwrap_or_else(gone)));
     }
     let mut built = built.into_iter();

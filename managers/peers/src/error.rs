@@ -78,6 +78,9 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// A worker went away before a peer was finished.
+    #[error("the build of {0} was never finished: a worker panicked; this is a defect of heaptoll-peers")]
+    Unfinished(&'static str),
     /// A comparison lacks something it needs.
     #[error("{0}")]
     Fairness(String),

@@ -3,7 +3,9 @@
 //! cargo's profiles a debug build of the tool would measure unoptimised allocators.
 
 mod builder;
+mod callgrind;
 mod error;
+mod fairness;
 mod note;
 mod peer;
 mod recipe;
@@ -52,6 +54,8 @@ struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Subcommand {
+    /// Compare our mimalloc 2 and jemalloc with Debian's; fails when ours is shown to be over 3 % slower
+    Fairness(fairness::Options),
     /// Allocate in every way and check that OBJECT answers
     #[command(name = smoke::WORD, hide = true)]
     Smoke {
@@ -74,6 +78,9 @@ fn main() -> ExitCode {
                     ExitCode::FAILURE
                 }
             };
+        }
+        Some(Subcommand::Fairness(options)) => {
+            fairness::compare(options).map(|fair| if fair { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         None if arguments.list => list(&arguments),
         None => build(&arguments),

@@ -85,9 +85,9 @@ mod tests {
     fn shared_object(dir: &Path, text: &str) -> std::path::PathBuf {
         let (source, object) = (dir.join("a.c"), dir.join("a.so"));
         std::fs::write(&source, text).unwrap();
-        let status =
-            Command::new("cc").args(["-shared", "-fPIC", "-fno-builtin", "-o"]).arg(&object).arg(&source);
-        assert!({ status }.status().unwrap().success());
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-fno-builtin", "-o"]).arg(&object).arg(&source);
+        assert!(compiler.status().unwrap().success());
         object
     }
 

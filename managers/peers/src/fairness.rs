@@ -1,0 +1,308 @@
+//! `heaptoll-peers fairness`: is a peer that we build slower than the one Debian ships? Both run the same
+//! allocation-heavy programs, in turns, and the CPU time of each pair of runs gives a ratio; callgrind counts the
+//! instructions of each call. Versions differ, so the answer covers both our flags and upstream's changes.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use crate::callgrind::{self, Entries};
+use crate::error::{Error, IoContext};
+use crate::note;
+use crate::peer::Peer;
+use crate::recipe::Language;
+use crate::tools::{Compilers, run};
+
+/// Slower than this is a defect of ours.
+const LIMIT: f64 = 1.03;
+
+/// What to compare and how often.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Folder with our objects
+    #[arg(long, value_name = "DIR", default_value = "target/managers")]
+    pub out: PathBuf,
+    /// Pairs of timed runs for each comparison
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u16).range(2..))]
+    pub pairs: u16,
+    /// Leave out the instruction counts, which need valgrind
+    #[arg(long)]
+    pub no_callgrind: bool,
+    /// Folder of the project, for the programs
+    #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))]
+    pub project: PathBuf,
+    /// Compare NAME=OURS,THEIRS (two shared objects) instead of our peers with Debian's packages
+    #[arg(long, value_name = "NAME=OURS,THEIRS", value_parser = parse_pair)]
+    pub pair: Vec<Pair>,
+}
+
+/// Two objects to compare.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    name: String,
+    ours: PathBuf,
+    theirs: PathBuf,
+}
+
+fn parse_pair(text: &str) -> Result<Pair, String> {
+    let (name, objects) = text.split_once('=').ok_or("write NAME=OURS,THEIRS")?;
+    let (ours, theirs) = objects.split_once(',').ok_or("write NAME=OURS,THEIRS")?;
+    Ok(Pair { name: name.to_string(), ours: ours.into(), theirs: theirs.into() })
+}
+
+/// A program with a size for timing and a smaller one for counting.
+struct Workload {
+    name: &'static str,
+    timed: Vec<String>,
+    counted: Vec<String>,
+}
+
+/// The outcome of one comparison.
+struct Finding {
+    /// Geometric mean of ours over theirs, CPU seconds, with its 95 % interval.
+    cpu: (f64, f64, f64),
+    /// Median CPU seconds, ours and theirs.
+    seconds: (f64, f64),
+    /// Instructions in the allocator, ours and theirs.
+    counts: Option<(Entries, Entries)>,
+}
+
+/// Runs all comparisons and prints them; `false` when one of ours is shown to be slower than the limit.
+///
+/// # Errors
+/// What keeps a comparison from running: an object, a program or a tool that is missing, a program that fails.
+pub fn compare(options: &Options) -> Result<bool, Error> {
+    let dir = tempfile::tempdir().context("create a folder in", &std::env::temp_dir())?;
+    let pairs = if options.pair.is_empty() { debian_pairs(&options.out)? } else { options.pair.clone() };
+    let workloads = workloads(&options.project, dir.path())?;
+    println!(
+        "ours against theirs, CPU time of {} interleaved pairs (95 % interval) and instructions per call",
+        options.pairs
+    );
+    let mut fair = true;
+    for pair in &pairs {
+        for object in [&pair.ours, &pair.theirs] {
+            if !object.exists() {
+                return Err(Error::Fairness(format!("{} does not exist", object.display())));
+            }
+        }
+        println!("\n{}: {} against {}", pair.name, pair.ours.display(), pair.theirs.display());
+        for workload in &workloads {
+            let finding = compare_one(pair, workload, options, dir.path())?;
+            fair &= finding.cpu.1 <= LIMIT;
+            print(workload.name, &finding);
+        }
+    }
+    Ok(fair)
+}
+
+fn print(name: &str, finding: &Finding) {
+    let (ratio, low, high) = finding.cpu;
+    let (ours, theirs) = finding.seconds;
+    let verdict = match () {
+        () if low > LIMIT => "SLOWER",
+        () if high < 1.0 => "faster",
+        () if high <= LIMIT => "not slower",
+        () => "no difference over 3 % shown",
+    };
+    let counts = finding.counts.map_or(String::new(), |(ours, theirs)| {
+        let (a, b) = (ours.per_call(), theirs.per_call());
+        format!(" | instructions a call {a:6.1} against {b:6.1} ({:.3}), {} calls", a / b, ours.calls)
+    });
+    println!(
+        "  {name:9} CPU {ratio:.3} [{low:.3}, {high:.3}] ({ours:.3} s, {theirs:.3} s) {verdict}{counts}"
+    );
+}
+
+/// Our peers and the Debian packages of the same allocators.
+fn debian_pairs(out: &Path) -> Result<Vec<Pair>, Error> {
+    let known = [
+        (Peer::Mimalloc2, "libmimalloc.so.2", "libmimalloc2.0"),
+        (Peer::Jemalloc, "libjemalloc.so.2", "libjemalloc2"),
+    ];
+    let mut pairs = Vec::new();
+    for (peer, file, package) in known {
+        let ours = std::path::absolute(note::object_path(out, peer)).context("find", out)?;
+        if !ours.exists() {
+            let message = format!("{} is not built; run: heaptoll-peers {}", ours.display(), peer.name());
+            return Err(Error::Fairness(message));
+        }
+        let theirs = ["x86_64-linux-gnu", "aarch64-linux-gnu"]
+            .iter()
+            .map(|triplet| Path::new("/usr/lib").join(triplet).join(file))
+            .find_map(|path| path.canonicalize().ok());
+        match theirs {
+            Some(theirs) => pairs.push(Pair { name: peer.name().to_string(), ours, theirs }),
+            None => return Err(Error::NoTool { tool: file.to_string(), package }),
+        }
+    }
+    Ok(pairs)
+}
+
+/// A tight loop of ours, the bundled cfrac, and two interpreters of Debian's.
+fn workloads(project: &Path, dir: &Path) -> Result<Vec<Workload>, Error> {
+    let scripts = project.join("benches/fairness");
+    let cfrac = project.join("programs/cfrac");
+    let mut sources = Vec::new();
+    for entry in std::fs::read_dir(&cfrac).context("read", &cfrac)? {
+        let path = entry.context("read", &cfrac)?.path();
+        if path.extension().is_some_and(|extension| extension == "c") {
+            sources.push(path);
+        }
+    }
+    sources.sort();
+    let pairs = compile("pairs", &[scripts.join("pairs.c")], dir)?;
+    let cfrac = compile("cfrac", &sources, dir)?;
+    let script = |name: &str| scripts.join(name).display().to_string();
+    let words = |command: &[&str]| command.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let (trees, awk) = (script("trees.lua"), script("words.awk"));
+    let awk = |count: &str| words(&["gawk", "-v", &format!("n={count}"), "-f", &awk]);
+    Ok(vec![
+        Workload {
+            name: "pairs",
+            timed: words(&[&pairs, "60000000", "32"]),
+            counted: words(&[&pairs, "200000", "32"]),
+        },
+        Workload {
+            name: "cfrac",
+            timed: words(&[&cfrac, "319983124962088174920455927385231151"]),
+            counted: words(&[&cfrac, "543446120020547144337451684613"]),
+        },
+        Workload {
+            name: "lua",
+            timed: words(&["lua5.4", &trees, "17"]),
+            counted: words(&["lua5.4", &trees, "12"]),
+        },
+        Workload { name: "gawk", timed: awk("500000"), counted: awk("30000") },
+    ])
+}
+
+fn compile(name: &str, sources: &[PathBuf], dir: &Path) -> Result<String, Error> {
+    let target = dir.join(name);
+    let mut command = Compilers::find(false)?.driver(Language::C);
+    // Without builtins, or the compiler drops pairs of malloc and free that it can see through.
+    command.args(["-std=gnu11", "-O2", "-fno-builtin", "-o"]).arg(&target).args(sources);
+    run(&mut command, &format!("compiling {name}"), "gcc libc6-dev")?;
+    Ok(target.display().to_string())
+}
+
+fn compare_one(pair: &Pair, workload: &Workload, options: &Options, dir: &Path) -> Result<Finding, Error> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    // Warm the page cache, the binaries and the clock.
+    for object in [&pair.ours, &pair.theirs] {
+        cpu_seconds(&workload.timed, object, 0)?;
+    }
+    for round in 0..usize::from(options.pairs) {
+        // Who goes first changes, and the environment's size moves the stack (the same for both of a pair).
+        let padding = round * 83 % 4096;
+        let measure = |object: &Path, into: &mut Vec<f64>| -> Result<(), Error> {
+            into.push(cpu_seconds(&workload.timed, object, padding)?);
+            Ok(())
+        };
+        if round % 2 == 0 {
+            measure(&pair.ours, &mut ours)?;
+            measure(&pair.theirs, &mut theirs)?;
+        } else {
+            measure(&pair.theirs, &mut theirs)?;
+            measure(&pair.ours, &mut ours)?;
+        }
+    }
+    let counts = if options.no_callgrind {
+        None
+    } else {
+        let ours = callgrind::count(&workload.counted, &pair.ours, dir)?;
+        Some((ours, callgrind::count(&workload.counted, &pair.theirs, dir)?))
+    };
+    let cpu = ratio(&ours, &theirs);
+    Ok(Finding { cpu, seconds: (median(&mut ours), median(&mut theirs)), counts })
+}
+
+/// User and system seconds of one run with an object preloaded.
+fn cpu_seconds(command: &[String], object: &Path, padding: usize) -> Result<f64, Error> {
+    let fail =
+        |message: String| Error::Fairness(format!("{} under {}: {message}", command[0], object.display()));
+    let child = Command::new(&command[0])
+        .args(&command[1..])
+        .env("LD_PRELOAD", object)
+        .env("HEAPTOLL_PADDING", "x".repeat(padding))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(|e| fail(format!("cannot start: {e}")))?;
+    let mut status = 0;
+    // SAFETY: an all-zero rusage is a valid value of this plain C struct.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the child is ours and has not been waited for; `status` and `usage` are writable.
+    let waited = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) };
+    if waited < 0 {
+        return Err(fail(format!("cannot wait: {}", std::io::Error::last_os_error())));
+    }
+    let status = ExitStatus::from_raw(status);
+    if !status.success() {
+        return Err(fail(status.to_string()));
+    }
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    Ok(seconds(usage.ru_utime) + seconds(usage.ru_stime))
+}
+
+/// Geometric mean of the paired ratios and its 95 % interval (Student's t on the logarithms).
+fn ratio(ours: &[f64], theirs: &[f64]) -> (f64, f64, f64) {
+    let logs: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| (a / b).ln()).collect();
+    let n = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / n;
+    let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let half = t_quantile(n - 1.0) * (variance / n).sqrt();
+    (mean.exp(), (mean - half).exp(), (mean + half).exp())
+}
+
+/// The 97.5 % quantile of Student's t, by the Cornish-Fisher expansion around the normal one. Within 0.2 % from four
+/// degrees of freedom; below that the exact values.
+fn t_quantile(freedom: f64) -> f64 {
+    match freedom as u32 {
+        0 => return f64::INFINITY,
+        1 => return 12.706,
+        2 => return 4.303,
+        3 => return 3.182,
+        _ => {}
+    }
+    let z: f64 = 1.959_964;
+    let (z3, z5, z7) = (z.powi(3), z.powi(5), z.powi(7));
+    z + (z3 + z) / (4.0 * freedom)
+        + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * freedom.powi(2))
+        + (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * z) / (384.0 * freedom.powi(3))
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_agree_with_the_tables() {
+        for (freedom, value) in [(4.0, 2.776), (5.0, 2.571), (9.0, 2.262), (14.0, 2.145), (30.0, 2.042)] {
+            assert!((t_quantile(freedom) / value - 1.0).abs() < 0.002, "{freedom}: {}", t_quantile(freedom));
+        }
+    }
+
+    #[test]
+    fn a_constant_ratio_has_no_spread_and_noise_widens_it() {
+        let theirs = [1.0, 2.0, 3.0, 4.0];
+        let (ratio_of, low, high) = ratio(&theirs.map(|s| s * 1.1), &theirs);
+        assert!((ratio_of - 1.1).abs() < 1e-9 && high - low < 1e-9);
+        let (_, low, high) = ratio(&[1.2, 2.0, 3.6, 4.0], &theirs);
+        assert!(low < 1.0 && high > 1.2);
+        assert_eq!(median(&mut [3.0, 1.0, 2.0, 4.0]), 2.5);
+    }
+
+    #[test]
+    fn cpu_time_of_a_failing_program_is_an_error() {
+        let object = Path::new("/dev/null");
+        let failed = cpu_seconds(&["false".to_string()], object, 0);
+        assert!(matches!(failed, Err(Error::Fairness(_))));
+    }
+}

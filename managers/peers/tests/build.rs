@@ -1,0 +1,115 @@
+//! Builds a real peer into a folder of its own with the real program, and checks what stands there afterwards.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn builder(out: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heaptoll-peers"));
+    command.arg("--out").arg(out).args(["--jobs", "2"]).args(arguments);
+    command
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn files(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Where a symbol of a program with `object` preloaded comes from, as the dynamic linker reports it.
+fn binds_malloc_to(object: &Path) -> bool {
+    let output =
+        Command::new("/bin/true").env("LD_PRELOAD", object).env("LD_DEBUG", "bindings").output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    let to = format!("to {} [0]: normal symbol `malloc'", object.display());
+    log.lines().any(|line| line.contains(&to))
+}
+
+#[test]
+fn rpmalloc_is_built_once_proved_and_preloadable() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("managers");
+    let first = builder(&out, &["rpmalloc"]).output().unwrap();
+    assert!(first.status.success(), "{}", said(&first));
+    assert!(said(&first).contains("built and proved"), "{}", said(&first));
+    let object = out.join("rpmalloc.so");
+    assert!(binds_malloc_to(&object));
+
+    let note: toml::Table = std::fs::read_to_string(out.join("rpmalloc.toml")).unwrap().parse().unwrap();
+    assert_eq!(note["name"].as_str(), Some("rpmalloc"));
+    assert_eq!(note["kind"].as_str(), Some("peer"));
+    assert!(note["version"].as_str().unwrap().starts_with("1."), "{note}");
+    assert!(note["origin"].as_str().unwrap().starts_with("crate rpmalloc-sys 0."), "{note}");
+    for key in ["compiler", "flags", "about"] {
+        assert!(!note[key].as_str().unwrap().is_empty(), "{key} in {note}");
+    }
+
+    let written = |path: &PathBuf| std::fs::metadata(path).unwrap().modified().unwrap();
+    let before = written(&object);
+    let second = builder(&out, &["rpmalloc"]).output().unwrap();
+    assert!(said(&second).contains("up to date"), "{}", said(&second));
+    assert_eq!(written(&object), before);
+
+    // A damaged object is built again.
+    std::fs::write(&object, "damaged").unwrap();
+    let third = builder(&out, &["rpmalloc"]).output().unwrap();
+    assert!(said(&third).contains("built and proved"), "{}", said(&third));
+
+    // A compiler that fails leaves the good object, its own message and a failing status.
+    let good = std::fs::read(&object).unwrap();
+    let compiler = dir.path().join("bad-cc");
+    std::fs::write(
+        &compiler,
+        "#!/bin/sh\n[ \"$1\" = --version ] && exec echo bad 1\necho no such luck >&2\nexit 1\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&compiler, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let failed = builder(&out, &["rpmalloc"]).env("CC", &compiler).output().unwrap();
+    assert!(!failed.status.success());
+    assert!(
+        said(&failed).contains("no such luck") && said(&failed).contains("compiling"),
+        "{}",
+        said(&failed)
+    );
+    assert_eq!(std::fs::read(&object).unwrap(), good);
+
+    let missing = builder(&out, &["rpmalloc"]).env("CC", "/no/such/cc").output().unwrap();
+    assert!(!missing.status.success());
+    assert!(said(&missing).contains("apt-get install gcc"), "{}", said(&missing));
+
+    // Nothing of the work is left behind.
+    assert_eq!(files(&out), [".work", "rpmalloc.so", "rpmalloc.toml"]);
+    assert_eq!(files(&out.join(".work")), [""; 0]);
+}
+
+#[test]
+fn the_smoke_run_refuses_an_object_that_does_not_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, object) = (dir.path().join("empty.c"), dir.path().join("empty.so"));
+    std::fs::write(&source, "int nothing;").unwrap();
+    let compiled =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&object).arg(&source).status().unwrap();
+    assert!(compiled.success());
+    let output = Command::new(env!("CARGO_BIN_EXE_heaptoll-peers"))
+        .arg("__smoke")
+        .arg(&object)
+        .env("LD_PRELOAD", &object)
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    assert!(said(&output).contains("malloc comes from"), "{}", said(&output));
+}
+
+#[test]
+fn an_unknown_peer_is_refused_with_the_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = builder(dir.path(), &["hoard"]).output().unwrap();
+    assert!(!output.status.success());
+    assert!(said(&output).contains("mimalloc3"), "{}", said(&output));
+}
