@@ -285,7 +285,7 @@ fn ratio_point(
         .mode(Mode::Markers)
         .name(name)
         .opacity(opacity)
-        .marker(Marker::new().size(9).symbol(mark.symbol).color(mark.color))
+        .marker(Marker::new().size(10).symbol(mark.symbol).color(mark.color))
         .error_x(error)
         .hover_template(format!(
             "{head}<br>{}, {} pairs{seen}<extra></extra>",
@@ -345,7 +345,7 @@ fn layout(height: usize) -> Layout {
         .height(height)
         .auto_size(true)
         .show_legend(false)
-        .margin(Margin::new().left(8).right(14).top(8).bottom(8).auto_expand(true))
+        .margin(Margin::new().left(8).right(14).top(8).bottom(14).auto_expand(true))
         .paper_background_color(CLEAR)
         .plot_background_color(CLEAR)
         .font(Font::new().family("var(--font)").size(12).color(INK))

@@ -242,7 +242,7 @@ fn machine(experiment: &Experiment) -> Vec<Fact> {
                 plural(settings.repetitions as usize, "repetition"),
                 settings.warmup,
                 settings.seed,
-                format::significant(settings.timeout_s)
+                settings.timeout_s
             ),
         ),
     ];

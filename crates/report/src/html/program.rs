@@ -25,7 +25,9 @@ pub(super) struct Program {
     pub facts: Vec<Fact>,
     /// What the reader must see first.
     pub notes: Vec<String>,
-    /// Columns after CPU and memory that this program has figures for.
+    /// Whether it is a server under load.
+    pub is_server: bool,
+    /// Columns of the second table: what only some programs or managers have figures for.
     pub extra_headings: Vec<String>,
     /// The table.
     pub rows: Vec<ProgramRow>,
@@ -169,6 +171,7 @@ impl Program {
             about: info.map_or(String::new(), |info| format::printable(&info.about)),
             facts: info.map_or(Vec::new(), facts),
             notes,
+            is_server: info.is_some_and(|info| info.serve.is_some()),
             extra_headings,
             rows: table
                 .rows
@@ -206,8 +209,10 @@ fn facts(info: &heaptoll_lab::experiment::ProgramInfo) -> Vec<Fact> {
 
 /// Pinned variables as a shell would be told them.
 pub(super) fn environment(pairs: &[(String, String)]) -> String {
-    let pairs: Vec<String> =
-        pairs.iter().map(|(name, value)| format::shell_command(&[format!("{name}={value}")])).collect();
+    // The value alone is quoted: in quotes as a whole, a shell would take it for a command.
+    let pair =
+        |(name, value): &(String, String)| format!("{name}={}", format::shell_command(&[value.clone()]));
+    let pairs: Vec<String> = pairs.iter().map(pair).collect();
     pairs.join(" ")
 }
 

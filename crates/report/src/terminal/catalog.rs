@@ -105,9 +105,9 @@ mod tests {
         let text = managers_table(&rows, &PLAIN);
         assert_eq!(
             text,
-            "manager               version  origin               preflight\n\
-             ────────────────────────────────────────────────────────────────────────\n\
-             glibc                 2.36     Debian libc6 2.36-9  passes\n\
+            "manager                version  origin               preflight\n\
+             ───────────────────────────────────────────────────────────────────────\n\
+             glibc                  2.36     Debian libc6 2.36-9  passes\n\
              ./lib\\u{1b}[2Jmine.so  –        –                    exports no malloc\n"
         );
         let coloured = managers_table(&rows, &Style { color: true, ..PLAIN });

@@ -74,10 +74,10 @@ fn program(experiment: &Experiment, comparison: &Comparison, table: &ProgramTabl
     }
     for row in table.rows.iter().filter(|row| !row.marks.is_empty()) {
         let text = format!(
-            "{}: {} (left out; {} good)",
+            "{}: {} (left out; {} remain)",
             row.stack,
             row.marks.join(", "),
-            plural(row.good as usize, "row")
+            plural(row.good as usize, "good row")
         );
         out.push_str(&style.paragraph("!", &text, Tone::Bad));
     }
@@ -308,7 +308,7 @@ fn verdict_tone(row: &Row) -> Tone {
 fn how_to_read(comparison: &Comparison) -> String {
     format!(
         "Ratios are to {}, paired within a repetition, in brackets their interval: all intervals of a table hold \
-         together in {} % of experiments. Where one holds 1, {NO_DIFFERENCE}. CPU is user + system seconds less \
+         together in {} % of experiments. Where one holds 1, no difference was seen. CPU is user + system seconds less \
          start-up; RSS is the peak.",
         comparison.baseline,
         format::significant((1.0 - comparison.alpha) * 100.0).trim_end_matches('0').trim_end_matches('.'),
@@ -347,7 +347,7 @@ mod tests {
         assert!(words(&text, &row.stack).join(" ").contains(&expected), "{text}");
         assert!(words(&text, "glibc").join(" ").ends_with("baseline"), "{text}");
         assert!(text.contains("15 repetitions after 1 warm-up") && text.contains("THP madvise"), "{text}");
-        assert!(text.contains("no difference seen"), "{text}");
+        assert!(text.contains("no difference was seen"), "{text}");
     }
 
     #[test]

@@ -1,0 +1,139 @@
+//! The page in a real browser: no error on its console, every chart drawn, nothing wider than the screen, in the
+//! light and in the dark, on a phone and on a desk.
+//!
+//! Needs Chromium. Where there is none the test says so and passes, except in continuous integration (`CI` is set).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use heaptoll_report::html;
+use heaptoll_report::testing::{HOSTILE, Shape, experiment};
+use serde_json::Value;
+
+/// Looks at one page through four windows and writes what it finds into its own document. A window of its own
+/// cannot be narrower than 500 pixels, so each is a frame.
+const LOUPE: &str = r#"<!DOCTYPE html><meta charset="utf-8"><title>loupe</title><body><script>
+const views = [["light", 400], ["dark", 400], ["light", 1280], ["dark", 1280]];
+const frames = views.map(([theme, width]) => {
+  const frame = document.createElement("iframe");
+  frame.style.cssText = `border:0;display:block;height:900px;width:${width}px;color-scheme:${theme}`;
+  frame.src = "page.html";
+  document.body.append(frame);
+  return frame;
+});
+function look(frame, [theme, width]) {
+  const inner = frame.contentDocument, root = inner.documentElement, style = frame.contentWindow.getComputedStyle;
+  const charts = [...inner.querySelectorAll(".chart")];
+  const marks = (chart) => chart.querySelectorAll("svg .scatterlayer path.point, svg .scatterlayer path.js-line").length;
+  return {
+    theme, width,
+    title: inner.title,
+    charts: charts.length,
+    empty: charts.filter((chart) => marks(chart) === 0).map((chart) => chart.id),
+    tooWide: charts.filter((chart) => chart.querySelector("svg")?.getBoundingClientRect().width > width).map((c) => c.id),
+    overflow: root.scrollWidth - root.clientWidth,
+    paper: style.call(frame.contentWindow, inner.body).backgroundColor,
+    ticks: [...new Set([...inner.querySelectorAll("svg .xtick text")].map((text) => text.style.fill))],
+    alert: !inner.getElementById("no-charts").hidden,
+    unresolved: charts.filter((chart) => chart.innerHTML.includes("var(--")).map((chart) => chart.id),
+  };
+}
+(async () => {
+  for (const frame of frames) {
+    while (frame.contentDocument?.documentElement?.dataset.charts !== "drawn"
+      && frame.contentDocument?.getElementById("no-charts")?.hidden !== false) {
+      await new Promise((done) => setTimeout(done, 50));
+    }
+  }
+  const found = frames.map((frame, index) => look(frame, views[index]));
+  frames.forEach((frame) => frame.remove());
+  const result = document.createElement("pre");
+  result.id = "found";
+  result.textContent = JSON.stringify(found).replaceAll("<", "\\u003c").replaceAll("&", "\\u0026");
+  document.body.append(result);
+})();
+</script>"#;
+
+fn chromium() -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain([PathBuf::from("/usr/bin")]).collect();
+    names
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .find(|file| file.is_file())
+}
+
+/// What the loupe found, and every line of the browser's console.
+fn look_at(browser: &Path, page: &str) -> (Vec<Value>, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("page.html"), page).unwrap();
+    std::fs::write(folder.path().join("loupe.html"), LOUPE).unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args([
+            "--disable-dev-shm-usage",
+            "--allow-file-access-from-files",
+            "--enable-logging=stderr",
+            "--v=0",
+        ])
+        .args(["--virtual-time-budget=120000", "--window-size=1400,1000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("file://{}", folder.path().join("loupe.html").display()))
+        .output()
+        .unwrap();
+    let (dom, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let console = log.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect();
+    let found = dom.split_once("<pre id=\"found\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let found = found.unwrap_or_else(|| panic!("the charts were not drawn in time\n{log}"));
+    (serde_json::from_str(found.0).unwrap(), console)
+}
+
+fn check(shape: Shape) {
+    let Some(browser) = chromium() else {
+        assert!(std::env::var_os("CI").is_none(), "no Chromium: install the package `chromium`");
+        eprintln!(
+            "NOTE: the page was NOT looked at, there is no Chromium here: install the package `chromium`"
+        );
+        return;
+    };
+    let (experiment, comparison) = experiment(shape);
+    let page = html::render(&experiment, &comparison).unwrap();
+    let (views, console) = look_at(&browser, &page);
+    assert!(console.is_empty(), "{shape:?}: {console:#?}");
+    assert_eq!(views.len(), 4);
+    for view in views {
+        let expected = 5 * comparison.tables.len() + if comparison.overall.is_empty() { 0 } else { 2 };
+        assert_eq!(view["charts"], expected, "{shape:?} {view}");
+        assert_eq!(view["empty"], serde_json::json!([]), "{shape:?} {view}");
+        assert_eq!(view["tooWide"], serde_json::json!([]), "{shape:?} {view}");
+        assert_eq!(view["unresolved"], serde_json::json!([]), "{shape:?} {view}");
+        assert_eq!(view["overflow"], 0, "{shape:?} {view}");
+        assert_eq!(view["alert"], false, "{shape:?} {view}");
+        let (paper, ink) = match view["theme"].as_str() {
+            Some("dark") => ("rgb(20, 23, 27)", "rgb(230, 233, 236)"),
+            _ => ("rgb(255, 255, 255)", "rgb(28, 32, 36)"),
+        };
+        assert_eq!(view["paper"], paper, "{shape:?} {view}");
+        assert_eq!(view["ticks"], serde_json::json!([ink]), "{shape:?} {view}");
+        let title = view["title"].as_str().unwrap();
+        assert!(title.ends_with("· heaptoll"), "{title}");
+    }
+}
+
+#[test]
+fn one_program() {
+    check(Shape::Single);
+}
+
+#[test]
+fn twelve_programs() {
+    check(Shape::Suite);
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    assert!(HOSTILE.contains("document.title='owned'"));
+    check(Shape::Troubled);
+}
