@@ -5,8 +5,9 @@ use std::io;
 use std::path::Path;
 
 use object::elf;
+use object::read::ReadCache;
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, FileKind, Object, ObjectSymbol};
+use object::{Endianness, FileKind, Object, ObjectSymbol, ReadRef};
 
 /// Members of the malloc family that a manager is asked for.
 pub const FAMILY: [&str; 11] = [
@@ -98,18 +99,25 @@ fn machine_name(machine: u16) -> &'static str {
 
 /// Reads a file's facts.
 pub fn read(path: &Path) -> Result<Elf, ElfError> {
-    let data = fs::read(path).map_err(ElfError::Io)?;
-    match FileKind::parse(data.as_slice()) {
+    // Read as needed: a browser's binary has hundreds of megabytes, of which a few tables matter here.
+    let cache = ReadCache::new(fs::File::open(path).map_err(ElfError::Io)?);
+    let data = &cache;
+    let length = data.len().unwrap_or(0);
+    match FileKind::parse(data) {
         Ok(FileKind::Elf64) => {}
         Ok(FileKind::Elf32) => {
-            let machine = data.get(18..20).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]));
+            let machine = data.read_bytes_at(18, 2).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]));
             let x32 = machine == elf::EM_X86_64;
             return Err(ElfError::Foreign(if x32 { "x32" } else { machine_name(machine) }.to_owned()));
         }
-        _ => return Err(ElfError::NotElf(looks_like(&data))),
+        _ => {
+            return Err(ElfError::NotElf(looks_like(
+                data.read_bytes_at(0, length.min(512)).unwrap_or_default(),
+            )));
+        }
     }
     let damaged = |error: object::Error| ElfError::Damaged(error.to_string());
-    let file = ElfFile64::<Endianness>::parse(data.as_slice()).map_err(damaged)?;
+    let file = ElfFile64::<Endianness, _>::parse(data).map_err(damaged)?;
     let endian = file.endian();
     let header = file.elf_header();
     let machine = header.e_machine(endian);
@@ -129,17 +137,17 @@ pub fn read(path: &Path) -> Result<Elf, ElfError> {
     };
     for segment in file.elf_program_headers() {
         let end = segment.p_offset(endian).saturating_add(segment.p_filesz(endian));
-        if segment.p_type(endian) == elf::PT_LOAD && end > data.len() as u64 {
+        if segment.p_type(endian) == elf::PT_LOAD && end > length {
             return Err(ElfError::Damaged(format!(
                 "a segment ends at byte {end}, the file at {}; it is truncated",
-                data.len()
+                length
             )));
         }
-        if let Some(name) = segment.interpreter(endian, data.as_slice()).map_err(damaged)? {
+        if let Some(name) = segment.interpreter(endian, data).map_err(damaged)? {
             facts.loader = Some(String::from_utf8_lossy(name).into_owned());
         }
     }
-    dynamic_section(&file, &data, &mut facts).map_err(damaged)?;
+    dynamic_section(&file, data, &mut facts).map_err(damaged)?;
     for symbol in file.dynamic_symbols() {
         if symbol.is_definition()
             && symbol.elf_symbol().st_visibility() != elf::STV_HIDDEN
@@ -162,17 +170,24 @@ pub fn read(path: &Path) -> Result<Elf, ElfError> {
     Ok(facts)
 }
 
-fn dynamic_section(file: &ElfFile64<Endianness>, data: &[u8], facts: &mut Elf) -> object::Result<()> {
+fn dynamic_section<'data, R: ReadRef<'data>>(
+    file: &ElfFile64<'data, Endianness, R>,
+    data: R,
+    facts: &mut Elf,
+) -> object::Result<()> {
     let endian = file.endian();
     let sections = file.elf_section_table();
     let Some((entries, link)) = sections.dynamic(endian, data)? else { return Ok(()) };
     let strings = sections.strings(endian, data, link).unwrap_or_default();
     for entry in entries {
-        let name = || entry.string(endian, strings).map(|s| String::from_utf8_lossy(s).into_owned());
+        let name = || {
+            let offset = u32::try_from(entry.d_val(endian)).ok()?;
+            Some(String::from_utf8_lossy(strings.get(offset).ok()?).into_owned())
+        };
         match u32::try_from(entry.d_tag(endian)).unwrap_or(0) {
             elf::DT_NULL => break,
-            elf::DT_SONAME => facts.soname = name().ok(),
-            elf::DT_NEEDED => facts.needed.extend(name().ok()),
+            elf::DT_SONAME => facts.soname = name(),
+            elf::DT_NEEDED => facts.needed.extend(name()),
             elf::DT_FLAGS_1 => facts.pie = entry.d_val(endian) & u64::from(elf::DF_1_PIE) != 0,
             _ => {}
         }
@@ -180,9 +195,9 @@ fn dynamic_section(file: &ElfFile64<Endianness>, data: &[u8], facts: &mut Elf) -
     Ok(())
 }
 
-/// A first guess at what a file is that is not ELF.
+/// A first guess, from its beginning, at what a file is that is not ELF.
 fn looks_like(data: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&data[..data.len().min(512)]);
+    let text = String::from_utf8_lossy(data);
     if data.is_empty() {
         "the file is empty".to_owned()
     } else if data.starts_with(b"!<arch>") {

@@ -76,8 +76,11 @@ pub fn witnesses(
     expected: &Expected,
     layer: &Path,
 ) -> Vec<Witness> {
-    let (images, changes) =
-        if run.traced { (run.images.clone(), run.changes.clone()) } else { images_from_reports(reports) };
+    let (images, changes) = if run.traced {
+        (run.images.clone(), run.changes.clone())
+    } else {
+        images_from_reports(reports, slots)
+    };
     let image_at = |pid: i32, time: u64| {
         if run.traced {
             return run.image_at(pid, time);
@@ -134,13 +137,15 @@ pub fn witnesses(
         .collect()
 }
 
-/// Without ptrace only those images are known that reported their start.
-fn images_from_reports(reports: &[Report]) -> (Vec<Image>, Vec<(i32, u64, usize)>) {
+/// Without ptrace only those images are known that reported their start. Each began at the latest when it claimed its
+/// slot, which it does before it reports.
+fn images_from_reports(reports: &[Report], slots: &[SlotRecord]) -> (Vec<Image>, Vec<(i32, u64, usize)>) {
     let mut images = Vec::new();
     let mut changes = Vec::new();
     for report in reports.iter().filter(|r| !r.at_exit) {
-        // The layer's slot is claimed by its first count, a moment before it reports: hence the second's margin.
-        changes.push((report.pid, report.time_ns.saturating_sub(1_000_000_000), images.len()));
+        let mine = slots.iter().filter(|s| s.kind == Kind::Layer && s.pid == report.pid);
+        let claimed = mine.map(|s| s.claimed_ns).filter(|&c| c <= report.time_ns).max();
+        changes.push((report.pid, claimed.unwrap_or(report.time_ns), images.len()));
         images.push(Image {
             pid: report.pid,
             exe: report.exe.clone(),

@@ -1,6 +1,6 @@
 //! What a shared object offers as a manager, from its file and from loading it into the simplest program.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -93,12 +93,19 @@ fn version_of(path: &Path) -> Option<String> {
 /// [`Refusal::LoaderRefuses`], [`Refusal::CrashesAtLoad`], [`Refusal::HangsAtLoad`]; [`Refusal::CannotStart`] when
 /// there is no `/bin/sh`.
 pub fn check_load(path: &Path) -> Result<(), Refusal> {
-    check_load_of(std::slice::from_ref(&path.to_path_buf()), &AtomicBool::new(false))
+    let environment = [("PATH".into(), "/usr/bin:/bin".into())];
+    check_load_of(&[path.to_path_buf()], &environment, &AtomicBool::new(false))
 }
 
-/// As [`check_load`], for a whole stack.
-pub fn check_load_of(preload: &[PathBuf], cancel: &AtomicBool) -> Result<(), Refusal> {
+/// As [`check_load`], for a whole stack in an environment that may hold its settings.
+pub fn check_load_of(
+    preload: &[PathBuf],
+    environment: &[(OsString, OsString)],
+    cancel: &AtomicBool,
+) -> Result<(), Refusal> {
     let Some(manager) = preload.last().cloned() else { return Ok(()) };
+    let mut environment: Vec<_> = environment.iter().filter(|(n, _)| n != "LD_PRELOAD").cloned().collect();
+    environment.push(("LD_PRELOAD".into(), preload_list(preload)));
     let plan = Plan {
         program: PathBuf::from("/bin/sh"),
         arguments: vec!["sh".into(), "-c".into(), ":".into()],
@@ -133,7 +140,7 @@ pub fn check_load_of(preload: &[PathBuf], cancel: &AtomicBool) -> Result<(), Ref
 }
 
 /// The value of `LD_PRELOAD`.
-pub fn preload_list(preload: &[PathBuf]) -> std::ffi::OsString {
+pub fn preload_list(preload: &[PathBuf]) -> OsString {
     preload.iter().map(|p| p.as_os_str()).collect::<Vec<_>>().join(OsStr::new(":"))
 }
 

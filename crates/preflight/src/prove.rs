@@ -36,7 +36,7 @@ pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
         return Err(Refusal::OwnAllocator { program: program.path, object: program.binary });
     }
     let preload: Vec<PathBuf> = request.preload.iter().map(|p| absolute(p)).collect();
-    check_load_of(&preload, &request.cancel)?;
+    check_load_of(&preload, &request.environment, &request.cancel)?;
 
     let mut sighting = Sighting::of(request, &program, &layer, &preload, &expected)?;
     let mut extended = preload.clone();
