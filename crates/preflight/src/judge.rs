@@ -159,7 +159,14 @@ fn images_from_reports(reports: &[Report], slots: &[SlotRecord]) -> (Vec<Image>,
 }
 
 fn fault(image: &Image, report: Option<&Report>, expected: &Expected, layer: &Path) -> Option<Fault> {
-    let Some(report) = report else { return Some(Fault::Silent(silence(image, layer))) };
+    match report {
+        Some(report) => misbinding(report, expected),
+        None => Some(Fault::Silent(silence(image, layer))),
+    }
+}
+
+/// What a report says against its process.
+pub fn misbinding(report: &Report, expected: &Expected) -> Option<Fault> {
     let default = report.default.get("malloc").cloned().unwrap_or_default();
     if default != report.layer {
         return Some(Fault::OwnMalloc(default));

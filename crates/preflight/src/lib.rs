@@ -6,9 +6,11 @@
 //! process of that run has to show where its `malloc` goes.
 
 mod binding;
+mod child;
 mod elf;
 mod judge;
 mod manager;
+mod process;
 mod program;
 mod proof;
 mod prove;

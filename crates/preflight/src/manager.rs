@@ -117,6 +117,7 @@ pub fn check_load_of(
         stdin: None,
         limit: LOAD_LIMIT,
         trace: false,
+        enough: &|| false,
     };
     let run = tree::run(&plan, cancel)?;
     let stderr = run.stderr.trim().to_owned();

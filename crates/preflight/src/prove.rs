@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use heaptoll_statspage::StatsPage;
 
-use crate::binding;
+use crate::binding::{self, Report};
 use crate::judge::{self, Expected, Fault, Witness};
 use crate::manager::{check_load_of, inspect_manager, inspect_object, preload_list};
 use crate::program::inspect_program;
@@ -43,7 +43,7 @@ pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
     let mut because = Vec::new();
     // Two objects at the most can be missing from the front: glibc and the C++ runtime.
     for _ in 0..2 {
-        let additions = sighting.additions(&expected, &extended);
+        let additions = additions(sighting.reports(), &expected, &extended);
         if additions.is_empty() {
             break;
         }
@@ -118,6 +118,11 @@ impl Sighting {
         environment.push(("LD_PRELOAD".into(), preload_list(&stack)));
         environment.push(("HEAPTOLL_STATS".into(), page.path().into()));
         environment.push(("HEAPTOLL_PREFLIGHT_REPORT".into(), report_file.clone().into()));
+        // A run that shows that something has to be preloaded besides proves nothing more.
+        let enough = || {
+            let reports = fs::read(&report_file).map(|bytes| binding::parse(&bytes)).unwrap_or_default();
+            !additions(reports.iter(), expected, preload).is_empty()
+        };
         let plan = Plan {
             program: program.path.clone(),
             arguments: request.command.clone(),
@@ -126,6 +131,7 @@ impl Sighting {
             stdin: request.stdin.clone(),
             limit: request.limit,
             trace: true,
+            enough: &enough,
         };
         let run = tree::run(&plan, &request.cancel)?;
         let bytes = fs::read(&report_file).map_err(|e| system("read its report file", e.to_string()))?;
@@ -139,33 +145,8 @@ impl Sighting {
         Ok(Sighting { run, witnesses, left_out })
     }
 
-    /// Objects to preload besides, with the reason: glibc where a program links another allocator and glibc is to be
-    /// measured, the C++ runtime where an allocator's own `operator new` would win over the manager's `malloc`.
-    fn additions(&self, expected: &Expected, preload: &[PathBuf]) -> Vec<(PathBuf, String)> {
-        let mut found: Vec<(PathBuf, String)> = Vec::new();
-        for witness in &self.witnesses {
-            let Some(report) = &witness.report else { continue };
-            let mut add = |is: fn(&Path) -> bool, reason: String| {
-                let Some(object) = report.objects.iter().find(|o| is(o)) else { return };
-                let there =
-                    preload.iter().chain(found.iter().map(|f| &f.0)).any(|p| judge::same_file(p, object));
-                if !there && object.is_absolute() {
-                    found.push((object.clone(), reason));
-                }
-            };
-            let exe = witness.image.exe.display();
-            if let (Expected::Glibc, Some(Fault::BoundTo(other))) = (expected, &witness.fault) {
-                add(judge::is_libc, format!("{exe} links the allocator {}", other.display()));
-            }
-            if let Some(new) = report.next.get("_Znwm")
-                && !expected.is(new)
-                && !judge::is_cxx_runtime(new)
-                && !matches!(witness.fault, Some(Fault::OwnMalloc(_)))
-            {
-                add(judge::is_cxx_runtime, format!("{exe} would take operator new from {}", new.display()));
-            }
-        }
-        found
+    fn reports(&self) -> impl Iterator<Item = &Report> {
+        self.witnesses.iter().filter_map(|w| w.report.as_ref())
     }
 
     fn judge(
@@ -333,7 +314,7 @@ impl Sighting {
             warnings
                 .push(format!("{} processes were too many to count; their calls are missing", self.left_out));
         }
-        if self.witnesses.iter().filter_map(|w| w.report.as_ref()).any(|r| r.cut) {
+        if self.reports().any(|r| r.cut) {
             warnings.push(
                 "a process has more objects loaded than the report can hold; some were not looked at"
                     .to_owned(),
@@ -344,4 +325,36 @@ impl Sighting {
         }
         warnings
     }
+}
+
+/// Objects to preload besides, with the reason: glibc where a program links another allocator and glibc is to be
+/// measured, the C++ runtime where an allocator's own `operator new` would win over the manager's `malloc`.
+fn additions<'a>(
+    reports: impl Iterator<Item = &'a Report>,
+    expected: &Expected,
+    preload: &[PathBuf],
+) -> Vec<(PathBuf, String)> {
+    let mut found: Vec<(PathBuf, String)> = Vec::new();
+    for report in reports {
+        let mut add = |is: fn(&Path) -> bool, reason: String| {
+            let Some(object) = report.objects.iter().find(|o| is(o)) else { return };
+            let there = preload.iter().chain(found.iter().map(|f| &f.0)).any(|p| judge::same_file(p, object));
+            if !there && object.is_absolute() {
+                found.push((object.clone(), reason));
+            }
+        };
+        let exe = report.exe.display();
+        let fault = judge::misbinding(report, expected);
+        if let (Expected::Glibc, Some(Fault::BoundTo(other))) = (expected, &fault) {
+            add(judge::is_libc, format!("{exe} links the allocator {}", other.display()));
+        }
+        if let Some(new) = report.next.get("_Znwm")
+            && !expected.is(new)
+            && !judge::is_cxx_runtime(new)
+            && !matches!(fault, Some(Fault::OwnMalloc(_)))
+        {
+            add(judge::is_cxx_runtime, format!("{exe} would take operator new from {}", new.display()));
+        }
+    }
+    found
 }

@@ -8,27 +8,30 @@
 //! standard error is kept for messages.
 
 use std::collections::HashMap;
-use std::ffi::{CString, OsString, c_char, c_int, c_uint, c_void};
+use std::ffi::{OsString, c_int, c_uint, c_void};
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::child::Child;
+use crate::process::{auxiliary, cpu_clock, environment_of, monotonic_ns, process_of};
 use crate::refusal::Refusal;
 
 /// How long a stopped command has between SIGTERM and SIGKILL, and descendants after the command's own end.
 const GRACE: Duration = Duration::from_millis(500);
+/// When the caller is first asked whether enough was seen; then after twice that time, and so on, for the answer may
+/// take a while.
+const QUESTION: Duration = Duration::from_millis(100);
 /// Bytes of standard error that are kept.
 const KEPT: usize = 16 * 1024;
 
 /// What to run.
-#[derive(Debug)]
-pub struct Plan {
+pub struct Plan<'a> {
     /// The file to execute.
     pub program: PathBuf,
     /// All arguments, the zeroth included.
@@ -43,6 +46,8 @@ pub struct Plan {
     pub limit: Duration,
     /// Whether to try ptrace.
     pub trace: bool,
+    /// Asked now and then whether enough was seen; the run is then ended at once.
+    pub enough: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// How a run ended.
@@ -112,7 +117,7 @@ impl Run {
 }
 
 /// Runs the plan to its end, its limit, or until `cancel` is set.
-pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Run, Refusal> {
+pub fn run(plan: &Plan<'_>, cancel: &AtomicBool) -> Result<Run, Refusal> {
     // A thread of its own: the tracer is a thread, and so its `wait` sees no children but these.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("heaptoll-tracer".to_owned());
@@ -153,7 +158,7 @@ struct Tracer {
 }
 
 impl Tracer {
-    fn start(plan: &Plan) -> Result<Tracer, Refusal> {
+    fn start(plan: &Plan<'_>) -> Result<Tracer, Refusal> {
         let (stdout, child_stdout) = pipe()?;
         let (stderr, child_stderr) = pipe()?;
         let (child_go, go) = pipe()?;
@@ -224,16 +229,24 @@ impl Tracer {
     }
 
     /// Serves events until the tree is gone.
-    fn follow(mut self, plan: &Plan, cancel: &AtomicBool) -> Result<Run, Refusal> {
+    fn follow(mut self, plan: &Plan<'_>, cancel: &AtomicBool) -> Result<Run, Refusal> {
         let mut stopping: Option<Instant> = None;
         let mut stopped = false;
         let mut root_gone: Option<Instant> = None;
+        let mut question = QUESTION;
         loop {
             let busy = self.serve() | self.drain();
             if cancel.load(Ordering::Relaxed) {
                 self.kill_all();
                 self.reap();
                 return Err(Refusal::Cancelled);
+            }
+            if self.started.elapsed() > question && self.ending.is_none() {
+                question *= 2;
+                if (plan.enough)() {
+                    stopped = true;
+                    break;
+                }
             }
             if self.ending.is_some() {
                 let since = *root_gone.get_or_insert_with(Instant::now);
@@ -292,6 +305,11 @@ impl Tracer {
             if !self.traced && self.ending.is_some() {
                 return any;
             }
+            if !self.traced && self.root_is_a_zombie() {
+                // The last moment at which the group's number is surely still its own.
+                // SAFETY: kill has no conditions.
+                unsafe { libc::kill(-self.root, libc::SIGKILL) };
+            }
             // SAFETY: `status` is a valid place.
             let pid = unsafe { libc::waitpid(whom, &mut status, flags) };
             if pid <= 0 {
@@ -303,6 +321,16 @@ impl Tracer {
             } else {
                 self.gone(pid, status);
             }
+        }
+    }
+
+    /// Whether the command has ended and waits to be reaped.
+    fn root_is_a_zombie(&self) -> bool {
+        // SAFETY: an all-zero siginfo is a valid place for the answer, and tells "nothing" when it stays so.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            libc::waitid(libc::P_PID, self.root.cast_unsigned(), &mut info, flags) == 0 && info.si_pid() != 0
         }
     }
 
@@ -474,96 +502,6 @@ impl Tracer {
     }
 }
 
-/// Everything the child needs between fork and exec, where it may not allocate.
-struct Child {
-    program: CString,
-    arguments: Pointers,
-    environment: Pointers,
-    directory: Option<CString>,
-    stdin: RawFd,
-    stdout: RawFd,
-    stderr: RawFd,
-    go: RawFd,
-    failure: RawFd,
-}
-
-/// A null-terminated array of C strings, with the strings.
-struct Pointers {
-    _strings: Vec<CString>,
-    array: Vec<*const c_char>,
-}
-
-impl Pointers {
-    fn new(strings: Vec<CString>) -> Pointers {
-        let array = strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect();
-        Pointers { _strings: strings, array }
-    }
-}
-
-impl Child {
-    fn prepare(
-        plan: &Plan,
-        stdin: RawFd,
-        stdout: &OwnedFd,
-        stderr: &OwnedFd,
-        go: &OwnedFd,
-        failure: &OwnedFd,
-    ) -> Result<Child, std::ffi::NulError> {
-        let arguments =
-            plan.arguments.iter().map(|a| CString::new(a.as_bytes())).collect::<Result<Vec<_>, _>>()?;
-        let environment = plan
-            .environment
-            .iter()
-            .map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()))
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Child {
-            program: CString::new(plan.program.as_os_str().as_bytes())?,
-            arguments: Pointers::new(arguments),
-            environment: Pointers::new(environment),
-            directory: plan.directory.as_ref().map(|d| CString::new(d.as_os_str().as_bytes())).transpose()?,
-            stdin,
-            stdout: stdout.as_raw_fd(),
-            stderr: stderr.as_raw_fd(),
-            go: go.as_raw_fd(),
-            failure: failure.as_raw_fd(),
-        })
-    }
-
-    /// Waits for the tracer and executes the program; only async-signal-safe calls.
-    fn become_program(&self) -> ! {
-        // SAFETY: all pointers are C strings or null-terminated arrays of them that live in `self`; all descriptors
-        // are open; the signal set is initialised before its use.
-        unsafe {
-            libc::setsid();
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            let mut none: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut none);
-            libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
-            // Rust programs ignore it, and an ignored signal stays ignored over exec.
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-            let mut byte = 0u8;
-            let mut good = libc::read(self.go, ptr::from_mut(&mut byte).cast(), 1) == 1;
-            if let Some(directory) = &self.directory {
-                good = good && libc::chdir(directory.as_ptr()) == 0;
-            }
-            good = good
-                && libc::dup2(self.stdin, 0) == 0
-                && libc::dup2(self.stdout, 1) == 1
-                && libc::dup2(self.stderr, 2) == 2;
-            if good {
-                libc::execve(
-                    self.program.as_ptr(),
-                    self.arguments.array.as_ptr(),
-                    self.environment.array.as_ptr(),
-                );
-            }
-            let code = (*libc::__errno_location()).to_ne_bytes();
-            libc::write(self.failure, code.as_ptr().cast(), code.len());
-            libc::_exit(127)
-        }
-    }
-}
-
 /// A pipe whose ends are closed by exec: (read end, write end).
 fn pipe() -> Result<(OwnedFd, OwnedFd), Refusal> {
     let mut ends = [0; 2];
@@ -579,47 +517,4 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), Refusal> {
 fn ptrace(request: c_uint, tid: i32, data: usize) -> bool {
     // SAFETY: the requests used here read no memory of ours.
     unsafe { libc::ptrace(request, tid, ptr::null_mut::<c_void>(), data as *mut c_void) == 0 }
-}
-
-fn monotonic_ns() -> u64 {
-    clock(libc::CLOCK_MONOTONIC).unwrap_or(0)
-}
-
-/// CPU time of a whole process, its ended threads included, ns.
-fn cpu_clock(pid: i32) -> Option<u64> {
-    // How the kernel numbers processes' clocks, which is what clock_getcpuclockid gives; that function refuses
-    // processes that are just exiting.
-    clock((!pid << 3) | 2)
-}
-
-fn clock(clock: libc::clockid_t) -> Option<u64> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place.
-    if unsafe { libc::clock_gettime(clock, &mut time) } != 0 {
-        return None;
-    }
-    Some(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
-}
-
-/// The process that a thread belongs to.
-fn process_of(tid: i32) -> Option<i32> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    status.lines().find_map(|l| l.strip_prefix("Tgid:"))?.trim().parse().ok()
-}
-
-/// (Whether a loader was mapped, whether the image is in secure-execution mode) from the auxiliary vector.
-fn auxiliary(pid: i32) -> (bool, bool) {
-    const AT_BASE: u64 = 7;
-    const AT_SECURE: u64 = 23;
-    let bytes = fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default();
-    let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|b| u64::from_ne_bytes(*b)).collect();
-    let value = |tag| words.as_chunks::<2>().0.iter().find(|[t, _]| *t == tag).map_or(0, |[_, v]| *v);
-    (value(AT_BASE) != 0, value(AT_SECURE) != 0)
-}
-
-/// A variable of a process's environment; `name` ends with `=`.
-fn environment_of(pid: i32, name: &[u8]) -> Option<OsString> {
-    let bytes = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let value = bytes.split(|&b| b == 0).find_map(|entry| entry.strip_prefix(name))?;
-    Some(std::ffi::OsStr::from_bytes(value).to_owned())
 }
