@@ -199,7 +199,7 @@ fn silence(image: &Image, layer: &Path) -> String {
     {
         return "uses another C library than glibc".to_owned();
     }
-    "ended before it had loaded anything, or could not load it".to_owned()
+    "ended before it had loaded anything, could not load it, or may not write its report".to_owned()
 }
 
 /// Objects that use an allocator of their own or another one beside the manager: plug-ins opened with

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -109,6 +110,8 @@ impl Sighting {
         fs::File::create(&report_file).map_err(|e| system("make its report file", e.to_string()))?;
         let page = StatsPage::create(&directory.path().join("stats"), SLOTS)
             .map_err(|e| system("make a statistics page", e.to_string()))?;
+        open_to_all(&[(directory.path(), 0o711), (&report_file, 0o666), (page.path(), 0o666)])
+            .map_err(|e| system("open its files to other users", e.to_string()))?;
         let mut stack = vec![layer.to_path_buf()];
         stack.extend_from_slice(preload);
         let own = |name: &OsString| {
@@ -325,6 +328,18 @@ impl Sighting {
         }
         warnings
     }
+}
+
+/// A program started by root may go on as another user, whose processes report all the same; the directory's random
+/// name keeps everybody else out for the seconds that it exists. Other users' programs stay what they are.
+fn open_to_all(files: &[(&Path, u32)]) -> std::io::Result<()> {
+    // SAFETY: geteuid has no conditions.
+    if unsafe { libc::geteuid() } == 0 {
+        for (file, mode) in files {
+            fs::set_permissions(file, fs::Permissions::from_mode(*mode))?;
+        }
+    }
+    Ok(())
 }
 
 /// Objects to preload besides, with the reason: glibc where a program links another allocator and glibc is to be

@@ -176,6 +176,27 @@ fn a_run_whose_work_is_out_of_reach_is_refused() {
 }
 
 #[test]
+fn a_program_that_goes_on_as_another_user_reports_all_the_same() {
+    // SAFETY: geteuid has no conditions.
+    if unsafe { libc::geteuid() } != 0 || !Path::new("/usr/bin/setpriv").exists() {
+        eprintln!("not root, or no setpriv: not tested");
+        return;
+    }
+    let shop = Shop::new();
+    mode(shop.0.path(), 0o755);
+    let busy = shop.c("busy", BUSY, &[]);
+    let bump = shop.so("libbump.so", BUMP, &[]);
+    let layer = shop.path(heaptoll_preflight::COUNT_LAYER);
+    std::fs::copy(layers().join(heaptoll_preflight::COUNT_LAYER), &layer).expect("copied");
+    let command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", text(&busy), "4000"];
+    let mut request = request(&command, &[&bump]);
+    request.count_layer = layer;
+    let proof = preflight(&request).expect("a proof");
+    assert!((4000..4010).contains(&proof.processes[1].malloc_calls), "{proof:#?}");
+    assert!(proof.warnings.is_empty(), "{:?}", proof.warnings);
+}
+
+#[test]
 fn a_set_user_id_child_is_named() {
     // SAFETY: geteuid has no conditions.
     if unsafe { libc::geteuid() } != 0 {
