@@ -233,6 +233,8 @@ impl<'a> Plan<'a> {
         command.env("CC", compilers.words(Language::C).join(" "));
         command.env("CXX", compilers.words(Language::Cxx).join(" "));
         run(&mut command, &format!("configuring {what}"), "dash")?;
+        let empty = tree.join(configure.empty);
+        std::fs::write(&empty, "").context("write", &empty)?;
         let mut command = Command::new("make");
         command.args(&configure.make).arg(format!("-j{jobs}")).current_dir(&tree);
         // A make above this program must not hand its job slots or its variables down.

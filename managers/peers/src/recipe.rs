@@ -71,6 +71,8 @@ pub struct Configure {
     pub arguments: Vec<String>,
     /// Arguments of `make`.
     pub make: Vec<&'static str>,
+    /// A file to leave empty in the tree rather than have it made.
+    pub empty: &'static str,
     /// The folder with the objects, and how their names end.
     pub objects: (&'static str, &'static str),
 }
@@ -79,7 +81,10 @@ pub struct Configure {
 pub const EXPORT_MAP: &str = include_str!("../shim/export.map");
 
 const SHIM_FLAGS: [&str; 4] = ["-O2", "-fPIC", "-fvisibility=hidden", "-fno-builtin"];
-const STATIC_CXX: [&str; 2] = ["-static-libstdc++", "-static-libgcc"];
+
+/// The C++ run-time goes into the object, so that a C program need not load it (half a millisecond per process). The
+/// unwinder may not: an exception thrown by one copy and caught with another aborts.
+const STATIC_CXX: &str = "-static-libstdc++";
 
 impl Recipe {
     /// The recipe of a peer.
@@ -185,7 +190,7 @@ fn snmalloc() -> Recipe {
         includes: vec!["upstream/src"],
         configure: None,
         linker: Language::Cxx,
-        link: [&STATIC_CXX[..], &["-latomic", "-lpthread"]].concat(),
+        link: vec![STATIC_CXX, "-latomic", "-lpthread"],
         limit_exports: true,
         checks_overflow: true,
     }
@@ -228,6 +233,8 @@ fn rpmalloc() -> Recipe {
     }
 }
 
+const NAMESPACE: &str = "include/jemalloc/internal/private_namespace.h";
+
 /// jemalloc's own `configure` with its defaults; the position-independent objects are linked here, so that the C++
 /// run-time stays inside.
 fn jemalloc(source: &Source) -> Recipe {
@@ -245,11 +252,14 @@ fn jemalloc(source: &Source) -> Recipe {
                 "--enable-cxx".to_string(),
             ],
             // -g0 after upstream's -g3: debug information takes a third of the time and is stripped anyway.
-            make: vec!["build_lib_shared", "EXTRA_CFLAGS=-g0", "EXTRA_CXXFLAGS=-g0"],
+            make: vec!["build_lib_shared", "EXTRA_CFLAGS=-g0", "EXTRA_CXXFLAGS=-g0", "-o", NAMESPACE],
+            // Upstream compiles everything twice to list its internal names and put a prefix before them. They are
+            // hidden here, so the prefix would change nothing.
+            empty: NAMESPACE,
             objects: ("src", ".pic.o"),
         }),
         linker: Language::Cxx,
-        link: [&STATIC_CXX[..], &["-lm", "-lpthread"]].concat(),
+        link: vec![STATIC_CXX, "-lm", "-lpthread"],
         limit_exports: true,
         checks_overflow: true,
     }
@@ -295,7 +305,8 @@ fn tcmalloc(source: &Source) -> Result<Recipe, Error> {
         includes: vec!["c_src/tcmalloc", "c_src/abseil-cpp"],
         configure: None,
         linker: Language::Cxx,
-        link: [&STATIC_CXX[..], &["-Wl,--wrap=syscall", "-Wl,--gc-sections", "-lpthread"]].concat(),
+        // It never throws: where `operator new` fails it ends the program. So the unwinder can be inside too.
+        link: vec![STATIC_CXX, "-static-libgcc", "-Wl,--wrap=syscall", "-Wl,--gc-sections", "-lpthread"],
         limit_exports: true,
         checks_overflow: true,
     })

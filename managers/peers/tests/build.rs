@@ -88,6 +88,28 @@ fn rpmalloc_is_built_once_proved_and_preloadable() {
     assert_eq!(files(&out.join(".work")), [""; 0]);
 }
 
+const BAD_ALLOC: &str = "
+#include <cstdint>
+#include <new>
+int main() {
+    volatile std::size_t size = SIZE_MAX / 4;
+    if (new (std::nothrow) char[size] != nullptr) return 1;
+    try { return new char[size] == nullptr ? 2 : 3; } catch (const std::bad_alloc &) { return 0; }
+}";
+
+/// snmalloc carries a C++ run-time of its own; what it throws must still reach the program's.
+#[test]
+fn an_exception_of_snmalloc_is_caught_by_the_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let built = builder(dir.path(), &["snmalloc"]).output().unwrap();
+    assert!(built.status.success(), "{}", said(&built));
+    let (source, program) = (dir.path().join("bad_alloc.cc"), dir.path().join("bad_alloc"));
+    std::fs::write(&source, BAD_ALLOC).unwrap();
+    assert!(Command::new("c++").args(["-O1", "-o"]).arg(&program).arg(&source).status().unwrap().success());
+    let status = Command::new(&program).env("LD_PRELOAD", dir.path().join("snmalloc.so")).status().unwrap();
+    assert_eq!(status.code(), Some(0), "{status}");
+}
+
 #[test]
 fn the_smoke_run_refuses_an_object_that_does_not_answer() {
     let dir = tempfile::tempdir().unwrap();
