@@ -1,1 +1,54 @@
-fn main() {}
+//! heaptoll: runs an unmodified program under many memory managers and compares them.
+
+mod command;
+mod failure;
+mod outputs;
+mod preflights;
+mod programs_asked;
+mod progress;
+mod terminal;
+
+use clap::{Parser, Subcommand};
+
+/// What does memory management cost this program, and what would another manager cost?
+///
+/// heaptoll runs an unmodified program under many memory managers, in interleaved random order, proves each time
+/// which manager serves it, and compares CPU time and memory with intervals that hold for the whole table.
+#[derive(Debug, Parser)]
+#[command(name = "heaptoll", version, propagate_version = true)]
+#[command(after_help = "Start with: heaptoll run -- YOUR-PROGRAM ARGS...")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a program under several managers and compare them
+    Run(Box<command::run::Arguments>),
+    /// Compare what two experiments have in common
+    Compare(command::compare::Arguments),
+    /// Show a stored experiment again, or write it in another form
+    Report(command::report::Arguments),
+    /// List managers, where they come from, and whether they work here
+    Managers(command::managers::Arguments),
+    /// List the programs of the catalog
+    Programs(command::programs::Arguments),
+}
+
+fn main() -> std::process::ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(arguments) => command::run::run(*arguments),
+        Command::Compare(arguments) => command::compare::run(&arguments),
+        Command::Report(arguments) => command::report::run(&arguments),
+        Command::Managers(arguments) => command::managers::run(&arguments),
+        Command::Programs(arguments) => command::programs::run(&arguments),
+    };
+    match result {
+        Ok(code) => std::process::ExitCode::from(code),
+        Err(failure) => {
+            terminal::error(&failure.to_string());
+            std::process::ExitCode::from(failure.code())
+        }
+    }
+}

@@ -359,6 +359,11 @@ pub fn across(a: &Experiment, b: &Experiment) -> Vec<Across> {
     lines
 }
 
+/// The verdict of one line of [`across`].
+pub fn across_verdict(metric: Metric, ratio: Option<Interval>) -> String {
+    verdict::across(metric, ratio)
+}
+
 #[cfg(test)]
 #[path = "compare_tests.rs"]
 mod tests;

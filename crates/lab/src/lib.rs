@@ -8,6 +8,7 @@ pub mod launch;
 pub mod machine;
 pub mod manager;
 pub mod observation;
+pub mod own_cost;
 pub mod places;
 pub mod plan;
 pub mod runner;

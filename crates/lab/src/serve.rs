@@ -50,6 +50,28 @@ pub fn signal_number(name: &str) -> Option<i32> {
     })
 }
 
+/// Checks the patterns of a server before anything is started.
+///
+/// # Errors
+/// One that is no regular expression, or a figures pattern without a named group.
+pub fn check_patterns(ready: &str, figures: Option<&str>) -> Result<(), PatternError> {
+    Regex::new(ready).map_err(PatternError::NoRegex)?;
+    let Some(figures) = figures else { return Ok(()) };
+    let figures = Regex::new(figures).map_err(PatternError::NoRegex)?;
+    figures.capture_names().flatten().next().map(drop).ok_or(PatternError::NoNames)
+}
+
+/// A pattern that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PatternError {
+    /// Not a regular expression.
+    #[error("not a regular expression: {0}")]
+    NoRegex(regex::Error),
+    /// Nothing in it is called a figure.
+    #[error("the figures pattern names no group; write one as (?P<name>...)")]
+    NoNames,
+}
+
 /// One round: start, wait for the ready line, load, stop.
 ///
 /// # Errors
@@ -133,19 +155,21 @@ fn load_failure(loaded: &Finished, info: &ServeInfo, figures: &mut ServeFigures)
     }
 }
 
-/// Figures in a load's report: each named group of each match is one. A group `name` is no figure but the name of
-/// its match, put before the others (`SET requests_per_s`).
+/// Figures in a load's report: each named group of each match is one. A group that caught no number names its match
+/// and stands before the others (`SET requests_per_s`).
 pub fn read_figures(pattern: &Regex, report: &str) -> BTreeMap<String, f64> {
     let mut found = BTreeMap::new();
     for captures in pattern.captures_iter(report) {
-        let prefix = captures.name("name").map(|name| format!("{} ", name.as_str())).unwrap_or_default();
-        for group in pattern.capture_names().flatten().filter(|group| *group != "name") {
-            let value =
-                captures.name(group).and_then(|text| text.as_str().replace(',', "").parse::<f64>().ok());
-            if let Some(value) = value {
-                found.insert(format!("{prefix}{group}"), value);
+        let mut prefix = String::new();
+        let mut values = Vec::new();
+        for group in pattern.capture_names().flatten() {
+            let Some(text) = captures.name(group).map(|text| text.as_str()) else { continue };
+            match text.replace(',', "").parse::<f64>() {
+                Ok(value) => values.push((group, value)),
+                Err(_) => prefix = format!("{text} "),
             }
         }
+        found.extend(values.into_iter().map(|(group, value)| (format!("{prefix}{group}"), value)));
     }
     found
 }
@@ -178,6 +202,8 @@ mod tests {
         assert_eq!(figures.get("SET requests_per_s"), Some(&1000.5));
         assert_eq!(figures.get("LPUSH p99_ms"), Some(&1.0));
         assert_eq!(figures.len(), 4, "the GET line does not match: {figures:?}");
+        let nameless = Regex::new(r"(?P<per_s>[\d,]+) requests").expect("regex");
+        assert_eq!(read_figures(&nameless, "12,000 requests").get("per_s"), Some(&12000.0));
     }
 
     #[test]

@@ -43,6 +43,15 @@ pub fn words(is_baseline: bool, figures: &BTreeMap<Metric, Figure>, marks: &[Str
     }
 }
 
+/// The verdict of a ratio between two experiments.
+pub fn across(metric: Metric, ratio: Option<Interval>) -> String {
+    let noun = if metric == Metric::PeakRss { "memory" } else { "CPU" };
+    match ratio {
+        None => "too few rows to say".into(),
+        Some(ratio) => difference(ratio, noun).unwrap_or_else(|| "no difference seen".into()),
+    }
+}
+
 fn difference(interval: Interval, noun: &str) -> Option<String> {
     if !interval.differs {
         return None;

@@ -1,0 +1,87 @@
+# The two commands are `make demo` and `make test`; `make help` lists the rest.
+
+CARGO ?= cargo
+PREFIX ?= /usr/local
+DESTDIR ?=
+JOBS ?= $(shell nproc)
+
+TARGET := target
+# Laid out like an installation: lib/heaptoll and share/heaptoll. The binary in target/release finds it.
+STAGE := $(TARGET)/stage
+LIB := $(STAGE)/lib/heaptoll
+SHARE := $(STAGE)/share/heaptoll
+HEAPTOLL := $(TARGET)/release/heaptoll
+PEERS := $(TARGET)/release/heaptoll-peers
+
+.PHONY: help demo test build tool peers-fast peers-slow install bench clean check lint unit
+
+help:
+	@echo "make demo               set up, build, compare real programs under all managers (about five minutes)"
+	@echo "make test               set up, build, and run every test"
+	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
+	@echo "make bench              measure heaptoll itself: own cost, truth, calibration, fairness"
+	@echo "make install PREFIX=DIR install what is built (default /usr/local)"
+
+# --- building ---------------------------------------------------------------------------------------------------
+
+tool:
+	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-launcher -p heaptoll-peers -p heaptoll-espresso
+	$(CARGO) build --release --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml
+	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs
+	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
+	@install -m 755 $(TARGET)/release/heaptoll-launch $(LIB)/
+	@install -m 755 $(TARGET)/release/heaptoll-espresso $(LIB)/programs/
+	@install -m 644 $(TARGET)/layers/release/libheaptoll_count.so $(TARGET)/layers/release/libheaptoll_start.so $(LIB)/layers/
+	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(SHARE)/programs/espresso/src $(SHARE)/programs/*/*.[ch]
+
+peers-fast: tool
+	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) fast
+
+peers-slow: tool
+	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) slow
+
+build:
+	@scripts/setup build
+	@$(MAKE) --no-print-directory peers-fast
+	@$(MAKE) --no-print-directory peers-slow
+
+install:
+	@test -x $(HEAPTOLL) || { echo "nothing is built yet: run make build first" >&2; exit 1; }
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share $(DESTDIR)$(PREFIX)/include
+	install -m 755 $(HEAPTOLL) $(DESTDIR)$(PREFIX)/bin/heaptoll
+	install -m 644 include/heaptoll.h $(DESTDIR)$(PREFIX)/include/heaptoll.h
+	cp -r $(STAGE)/lib/heaptoll $(DESTDIR)$(PREFIX)/lib/
+	cp -r $(STAGE)/share/heaptoll $(DESTDIR)$(PREFIX)/share/
+
+# --- the main job -----------------------------------------------------------------------------------------------
+
+demo:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory peers-fast
+	@scripts/demo $(HEAPTOLL)
+
+# --- checks -----------------------------------------------------------------------------------------------------
+
+test:
+	@scripts/setup test
+	@$(MAKE) --no-print-directory peers-fast
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory unit
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) fmt --all --check --manifest-path layers/Cargo.toml
+	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml --release -- -D warnings
+	shellcheck .ci/run scripts/*
+
+unit:
+	HEAPTOLL_HOME=$(abspath $(STAGE)) HEAPTOLL_LAYERS_DIR=$(abspath $(LIB))/layers $(CARGO) test --locked --target-dir $(TARGET) --workspace
+
+bench:
+	@scripts/setup bench
+	@$(MAKE) --no-print-directory build
+	@scripts/bench $(HEAPTOLL)
+
+clean:
+	rm -rf $(TARGET) out

@@ -1,0 +1,376 @@
+//! `heaptoll run`: the main job.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, ValueEnum};
+use heaptoll_lab::compare::{compare, judge_outputs};
+use heaptoll_lab::experiment::{Experiment, Settings};
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::places::Places;
+use heaptoll_lab::runner::{self, Bench, Ending};
+use heaptoll_lab::store::Store;
+use heaptoll_lab::{machine, own_cost, plan};
+use heaptoll_report::terminal::render;
+
+use crate::failure::{self, Failure};
+use crate::outputs::Outputs;
+use crate::programs_asked::Asked;
+use crate::progress::Bar;
+use crate::{preflights, terminal};
+
+/// Transparent huge pages of the measured processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ThpWord {
+    /// Everywhere (only where the system's own setting is `always`)
+    Always,
+    /// Where the program or the manager asks for them
+    Madvise,
+    /// Nowhere
+    Never,
+}
+
+impl ThpWord {
+    fn word(self) -> &'static str {
+        match self {
+            ThpWord::Always => "always",
+            ThpWord::Madvise => "madvise",
+            ThpWord::Never => "never",
+        }
+    }
+}
+
+/// Run a program under several managers and compare them.
+///
+/// Every repetition runs the program once under every manager, in a fresh random order; ratios are paired within a
+/// repetition. A difference is claimed only when its interval, corrected for the number of comparisons in the table,
+/// excludes 1. Each row is stored as soon as it is measured: Ctrl-C loses nothing, and --resume goes on.
+///
+/// Exit status: 0 all well; 1 a manager failed, gave wrong output, or an output file could not be written; 2 the
+/// request cannot be carried out; 130 interrupted.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  heaptoll run -- gawk -f report.awk data.txt\n  \
+    heaptoll run -m glibc -m ./libmine.so -n 20 --html out.html -- ./server --selftest\n  \
+    heaptoll run --program cfrac --program lua --size demo\n  \
+    heaptoll run -m glibc -m glibc -- ./prog        (A/A: what does this machine's noise look like?)\n  \
+    heaptoll run --serve 'redis-server --port 0 --unixsocket {tmp}/s' --ready 'Ready to accept' \\\n    \
+    --load 'redis-benchmark -s {tmp}/s -q -n 200000'")]
+pub struct Arguments {
+    /// A manager by name (`heaptoll managers`) or by path; may be given several times [default: all that work]
+    #[arg(short, long, value_name = "MANAGER")]
+    manager: Vec<String>,
+    /// The manager that ratios are taken to; added to the list when it is not in it
+    #[arg(long, value_name = "MANAGER", default_value = "glibc")]
+    baseline: String,
+    /// Timed repetitions; below 6 no difference can be claimed
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repetitions: u32,
+    /// Repetitions before that, not compared; the first is watched and gives memory over time
+    #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    warmup: u32,
+    /// Seed of the order and of every other random choice [default: from the clock, printed]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Seconds after which an invocation is killed and marked
+    #[arg(long, value_name = "T", default_value_t = 600.0, value_parser = positive_seconds)]
+    timeout: f64,
+    /// Exit status with which the program ends when all is well
+    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
+    expect_status: i32,
+    /// Transparent huge pages of the measured processes [default: as the system has them]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    thp: Option<ThpWord>,
+    /// File that keeps the experiment [default: a new one in $XDG_STATE_HOME/heaptoll]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    db: Option<PathBuf>,
+    /// Go on with an experiment that was stopped; a larger -n extends it
+    #[arg(long, value_name = "DB", conflicts_with_all = ["command", "program", "all", "serve", "db", "manager", "seed"])]
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+fn positive_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
+        _ => Err("give a number of seconds above 0".into()),
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let places = Places::find()?;
+    arguments.outputs.check()?;
+    let interrupt = watch_for_interrupt()?;
+    let (mut store, mut experiment) = match &arguments.resume {
+        Some(path) => resume(path, &arguments)?,
+        None => begin(&arguments, &places, &interrupt)?,
+    };
+    terminal::note(&format!("every row is kept in {}", store.path().display()));
+
+    let starts: Vec<bool> = experiment
+        .stacks
+        .iter()
+        .map(|stack| {
+            experiment.programs.iter().any(|program| program.name == stack.program && program.serve.is_none())
+        })
+        .collect();
+    let cells = plan::remaining(&experiment, plan::plan(&experiment, &starts));
+    let bench = Bench {
+        launcher: places.launcher(),
+        start_layer: places.start_layer(),
+        interrupt: interrupt.clone(),
+    };
+    let mut bar = Bar::new(&cells, &experiment);
+    let ended = runner::execute(&mut experiment, &cells, &mut store, &bench, &mut bar);
+    bar.clear();
+    show(arguments, &mut experiment, &store, ended)
+}
+
+/// Prints and writes whatever there is, and says how it ended.
+fn show(
+    arguments: Arguments,
+    experiment: &mut Experiment,
+    store: &Store,
+    ended: Result<Ending, runner::RunError>,
+) -> Result<u8, Failure> {
+    judge_outputs(experiment);
+    let comparison = compare(experiment);
+    let measured = comparison.tables.iter().any(|table| table.rows.iter().any(|row| row.good > 0));
+    let mut code = 0;
+    if measured || ended.is_ok() {
+        terminal::print(&render(experiment, &comparison, &terminal::style()))?;
+        if !arguments.outputs.write(experiment, &comparison) {
+            code = failure::TROUBLE;
+        }
+    }
+    let bad = comparison.tables.iter().flat_map(|table| &table.rows).any(|row| !row.marks.is_empty());
+    let refused = !arguments.manager.is_empty() && !experiment.refused.is_empty();
+    if bad || refused {
+        code = failure::TROUBLE;
+    }
+    let resume = format!("heaptoll run --resume {}", store.path().display());
+    match ended? {
+        Ending::Complete => {
+            terminal::note(&format!("again, or in other forms: heaptoll report {}", store.path().display()));
+            Ok(code)
+        }
+        Ending::Interrupted => {
+            terminal::note(&format!("interrupted; go on with: {resume}"));
+            Ok(failure::INTERRUPTED)
+        }
+    }
+}
+
+fn watch_for_interrupt() -> Result<Interrupt, Failure> {
+    let interrupt = Interrupt::default();
+    let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP];
+    let mut signals = signal_hook::iterator::Signals::new(signals).map_err(Failure::Signals)?;
+    let shared = interrupt.clone();
+    std::thread::spawn(move || {
+        for (count, _) in signals.forever().enumerate() {
+            shared.set();
+            // The first asks for an orderly end; whoever insists gets out at once, the launcher cleans up.
+            if count >= 2 {
+                std::process::exit(i32::from(failure::INTERRUPTED));
+            }
+        }
+    });
+    Ok(interrupt)
+}
+
+fn resume(path: &std::path::Path, arguments: &Arguments) -> Result<(Store, Experiment), Failure> {
+    let (store, mut experiment) = Store::resume(path)?;
+    if arguments.repetitions > experiment.settings.repetitions {
+        experiment.settings.repetitions = arguments.repetitions;
+        experiment.complete = false;
+        store.describe(&experiment)?;
+    }
+    for object in experiment.stacks.iter().flat_map(|stack| &stack.preload) {
+        if !std::path::Path::new(object).is_file() {
+            return Err(Failure::Usage(format!(
+                "{object}, which the experiment preloads, is gone; put it back to go on"
+            )));
+        }
+    }
+    let now = machine::read();
+    if (&now.cpu, &now.kernel, &now.libc)
+        != (&experiment.machine.cpu, &experiment.machine.kernel, &experiment.machine.libc)
+    {
+        terminal::warning(
+            "this is not the machine the experiment began on; its new rows will not compare well",
+        );
+    }
+    Ok((store, experiment))
+}
+
+fn begin(
+    arguments: &Arguments,
+    places: &Places,
+    interrupt: &Interrupt,
+) -> Result<(Store, Experiment), Failure> {
+    if arguments.asked.is_empty() {
+        return Err(Failure::Usage(
+            "nothing to run: give a command after `--`, or --program NAME, --all, --serve, or --resume"
+                .into(),
+        ));
+    }
+    if let Some(path) = arguments.db.as_ref().filter(|path| path.exists()) {
+        return Err(heaptoll_lab::store::StoreError::Exists(path.clone()).into());
+    }
+    let managers = choose_managers(arguments, places)?;
+    let programs = arguments.asked.resolve(places)?;
+    if programs.is_empty() {
+        return Err(Failure::NothingToCompare(
+            "no program of the catalog is installed; see `heaptoll programs`".into(),
+        ));
+    }
+    let machine = machine::read();
+    if arguments.thp == Some(ThpWord::Always) && machine.thp != "always" {
+        return Err(Failure::Usage(format!(
+            "--thp always: this system's setting is `{}`, and a process cannot have more than the system allows; \
+             echo always > /sys/kernel/mm/transparent_hugepage/enabled",
+            machine.thp
+        )));
+    }
+    let seed = arguments.seed.unwrap_or_else(|| now().subsec_nanos().into());
+    let mut experiment = Experiment {
+        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
+        created_unix_s: now().as_secs_f64(),
+        settings: Settings {
+            repetitions: arguments.repetitions,
+            warmup: arguments.warmup,
+            seed,
+            timeout_s: arguments.timeout,
+            thp: arguments.thp.map(|thp| thp.word().into()).unwrap_or_default(),
+            expect_status: arguments.expect_status,
+            repeat_command: repeat_command(seed, arguments.seed.is_some()),
+        },
+        machine,
+        baseline: preflights::row_names(&managers)[0].clone(),
+        programs,
+        stacks: vec![],
+        refused: vec![],
+        observations: vec![],
+        tracks: vec![],
+        own_cost: None,
+        complete: false,
+    };
+    warn_of_settings_in_the_environment();
+    preflights::run(&mut experiment, &managers, places, interrupt)?;
+    if interrupt.is_set() {
+        return Err(Failure::Interrupted);
+    }
+    nothing_left(&experiment, arguments)?;
+    experiment.own_cost = Some(own_cost::measure(&places.launcher(), interrupt)?);
+    let path = match &arguments.db {
+        Some(path) => path.clone(),
+        None => default_db(&experiment)?,
+    };
+    Ok((Store::create(&path, &experiment)?, experiment))
+}
+
+/// The managers of the run, the baseline first.
+fn choose_managers(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
+    let known = manager::known(places)?;
+    let mut chosen = if arguments.manager.is_empty() {
+        manager::default_set(&known)
+    } else {
+        arguments.manager.iter().map(|name| manager::find(&known, name)).collect::<Result<Vec<_>, _>>()?
+    };
+    let baseline = manager::find(&known, &arguments.baseline)?;
+    match chosen.iter().position(|manager| manager.name == baseline.name) {
+        Some(at) => chosen[..=at].rotate_right(1),
+        None => chosen.insert(0, baseline),
+    }
+    Ok(chosen)
+}
+
+/// Refuses to go on when only the baseline is left of what the user named.
+fn nothing_left(experiment: &Experiment, arguments: &Arguments) -> Result<(), Failure> {
+    let others = experiment.stacks.iter().any(|stack| stack.name != experiment.baseline);
+    let only_baseline_asked = arguments.manager.len() == 1 && arguments.manager[0] == arguments.baseline;
+    if others || (only_baseline_asked && !experiment.stacks.is_empty()) {
+        return Ok(());
+    }
+    let reasons: Vec<String> = experiment
+        .refused
+        .iter()
+        .map(|(program, stack, reason)| format!("  {stack} on {program}: {reason}"))
+        .collect();
+    Err(Failure::NothingToCompare(format!("no manager is left to compare:\n{}", reasons.join("\n"))))
+}
+
+/// Variables that tune an allocator apply to every run of it; the user should know that they are set.
+fn warn_of_settings_in_the_environment() {
+    const PREFIXES: [&str; 8] = [
+        "MALLOC_",
+        "_RJEM_MALLOC_",
+        "JE_MALLOC_",
+        "MIMALLOC_",
+        "TCMALLOC_",
+        "GLIBC_TUNABLES",
+        "SNMALLOC_",
+        "RPMALLOC_",
+    ];
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+            terminal::warning(&format!(
+                "{name} is set and applies to every run; unset it to compare managers as they are"
+            ));
+        }
+    }
+    for name in ["LD_PRELOAD", "LD_AUDIT"] {
+        if std::env::var_os(name).is_some_and(|value| !value.is_empty()) {
+            terminal::warning(&format!("{name} is set; heaptoll leaves it out of every run"));
+        }
+    }
+}
+
+fn now() -> std::time::Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// The command that repeats this one, with the seed made explicit.
+fn repeat_command(seed: u64, given: bool) -> Vec<String> {
+    let mut words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(first) = words.first_mut() {
+        *first = "heaptoll".into();
+    }
+    if !given && words.len() >= 2 {
+        words.splice(2..2, ["--seed".to_string(), seed.to_string()]);
+    }
+    words
+}
+
+/// `$XDG_STATE_HOME/heaptoll/<date>-<program>.db`, numbered when taken.
+fn default_db(experiment: &Experiment) -> Result<PathBuf, Failure> {
+    let folder = Places::experiments();
+    std::fs::create_dir_all(&folder).map_err(|error| {
+        Failure::Usage(format!("cannot make {}: {error}; name a file with --db", folder.display()))
+    })?;
+    let program = match experiment.programs.as_slice() {
+        [one] => one.name.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "_"),
+        many => format!("{}-programs", many.len()),
+    };
+    let date = heaptoll_report::format::date(experiment.created_unix_s)
+        .replace(|c: char| !c.is_ascii_digit(), "-")
+        .trim_matches('-')
+        .to_string();
+    let names = (1..).map(|number| match number {
+        1 => format!("{date}-{program}.db"),
+        _ => format!("{date}-{program}-{number}.db"),
+    });
+    names
+        .map(|name| folder.join(name))
+        .find(|path| !path.exists())
+        .ok_or_else(|| Failure::Usage("no free name for the experiment; name a file with --db".into()))
+}

@@ -1,0 +1,89 @@
+//! The files a user can ask for: HTML, JSON, CSV, Parquet. Checked before anything is measured, written at the end;
+//! one that fails does not keep the others from being written.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use heaptoll_lab::comparison::Comparison;
+use heaptoll_lab::experiment::Experiment;
+use heaptoll_report::{ReportError, csv, files, html, json, parquet};
+
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Output files.
+#[derive(Debug, Args, Default)]
+pub struct Outputs {
+    /// Write a self-contained HTML page
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub html: Option<PathBuf>,
+    /// Write everything as JSON (docs/json-schema.md)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+    /// Write one line an invocation as CSV
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub csv: Option<PathBuf>,
+    /// Write one row an invocation as Parquet
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub parquet: Option<PathBuf>,
+}
+
+impl Outputs {
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        [&self.html, &self.json, &self.csv, &self.parquet].into_iter().flatten().map(PathBuf::as_path)
+    }
+
+    /// Refuses files that could not be written at the end, before time is spent on measuring.
+    ///
+    /// # Errors
+    /// A folder that does not exist or does not let us write; a path that is a folder.
+    pub fn check(&self) -> Result<(), Failure> {
+        for path in self.paths() {
+            let folder = match path.parent() {
+                Some(folder) if !folder.as_os_str().is_empty() => folder,
+                _ => Path::new("."),
+            };
+            let refuse = |why: String| Err(Failure::Usage(format!("cannot write {}: {why}", path.display())));
+            if path.is_dir() {
+                return refuse("it is a folder".into());
+            }
+            if path.exists() && !path.is_file() {
+                continue;
+            }
+            if let Err(error) = folder.metadata() {
+                return refuse(format!("{}: {error}", folder.display()));
+            }
+            // SAFETY: the path is NUL-terminated.
+            let writable = std::ffi::CString::new(folder.as_os_str().as_encoded_bytes())
+                .is_ok_and(|folder| unsafe { libc::access(folder.as_ptr(), libc::W_OK) } == 0);
+            if !writable {
+                return refuse(format!("no permission to write in {}", folder.display()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes every file asked for; returns whether all came out.
+    pub fn write(&self, experiment: &Experiment, comparison: &Comparison) -> bool {
+        let mut all = true;
+        let mut one = |path: &Option<PathBuf>, write: &dyn Fn(&mut dyn Write) -> Result<(), ReportError>| {
+            let Some(path) = path else { return };
+            match files::write_atomically(path, |out| write(out)) {
+                Ok(()) => terminal::note(&format!("wrote {}", path.display())),
+                Err(error) => {
+                    all = false;
+                    terminal::error(&error.to_string());
+                }
+            }
+        };
+        one(&self.html, &|out| {
+            let page = html::render(experiment, comparison)?;
+            out.write_all(page.as_bytes()).map_err(|source| ReportError::Stream { form: "HTML", source })
+        });
+        one(&self.json, &|out| json::write(experiment, comparison, out));
+        one(&self.csv, &|out| csv::write(experiment, out));
+        one(&self.parquet, &|out| parquet::write(experiment, out));
+        all
+    }
+}

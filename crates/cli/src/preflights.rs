@@ -1,0 +1,179 @@
+//! Preflight of every stack on every program, before a second is spent on measuring.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use heaptoll_lab::experiment::{Experiment, ProgramInfo, StackInfo};
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::manager::Manager;
+use heaptoll_lab::places::Places;
+use heaptoll_lab::runner::PINNED;
+use heaptoll_preflight::{Proof, Refusal, Request, inspect_manager, preflight};
+use indicatif::ProgressBar;
+
+use crate::failure::Failure;
+
+/// The baseline's proof run may take this long: it sees every process that the program starts.
+const WHOLE: Duration = Duration::from_secs(10);
+/// The other managers' proof runs only have to show that calls arrive.
+const BEGINNING: Duration = Duration::from_secs(1);
+
+/// What preflight found for one manager on one program.
+pub enum Found {
+    /// It serves the program.
+    Serves(StackInfo),
+    /// It does not, and why.
+    Refused(Refusal),
+}
+
+/// Proves one manager on one program.
+pub fn prove(
+    manager: &Manager,
+    name: &str,
+    program: &ProgramInfo,
+    places: &Places,
+    interrupt: &Interrupt,
+    whole: bool,
+) -> Result<Found, Failure> {
+    let scratch = tempfile_folder()?;
+    let tmp = scratch.path().display().to_string();
+    let fill = |text: &String| OsString::from(text.replace("{tmp}", &tmp));
+    let mut environment: Vec<(OsString, OsString)> =
+        std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD" && name != "LD_AUDIT").collect();
+    let mut set = |name: &str, value: OsString| {
+        environment.retain(|(other, _)| other != name);
+        environment.push((name.into(), value));
+    };
+    for (name, value) in PINNED.iter().filter(|(name, _)| std::env::var_os(name).is_none()) {
+        set(name, (*value).into());
+    }
+    for (name, value) in &program.environment {
+        set(name, fill(value));
+    }
+    let request = Request {
+        command: program.command.iter().map(fill).collect(),
+        environment,
+        directory: None,
+        stdin: program.stdin.as_ref().map(PathBuf::from),
+        preload: manager.object.iter().cloned().collect(),
+        count_layer: places.count_layer(),
+        limit: if program.serve.is_some() || !whole { BEGINNING } else { WHOLE },
+        cancel: interrupt.flag(),
+    };
+    match preflight(&request) {
+        Ok(proof) => Ok(Found::Serves(stack(manager, name, program, proof))),
+        Err(Refusal::Cancelled) => Err(Failure::Interrupted),
+        Err(refusal) => Ok(Found::Refused(refusal)),
+    }
+}
+
+fn tempfile_folder() -> Result<tempfile::TempDir, Failure> {
+    tempfile::Builder::new().prefix("heaptoll-").tempdir().map_err(|error| {
+        Failure::Usage(format!(
+            "cannot make a scratch folder: {error}; is the temporary folder writable and not full?"
+        ))
+    })
+}
+
+fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof) -> StackInfo {
+    let tells = manager
+        .object
+        .as_ref()
+        .is_some_and(|object| inspect_manager(object).is_ok_and(|facts| facts.control));
+    StackInfo {
+        program: program.name.clone(),
+        name: name.into(),
+        preload: proof.preload.iter().map(|path| path.display().to_string()).collect(),
+        environment: vec![],
+        version: manager.version.clone(),
+        origin: manager.origin.clone(),
+        proof: proof.sentence,
+        warnings: proof.warnings,
+        tells,
+    }
+}
+
+/// Names for rows: a manager given twice (an A/A test) is told apart by `#2`.
+pub fn row_names(managers: &[Manager]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for manager in managers {
+        let count = 1 + managers[..names.len()].iter().filter(|other| other.name == manager.name).count();
+        names.push(if count == 1 { manager.name.clone() } else { format!("{}#{count}", manager.name) });
+    }
+    names
+}
+
+/// Fills the experiment's stacks and refusals.
+///
+/// # Errors
+/// The program itself cannot be measured, or the baseline does not serve it.
+pub fn run(
+    experiment: &mut Experiment,
+    managers: &[Manager],
+    places: &Places,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let names = row_names(managers);
+    let programs = experiment.programs.clone();
+    let bar = ProgressBar::new((programs.len() * managers.len()) as u64);
+    let alone = programs.len() == 1;
+    for program in &programs {
+        let mut stacks = Vec::new();
+        let mut trouble = None;
+        for (index, (manager, name)) in managers.iter().zip(&names).enumerate() {
+            bar.set_message(format!("preflight: {} under {name}", program.name));
+            let found = prove(manager, name, program, places, interrupt, index == 0);
+            match found {
+                Ok(Found::Serves(stack)) => stacks.push(stack),
+                Ok(Found::Refused(refusal)) if index == 0 => {
+                    trouble = Some(refusal);
+                    break;
+                }
+                Ok(Found::Refused(refusal)) => {
+                    experiment.refused.push((program.name.clone(), name.clone(), refusal.to_string()));
+                }
+                Err(failure) => {
+                    bar.finish_and_clear();
+                    return Err(failure);
+                }
+            }
+            bar.inc(1);
+        }
+        match trouble {
+            // The baseline comes first: what it refuses, the program refuses.
+            Some(refusal) if alone => {
+                bar.finish_and_clear();
+                return Err(refusal.into());
+            }
+            Some(refusal) => {
+                experiment.refused.push((program.name.clone(), names[0].clone(), refusal.to_string()));
+                experiment.programs.retain(|other| other.name != program.name);
+            }
+            None => experiment.stacks.extend(stacks),
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_lab::manager::Kind;
+
+    use super::*;
+
+    #[test]
+    fn a_manager_against_itself_has_two_names() {
+        let manager = |name: &str| Manager {
+            name: name.into(),
+            object: None,
+            version: String::new(),
+            origin: String::new(),
+            about: String::new(),
+            kind: Kind::Glibc,
+            stands_for: None,
+        };
+        assert_eq!(row_names(&[manager("glibc"), manager("x"), manager("glibc")]), ["glibc", "x", "glibc#2"]);
+    }
+}

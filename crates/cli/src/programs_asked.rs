@@ -1,0 +1,209 @@
+//! The programs of a run: a command line, entries of the catalog, or a server with its load.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use heaptoll_catalog::{Catalog, Places as CatalogPlaces, Prepared, Program, Size};
+use heaptoll_lab::experiment::{ProgramInfo, ServeInfo};
+use heaptoll_lab::places::Places;
+use heaptoll_lab::serve::signal_number;
+
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Sizes of a catalog program's input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SizeWord {
+    /// About 0.1 s a run: for trying things out
+    Quick,
+    /// About 0.4 s a run
+    Demo,
+    /// 1 to 4 s a run: for measuring
+    Full,
+}
+
+impl From<SizeWord> for Size {
+    fn from(word: SizeWord) -> Size {
+        match word {
+            SizeWord::Quick => Size::Quick,
+            SizeWord::Demo => Size::Demo,
+            SizeWord::Full => Size::Full,
+        }
+    }
+}
+
+/// What to run.
+#[derive(Debug, Args)]
+pub struct Asked {
+    /// A program of the catalog (`heaptoll programs`); may be given several times
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "serve"])]
+    pub program: Vec<String>,
+    /// Every program of the catalog that is installed
+    #[arg(long, conflicts_with_all = ["command", "serve", "program"])]
+    pub all: bool,
+    /// Input size of catalog programs
+    #[arg(long, value_enum, default_value = "full", value_name = "SIZE")]
+    pub size: SizeWord,
+    /// The same as --size quick
+    #[arg(long, conflicts_with = "size")]
+    pub quick: bool,
+    /// Standard input of the command (default: nothing)
+    #[arg(long, value_name = "FILE", requires = "command")]
+    pub stdin: Option<PathBuf>,
+    /// A server to measure, as one shell-quoted string; {tmp} is a fresh folder for each round
+    #[arg(long, value_name = "COMMAND", requires = "load", requires = "ready", help_heading = "Servers")]
+    pub serve: Option<String>,
+    /// The command that loads the server, run to its end once the server is ready
+    #[arg(long, value_name = "COMMAND", requires = "serve", help_heading = "Servers")]
+    pub load: Option<String>,
+    /// The server is ready when a line of its output matches this
+    #[arg(long, value_name = "REGEX", requires = "serve", help_heading = "Servers")]
+    pub ready: Option<String>,
+    /// Figures in the load's own report: named groups, e.g. '(?P<requests_per_s>[\d.]+) requests per second'
+    #[arg(long, value_name = "REGEX", requires = "serve", help_heading = "Servers")]
+    pub figures: Option<String>,
+    /// Signal that stops the server cleanly
+    #[arg(long, value_name = "SIGNAL", default_value = "TERM", help_heading = "Servers")]
+    pub stop: String,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// Folders for the catalog crate.
+pub fn catalog_places(places: &Places) -> CatalogPlaces {
+    CatalogPlaces { bin: places.programs(), inputs_cache: Places::inputs() }
+}
+
+impl Asked {
+    /// Whether any program was named.
+    pub fn is_empty(&self) -> bool {
+        self.program.is_empty() && !self.all && self.serve.is_none() && self.command.is_empty()
+    }
+
+    fn size(&self) -> Size {
+        if self.quick { Size::Quick } else { self.size.into() }
+    }
+
+    /// Finds and prepares what was asked for: inputs are generated here.
+    ///
+    /// # Errors
+    /// Unknown or missing programs, unreadable input, patterns that are none.
+    pub fn resolve(&self, places: &Places) -> Result<Vec<ProgramInfo>, Failure> {
+        if let Some(server) = &self.serve {
+            return Ok(vec![self.server(server)?]);
+        }
+        if !self.command.is_empty() {
+            return Ok(vec![self.plain_command()?]);
+        }
+        let catalog = Catalog::load(&places.catalog())?;
+        let folders = catalog_places(places);
+        if self.all {
+            let mut prepared = Vec::new();
+            for program in catalog.programs().filter(|program| program.variant().is_none()) {
+                match program.missing(&folders) {
+                    Some(what) => terminal::warning(&format!("{} is left out: {what}", program.name())),
+                    None => prepared.push(info(program.prepare(self.size(), &folders)?)),
+                }
+            }
+            return Ok(prepared);
+        }
+        let mut seen = std::collections::HashSet::new();
+        let unique = self.program.iter().filter(|name| seen.insert(name.as_str()));
+        unique
+            .map(|name| {
+                let program: &Program = catalog.find(name)?;
+                match program.missing(&folders) {
+                    Some(what) => Err(Failure::Usage(format!("{name}: {what}"))),
+                    None => Ok(info(program.prepare(self.size(), &folders)?)),
+                }
+            })
+            .collect()
+    }
+
+    fn plain_command(&self) -> Result<ProgramInfo, Failure> {
+        let stdin = match &self.stdin {
+            None => None,
+            Some(path) => {
+                let readable = std::fs::File::open(path).and_then(|_| path.canonicalize());
+                let absolute = readable.map_err(|error| {
+                    Failure::Usage(format!("cannot read --stdin {}: {error}", path.display()))
+                })?;
+                Some(absolute.display().to_string())
+            }
+        };
+        Ok(ProgramInfo {
+            name: base_name(&self.command),
+            about: String::new(),
+            command: self.command.clone(),
+            environment: vec![],
+            stdin,
+            expected_digest: None,
+            serve: None,
+        })
+    }
+
+    fn server(&self, server: &str) -> Result<ProgramInfo, Failure> {
+        let words = |option: &str, text: &str| match shlex::split(text) {
+            Some(words) if !words.is_empty() => Ok(words),
+            _ => Err(Failure::Usage(format!("--{option} `{text}` is no command: check its quotes"))),
+        };
+        let given = |option: &str, value: &Option<String>| {
+            value.clone().ok_or_else(|| Failure::Usage(format!("--serve needs --{option}")))
+        };
+        let command = words("serve", server)?;
+        let load = words("load", &given("load", &self.load)?)?;
+        let ready = given("ready", &self.ready)?;
+        if signal_number(&self.stop).is_none() {
+            return Err(Failure::Usage(format!(
+                "--stop {}: use TERM, INT, QUIT, HUP, USR1 or USR2",
+                self.stop
+            )));
+        }
+        heaptoll_lab::serve::check_patterns(&ready, self.figures.as_deref())
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(ProgramInfo {
+            name: base_name(&command),
+            about: String::new(),
+            command,
+            environment: vec![],
+            stdin: None,
+            expected_digest: None,
+            serve: Some(ServeInfo { load, ready, figures: self.figures.clone(), stop: self.stop.clone() }),
+        })
+    }
+}
+
+fn base_name(command: &[String]) -> String {
+    let first = command.first().map(String::as_str).unwrap_or_default();
+    let name = first.rsplit('/').next().unwrap_or(first);
+    if name.is_empty() { first.to_string() } else { name.to_string() }
+}
+
+fn info(prepared: Prepared) -> ProgramInfo {
+    ProgramInfo {
+        name: prepared.name,
+        about: prepared.about,
+        command: prepared.command,
+        environment: prepared.environment,
+        stdin: prepared.stdin.map(|path| path.display().to_string()),
+        expected_digest: prepared.expected_digest,
+        serve: prepared.serve.map(|serve| ServeInfo {
+            load: serve.load,
+            ready: serve.ready,
+            figures: Some(serve.figures),
+            stop: serve.stop,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_named_for_the_program_not_its_path() {
+        assert_eq!(base_name(&["/usr/bin/gawk".into()]), "gawk");
+        assert_eq!(base_name(&["./".into()]), "./");
+    }
+}

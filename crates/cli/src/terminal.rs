@@ -1,0 +1,81 @@
+//! The terminal as it is: whether it takes colour, how wide it is, and how things are said on it.
+
+use std::io::{IsTerminal, Write};
+
+use heaptoll_report::terminal::Style;
+
+use crate::failure::Failure;
+
+fn wants_no_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+/// How to write tables to standard output.
+pub fn style() -> Style {
+    let terminal = std::io::stdout().is_terminal();
+    let columns = || std::env::var("COLUMNS").ok()?.parse::<u16>().ok();
+    Style {
+        color: terminal && !wants_no_colour(),
+        width: if terminal { width().or_else(columns) } else { columns() },
+        unicode: is_utf8(),
+    }
+}
+
+/// Columns of the terminal on standard output.
+fn width() -> Option<u16> {
+    // SAFETY: all zeroes is a valid winsize; TIOCGWINSZ fills it.
+    let size = unsafe {
+        let mut size: libc::winsize = std::mem::zeroed();
+        if libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) != 0 {
+            return None;
+        }
+        size
+    };
+    (size.ws_col > 0).then_some(size.ws_col)
+}
+
+/// Whether the locale speaks UTF-8; unset counts as yes, as most terminals do today.
+fn is_utf8() -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+    set.is_none_or(|value| {
+        let value = value.to_ascii_lowercase();
+        value.contains("utf-8") || value.contains("utf8")
+    })
+}
+
+/// Writes a result.
+///
+/// # Errors
+/// Standard output is full. A reader that has gone (`| head`) is no error.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(Failure::Stdout),
+    }
+}
+
+fn say(label: &str, colour: &str, text: &str) {
+    let mut err = std::io::stderr().lock();
+    let coloured = err.is_terminal() && !wants_no_colour();
+    let label = if coloured { format!("\x1b[1;{colour}m{label}\x1b[0m") } else { label.to_string() };
+    // Nothing can be done when standard error itself is gone.
+    let _ = writeln!(err, "{label} {text}");
+}
+
+/// An error, on standard error.
+pub fn error(text: &str) {
+    say("error:", "31", text);
+}
+
+/// A warning, on standard error.
+pub fn warning(text: &str) {
+    say("warning:", "33", text);
+}
+
+/// A remark, on standard error.
+pub fn note(text: &str) {
+    say("note:", "36", text);
+}
