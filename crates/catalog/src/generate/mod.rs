@@ -121,7 +121,7 @@ pub(crate) mod tests {
     const SMALL: [(&str, &str); 7] = [
         ("access-log", "lines = 20\nclients = 5\npages = 9"),
         ("json", "records = 8"),
-        ("makefile", "modules = 3\nsources = 4"),
+        ("makefile", "modules = 3\nsources = 4\nheaders = 9"),
         ("pla", "inputs = 6\noutputs = 2\nterms = 10"),
         ("postscript", "pages = 2\nshapes = 5"),
         ("sql", "customers = 6\norders = 20\nrounds = 2"),
@@ -177,7 +177,18 @@ pub(crate) mod tests {
                 )
             })
             .collect();
-        assert_eq!(found, ["access-log 1 00000000",]);
+        assert_eq!(
+            found,
+            [
+                "access-log 1 e7e5fda8",
+                "json 1 4e2b07fd",
+                "makefile 1 a252f8ed",
+                "pla 1 6f93dd15",
+                "postscript 1 9c2677f8",
+                "sql 1 27bdc6db",
+                "text 1 d6bcb8ff",
+            ]
+        );
     }
 
     #[test]

@@ -27,8 +27,9 @@ impl Generate for Pla {
         writeln!(out, ".i {}\n.o {outputs}\n.p {}\n.type f", self.inputs, self.terms)?;
         for _ in 0..self.terms.get() {
             for _ in 0..self.inputs.get() {
-                // One variable in five is free, so that terms overlap and can be merged.
-                write!(out, "{}", dice.pick(&["0", "1", "-", "0", "1"]))?;
+                // Three variables in ten are free, so that terms overlap and can be merged.
+                let value = if dice.below(10) < 3 { "-" } else { dice.pick(&["0", "1"]) };
+                write!(out, "{value}")?;
             }
             let certain = dice.below(outputs);
             write!(out, " ")?;

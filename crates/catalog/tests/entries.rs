@@ -1,0 +1,233 @@
+//! What a catalog accepts and refuses, seen from outside: names, sizes, and errors that say file, field and remedy.
+
+use std::fs;
+use std::path::Path;
+
+use heaptoll_catalog::{Catalog, CatalogError, Places, Size};
+use proptest::prelude::*;
+
+const GOOD: &str = r#"
+name = "demo"
+about = "prints numbers"
+command = ["/bin/cat", "{input:numbers}", "{share}/x", "{bin}/y", "{tmp}/z", "n={words}", "{{}}"]
+
+[environment]
+SEED = "{words}"
+
+[inputs.numbers]
+generator = "text"
+seed = 1
+words = "{words}"
+vocabulary = 9
+
+[sizes.quick]
+parameters = { words = 10 }
+digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+[variants.more]
+about = "prints more numbers"
+environment = { EXTRA = "1" }
+
+[variants.more.sizes.quick]
+parameters = { words = 20 }
+"#;
+
+fn load(text: &str) -> (tempfile::TempDir, Result<Catalog, CatalogError>) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("demo.toml"), text).unwrap();
+    let catalog = Catalog::load(folder.path());
+    (folder, catalog)
+}
+
+fn places(folder: &Path) -> Places {
+    Places { bin: "/opt/bin".into(), inputs_cache: folder.join("inputs") }
+}
+
+#[test]
+fn the_projects_own_catalog_loads_and_every_size_is_there() {
+    let share = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs");
+    let catalog = Catalog::load(&share).unwrap();
+    for name in [
+        "cfrac",
+        "espresso",
+        "gawk",
+        "ghostscript",
+        "lua",
+        "make",
+        "perl",
+        "python",
+        "redis",
+        "reverse:8-byte",
+        "sqlite",
+    ] {
+        assert!(catalog.find(name).is_ok(), "{name}");
+    }
+    for program in catalog.programs() {
+        assert_eq!(program.sizes().collect::<Vec<_>>(), Size::ALL, "{}", program.name());
+        assert!(program.about().len() <= 110, "{} says too much in a table", program.name());
+    }
+}
+
+#[test]
+fn placeholders_become_paths_and_parameters() {
+    let (folder, catalog) = load(GOOD);
+    let catalog = catalog.unwrap();
+    let prepared = catalog.find("demo").unwrap().prepare(Size::Quick, &places(folder.path())).unwrap();
+    let here = folder.path().display();
+    assert!(fs::metadata(&prepared.command[1]).unwrap().len() > 0);
+    assert_eq!(
+        prepared.command[2..],
+        [format!("{here}/x"), "/opt/bin/y".into(), "{tmp}/z".into(), "n=10".into(), "{}".into()]
+    );
+    assert_eq!(prepared.environment, [("SEED".to_owned(), "10".to_owned())]);
+    assert!(prepared.expected_digest.is_some());
+}
+
+#[test]
+fn a_variant_changes_only_what_it_names() {
+    let (folder, catalog) = load(GOOD);
+    let catalog = catalog.unwrap();
+    assert_eq!(catalog.names(), ["demo", "demo:more"]);
+    let variant = catalog.find("demo:more").unwrap();
+    assert_eq!((variant.variant(), variant.about()), (Some("more"), "prints more numbers"));
+    let prepared = variant.prepare(Size::Quick, &places(folder.path())).unwrap();
+    let expected = [("EXTRA", "1"), ("SEED", "20")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    assert_eq!(prepared.environment, expected);
+    assert_eq!(prepared.command[0], "/bin/cat");
+    assert_eq!(prepared.expected_digest, None, "a size of its own has its own digest");
+}
+
+#[test]
+fn errors_name_the_file_the_field_and_the_remedy() {
+    let replaced = |from: &str, to: &str| {
+        assert!(GOOD.contains(from), "{from}");
+        GOOD.replacen(from, to, 1)
+    };
+    for (text, parts) in [
+        (replaced("[environment]", "[enviroment]"), ["unknown field `enviroment`", "line 6"]),
+        (replaced("name = \"demo\"\n", ""), ["missing field `name`", "docs/programs.md"]),
+        (replaced("name = \"demo\"", "name = \"My Demo\""), ["`name`", "use lower-case letters"]),
+        (replaced("{input:numbers}", "{input:letters}"), ["input:letters", "add [inputs.\"letters\"]"]),
+        (replaced("n={words}", "n={wrods}"), ["{wrods}", "sizes.quick.parameters"]),
+        (replaced("n={words}", "n={words"), ["`{` without `}`", "{share}, {bin}"]),
+        (replaced("words = \"{words}\"", "words = \"{lines}\""), ["inputs.numbers", "no parameter `lines`"]),
+        (
+            replaced("generator = \"text\"", "generator = \"poem\""),
+            ["unknown variant `poem`", "lists the generators"],
+        ),
+        (replaced("digest = \"e3", "digest = \"E3"), ["sizes.quick.digest", "64 lower-case"]),
+        (replaced("[sizes.quick]", "[sizes.tiny]"), ["unknown variant `tiny`", "quick"]),
+        (replaced("command = [", "stdin = \"x\"\ncommand = ["), ["`stdin`", "no input `x`"]),
+        (replaced("command = [", "threads = 0\ncommand = ["), ["`threads`", "1 or more"]),
+        (replaced("[\"/bin/cat\"", "[\"\""), ["`command`", "give the program"]),
+        (replaced("[variants.more]", "[variants.More]"), ["`More` is no name", "use lower-case"]),
+        (replaced("about = \"prints numbers\"", "about = 3"), ["line 3", "expected a string"]),
+        (
+            "name = \"x\"\nabout = \"y\"\n[sizes.quick]\n".to_owned(),
+            ["either a command or a [serve]", "keep one"],
+        ),
+        (
+            "name = \"x\"\nabout = \"y\"\ncommand = [\"z\"]\n[sizes]\n".to_owned(),
+            ["`sizes`", "add [sizes.quick]"],
+        ),
+    ] {
+        let (_folder, catalog) = load(&text);
+        let message = catalog.unwrap_err().to_string();
+        for part in parts.iter().chain(&["demo.toml"]) {
+            assert!(message.contains(part), "{part} is not in: {message}");
+        }
+    }
+}
+
+#[test]
+fn patterns_of_a_server_are_checked() {
+    let server = |ready: &str, figures: &str| {
+        format!(
+            "name = \"s\"\nabout = \"a\"\n[serve]\nserver = [\"a\"]\nload = [\"b\"]\nready = '{ready}'\n\
+             figures = '{figures}'\n[sizes.quick]\n"
+        )
+    };
+    assert!(load(&server("up", "(?<n>\\d+)")).1.is_ok());
+    let bad = load(&server("(up", "(?<n>\\d+)")).1.unwrap_err().to_string();
+    assert!(bad.contains("serve.ready"), "{bad}");
+    let unnamed = load(&server("up", "(\\d+)")).1.unwrap_err().to_string();
+    assert!(unnamed.contains("serve.figures") && unnamed.contains("(?<name>...)"), "{unnamed}");
+}
+
+#[test]
+fn a_misspelt_name_is_answered_with_the_nearest() {
+    let (_folder, catalog) = load(GOOD);
+    let catalog = catalog.unwrap();
+    let message = catalog.find("dmeo").unwrap_err().to_string();
+    assert!(message.contains("did you mean `demo`"), "{message}");
+    let message = catalog.find("zzzz").unwrap_err().to_string();
+    assert!(message.contains("there are: demo, demo:more"), "{message}");
+}
+
+#[test]
+fn a_missing_size_names_those_there_are() {
+    let (folder, catalog) = load(GOOD);
+    let error =
+        catalog.unwrap().find("demo").unwrap().prepare(Size::Full, &places(folder.path())).unwrap_err();
+    assert!(error.to_string().contains("no size `full`; it has: quick"), "{error}");
+}
+
+#[test]
+fn what_is_missing_is_said_with_its_package() {
+    let absent = GOOD.replacen("/bin/cat", "/usr/bin/no-such-program", 1);
+    let (folder, catalog) = load(&absent);
+    let message = catalog.unwrap().find("demo").unwrap().missing(&places(folder.path())).unwrap();
+    assert_eq!(message, "/usr/bin/no-such-program is not installed");
+    let (folder, catalog) = load(&absent.replacen("command", "package = \"nsp\"\ncommand", 1));
+    let message = catalog.unwrap().find("demo").unwrap().missing(&places(folder.path())).unwrap();
+    assert!(message.ends_with("apt-get install nsp"), "{message}");
+    let (folder, catalog) = load(&GOOD.replacen("/bin/cat", "{bin}/thing", 1));
+    let message = catalog.unwrap().find("demo").unwrap().missing(&places(folder.path())).unwrap();
+    assert!(message.contains("/opt/bin/thing is not built: type `make build`"), "{message}");
+    let (folder, catalog) = load(GOOD);
+    assert_eq!(catalog.unwrap().find("demo").unwrap().missing(&places(folder.path())), None);
+}
+
+#[test]
+fn folders_without_entries_and_double_names_are_errors() {
+    let empty = tempfile::tempdir().unwrap();
+    let message = Catalog::load(empty.path()).unwrap_err().to_string();
+    assert!(message.contains("no program entries"), "{message}");
+    let message = Catalog::load(&empty.path().join("gone")).unwrap_err().to_string();
+    assert!(message.contains("gone") && message.contains("check that the path is right"), "{message}");
+
+    let (folder, _) = load(GOOD);
+    fs::write(folder.path().join("other.toml"), GOOD).unwrap();
+    let message = Catalog::load(folder.path()).unwrap_err().to_string();
+    assert!(
+        message.contains("demo.toml") && message.contains("other.toml") && message.contains("rename"),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_inputs_folder_that_cannot_be_made_is_an_error() {
+    let (folder, catalog) = load(GOOD);
+    let file = folder.path().join("demo.toml");
+    let places = Places { bin: "/opt/bin".into(), inputs_cache: file.join("inputs") };
+    let message =
+        catalog.unwrap().find("demo").unwrap().prepare(Size::Quick, &places).unwrap_err().to_string();
+    assert!(
+        message.contains("cannot write the input `numbers`") && message.contains("in the way"),
+        "{message}"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn loading_damaged_entries_never_panics(at in 0..GOOD.len(), length in 0..40usize, text in "[\\[\\]{}\"a-z= \n]{0,6}") {
+        let mut damaged = GOOD.to_owned();
+        let end = (at + length).min(damaged.len());
+        damaged.replace_range(at..end, &text);
+        if let Err(error) = load(&damaged).1 {
+            prop_assert!(error.to_string().contains("demo.toml"));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Every program of the catalog that is installed here runs at its quick size, twice with the same output, and prints
+//! what its entry expects.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use heaptoll_catalog::{Catalog, Places, Prepared, Size};
+use regex::Regex;
+use sha2::{Digest, Sha256};
+
+fn share() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs")
+}
+
+/// The bundled binaries, built into `folder`; espresso is linked in when cargo has built it beside this test.
+fn places(folder: &Path) -> Places {
+    let bin = folder.join("bin");
+    let built =
+        Command::new("make").arg("-s").arg("-C").arg(share()).arg(format!("OUT={}", bin.display())).status();
+    assert!(built.expect("make starts").success(), "the bundled C programs do not build");
+    let beside = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("heaptoll-espresso");
+    if beside.is_file() {
+        std::os::unix::fs::symlink(beside, bin.join("heaptoll-espresso")).unwrap();
+    }
+    Places { bin, inputs_cache: folder.join("inputs") }
+}
+
+fn command(words: &[String], prepared: &Prepared, tmp: &Path) -> Command {
+    let put = |text: &String| text.replace("{tmp}", tmp.to_str().unwrap());
+    let mut command = Command::new(put(&words[0]));
+    command.args(words[1..].iter().map(put)).current_dir(tmp);
+    command.envs(prepared.environment.iter().map(|(key, value)| (key, put(value))));
+    command
+}
+
+/// The digest of one run's standard output.
+fn run(prepared: &Prepared) -> String {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut command = command(&prepared.command, prepared, tmp.path());
+    match &prepared.stdin {
+        Some(path) => command.stdin(File::open(path).unwrap()),
+        None => command.stdin(Stdio::null()),
+    };
+    let output = command.output().unwrap();
+    let problem = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {}: {problem}", prepared.name, output.status);
+    assert!(!output.stdout.is_empty(), "{} printed nothing", prepared.name);
+    Sha256::digest(&output.stdout).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn every_installed_program_prints_what_its_entry_expects() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = places(folder.path());
+    let catalog = Catalog::load(&share()).unwrap();
+    let mut ran = Vec::new();
+    let mut wrong = Vec::new();
+    for program in catalog.programs().filter(|program| !program.is_server()) {
+        if let Some(missing) = program.missing(&places) {
+            eprintln!("{} is skipped: {missing}", program.name());
+            continue;
+        }
+        let prepared = program.prepare(Size::Quick, &places).unwrap();
+        let first = run(&prepared);
+        if run(&prepared) != first {
+            wrong.push(format!("{} printed something else the second time", prepared.name));
+        }
+        if prepared.expected_digest.as_ref().is_some_and(|expected| *expected != first) {
+            wrong.push(format!("{} printed {first}", prepared.name));
+        }
+        ran.push(prepared.name);
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    for bundled in ["cfrac", "reverse", "reverse:8-byte"] {
+        assert!(ran.iter().any(|name| name == bundled), "{bundled} did not run, only {ran:?}");
+    }
+}
+
+#[test]
+fn bundled_programs_refuse_what_they_do_not_understand() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = places(folder.path());
+    for (program, arguments) in [
+        ("cfrac", &["12x"][..]),
+        ("cfrac", &["1"]),
+        ("cfrac", &[]),
+        ("reverse", &["10"]),
+        ("reverse", &["10", "-1"]),
+        ("reverse", &["10", "10", "12"]),
+        ("reverse", &["10", "10", "99999999999999999999999"]),
+    ] {
+        let output = Command::new(places.bin.join(program)).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{program} {arguments:?}");
+        assert!(!output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn cfrac_factors_numbers_of_every_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = places(folder.path());
+    for (number, factors) in [
+        ("2", "2"),
+        ("1048576", "2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2"),
+        ("1000000007", "1000000007"),
+        ("1000000016000000063", "1000000007 1000000009"),
+        ("1000036000099", "1000003 1000033"),
+        ("550702591858063", "81967 81967 81967"),
+        ("340282366920938463463374607431768211457", "59649589127497217 5704689200685129054721"),
+        (
+            "170141183460469231731687303715884105727",
+            "170141183460469231731687303715884105727",
+        ),
+    ] {
+        let output = Command::new(places.bin.join("cfrac")).arg(number).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), format!("{number} = {factors}"));
+    }
+}
+
+#[test]
+fn the_server_starts_answers_its_load_and_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = places(folder.path());
+    let catalog = Catalog::load(&share()).unwrap();
+    for program in catalog.programs().filter(|program| program.is_server()) {
+        if let Some(missing) = program.missing(&places) {
+            eprintln!("{} is skipped: {missing}", program.name());
+            continue;
+        }
+        let tmp = tempfile::tempdir().unwrap();
+        let prepared = program.prepare(Size::Quick, &places).unwrap();
+        let serve = prepared.serve.as_ref().unwrap();
+        let mut server =
+            command(&serve.server, &prepared, tmp.path()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+        let ready = Regex::new(&serve.ready).unwrap();
+        assert!(lines.any(|line| ready.is_match(&line.unwrap())), "{} was never ready", prepared.name);
+
+        let output = command(&serve.load, &prepared, tmp.path()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let figures = Regex::new(&serve.figures).unwrap();
+        let names: Vec<&str> = figures.capture_names().flatten().filter(|name| *name != "test").collect();
+        let mut sets = 0;
+        for captures in figures.captures_iter(&text) {
+            sets += 1;
+            for name in &names {
+                captures[*name].parse::<f64>().unwrap();
+            }
+            assert!(captures["requests_per_second"].parse::<f64>().unwrap() > 0.0);
+        }
+        assert!(sets >= 4, "{text}");
+
+        let stop = Command::new("kill").arg(format!("-{}", serve.stop)).arg(server.id().to_string()).status();
+        assert!(stop.unwrap().success());
+        assert!(lines.all(|line| line.is_ok()));
+        assert!(server.wait().unwrap().success(), "{} did not stop cleanly", prepared.name);
+    }
+}
