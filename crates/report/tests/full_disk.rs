@@ -8,6 +8,9 @@ use heaptoll_report::{ReportError, csv, files, html, json, parquet};
 /// Smaller than any of the outputs below.
 const LIMIT: u64 = 4096;
 
+/// Writes one of the outputs to a path.
+type Writer<'a> = &'a dyn Fn(&std::path::Path) -> Result<(), ReportError>;
+
 fn limit_file_size() {
     let limit = libc::rlimit { rlim_cur: LIMIT, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: both calls take plain values, `limit` outlives its call, and no other thread of this test runs yet.
@@ -24,7 +27,7 @@ fn nothing_half_written_stays() {
     std::fs::write(&old, "measured last week").unwrap();
     let (experiment, comparison) = experiment(Shape::Suite);
     limit_file_size();
-    let outputs: [(&str, &dyn Fn(&std::path::Path) -> Result<(), ReportError>); 5] = [
+    let outputs: [(&str, Writer); 5] = [
         ("old.json", &|path| files::write_atomically(path, |out| json::write(&experiment, &comparison, out))),
         ("new.json", &|path| files::write_atomically(path, |out| json::write(&experiment, &comparison, out))),
         ("new.csv", &|path| files::write_atomically(path, |out| csv::write(&experiment, out))),

@@ -210,8 +210,9 @@ fn facts(info: &heaptoll_lab::experiment::ProgramInfo) -> Vec<Fact> {
 /// Pinned variables as a shell would be told them.
 pub(super) fn environment(pairs: &[(String, String)]) -> String {
     // The value alone is quoted: in quotes as a whole, a shell would take it for a command.
-    let pair =
-        |(name, value): &(String, String)| format!("{name}={}", format::shell_command(&[value.clone()]));
+    let pair = |(name, value): &(String, String)| {
+        format!("{name}={}", format::shell_command(std::slice::from_ref(value)))
+    };
     let pairs: Vec<String> = pairs.iter().map(pair).collect();
     pairs.join(" ")
 }
