@@ -295,6 +295,11 @@ fn places(
     shelf: &mut Shelf,
 ) -> Vec<Place> {
     let ratios = |metric| charts::program_ratios(table, metric, &comparison.baseline, palette);
+    let is_server = experiment.programs.iter().any(|p| p.name == table.program && p.serve.is_some());
+    let watched = match is_server {
+        true => "Sampled during the timed runs.",
+        false => "One watched run a stack, apart from the timed ones; its pace is not the measurement.",
+    };
     let mut places = vec![
         shelf.put(ratios(Metric::Cpu), "CPU", "Left of the line is cheaper. Pale: no difference seen."),
         shelf.put(ratios(Metric::PeakRss), "Peak memory", "Left of the line is smaller. Pale: no difference seen."),
@@ -307,7 +312,7 @@ fn places(
         shelf.put(
             charts::memory_over_time(experiment, &table.program, palette),
             "Resident memory over time",
-            "One watched run a stack, apart from the timed ones; its pace is not the measurement.",
+            watched,
         ),
     ];
     let mut dots = shelf.put(
