@@ -91,10 +91,13 @@ fn rpmalloc_is_built_once_proved_and_preloadable() {
 const BAD_ALLOC: &str = "
 #include <cstdint>
 #include <new>
+// Volatile, or the compiler leaves the allocations out.
+static volatile std::size_t size = SIZE_MAX / 4;
+static void *volatile kept;
 int main() {
-    volatile std::size_t size = SIZE_MAX / 4;
-    if (new (std::nothrow) char[size] != nullptr) return 1;
-    try { return new char[size] == nullptr ? 2 : 3; } catch (const std::bad_alloc &) { return 0; }
+    kept = new (std::nothrow) char[size];
+    if (kept != nullptr) return 1;
+    try { kept = new char[size]; return 2; } catch (const std::bad_alloc &) { return 0; }
 }";
 
 /// snmalloc carries a C++ run-time of its own; what it throws must still reach the program's.
