@@ -37,6 +37,9 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
+    // Over a file-size limit a write shall fail with a message, not end us in silence.
+    // SAFETY: no handler is installed, the signal is only ignored.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let result = match Cli::parse().command {
         Command::Run(arguments) => command::run::run(*arguments),
         Command::Compare(arguments) => command::compare::run(&arguments),

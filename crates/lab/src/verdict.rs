@@ -31,12 +31,14 @@ pub fn words(is_baseline: bool, figures: &BTreeMap<Metric, Figure>, marks: &[Str
         .into_iter()
         .filter_map(|(metric, noun)| ratio(metric).and_then(|interval| difference(interval, noun)))
         .collect();
+    let cpu_claimed = ratio(Metric::Cpu).is_some_and(|interval| interval.differs);
     if parts.is_empty() {
         // A server or a threaded program can be faster without using less CPU.
         parts.extend(ratio(Metric::Wall).and_then(|interval| difference(interval, "elapsed time")));
     }
     let few = ratio(Metric::Cpu).is_none_or(|interval| (interval.pairs as usize) < FEWEST_PAIRS);
     match (parts.is_empty(), few) {
+        (false, false) if !cpu_claimed => format!("no CPU difference seen, {}", parts.join(", ")),
         (false, _) => parts.join(", "),
         (true, true) => "too few repetitions to say".into(),
         (true, false) => "no difference seen".into(),

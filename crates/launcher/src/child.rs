@@ -75,8 +75,9 @@ fn exec(argv: &[*const libc::c_char], envp: &[*const libc::c_char], go: [i32; 2]
     unsafe {
         libc::setpgid(0, 0);
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        // Rust ignores SIGPIPE and the launcher blocks signals; a program expects neither.
+        // Rust ignores SIGPIPE, heaptoll SIGXFSZ, and the launcher blocks signals; a program expects none of it.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());

@@ -1,0 +1,38 @@
+//! What can stop a bench.
+
+use thiserror::Error;
+
+/// A bench that could not be made.
+#[derive(Debug, Error)]
+pub enum BenchError {
+    /// heaptoll is not built.
+    #[error(transparent)]
+    Places(#[from] heaptoll_lab::places::PlacesError),
+    /// The launcher failed.
+    #[error(transparent)]
+    Launch(#[from] heaptoll_lab::launch::LaunchError),
+    /// An experiment failed.
+    #[error(transparent)]
+    Run(#[from] heaptoll_lab::runner::RunError),
+    /// Its file failed.
+    #[error(transparent)]
+    Store(#[from] heaptoll_lab::store::StoreError),
+    /// The system refused something.
+    #[error("{what}: {cause}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// A child did not answer as expected.
+    #[error("{0}")]
+    Unexpected(String),
+}
+
+impl BenchError {
+    /// For `map_err`.
+    pub fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> BenchError {
+        move |cause| BenchError::System { what, cause }
+    }
+}

@@ -1,0 +1,88 @@
+//! heaptoll measured by itself: what it costs, whether it tells the truth, how often it claims what is not so, and
+//! whether it sees a difference that is. `make bench` runs all of it and prints each figure beside its target.
+
+mod calibration;
+mod child;
+mod error;
+mod power;
+mod rig;
+mod truth;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::BenchError;
+
+/// Measure heaptoll itself.
+#[derive(Debug, Parser)]
+#[command(name = "heaptoll-bench", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Time and memory that heaptoll adds to an invocation
+    OwnCost,
+    /// Peak memory and CPU seconds against programs that know their own
+    Truth,
+    /// How often equal managers are told apart, by resampling glibc-against-glibc rows
+    Calibration {
+        /// Repetitions measured
+        #[arg(short, long, default_value_t = 40)]
+        repetitions: u32,
+        /// Tables resampled from them
+        #[arg(long, default_value_t = 2000)]
+        resamplings: u32,
+        /// Repetitions in each resampled table
+        #[arg(short, default_value_t = 10)]
+        n: usize,
+    },
+    /// How often a manager slowed by a known 3 % is told from itself
+    Power {
+        /// Slow-down in per cent of the program's CPU
+        #[arg(long, default_value_t = 3.0)]
+        percent: f64,
+        /// Repetitions of each experiment
+        #[arg(short, default_value_t = 15)]
+        n: u32,
+        /// Experiments
+        #[arg(long, default_value_t = 10)]
+        experiments: u32,
+    },
+    /// Touch memory and tell what the kernel says of it (run by `truth`)
+    #[command(hide = true)]
+    Touch {
+        /// MiB to touch
+        mib: usize,
+    },
+    /// Spin for a known time of CPU (run by `truth`)
+    #[command(hide = true)]
+    Spin {
+        /// CPU milliseconds
+        ms: u64,
+    },
+}
+
+fn main() -> std::process::ExitCode {
+    let result = match Cli::parse().command {
+        Command::OwnCost => truth::own_cost(),
+        Command::Truth => truth::truth(),
+        Command::Calibration { repetitions, resamplings, n } => calibration::run(repetitions, resamplings, n),
+        Command::Power { percent, n, experiments } => power::run(percent, n, experiments),
+        Command::Touch { mib } => child::touch(mib),
+        Command::Spin { ms } => child::spin(ms),
+    };
+    match result {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("heaptoll-bench: {error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+/// One figure beside its target. A target missed is said, not hidden: benches inform, tests decide.
+fn say(what: &str, figure: String, target: &str, met: bool) {
+    println!("{what:<58} {figure:>22}   target {target:<18} {}", if met { "met" } else { "MISSED" });
+}
