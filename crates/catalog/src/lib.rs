@@ -18,6 +18,7 @@
 
 mod cache;
 mod catalog;
+mod check;
 mod entry;
 mod error;
 mod generate;

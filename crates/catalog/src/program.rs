@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use regex::Regex;
-
 use crate::cache;
+use crate::check::Check;
 use crate::entry::{Entry, Parameter};
 use crate::placeholder::{Piece, Template};
 use crate::{CatalogError, Generator, Size};
@@ -109,6 +108,7 @@ impl Program {
             (None, Some(serve)) => {
                 check.pattern(&serve.ready, "serve.ready", false)?;
                 check.pattern(&serve.figures, "serve.figures", true)?;
+                check.signal(&serve.stop, "serve.stop")?;
                 let templates = ServeTemplates {
                     load: check.command(&serve.load, "serve.load")?,
                     ready: serve.ready.clone(),
@@ -174,7 +174,7 @@ impl Program {
             }
             let plan =
                 Plan { parameters: settings.parameters.clone(), inputs, digest: settings.digest.clone() };
-            check.references(&program, &plan, size)?;
+            program.check_references(&check, &plan, size)?;
             program.sizes.insert(size, plan);
         }
         Ok(program)
@@ -287,6 +287,34 @@ impl Program {
         })
     }
 
+    /// Every placeholder of the program must have a value at this size.
+    fn check_references(&self, check: &Check<'_>, plan: &Plan, size: Size) -> Result<(), CatalogError> {
+        let fixed = self.environment.iter().map(|(_, value)| value);
+        let load = self.serve.iter().flat_map(|serve| &serve.load);
+        for piece in self.command.iter().chain(fixed).chain(load).flat_map(Template::pieces) {
+            match piece {
+                Piece::Input(name) if !plan.inputs.contains_key(name) => {
+                    let problem = format!("{{input:{name}}} is used, but there is no such input");
+                    return Err(check.error("inputs", problem, format!("add [inputs.\"{name}\"]")));
+                }
+                Piece::Parameter(name) if !plan.parameters.contains_key(name) => {
+                    let problem = format!("{{{name}}} is used, but size {size} has no such parameter");
+                    let remedy = "add it to `parameters`, or correct the placeholder";
+                    return Err(check.error(&format!("sizes.{size}.parameters"), problem, remedy));
+                }
+                _ => {}
+            }
+        }
+        match &self.stdin {
+            Some(name) if !plan.inputs.contains_key(name) => Err(check.error(
+                "stdin",
+                format!("there is no input `{name}`"),
+                format!("add [inputs.\"{name}\"]"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// What a placeholder for a folder stands for.
     fn folder(&self, piece: &Piece, places: &Places) -> Result<String, CatalogError> {
         match piece {
@@ -333,103 +361,4 @@ fn exists(program: &str) -> bool {
     }
     std::env::var_os("PATH")
         .is_some_and(|paths| std::env::split_paths(&paths).any(|folder| folder.join(program).is_file()))
-}
-
-/// The checks of an entry's fields, with what an error needs to name the place.
-struct Check<'a> {
-    file: &'a Path,
-    variant: Option<&'a String>,
-}
-
-impl Check<'_> {
-    fn error(&self, field: &str, problem: impl Into<String>, remedy: impl Into<String>) -> CatalogError {
-        let field = match self.variant {
-            Some(variant) => format!("{field}` of variant `{variant}"),
-            None => field.to_owned(),
-        };
-        CatalogError::field(self.file, field, problem, remedy)
-    }
-
-    fn name(&self, name: &str, field: &str) -> Result<(), CatalogError> {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
-        if name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain) {
-            return Ok(());
-        }
-        Err(self.error(
-            field,
-            format!("`{name}` is no name"),
-            "use lower-case letters, digits, `-`, `_` and `.`",
-        ))
-    }
-
-    fn template(&self, text: &str, field: &str) -> Result<Template, CatalogError> {
-        Template::parse(text).map_err(|problem| {
-            let remedy =
-                "there are {share}, {bin}, {tmp}, {input:NAME} and {PARAMETER}; write {{ and }} for plain braces";
-            self.error(field, problem, remedy)
-        })
-    }
-
-    fn templates(&self, texts: &[String], field: &str) -> Result<Vec<Template>, CatalogError> {
-        texts.iter().map(|text| self.template(text, field)).collect()
-    }
-
-    fn command(&self, texts: &[String], field: &str) -> Result<Vec<Template>, CatalogError> {
-        if texts.first().is_none_or(|program| program.is_empty()) {
-            return Err(self.error(field, "the command is empty", "give the program, then its arguments"));
-        }
-        self.templates(texts, field)
-    }
-
-    fn pattern(&self, pattern: &str, field: &str, named: bool) -> Result<(), CatalogError> {
-        let regex = Regex::new(pattern)
-            .map_err(|error| self.error(field, error.to_string(), "correct the regular expression"))?;
-        if named && regex.capture_names().flatten().next().is_none() {
-            return Err(self.error(
-                field,
-                "the pattern names no group",
-                "write (?<name>...) around each figure",
-            ));
-        }
-        Ok(())
-    }
-
-    fn digest(&self, digest: &str, field: &str) -> Result<(), CatalogError> {
-        if digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
-            return Ok(());
-        }
-        Err(self.error(
-            field,
-            format!("`{digest}` is no SHA-256"),
-            "give 64 lower-case hexadecimal digits, as sha256sum does",
-        ))
-    }
-
-    /// Every placeholder of the program must have a value at this size.
-    fn references(&self, program: &Program, plan: &Plan, size: Size) -> Result<(), CatalogError> {
-        let fixed = program.environment.iter().map(|(_, value)| value);
-        let load = program.serve.iter().flat_map(|serve| &serve.load);
-        for piece in program.command.iter().chain(fixed).chain(load).flat_map(Template::pieces) {
-            match piece {
-                Piece::Input(name) if !plan.inputs.contains_key(name) => {
-                    let problem = format!("{{input:{name}}} is used, but there is no such input");
-                    return Err(self.error("inputs", problem, format!("add [inputs.\"{name}\"]")));
-                }
-                Piece::Parameter(name) if !plan.parameters.contains_key(name) => {
-                    let problem = format!("{{{name}}} is used, but size {size} has no such parameter");
-                    let remedy = "add it to `parameters`, or correct the placeholder";
-                    return Err(self.error(&format!("sizes.{size}.parameters"), problem, remedy));
-                }
-                _ => {}
-            }
-        }
-        match &program.stdin {
-            Some(name) if !plan.inputs.contains_key(name) => Err(self.error(
-                "stdin",
-                format!("there is no input `{name}`"),
-                format!("add [inputs.\"{name}\"]"),
-            )),
-            _ => Ok(()),
-        }
-    }
 }

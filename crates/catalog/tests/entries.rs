@@ -151,6 +151,9 @@ fn patterns_of_a_server_are_checked() {
     let bad = load(&server("(up", "(?<n>\\d+)")).1.unwrap_err().to_string();
     assert!(bad.contains("serve.ready"), "{bad}");
     let unnamed = load(&server("up", "(\\d+)")).1.unwrap_err().to_string();
+    let stop = server("up", "(?<n>\\d+)").replace("[sizes", "stop = \"STOP\"\n[sizes");
+    let unknown = load(&stop).1.unwrap_err().to_string();
+    assert!(unknown.contains("serve.stop") && unknown.contains("TERM"), "{unknown}");
     assert!(unnamed.contains("serve.figures") && unnamed.contains("(?<name>...)"), "{unnamed}");
 }
 
