@@ -1,6 +1,6 @@
 //! The programs of a run: a command line, entries of the catalog, or a server with its load.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use heaptoll_catalog::{Catalog, Places as CatalogPlaces, Prepared, Program, Size};
@@ -47,6 +47,9 @@ pub struct Asked {
     /// The same as --size quick
     #[arg(long, conflicts_with = "size")]
     pub quick: bool,
+    /// A folder with catalog entries of your own (docs/programs.md says how to write one)
+    #[arg(long, value_name = "DIR")]
+    pub catalog: Option<PathBuf>,
     /// Standard input of the command (default: nothing)
     #[arg(long, value_name = "FILE", requires = "command")]
     pub stdin: Option<PathBuf>,
@@ -68,6 +71,18 @@ pub struct Asked {
     /// The program and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// The catalog, with the user's own entries when there are some.
+///
+/// # Errors
+/// An entry that cannot be read.
+pub fn catalog(places: &Places, own: Option<&Path>) -> Result<Catalog, Failure> {
+    let mut catalog = Catalog::load(&places.catalog())?;
+    if let Some(own) = own {
+        catalog.add(own)?;
+    }
+    Ok(catalog)
 }
 
 /// Folders for the catalog crate.
@@ -96,7 +111,7 @@ impl Asked {
         if !self.command.is_empty() {
             return Ok(vec![self.plain_command()?]);
         }
-        let catalog = Catalog::load(&places.catalog())?;
+        let catalog = catalog(places, self.catalog.as_deref())?;
         let folders = catalog_places(places);
         if self.all {
             let mut prepared = Vec::new();

@@ -1,27 +1,31 @@
 //! `heaptoll programs`: the catalog.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use clap::Args;
-use heaptoll_catalog::Catalog;
 use heaptoll_lab::places::Places;
 use heaptoll_report::terminal::{ProgramRow, programs_table};
 
 use crate::failure::Failure;
-use crate::programs_asked::catalog_places;
+use crate::programs_asked::{catalog, catalog_places};
 use crate::terminal;
 
 /// List the programs of the catalog: what each does, which Debian package brings it, whether it is here.
 #[derive(Debug, Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    /// A folder with catalog entries of your own (docs/programs.md says how to write one)
+    #[arg(long, value_name = "DIR")]
+    catalog: Option<PathBuf>,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// A catalog that cannot be read.
-pub fn run(_: &Arguments) -> Result<u8, Failure> {
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
-    let catalog = Catalog::load(&places.catalog())?;
+    let catalog = catalog(&places, arguments.catalog.as_deref())?;
     let folders = catalog_places(&places);
     let mut variants: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for program in catalog.programs() {
