@@ -227,7 +227,8 @@ impl Store {
     /// The file cannot be written.
     pub fn append(&self, row: &Observation) -> Result<(), StoreError> {
         let json = |value: &dyn erased::Json| value.json().map_err(|error| self.damaged(&error));
-        let (phase, outcome) = (json(&row.phase)?, json(&row.outcome)?);
+        // Plain text for those who query the file: `phase = 'timed'`.
+        let (phase, outcome) = (json(&row.phase)?.replace('"', ""), json(&row.outcome)?);
         let serve = row.serve.as_ref().map(|serve| json(serve)).transpose()?;
         // SQLite's integers are signed; figures beyond 2^63 do not occur.
         let n = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
@@ -357,7 +358,7 @@ impl Store {
         let damaged = |error: serde_json::Error| self.damaged(&format!("a row: {error}"));
         rows.into_iter()
             .map(|(mut row, [phase, outcome], serve)| {
-                row.phase = serde_json::from_str(&phase).map_err(damaged)?;
+                row.phase = serde_json::from_value(phase.into()).map_err(damaged)?;
                 row.outcome = serde_json::from_str(&outcome).map_err(damaged)?;
                 row.serve = serve.map(|text| serde_json::from_str(&text)).transpose().map_err(damaged)?;
                 Ok(row)
