@@ -21,6 +21,9 @@ impl Pla {
             let problem = |what: &str| format!("line {}: {what}: `{line}`", at + 1);
             match words.as_slice() {
                 [] => {}
+                [".i" | ".o", _] if !pla.terms.is_empty() => {
+                    return Err(problem("this comes before the terms"));
+                }
                 [".i", count] => pla.inputs = count.parse().map_err(|_| problem("not a number"))?,
                 [".o", count] => pla.outputs = count.parse().map_err(|_| problem("not a number"))?,
                 [".p", _] | [".type", "f"] => {}
@@ -69,6 +72,7 @@ mod tests {
             (".i x\n", "line 1"),
             (".i 1\n.o 1\nx 1\n", "line 3"),
             (".i 1\n.o 1\n.kiss\n", "line 3"),
+            (".i 1\n.o 1\n0 1\n.i 2\n00 1\n", "line 4"),
         ] {
             let error = Pla::parse(text).unwrap_err();
             assert!(error.starts_with(line), "{error}");

@@ -27,6 +27,28 @@ fn known_functions_come_out_minimal() {
 }
 
 #[test]
+fn outputs_share_terms() {
+    let both = ".i 3\n.o 2\n11- 10\n111 01\n110 01\n--1 11\n.e\n";
+    assert_eq!(size(both), "2 terms, 3 literals");
+}
+
+#[test]
+fn terms_come_out_as_characters() {
+    let output = minimise(".i 3\n.o 2\n011 10\n010 10\n.e\n");
+    // The SHA-256 of `01-10`.
+    let digest = "1626222ffa79e9acbf88af9493aae36036727985256e5e33bf428830ce9df902";
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("1 terms, 2 literals, {digest}\n"));
+}
+
+#[test]
+fn a_function_too_wide_for_a_cube_is_refused() {
+    let wide = 40_000;
+    let output = minimise(&format!(".i {wide}\n.o 1\n{} 1\n.e\n", "1".repeat(wide)));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("too many"));
+}
+
+#[test]
 fn bad_input_fails_with_its_line() {
     let output = minimise(".i 2\n.o 1\n0x 1\n.e\n");
     assert_eq!(output.status.code(), Some(1));
