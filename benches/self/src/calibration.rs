@@ -23,7 +23,7 @@ pub fn run(repetitions: u32, resamplings: u32, n: usize) -> Result<(), BenchErro
     let stacks: Vec<Stack> = (0..STACKS)
         .map(|i| Stack { name: format!("glibc#{i}"), preload: vec![], environment: vec![] })
         .collect();
-    let experiment = rig::run(&places, rig::cfrac(&places), &stacks, repetitions, 1992)?;
+    let experiment = rig::run(&places, rig::cfrac(&places)?, &stacks, repetitions, 1992)?;
     // rows[r][stack]
     let rows: Vec<Vec<&Observation>> = (0..repetitions)
         .map(|r| {

@@ -8,6 +8,9 @@ pub enum BenchError {
     /// heaptoll is not built.
     #[error(transparent)]
     Places(#[from] heaptoll_lab::places::PlacesError),
+    /// The catalog cannot be read.
+    #[error(transparent)]
+    Catalog(#[from] heaptoll_catalog::CatalogError),
     /// The launcher failed.
     #[error(transparent)]
     Launch(#[from] heaptoll_lab::launch::LaunchError),

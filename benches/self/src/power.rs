@@ -15,7 +15,7 @@ use crate::{BenchError, say};
 
 const SOURCE: &str = include_str!("../delay.c");
 /// Turns of the calibration run: enough that their cost stands far above the noise.
-const MANY_TURNS: f64 = 40.0;
+const MANY_TURNS: f64 = 100.0;
 
 fn build(folder: &Path) -> Result<PathBuf, BenchError> {
     let source = folder.join("delay.c");
@@ -34,11 +34,11 @@ fn build(folder: &Path) -> Result<PathBuf, BenchError> {
     }
 }
 
-fn stack(name: &str, object: &Path, turns_milli: f64) -> Stack {
+fn stack(name: &str, object: &Path, turns: f64) -> Stack {
     Stack {
         name: name.into(),
         preload: vec![object.to_path_buf()],
-        environment: vec![("DELAY_MILLITURNS".into(), format!("{turns_milli:.0}"))],
+        environment: vec![("DELAY_TURNS".into(), format!("{turns:.0}"))],
     }
 }
 
@@ -49,7 +49,7 @@ fn cpu_ratio(
     n: u32,
     seed: u64,
 ) -> Result<(f64, f64, f64, bool), BenchError> {
-    let mut experiment = rig::run(places, rig::cfrac(places), stacks, n, seed)?;
+    let mut experiment = rig::run(places, rig::cfrac(places)?, stacks, n, seed)?;
     judge_outputs(&mut experiment);
     let comparison = compare(&experiment);
     let row = comparison.tables[0].rows.iter().find(|row| row.stack == stacks[1].name);
@@ -63,18 +63,16 @@ pub fn run(percent: f64, n: u32, experiments: u32) -> Result<(), BenchError> {
     let places = Places::find()?;
     let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
     let object = build(folder.path())?;
-    let pair = |milliturns: f64| [stack("delay", &object, 0.0), stack("delayed", &object, milliturns)];
-    let (many, ..) = cpu_ratio(&places, &pair(1000.0 * MANY_TURNS), 20, 1)?;
-    let milliturns = 1000.0 * MANY_TURNS * (percent / 100.0) / (many - 1.0);
+    let pair = |turns: f64| [stack("delay", &object, 0.0), stack("delayed", &object, turns)];
+    let (many, ..) = cpu_ratio(&places, &pair(MANY_TURNS), 20, 1)?;
+    let turns = (MANY_TURNS * (percent / 100.0) / (many - 1.0)).round();
     println!(
-        "{MANY_TURNS} turns a malloc cost {:.1} % of cfrac's CPU; {percent} % are {:.2} turns",
-        100.0 * (many - 1.0),
-        milliturns / 1000.0
+        "{MANY_TURNS} turns a malloc cost {:.1} % of cfrac's CPU; {percent} % are {turns} turns",
+        100.0 * (many - 1.0)
     );
     let (mut claimed, mut itself) = (0, 0);
     for experiment in 0..experiments {
-        let (ratio, low, high, differs) =
-            cpu_ratio(&places, &pair(milliturns), n, 100 + u64::from(experiment))?;
+        let (ratio, low, high, differs) = cpu_ratio(&places, &pair(turns), n, 100 + u64::from(experiment))?;
         claimed += u32::from(differs && ratio > 1.0);
         let (_, _, _, false_claim) = cpu_ratio(&places, &pair(0.0), n, 200 + u64::from(experiment))?;
         itself += u32::from(false_claim);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use heaptoll_catalog::{Catalog, Size};
 use heaptoll_lab::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::machine;
@@ -30,9 +31,11 @@ impl Progress for Quiet {
     fn ended(&mut self, _: &Cell, _: Option<&Observation>) {}
 }
 
-/// The bundled `cfrac` on a number that takes about a tenth of a second.
-pub fn cfrac(places: &Places) -> Vec<String> {
-    vec![places.programs().join("cfrac").display().to_string(), "5434461200395471443374516646".into()]
+/// The catalog's `cfrac` at its quick size, about a tenth of a second.
+pub fn cfrac(places: &Places) -> Result<Vec<String>, BenchError> {
+    let catalog = Catalog::load(&places.catalog())?;
+    let folders = heaptoll_catalog::Places { bin: places.programs(), inputs_cache: Places::inputs() };
+    Ok(catalog.find("cfrac")?.prepare(Size::Quick, &folders)?.command)
 }
 
 /// Runs `command` under the stacks, the first being the baseline, `repetitions` times.
