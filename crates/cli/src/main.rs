@@ -22,17 +22,13 @@ struct Cli {
     command: Command,
 }
 
+// Each is described where its arguments are; a line here would hide that.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a program under several managers and compare them
     Run(Box<command::run::Arguments>),
-    /// Compare what two experiments have in common
     Compare(command::compare::Arguments),
-    /// Show a stored experiment again, or write it in another form
     Report(command::report::Arguments),
-    /// List managers, where they come from, and whether they work here
     Managers(command::managers::Arguments),
-    /// List the programs of the catalog
     Programs(command::programs::Arguments),
 }
 

@@ -1,7 +1,7 @@
 //! The files a user can ask for: HTML, JSON, CSV, Parquet. Checked before anything is measured, written at the end;
 //! one that fails does not keep the others from being written.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -51,14 +51,12 @@ impl Outputs {
             if path.exists() && !path.is_file() {
                 continue;
             }
-            if let Err(error) = folder.metadata() {
-                return refuse(format!("{}: {error}", folder.display()));
-            }
-            // SAFETY: the path is NUL-terminated.
-            let writable = std::ffi::CString::new(folder.as_os_str().as_encoded_bytes())
-                .is_ok_and(|folder| unsafe { libc::access(folder.as_ptr(), libc::W_OK) } == 0);
-            if !writable {
-                return refuse(format!("no permission to write in {}", folder.display()));
+            // Only the attempt tells: permission bits say nothing to root, on read-only disks and in /proc.
+            if let Err(error) = tempfile::Builder::new().prefix(".heaptoll-").tempfile_in(folder) {
+                return refuse(match error.kind() {
+                    ErrorKind::PermissionDenied => format!("no permission to write in {}", folder.display()),
+                    _ => error.to_string(),
+                });
             }
         }
         Ok(())

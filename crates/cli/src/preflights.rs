@@ -19,6 +19,17 @@ const WHOLE: Duration = Duration::from_secs(10);
 /// The other managers' proof runs only have to show that calls arrive.
 const BEGINNING: Duration = Duration::from_secs(1);
 
+/// What bounds a proof run, and what counts as a good end of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Whether every process of the run is to be seen, as far as time permits.
+    pub whole: bool,
+    /// No proof run takes longer than an invocation may.
+    pub longest: Duration,
+    /// Exit status of success.
+    pub expect_status: i32,
+}
+
 /// What preflight found for one manager on one program.
 pub enum Found {
     /// It serves the program.
@@ -34,8 +45,9 @@ pub fn prove(
     program: &ProgramInfo,
     places: &Places,
     interrupt: &Interrupt,
-    whole: bool,
+    limits: Limits,
 ) -> Result<Found, Failure> {
+    let Limits { whole, expect_status, .. } = limits;
     let scratch = tempfile_folder()?;
     let tmp = scratch.path().display().to_string();
     let fill = |text: &String| OsString::from(text.replace("{tmp}", &tmp));
@@ -58,11 +70,17 @@ pub fn prove(
         stdin: program.stdin.as_ref().map(PathBuf::from),
         preload: manager.object.iter().cloned().collect(),
         count_layer: places.count_layer(),
-        limit: if program.serve.is_some() || !whole { BEGINNING } else { WHOLE },
+        limit: if program.serve.is_some() || !whole { BEGINNING } else { WHOLE }.min(limits.longest),
         cancel: interrupt.flag(),
     };
     match preflight(&request) {
-        Ok(proof) => Ok(Found::Serves(stack(manager, name, program, proof))),
+        Ok(proof) => {
+            let mut proven = stack(manager, name, program, proof);
+            // What is asked for is nothing to be warned of.
+            let expected = format!("the program ended with exit status {expect_status} in the proof run");
+            proven.warnings.retain(|warning| expect_status == 0 || *warning != expected);
+            Ok(Found::Serves(proven))
+        }
         Err(Refusal::Cancelled) => Err(Failure::Interrupted),
         Err(refusal) => Ok(Found::Refused(refusal)),
     }
@@ -123,7 +141,12 @@ pub fn run(
         let mut trouble = None;
         for (index, (manager, name)) in managers.iter().zip(&names).enumerate() {
             bar.set_message(format!("preflight: {} under {name}", program.name));
-            let found = prove(manager, name, program, places, interrupt, index == 0);
+            let limits = Limits {
+                whole: index == 0,
+                longest: Duration::from_secs_f64(experiment.settings.timeout_s),
+                expect_status: experiment.settings.expect_status,
+            };
+            let found = prove(manager, name, program, places, interrupt, limits);
             match found {
                 Ok(Found::Serves(stack)) => stacks.push(stack),
                 Ok(Found::Refused(refusal)) if index == 0 => {

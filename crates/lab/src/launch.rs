@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use crate::interrupt::{self, Interrupt};
 
 /// How much of the head of standard output is kept, bytes; the rest is only digested.
 const KEPT_OUTPUT: usize = 16 * 1024;
+/// Lines that a follower may lag behind before the program has to wait.
+const LINES_AHEAD: usize = 256;
 /// How much of the tail of standard error is kept, bytes.
 const KEPT_ERROR: usize = 2 * 1024;
 
@@ -160,19 +162,14 @@ pub fn start(
     // Whatever the user preloads or audits in the shell would ride along in every run, glibc's too.
     command.env_remove("LD_PRELOAD").env_remove("LD_AUDIT");
     let fd = theirs.as_raw_fd();
-    // SAFETY: fcntl is async-signal-safe and `fd` stays open until after spawn.
-    unsafe {
-        command.pre_exec(move || match libc::fcntl(fd, libc::F_SETFD, 0) {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        });
-    }
+    // SAFETY: what `ready_to_launch` calls is async-signal-safe, and `fd` stays open until after spawn.
+    unsafe { command.pre_exec(move || ready_to_launch(fd)) };
     let mut child =
         command.spawn().map_err(|cause| LaunchError::Launcher { path: launcher.to_path_buf(), cause })?;
     drop(theirs);
     interrupt.enter(child.id());
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let follow = |sender: &std::sync::mpsc::Sender<String>| invocation.follow.then(|| sender.clone());
+    let (sender, receiver) = sync_channel(LINES_AHEAD);
+    let follow = |sender: &SyncSender<String>| invocation.follow.then(|| sender.clone());
     let (out_lines, err_lines) = (follow(&sender), follow(&sender));
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let mut running = Running {
@@ -190,6 +187,20 @@ pub fn start(
         Message::Ended(ended, usage) => running.ended = Some((ended, usage)),
     }
     Ok(running)
+}
+
+/// What has to hold from the launcher's first instruction, done between fork and exec.
+fn ready_to_launch(report: RawFd) -> std::io::Result<()> {
+    // SAFETY: all are async-signal-safe; the set is initialised by sigemptyset before use.
+    let done = unsafe {
+        // A termination request that comes while it starts must wait for it, not kill it without a report.
+        let mut held: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut held);
+        libc::sigaddset(&mut held, libc::SIGTERM);
+        libc::sigprocmask(libc::SIG_BLOCK, &held, std::ptr::null_mut()) == 0
+            && libc::fcntl(report, libc::F_SETFD, 0) == 0
+    };
+    if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 /// Runs to the end.
@@ -220,9 +231,22 @@ impl Running {
     }
 
     /// Lines of output as they come, when the invocation asked to follow them. `None` when nothing came within
-    /// `patience` or the program has closed its output.
+    /// `patience`.
     pub fn next_line(&self, patience: Duration) -> Option<String> {
-        self.lines.as_ref()?.recv_timeout(patience).ok()
+        match self.lines.as_ref().map(|lines| lines.recv_timeout(patience)) {
+            Some(Ok(line)) => Some(line),
+            Some(Err(RecvTimeoutError::Timeout)) => None,
+            // Both outputs are closed: nothing will come, and a caller that asks again must not spin.
+            Some(Err(RecvTimeoutError::Disconnected)) | None => {
+                std::thread::sleep(patience);
+                None
+            }
+        }
+    }
+
+    /// From here on lines are only digested; a program that goes on writing must find somebody who reads.
+    pub fn stop_following(&mut self) {
+        self.lines = None;
     }
 
     /// Sends a signal to the program's first process.
@@ -280,7 +304,7 @@ fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
 
 /// Splits what is read into lines for a follower; a follower that left is no error.
 struct Follower {
-    lines: Option<std::sync::mpsc::Sender<String>>,
+    lines: Option<SyncSender<String>>,
     partial: Vec<u8>,
 }
 
@@ -318,7 +342,7 @@ fn read_all(source: Option<impl Read>, mut take: impl FnMut(&[u8])) {
     }
 }
 
-fn digest(source: Option<impl Read>, lines: Option<std::sync::mpsc::Sender<String>>) -> Output {
+fn digest(source: Option<impl Read>, lines: Option<SyncSender<String>>) -> Output {
     let mut follower = Follower { lines, partial: Vec::new() };
     let mut hash = Sha256::new();
     let mut output = Output { bytes: 0, digest: String::new(), head: Vec::new() };
@@ -333,7 +357,7 @@ fn digest(source: Option<impl Read>, lines: Option<std::sync::mpsc::Sender<Strin
     output
 }
 
-fn tail(source: Option<impl Read>, lines: Option<std::sync::mpsc::Sender<String>>) -> Vec<u8> {
+fn tail(source: Option<impl Read>, lines: Option<SyncSender<String>>) -> Vec<u8> {
     let mut follower = Follower { lines, partial: Vec::new() };
     let mut kept = Vec::new();
     read_all(source, |bytes| {

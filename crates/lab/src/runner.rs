@@ -68,7 +68,7 @@ pub enum RunError {
     Scratch(std::io::Error),
     /// The baseline itself does not work.
     #[error(
-        "{program} fails under the baseline {stack} itself: {outcome}{said}\nIf that is how it ends when all is well, pass --expect-status"
+        "{program} fails under the baseline {stack} itself: {outcome}{said}{}", advice(.outcome).map(|text| format!("\n{text}")).unwrap_or_default()
     )]
     BaselineFails {
         /// Program.
@@ -101,7 +101,9 @@ pub fn execute(
             return Ok(Ending::Interrupted);
         }
         let stack = experiment.stacks[cell.stack].clone();
-        if given_up(experiment, &stack) {
+        if given_up(experiment, &stack.program, &stack.name)
+            || given_up(experiment, &stack.program, &experiment.baseline)
+        {
             progress.ended(cell, None);
             continue;
         }
@@ -112,7 +114,8 @@ pub fn execute(
         progress.begins(cell, &stack);
         let (row, track) = observe(experiment, cell, &program, &stack, bench)?;
         store.append(&row)?;
-        if let Some(track) = track {
+        // A watched run that was called off is made again, and then has its track.
+        if let Some(track) = track.filter(|_| row.outcome != Outcome::Interrupted) {
             store.append_track(&track)?;
             experiment.tracks.push(track);
         }
@@ -122,7 +125,8 @@ pub fn execute(
             && !row.outcome.is_ok()
             && row.outcome != Outcome::Interrupted;
         experiment.observations.push(row);
-        if failed && given_up(experiment, &stack) {
+        // Of several programs the others go on.
+        if failed && experiment.programs.len() == 1 && given_up(experiment, &stack.program, &stack.name) {
             return Err(baseline_fails(experiment));
         }
     }
@@ -135,15 +139,37 @@ pub fn execute(
 }
 
 /// Whether the last rows of a stack on its program all failed.
-fn given_up(experiment: &Experiment, stack: &StackInfo) -> bool {
+fn given_up(experiment: &Experiment, program: &str, stack: &str) -> bool {
     let mut last = experiment.observations.iter().rev().filter(|row| {
-        row.program == stack.program
-            && row.stack == stack.name
+        row.program == program
+            && row.stack == stack
             && row.phase != Phase::Startup
             && row.outcome != Outcome::Interrupted
     });
     let failed = last.by_ref().take(GIVE_UP_AFTER).filter(|row| !row.outcome.is_ok()).count();
     failed == GIVE_UP_AFTER
+}
+
+/// What to do about a baseline that fails, where something can be done on heaptoll's side.
+fn advice(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Exit(status) => {
+            Some(format!("If that is how it ends when all is well, pass --expect-status {status}"))
+        }
+        Outcome::Timeout(_) => Some("Give it longer with --timeout, or less to do".into()),
+        _ => None,
+    }
+}
+
+/// The advice for programs without a single good run under the baseline, when the plan was too short to give up.
+pub fn advice_where_the_baseline_failed(experiment: &Experiment) -> Option<String> {
+    let of_baseline = |row: &&Observation| row.stack == experiment.baseline && row.phase != Phase::Startup;
+    experiment.programs.iter().filter(|program| program.serve.is_none()).find_map(|program| {
+        let mut rows =
+            experiment.observations.iter().filter(of_baseline).filter(|row| row.program == program.name);
+        let last = rows.clone().next_back()?;
+        rows.all(|row| !row.outcome.is_ok()).then(|| advice(&last.outcome))?
+    })
 }
 
 fn baseline_fails(experiment: &Experiment) -> RunError {

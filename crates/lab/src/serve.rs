@@ -85,15 +85,17 @@ pub fn round(
     interrupt: &Interrupt,
 ) -> Result<Served, LaunchError> {
     let begun = Instant::now();
-    let running = launch::start(launcher, &Invocation { follow: true, ..server.clone() }, interrupt)?;
+    let mut running = launch::start(launcher, &Invocation { follow: true, ..server.clone() }, interrupt)?;
     let Some(pid) = running.pid() else {
         let server = running.wait()?;
-        let failure = Some(format!("could not be started ({:?})", server.ended));
+        let failure = Some(ending(server.ended));
         return Ok(Served { server, figures: ServeFigures::default(), sampled: Sampled::default(), failure });
     };
     let sampler = Sampler::watch(pid, PACE);
     let mut figures = ServeFigures::default();
-    let failure = if await_ready(&running, ready, interrupt) {
+    let readiness = await_ready(&running, ready, interrupt);
+    running.stop_following();
+    let failure = if readiness == Readiness::Ready {
         figures.ready_s = begun.elapsed().as_secs_f64();
         let before = sampler::cpu_s(pid);
         let loaded = launch::run(launcher, load, interrupt)?;
@@ -102,6 +104,10 @@ pub fn round(
         // Before the stop signal, since shutting down (a last snapshot, freeing everything) is not the load's work.
         figures.loaded_cpu_s = sampler::cpu_s(pid) - before;
         load_failure(&loaded, info, &mut figures)
+    } else if readiness == Readiness::Gone {
+        let server = running.wait()?;
+        let failure = Some(format!("{} before a line matched `{}`", ending(server.ended), info.ready));
+        return Ok(Served { server, figures, sampled: sampler.finish(), failure });
     } else {
         Some(format!("no line matched `{}` within {} s", info.ready, READY_PATIENCE.as_secs()))
     };
@@ -112,24 +118,47 @@ pub fn round(
     let clean = matches!(server.ended, Ended::Exit(0)) || server.ended == Ended::Signal(stop);
     let failure = failure.or_else(|| match (stopped_in_time, clean) {
         (false, _) => Some(format!("did not end within {} s of SIG{}", STOP_PATIENCE.as_secs(), info.stop)),
-        (true, false) => Some(format!("ended with {:?}", server.ended)),
+        (true, false) => Some(ending(server.ended)),
         _ => None,
     });
     Ok(Served { server, figures, sampled, failure })
 }
 
-fn await_ready(running: &launch::Running, ready: &Regex, interrupt: &Interrupt) -> bool {
+/// How waiting for a server came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Readiness {
+    Ready,
+    /// It has ended instead.
+    Gone,
+    /// Patience, or the user, ended the waiting.
+    GivenUp,
+}
+
+/// How a process ended, as the predicate of a sentence.
+fn ending(ended: Ended) -> String {
+    let system = |errno: i32| std::io::Error::from_raw_os_error(errno).to_string();
+    match ended {
+        Ended::Exit(status) => format!("ended with exit status {status}"),
+        Ended::Signal(number) => format!("was killed by signal {number}"),
+        Ended::Timeout => "was over the time limit".into(),
+        Ended::Cancelled => "was called off".into(),
+        Ended::ExecFailed(errno) => format!("could not be started ({})", system(errno)),
+        Ended::SetupFailed(errno) => format!("could not be set up ({})", system(errno)),
+    }
+}
+
+fn await_ready(running: &launch::Running, ready: &Regex, interrupt: &Interrupt) -> Readiness {
     let until = Instant::now() + READY_PATIENCE;
     while Instant::now() < until && !interrupt.is_set() {
         match running.next_line(Duration::from_millis(200)) {
-            Some(line) if ready.is_match(&line) => return true,
+            Some(line) if ready.is_match(&line) => return Readiness::Ready,
             Some(_) => {}
             // Nothing for a while, or both outputs closed: a server that is gone has no /proc entry to speak of.
-            None if running.pid().is_none_or(|pid| !is_alive(pid)) => return false,
+            None if running.pid().is_none_or(|pid| !is_alive(pid)) => return Readiness::Gone,
             None => {}
         }
     }
-    false
+    Readiness::GivenUp
 }
 
 fn is_alive(pid: i32) -> bool {
@@ -140,7 +169,8 @@ fn is_alive(pid: i32) -> bool {
 fn load_failure(loaded: &Finished, info: &ServeInfo, figures: &mut ServeFigures) -> Option<String> {
     if loaded.ended != Ended::Exit(0) {
         let said = loaded.error_tail.lines().last().unwrap_or_default();
-        return Some(format!("its load ended with {:?} {said}", loaded.ended));
+        let colon = if said.is_empty() { "" } else { ": " };
+        return Some(format!("its load {}{colon}{said}", ending(loaded.ended)));
     }
     let pattern = info.figures.as_deref()?;
     match Regex::new(pattern) {

@@ -152,7 +152,11 @@ impl Store {
         if !path.exists() {
             return Err(StoreError::Missing(path.into()));
         }
-        let store = Store::connect(path, flags)?;
+        let mut store = Store::connect(path, flags)?;
+        // A writer that was killed may have left a journal, and undoing the half row needs to write.
+        if flags.contains(OpenFlags::SQLITE_OPEN_READ_ONLY) && store.needs_recovery() {
+            store = Store::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        }
         let foreign = |reason: &str| StoreError::Foreign { path: path.into(), reason: reason.into() };
         let pragma = |name: &str| store.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         match pragma("application_id") {
@@ -167,12 +171,34 @@ impl Store {
             LAYOUT => {}
             layout => return Err(StoreError::Newer { path: path.into(), layout }),
         }
+        store.check_length()?;
         // SQLite reads what it needs and may never touch a damaged page; figures may not be served from such a file.
         let whole: String = store
             .connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
             .map_err(|cause| store.error(cause))?;
         if whole == "ok" { Ok(store) } else { Err(store.damaged(&whole)) }
+    }
+
+    /// Whether a journal stands beside the file that a read-only connection cannot apply.
+    fn needs_recovery(&self) -> bool {
+        let looked = self.connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));
+        looked.err().and_then(|cause| cause.sqlite_error_code()) == Some(rusqlite::ErrorCode::ReadOnly)
+    }
+
+    /// SQLite takes what is missing of the last page for zeroes.
+    fn check_length(&self) -> Result<(), StoreError> {
+        let pragma = |name: &str| {
+            self.connection
+                .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+                .map_err(|cause| self.error(cause))
+        };
+        let expected = u64::try_from(pragma("page_count")? * pragma("page_size")?).unwrap_or(0);
+        let length = std::fs::metadata(&self.path).map_or(0, |file| file.len());
+        if length < expected {
+            return Err(self.damaged(&format!("{} of its {expected} bytes are missing", expected - length)));
+        }
+        Ok(())
     }
 
     fn error(&self, cause: rusqlite::Error) -> StoreError {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::comparison::{Figure, Interval, Metric, Row};
 use crate::experiment::Experiment;
-use crate::observation::Phase;
+use crate::observation::{Outcome, Phase};
 use crate::statistics::{FEWEST_PAIRS, median};
 
 /// Start-up above this share of a run's CPU is worth a sentence.
@@ -13,6 +13,9 @@ const STARTUP_SHARE: f64 = 0.05;
 const SHORT_S: f64 = 0.05;
 /// `VmHWM` and `ru_maxrss` may differ by what the last sample missed; more than this share is worth a sentence.
 const MEMORY_TOLERANCE: f64 = 0.05;
+
+/// Linux counts resident pages by CPU and adds up every 32 pages, so its marks differ by up to this many KiB a CPU.
+const LAG_KIB: u64 = 128;
 
 /// The verdict of one row.
 pub fn words(is_baseline: bool, figures: &BTreeMap<Metric, Figure>, marks: &[String]) -> String {
@@ -150,11 +153,14 @@ fn memory_check(experiment: &Experiment, program: &str) -> Option<String> {
                 row.program == program
                     && row.stack == track.stack
                     && row.repetition == track.repetition
+                    && row.outcome != Outcome::Interrupted
                     && (row.phase == Phase::Profile || row.serve.is_some())
             })?;
             // The mark may be read before the peak, so only a mark above the reported peak is a contradiction.
             let excess = track.vm_hwm_kib as f64 / row.peak_rss_kib.max(1) as f64 - 1.0;
-            Some((excess, track, row))
+            let beyond_lag = track.vm_hwm_kib.saturating_sub(row.peak_rss_kib)
+                > LAG_KIB * u64::from(experiment.machine.cores);
+            beyond_lag.then_some((excess, track, row))
         })
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
     let (excess, track, row) = worst;

@@ -1,5 +1,7 @@
 //! `heaptoll managers`: what can be compared on this machine.
 
+use std::time::Duration;
+
 use clap::Args;
 use heaptoll_lab::experiment::ProgramInfo;
 use heaptoll_lab::interrupt::Interrupt;
@@ -8,14 +10,14 @@ use heaptoll_lab::places::Places;
 use heaptoll_report::terminal::{ManagerRow, managers_table};
 
 use crate::failure::{self, Failure};
-use crate::preflights::{Found, prove};
+use crate::preflights::{Found, Limits, prove};
 use crate::terminal;
 
 /// List managers: version, origin, and whether the preflight passes on a small program.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Also try this shared object
-    #[arg(short, long = "manager", value_name = "PATH")]
+    #[arg(short = 'm', long = "manager", value_name = "PATH")]
     extra: Vec<String>,
 }
 
@@ -39,10 +41,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         serve: None,
     };
     let interrupt = Interrupt::default();
+    let limits = Limits { whole: true, longest: Duration::MAX, expect_status: 0 };
     let mut code = 0;
     let mut rows = Vec::new();
     for manager in &managers {
-        let found = prove(manager, &manager.name, &small, &places, &interrupt, true)?;
+        let found = prove(manager, &manager.name, &small, &places, &interrupt, limits)?;
         let (usable, status) = match found {
             Found::Serves(stack) if stack.warnings.is_empty() => (true, "passes".to_string()),
             Found::Serves(stack) => (true, format!("passes; {}", stack.warnings.join("; "))),

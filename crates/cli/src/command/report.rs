@@ -29,6 +29,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     judge_outputs(&mut experiment);
     let comparison = compare(&experiment);
-    terminal::print(&render(&experiment, &comparison, &terminal::style()))?;
-    Ok(if arguments.outputs.write(&experiment, &comparison) { 0 } else { failure::TROUBLE })
+    let printed = terminal::print(&render(&experiment, &comparison, &terminal::style()));
+    let written = arguments.outputs.write(&experiment, &comparison);
+    printed?;
+    Ok(if written { 0 } else { failure::TROUBLE })
 }

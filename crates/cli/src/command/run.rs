@@ -1,6 +1,7 @@
 //! `heaptoll run`: the main job.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
@@ -63,9 +64,9 @@ pub struct Arguments {
     /// The manager that ratios are taken to; added to the list when it is not in it
     #[arg(long, value_name = "MANAGER", default_value = "glibc")]
     baseline: String,
-    /// Timed repetitions; below 6 no difference can be claimed
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    repetitions: u32,
+    /// Timed repetitions; below 6 no difference can be claimed [default: 10]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repetitions: Option<u32>,
     /// Repetitions before that, not compared; the first is watched and gives memory over time
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
     warmup: u32,
@@ -73,7 +74,7 @@ pub struct Arguments {
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// Seconds after which an invocation is killed and marked
-    #[arg(long, value_name = "T", default_value_t = 600.0, value_parser = positive_seconds)]
+    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
     timeout: f64,
     /// Exit status with which the program ends when all is well
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
@@ -85,13 +86,38 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     db: Option<PathBuf>,
     /// Go on with an experiment that was stopped; a larger -n extends it
-    #[arg(long, value_name = "DB", conflicts_with_all = ["command", "program", "all", "serve", "db", "manager", "seed"])]
+    #[arg(long, value_name = "DB", conflicts_with_all = FIXED_AT_THE_BEGINNING)]
     resume: Option<PathBuf>,
     #[command(flatten)]
     outputs: Outputs,
     #[command(flatten)]
     asked: Asked,
 }
+
+/// What an experiment was begun with and is gone on with: to ask for it anew is refused, not ignored.
+const FIXED_AT_THE_BEGINNING: [&str; 19] = [
+    "command",
+    "program",
+    "all",
+    "size",
+    "quick",
+    "stdin",
+    "serve",
+    "load",
+    "ready",
+    "figures",
+    "stop",
+    "db",
+    "manager",
+    "baseline",
+    "seed",
+    "warmup",
+    "timeout",
+    "expect_status",
+    "thp",
+];
+/// Timed repetitions when none are asked for.
+const REPETITIONS: u32 = 10;
 
 fn positive_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -144,8 +170,10 @@ fn show(
     let comparison = compare(experiment);
     let measured = comparison.tables.iter().any(|table| table.rows.iter().any(|row| row.good > 0));
     let mut code = 0;
+    let mut printed = Ok(());
     if measured || ended.is_ok() {
-        terminal::print(&render(experiment, &comparison, &terminal::style()))?;
+        printed = terminal::print(&render(experiment, &comparison, &terminal::style()));
+        // A full standard output is no reason to lose the files.
         if !arguments.outputs.write(experiment, &comparison) {
             code = failure::TROUBLE;
         }
@@ -156,8 +184,13 @@ fn show(
         code = failure::TROUBLE;
     }
     let resume = format!("heaptoll run --resume {}", store.path().display());
-    match ended? {
+    let ended = ended?;
+    printed?;
+    match ended {
         Ending::Complete => {
+            if let Some(advice) = runner::advice_where_the_baseline_failed(experiment) {
+                terminal::note(&advice);
+            }
             terminal::note(&format!("again, or in other forms: heaptoll report {}", store.path().display()));
             Ok(code)
         }
@@ -170,7 +203,13 @@ fn show(
 
 fn watch_for_interrupt() -> Result<Interrupt, Failure> {
     let interrupt = Interrupt::default();
-    let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP];
+    // A file-size limit then is an error of the write, as a full disk is, and not the end of heaptoll. A handler, for
+    // programs would inherit that a signal is ignored.
+    signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map_err(Failure::Signals)?;
+    let mut signals = vec![libc::SIGINT, libc::SIGTERM];
+    if !hangup_is_ignored() {
+        signals.push(libc::SIGHUP);
+    }
     let mut signals = signal_hook::iterator::Signals::new(signals).map_err(Failure::Signals)?;
     let shared = interrupt.clone();
     std::thread::spawn(move || {
@@ -185,10 +224,19 @@ fn watch_for_interrupt() -> Result<Interrupt, Failure> {
     Ok(interrupt)
 }
 
+/// Whether the caller wants heaptoll to outlive the terminal (`nohup`).
+fn hangup_is_ignored() -> bool {
+    // SAFETY: all zeroes is a valid sigaction, which is only filled in.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 fn resume(path: &std::path::Path, arguments: &Arguments) -> Result<(Store, Experiment), Failure> {
     let (store, mut experiment) = Store::resume(path)?;
-    if arguments.repetitions > experiment.settings.repetitions {
-        experiment.settings.repetitions = arguments.repetitions;
+    if let Some(more) = arguments.repetitions.filter(|&n| n > experiment.settings.repetitions) {
+        experiment.settings.repetitions = more;
         experiment.complete = false;
         store.describe(&experiment)?;
     }
@@ -244,7 +292,7 @@ fn begin(
         heaptoll_version: env!("CARGO_PKG_VERSION").into(),
         created_unix_s: now().as_secs_f64(),
         settings: Settings {
-            repetitions: arguments.repetitions,
+            repetitions: arguments.repetitions.unwrap_or(REPETITIONS),
             warmup: arguments.warmup,
             seed,
             timeout_s: arguments.timeout,

@@ -1,0 +1,325 @@
+//! The bench of these tests: a folder with its own state and cache, a C compiler, and heaptoll to be started in it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// One test's own world.
+pub struct Bench {
+    folder: tempfile::TempDir,
+}
+
+/// How a command of heaptoll's ended and what it said.
+#[derive(Debug)]
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Said {
+    /// Asserts the exit status; shows everything when it is another.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Said {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+
+    /// Asserts that standard error holds every one of these.
+    #[track_caller]
+    pub fn complains(self, words: &[&str]) -> Said {
+        for word in words {
+            assert!(self.err.contains(word), "no `{word}` in stderr:\n{}\nstdout:\n{}", self.err, self.out);
+        }
+        self
+    }
+
+    /// Asserts that standard output holds every one of these.
+    #[track_caller]
+    pub fn shows(self, words: &[&str]) -> Said {
+        for word in words {
+            assert!(self.out.contains(word), "no `{word}` in stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        }
+        self
+    }
+}
+
+impl From<std::process::Output> for Said {
+    fn from(output: std::process::Output) -> Said {
+        Said {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Bench {
+    pub fn new() -> Bench {
+        Bench { folder: tempfile::Builder::new().prefix("heaptoll-test-").tempdir().expect("a folder") }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A path as text for command lines.
+    pub fn at(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// heaptoll with arguments, not started yet.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heaptoll"));
+        command.args(arguments).stdin(Stdio::null());
+        self.furnish(&mut command);
+        command
+    }
+
+    /// Gives a command this bench's folders and takes away what the caller's shell may have set.
+    pub fn furnish(&self, command: &mut Command) {
+        command
+            .env("XDG_STATE_HOME", self.path("state"))
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .env_remove("NO_COLOR")
+            .env_remove("COLUMNS")
+            .env_remove("LD_PRELOAD");
+    }
+
+    /// heaptoll run to its end.
+    pub fn heaptoll(&self, arguments: &[&str]) -> Said {
+        self.command(arguments).output().expect("heaptoll starts").into()
+    }
+
+    fn compile(&self, name: &str, source: &str, flags: &[&str]) -> String {
+        let code = self.path(&format!("{name}.c"));
+        std::fs::write(&code, source).expect("writes the source");
+        // Without -fno-builtin the compiler removes pairs of malloc and free.
+        let output = Command::new("cc")
+            .args(["-O1", "-fno-builtin", "-w", "-I"])
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include"))
+            .arg("-o")
+            .arg(self.path(name))
+            .arg(&code)
+            .args(flags)
+            .output()
+            .expect("cc runs");
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        self.at(name)
+    }
+
+    /// A C program; gives its path.
+    pub fn program(&self, name: &str, source: &str) -> String {
+        self.compile(name, &format!("{PROGRAM_HEAD}{source}"), &[])
+    }
+
+    /// A static one.
+    pub fn static_program(&self, name: &str, source: &str) -> String {
+        self.compile(name, &format!("{PROGRAM_HEAD}{source}"), &["-static"])
+    }
+
+    /// A shared object of this source alone.
+    pub fn object(&self, name: &str, source: &str) -> String {
+        self.compile(name, source, &["-shared", "-fPIC"])
+    }
+
+    /// A manager that forwards to glibc's own functions. `source` may use its macros: `BEFORE(bytes)` runs before
+    /// each allocation, and may return from it.
+    pub fn manager(&self, name: &str, source: &str) -> String {
+        self.object(name, &format!("{PROGRAM_HEAD}{source}\n{MANAGER_BODY}"))
+    }
+
+    pub fn script(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.path(name), text).expect("writes");
+        std::fs::set_permissions(self.path(name), std::fs::Permissions::from_mode(0o755)).expect("chmod");
+        self.at(name)
+    }
+
+    /// The experiment in a file, read back through `heaptoll report --json`.
+    pub fn json(&self, db: &str) -> Value {
+        let file = self.at("read-back.json");
+        self.heaptoll(&["report", db, "--json", &file]).exits(0);
+        read_json(&file)
+    }
+
+    /// heaptoll under way; its standard error is read by us.
+    pub fn start(&self, arguments: &[&str]) -> UnderWay {
+        let mut command = self.command(arguments);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("heaptoll starts");
+        UnderWay { child }
+    }
+}
+
+/// A JSON file of heaptoll's.
+pub fn read_json(path: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).expect("the JSON file is there")).expect("it is JSON")
+}
+
+/// Rows of an experiment as JSON.
+pub fn rows(json: &Value) -> &Vec<Value> {
+    json["experiment"]["observations"].as_array().expect("rows")
+}
+
+/// Rows of one stack in one phase.
+pub fn rows_of<'a>(json: &'a Value, stack: &str, phase: &str) -> Vec<&'a Value> {
+    rows(json).iter().filter(|row| row["stack"] == stack && row["phase"] == phase).collect()
+}
+
+/// The kinds of outcome of one stack's timed rows.
+pub fn outcomes(json: &Value, stack: &str) -> Vec<String> {
+    rows_of(json, stack, "timed").iter().map(|row| text(&row["outcome"]["kind"])).collect()
+}
+
+/// One stack's row in the (first) table.
+pub fn line<'a>(json: &'a Value, stack: &str) -> &'a Value {
+    let lines = json["comparison"]["tables"][0]["rows"].as_array().expect("a table");
+    lines.iter().find(|row| row["stack"] == stack).unwrap_or_else(|| panic!("no {stack} in {lines:?}"))
+}
+
+/// The notes of the first table.
+pub fn notes(json: &Value) -> String {
+    json["comparison"]["tables"][0]["notes"].to_string()
+}
+
+pub fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
+/// heaptoll while it runs. Killed when dropped.
+pub struct UnderWay {
+    child: Child,
+}
+
+impl UnderWay {
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Sends a signal to heaptoll alone.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: a signal to our own child, not reaped yet.
+        unsafe { libc::kill(self.pid(), signal) };
+    }
+
+    /// The end.
+    pub fn wait(mut self) -> Said {
+        let (out, err) = (self.child.stdout.take(), self.child.stderr.take());
+        let drain = |source: Option<Box<dyn std::io::Read + Send>>| {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                if let Some(mut source) = source {
+                    source.read_to_end(&mut bytes).expect("reads");
+                }
+                String::from_utf8_lossy(&bytes).into_owned()
+            })
+        };
+        let out = drain(out.map(|pipe| Box::new(pipe) as Box<dyn std::io::Read + Send>));
+        let err = drain(err.map(|pipe| Box::new(pipe) as Box<dyn std::io::Read + Send>));
+        let status = self.child.wait().expect("waits");
+        Said { code: status.code(), out: out.join().expect("a reader"), err: err.join().expect("a reader") }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Process numbers whose command line holds `marker`: programs, heaptoll and its launcher.
+pub fn processes_with(marker: &str) -> Vec<i32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let holds = |pid: &i32| words_of(*pid).iter().any(|word| word.contains(marker));
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(holds).collect()
+}
+
+/// Asserts that no process with the marker is left.
+#[track_caller]
+pub fn assert_none_left(marker: &str) {
+    let left: Vec<Vec<String>> = processes_with(marker).into_iter().map(words_of).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Of [`processes_with`] those that are being measured.
+pub fn programs_with(marker: &str) -> Vec<i32> {
+    let own = |pid: &i32| {
+        let words = words_of(*pid);
+        let name = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+        name == "heaptoll" || name == "heaptoll-launch"
+    };
+    processes_with(marker).into_iter().filter(|pid| !own(pid)).collect()
+}
+
+fn words_of(pid: i32) -> Vec<String> {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// Waits until a condition holds; fails after ten seconds.
+#[track_caller]
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < until, "{what} within ten seconds");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A word that occurs in no other process's command line.
+pub fn marker(name: &str) -> String {
+    format!("marker-{name}-{}", std::process::id())
+}
+
+/// Whether this is root, which some refusals need to be provoked.
+pub fn is_root() -> bool {
+    // SAFETY: geteuid has no conditions.
+    unsafe { libc::geteuid() == 0 }
+}
+
+const PROGRAM_HEAD: &str = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <malloc.h>
+static int under(const char *word) {
+    const char *preload = getenv("LD_PRELOAD");
+    return preload && strstr(preload, word);
+}
+"#;
+
+const MANAGER_BODY: &str = r#"
+#ifndef BEFORE
+#define BEFORE(bytes)
+#endif
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+extern void __libc_free(void *);
+void *malloc(size_t n) { BEFORE(n); return __libc_malloc(n); }
+void *calloc(size_t n, size_t m) { BEFORE(n * m); return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { BEFORE(n); return __libc_realloc(p, n); }
+void free(void *p) { __libc_free(p); }
+void *memalign(size_t a, size_t n) { BEFORE(n); return __libc_memalign(a, n); }
+void *aligned_alloc(size_t a, size_t n) { BEFORE(n); return __libc_memalign(a, n); }
+int posix_memalign(void **p, size_t a, size_t n) {
+    *p = __libc_memalign(a, n);
+    return *p ? 0 : ENOMEM;
+}
+#ifndef NO_REALLOCARRAY
+void *reallocarray(void *p, size_t n, size_t m) { return realloc(p, n * m); }
+#endif
+"#;

@@ -1,0 +1,263 @@
+//! Experiment files: every form of output is readable, a report is the run's own table, and files that are not whole
+//! or not heaptoll's are refused by name.
+
+use rusqlite::Connection;
+
+use crate::bench::{Bench, read_json, rows};
+
+/// A small experiment in a file.
+fn experiment(bench: &Bench, name: &str) -> (String, String) {
+    let db = bench.at(name);
+    let said = bench
+        .heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "6", "--db", &db, "--", "ls", "/"])
+        .exits(0);
+    (db, said.out)
+}
+
+#[test]
+fn all_forms_of_output_are_readable_and_a_report_gives_the_same() {
+    let bench = Bench::new();
+    let forms =
+        |prefix: &str| ["html", "json", "csv", "parquet"].map(|form| bench.at(&format!("{prefix}.{form}")));
+    let db = bench.at("e.db");
+    let with = |first: &[&str], files: &[String; 4], last: &[&str]| {
+        let outputs = ["--html", &files[0], "--json", &files[1], "--csv", &files[2], "--parquet", &files[3]];
+        bench.heaptoll(&[first, &outputs[..], last].concat()).exits(0)
+    };
+    let ran =
+        with(&["run", "-m", "glibc", "-m", "glibc", "-n", "6", "--db", &db], &forms("a"), &["--", "ls", "/"]);
+    let reported = with(&["report", &db], &forms("b"), &[]);
+    assert_eq!(ran.out, reported.out, "the same table");
+    let json = read_json(&bench.at("a.json"));
+    assert_eq!(json, read_json(&bench.at("b.json")));
+    assert_eq!(json["schema"], "heaptoll.experiment/1");
+    let count = rows(&json).len();
+    assert_eq!(count, 2 + 6 * 4);
+    let csv = std::fs::read_to_string(bench.path("a.csv")).expect("reads");
+    assert_eq!(csv.lines().count(), 1 + count);
+    assert!(csv.lines().next().is_some_and(|header| header.contains("peak_rss_kib")));
+    let parquet = std::fs::read(bench.path("a.parquet")).expect("reads");
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    let html = std::fs::read_to_string(bench.path("a.html")).expect("reads");
+    assert!(html.to_lowercase().contains("<!doctype html") && html.contains("glibc#2"));
+    for name in ["csv", "parquet", "html"] {
+        let read = |prefix: &str| std::fs::read(bench.path(&format!("{prefix}.{name}"))).expect("reads");
+        assert_eq!(read("a"), read("b"), "{name}");
+    }
+    assert!(ran.err.contains(&format!("heaptoll report {db}")), "{}", ran.err);
+}
+
+#[test]
+fn nothing_but_text_goes_to_pipes() {
+    let bench = Bench::new();
+    let (db, out) = experiment(&bench, "e.db");
+    for arguments in [&["report", &db][..], &["managers"], &["programs"], &["compare", &db, &db]] {
+        let said = bench.heaptoll(arguments).exits(0);
+        assert!(!said.out.contains('\x1b') && !said.err.contains('\x1b'), "{arguments:?}: {}", said.out);
+    }
+    assert!(!out.contains('\x1b'));
+}
+
+/// Runs a command on a terminal (of util-linux's `script`) and gives what appeared there.
+fn on_a_terminal(bench: &Bench, no_color: bool, db: &str) -> String {
+    let mut command = std::process::Command::new("script");
+    bench.furnish(&mut command);
+    command.args(["-qec", &format!("{} report {db}", env!("CARGO_BIN_EXE_heaptoll")), "/dev/null"]);
+    if no_color {
+        command.env("NO_COLOR", "1");
+    }
+    let output = command
+        .env("TERM", "xterm-256color")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("script runs");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn colour_is_for_terminals_that_did_not_ask_for_none() {
+    let bench = Bench::new();
+    let (db, _) = experiment(&bench, "e.db");
+    let (with, without) = (on_a_terminal(&bench, false, &db), on_a_terminal(&bench, true, &db));
+    assert!(with.contains("glibc#2") && without.contains("glibc#2"), "{with}{without}");
+    assert!(with.contains("\x1b["), "coloured: {with}");
+    assert!(!without.contains("\x1b["), "not coloured: {without}");
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let bench = Bench::new();
+    let (db, _) = experiment(&bench, "e.db");
+    let script = "\"$0\" report \"$1\" | head -c 1 >/dev/null; echo ${PIPESTATUS[0]}";
+    let mut command = std::process::Command::new("bash");
+    bench.furnish(&mut command);
+    let output =
+        command.args(["-c", script, env!("CARGO_BIN_EXE_heaptoll"), &db]).output().expect("bash runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn an_existing_file_is_never_overwritten_by_an_experiment() {
+    let bench = Bench::new();
+    let precious = bench.at("precious");
+    std::fs::write(&precious, "words").expect("writes");
+    bench
+        .heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &precious, "--", "ls"])
+        .exits(2)
+        .complains(&["precious exists already", "--resume"]);
+    assert_eq!(std::fs::read_to_string(&precious).expect("reads"), "words");
+}
+
+/// Every command that reads an experiment refuses this file, with these words.
+#[track_caller]
+fn refused_by_all(bench: &Bench, whole: &str, bad: &str, words: &[&str]) {
+    let before = std::fs::read(bad).ok();
+    for arguments in
+        [&["report", bad][..], &["compare", whole, bad], &["compare", bad, whole], &["run", "--resume", bad]]
+    {
+        let said = bench.heaptoll(arguments).exits(2).complains(words).complains(&[bad]);
+        assert_eq!(said.out, "", "{arguments:?}");
+        assert!(!said.err.contains("panicked"), "{}", said.err);
+    }
+    assert_eq!(std::fs::read(bad).ok(), before, "it is left as it was");
+}
+
+#[test]
+fn files_of_others_are_refused() {
+    let bench = Bench::new();
+    let (whole, _) = experiment(&bench, "e.db");
+    refused_by_all(&bench, &whole, &bench.at("missing.db"), &["does not exist"]);
+    let text = bench.at("text.db");
+    std::fs::write(&text, "words and words and words. ".repeat(100)).expect("writes");
+    refused_by_all(&bench, &whole, &text, &["not a heaptoll experiment"]);
+    let empty = bench.at("empty.db");
+    std::fs::write(&empty, "").expect("writes");
+    refused_by_all(&bench, &whole, &empty, &["not a heaptoll experiment"]);
+    let foreign = bench.at("foreign.db");
+    Connection::open(&foreign).and_then(|db| db.execute_batch("CREATE TABLE t (x)")).expect("makes");
+    refused_by_all(&bench, &whole, &foreign, &["SQLite file of another program"]);
+    std::fs::create_dir(bench.path("folder.db")).expect("makes");
+    refused_by_all(&bench, &whole, &bench.at("folder.db"), &["folder.db"]);
+}
+
+#[test]
+fn a_newer_layout_is_refused_with_the_advice_to_update() {
+    let bench = Bench::new();
+    let (whole, _) = experiment(&bench, "e.db");
+    let newer = bench.at("newer.db");
+    std::fs::copy(&whole, &newer).expect("copies");
+    Connection::open(&newer).and_then(|db| db.pragma_update(None, "user_version", 99)).expect("updates");
+    refused_by_all(&bench, &whole, &newer, &["layout 99", "update heaptoll"]);
+}
+
+#[test]
+fn damaged_files_are_refused() {
+    let bench = Bench::new();
+    let (whole, _) = experiment(&bench, "e.db");
+    let bytes = std::fs::read(&whole).expect("reads");
+    for (name, cut) in
+        [("head.db", 50), ("page.db", 4096), ("half.db", bytes.len() / 2), ("most.db", bytes.len() - 1)]
+    {
+        let bad = bench.at(name);
+        std::fs::write(&bad, &bytes[..cut]).expect("writes");
+        refused_by_all(&bench, &whole, &bad, &[]);
+    }
+    let mut dirty = bytes.clone();
+    dirty[4096..].fill(0xa5);
+    let bad = bench.at("dirty.db");
+    std::fs::write(&bad, dirty).expect("writes");
+    refused_by_all(&bench, &whole, &bad, &["damaged"]);
+    for (name, sql) in [
+        ("lost.db", "DROP TABLE observation"),
+        ("key.db", "DELETE FROM description WHERE key = 'settings'"),
+        ("json.db", "UPDATE description SET value = '{' WHERE key = 'stacks'"),
+        ("type.db", "UPDATE observation SET user_s = 'soon' WHERE position = 2"),
+        ("phase.db", "UPDATE observation SET phase = '\"later\"' WHERE position = 2"),
+    ] {
+        let bad = bench.at(name);
+        std::fs::copy(&whole, &bad).expect("copies");
+        Connection::open(&bad).and_then(|db| db.execute_batch(sql)).expect("damages");
+        refused_by_all(&bench, &whole, &bad, &[]);
+    }
+}
+
+#[test]
+fn a_row_cut_short_by_a_crash_does_not_keep_the_others_from_being_read() {
+    let bench = Bench::new();
+    let (whole, _) = experiment(&bench, "e.db");
+    let count = rows(&bench.json(&whole)).len();
+    // What is on the disk when the machine stops in the middle of a transaction: changed pages, and the journal
+    // that undoes them.
+    let crashed = bench.at("crashed.db");
+    let db = Connection::open(&whole).expect("opens");
+    db.execute_batch("PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN; UPDATE observation SET stderr_tail = hex(zeroblob(3000));")
+        .expect("changes");
+    std::fs::copy(&whole, &crashed).expect("copies");
+    std::fs::copy(format!("{whole}-journal"), format!("{crashed}-journal")).expect("copies the journal");
+    db.execute_batch("ROLLBACK").expect("rolls back");
+    bench.heaptoll(&["report", &crashed]).exits(0).shows(&["glibc#2"]);
+    assert_eq!(rows(&bench.json(&crashed)).len(), count);
+}
+
+#[test]
+fn an_experiment_in_a_folder_that_cannot_be_written_can_be_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("archive")).expect("makes");
+    let (db, out) = experiment(&bench, "archive/e.db");
+    for (path, mode) in [(db.clone(), 0o444), (bench.at("archive"), 0o555)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("chmod");
+    }
+    assert_eq!(bench.heaptoll(&["report", &db]).exits(0).out, out);
+}
+
+#[test]
+fn two_experiments_are_compared_where_they_have_something_in_common() {
+    let bench = Bench::new();
+    let ((a, _), (b, _)) = (experiment(&bench, "a.db"), experiment(&bench, "b.db"));
+    bench.heaptoll(&["compare", &a, &b]).exits(0).shows(&["ls", "glibc#2", "CPU s", "peak RSS MiB"]);
+    let other = bench.at("other.db");
+    bench.heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &other, "--", "uname"]).exits(0);
+    bench.heaptoll(&["compare", &a, &other]).exits(2).complains(&["no program and manager in common"]);
+}
+
+#[test]
+fn experiments_without_a_name_get_one_each_below_the_state_folder() {
+    let bench = Bench::new();
+    for _ in 0..2 {
+        bench.heaptoll(&["run", "-m", "glibc", "-n", "1", "--", "ls", "/"]).exits(0);
+    }
+    let names: Vec<String> = std::fs::read_dir(bench.path("state/heaptoll"))
+        .expect("the folder is there")
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(names.iter().all(|name| name.contains("-ls") && name.ends_with(".db")), "{names:?}");
+}
+
+#[test]
+fn the_command_that_repeats_an_experiment_repeats_it() {
+    let bench = Bench::new();
+    let json = bench.at("o.json");
+    bench
+        .heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "2", "--json", &json, "--", "ls", "/"])
+        .exits(0);
+    let first = read_json(&json);
+    let words: Vec<String> = first["experiment"]["settings"]["repeat_command"]
+        .as_array()
+        .expect("words")
+        .iter()
+        .map(crate::bench::text)
+        .collect();
+    assert_eq!(words[0], "heaptoll");
+    let words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+    bench.heaptoll(&words).exits(0);
+    let second = read_json(&json);
+    assert_eq!(first["experiment"]["settings"]["seed"], second["experiment"]["settings"]["seed"]);
+    let order = |json: &serde_json::Value| -> Vec<(String, String)> {
+        rows(json).iter().map(|row| (row["stack"].to_string(), row["env_padding"].to_string())).collect()
+    };
+    assert_eq!(order(&first), order(&second));
+}

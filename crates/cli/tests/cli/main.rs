@@ -1,0 +1,16 @@
+//! heaptoll as its users meet it: the built binary on real programs and on small C programs and managers that
+//! misbehave in every way that has been thought of. One test binary, so that everything runs side by side.
+
+mod bench;
+
+mod asking;
+mod disks;
+mod files;
+mod launcher;
+mod managers;
+mod marks;
+mod processes;
+mod programs;
+mod servers;
+mod stopping;
+mod telling;

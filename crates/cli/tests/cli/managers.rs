@@ -1,0 +1,126 @@
+//! Managers that are none, or only half of one: each is refused by name, with what to do, and the others run on.
+
+use crate::bench::{Bench, outcomes, read_json};
+
+/// `heaptoll managers -m` and a run beside a good manager: 1, and nothing to compare but it: 2.
+#[track_caller]
+fn refused_everywhere(bench: &Bench, manager: &str, words: &[&str]) {
+    bench.heaptoll(&["managers", "-m", manager]).exits(1).shows(&[manager]);
+    let run = |rest: &[&str], json: &str| {
+        let words: Vec<&str> = ["run", "-n", "1", "--warmup", "0", "--json", json]
+            .iter()
+            .chain(rest)
+            .chain(&["-m", manager, "--", "ls", "/"])
+            .copied()
+            .collect();
+        bench.heaptoll(&words)
+    };
+    let json = bench.at("o.json");
+    run(&[], &json).exits(2).complains(&["no manager is left to compare"]).complains(words);
+    run(&["-m", "glibc", "-m", "glibc"], &json).exits(1);
+    let read = read_json(&json);
+    assert_eq!(outcomes(&read, "glibc#2"), ["ok"], "the others are measured");
+    let reason = read["experiment"]["refused"].to_string();
+    for word in words {
+        assert!(reason.contains(word), "{reason}");
+    }
+    // As the baseline it ends the run.
+    run(&["--baseline", manager, "-m", "glibc"], &json).exits(2).complains(words);
+}
+
+#[test]
+fn a_text_file_is_no_manager() {
+    let bench = Bench::new();
+    let text = bench.at("text.so");
+    std::fs::write(&text, "words").expect("writes");
+    refused_everywhere(&bench, &text, &["text.so", "not a shared object"]);
+}
+
+#[test]
+fn a_program_is_no_manager() {
+    let bench = Bench::new();
+    refused_everywhere(&bench, "/bin/ls", &["/ls is not a shared object"]);
+}
+
+#[test]
+fn an_object_without_malloc_would_measure_glibc_in_silence() {
+    let bench = Bench::new();
+    let object = bench.object("nomalloc.so", "int answer(void) { return 42; }");
+    refused_everywhere(&bench, &object, &["nomalloc.so exports no malloc"]);
+}
+
+#[test]
+fn an_object_with_malloc_but_without_free_is_half_a_family() {
+    let bench = Bench::new();
+    let object = bench.object(
+        "half.so",
+        "#include <stddef.h>\nextern void *__libc_malloc(size_t); void *malloc(size_t n) { return __libc_malloc(n); }",
+    );
+    refused_everywhere(&bench, &object, &["half.so exports malloc but not", "free"]);
+}
+
+#[test]
+fn a_manager_that_crashes_in_its_constructor_is_to_blame_not_the_program() {
+    let bench = Bench::new();
+    let object = bench.manager("crash.so", "__attribute__((constructor)) static void f(void) { abort(); }");
+    refused_everywhere(&bench, &object, &["crash.so breaks even `sh -c :` at load", "killed by signal 6"]);
+}
+
+#[test]
+fn a_manager_that_needs_what_nobody_has_is_refused_in_the_loaders_words() {
+    let bench = Bench::new();
+    let object = bench
+        .manager("undefined.so", "extern int nobody_has_this(void); __attribute__((constructor)) static void f(void) { nobody_has_this(); }");
+    refused_everywhere(&bench, &object, &["undefined.so", "nobody_has_this"]);
+}
+
+#[test]
+fn a_path_that_the_loader_would_split_is_refused() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("a folder")).expect("makes");
+    let object = bench.manager("a folder/m.so", "");
+    refused_everywhere(&bench, &object, &["holds a space or a colon", "symbolic link"]);
+}
+
+#[test]
+fn a_missing_reallocarray_is_a_warning_and_aligned_functions_that_fall_through_too() {
+    let bench = Bench::new();
+    let lacking = bench.manager("lacking.so", "#define NO_REALLOCARRAY");
+    let array = bench.program(
+        "array",
+        "int main(void) { char *p = reallocarray(0, 10, 10); p = realloc(p, 2000); free(p); return 0; }",
+    );
+    // glibc's reallocarray calls realloc of whoever is bound, so blocks stay in one heap and it is no trouble.
+    bench.heaptoll(&["run", "-m", &lacking, "-n", "1", "--warmup", "0", "--", &array]).exits(0);
+    let valloc = bench.program("valloc", "int main(void) { free(malloc(9)); return valloc(100) == 0; }");
+    let json = bench.at("o.json");
+    bench
+        .heaptoll(&["run", "-m", &lacking, "-n", "1", "--warmup", "0", "--json", &json, "--", &valloc])
+        .exits(0)
+        .shows(&["refers to valloc, which the manager lacks"]);
+    assert_eq!(outcomes(&read_json(&json), &lacking), ["ok"]);
+}
+
+#[test]
+fn the_list_names_glibc_and_a_built_manager_as_passing() {
+    let bench = Bench::new();
+    let said = bench.heaptoll(&["managers"]).exits(0);
+    let passes = |line: &str| line.trim_end().ends_with("passes");
+    assert!(said.out.lines().any(|line| line.starts_with("glibc ") && passes(line)), "{}", said.out);
+    assert!(said.out.lines().any(|line| line.contains(" crate ") && passes(line)), "{}", said.out);
+    let good = bench.manager("good.so", "");
+    bench.heaptoll(&["managers", "-m", &good]).exits(0).shows(&[&good]);
+}
+
+#[test]
+fn a_manager_named_twice_is_compared_with_itself() {
+    let bench = Bench::new();
+    let json = bench.at("o.json");
+    bench
+        .heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "7", "--json", &json, "--", "ls", "/"])
+        .exits(0)
+        .shows(&["glibc#2"]);
+    let read = read_json(&json);
+    assert_eq!(outcomes(&read, "glibc#2").len(), 7);
+    assert_eq!(read["comparison"]["baseline"], "glibc");
+}

@@ -1,0 +1,121 @@
+//! Whole trees of processes: all of their CPU time is counted, and none outlives its measurement.
+
+use crate::bench::{Bench, assert_none_left, eventually, marker, notes, processes_with, read_json, rows_of};
+
+const ONCE: [&str; 9] = ["run", "-m", "glibc", "-n", "1", "--warmup", "0", "--json", "o.json"];
+
+/// Runs a program once under glibc and gives its timed row.
+fn once(bench: &Bench, options: &[&str], command: &[&str], code: i32) -> serde_json::Value {
+    let arguments = [&ONCE[..], options, &["--"], command].concat();
+    let said: crate::bench::Said =
+        bench.command(&arguments).current_dir(bench.path(".")).output().expect("runs").into();
+    said.exits(code);
+    read_json(&bench.at("o.json"))
+}
+
+#[test]
+fn the_time_limit_ends_the_whole_tree_and_marks_the_row() {
+    let bench = Bench::new();
+    let mark = marker("tree");
+    // A child in a session of its own, and a grandchild that ignores what can be ignored.
+    let program = bench.program(
+        "tree",
+        "int main(int c, char **v) { free(malloc(9)); if (!fork()) { setsid(); if (!fork()) { \
+         signal(SIGTERM, SIG_IGN); signal(SIGHUP, SIG_IGN); for (;;) pause(); } for (;;) pause(); } for (;;) pause(); }",
+    );
+    let json = once(&bench, &["--timeout", "0.5"], &[&program, &mark], 1);
+    let row = rows_of(&json, "glibc", "timed")[0];
+    assert_eq!(row["outcome"]["kind"], "timeout");
+    assert_eq!(row["outcome"]["detail"], 0.5);
+    let wall = row["wall_s"].as_f64().expect("a number");
+    assert!((0.5..2.0).contains(&wall), "{wall}");
+    assert_none_left(&mark);
+}
+
+#[test]
+fn a_daemon_left_behind_is_ended_and_noted() {
+    let bench = Bench::new();
+    let mark = marker("daemon");
+    let program = bench.program(
+        "daemon",
+        "int main(int c, char **v) { free(malloc(9)); if (!fork()) { setsid(); if (!fork()) for (;;) pause(); _exit(0); } return 0; }",
+    );
+    let json = once(&bench, &[], &[&program, &mark], 0);
+    let row = rows_of(&json, "glibc", "timed")[0];
+    assert_eq!((&row["outcome"]["kind"], &row["left_behind"]), (&"ok".into(), &1.into()));
+    assert!(notes(&json).contains("outlived"), "{}", notes(&json));
+    assert!(row["wall_s"].as_f64() < Some(0.25), "the wait for it is not the program's: {row}");
+    assert_none_left(&mark);
+}
+
+#[test]
+fn the_cpu_time_of_children_is_counted_waited_for_or_not() {
+    let bench = Bench::new();
+    // Spins for the given milliseconds of CPU time.
+    let spin = "static void spin(long ms) { struct timespec t; do clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); \
+                while (t.tv_sec * 1000 + t.tv_nsec / 1000000 < ms); } ";
+    let waited = bench.program(
+        "waited",
+        &format!("{spin} int main(void) {{ free(malloc(9)); for (int i = 0; i < 2; i++) if (!fork()) {{ spin(100); _exit(0); }} \
+                  while (wait(0) > 0); return 0; }}"),
+    );
+    let orphaned = bench.program(
+        "orphaned",
+        &format!(
+            "{spin} int main(void) {{ free(malloc(9)); if (!fork()) {{ spin(120); _exit(0); }} return 0; }}"
+        ),
+    );
+    let cpu = |json: &serde_json::Value| {
+        let row = rows_of(json, "glibc", "timed")[0].clone();
+        (row["user_s"].as_f64().expect("a number") + row["system_s"].as_f64().expect("a number"), row)
+    };
+    let (seconds, row) = cpu(&once(&bench, &[], &[&waited], 0));
+    assert!((0.195..0.26).contains(&seconds), "{row}");
+    let (seconds, row) = cpu(&once(&bench, &[], &[&orphaned], 0));
+    assert!((0.115..0.18).contains(&seconds), "the orphan's {row}");
+    assert_eq!(row["left_behind"], 0, "it ended by itself: {row}");
+}
+
+#[test]
+fn peak_memory_is_the_programs_own() {
+    let bench = Bench::new();
+    // Touches 10 MiB and prints its own mark as its exit status cannot hold it: to a file.
+    let program = bench.program(
+        "ten",
+        "int main(int c, char **v) { char *p = malloc(10 << 20); memset(p, 1, 10 << 20); char line[256]; long kib = 0; \
+         FILE *f = fopen(\"/proc/self/status\", \"r\"); while (fgets(line, sizeof line, f)) sscanf(line, \"VmHWM: %ld\", &kib); \
+         f = fopen(v[1], \"w\"); fprintf(f, \"%ld\", kib); fclose(f); free(p); return 0; }",
+    );
+    let own = bench.at("own");
+    let json = once(&bench, &[], &[&program, &own], 0);
+    let peak = rows_of(&json, "glibc", "timed")[0]["peak_rss_kib"].as_i64().expect("a number");
+    let own: i64 = std::fs::read_to_string(own).expect("reads").parse().expect("a number");
+    assert!(own > 10 * 1024, "{own}");
+    assert!((peak - own).abs() <= 512, "reported {peak} KiB, its own mark {own} KiB");
+}
+
+#[test]
+fn a_program_that_kills_its_whole_group_kills_nothing_of_ours() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "group",
+        "int main(void) { free(malloc(9)); puts(\"x\"); fflush(stdout); kill(0, SIGKILL); return 0; }",
+    );
+    let json = once(&bench, &[], &[&program], 1);
+    assert_eq!(
+        rows_of(&json, "glibc", "timed")[0]["outcome"],
+        serde_json::json!({"kind": "signal", "detail": 9})
+    );
+}
+
+#[test]
+fn nothing_is_left_in_the_temporary_folder() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("tmp")).expect("makes");
+    let mut command = bench.command(&["run", "-m", "glibc", "-m", "glibc", "-n", "2", "--", "ls", "/"]);
+    let said: crate::bench::Said = command.env("TMPDIR", bench.path("tmp")).output().expect("runs").into();
+    said.exits(0);
+    let left: Vec<_> = std::fs::read_dir(bench.path("tmp")).expect("reads").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+    eventually("no launcher stays", || processes_with(&bench.at("tmp")).is_empty());
+}

@@ -1,0 +1,270 @@
+//! Programs that cannot be measured, and programs that can though they behave badly.
+
+use std::os::unix::fs::{PermissionsExt, chown};
+
+use crate::bench::{Bench, Said, is_root, line, notes, outcomes, read_json, rows, rows_of};
+
+/// One repetition under glibc.
+const ONCE: [&str; 7] = ["run", "-m", "glibc", "-n", "1", "--warmup", "0"];
+
+fn once<'a>(rest: &[&'a str]) -> Vec<&'a str> {
+    ONCE.iter().chain(rest).copied().collect()
+}
+
+#[test]
+fn a_missing_program_is_named() {
+    let bench = Bench::new();
+    bench
+        .heaptoll(&once(&["--", "no-such-program"]))
+        .exits(2)
+        .complains(&["`no-such-program` was not found"]);
+    bench.heaptoll(&once(&["--", "/no/such"])).exits(2).complains(&["/no/such"]);
+    assert!(!bench.path("state").exists());
+}
+
+#[test]
+fn a_program_that_may_not_be_executed_is_named() {
+    let bench = Bench::new();
+    let script = bench.script("script", "#!/bin/sh\n");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o644)).expect("chmod");
+    bench.heaptoll(&once(&["--", &script])).exits(2).complains(&[&script, "may not be executed", "chmod +x"]);
+    let folder = bench.at(".");
+    bench.heaptoll(&once(&["--", &folder])).exits(2).complains(&["not a regular file"]);
+}
+
+#[test]
+fn a_file_that_is_no_program_and_a_script_without_its_interpreter_are_named() {
+    let bench = Bench::new();
+    let text = bench.script("text", "just words\n");
+    bench.heaptoll(&once(&["--", &text])).exits(2).complains(&["neither an ELF program nor a script"]);
+    let script = bench.script("script", "#!/no/such/interpreter\n");
+    bench.heaptoll(&once(&["--", &script])).exits(2).complains(&["/no/such/interpreter", "not found"]);
+}
+
+#[test]
+fn a_static_binary_is_refused() {
+    let bench = Bench::new();
+    let program = bench.static_program("static", "int main(void) { return malloc(9) == 0; }");
+    bench.heaptoll(&once(&["--", &program])).exits(2).complains(&[&program, "statically linked"]);
+}
+
+#[test]
+fn a_setuid_binary_is_refused() {
+    if !is_root() {
+        eprintln!("not root: a set-user-ID copy of another user cannot be made here");
+        return;
+    }
+    let bench = Bench::new();
+    let program = bench.program("setuid", "int main(void) { return malloc(9) == 0; }");
+    chown(&program, Some(65534), None).expect("chown");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).expect("chmod");
+    bench.heaptoll(&once(&["--", &program])).exits(2).complains(&[&program, "set-user-ID to user 65534"]);
+}
+
+#[test]
+fn a_program_with_its_own_allocator_is_refused() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "own",
+        "static char heap[1<<20]; static size_t used; \
+         void *malloc(size_t n) { void *p = heap + used; used += (n + 15) & ~15; return p; } \
+         void free(void *p) {} void *calloc(size_t n, size_t m) { return malloc(n * m); } \
+         void *realloc(void *p, size_t n) { return malloc(n); } \
+         int main(void) { return malloc(9) == 0; }",
+    );
+    bench.heaptoll(&once(&["--", &program])).exits(2).complains(&["brings its own malloc"]);
+}
+
+#[test]
+fn a_program_that_closes_its_outputs_is_measured_like_any_other() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "closer",
+        "int main(void) { close(1); close(2); close(0); \
+         for (int i = 0; i < 2000; i++) { char *p = malloc(999); *p = 1; free(p); } \
+         struct timespec t = {0, 50000000}; nanosleep(&t, 0); return 0; }",
+    );
+    let json = bench.at("o.json");
+    bench.heaptoll(&once(&["--json", &json, "--", &program])).exits(0);
+    let json = read_json(&json);
+    let row = rows_of(&json, "glibc", "timed")[0];
+    assert_eq!(row["outcome"]["kind"], "ok");
+    assert_eq!(row["output_bytes"], 0);
+    assert!(row["wall_s"].as_f64().expect("a number") >= 0.05, "waited to the end: {row}");
+}
+
+#[test]
+fn a_flood_of_output_is_marked_at_the_time_limit_and_does_not_grow_heaptoll() {
+    let bench = Bench::new();
+    let json = bench.at("o.json");
+    let program = bench.program(
+        "flood",
+        "static char block[65536]; int main(void) { free(malloc(9)); memset(block, 'y', sizeof block); \
+         for (;;) { write(1, block, sizeof block); write(2, block, 4096); } }",
+    );
+    let arguments = once(&["--timeout", "0.5", "--json", &json, "--", &program]);
+    // heaptoll's own peak, or that of the largest of its children, as its parent sees it.
+    let peak = bench.program(
+        "peak",
+        "int main(int c, char **v) { pid_t p = fork(); if (!p) { execv(v[1], v + 1); _exit(127); } \
+         int s; struct rusage u; wait4(p, &s, 0, &u); \
+         fprintf(stderr, \"PEAK %ld\\n\", u.ru_maxrss); return WEXITSTATUS(s); }",
+    );
+    let mut command = std::process::Command::new(peak);
+    command.arg(env!("CARGO_BIN_EXE_heaptoll")).args(&arguments);
+    bench.furnish(&mut command);
+    let said: Said = command.output().expect("runs").into();
+    let said = said.exits(1).shows(&["over the time limit of 0.5 s"]);
+    let kib: u64 =
+        said.err.split("PEAK ").nth(1).and_then(|rest| rest.trim().parse().ok()).expect("the peak");
+    assert!(kib < 200 * 1024, "heaptoll (or its launcher) took {kib} KiB");
+    let json = read_json(&json);
+    let row = rows_of(&json, "glibc", "timed")[0];
+    assert_eq!(row["outcome"]["kind"], "timeout");
+    assert!(row["output_bytes"].as_u64() > Some(10_000_000), "it was read all the time: {row}");
+    assert!(row["stderr_tail"].as_str().map_or(0, str::len) <= 2048);
+}
+
+#[test]
+fn a_program_that_fails_under_the_baseline_names_expect_status() {
+    let bench = Bench::new();
+    let db = bench.at("e.db");
+    let fails = "echo 'it hurts' >&2; exit 3";
+    let said = bench
+        .heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "6", "--db", &db, "--", "sh", "-c", fails])
+        .exits(1)
+        .complains(&[
+            "sh fails under the baseline glibc itself",
+            "exit status 3",
+            "it hurts",
+            "--expect-status 3",
+        ]);
+    assert!(!said.err.contains("--timeout"), "{}", said.err);
+    let json = bench.json(&db);
+    assert!(!rows(&json).is_empty(), "rows so far are kept");
+    assert!(rows(&json).len() < 12, "it was called off early");
+}
+
+#[test]
+fn a_single_failing_run_names_expect_status_too() {
+    let bench = Bench::new();
+    bench.heaptoll(&once(&["--", "sh", "-c", "exit 3"])).exits(1).complains(&["--expect-status 3"]);
+}
+
+#[test]
+fn an_expected_status_is_success_and_no_warning() {
+    let bench = Bench::new();
+    let json = bench.at("o.json");
+    let said = bench
+        .heaptoll(&once(&["--json", &json, "--expect-status", "3", "--", "sh", "-c", "exit 3"]))
+        .exits(0);
+    assert!(!said.out.contains("exit status 3"), "{}", said.out);
+    let json = read_json(&json);
+    assert_eq!(outcomes(&json, "glibc"), ["ok"]);
+    // And the usual status is then the wrong one.
+    bench
+        .heaptoll(&once(&["--expect-status", "3", "--", "sh", "-c", ":"]))
+        .exits(1)
+        .shows(&["1x exit status 0"]);
+}
+
+#[test]
+fn a_program_too_slow_under_the_baseline_is_told_about_timeout_not_expect_status() {
+    let bench = Bench::new();
+    let said = bench
+        .heaptoll(&["run", "-m", "glibc", "-n", "3", "--timeout", "0.2", "--", "sh", "-c", "sleep 9; :"])
+        .exits(1)
+        .complains(&["over the time limit of 0.2 s", "--timeout"]);
+    assert!(!said.err.contains("--expect-status"), "{}", said.err);
+}
+
+#[test]
+fn the_proof_run_takes_no_longer_than_the_time_limit() {
+    let bench = Bench::new();
+    let begun = std::time::Instant::now();
+    bench.heaptoll(&once(&["--timeout", "0.3", "--", "sh", "-c", "sleep 60; :"])).exits(1);
+    assert!(begun.elapsed().as_secs_f64() < 5.0, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn output_that_differs_by_itself_is_noted_and_not_compared() {
+    let bench = Bench::new();
+    let json = bench.at("o.json");
+    bench
+        .heaptoll(&[
+            "run", "-m", "glibc", "-m", "glibc", "-n", "2", "--json", &json, "--", "sh", "-c", "echo $$",
+        ])
+        .exits(0)
+        .shows(&["the output differs from run to run under the baseline itself"]);
+    let json = read_json(&json);
+    assert!(notes(&json).contains("outputs are not compared"));
+    assert_eq!(outcomes(&json, "glibc#2"), ["ok", "ok"]);
+}
+
+#[test]
+fn standard_input_arrives() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("input"), "7 words\n".repeat(1000)).expect("writes");
+    let (input, json) = (bench.at("input"), bench.at("o.json"));
+    bench.heaptoll(&once(&["--stdin", &input, "--json", &json, "--", "cat"])).exits(0);
+    assert_eq!(rows_of(&read_json(&json), "glibc", "timed")[0]["output_bytes"], 8000);
+    // Without it the program reads nothing, not our terminal.
+    bench.heaptoll(&once(&["--json", &json, "--", "cat"])).exits(0);
+    assert_eq!(rows_of(&read_json(&json), "glibc", "timed")[0]["output_bytes"], 0);
+}
+
+#[test]
+fn hash_seeds_are_pinned_unless_the_caller_sets_them() {
+    let bench = Bench::new();
+    let run = |seed: Option<&str>, expected: &str| {
+        let test = format!("[ \"$PYTHONHASHSEED $PERL_HASH_SEED $PERL_PERTURB_KEYS\" = '{expected}' ]");
+        let mut command = bench.command(&once(&["--", "sh", "-c", &test]));
+        command.env_remove("PYTHONHASHSEED").env_remove("PERL_HASH_SEED").env_remove("PERL_PERTURB_KEYS");
+        seed.map(|seed| command.env("PYTHONHASHSEED", seed));
+        let said: Said = command.output().expect("runs").into();
+        said.exits(0);
+    };
+    run(None, "0 0 0");
+    run(Some("17"), "17 0 0");
+}
+
+#[test]
+fn what_the_caller_preloads_is_left_out_with_a_warning() {
+    let bench = Bench::new();
+    let shouting = bench.object(
+        "shout.so",
+        "#include <unistd.h>\n__attribute__((constructor)) void f(void) { write(1, \"SHOUT\", 5); }",
+    );
+    let json = bench.at("o.json");
+    let mut command = bench.command(&once(&["--json", &json, "--", "echo"]));
+    let said: Said = command.env("LD_PRELOAD", &shouting).output().expect("runs").into();
+    said.exits(0).complains(&["warning:", "LD_PRELOAD is set; heaptoll leaves it out"]);
+    assert_eq!(rows_of(&read_json(&json), "glibc", "timed")[0]["output_bytes"], 1);
+}
+
+#[test]
+fn settings_of_allocators_in_the_environment_are_warned_of() {
+    let bench = Bench::new();
+    let mut command = bench.command(&once(&["--", "ls", "/"]));
+    let said: Said = command.env("MALLOC_ARENA_MAX", "1").output().expect("runs").into();
+    said.exits(0).complains(&["MALLOC_ARENA_MAX is set and applies to every run"]);
+}
+
+#[test]
+fn huge_pages_can_be_forbidden_for_the_measured_processes_alone() {
+    let bench = Bench::new();
+    let json = bench.at("o.json");
+    let program = bench.program(
+        "thp",
+        "int main(void) { free(malloc(9)); char line[256]; FILE *f = fopen(\"/proc/self/status\", \"r\"); \
+         while (fgets(line, sizeof line, f)) if (!strncmp(line, \"THP_enabled:\", 12)) \
+         return line[13] == '0' ? 7 : 8; return 9; }",
+    );
+    bench
+        .heaptoll(&once(&["--thp", "never", "--expect-status", "7", "--json", &json, "--", &program]))
+        .exits(0);
+    let read = read_json(&json);
+    assert_eq!(read["experiment"]["settings"]["thp"], "never");
+    assert_eq!(line(&read, "glibc")["good"], 1);
+    bench.heaptoll(&once(&["--expect-status", "8", "--", &program])).exits(0);
+}

@@ -1,0 +1,205 @@
+//! Servers: driven by their load, stopped cleanly, and marked when they do not do their part.
+
+use crate::bench::{Bench, assert_none_left, eventually, line, marker, processes_with, read_json, rows_of};
+
+/// A server: says `ready` on either stream, allocates for each line of a FIFO, and ends on SIGTERM. Words after the
+/// FIFO's path choose what it does wrong.
+const SERVER: &str = r#"
+static volatile sig_atomic_t over;
+static void end(int s) { over = 1; }
+int main(int c, char **v) {
+    const char *how = c > 2 ? v[2] : "";
+    free(malloc(9));
+    if (!strcmp(how, "dies")) return 5;
+    struct sigaction a = {.sa_handler = strcmp(how, "stubborn") ? end : SIG_IGN};
+    sigaction(SIGTERM, &a, 0);
+    mkfifo(v[1], 0600);
+    int f = open(v[1], O_RDWR | O_NONBLOCK);
+    if (strcmp(how, "silent")) fprintf(stderr, "listening\nready to serve\n");
+    char block[4096];
+    memset(block, '.', sizeof block);
+    block[99] = '\n';
+    while (!over) {
+        char buffer[512];
+        ssize_t n = read(f, buffer, sizeof buffer);
+        for (ssize_t i = 0; i < n; i++) {
+            char *p = malloc(3000); memset(p, i, 3000); free(p);
+            for (volatile int k = 0; k < 20000; k++);
+        }
+        if (!strcmp(how, "chatty")) write(1, block, sizeof block);
+        else if (n <= 0) { struct timespec t = {0, 2000000}; nanosleep(&t, 0); }
+    }
+    return !strcmp(how, "fails") ? 6 : 0;
+}
+"#;
+
+/// A load that sends 2000 bytes and reports figures.
+const LOAD: &str = "sh -c 'head -c 2000 /dev/zero > {tmp}/fifo; sleep 0.3; echo \"SET: 1,250.5 requests per second\"; \
+                    echo \"GET: 900 requests per second\"'";
+
+fn serve(bench: &Bench, how: &str, load: &str, options: &[&str]) -> (crate::bench::Said, serde_json::Value) {
+    let server = bench.path("server");
+    if !server.exists() {
+        bench.program("server", &format!("#include <sys/stat.h>\n{SERVER}"));
+    }
+    let (json, command) = (bench.at("o.json"), format!("{} {{tmp}}/fifo {how}", server.display()));
+    let run = ["run", "-n", "1", "--warmup", "0", "--json", &json, "--serve", &command, "--load", load];
+    let said = bench.heaptoll(&[&run[..], &["--ready", "^ready"], options].concat());
+    let read = std::path::Path::new(&json).exists().then(|| read_json(&json));
+    (said, read.unwrap_or_default())
+}
+
+#[test]
+fn a_server_is_driven_and_its_cpu_and_the_loads_figures_are_read() {
+    let bench = Bench::new();
+    let manager = bench.manager("other.so", "");
+    let figures = r"(?P<name>[A-Z]+): (?P<per_s>[\d,.]+) requests";
+    let (said, json) = serve(&bench, "", LOAD, &["-m", "glibc", "-m", &manager, "--figures", figures]);
+    let said = said.exits(0);
+    for stack in ["glibc", &manager] {
+        let row = rows_of(&json, stack, "timed")[0];
+        assert_eq!(row["outcome"]["kind"], "ok", "{}", said.out);
+        let serve = &row["serve"];
+        assert_eq!(serve["load_figures"], serde_json::json!({"SET per_s": 1250.5, "GET per_s": 900.0}));
+        assert!(serve["load_s"].as_f64() >= Some(0.3), "{serve}");
+        let loaded = serve["loaded_cpu_s"].as_f64().expect("a number");
+        let all = row["user_s"].as_f64().unwrap_or(0.0) + row["system_s"].as_f64().unwrap_or(0.0);
+        assert!(loaded > 0.0 && loaded <= all + 0.002, "{row}");
+        assert_eq!(line(&json, stack)["load_figures"]["SET per_s"], 1250.5);
+    }
+    let tracks = json["experiment"]["tracks"].as_array().expect("tracks");
+    assert!(tracks.iter().any(|track| track["samples"].as_array().is_some_and(|samples| samples.len() >= 2)));
+}
+
+#[test]
+fn a_load_that_fails_marks_the_round_and_the_server_is_stopped() {
+    let bench = Bench::new();
+    let mark = marker("load");
+    let (said, json) = serve(&bench, &mark, "sh -c 'echo no such key >&2; exit 4'", &["-m", "glibc"]);
+    said.exits(1).shows(&["its load ended with", "no such key"]);
+    assert_eq!(rows_of(&json, "glibc", "timed")[0]["outcome"]["kind"], "serve_failed");
+    assert_none_left(&mark);
+}
+
+#[test]
+fn a_load_without_the_figures_marks_the_round() {
+    let bench = Bench::new();
+    let (said, _) = serve(&bench, "", "true", &["-m", "glibc", "--figures", "(?P<x>[0-9]+) per hour"]);
+    said.exits(1).shows(&["holds no figure that the pattern finds"]);
+}
+
+#[test]
+fn a_load_that_is_no_program_marks_the_round() {
+    let bench = Bench::new();
+    let (said, _) = serve(&bench, "", "/no/such/load", &["-m", "glibc"]);
+    said.exits(1).shows(&["its load", "No such file"]);
+}
+
+#[test]
+fn a_server_that_ends_before_it_is_ready_says_so_at_once() {
+    let bench = Bench::new();
+    let begun = std::time::Instant::now();
+    let (said, _) = serve(&bench, "dies", "true", &["-m", "glibc"]);
+    let said = said.exits(1).shows(&["exit status 5", "before a line matched `^ready`"]);
+    assert!(!said.out.contains("within 30 s"), "{}", said.out);
+    assert!(begun.elapsed().as_secs() < 10);
+}
+
+#[test]
+fn a_server_that_ends_badly_is_marked() {
+    let bench = Bench::new();
+    let (said, _) = serve(&bench, "fails", LOAD, &["-m", "glibc"]);
+    said.exits(1).shows(&["exit status 6"]);
+}
+
+#[test]
+fn a_server_never_ready_or_never_ending_is_marked_at_the_time_limit() {
+    let bench = Bench::new();
+    for how in ["silent", "stubborn"] {
+        let mark = format!("{how} {}", marker(how));
+        let (said, json) = serve(&bench, &mark, "true", &["-m", "glibc", "--timeout", "1.5"]);
+        said.exits(1).shows(&["over the time limit of 1.5 s"]);
+        assert_eq!(rows_of(&json, "glibc", "timed")[0]["outcome"]["kind"], "timeout");
+        assert_none_left(&marker(how));
+    }
+}
+
+#[test]
+fn a_server_that_ignores_its_stop_signal_is_ended_after_a_while() {
+    let bench = Bench::new();
+    let mark = marker("ignores");
+    let (said, json) = serve(&bench, &format!("stubborn {mark}"), "true", &["-m", "glibc"]);
+    said.exits(1).shows(&["did not end within 15 s of SIGTERM"]);
+    assert_eq!(rows_of(&json, "glibc", "timed")[0]["outcome"]["kind"], "serve_failed");
+    assert_none_left(&mark);
+}
+
+#[test]
+fn a_chatty_server_does_not_grow_heaptoll() {
+    let bench = Bench::new();
+    bench.program("server", &format!("#include <sys/stat.h>\n{SERVER}"));
+    let server = format!("{} {{tmp}}/fifo chatty", bench.at("server"));
+    let run = bench.start(&[
+        "run", "-m", "glibc", "-n", "1", "--warmup", "0", "--serve", &server, "--load", "sleep 2", "--ready",
+        "^ready",
+    ]);
+    let mut peak = 0u64;
+    loop {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", run.pid())).unwrap_or_default();
+        let Some(mark) = status.lines().find(|line| line.starts_with("VmHWM:")) else { break };
+        peak = peak.max(mark.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    run.wait().exits(0);
+    assert!(peak > 1000 && peak < 100 * 1024, "{peak} KiB");
+}
+
+#[test]
+fn ctrl_c_ends_server_and_load() {
+    let bench = Bench::new();
+    bench.program("server", &format!("#include <sys/stat.h>\n{SERVER}"));
+    let mark = marker("serve-ctrl-c");
+    let (server, load) =
+        (format!("{} {{tmp}}/fifo {mark}", bench.at("server")), format!("sh -c 'sleep 60; : {mark}-load'"));
+    let run = bench.start(&["run", "-m", "glibc", "--serve", &server, "--load", &load, "--ready", "^ready"]);
+    eventually("the load runs", || !crate::bench::programs_with(&format!("{mark}-load")).is_empty());
+    run.signal(libc::SIGINT);
+    run.wait().exits(130);
+    eventually("nothing is left", || processes_with(&mark).is_empty());
+}
+
+#[test]
+fn redis_of_the_catalog_is_measured() {
+    if !std::path::Path::new("/usr/bin/redis-server").exists() {
+        eprintln!("redis-server is not installed");
+        return;
+    }
+    let bench = Bench::new();
+    let json = bench.at("o.json");
+    bench
+        .heaptoll(&[
+            "run",
+            "--program",
+            "redis",
+            "--quick",
+            "-m",
+            "glibc",
+            "-n",
+            "1",
+            "--warmup",
+            "0",
+            "--json",
+            &json,
+        ])
+        .exits(0);
+    let read = read_json(&json);
+    let row = rows_of(&read, "glibc", "timed")[0];
+    assert_eq!(row["outcome"]["kind"], "ok");
+    assert!(row["serve"]["load_figures"]["SET requests_per_second"].as_f64() > Some(0.0), "{}", row["serve"]);
+    // Debian's redis links jemalloc: its baseline is glibc's malloc only because libc itself is preloaded.
+    assert!(
+        read["experiment"]["stacks"][0]["proof"].to_string().contains("libc"),
+        "{}",
+        read["experiment"]["stacks"]
+    );
+}

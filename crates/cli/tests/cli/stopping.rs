@@ -1,0 +1,214 @@
+//! Ctrl-C, a kill, and going on afterwards: rows stay, no process stays, and the plan is completed as it was drawn.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::bench::{
+    Bench, assert_none_left, eventually, marker, processes_with, programs_with, read_json, rows, rows_of,
+    text,
+};
+
+/// A program that takes a moment and has a child that would live on.
+const SLOW: &str = "int main(int c, char **v) { free(malloc(99)); pid_t p = fork(); if (!p) for (;;) pause(); \
+                    struct timespec t = {0, 60000000}; nanosleep(&t, 0); puts(\"done\"); kill(p, SIGKILL); \
+                    wait(0); return 0; }";
+/// The same without the child.
+const QUICK: &str = "int main(int c, char **v) { free(malloc(99)); \
+                     struct timespec t = {0, 30000000}; nanosleep(&t, 0); puts(\"done\"); return 0; }";
+
+/// (stack, phase, repetition) of every row that was not called off, in the order made.
+fn cells(json: &Value) -> Vec<(String, String, u64)> {
+    rows(json)
+        .iter()
+        .filter(|row| row["outcome"]["kind"] != "interrupted")
+        .map(|row| (text(&row["stack"]), text(&row["phase"]), row["repetition"].as_u64().expect("a number")))
+        .collect()
+}
+
+fn stored(db: &str) -> i64 {
+    rusqlite::Connection::open_with_flags(db, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .and_then(|db| db.query_row("SELECT count(*) FROM observation", [], |row| row.get::<_, i64>(0)))
+        .unwrap_or(0)
+}
+
+#[test]
+fn ctrl_c_keeps_rows_ends_processes_and_resume_completes_the_plan_in_its_order() {
+    let bench = Bench::new();
+    let program = bench.program("program", QUICK);
+    let manager = bench.manager("other.so", "");
+    let (whole, db, mark) = (bench.at("whole.db"), bench.at("stopped.db"), marker("ctrl-c"));
+    let common = ["-m", "glibc", "-m", &manager, "-n", "6", "--seed", "42", "--", &program, &mark];
+    bench.heaptoll(&[&["run", "--db", &whole][..], &common].concat()).exits(0);
+    let expected = cells(&bench.json(&whole));
+    assert_eq!(expected.len(), 2 + 6 * 4);
+
+    let run = bench.start(&[&["run", "--db", &db][..], &common].concat());
+    eventually("some rows are stored", || stored(&db) >= 8);
+    run.signal(libc::SIGINT);
+    let said = run.wait().exits(130).complains(&["interrupted; go on with: heaptoll run --resume", &db]);
+    assert!(said.out.contains("other.so"), "the table of what there is is printed:\n{}", said.out);
+    assert_none_left(&mark);
+    let kept = cells(&bench.json(&db));
+    assert!(kept.len() >= 7 && kept.len() < expected.len(), "{}", kept.len());
+    assert_eq!(kept, expected[..kept.len()], "the same seed gives the same order");
+
+    bench.heaptoll(&["run", "--resume", &db]).exits(0);
+    let json = bench.json(&db);
+    assert_eq!(cells(&json), expected, "each cell once, in the order of an uninterrupted run");
+    assert_eq!(json["experiment"]["complete"], true);
+    let orders: HashSet<u64> = rows(&json).iter().filter_map(|row| row["order"].as_u64()).collect();
+    assert_eq!(orders.len(), rows(&json).len(), "positions are unique");
+    // Nothing is left to do, and nothing is done.
+    bench.heaptoll(&["run", "--resume", &db]).exits(0);
+    assert_eq!(cells(&bench.json(&db)), expected);
+}
+
+#[test]
+fn ctrl_c_in_the_watched_run_leaves_one_track_a_stack() {
+    let bench = Bench::new();
+    let (db, mark) = (bench.at("e.db"), marker("watched"));
+    let slow = bench.program(
+        "slow",
+        "int main(int c, char **v) { free(malloc(99)); \
+        struct timespec t = {0, access(v[1], F_OK) ? 0 : 999999999}; nanosleep(&t, 0); return 0; }",
+    );
+    std::fs::write(bench.path(&mark), "").expect("writes");
+    let flag = bench.at(&mark);
+    let run = bench.start(&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "1", "--", &slow, &flag]);
+    eventually("the store is made", || std::path::Path::new(&db).exists());
+    eventually("the watched run goes", || !programs_with(&mark).is_empty());
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    run.signal(libc::SIGINT);
+    run.wait().exits(130);
+    std::fs::remove_file(&flag).expect("removes");
+    assert!(cells(&bench.json(&db)).is_empty(), "it was in the first watched run");
+    let said = bench.heaptoll(&["run", "--resume", &db]).exits(0);
+    assert!(!said.out.contains("distrust"), "{}", said.out);
+    let json = bench.json(&db);
+    let tracks = json["experiment"]["tracks"].as_array().expect("tracks");
+    let names: HashSet<String> = tracks.iter().map(|track| text(&track["stack"])).collect();
+    assert_eq!(names.len(), tracks.len(), "one a stack: {names:?}");
+}
+
+#[test]
+fn ctrl_c_before_anything_is_measured_says_so_and_stores_nothing() {
+    let bench = Bench::new();
+    let mark = marker("early");
+    let program = bench.program("program", "int main(void) { free(malloc(99)); for (;;) pause(); }");
+    let run = bench.start(&["run", "-m", "glibc", "-m", "glibc", "--", &program, &mark]);
+    eventually("the proof run goes", || !programs_with(&mark).is_empty());
+    run.signal(libc::SIGINT);
+    run.wait().exits(130).complains(&["interrupted before anything was measured"]);
+    assert_none_left(&mark);
+    assert!(!bench.path("state").exists());
+}
+
+#[test]
+fn a_termination_request_is_an_interruption_too() {
+    let bench = Bench::new();
+    let program = bench.program("program", QUICK);
+    let (db, mark) = (bench.at("e.db"), marker("term"));
+    let run =
+        bench.start(&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "50", "--", &program, &mark]);
+    eventually("some rows are stored", || stored(&db) >= 3);
+    run.signal(libc::SIGTERM);
+    run.wait().exits(130);
+    assert_none_left(&mark);
+}
+
+#[test]
+fn a_hangup_is_ignored_where_the_caller_asked_for_that() {
+    let bench = Bench::new();
+    let program = bench.program("program", QUICK);
+    let db = bench.at("e.db");
+    let mut command = std::process::Command::new("nohup");
+    let arguments = ["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "3", "--", &program];
+    command.arg(env!("CARGO_BIN_EXE_heaptoll")).args(arguments);
+    bench.furnish(&mut command);
+    command
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let child = command.spawn().expect("nohup starts");
+    eventually("some rows are stored", || stored(&db) >= 2);
+    // SAFETY: a signal to our own child.
+    unsafe { libc::kill(child.id() as i32, libc::SIGHUP) };
+    let said: crate::bench::Said = child.wait_with_output().expect("ends").into();
+    said.exits(0);
+}
+
+#[test]
+fn a_killed_heaptoll_takes_its_program_along_and_can_be_resumed() {
+    let bench = Bench::new();
+    let program = bench.program("program", SLOW);
+    let (db, mark) = (bench.at("e.db"), marker("kill"));
+    let common = ["-m", "glibc", "-m", "glibc", "-n", "2", "--warmup", "0", "--seed", "7"];
+    let run = bench.start(&[&["run", "--db", &db][..], &common, &["--", &program, &mark]].concat());
+    eventually("a row is stored", || stored(&db) >= 1);
+    eventually("the program and its child run", || programs_with(&mark).len() == 2);
+    run.signal(libc::SIGKILL);
+    run.wait();
+    eventually("its processes are gone", || processes_with(&mark).is_empty());
+    let before = cells(&bench.json(&db));
+    assert!(!before.is_empty());
+    bench.heaptoll(&["report", &db]).exits(0).shows(&["glibc#2", "incomplete"]);
+    bench.heaptoll(&["run", "--resume", &db]).exits(0);
+    let after = cells(&bench.json(&db));
+    assert_eq!(after[..before.len()], before);
+    assert_eq!(after.len(), 8);
+    assert_eq!(after.iter().collect::<HashSet<_>>().len(), 8, "each cell once");
+}
+
+#[test]
+fn resume_without_n_does_not_extend_and_with_a_larger_n_does() {
+    let bench = Bench::new();
+    let (db, whole) = (bench.at("e.db"), bench.at("whole.db"));
+    let run = |db: &str, n: &str| {
+        bench
+            .heaptoll(&[
+                "run", "--db", db, "-m", "glibc", "-m", "glibc", "--seed", "9", "-n", n, "--", "ls", "/",
+            ])
+            .exits(0);
+    };
+    run(&db, "2");
+    bench.heaptoll(&["run", "--resume", &db]).exits(0);
+    assert_eq!(rows_of(&bench.json(&db), "glibc", "timed").len(), 2, "the default of -n is not asked for");
+    bench.heaptoll(&["run", "--resume", &db, "-n", "4"]).exits(0);
+    let json = bench.json(&db);
+    assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 4);
+    assert_eq!(json["experiment"]["settings"]["repetitions"], 4);
+    run(&whole, "4");
+    assert_eq!(cells(&json), cells(&bench.json(&whole)), "extended as if it had been asked for at once");
+    bench.heaptoll(&["run", "--resume", &db, "-n", "3"]).exits(0);
+    assert_eq!(rows_of(&bench.json(&db), "glibc", "timed").len(), 4, "nothing is taken away");
+}
+
+#[test]
+fn the_seed_alone_decides_the_order() {
+    let bench = Bench::new();
+    let order = |seed: &str| {
+        let json = bench.at("o.json");
+        let run =
+            ["run", "-m", "glibc", "-m", "glibc", "-m", "glibc", "-n", "4", "--seed", seed, "--json", &json];
+        bench.heaptoll(&[&run[..], &["--", "ls", "/"]].concat()).exits(0);
+        let read = read_json(&json);
+        let padding: Vec<u64> = rows(&read).iter().filter_map(|row| row["env_padding"].as_u64()).collect();
+        (cells(&read), padding)
+    };
+    assert_eq!(order("1"), order("1"));
+    assert_ne!(order("1"), order("2"));
+}
+
+#[test]
+fn resume_needs_what_the_experiment_preloads() {
+    let bench = Bench::new();
+    let manager = bench.manager("gone.so", "");
+    let db = bench.at("e.db");
+    bench.heaptoll(&["run", "--db", &db, "-m", &manager, "-n", "1", "--", "ls", "/"]).exits(0);
+    std::fs::remove_file(&manager).expect("removes");
+    bench
+        .heaptoll(&["run", "--resume", &db, "-n", "2"])
+        .exits(2)
+        .complains(&["gone.so", "is gone; put it back"]);
+}
