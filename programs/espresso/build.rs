@@ -27,6 +27,8 @@ fn build() -> Result<(), Box<dyn Error>> {
     let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let metadata = metadata(&here.join("Cargo.toml"))?;
     let sources = sources(&metadata)?;
+    // A binary of the sources must carry their notices.
+    println!("cargo::rustc-env=ESPRESSO_LICENSE={}", sources.with_file_name("LICENSE").display());
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src/minimise.c");
     println!("cargo::rerun-if-changed={}", sources.display());

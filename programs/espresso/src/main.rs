@@ -16,12 +16,19 @@ use sha2::{Digest, Sha256};
 use crate::minimise::minimise;
 use crate::pla::Pla;
 
+/// The notices of espresso's authors, which go with every copy.
+const LICENSE: &str = include_str!(env!("ESPRESSO_LICENSE"));
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let [path] = arguments.as_slice() else {
-        eprintln!("usage: heaptoll-espresso FILE.pla");
+        eprintln!("usage: heaptoll-espresso FILE.pla | --license");
         return ExitCode::from(2);
     };
+    if path == "--license" {
+        print!("{LICENSE}");
+        return ExitCode::SUCCESS;
+    }
     match run(path) {
         Ok(report) => {
             println!("{report}");

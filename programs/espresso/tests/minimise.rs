@@ -56,3 +56,13 @@ fn bad_input_fails_with_its_line() {
     let usage = Command::new(env!("CARGO_BIN_EXE_heaptoll-espresso")).output().unwrap();
     assert_eq!(usage.status.code(), Some(2));
 }
+
+#[test]
+fn the_notices_of_the_authors_are_in_the_binary() {
+    let output = Command::new(env!("CARGO_BIN_EXE_heaptoll-espresso")).arg("--license").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("Regents of the University of California") && text.contains("MIT License"),
+        "{text}"
+    );
+}
