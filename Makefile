@@ -25,7 +25,7 @@ help:
 # --- building ---------------------------------------------------------------------------------------------------
 
 tool:
-	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-launcher -p heaptoll-peers -p heaptoll-espresso
+	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-launcher -p heaptoll-peers -p heaptoll-espresso $(EXTRA)
 	$(CARGO) build --release --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml
 	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
@@ -80,7 +80,7 @@ unit:
 
 bench:
 	@scripts/setup bench
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build EXTRA="-p heaptoll-bench"
 	@scripts/bench $(HEAPTOLL)
 
 clean:

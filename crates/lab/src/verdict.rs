@@ -130,15 +130,6 @@ pub fn notes(experiment: &Experiment, program: &str, rows: &[Row], baseline_dige
         ));
     }
     notes.extend(memory_check(experiment, program));
-    let mut warnings: Vec<&String> = experiment
-        .stacks
-        .iter()
-        .filter(|stack| stack.program == program)
-        .flat_map(|stack| &stack.warnings)
-        .collect();
-    warnings.sort();
-    warnings.dedup();
-    notes.extend(warnings.into_iter().cloned());
     notes
 }
 

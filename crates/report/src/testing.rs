@@ -123,6 +123,7 @@ pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
             repetitions,
             warmup: 1,
             expect_status: 0,
+            directory: "/home/user".into(),
             seed: 7_310_582_937,
             timeout_s: 60.0,
             thp: if shape == Shape::Troubled { "never".into() } else { String::new() },

@@ -2,7 +2,7 @@
 
 use comfy_table::{ColumnConstraint, Table, Width};
 use heaptoll_lab::comparison::{Comparison, Interval, Metric, OverallRow, ProgramTable, Row};
-use heaptoll_lab::experiment::Experiment;
+use heaptoll_lab::experiment::{Experiment, StackInfo};
 
 use super::style::{Style, Tone, right};
 use crate::format::{self, NO_DIFFERENCE, NONE, and_list, plural};
@@ -81,10 +81,8 @@ fn program(experiment: &Experiment, comparison: &Comparison, table: &ProgramTabl
         );
         out.push_str(&style.paragraph("!", &text, Tone::Bad));
     }
-    for stack in experiment.stacks.iter().filter(|stack| stack.program == table.program) {
-        for warning in &stack.warnings {
-            out.push_str(&style.paragraph("!", &format!("{}: {warning}", stack.name), Tone::Plain));
-        }
+    for text in warnings(experiment, &table.program) {
+        out.push_str(&style.paragraph("!", &text, Tone::Plain));
     }
     for (_, stack, reason) in experiment.refused.iter().filter(|(program, ..)| *program == table.program) {
         out.push_str(&style.paragraph("-", &format!("{stack} refused: {reason}"), Tone::Plain));
@@ -98,6 +96,24 @@ fn program(experiment: &Experiment, comparison: &Comparison, table: &ProgramTabl
         out.push_str(&style.paragraph("-", &text, Tone::Dim));
     }
     out
+}
+
+/// The preflight's warnings, each once: most are about the program and so the same under every manager.
+fn warnings(experiment: &Experiment, program: &str) -> Vec<String> {
+    let stacks: Vec<&StackInfo> = experiment.stacks.iter().filter(|stack| stack.program == program).collect();
+    let mut found: Vec<(&str, Vec<String>)> = Vec::new();
+    for stack in &stacks {
+        for warning in &stack.warnings {
+            match found.iter_mut().find(|(text, _)| text == warning) {
+                Some((_, names)) => names.push(stack.name.clone()),
+                None => found.push((warning, vec![stack.name.clone()])),
+            }
+        }
+    }
+    let who = |names: &[String]| {
+        if names.len() == stacks.len() { "every manager".to_owned() } else { format::and_list(names) }
+    };
+    found.into_iter().map(|(warning, names)| format!("{}: {warning}", who(&names))).collect()
 }
 
 /// How much of a row fits, widest first.
@@ -330,6 +346,17 @@ mod tests {
             .map(|l| l.split_whitespace().collect::<Vec<_>>())
             .find(|w| w.first() == Some(&first))
             .unwrap()
+    }
+
+    #[test]
+    fn a_warning_that_every_manager_has_stands_once() {
+        let (mut made, comparison) = experiment(Shape::Single);
+        for stack in &mut made.stacks {
+            stack.warnings = vec!["a child is static".to_owned()];
+        }
+        let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true });
+        assert_eq!(text.matches("a child is static").count(), 1, "{text}");
+        assert!(text.contains("every manager: a child is static"), "{text}");
     }
 
     #[test]
