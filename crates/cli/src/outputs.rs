@@ -34,6 +34,15 @@ impl Outputs {
         [&self.html, &self.json, &self.csv, &self.parquet].into_iter().flatten().map(PathBuf::as_path)
     }
 
+    /// Keeps the files where they were asked for when the current folder changes.
+    pub fn make_absolute(&mut self) {
+        for path in [&mut self.html, &mut self.json, &mut self.csv, &mut self.parquet].into_iter().flatten() {
+            if let Ok(absolute) = std::path::absolute(&*path) {
+                *path = absolute;
+            }
+        }
+    }
+
     /// Refuses files that could not be written at the end, before time is spent on measuring.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ const BEGINNING: Duration = Duration::from_secs(1);
 pub struct Limits {
     /// Whether every process of the run is to be seen, as far as time permits.
     pub whole: bool,
-    /// No proof run takes longer than an invocation may.
+    /// No proof run takes longer than an invocation may, or a second if that is less.
     pub longest: Duration,
     /// Exit status of success.
     pub expect_status: i32,
@@ -70,7 +70,11 @@ pub fn prove(
         stdin: program.stdin.as_ref().map(PathBuf::from),
         preload: manager.object.iter().cloned().collect(),
         count_layer: places.count_layer(),
-        limit: if program.serve.is_some() || !whole { BEGINNING } else { WHOLE }.min(limits.longest),
+        limit: if program.serve.is_some() || !whole {
+            BEGINNING
+        } else {
+            WHOLE.min(limits.longest.max(BEGINNING))
+        },
         cancel: interrupt.flag(),
     };
     match preflight(&request) {

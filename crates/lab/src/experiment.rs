@@ -103,6 +103,9 @@ pub struct Settings {
     /// Exit status that counts as success.
     #[serde(default)]
     pub expect_status: i32,
+    /// Folder it was begun in, where names in the command are looked up; empty when unknown.
+    #[serde(default)]
+    pub directory: String,
     /// The heaptoll command that repeats the experiment, each argument.
     pub repeat_command: Vec<String>,
 }

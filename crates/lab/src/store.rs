@@ -1,5 +1,6 @@
 //! One SQLite file an experiment, appended after every invocation: whatever happens next, rows survive.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,6 +41,9 @@ pub enum StoreError {
     /// It exists already.
     #[error("{0} exists already; give another name to --db, or go on with it by --resume")]
     Exists(PathBuf),
+    /// Another run appends to it.
+    #[error("{0} is being written by another heaptoll run; wait for its end")]
+    InUse(PathBuf),
     /// It does not exist.
     #[error("{0} does not exist; experiments are written by `heaptoll run --db FILE`")]
     Missing(PathBuf),
@@ -96,6 +100,9 @@ fn advice(cause: &rusqlite::Error) -> &'static str {
 pub struct Store {
     path: PathBuf,
     connection: Connection,
+    /// Held by the one heaptoll that appends. Declared last, for closing any descriptor of the file gives up the
+    /// locks of SQLite's own.
+    writer: Option<File>,
 }
 
 impl Store {
@@ -107,7 +114,8 @@ impl Store {
         if path.exists() {
             return Err(StoreError::Exists(path.into()));
         }
-        let store = Store::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        let mut store =
+            Store::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
         let made = (|| {
             store.connection.pragma_update(None, "application_id", APPLICATION_ID)?;
             store.connection.pragma_update(None, "user_version", LAYOUT)?;
@@ -115,6 +123,7 @@ impl Store {
         })();
         made.map_err(|cause| store.error(cause))?;
         store.describe(experiment)?;
+        store.become_writer()?;
         Ok(store)
     }
 
@@ -123,7 +132,8 @@ impl Store {
     /// # Errors
     /// It is missing, foreign, newer, damaged or not writable.
     pub fn resume(path: &Path) -> Result<(Store, Experiment), StoreError> {
-        let store = Store::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mut store = Store::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        store.become_writer()?;
         let experiment = store.load()?;
         Ok((store, experiment))
     }
@@ -145,7 +155,7 @@ impl Store {
         let error = |cause| StoreError::Sqlite { path: path.into(), cause };
         let connection = Connection::open_with_flags(path, flags).map_err(error)?;
         connection.busy_timeout(Duration::from_secs(2)).map_err(error)?;
-        Ok(Store { path: path.into(), connection })
+        Ok(Store { path: path.into(), connection, writer: None })
     }
 
     fn open(path: &Path, flags: OpenFlags) -> Result<Store, StoreError> {
@@ -178,6 +188,23 @@ impl Store {
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
             .map_err(|cause| store.error(cause))?;
         if whole == "ok" { Ok(store) } else { Err(store.damaged(&whole)) }
+    }
+
+    /// Two experiments in one file would mix their rows.
+    fn become_writer(&mut self) -> Result<(), StoreError> {
+        let file = File::open(&self.path).and_then(|file| {
+            file.try_lock()?;
+            Ok(file)
+        });
+        match file {
+            Ok(file) => self.writer = Some(file),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                return Err(StoreError::InUse(self.path.clone()));
+            }
+            // A file system without such locks: SQLite's own keep the file whole.
+            Err(_) => {}
+        }
+        Ok(())
     }
 
     /// Whether a journal stands beside the file that a read-only connection cannot apply.

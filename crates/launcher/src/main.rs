@@ -24,8 +24,12 @@ fn main() -> std::process::ExitCode {
             return std::process::ExitCode::from(2);
         }
     };
-    // SAFETY: heaptoll passed this descriptor for us alone; nothing else in this process uses it.
-    let mut report = unsafe { File::from_raw_fd(spec.report_fd) };
+    // SAFETY: heaptoll passed this descriptor for us alone; nothing else in this process uses it. The program must
+    // not find it open.
+    let mut report = unsafe {
+        libc::fcntl(spec.report_fd, libc::F_SETFD, libc::FD_CLOEXEC);
+        File::from_raw_fd(spec.report_fd)
+    };
     let (ended, usage) = run(&spec, &mut report);
     match writeln!(report, "{}", Message::Ended(ended, usage)) {
         Ok(()) => std::process::ExitCode::SUCCESS,

@@ -130,12 +130,17 @@ fn positive_seconds(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn run(arguments: Arguments) -> Result<u8, Failure> {
+pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
     arguments.outputs.check()?;
     let interrupt = watch_for_interrupt()?;
     let (mut store, mut experiment) = match &arguments.resume {
-        Some(path) => resume(path, &arguments)?,
+        Some(path) => {
+            let resumed = resume(path, &arguments)?;
+            arguments.outputs.make_absolute();
+            go_where_it_began(&resumed.1)?;
+            resumed
+        }
         None => begin(&arguments, &places, &interrupt)?,
     };
     terminal::note(&format!("every row is kept in {}", store.path().display()));
@@ -247,6 +252,7 @@ fn resume(path: &std::path::Path, arguments: &Arguments) -> Result<(Store, Exper
             )));
         }
     }
+    warn_of_settings_in_the_environment();
     let now = machine::read();
     if (&now.cpu, &now.kernel, &now.libc)
         != (&experiment.machine.cpu, &experiment.machine.kernel, &experiment.machine.libc)
@@ -256,6 +262,17 @@ fn resume(path: &std::path::Path, arguments: &Arguments) -> Result<(Store, Exper
         );
     }
     Ok((store, experiment))
+}
+
+/// The command may name files relative to the folder in which the experiment was begun.
+fn go_where_it_began(experiment: &Experiment) -> Result<(), Failure> {
+    let directory = &experiment.settings.directory;
+    if directory.is_empty() {
+        return Ok(());
+    }
+    std::env::set_current_dir(directory).map_err(|error| {
+        Failure::Usage(format!("cannot go to {directory}, where the experiment was begun: {error}"))
+    })
 }
 
 fn begin(
@@ -298,6 +315,7 @@ fn begin(
             timeout_s: arguments.timeout,
             thp: arguments.thp.map(|thp| thp.word().into()).unwrap_or_default(),
             expect_status: arguments.expect_status,
+            directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
             repeat_command: repeat_command(seed, arguments.seed.is_some()),
         },
         machine,

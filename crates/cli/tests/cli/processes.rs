@@ -119,3 +119,38 @@ fn nothing_is_left_in_the_temporary_folder() {
     assert!(left.is_empty(), "{left:?}");
     eventually("no launcher stays", || processes_with(&bench.at("tmp")).is_empty());
 }
+
+#[test]
+fn a_program_finds_only_the_descriptors_that_its_caller_left_open() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "descriptors",
+        "int main(void) { free(malloc(9)); int open = 0; \
+         for (int i = 3; i < 200; i++) if (fcntl(i, F_GETFD) >= 0) open++; return open; }",
+    );
+    // A caller that leaves none.
+    let script = "for fd in /proc/$$/fd/*; do n=${fd##*/}; [ \"$n\" -gt 2 ] && eval \"exec $n>&-\"; done; exec \"$0\" \"$@\"";
+    let mut command = std::process::Command::new("bash");
+    bench.furnish(&mut command);
+    command.args(["-c", script, env!("CARGO_BIN_EXE_heaptoll")]).args(ONCE).arg("--").arg(&program);
+    let said: crate::bench::Said = command.current_dir(bench.path(".")).output().expect("runs").into();
+    said.exits(0);
+}
+
+#[test]
+fn peak_memory_is_the_programs_own_even_below_a_fat_caller() {
+    let bench = Bench::new();
+    let fat = bench.program(
+        "fat",
+        "int main(int c, char **v) { char *p = malloc(300 << 20); memset(p, 1, 300 << 20); \
+         if (!fork()) { execv(v[1], v + 1); _exit(127); } int s; wait(&s); return WEXITSTATUS(s); }",
+    );
+    let mut command = std::process::Command::new(fat);
+    bench.furnish(&mut command);
+    command.arg(env!("CARGO_BIN_EXE_heaptoll")).args(ONCE).args(["--", "ls", "/"]);
+    let said: crate::bench::Said = command.current_dir(bench.path(".")).output().expect("runs").into();
+    said.exits(0);
+    let json = read_json(&bench.at("o.json"));
+    let peak = rows_of(&json, "glibc", "timed")[0]["peak_rss_kib"].as_u64();
+    assert!(peak < Some(10_000), "{peak:?} KiB");
+}

@@ -268,3 +268,30 @@ fn huge_pages_can_be_forbidden_for_the_measured_processes_alone() {
     assert_eq!(line(&read, "glibc")["good"], 1);
     bench.heaptoll(&once(&["--expect-status", "8", "--", &program])).exits(0);
 }
+
+#[test]
+fn a_programs_own_words_cannot_steer_the_terminal() {
+    let bench = Bench::new();
+    let fails = "printf '\\033[31mred\\033]0;title\\007' >&2; exit 3";
+    let said = bench
+        .heaptoll(&["run", "-m", "glibc", "-n", "2", "--", "sh", "-c", fails])
+        .exits(1)
+        .complains(&["red"]);
+    assert!(!said.err.contains(['\x1b', '\x07']), "{}", said.err);
+    let load = format!("sh -c \"{fails}\"");
+    let serve = ["run", "-m", "glibc", "-n", "1", "--warmup", "0", "--serve", "sh -c 'echo ready; sleep 9'"];
+    let said = bench
+        .heaptoll(&[&serve[..], &["--ready", "ready", "--load", &load]].concat())
+        .exits(1)
+        .shows(&["red"]);
+    assert!(!said.out.contains(['\x1b', '\x07']), "{}", said.out);
+}
+
+#[test]
+fn a_very_short_time_limit_does_not_cut_the_proof_run_short() {
+    let bench = Bench::new();
+    bench
+        .heaptoll(&once(&["--timeout", "0.001", "--", "sh", "-c", "sleep 0.2; :"]))
+        .exits(1)
+        .shows(&["over the time limit of 0.001 s"]);
+}

@@ -212,3 +212,42 @@ fn resume_needs_what_the_experiment_preloads() {
         .exits(2)
         .complains(&["gone.so", "is gone; put it back"]);
 }
+
+#[test]
+fn resume_goes_back_to_the_folder_where_the_experiment_was_begun() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("here")).expect("makes");
+    bench.script("here/program", "#!/bin/sh\ncat words\n");
+    std::fs::write(bench.path("here/words"), "words").expect("writes");
+    let db = bench.at("e.db");
+    let mut begin = bench.command(&["run", "--db", &db, "-m", "glibc", "-n", "1", "--", "./program"]);
+    let said: crate::bench::Said = begin.current_dir(bench.path("here")).output().expect("runs").into();
+    said.exits(0);
+    let mut go_on = bench.command(&["run", "--resume", "e.db", "-n", "2", "--json", "o.json"]);
+    let said: crate::bench::Said = go_on.current_dir(bench.path(".")).output().expect("runs").into();
+    said.exits(0);
+    let json = read_json(&bench.at("o.json"));
+    let timed = rows_of(&json, "glibc", "timed");
+    assert!(timed.len() == 2 && timed.iter().all(|row| row["output_bytes"] == 5), "{timed:?}");
+    std::fs::remove_dir_all(bench.path("here")).expect("removes");
+    bench
+        .heaptoll(&["run", "--resume", &db, "-n", "3"])
+        .exits(2)
+        .complains(&["where the experiment was begun"]);
+}
+
+#[test]
+fn a_file_that_another_run_writes_is_not_resumed_but_can_be_read() {
+    let bench = Bench::new();
+    let program = bench.program("program", QUICK);
+    let db = bench.at("e.db");
+    let run = bench.start(&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "100", "--", &program]);
+    eventually("some rows are stored", || stored(&db) >= 3);
+    bench
+        .heaptoll(&["run", "--resume", &db])
+        .exits(2)
+        .complains(&["is being written by another heaptoll run"]);
+    bench.heaptoll(&["report", &db]).exits(0).shows(&["incomplete"]);
+    run.signal(libc::SIGINT);
+    run.wait().exits(130);
+}
