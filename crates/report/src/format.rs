@@ -88,6 +88,7 @@ pub fn significant(value: f64) -> String {
         a if a >= 9.995 => format!("{value:.2}"),
         0.0 => "0".to_owned(),
         a if a >= 0.0995 => format!("{value:.3}"),
+        a if a >= 0.000995 => format!("{value:.4}"),
         _ => format!("{value:.2e}"),
     }
 }

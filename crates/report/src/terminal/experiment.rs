@@ -215,19 +215,22 @@ fn load(table: &ProgramTable, style: &Style) -> String {
         table.rows.iter().flat_map(|r| r.load_figures.keys().map(String::as_str)).collect();
     names.sort_unstable();
     names.dedup();
-    let mut text = style.table(&[&["load's report"][..], &names].concat());
-    for row in &table.rows {
-        let figures = names
+    // A load reports more figures than there are managers, so figures go down and managers across.
+    let stacks: Vec<&Row> = table.rows.iter().filter(|row| !row.load_figures.is_empty()).collect();
+    let heads: Vec<&str> = stacks.iter().map(|row| row.stack.as_str()).collect();
+    let mut text = style.table(&[&["load's report (medians)"][..], &heads].concat());
+    for name in names {
+        let figures = stacks
             .iter()
-            .map(|name| row.load_figures.get(*name).map_or(NONE.into(), |v| format::significant(*v)));
+            .map(|row| row.load_figures.get(name).map_or(NONE.into(), |value| format::significant(*value)));
         let figures: Vec<String> = figures.collect();
         text.add_row(
-            std::iter::once(style.cell(&row.stack, Tone::Plain))
+            std::iter::once(style.cell(name, Tone::Plain))
                 .chain(figures.iter().map(|figure| style.cell(figure, Tone::Plain))),
         );
     }
     style.pad(&mut text);
-    right(&mut text, &(1..=names.len()).collect::<Vec<_>>());
+    right(&mut text, &(1..=stacks.len()).collect::<Vec<_>>());
     style.lines(&text)
 }
 
