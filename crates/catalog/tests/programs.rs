@@ -177,7 +177,7 @@ fn the_server_starts_answers_its_load_and_stops() {
             for name in &names {
                 captures[*name].parse::<f64>().unwrap();
             }
-            assert!(captures["requests_per_second"].parse::<f64>().unwrap() > 0.0);
+            assert!(captures["requests_per_s"].parse::<f64>().unwrap() > 0.0);
         }
         assert!(sets >= 4, "{text}");
 
