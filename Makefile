@@ -32,7 +32,7 @@ tool:
 	@install -m 755 $(TARGET)/release/heaptoll-launch $(LIB)/
 	@install -m 755 $(TARGET)/release/heaptoll-espresso $(LIB)/programs/
 	@install -m 644 $(TARGET)/layers/release/libheaptoll_count.so $(TARGET)/layers/release/libheaptoll_start.so $(LIB)/layers/
-	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(SHARE)/programs/espresso/src $(SHARE)/programs/*/*.[ch]
+	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(SHARE)/programs/espresso $(SHARE)/programs/Makefile $(SHARE)/programs/*/*.[ch]
 
 peers-fast: tool
 	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) fast
