@@ -1,5 +1,6 @@
 //! The programs of a run: a command line, entries of the catalog, or a server with its load.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -140,10 +141,15 @@ impl Asked {
         let stdin = match &self.stdin {
             None => None,
             Some(path) => {
-                let readable = std::fs::File::open(path).and_then(|_| path.canonicalize());
-                let absolute = readable.map_err(|error| {
-                    Failure::Usage(format!("cannot read --stdin {}: {error}", path.display()))
-                })?;
+                let refuse =
+                    |why: String| Failure::Usage(format!("cannot read --stdin {}: {why}", path.display()));
+                let kind = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?.file_type();
+                // A pipe would be empty from the second run on, and opening one may never return.
+                if !kind.is_file() && !kind.is_char_device() {
+                    return Err(refuse("it is no file that every run can read from its beginning".into()));
+                }
+                let readable = std::fs::File::open(path).and_then(|_| std::path::absolute(path));
+                let absolute = readable.map_err(|error| refuse(error.to_string()))?;
                 Some(absolute.display().to_string())
             }
         };

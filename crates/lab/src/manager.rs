@@ -221,8 +221,9 @@ pub fn default_set(known: &[Manager]) -> Vec<Manager> {
 pub fn find(known: &[Manager], name: &str) -> Result<Manager, ManagerError> {
     if name.contains('/') {
         let no_file = |reason: String| ManagerError::NoFile { path: name.into(), reason };
-        let path = Path::new(name).canonicalize().map_err(|error| no_file(error.to_string()))?;
-        if !path.is_file() {
+        // Links are kept: one may be there because the loader cannot take the name of its target.
+        let path = std::path::absolute(name).map_err(|error| no_file(error.to_string()))?;
+        if !path.metadata().map_err(|error| no_file(error.to_string()))?.is_file() {
             return Err(no_file("is not a file".into()));
         }
         return Ok(Manager {

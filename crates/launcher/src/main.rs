@@ -31,10 +31,15 @@ fn main() -> std::process::ExitCode {
         File::from_raw_fd(spec.report_fd)
     };
     let (ended, usage) = run(&spec, &mut report);
-    match writeln!(report, "{}", Message::Ended(ended, usage)) {
+    match say(&mut report, Message::Ended(ended, usage)) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(_) => std::process::ExitCode::FAILURE,
     }
+}
+
+/// One write a message, so that half of one is never read.
+fn say(report: &mut File, message: Message) -> std::io::Result<()> {
+    report.write_all(format!("{message}\n").as_bytes())
 }
 
 fn run(spec: &Spec, report: &mut File) -> (Ended, Usage) {
@@ -54,7 +59,7 @@ fn run(spec: &Spec, report: &mut File) -> (Ended, Usage) {
         return (Ended::ExecFailed(errno), nothing);
     }
     // If heaptoll is gone nobody reads this; the death signal is on its way.
-    let _ = writeln!(report, "{}", Message::Started(pid));
+    let _ = say(report, Message::Started(pid));
 
     let deadline = (spec.timeout_ms > 0).then(|| start + Duration::from_millis(spec.timeout_ms));
     let (ended, wall, mut sum) = family.wait_for_first(pid, start, deadline);

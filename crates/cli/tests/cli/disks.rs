@@ -152,3 +152,27 @@ fn a_full_temporary_folder_is_named() {
     let said: Said = command.env("TMPDIR", "/no/such/folder").output().expect("runs").into();
     said.exits(2).complains(&["scratch folder", "is the temporary folder writable"]);
 }
+
+#[test]
+fn a_state_folder_that_cannot_be_made_asks_for_a_name() {
+    let bench = Bench::new();
+    let mut command = bench.command(&["run", "-m", "glibc", "-n", "1", "--", "ls", "/"]);
+    let said: Said = command.env("XDG_STATE_HOME", "/proc/state").output().expect("runs").into();
+    said.exits(2).complains(&["/proc/state", "name a file with --db"]);
+}
+
+#[test]
+fn a_temporary_folder_that_fills_up_ends_the_run_with_the_rows_so_far() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("tmp")).expect("makes");
+    let (db, tmp) = (bench.at("e.db"), bench.at("tmp"));
+    // The program itself takes the folder away in its second timed run.
+    let count = bench.at("count");
+    let script = "echo x >> \"$0\"; [ $(wc -l < \"$0\") -lt 4 ] || rm -rf \"$1\"";
+    let run = [
+        "run", "-m", "glibc", "-n", "5", "--warmup", "0", "--db", &db, "--", "sh", "-c", script, &count, &tmp,
+    ];
+    let said: Said = bench.command(&run).env("TMPDIR", &tmp).output().expect("runs").into();
+    said.exits(1).shows(&["baseline"]).complains(&["cannot make a scratch folder"]);
+    assert!(!rows(&bench.json(&db)).is_empty());
+}

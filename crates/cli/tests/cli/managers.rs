@@ -80,6 +80,13 @@ fn a_path_that_the_loader_would_split_is_refused() {
     std::fs::create_dir(bench.path("a folder")).expect("makes");
     let object = bench.manager("a folder/m.so", "");
     refused_everywhere(&bench, &object, &["holds a space or a colon", "symbolic link"]);
+    // The advice helps.
+    let link = bench.at("link.so");
+    std::os::unix::fs::symlink(&object, &link).expect("links");
+    bench
+        .heaptoll(&["run", "-m", &link, "-n", "1", "--warmup", "0", "--", "ls", "/"])
+        .exits(0)
+        .shows(&["link.so"]);
 }
 
 #[test]

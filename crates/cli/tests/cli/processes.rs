@@ -154,3 +154,25 @@ fn peak_memory_is_the_programs_own_even_below_a_fat_caller() {
     let peak = rows_of(&json, "glibc", "timed")[0]["peak_rss_kib"].as_u64();
     assert!(peak < Some(10_000), "{peak:?} KiB");
 }
+
+#[test]
+fn a_program_that_kills_what_started_it_ends_the_run_with_the_rows_so_far() {
+    let bench = Bench::new();
+    let (mark, flag, db) = (marker("patricide"), bench.at("flag"), bench.at("e.db"));
+    // Only when the file is there, and not in the proof run.
+    let program = bench.program(
+        "patricide",
+        "int main(int c, char **v) { free(malloc(9)); if (access(v[1], F_OK)) return 0; kill(getppid(), SIGKILL); \
+         for (;;) pause(); }",
+    );
+    let run = ["-m", "glibc", "-n", "1", "--warmup", "0"];
+    bench.heaptoll(&[&["run", "--db", &db][..], &run, &["--", &program, &flag, &mark]].concat()).exits(0);
+    std::fs::write(&flag, "").expect("writes");
+    bench
+        .heaptoll(&["run", "--resume", &db, "-n", "2"])
+        .exits(1)
+        .shows(&["glibc"])
+        .complains(&["the launcher ended without a report (signal: 9 (SIGKILL))"]);
+    eventually("the program is gone with its launcher", || processes_with(&mark).is_empty());
+    assert_eq!(rows_of(&bench.json(&db), "glibc", "timed").len(), 1);
+}
