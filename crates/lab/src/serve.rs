@@ -102,8 +102,16 @@ pub fn round(
         figures.load_s = loaded.usage.wall_ns as f64 / 1e9;
         figures.load_report = String::from_utf8_lossy(&loaded.output_head).into_owned();
         // Before the stop signal, since shutting down (a last snapshot, freeing everything) is not the load's work.
-        figures.loaded_cpu_s = sampler::cpu_s(pid) - before;
-        load_failure(&loaded, info, &mut figures)
+        figures.loaded_cpu_s = (sampler::cpu_s(pid) - before).max(0.0);
+        let failure = load_failure(&loaded, info, &mut figures);
+        if !is_alive(pid) {
+            // Whatever the load says then, this is why; and the CPU time of the gone cannot be read.
+            figures.loaded_cpu_s = 0.0;
+            let server = running.wait()?;
+            let failure = Some(format!("{} while it was loaded", ending(server.ended)));
+            return Ok(Served { server, figures, sampled: sampler.finish(), failure });
+        }
+        failure
     } else if readiness == Readiness::Gone {
         let server = running.wait()?;
         let failure = Some(format!("{} before a line matched `{}`", ending(server.ended), info.ready));

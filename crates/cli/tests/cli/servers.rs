@@ -22,6 +22,8 @@ int main(int c, char **v) {
     while (!over) {
         char buffer[512];
         ssize_t n = read(f, buffer, sizeof buffer);
+        if (n > 0 && !strcmp(how, "quits")) return 0;
+        if (n > 0 && !strcmp(how, "crashes")) abort();
         for (ssize_t i = 0; i < n; i++) {
             char *p = malloc(3000); memset(p, i, 3000); free(p);
             for (volatile int k = 0; k < 20000; k++);
@@ -103,6 +105,19 @@ fn a_server_that_ends_before_it_is_ready_says_so_at_once() {
     let said = said.exits(1).shows(&["exit status 5", "before a line matched `^ready`"]);
     assert!(!said.out.contains("within 30 s"), "{}", said.out);
     assert!(begun.elapsed().as_secs() < 10);
+}
+
+#[test]
+fn a_server_that_ends_under_its_load_is_marked_however_it_ends() {
+    let bench = Bench::new();
+    for (how, words) in [
+        ("quits", "ended with exit status 0 while it was loaded"),
+        ("crashes", "was killed by signal 6 while"),
+    ] {
+        let (said, json) = serve(&bench, how, LOAD, &["-m", "glibc"]);
+        said.exits(1).shows(&[words]);
+        assert_eq!(rows_of(&json, "glibc", "timed")[0]["serve"]["loaded_cpu_s"], 0.0);
+    }
 }
 
 #[test]
