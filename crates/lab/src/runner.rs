@@ -273,7 +273,7 @@ fn observe(
     });
     // Every server round is sampled; one track a stack is enough to draw.
     let track =
-        track.filter(|_| program.serve.is_none() || cell.repetition == 0 && cell.phase != Phase::Warmup);
+        track.filter(|_| program.serve.is_none() || cell.repetition == 0 && cell.phase == Phase::Timed);
     let row = row(experiment, cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures));
     Ok((
         Observation { started_unix_s, load_average, heap_high_water_bytes: page.and_then(high_water), ..row },

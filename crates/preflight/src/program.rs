@@ -106,7 +106,9 @@ fn find(name: &OsStr, search: Option<&OsStr>, directory: Option<&Path>) -> Resul
         match executable(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => denied = denied.or(Some((path, error))),
+            // A folder that may not be searched says nothing about what is in it.
+            Err(error) if path.symlink_metadata().is_ok() => denied = denied.or(Some((path, error))),
+            Err(_) => {}
         }
     }
     match denied {
