@@ -1,11 +1,13 @@
 //! The start-up layer: runs everything of a program but the program.
 //!
 //! Short runs compare dynamic loaders as much as they compare managers. With this object preloaded, `main` is
-//! replaced by `_exit(0)`: the loader maps and relocates the same objects in the same order, every constructor runs,
+//! replaced by `_exit(113)`: the loader maps and relocates the same objects in the same order, every constructor runs,
 //! the manager initialises itself, and that is all. The time it takes is the start-up of *this* program under *this*
 //! stack, to be taken off its rows.
 //!
-//! - Exit status 0 means that `main` was reached; anything else is the loader's or a constructor's doing.
+//! - Exit status [`STARTED`] means that `main` was reached, and only that is a start-up. Anything else is the loader's
+//!   or a constructor's doing, or that of a program whose first instruction does not call `__libc_start_main`
+//!   (`-nostartfiles`, Go linked by its own linker, static): it runs in full and ends with its own status, mostly 0.
 //! - No destructor and no `atexit` handler runs, nothing buffered is written.
 //! - It acts once: it takes its own name out of `LD_PRELOAD` before it hands on, so that a process started by the
 //!   program's own constructors runs in full. (One started by a *library's* constructor, which runs before, does not.)
@@ -17,6 +19,10 @@ use core::ptr;
 
 /// File name by which the layer knows itself in `LD_PRELOAD`.
 const OWN_NAME: &[u8] = b"libheaptoll_start.so";
+
+/// Exit status that says "`main` was reached". No program's habit: 0 and 1 are everybody's, 2 is usage, from 126 on
+/// the shell's and the signals'. heaptoll's `runner` knows the same number.
+const STARTED: c_int = 113;
 
 type Main = unsafe extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 type Hook = Option<unsafe extern "C" fn()>;
@@ -30,7 +36,7 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
 
 unsafe extern "C" fn leave(_: c_int, _: *mut *mut c_char, _: *mut *mut c_char) -> c_int {
     // SAFETY: _exit has no conditions.
-    unsafe { libc::_exit(0) }
+    unsafe { libc::_exit(STARTED) }
 }
 
 /// What the program's first instruction calls: glibc's start with another `main`.
