@@ -32,19 +32,26 @@ static struct element *reversed(const struct element *list) {
     return result;
 }
 
-static void drop(struct element *list) {
-    while (list) {
+/* How many elements it freed. */
+static uint64_t drop(struct element *list) {
+    uint64_t freed = 0;
+    for (; list; freed++) {
         struct element *next = list->next;
         free(list);
         list = next;
     }
+    return freed;
+}
+
+static void fold(uint64_t *sum, uint64_t value) {
+    *sum = *sum * UINT64_C(6364136223846793005) + value + 1;
 }
 
 /* The elements' number and, where they have values, a checksum that depends on their order. */
 static void check(const struct element *list, uint64_t *length, uint64_t *sum) {
     for (*length = 0; list; list = list->next) {
         ++*length;
-        if (values) *sum = *sum * UINT64_C(6364136223846793005) + list->value[0] + 1;
+        if (values) fold(sum, list->value[0]);
     }
 }
 
@@ -72,15 +79,17 @@ int main(int count, char **arguments) {
     values = (bytes - sizeof(struct element)) / sizeof(uint64_t);
     struct element *list = NULL;
     for (uint64_t i = 0; i < length; i++) list = cons(i, list);
-    uint64_t found = 0, sum = 0;
-    for (uint64_t i = 0; i < reversals; i++) {
+    uint64_t found = 0, done = 0, sum = 0;
+    while (done < reversals) {
         struct element *new = reversed(list);
-        drop(list);
+        /* Each reversal leaves its mark, also on elements without values: its number, and how many it freed. */
+        fold(&sum, drop(list) + done++);
         list = new;
-        if (i % 2) check(list, &found, &sum);
+        if (done % 2 == 0) check(list, &found, &sum);
     }
     check(list, &found, &sum);
     drop(list);
-    printf("%llu elements, checksum %016llx\n", (unsigned long long)found, (unsigned long long)sum);
+    printf("%llu elements, %llu reversals, checksum %016llx\n", (unsigned long long)found, (unsigned long long)done,
+           (unsigned long long)sum);
     return found != length;
 }
