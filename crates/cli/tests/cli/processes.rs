@@ -176,3 +176,28 @@ fn a_program_that_kills_what_started_it_ends_the_run_with_the_rows_so_far() {
     eventually("the program is gone with its launcher", || processes_with(&mark).is_empty());
     assert_eq!(rows_of(&bench.json(&db), "glibc", "timed").len(), 1);
 }
+
+#[test]
+fn a_program_that_runs_in_full_below_the_startup_layer_has_no_startup_figure() {
+    let bench = Bench::new();
+    // Linked by its own linker: it leaves for good where others call glibc's start, as Go's programs do.
+    std::fs::write(
+        bench.path("own.c"),
+        "#include <stdlib.h>\n#include <unistd.h>\n__attribute__((force_align_arg_pointer)) void _start(void) \
+         { free(malloc(9)); write(1, \"ran\\n\", 4); _exit(0); }",
+    )
+    .expect("writes");
+    let linked = std::process::Command::new("cc")
+        .args(["-O1", "-fno-builtin", "-nostartfiles", "-o", &bench.at("own"), &bench.at("own.c")])
+        .status();
+    assert!(linked.is_ok_and(|status| status.success()));
+    let json = once(&bench, &[], &[&bench.at("own")], 0);
+    assert_eq!(rows_of(&json, "glibc", "timed")[0]["outcome"]["kind"], "ok");
+    let ok = |json: &serde_json::Value| {
+        rows_of(json, "glibc", "startup").iter().filter(|row| row["outcome"]["kind"] == "ok").count()
+    };
+    assert_eq!(ok(&json), 0, "{:?}", rows_of(&json, "glibc", "startup"));
+    // One that does call it has.
+    let usual = bench.program("usual", "int main(void) { free(malloc(9)); return 0; }");
+    assert!(ok(&once(&bench, &[], &[&usual], 0)) > 0);
+}
