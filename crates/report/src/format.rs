@@ -1,6 +1,7 @@
 //! Figures and names as text: one place decides how many digits a reader sees, and nothing unprintable gets past it.
 
 use heaptoll_lab::comparison::{Figure, Interval, Metric};
+use heaptoll_lab::experiment::Experiment;
 
 /// What is printed where there is no figure.
 pub const NONE: &str = "–";
@@ -203,6 +204,15 @@ pub fn and_list(names: &[String]) -> String {
 /// `1 row`, `2 rows`.
 pub fn plural(number: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number as i128), if number == 1 { "" } else { "s" })
+}
+
+/// A sentence on each program that has no table because it was refused under the baseline already.
+pub fn left_out(experiment: &Experiment) -> Vec<String> {
+    let kept = |name: &String| experiment.programs.iter().any(|program| program.name == *name);
+    let refused = experiment.refused.iter().filter(|(program, ..)| !kept(program));
+    refused
+        .map(|(program, stack, reason)| format!("{program} is left out, refused under {stack}: {reason}"))
+        .collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use heaptoll_lab::compare::{compare, judge_outputs};
 use heaptoll_lab::experiment::{Experiment, Settings};
 use heaptoll_lab::interrupt::Interrupt;
@@ -48,8 +48,8 @@ impl ThpWord {
 /// repetition. A difference is claimed only when its interval, corrected for the number of comparisons in the table,
 /// excludes 1. Each row is stored as soon as it is measured: Ctrl-C loses nothing, and --resume goes on.
 ///
-/// Exit status: 0 all well; 1 a manager failed, gave wrong output, or an output file could not be written; 2 the
-/// request cannot be carried out; 130 interrupted.
+/// Exit status: 0 all well; 1 a manager failed or gave wrong output, a program or manager that was named was refused,
+/// or an output file could not be written; 2 the request cannot be carried out; 130 interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll run -- gawk -f report.awk data.txt\n  \
     heaptoll run -m glibc -m ./libmine.so -n 20 --html out.html -- ./server --selftest\n  \
@@ -184,8 +184,7 @@ fn show(
         }
     }
     let bad = comparison.tables.iter().flat_map(|table| &table.rows).any(|row| !row.marks.is_empty());
-    let refused = !arguments.manager.is_empty() && !experiment.refused.is_empty();
-    if bad || refused {
+    if bad || refused_what_was_named(experiment) {
         code = failure::TROUBLE;
     }
     let resume = format!("heaptoll run --resume {}", store.path().display());
@@ -204,6 +203,25 @@ fn show(
             Ok(failure::INTERRUPTED)
         }
     }
+}
+
+/// Whether a program or a manager that the user named was refused; those of the default set and of `--all` are tried,
+/// not asked for. The experiment knows how it was asked for, so that going on with it ends as the whole run would.
+fn refused_what_was_named(experiment: &Experiment) -> bool {
+    let Ok(crate::Cli { command: crate::Command::Run(asked) }) =
+        crate::Cli::try_parse_from(&experiment.settings.repeat_command)
+    else {
+        return false;
+    };
+    // The second of two that are alike is called NAME#2.
+    let manager_named = |stack: &str| {
+        let rest = |name: &String| stack.strip_prefix(name.as_str());
+        asked.manager.iter().filter_map(rest).any(|rest| rest.is_empty() || rest.starts_with('#'))
+    };
+    let program_left_out = |name: &String| {
+        asked.asked.program.contains(name) && experiment.programs.iter().all(|program| program.name != *name)
+    };
+    experiment.refused.iter().any(|(program, stack, _)| manager_named(stack) || program_left_out(program))
 }
 
 fn watch_for_interrupt() -> Result<Interrupt, Failure> {

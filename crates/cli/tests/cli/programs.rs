@@ -294,3 +294,40 @@ fn a_very_short_time_limit_does_not_cut_the_proof_run_short() {
         .exits(1)
         .shows(&["over the time limit of 0.001 s"]);
 }
+
+/// A folder with two entries of the catalog: one that can be measured, and one that is linked statically.
+fn own_catalog(bench: &Bench) -> String {
+    let source = "int main(void) { free(malloc(99)); puts(\"done\"); return 0; }";
+    let programs = [("dyn", bench.program("dyn", source)), ("stat", bench.static_program("stat", source))];
+    std::fs::create_dir(bench.path("catalog")).expect("makes");
+    for (name, path) in programs {
+        let entry = format!(
+            "name = \"{name}\"\nabout = \"made for a test\"\nthreads = 1\ncommand = [\"{path}\"]\n[sizes.quick]\n"
+        );
+        std::fs::write(bench.path(&format!("catalog/{name}.toml")), entry).expect("writes");
+    }
+    bench.at("catalog")
+}
+
+#[test]
+fn a_named_program_that_the_baseline_refuses_is_told_of_and_is_trouble() {
+    let bench = Bench::new();
+    let (catalog, db, html) = (own_catalog(&bench), bench.at("e.db"), bench.at("o.html"));
+    let two =
+        ["-m", "glibc", "-n", "1", "--quick", "--catalog", &catalog, "--program", "dyn", "--program", "stat"];
+    let words = ["stat is left out", "statically linked"];
+    bench.heaptoll(&[&["run", "--db", &db, "--html", &html][..], &two].concat()).exits(1).shows(&words);
+    let page = std::fs::read_to_string(&html).expect("reads");
+    assert!(words.iter().all(|word| page.contains(word)));
+    bench.heaptoll(&["run", "--resume", &db, "-n", "2"]).exits(1).shows(&words);
+    bench.heaptoll(&["report", &db]).exits(0).shows(&words);
+}
+
+#[test]
+fn a_named_manager_that_is_refused_stays_trouble_when_the_experiment_is_gone_on_with() {
+    let bench = Bench::new();
+    let (empty, db) = (bench.object("empty.so", "int nothing;"), bench.at("e.db"));
+    let run = ["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-m", &empty, "-n", "1", "--", "ls", "/"];
+    bench.heaptoll(&run).exits(1).shows(&["empty.so refused"]);
+    bench.heaptoll(&["run", "--resume", &db, "-n", "2"]).exits(1).shows(&["empty.so refused"]);
+}

@@ -117,6 +117,14 @@ mod tests {
     }
 
     #[test]
+    fn a_program_without_a_section_is_told_with_its_reason() {
+        let (mut experiment, comparison) = experiment(Shape::Single);
+        experiment.refused.push(("stat".into(), "glibc".into(), "statically linked".into()));
+        let page = render(&experiment, &comparison).unwrap();
+        assert!(page.contains("stat is left out, refused under glibc: statically linked"));
+    }
+
+    #[test]
     fn an_experiment_without_a_row_is_still_a_page() {
         let (mut experiment, mut comparison) = experiment(Shape::Single);
         experiment.observations.clear();

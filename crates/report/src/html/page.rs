@@ -47,6 +47,8 @@ pub(super) struct Page {
     pub machine: Vec<Fact>,
     /// Stacks.
     pub stacks: Vec<Stack>,
+    /// Programs without a section, each with the reason.
+    pub left_out: Vec<String>,
     /// Stacks left out: program, stack, reason.
     pub refused: Vec<(String, String, String)>,
     /// Rows that did not end well.
@@ -138,6 +140,7 @@ impl Page {
                 .collect(),
             machine: machine(experiment),
             stacks: stacks(experiment, &palette),
+            left_out: format::left_out(experiment).iter().map(|text| format::printable(text)).collect(),
             refused: experiment
                 .refused
                 .iter()

@@ -14,6 +14,13 @@ pub fn render(experiment: &Experiment, comparison: &Comparison, style: &Style) -
         out.push('\n');
         out.push_str(&program(experiment, comparison, table, style));
     }
+    let left_out = format::left_out(experiment);
+    if !left_out.is_empty() {
+        out.push('\n');
+    }
+    for text in left_out {
+        out.push_str(&style.paragraph("!", &text, Tone::Bad));
+    }
     if !comparison.overall.is_empty() {
         out.push('\n');
         out.push_str(&overall(comparison, style));
@@ -360,6 +367,14 @@ mod tests {
         let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true });
         assert_eq!(text.matches("a child is static").count(), 1, "{text}");
         assert!(text.contains("every manager: a child is static"), "{text}");
+    }
+
+    #[test]
+    fn a_program_that_is_left_out_is_told_with_its_reason() {
+        let (mut made, comparison) = experiment(Shape::Single);
+        made.refused.push(("stat".into(), "glibc".into(), "statically linked".into()));
+        let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true });
+        assert!(text.contains("stat is left out, refused under glibc: statically linked"), "{text}");
     }
 
     #[test]
