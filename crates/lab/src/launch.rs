@@ -156,6 +156,7 @@ pub fn start(
         thp: invocation.thp,
         counters: invocation.counters,
         report_fd: theirs.as_raw_fd(),
+        parent: i32::try_from(std::process::id()).unwrap_or(0),
     };
     let mut command = Command::new(launcher);
     command.args(spec.to_args()).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);

@@ -54,11 +54,13 @@ pub fn fork(spec: &Spec) -> io::Result<Waiting> {
     let (argv, envp) = (pointers(&arguments), pointers(&environment));
     let go = pipe()?;
     let failed = pipe()?;
+    // SAFETY: getpid has no preconditions.
+    let launcher = unsafe { libc::getpid() };
     // SAFETY: this process has one thread; the child calls only async-signal-safe functions before exec.
     let pid = unsafe { libc::fork() };
     match pid {
         -1 => Err(io::Error::last_os_error()),
-        0 => exec(&argv, &envp, go, failed),
+        0 => exec(&argv, &envp, launcher, go, failed),
         _ => {
             for end in [go[0], failed[1]] {
                 // SAFETY: ours, open, and not used again on this side.
@@ -69,12 +71,22 @@ pub fn fork(spec: &Spec) -> io::Result<Waiting> {
     }
 }
 
-fn exec(argv: &[*const libc::c_char], envp: &[*const libc::c_char], go: [i32; 2], failed: [i32; 2]) -> ! {
+fn exec(
+    argv: &[*const libc::c_char],
+    envp: &[*const libc::c_char],
+    launcher: i32,
+    go: [i32; 2],
+    failed: [i32; 2],
+) -> ! {
     // SAFETY: all are async-signal-safe; the pointers are to NUL-terminated strings and null-terminated arrays
     // that fork copied and that nobody changes here.
     unsafe {
         libc::setpgid(0, 0);
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // A launcher that died before that call sends no signal any more.
+        if libc::getppid() != launcher {
+            libc::_exit(127);
+        }
         // Rust ignores SIGPIPE, heaptoll SIGXFSZ, and the launcher blocks signals; a program expects none of it.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::signal(libc::SIGXFSZ, libc::SIG_DFL);

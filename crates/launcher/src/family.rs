@@ -11,6 +11,11 @@ use heaptoll_launcher::{Ended, Spec, Thp, Usage};
 /// `prctl(PR_SET_THP_DISABLE)` flag of Linux 6.18: huge pages stay where the program advises them.
 const PR_THP_DISABLE_EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
 
+/// How long processes that refuse our signals (another user's) may take to end by themselves.
+const REFUSED: Duration = Duration::from_secs(2);
+/// How long the killed may take: gigabytes take a while to unmap, but a process stuck in the kernel never ends.
+const STUCK: Duration = Duration::from_secs(10);
+
 /// The launcher in its role as ancestor of everything the program starts.
 pub struct Family {
     signals: libc::sigset_t,
@@ -37,13 +42,18 @@ impl Family {
     /// Becomes subreaper, asks to be told when heaptoll dies, blocks the signals that are waited for.
     ///
     /// # Errors
-    /// What `prctl` answered; for huge pages `EINVAL` where the kernel has no such per-process setting.
+    /// What `prctl` answered; for huge pages `EINVAL` where the kernel has no such per-process setting. `ESRCH` when
+    /// heaptoll is gone already.
     pub fn prepare(spec: &Spec) -> io::Result<Family> {
         let one: libc::c_ulong = 1;
         // SAFETY: plain numbers; `signals` is initialised by sigemptyset before use.
         let signals = unsafe {
             check(libc::prctl(libc::PR_SET_CHILD_SUBREAPER, one))?;
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM))?;
+            // Whoever died before that call sends no signal any more.
+            if spec.parent != 0 && libc::getppid() != spec.parent {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
             let mut signals: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut signals);
             for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
@@ -121,19 +131,29 @@ impl Family {
         0
     }
 
-    /// Kills and reaps every descendant; returns how many there were.
+    /// Kills and reaps every descendant; returns how many there were. Those that cannot be killed are counted in
+    /// `sum` as survivors and left to themselves.
     pub fn kill_all(&self, pid: i32, sum: &mut Usage) -> u32 {
         let mut killed = 0;
+        let mut last_reaped = Instant::now();
         // SAFETY: signals to a process group we made.
         unsafe { libc::kill(-pid, libc::SIGKILL) };
         while have_children() {
-            for child in children() {
+            let children = children();
+            let refused = |child: &&i32| {
                 // SAFETY: a direct child that has not been reaped, so the number is still its own.
-                unsafe { libc::kill(child, libc::SIGKILL) };
-            }
+                unsafe { libc::kill(**child, libc::SIGKILL) != 0 }
+            };
+            let refusing = children.iter().filter(refused).count();
             self.next_signal(Some(Instant::now() + Duration::from_millis(20)));
             while reap(sum).is_some() {
                 killed += 1;
+                last_reaped = Instant::now();
+            }
+            let bound = if refusing > 0 && refusing == children.len() { REFUSED } else { STUCK };
+            if last_reaped.elapsed() >= bound {
+                sum.survivors = u32::try_from(children.len()).unwrap_or(u32::MAX).max(1);
+                break;
             }
         }
         killed

@@ -41,6 +41,8 @@ pub struct Usage {
     pub involuntary_switches: u64,
     /// Processes killed after the first one had ended.
     pub left_behind: u32,
+    /// Processes that could not be killed (another user's, set-user-ID) and still run. They hold the program's pipes.
+    pub survivors: u32,
     /// Instructions, cycles, LLC misses, dTLB misses; `None` where not counted.
     pub counters: [Option<u64>; COUNTERS],
 }
@@ -85,7 +87,7 @@ impl std::fmt::Display for Message {
                 };
                 write!(
                     f,
-                    "ended {word} {number} {} {} {} {} {} {} {} {} {}",
+                    "ended {word} {number} {} {} {} {} {} {} {} {} {} {}",
                     u.wall_ns,
                     u.user_us,
                     u.system_us,
@@ -94,7 +96,8 @@ impl std::fmt::Display for Message {
                     u.major_faults,
                     u.voluntary_switches,
                     u.involuntary_switches,
-                    u.left_behind
+                    u.left_behind,
+                    u.survivors
                 )?;
                 u.counters.iter().try_for_each(|counter| match counter {
                     Some(value) => write!(f, " {value}"),
@@ -140,6 +143,7 @@ fn parse(line: &str) -> Option<Message> {
                 voluntary_switches: next()?,
                 involuntary_switches: next()?,
                 left_behind: u32::try_from(next()?).ok()?,
+                survivors: u32::try_from(next()?).ok()?,
                 counters: [None; COUNTERS],
             };
             for counter in &mut usage.counters {
@@ -170,6 +174,7 @@ mod tests {
             voluntary_switches: 7,
             involuntary_switches: 8,
             left_behind: 9,
+            survivors: 10,
             counters: [Some(u64::MAX), None, Some(0), None],
         };
         for ended in

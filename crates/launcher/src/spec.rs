@@ -49,6 +49,8 @@ pub struct Spec {
     pub counters: bool,
     /// Descriptor on which the launcher writes its messages.
     pub report_fd: i32,
+    /// Process that must still be the launcher's parent once it has asked to be told of that one's death; 0 for any.
+    pub parent: i32,
 }
 
 /// An argument list that is no order.
@@ -75,6 +77,8 @@ impl Spec {
             self.thp.word().into(),
             "counters".into(),
             if self.counters { "1" } else { "0" }.into(),
+            "parent".into(),
+            self.parent.to_string().into(),
         ];
         for (name, value) in &self.environment {
             args.push("env".into());
@@ -104,6 +108,7 @@ impl Spec {
             let Some(key) = args.next() else { return Err(SpecError("no command".into())) };
             match key.as_bytes() {
                 b"report" => spec.report_fd = number(value(&mut args, &key)?)?,
+                b"parent" => spec.parent = number(value(&mut args, &key)?)?,
                 b"timeout" => spec.timeout_ms = number(value(&mut args, &key)?)?,
                 b"counters" => spec.counters = number::<u8>(value(&mut args, &key)?)? != 0,
                 b"thp" => {
@@ -140,6 +145,7 @@ mod tests {
             thp: Thp::Never,
             counters: true,
             report_fd: 7,
+            parent: 4711,
         };
         assert_eq!(Spec::from_args(spec.to_args()), Ok(spec));
     }
