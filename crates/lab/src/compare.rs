@@ -5,24 +5,25 @@ use std::collections::BTreeMap;
 use crate::comparison::{Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row};
 use crate::experiment::Experiment;
 use crate::observation::{Observation, Outcome, Phase};
+use crate::side::{Side, Sides};
 use crate::statistics::{self, FEWEST_PAIRS, median};
 use crate::verdict;
 
 /// Family-wise level of every table.
 pub const ALPHA: f64 = 0.05;
 
-/// Marks rows whose output differs from what it should be: the catalog's digest where there is one, else the first
-/// good output of the baseline. Where the baseline disagrees with itself, output cannot be a test and nothing is
-/// marked; [`compare`] then says so.
+/// Marks rows whose output differs from the baseline's. Where the baseline disagrees with itself the catalog's digest
+/// decides, if there is one; else output cannot be a test and nothing is marked. A baseline that always prints the
+/// same, but not what the catalog expects, is another version of the program: [`compare`] notes it.
 pub fn judge_outputs(experiment: &mut Experiment) {
     for program in &experiment.programs {
         if program.serve.is_some() {
             continue;
         }
         let baseline = baseline_digests(experiment, &program.name);
-        let reference = match (&program.expected_digest, baseline.as_slice()) {
-            (Some(expected), _) => expected.clone(),
-            (None, [only]) => only.clone(),
+        let reference = match (baseline.as_slice(), &program.expected_digest) {
+            ([only], _) => only.clone(),
+            (_, Some(expected)) => expected.clone(),
             _ => continue,
         };
         let judged = experiment.observations.iter_mut().filter(|row| row.program == program.name);
@@ -50,63 +51,6 @@ fn baseline_digests(experiment: &Experiment, program: &str) -> Vec<String> {
     digests
 }
 
-/// Good timed rows of one stack on one program, by repetition.
-type Rows<'a> = BTreeMap<u32, &'a Observation>;
-
-struct Side<'a> {
-    timed: Rows<'a>,
-    startup_cpu_s: f64,
-    startup_wall_s: f64,
-}
-
-impl<'a> Side<'a> {
-    fn of(experiment: &'a Experiment, program: &str, stack: &str) -> Side<'a> {
-        let rows =
-            || experiment.observations.iter().filter(|row| row.program == program && row.stack == stack);
-        let startup: Vec<&Observation> =
-            rows().filter(|row| row.phase == Phase::Startup && row.outcome.is_ok()).collect();
-        let middle = |value: fn(&Observation) -> f64| {
-            median(&startup.iter().map(|row| value(row)).collect::<Vec<f64>>())
-        };
-        Side {
-            timed: rows()
-                .filter(|row| row.phase == Phase::Timed && row.outcome.is_ok())
-                .map(|row| (row.repetition, row))
-                .collect(),
-            startup_cpu_s: middle(Observation::cpu_s),
-            startup_wall_s: middle(|row| row.wall_s),
-        }
-    }
-
-    /// The metric of one row; `None` where the machine does not give it or nothing is left of it.
-    fn value(&self, metric: Metric, row: &Observation) -> Option<f64> {
-        let value = match (metric, &row.serve) {
-            (Metric::Cpu, Some(serve)) => serve.loaded_cpu_s,
-            (Metric::Wall, Some(serve)) => serve.load_s,
-            (Metric::Cpu, None) => row.cpu_s() - self.startup_cpu_s,
-            (Metric::Wall, None) => row.wall_s - self.startup_wall_s,
-            (Metric::PeakRss, _) => row.peak_rss_kib as f64,
-            (Metric::Instructions, _) => row.counters.instructions? as f64,
-        };
-        (value > 0.0).then_some(value)
-    }
-
-    fn values(&self, metric: Metric) -> Vec<f64> {
-        self.timed.values().filter_map(|row| self.value(metric, row)).collect()
-    }
-
-    /// Log ratios to `base` by repetition.
-    fn log_ratios(&self, base: &Side, metric: Metric, repetitions: u32) -> Vec<Option<f64>> {
-        (0..repetitions)
-            .map(|repetition| {
-                let ours = self.value(metric, self.timed.get(&repetition)?)?;
-                let theirs = base.value(metric, base.timed.get(&repetition)?)?;
-                Some((ours / theirs).ln())
-            })
-            .collect()
-    }
-}
-
 const METRICS: [Metric; 4] = [Metric::Cpu, Metric::Wall, Metric::PeakRss, Metric::Instructions];
 
 fn repetitions(experiment: &Experiment) -> u32 {
@@ -119,31 +63,32 @@ fn repetitions(experiment: &Experiment) -> u32 {
         .unwrap_or(0)
 }
 
-/// Stacks of one program in the order asked for.
-fn stacks<'a>(experiment: &'a Experiment, program: &'a str) -> impl Iterator<Item = &'a str> {
-    experiment.stacks.iter().filter(move |stack| stack.program == program).map(|stack| stack.name.as_str())
-}
-
 /// Every table of an experiment. Call [`judge_outputs`] first.
 pub fn compare(experiment: &Experiment) -> Comparison {
-    let tables: Vec<ProgramTable> =
-        experiment.programs.iter().map(|program| table(experiment, &program.name)).collect();
-    Comparison { baseline: experiment.baseline.clone(), alpha: ALPHA, overall: overall(experiment), tables }
+    let programs: Vec<(&str, Sides)> = experiment
+        .programs
+        .iter()
+        .map(|program| (program.name.as_str(), Sides::of(experiment, &program.name)))
+        .collect();
+    Comparison {
+        baseline: experiment.baseline.clone(),
+        alpha: ALPHA,
+        tables: programs.iter().map(|(program, sides)| table(experiment, program, sides)).collect(),
+        overall: overall(experiment, &programs),
+    }
 }
 
-fn table(experiment: &Experiment, program: &str) -> ProgramTable {
+fn table(experiment: &Experiment, program: &str, sides: &Sides) -> ProgramTable {
     let repetitions = repetitions(experiment);
-    let names: Vec<&str> = stacks(experiment, program).collect();
-    let base = Side::of(experiment, program, &experiment.baseline);
-    let sides: Vec<Side> = names.iter().map(|name| Side::of(experiment, program, name)).collect();
-
     // One family: every stack but the baseline, every metric that has values.
     let mut members: Vec<(usize, Metric)> = Vec::new();
     let mut series = Vec::new();
-    for (index, side) in sides.iter().enumerate().filter(|(index, _)| names[*index] != experiment.baseline) {
-        for metric in METRICS.into_iter().filter(|metric| !side.values(*metric).is_empty()) {
-            members.push((index, metric));
-            series.push(side.log_ratios(&base, metric, repetitions));
+    if let Some(base) = sides.find(&experiment.baseline) {
+        for (index, side) in sides.all.iter().enumerate().filter(|(_, side)| side.stack != base.stack) {
+            for metric in METRICS.into_iter().filter(|metric| !side.values(*metric).is_empty()) {
+                members.push((index, metric));
+                series.push(side.log_ratios(base, metric, repetitions));
+            }
         }
     }
     let intervals = statistics::paired(&series, ALPHA, experiment.settings.seed);
@@ -151,16 +96,16 @@ fn table(experiment: &Experiment, program: &str) -> ProgramTable {
         members.iter().position(|member| *member == (index, metric)).and_then(|at| intervals[at])
     };
 
-    let mut rows: Vec<Row> = names
+    let mut rows: Vec<Row> = sides
+        .all
         .iter()
-        .zip(&sides)
         .enumerate()
-        .map(|(index, (name, side))| {
+        .map(|(index, side)| {
             let figures: BTreeMap<Metric, Figure> = METRICS
                 .into_iter()
                 .filter_map(|metric| Some((metric, figure(&side.values(metric), ratio(index, metric))?)))
                 .collect();
-            row(experiment, program, name, side, figures)
+            row(experiment, program, side, figures)
         })
         .collect();
     mark_frontier(&mut rows);
@@ -171,7 +116,8 @@ fn table(experiment: &Experiment, program: &str) -> ProgramTable {
         .filter(|interval| interval.pairs as usize >= FEWEST_PAIRS)
         .map(|interval| interval.high / interval.ratio)
         .collect();
-    let notes = verdict::notes(experiment, program, &rows, baseline_digests(experiment, program).len());
+    let notes =
+        verdict::notes(experiment, program, &rows, &baseline_digests(experiment, program), sides.startup);
     ProgramTable {
         program: program.into(),
         detectable_cpu_ratio: (!half_widths.is_empty()).then(|| median(&half_widths)),
@@ -189,14 +135,8 @@ fn figure(values: &[f64], ratio: Option<Interval>) -> Option<Figure> {
     })
 }
 
-fn row(
-    experiment: &Experiment,
-    program: &str,
-    stack: &str,
-    side: &Side,
-    figures: BTreeMap<Metric, Figure>,
-) -> Row {
-    let marks = marks(experiment, program, stack);
+fn row(experiment: &Experiment, program: &str, side: &Side, figures: BTreeMap<Metric, Figure>) -> Row {
+    let marks = marks(experiment, program, side.stack);
     let rows: Vec<&Observation> = side.timed.values().copied().collect();
     let middle = |values: Vec<f64>| (!values.is_empty()).then(|| median(&values));
     let mut by_name: BTreeMap<String, Vec<f64>> = BTreeMap::new();
@@ -206,15 +146,15 @@ fn row(
         by_name.entry(name.clone()).or_default().push(*value);
     }
     Row {
-        stack: stack.into(),
+        stack: side.stack.into(),
         good: rows.len() as u32,
-        startup_cpu_s: (side.startup_cpu_s > 0.0).then_some(side.startup_cpu_s),
+        startup_cpu_s: side.startup_cpu_s(),
         minor_faults: median(&rows.iter().map(|row| row.minor_faults as f64).collect::<Vec<_>>()),
         heap_high_water_bytes: middle(
             rows.iter().filter_map(|row| row.heap_high_water_bytes).map(|bytes| bytes as f64).collect(),
         ),
         load_figures: by_name.into_iter().map(|(name, values)| (name, median(&values))).collect(),
-        verdict: verdict::words(stack == experiment.baseline, &figures, &marks),
+        verdict: verdict::words(side.stack == experiment.baseline, &figures, &marks),
         on_frontier: false,
         marks,
         figures,
@@ -246,7 +186,11 @@ fn sort_key(row: &Row) -> f64 {
 fn mark_frontier(rows: &mut [Row]) {
     let costs: Vec<Option<(f64, f64)>> = rows
         .iter()
-        .map(|row| Some((row.figures.get(&Metric::Cpu)?.median, row.figures.get(&Metric::PeakRss)?.median)))
+        .map(|row| {
+            // A manager that fails now and then is no choice, however cheap.
+            row.marks.is_empty().then_some(())?;
+            Some((row.figures.get(&Metric::Cpu)?.median, row.figures.get(&Metric::PeakRss)?.median))
+        })
         .collect();
     for (row, own) in rows.iter_mut().zip(&costs) {
         let Some(own) = own else { continue };
@@ -255,12 +199,14 @@ fn mark_frontier(rows: &mut [Row]) {
     }
 }
 
-/// Geometric means over the programs on which a stack has pairs, with intervals over repetitions.
-fn overall(experiment: &Experiment) -> Vec<OverallRow> {
-    if experiment.programs.len() < 2 {
+/// Geometric means over the programs on which a stack has enough pairs, with intervals over repetitions.
+fn overall(experiment: &Experiment, programs: &[(&str, Sides)]) -> Vec<OverallRow> {
+    if programs.len() < 2 {
         return Vec::new();
     }
     let repetitions = repetitions(experiment);
+    // A program on which a stack soon failed would take every other repetition with it.
+    let enough = FEWEST_PAIRS.min(repetitions as usize);
     let mut names: Vec<&str> = Vec::new();
     for stack in &experiment.stacks {
         if stack.name != experiment.baseline && !names.contains(&stack.name.as_str()) {
@@ -271,14 +217,13 @@ fn overall(experiment: &Experiment) -> Vec<OverallRow> {
     let mut series = Vec::new();
     for name in &names {
         for metric in [Metric::Cpu, Metric::PeakRss] {
-            let programs: Vec<Vec<Option<f64>>> = experiment
-                .programs
+            let programs: Vec<Vec<Option<f64>>> = programs
                 .iter()
-                .map(|program| {
-                    let base = Side::of(experiment, &program.name, &experiment.baseline);
-                    Side::of(experiment, &program.name, name).log_ratios(&base, metric, repetitions)
+                .filter_map(|(_, sides)| {
+                    let base = sides.find(&experiment.baseline)?;
+                    Some(sides.find(name)?.log_ratios(base, metric, repetitions))
                 })
-                .filter(|ratios| ratios.iter().any(Option::is_some))
+                .filter(|ratios| ratios.iter().flatten().count() >= enough)
                 .collect();
             // A repetition counts when every program has its pair in it: else the mean would mix programs.
             series.push(
@@ -335,8 +280,10 @@ pub fn across(a: &Experiment, b: &Experiment) -> Vec<Across> {
         if !in_b {
             continue;
         }
-        let (in_a, in_b) =
-            (Side::of(a, &stack.program, &stack.name), Side::of(b, &stack.program, &stack.name));
+        let (sides_a, sides_b) = (Sides::of(a, &stack.program), Sides::of(b, &stack.program));
+        let (Some(in_a), Some(in_b)) = (sides_a.find(&stack.name), sides_b.find(&stack.name)) else {
+            continue;
+        };
         for metric in [Metric::Cpu, Metric::PeakRss] {
             let (values_a, values_b) = (in_a.values(metric), in_b.values(metric));
             if values_a.is_empty() || values_b.is_empty() {

@@ -34,23 +34,66 @@ fn pairing_takes_the_machines_drift_out_of_the_ratio() {
     assert!(fast.on_frontier && find(table, "glibc").on_frontier);
 }
 
+fn with_startups(mut made: Experiment, of: impl Fn(&str, u32) -> f64) -> Experiment {
+    for repetition in 0..8 {
+        for name in ["glibc", "fast", "same"] {
+            let startup = row(name, repetition, of(name, repetition), 500);
+            made.observations.push(Observation { phase: Phase::Startup, ..startup });
+        }
+    }
+    made
+}
+
 #[test]
 fn start_up_is_left_out_of_the_ratio() {
-    let mut made = three_stacks();
-    for repetition in 0..8 {
-        let startup = |stack: &str, cpu_s| crate::observation::Observation {
-            phase: Phase::Startup,
-            ..row(stack, repetition, cpu_s, 500)
-        };
-        made.observations.push(startup("glibc", 0.5));
-        made.observations.push(startup("fast", 0.1));
-    }
-    // Rep 0: (0.8 - 0.1) / (1.0 - 0.5), and so on: every pair changes.
+    let made = with_startups(three_stacks(), |name, _| if name == "fast" { 0.1 } else { 0.5 });
+    // Repetition 0: (0.8 - 0.1) / (1.0 - 0.5), and so on: every pair changes.
     let table = &compare(&made).tables[0];
     let cpu = find(table, "fast").figures[&Metric::Cpu].ratio.expect("pairs");
     assert!(cpu.ratio > 0.9, "{cpu:?}");
     assert_eq!(find(table, "fast").startup_cpu_s, Some(0.1));
     assert!(table.notes.iter().any(|note| note.contains("start-up is up to")), "{:?}", table.notes);
+}
+
+#[test]
+fn a_start_up_that_failed_under_one_manager_is_subtracted_under_none() {
+    let mut made = with_startups(three_stacks(), |_, _| 0.5);
+    for startup in
+        made.observations.iter_mut().filter(|row| row.phase == Phase::Startup && row.stack == "fast")
+    {
+        startup.outcome = Outcome::NotStarted("no main".into());
+    }
+    let table = &compare(&made).tables[0];
+    let cpu = find(table, "fast").figures[&Metric::Cpu].ratio.expect("pairs");
+    assert!((cpu.ratio - 0.8).abs() < 0.002, "{cpu:?}");
+    assert!(table.notes.iter().any(|note| note.contains("could not be measured apart")), "{:?}", table.notes);
+}
+
+#[test]
+fn a_run_that_is_all_start_up_keeps_its_pairs() {
+    let made = with_startups(three_stacks(), |_, _| 0.9);
+    let table = &compare(&made).tables[0];
+    assert!(find(table, "fast").figures[&Metric::Cpu].ratio.is_some_and(|cpu| cpu.pairs == 8));
+    assert!(
+        table.notes.iter().any(|note| note.contains("hardly more than its start-up")),
+        "{:?}",
+        table.notes
+    );
+}
+
+#[test]
+fn a_manager_that_fails_now_and_then_is_on_no_frontier() {
+    let mut made = three_stacks();
+    for observation in made.observations.iter_mut().filter(|row| row.stack == "fast" && row.repetition == 7) {
+        observation.outcome = Outcome::Signal(6);
+    }
+    let table = &compare(&made).tables[0];
+    let fast = find(table, "fast");
+    assert!(
+        !fast.on_frontier && fast.verdict.starts_with("failed: 1x killed by signal 6; else"),
+        "{}",
+        fast.verdict
+    );
 }
 
 #[test]
@@ -80,15 +123,26 @@ fn an_output_that_varies_under_the_baseline_is_no_test() {
 }
 
 #[test]
-fn the_catalogs_digest_wins_over_the_baselines() {
+fn another_version_of_the_program_does_not_empty_the_table() {
     let mut made = three_stacks();
-    made.programs[0].expected_digest = Some("right".into());
-    for observation in made.observations.iter_mut().filter(|row| row.stack == "same") {
-        observation.output_digest = "right".into();
+    made.programs[0].expected_digest = Some("of another version".into());
+    judge_outputs(&mut made);
+    let table = &compare(&made).tables[0];
+    assert!(table.rows.iter().all(|row| row.good == 8));
+    assert!(table.notes.iter().any(|note| note.contains("another version")), "{:?}", table.notes);
+}
+
+#[test]
+fn the_catalogs_digest_decides_when_the_baseline_disagrees_with_itself() {
+    let mut made = three_stacks();
+    made.programs[0].expected_digest = Some("d".into());
+    for observation in made.observations.iter_mut().filter(|row| row.stack == "glibc" && row.repetition == 2)
+    {
+        observation.output_digest = "a slip".into();
     }
     judge_outputs(&mut made);
     let table = &compare(&made).tables[0];
-    assert_eq!((find(table, "glibc").good, find(table, "same").good), (0, 8));
+    assert_eq!((find(table, "glibc").good, find(table, "same").good), (7, 8));
 }
 
 #[test]

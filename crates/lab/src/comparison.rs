@@ -35,7 +35,7 @@ pub struct Figure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// User + system seconds less the stack's own start-up (servers: CPU from ready to stopped).
+    /// User + system seconds less the stack's own start-up (servers: CPU from ready to the end of the load).
     Cpu,
     /// Elapsed seconds less start-up (servers: the load's elapsed seconds).
     Wall,

@@ -14,6 +14,7 @@ pub mod plan;
 pub mod runner;
 pub mod sampler;
 pub mod serve;
+mod side;
 pub mod statistics;
 pub mod store;
 #[cfg(test)]

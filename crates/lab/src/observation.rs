@@ -89,7 +89,7 @@ impl Counters {
 /// What a server's invocation adds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServeFigures {
-    /// CPU seconds (user + system) the server used from ready to stopped.
+    /// CPU seconds (user + system) the server used from ready to the end of the load.
     pub loaded_cpu_s: f64,
     /// Seconds from start until the ready line.
     pub ready_s: f64,

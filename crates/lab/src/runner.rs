@@ -23,6 +23,9 @@ use crate::store::{Store, StoreError};
 const PACE: Duration = Duration::from_millis(5);
 /// A stack that failed this often in a row on a program is not tried again: its verdict is clear.
 const GIVE_UP_AFTER: usize = 2;
+/// Exit status by which the start layer says that `main` was about to begin. A program that ran in full, because it
+/// begins in a way of its own, ends with another.
+pub const STARTED: i32 = 113;
 /// Slots of the statistics page: one a process of the run.
 const STAT_SLOTS: u32 = 256;
 
@@ -309,7 +312,10 @@ fn outcome(
         (Ended::Timeout, _) => Outcome::Timeout(invocation.timeout.as_secs_f64()),
         (_, Some((_, Some(failure)))) => Outcome::ServeFailed(failure.clone()),
         (_, Some((_, None))) => Outcome::Ok,
-        (Ended::Exit(0), None) if phase == Phase::Startup => Outcome::Ok,
+        (Ended::Exit(STARTED), None) if phase == Phase::Startup => Outcome::Ok,
+        (Ended::Exit(status), None) if phase == Phase::Startup => {
+            Outcome::NotStarted(format!("the program did not come to main (exit status {status})"))
+        }
         (Ended::Exit(status), None)
             if phase != Phase::Startup && status == experiment.settings.expect_status =>
         {
@@ -332,7 +338,7 @@ fn row(
     let usage = &finished.usage;
     let [instructions, cycles, llc_misses, dtlb_misses] = usage.counters;
     Observation {
-        order: experiment.observations.len() as u32,
+        order: experiment.observations.last().map_or(0, |last| last.order + 1),
         repetition: cell.repetition,
         phase: cell.phase,
         program: program.name.clone(),

@@ -87,24 +87,57 @@ fn tree(root: i32) -> Vec<i32> {
     found
 }
 
-/// CPU seconds a process tree has used so far, from the scheduler's own nanosecond counts of its live threads.
-/// Threads and children that have ended are not in it.
+/// CPU seconds a process tree has used so far: of each process the kernel's own clock, threads that have ended
+/// included, and of the children it has waited for their sums (in clock ticks, usually 10 ms).
 pub fn cpu_s(root: i32) -> f64 {
-    let mut total_ns = 0u64;
-    for pid in tree(root) {
-        let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { continue };
-        for task in tasks.flatten() {
-            let stat = read_to_string(task.path().join("schedstat")).unwrap_or_default();
-            total_ns +=
-                stat.split_ascii_whitespace().next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
-        }
+    tree(root)
+        .into_iter()
+        .map(|pid| process_cpu_s(pid).unwrap_or(0.0) + waited_for_s(pid).unwrap_or(0.0))
+        .sum()
+}
+
+fn process_cpu_s(pid: i32) -> Option<f64> {
+    let mut clock = 0;
+    // SAFETY: clock_getcpuclockid fills `clock`, clock_gettime fills `time`; both are live locals.
+    unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        (libc::clock_getcpuclockid(pid, &mut clock) == 0 && libc::clock_gettime(clock, &mut time) == 0)
+            .then(|| time.tv_sec as f64 + time.tv_nsec as f64 / 1e9)
     }
-    total_ns as f64 / 1e9
+}
+
+/// `cutime` and `cstime` of `/proc/PID/stat`.
+fn waited_for_s(pid: i32) -> Option<f64> {
+    let stat = read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold anything, so fields are counted from behind it; the first there is the third.
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
+    let ticks: u64 = fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?;
+    // SAFETY: sysconf has no preconditions.
+    let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    (a_second > 0).then(|| ticks as f64 / a_second as f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpu_of_ended_threads_and_children_counts() {
+        let before = cpu_s(std::process::id() as i32);
+        let spin = || {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(150) {
+                std::hint::spin_loop();
+            }
+        };
+        std::thread::spawn(spin).join().expect("the thread ends");
+        let in_a_thread = cpu_s(std::process::id() as i32) - before;
+        assert!(in_a_thread > 0.05, "{in_a_thread}");
+        let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+        std::process::Command::new("sh").args(["-c", busy]).status().expect("sh runs");
+        let own = process_cpu_s(std::process::id() as i32).expect("own clock");
+        assert!(cpu_s(std::process::id() as i32) > own, "the child's time is missing");
+    }
 
     #[test]
     fn a_tree_has_its_children_and_ends_are_noticed() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::comparison::{Figure, Interval, Metric, Row};
 use crate::experiment::Experiment;
 use crate::observation::{Outcome, Phase};
+use crate::side::Startup;
 use crate::statistics::{FEWEST_PAIRS, median};
 
 /// Start-up above this share of a run's CPU is worth a sentence.
@@ -40,12 +41,14 @@ pub fn words(is_baseline: bool, figures: &BTreeMap<Metric, Figure>, marks: &[Str
         parts.extend(ratio(Metric::Wall).and_then(|interval| difference(interval, "elapsed time")));
     }
     let few = ratio(Metric::Cpu).is_none_or(|interval| (interval.pairs as usize) < FEWEST_PAIRS);
-    match (parts.is_empty(), few) {
+    let words = match (parts.is_empty(), few) {
         (false, false) if !cpu_claimed => format!("no CPU difference seen, {}", parts.join(", ")),
         (false, _) => parts.join(", "),
         (true, true) => "too few repetitions to say".into(),
         (true, false) => "no difference seen".into(),
-    }
+    };
+    // Whoever reads only the verdict must not choose a manager that fails now and then.
+    if marks.is_empty() { words } else { format!("failed: {}; else {words}", marks.join(", ")) }
 }
 
 /// The verdict of a ratio between two experiments.
@@ -73,7 +76,13 @@ fn difference(interval: Interval, noun: &str) -> Option<String> {
 }
 
 /// The sentences a reader of one program's table must see.
-pub fn notes(experiment: &Experiment, program: &str, rows: &[Row], baseline_digests: usize) -> Vec<String> {
+pub fn notes(
+    experiment: &Experiment,
+    program: &str,
+    rows: &[Row],
+    baseline_digests: &[String],
+    startup: Startup,
+) -> Vec<String> {
     let mut notes = Vec::new();
     let timed =
         || experiment.observations.iter().filter(|row| row.program == program && row.phase == Phase::Timed);
@@ -84,23 +93,8 @@ pub fn notes(experiment: &Experiment, program: &str, rows: &[Row], baseline_dige
             "fewer than {FEWEST_PAIRS} repetitions: the brackets are ranges, and no difference is claimed"
         ));
     }
-    let shares: Vec<f64> = rows
-        .iter()
-        .filter_map(|row| {
-            let net = row.figures.get(&Metric::Cpu)?.median;
-            let startup = row.startup_cpu_s?;
-            Some(startup / (startup + net))
-        })
-        .collect();
     let server = experiment.programs.iter().any(|info| info.name == program && info.serve.is_some());
-    if let Some(share) =
-        shares.iter().copied().reduce(f64::max).filter(|share| *share > STARTUP_SHARE && !server)
-    {
-        notes.push(format!(
-            "start-up is up to {:.0} % of the CPU of this run; the ratios leave it out",
-            100.0 * share
-        ));
-    }
+    notes.extend(startup_note(rows, startup));
     let cpu: Vec<f64> = timed().filter(|row| row.outcome.is_ok()).map(|row| row.cpu_s()).collect();
     if !cpu.is_empty() && median(&cpu) < SHORT_S && !server {
         notes.push(format!(
@@ -108,20 +102,18 @@ pub fn notes(experiment: &Experiment, program: &str, rows: &[Row], baseline_dige
             1000.0 * median(&cpu)
         ));
     }
-    let expected =
-        experiment.programs.iter().any(|info| info.name == program && info.expected_digest.is_some());
-    if baseline_digests > 1 && !expected && !server {
-        notes.push(
-            "the output differs from run to run under the baseline itself, so outputs are not compared"
+    let info = experiment.programs.iter().find(|info| info.name == program);
+    match (info.and_then(|info| info.expected_digest.as_ref()), baseline_digests) {
+        _ if server => {}
+        (None, [_, _, ..]) => notes.push(
+            "the output differs from run to run under the baseline itself, so outputs are not compared".into(),
+        ),
+        (Some(expected), [only]) if only != expected => notes.push(
+            "the output is not the one the catalog expects: another version of the program? Outputs are compared with \
+             the baseline's"
                 .into(),
-        );
-    }
-    if expected
-        && rows.iter().any(|row| {
-            row.stack == experiment.baseline && row.marks.iter().any(|m| m.contains("wrong output"))
-        })
-    {
-        notes.push("the output is not the one the catalog expects: another version of the program?".into());
+        ),
+        _ => {}
     }
     let left: u32 = timed().map(|row| row.left_behind).sum();
     if left > 0 {
@@ -131,6 +123,29 @@ pub fn notes(experiment: &Experiment, program: &str, rows: &[Row], baseline_dige
     }
     notes.extend(memory_check(experiment, program));
     notes
+}
+
+fn startup_note(rows: &[Row], startup: Startup) -> Option<String> {
+    let share = |row: &Row| {
+        let net = row.figures.get(&Metric::Cpu)?.median;
+        Some(row.startup_cpu_s? / (row.startup_cpu_s? + net))
+    };
+    match startup {
+        Startup::NotMade => None,
+        Startup::Failed => Some(
+            "start-up could not be measured apart under every manager, so the ratios include it: does the program \
+             begin in a way of its own?"
+                .into(),
+        ),
+        Startup::Everything => Some(
+            "a run is hardly more than its start-up, so the ratios include it: give the program more work".into(),
+        ),
+        Startup::Apart => {
+            let share = rows.iter().filter_map(share).reduce(f64::max).filter(|share| *share > STARTUP_SHARE)?;
+            let percent = 100.0 * share;
+            Some(format!("start-up is up to {percent:.0} % of the CPU of this run; the ratios leave it out"))
+        }
+    }
 }
 
 /// Cross-checks the launcher's peak memory with the kernel's mark in `/proc` from the watched run.
@@ -145,7 +160,7 @@ fn memory_check(experiment: &Experiment, program: &str) -> Option<String> {
                     && row.stack == track.stack
                     && row.repetition == track.repetition
                     && row.outcome != Outcome::Interrupted
-                    && (row.phase == Phase::Profile || row.serve.is_some())
+                    && row.phase == if row.serve.is_some() { Phase::Timed } else { Phase::Profile }
             })?;
             // The mark may be read before the peak, so only a mark above the reported peak is a contradiction.
             let excess = track.vm_hwm_kib as f64 / row.peak_rss_kib.max(1) as f64 - 1.0;

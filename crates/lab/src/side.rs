@@ -1,0 +1,138 @@
+//! The good rows of one stack on one program, and what a metric of them is once start-up is taken out.
+//!
+//! Start-up is subtracted within the repetition: the run's CPU less that of the start-up run made beside it. A
+//! median over all repetitions would be one estimated constant a stack, whose error shifts all its ratios alike and
+//! stands in no standard error: equal managers would then be told apart in up to a fifth of tables of short runs.
+
+use std::collections::BTreeMap;
+
+use crate::comparison::Metric;
+use crate::experiment::Experiment;
+use crate::observation::{Observation, Phase};
+use crate::statistics::median;
+
+/// Whether start-up is taken out of a program's figures; the same for all its stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Startup {
+    /// Each run less the start-up run of its repetition.
+    Apart,
+    /// No start-up runs were made (servers are counted from ready instead).
+    NotMade,
+    /// They were made and did not work under some stack; figures include start-up.
+    Failed,
+    /// Some run took no longer than its start-up; figures include start-up.
+    Everything,
+}
+
+type Rows<'a> = BTreeMap<u32, &'a Observation>;
+
+/// Good rows of one stack on one program, by repetition.
+pub struct Side<'a> {
+    /// Stack name.
+    pub stack: &'a str,
+    /// Good timed rows.
+    pub timed: Rows<'a>,
+    starts: Rows<'a>,
+    apart: bool,
+}
+
+/// One program's sides, in the order of its stacks.
+pub struct Sides<'a> {
+    /// One a stack.
+    pub all: Vec<Side<'a>>,
+    /// How start-up was treated.
+    pub startup: Startup,
+}
+
+fn good<'a>(experiment: &'a Experiment, program: &str, stack: &str, phase: Phase) -> Rows<'a> {
+    experiment
+        .observations
+        .iter()
+        .filter(|row| {
+            row.program == program && row.stack == stack && row.phase == phase && row.outcome.is_ok()
+        })
+        .map(|row| (row.repetition, row))
+        .collect()
+}
+
+impl<'a> Sides<'a> {
+    /// Gathers a program's rows and decides whether start-up can be taken out.
+    pub fn of(experiment: &'a Experiment, program: &str) -> Sides<'a> {
+        let stacks = experiment.stacks.iter().filter(|stack| stack.program == program);
+        let mut all: Vec<Side> = stacks
+            .map(|stack| Side {
+                stack: &stack.name,
+                timed: good(experiment, program, &stack.name, Phase::Timed),
+                starts: good(experiment, program, &stack.name, Phase::Startup),
+                apart: false,
+            })
+            .collect();
+        let made =
+            experiment.observations.iter().any(|row| row.program == program && row.phase == Phase::Startup);
+        let measured = || all.iter().filter(|side| !side.timed.is_empty());
+        let startup = if !made {
+            Startup::NotMade
+        } else if measured().any(|side| side.starts.is_empty()) {
+            Startup::Failed
+        } else if measured().any(Side::is_all_startup) {
+            Startup::Everything
+        } else {
+            Startup::Apart
+        };
+        for side in &mut all {
+            side.apart = startup == Startup::Apart;
+        }
+        Sides { all, startup }
+    }
+
+    /// The side of a stack.
+    pub fn find(&self, stack: &str) -> Option<&Side<'a>> {
+        self.all.iter().find(|side| side.stack == stack)
+    }
+}
+
+impl Side<'_> {
+    fn is_all_startup(&self) -> bool {
+        self.timed.iter().any(|(repetition, row)| {
+            self.starts
+                .get(repetition)
+                .is_some_and(|start| row.cpu_s() <= start.cpu_s() || row.wall_s <= start.wall_s)
+        })
+    }
+
+    /// Median CPU seconds of the start-up runs; `None` where there is none.
+    pub fn startup_cpu_s(&self) -> Option<f64> {
+        let values: Vec<f64> = self.starts.values().map(|row| row.cpu_s()).collect();
+        (!values.is_empty()).then(|| median(&values))
+    }
+
+    /// The metric of one repetition; `None` where a row is missing, the machine does not give it, or it is zero.
+    fn value(&self, metric: Metric, repetition: u32) -> Option<f64> {
+        let row = self.timed.get(&repetition)?;
+        let raw = |row: &Observation| match metric {
+            Metric::Cpu => Some(row.cpu_s()),
+            Metric::Wall => Some(row.wall_s),
+            Metric::PeakRss => Some(row.peak_rss_kib as f64),
+            Metric::Instructions => row.counters.instructions.map(|count| count as f64),
+        };
+        let value = match (metric, &row.serve) {
+            (Metric::Cpu, Some(serve)) => serve.loaded_cpu_s,
+            (Metric::Wall, Some(serve)) => serve.load_s,
+            (Metric::Cpu | Metric::Wall | Metric::Instructions, None) if self.apart => {
+                raw(row)? - raw(self.starts.get(&repetition)?)?
+            }
+            _ => raw(row)?,
+        };
+        (value > 0.0).then_some(value)
+    }
+
+    /// The metric over all repetitions that have it.
+    pub fn values(&self, metric: Metric) -> Vec<f64> {
+        self.timed.keys().filter_map(|repetition| self.value(metric, *repetition)).collect()
+    }
+
+    /// Log ratios to `base` by repetition, `None` where either lacks it.
+    pub fn log_ratios(&self, base: &Side, metric: Metric, repetitions: u32) -> Vec<Option<f64>> {
+        (0..repetitions).map(|r| Some((self.value(metric, r)? / base.value(metric, r)?).ln())).collect()
+    }
+}
