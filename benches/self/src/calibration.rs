@@ -1,10 +1,14 @@
 //! How often does a table claim a difference between managers that are the same?
 //!
-//! Nine stacks that are all glibc are measured together. Within a repetition their labels mean nothing, so each
-//! resampling draws repetitions and shuffles the labels: a table of "managers" that are equal by construction, on
-//! this machine's real noise. The share of tables with any claim should be the family-wise 5 %.
+//! Nine stacks that are all glibc are measured together, with their start-up runs. Within a repetition their labels
+//! mean nothing, so each resampling draws repetitions and shuffles the labels: an experiment with "managers" that are
+//! equal by construction, on this machine's real noise, which goes through the same comparison as any other. The
+//! share of tables with any claim should be the family-wise 5 %.
 
-use heaptoll_lab::compare::ALPHA;
+use std::collections::BTreeMap;
+
+use heaptoll_lab::compare::{ALPHA, compare};
+use heaptoll_lab::experiment::Experiment;
 use heaptoll_lab::observation::{Observation, Phase};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::statistics::paired;
@@ -17,53 +21,89 @@ use crate::{BenchError, say};
 
 const STACKS: usize = 9;
 
+/// A run and the start-up run beside it.
+type Pair = (Observation, Observation);
+
+/// The complete repetitions of the measurement.
+fn repetitions(experiment: &Experiment) -> Vec<Vec<Pair>> {
+    let mut starts: BTreeMap<(u32, &str), &Observation> = BTreeMap::new();
+    let mut timed: BTreeMap<u32, Vec<&Observation>> = BTreeMap::new();
+    for row in experiment.observations.iter().filter(|row| row.outcome.is_ok()) {
+        match row.phase {
+            Phase::Startup => drop(starts.insert((row.repetition, &row.stack), row)),
+            Phase::Timed => timed.entry(row.repetition).or_default().push(row),
+            _ => {}
+        }
+    }
+    let pair = |row: &Observation| {
+        Some((row.clone(), (*starts.get(&(row.repetition, row.stack.as_str()))?).clone()))
+    };
+    timed
+        .into_values()
+        .map(|rows| rows.into_iter().filter_map(pair).collect::<Vec<Pair>>())
+        .filter(|rows| rows.len() == STACKS)
+        .collect()
+}
+
+/// An experiment of `n` of the repetitions with their labels shuffled.
+fn relabelled(measured: &Experiment, rows: &[Vec<Pair>], n: usize, rng: &mut ChaCha8Rng) -> Experiment {
+    let mut drawn: Vec<&Vec<Pair>> = rows.iter().choose_multiple(rng, n);
+    drawn.shuffle(rng);
+    let mut made = Experiment { observations: vec![], tracks: vec![], ..measured.clone() };
+    for (number, pairs) in drawn.into_iter().enumerate() {
+        let mut pairs = pairs.clone();
+        pairs.shuffle(rng);
+        for (stack, (run, start)) in measured.stacks.iter().zip(pairs) {
+            let label = |row: Observation| Observation {
+                stack: stack.name.clone(),
+                repetition: number as u32,
+                ..row
+            };
+            made.observations.extend([label(run), label(start)]);
+        }
+    }
+    made
+}
+
 /// Measures and resamples.
-pub fn run(repetitions: u32, resamplings: u32, n: usize) -> Result<(), BenchError> {
+pub fn run(repetitions_made: u32, resamplings: u32, n: usize) -> Result<(), BenchError> {
     let places = Places::find()?;
     let stacks: Vec<Stack> = (0..STACKS)
         .map(|i| Stack { name: format!("glibc#{i}"), preload: vec![], environment: vec![] })
         .collect();
-    let experiment = rig::run(&places, rig::cfrac(&places)?, &stacks, repetitions, 1992)?;
-    // rows[r][stack]
-    let rows: Vec<Vec<&Observation>> = (0..repetitions)
-        .map(|r| {
-            experiment
-                .observations
-                .iter()
-                .filter(|row| row.phase == Phase::Timed && row.repetition == r && row.outcome.is_ok())
-                .collect()
-        })
-        .filter(|rows: &Vec<_>| rows.len() == STACKS)
-        .collect();
+    let measured = rig::run(&places, rig::cfrac(&places)?, &stacks, repetitions_made, 1992)?;
+    let rows = repetitions(&measured);
+    if rows.len() < n {
+        return Err(BenchError::Unexpected(format!(
+            "{} repetitions are complete, {n} are drawn",
+            rows.len()
+        )));
+    }
     println!(
-        "{} rows of cfrac under glibc; {resamplings} tables of n = {n} resampled from them",
+        "{} rows of cfrac under glibc; {resamplings} experiments of n = {n} resampled from them",
         rows.len() * STACKS
     );
-
-    let metrics: [fn(&Observation) -> f64; 3] =
-        [Observation::cpu_s, |row| row.wall_s, |row| row.peak_rss_kib as f64];
+    // Stack 0 is the baseline; the fields are read from the measurement's own description.
+    let measured = Experiment { observations: vec![], tracks: vec![], ..measured };
     let mut rng = ChaCha8Rng::seed_from_u64(1994);
     let (mut whole, mut single, mut percentile) = (0u32, 0u32, 0u32);
     for round in 0..resamplings {
-        let mut table: Vec<Vec<&Observation>> = rows.iter().cloned().choose_multiple(&mut rng, n);
-        table.shuffle(&mut rng);
-        for repetition in &mut table {
-            repetition.shuffle(&mut rng);
-        }
-        let ratio = |stack: usize, metric: fn(&Observation) -> f64| -> Vec<Option<f64>> {
-            table
+        let mut made = relabelled(&measured, &rows, n, &mut rng);
+        made.settings.seed = u64::from(round);
+        let comparison = compare(&made);
+        let mut ratios = comparison.tables[0].rows.iter().flat_map(|row| row.figures.values());
+        whole += u32::from(ratios.any(|figure| figure.ratio.is_some_and(|ratio| ratio.differs)));
+        let cpu = |stack: &str| -> Vec<f64> {
+            made.observations
                 .iter()
-                .map(|repetition| Some((metric(repetition[stack]) / metric(repetition[0])).ln()))
+                .filter(|row| row.stack == stack && row.phase == Phase::Timed)
+                .map(Observation::cpu_s)
                 .collect()
         };
-        let family: Vec<Vec<Option<f64>>> =
-            (1..STACKS).flat_map(|stack| metrics.map(|metric| ratio(stack, metric))).collect();
-        let claims = |series: &[Vec<Option<f64>>]| {
-            paired(series, ALPHA, u64::from(round)).iter().flatten().any(|interval| interval.differs)
-        };
-        whole += u32::from(claims(&family));
-        single += u32::from(claims(&family[..1]));
-        let plain: Vec<f64> = family[0].iter().flatten().copied().collect();
+        let (base, other) = (cpu(&stacks[0].name), cpu(&stacks[1].name));
+        let plain: Vec<f64> = base.iter().zip(&other).map(|(base, other)| (other / base).ln()).collect();
+        let series = [plain.iter().map(|ratio| Some(*ratio)).collect()];
+        single += u32::from(paired(&series, ALPHA, 1).iter().flatten().any(|interval| interval.differs));
         percentile += u32::from(percentile_bootstrap_claims(&plain, &mut rng));
     }
     let percent = |count: u32| 100.0 * f64::from(count) / f64::from(resamplings);

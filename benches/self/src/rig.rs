@@ -83,7 +83,7 @@ pub fn run(
         complete: false,
     };
     let mut store = Store::create(&folder.path().join("bench.db"), &experiment)?;
-    let cells = plan::plan(&experiment, &vec![false; stacks.len()]);
+    let cells = plan::plan(&experiment, &vec![true; stacks.len()]);
     let bench = Bench {
         launcher: places.launcher(),
         start_layer: places.start_layer(),
