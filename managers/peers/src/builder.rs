@@ -14,12 +14,12 @@ use crate::peer::Peer;
 use crate::recipe::{self, Configure, EXPORT_MAP, Language, Recipe, Text, Unit};
 use crate::source::Source;
 use crate::tools::{Compilers, run};
-use crate::{smoke, symbols};
+use crate::{licence, smoke, symbols};
 
 /// Where things go and how hard to work.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The folder for `NAME.so` and `NAME.toml`.
+    /// The folder for `NAME.so`, `NAME.toml` and `NAME.LICENSE`.
     pub out: PathBuf,
     /// The folder for intermediate files; what is made there is removed again.
     pub work: PathBuf,
@@ -111,13 +111,16 @@ pub fn build(
         built.push((plan.peer, progress.result.unwrap_or_else(gone)));
     }
     let mut built = built.into_iter();
-    Ok(results
-        .into_iter()
-        .filter_map(|(peer, outcome)| match outcome {
-            Some(outcome) => Some((peer, outcome)),
-            None => built.next(),
-        })
-        .collect())
+    let reports = results.into_iter().filter_map(|(peer, outcome)| match outcome {
+        Some(outcome) => Some((peer, outcome)),
+        None => built.next(),
+    });
+    // Also for what is up to date: an older builder wrote none.
+    let with_licence = reports.zip(&sources).map(|((peer, outcome), (_, source))| {
+        let licensed = |outcome| licence::put(&settings.out, peer, source).map(|()| outcome);
+        (peer, outcome.and_then(licensed))
+    });
+    Ok(with_licence.collect())
 }
 
 /// Runs all steps of all plans on `settings.jobs` workers.
@@ -301,7 +304,7 @@ fn package(language: Language) -> &'static str {
 }
 
 /// Writes beside the target and renames, so that a reader sees the old file or the new one and never half of one.
-fn put_in_place(bytes: &[u8], target: &Path) -> Result<(), Error> {
+pub fn put_in_place(bytes: &[u8], target: &Path) -> Result<(), Error> {
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
     let dir = target.parent().unwrap_or(Path::new("."));

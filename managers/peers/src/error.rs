@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// `cargo metadata` did not answer, with the network and without.
-    #[error("cargo cannot list the peers' source crates of {manifest}: {message}\nrun `cargo fetch --manifest-path {manifest}` with network access, then try again", manifest = manifest.display())]
+    #[error("cargo cannot list the peers' source crates of {manifest}: {message}\nrun `cargo fetch --manifest-path {manifest}` with network access (it also brings Cargo.lock up to date), then try again", manifest = manifest.display())]
     Metadata {
         /// The manifest that names the crates.
         manifest: PathBuf,

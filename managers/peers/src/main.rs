@@ -6,6 +6,7 @@ mod builder;
 mod callgrind;
 mod error;
 mod fairness;
+mod licence;
 mod note;
 mod peer;
 mod recipe;
@@ -27,7 +28,7 @@ use peer::Peer;
 #[derive(Debug, Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
 struct Arguments {
-    /// Folder for NAME.so and NAME.toml
+    /// Folder for NAME.so, NAME.toml and NAME.LICENSE
     #[arg(long, value_name = "DIR", default_value = "target/managers")]
     out: PathBuf,
     /// Folder for intermediate files [default: DIR/.work of --out]
@@ -54,7 +55,8 @@ struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Subcommand {
-    /// Compare our mimalloc 2 and jemalloc with Debian's; fails when ours is shown to be over 3 % slower
+    /// Compare our mimalloc 2 and jemalloc with Debian's; fails when ours takes over 3 % more instructions a call, or is
+    /// shown to take over 3 % more CPU time
     Fairness(fairness::Options),
     /// Allocate in every way and check that OBJECT answers
     #[command(name = smoke::WORD, hide = true)]

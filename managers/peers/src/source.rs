@@ -39,7 +39,8 @@ impl Source {
         if path.exists() { Ok(path) } else { Err(layout(&format!("{inside} is missing"), &self.dir)) }
     }
 
-    fn read(&self, inside: &str) -> Result<(PathBuf, String), Error> {
+    /// The text of a file inside the crate, which must exist, and its path.
+    pub fn read(&self, inside: &str) -> Result<(PathBuf, String), Error> {
         let path = self.path(inside)?;
         let text = std::fs::read_to_string(&path).context("read", &path)?;
         Ok((path, text))
@@ -103,7 +104,8 @@ fn layout(what: &str, path: &Path) -> Error {
     Error::Layout { what: what.to_string(), path: path.to_path_buf() }
 }
 
-/// Asks cargo where the source crates are; without the network first, then with it.
+/// Asks cargo where the source crates are; without the network first, then with it. Always by the lock file as it is:
+/// a build must not choose other versions than those it was started with.
 ///
 /// # Errors
 /// [`Error::Metadata`] with cargo's words, [`Error::NoCrate`] when the manifest names one no longer.
@@ -117,7 +119,6 @@ pub fn locate(manifest: &Path) -> Result<HashMap<&'static str, Source>, Error> {
     };
     let metadata = ask(&["--offline", "--locked"])
         .or_else(|_| ask(&["--locked"]))
-        .or_else(|_| ask(&[]))
         .map_err(|e| Error::Metadata { manifest: manifest.to_path_buf(), message: e.to_string() })?;
     let mut sources = HashMap::new();
     for peer in Peer::ALL {

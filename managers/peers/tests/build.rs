@@ -50,6 +50,10 @@ fn rpmalloc_is_built_once_proved_and_preloadable() {
         assert!(!note[key].as_str().unwrap().is_empty(), "{key} in {note}");
     }
 
+    let licence = std::fs::read_to_string(out.join("rpmalloc.LICENSE")).unwrap();
+    assert!(licence.contains("Mattias Jansson") && licence.contains("MIT License"), "{licence}");
+    std::fs::remove_file(out.join("rpmalloc.LICENSE")).unwrap();
+
     let written = |path: &PathBuf| std::fs::metadata(path).unwrap().modified().unwrap();
     let before = written(&object);
     let second = builder(&out, &["rpmalloc"]).output().unwrap();
@@ -84,7 +88,7 @@ fn rpmalloc_is_built_once_proved_and_preloadable() {
     assert!(said(&missing).contains("apt-get install gcc"), "{}", said(&missing));
 
     // Nothing of the work is left behind.
-    assert_eq!(files(&out), [".work", "rpmalloc.so", "rpmalloc.toml"]);
+    assert_eq!(files(&out), [".work", "rpmalloc.LICENSE", "rpmalloc.so", "rpmalloc.toml"]);
     assert_eq!(files(&out.join(".work")), [""; 0]);
 }
 
