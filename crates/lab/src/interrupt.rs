@@ -37,6 +37,12 @@ impl Interrupt {
         }
     }
 
+    /// Whether no launcher runs.
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.launchers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// Forgets it; must come before the launcher is reaped, while its number is still its own.
     pub(crate) fn leave(&self, pid: u32) {
         self.launchers.lock().unwrap_or_else(PoisonError::into_inner).retain(|&other| other != pid);

@@ -1,27 +1,29 @@
 //! One invocation: the launcher is started, the program's output is digested as it comes, its usage read back.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heaptoll_launcher::{Ended, Message, Spec, Thp, Usage};
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::interrupt::{self, Interrupt};
 
-/// How much of the head of standard output is kept, bytes; the rest is only digested.
-const KEPT_OUTPUT: usize = 16 * 1024;
+mod readers;
+#[cfg(test)]
+mod tests;
+
+use readers::{Output, Reader};
+
 /// Lines that a follower may lag behind before the program has to wait.
 const LINES_AHEAD: usize = 256;
-/// How much of the tail of standard error is kept, bytes.
-const KEPT_ERROR: usize = 2 * 1024;
+/// How long a launcher that was called off may take to end. More than it gives to processes that it cannot kill.
+const CALLED_OFF: Duration = Duration::from_secs(5);
 
 /// What to run, once.
 #[derive(Debug, Clone, Default)]
@@ -91,19 +93,15 @@ pub struct Finished {
     pub error_tail: String,
 }
 
-struct Output {
-    bytes: u64,
-    digest: String,
-    head: Vec<u8>,
-}
-
-/// An invocation under way.
+/// An invocation under way. Dropped before its end, it is called off: an error elsewhere leaves no server behind.
 pub struct Running {
     launcher: Child,
+    /// Whether the launcher has been waited for, and its number may be another's.
+    reaped: bool,
     messages: BufReader<File>,
     interrupt: Interrupt,
-    stdout: JoinHandle<Output>,
-    stderr: JoinHandle<Vec<u8>>,
+    stdout: Option<Reader<Output>>,
+    stderr: Option<Reader<Vec<u8>>>,
     lines: Option<Receiver<String>>,
     started: Option<i32>,
     ended: Option<(Ended, Usage)>,
@@ -174,8 +172,9 @@ pub fn start(
     let (out_lines, err_lines) = (follow(&sender), follow(&sender));
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let mut running = Running {
-        stdout: std::thread::spawn(move || digest(out, out_lines)),
-        stderr: std::thread::spawn(move || tail(err, err_lines)),
+        stdout: None,
+        stderr: None,
+        reaped: false,
         lines: invocation.follow.then_some(receiver),
         launcher: child,
         messages: BufReader::new(ours.into()),
@@ -183,6 +182,8 @@ pub fn start(
         started: None,
         ended: None,
     };
+    running.stdout = Some(readers::digest(out, out_lines)?);
+    running.stderr = Some(readers::tail(err, err_lines)?);
     match running.next_message()? {
         Message::Started(pid) => running.started = Some(pid),
         Message::Ended(ended, usage) => running.ended = Some((ended, usage)),
@@ -217,8 +218,7 @@ impl Running {
         let mut line = String::new();
         self.messages.read_line(&mut line)?;
         if line.is_empty() {
-            self.interrupt.leave(self.launcher.id());
-            let status = self.launcher.wait().map(|status| format!(" ({status})")).unwrap_or_default();
+            let status = self.call_off().map(|status| format!(" ({status})")).unwrap_or_default();
             return Err(LaunchError::NoReport(status));
         }
         line.trim_end()
@@ -250,11 +250,13 @@ impl Running {
         self.lines = None;
     }
 
-    /// Sends a signal to the program's first process.
+    /// Sends a signal to the program's first process, unless that has ended.
     pub fn signal(&self, signal: i32) {
-        if let (Some(pid), None) = (self.started, self.ended) {
-            // SAFETY: the launcher has not reported its end, so the number is at worst that of a process it has
-            // just reaped a moment ago.
+        if let (Some(pid), None) = (self.started, self.ended)
+            && is_living_child(pid, self.launcher.id())
+        {
+            // SAFETY: a child of the launcher that has just been seen alive. Its number is free again only after
+            // it has ended and been reaped, and is given out again only after all others.
             unsafe { libc::kill(pid, signal) };
         }
     }
@@ -277,18 +279,71 @@ impl Running {
             },
         };
         self.interrupt.leave(self.launcher.id());
-        self.launcher.wait()?;
-        let gone = || std::io::Error::other("a reader thread died");
-        let output = self.stdout.join().map_err(|_| gone())?;
-        let error = self.stderr.join().map_err(|_| gone())?;
+        let reaped = self.launcher.wait();
+        self.reaped = true;
+        reaped?;
+        let (Some(stdout), Some(stderr)) = (self.stdout.take(), self.stderr.take()) else {
+            return Err(std::io::Error::other("there are no reader threads").into());
+        };
+        let (output, error) = match usage.survivors {
+            0 => (stdout.all()?, stderr.all()?),
+            _ => (stdout.so_far(), stderr.so_far()),
+        };
         Ok(Finished {
             ended,
             usage,
             output_bytes: output.bytes,
-            digest: output.digest,
-            output_head: output.head,
-            error_tail: String::from_utf8_lossy(&error).into_owned(),
+            output_head: output.head.clone(),
+            digest: output.digest(),
+            error_tail: String::from_utf8_lossy(&error).into_owned() + &survivors(usage.survivors),
         })
+    }
+
+    /// Ends the launcher, and with it the program, and reaps it. Gives how it ended.
+    fn call_off(&mut self) -> std::io::Result<ExitStatus> {
+        // A reader that waits for its follower would keep the program from ending.
+        self.lines = None;
+        if !self.reaped {
+            interrupt::cancel(self.launcher.id());
+            self.interrupt.leave(self.launcher.id());
+            self.reaped = true;
+            let until = Instant::now() + CALLED_OFF;
+            while Instant::now() < until {
+                if let Some(status) = self.launcher.try_wait()? {
+                    return Ok(status);
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            // The kernel ends the program with it.
+            self.launcher.kill()?;
+        }
+        self.launcher.wait()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.reaped {
+            // Nobody is left to be told.
+            let _ = self.call_off();
+        }
+    }
+}
+
+/// Whether a process lives and its parent is `parent`.
+fn is_living_child(pid: i32, parent: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name before may hold anything, spaces and brackets too.
+    let mut words = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
+    !matches!(words.next(), None | Some("" | "Z" | "X")) && words.next() == Some(parent.to_string().as_str())
+}
+
+/// What is added to standard error when processes could not be killed.
+fn survivors(count: u32) -> String {
+    match count {
+        0 => String::new(),
+        1 => "heaptoll could not kill 1 process of another user; it still runs\n".into(),
+        _ => format!("heaptoll could not kill {count} processes of another user; they still run\n"),
     }
 }
 
@@ -300,100 +355,5 @@ fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
             return Err(std::io::Error::last_os_error());
         }
         Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
-    }
-}
-
-/// Splits what is read into lines for a follower; a follower that left is no error.
-struct Follower {
-    lines: Option<SyncSender<String>>,
-    partial: Vec<u8>,
-}
-
-impl Follower {
-    fn take(&mut self, bytes: &[u8]) {
-        let Some(lines) = &self.lines else { return };
-        for &byte in bytes {
-            match byte {
-                b'\n' => {
-                    let line = String::from_utf8_lossy(&self.partial).into_owned();
-                    self.partial.clear();
-                    if lines.send(line).is_err() {
-                        self.lines = None;
-                        return;
-                    }
-                }
-                // A server that floods one endless line must not grow us.
-                _ if self.partial.len() < KEPT_OUTPUT => self.partial.push(byte),
-                _ => {}
-            }
-        }
-    }
-}
-
-fn read_all(source: Option<impl Read>, mut take: impl FnMut(&[u8])) {
-    let Some(mut source) = source else { return };
-    let mut buffer = vec![0u8; 64 * 1024];
-    loop {
-        match source.read(&mut buffer) {
-            Ok(0) => return,
-            Ok(n) => take(&buffer[..n]),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(_) => return,
-        }
-    }
-}
-
-fn digest(source: Option<impl Read>, lines: Option<SyncSender<String>>) -> Output {
-    let mut follower = Follower { lines, partial: Vec::new() };
-    let mut hash = Sha256::new();
-    let mut output = Output { bytes: 0, digest: String::new(), head: Vec::new() };
-    read_all(source, |bytes| {
-        hash.update(bytes);
-        output.bytes += bytes.len() as u64;
-        let room = KEPT_OUTPUT - output.head.len();
-        output.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        follower.take(bytes);
-    });
-    output.digest = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    output
-}
-
-fn tail(source: Option<impl Read>, lines: Option<SyncSender<String>>) -> Vec<u8> {
-    let mut follower = Follower { lines, partial: Vec::new() };
-    let mut kept = Vec::new();
-    read_all(source, |bytes| {
-        kept.extend_from_slice(bytes);
-        if kept.len() > KEPT_ERROR {
-            kept.drain(..kept.len() - KEPT_ERROR);
-        }
-        follower.take(bytes);
-    });
-    kept
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn preload_paths_with_separators_are_refused() {
-        assert!(matches!(preload_value(&["/a b.so".into()]), Err(LaunchError::PreloadPath(_))));
-        assert_eq!(preload_value(&["/a.so".into(), "/b.so".into()]).ok().as_deref(), Some("/a.so:/b.so"));
-    }
-
-    #[test]
-    fn output_is_digested_and_only_its_head_kept() {
-        let long = vec![b'x'; 3 * KEPT_OUTPUT];
-        let output = digest(Some(&long[..]), None);
-        assert_eq!((output.bytes, output.head.len()), (3 * KEPT_OUTPUT as u64, KEPT_OUTPUT));
-        // The well-known digest of nothing.
-        assert!(digest(Some(&b""[..]), None).digest.starts_with("e3b0c44298fc1c14"));
-        assert_eq!(tail(Some(&long[..]), None).len(), KEPT_ERROR);
-    }
-
-    #[test]
-    fn a_missing_launcher_is_named() {
-        let error = run(Path::new("/nonexistent/launch"), &Invocation::default(), &Interrupt::default());
-        assert!(matches!(error, Err(LaunchError::Launcher { .. })));
     }
 }
