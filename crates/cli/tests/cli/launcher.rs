@@ -55,21 +55,145 @@ fn a_catalog_program_runs_and_its_output_is_the_expected_one() {
     assert_eq!(row["output_digest"], read["experiment"]["programs"][0]["expected_digest"]);
 }
 
-/// Starts the launcher as heaptoll does; gives it and the lines of its report.
-fn launch(bench: &Bench, command: &[&str]) -> (std::process::Child, BufReader<std::fs::File>) {
+/// Starts the launcher as heaptoll does, with further words of its order; gives it and the lines of its report.
+fn launch(
+    bench: &Bench,
+    order: &[&str],
+    command: &[&str],
+) -> (std::process::Child, BufReader<std::fs::File>) {
+    launch_as(bench, &[], order, command)
+}
+
+/// As [`launch`], through a command that execs its arguments (as another user, say).
+fn launch_as(
+    bench: &Bench,
+    through: &[&str],
+    order: &[&str],
+    command: &[&str],
+) -> (std::process::Child, BufReader<std::fs::File>) {
     let mut ends = [0; 2];
     // SAFETY: pipe fills the two ints; afterwards the reading end belongs to the File alone.
     let (ours, theirs) = unsafe {
         assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
         (std::fs::File::from_raw_fd(ends[0]), std::fs::File::from_raw_fd(ends[1]))
     };
+    // Two tests at once must not hold each other's pipes open.
+    // SAFETY: our own descriptor.
+    unsafe { libc::fcntl(ours.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
     let report = theirs.as_raw_fd().to_string();
-    let mut launcher = Command::new(crate::marks::stage().join("lib/heaptoll/heaptoll-launch"));
+    let path = crate::marks::stage().join("lib/heaptoll/heaptoll-launch");
+    let mut words: Vec<&std::ffi::OsStr> = through.iter().map(std::ffi::OsStr::new).collect();
+    words.push(path.as_os_str());
+    let mut launcher = Command::new(words[0]);
     bench.furnish(&mut launcher);
-    launcher.args(["report", &report, "timeout", "0", "thp", "", "counters", "0", "--"]).args(command);
+    launcher.args(&words[1..]).args(["report", &report]).args(order).arg("--").args(command);
     let child = launcher.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the launcher starts");
     drop(theirs);
     (child, BufReader::new(ours))
+}
+
+fn line_of(report: &mut BufReader<std::fs::File>) -> String {
+    let mut line = String::new();
+    report.read_line(&mut line).expect("reads");
+    line
+}
+
+#[test]
+fn a_launcher_whose_parent_is_gone_already_runs_nothing() {
+    let bench = Bench::new();
+    let run = |parent: u32| {
+        let parent = parent.to_string();
+        let (mut child, mut report) = launch(&bench, &["parent", &parent], &["touch", &bench.at("ran")]);
+        let line = line_of(&mut report);
+        child.wait().expect("waits");
+        line
+    };
+    // The number of a process that is not its parent, as after heaptoll's death.
+    assert!(run(1).starts_with(&format!("ended setup-failed {} ", libc::ESRCH)));
+    assert!(!bench.path("ran").exists());
+    assert!(run(std::process::id()).starts_with("started "));
+    assert!(bench.path("ran").exists());
+}
+
+/// A set-user-ID program of root's that sleeps, in a folder open to all; `None` where it cannot be made.
+fn privileged_sleeper(bench: &Bench) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt;
+    if !crate::bench::is_root() {
+        eprintln!("only root can make a set-user-ID program of root's; nothing to test");
+        return None;
+    }
+    let open = |name: &str, mode| {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(bench.path(name), permissions).expect("chmod");
+    };
+    // Truly root: an effective user alone could still be signalled by the user it came from.
+    let sleeper = bench.program("sleeper", "int main(void) { setuid(0); for (;;) pause(); }");
+    open("sleeper", 0o4755);
+    open(".", 0o777);
+    Some(sleeper)
+}
+
+const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+
+fn end_survivors(mark: &str) {
+    for pid in programs_with(mark) {
+        // SAFETY: a process of this test's own mark.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+    }
+    eventually("the survivors are gone", || programs_with(mark).is_empty());
+}
+
+#[test]
+fn a_child_that_cannot_be_killed_does_not_hold_the_launcher() {
+    let bench = Bench::new();
+    let mark = marker("privileged");
+    let Some(sleeper) = privileged_sleeper(&bench) else { return };
+    let begun = std::time::Instant::now();
+    let (mut child, mut report) = launch_as(&bench, &NOBODY, &["timeout", "300"], &[&sleeper, &mark]);
+    assert!(line_of(&mut report).starts_with("started "));
+    let line = line_of(&mut report);
+    assert!(child.wait().expect("waits").success());
+    let survivors = programs_with(&mark).len();
+    end_survivors(&mark);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!((&words[..3], words[12]), (&["ended", "timeout", "0"][..], "1"), "{line}");
+    assert_eq!(survivors, 1);
+}
+
+#[test]
+fn a_run_with_a_child_that_cannot_be_killed_ends_and_says_so() {
+    let bench = Bench::new();
+    let (mark, flag, db) = (marker("survivor"), bench.at("flag"), bench.at("e.db"));
+    let Some(sleeper) = privileged_sleeper(&bench) else { return };
+    // Only when the file is there, and so not in the proof run.
+    let program = bench.program(
+        "starts",
+        "int main(int c, char **v) { free(malloc(9)); if (access(v[1], F_OK)) return 0; puts(\"out\"); \
+         fflush(stdout); if (!fork()) { execv(v[2], v + 2); _exit(1); } for (;;) pause(); }",
+    );
+    let as_nobody = |arguments: &[&str]| -> crate::bench::Said {
+        let mut command = Command::new(NOBODY[0]);
+        bench.furnish(&mut command);
+        command.args(&NOBODY[1..]).arg(env!("CARGO_BIN_EXE_heaptoll")).args(arguments);
+        command.stdin(Stdio::null()).output().expect("runs").into()
+    };
+    let run = ["run", "-m", "glibc", "-n", "1", "--warmup", "0", "--timeout", "0.5", "--db", &db];
+    as_nobody(&[&run[..], &["--", &program, &flag, &sleeper, &mark]].concat()).exits(0);
+    std::fs::write(&flag, "").expect("writes");
+    let begun = std::time::Instant::now();
+    let said = as_nobody(&["run", "--resume", &db, "-n", "2"]);
+    let took = begun.elapsed();
+    let survivors = programs_with(&mark).len();
+    end_survivors(&mark);
+    said.exits(1);
+    assert!(took < std::time::Duration::from_secs(8), "{took:?}");
+    let json = bench.json(&db);
+    let row = crate::bench::rows_of(&json, "glibc", "timed")[1];
+    assert_eq!((&row["outcome"]["kind"], survivors), (&"timeout".into(), 1));
+    assert_eq!(row["output_bytes"], 4, "what it wrote before is kept: {row}");
+    let said = crate::bench::text(&row["stderr_tail"]);
+    assert!(said.contains("heaptoll could not kill 1 process of another user; it still runs"), "{row}");
 }
 
 #[test]
@@ -81,7 +205,7 @@ fn a_termination_request_to_the_launcher_ends_the_tree_and_is_reported() {
         "int main(int c, char **v) { signal(SIGTERM, SIG_IGN); if (!fork()) { setsid(); if (!fork()) for (;;) pause(); \
          for (;;) pause(); } for (;;) pause(); }",
     );
-    let (mut child, mut report) = launch(&bench, &[&program, &mark]);
+    let (mut child, mut report) = launch(&bench, &[], &[&program, &mark]);
     let mut line = String::new();
     report.read_line(&mut line).expect("reads");
     assert!(line.starts_with("started "), "{line}");
