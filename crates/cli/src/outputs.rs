@@ -29,6 +29,28 @@ pub struct Outputs {
     pub parquet: Option<PathBuf>,
 }
 
+/// Whether a file can be written there; if not, why.
+pub fn check(path: &Path) -> Result<(), String> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if path.is_dir() {
+        return Err("it is a folder".into());
+    }
+    if path.exists() && !path.is_file() {
+        return Ok(());
+    }
+    // Only the attempt tells: permission bits say nothing to root, on read-only disks and in /proc.
+    match tempfile::Builder::new().prefix(".heaptoll-").tempfile_in(folder) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Err(format!("no permission to write in {}; check its permissions", folder.display()))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 impl Outputs {
     fn paths(&self) -> impl Iterator<Item = &Path> {
         [&self.html, &self.json, &self.csv, &self.parquet].into_iter().flatten().map(PathBuf::as_path)
@@ -49,24 +71,7 @@ impl Outputs {
     /// A folder that does not exist or does not let us write; a path that is a folder.
     pub fn check(&self) -> Result<(), Failure> {
         for path in self.paths() {
-            let folder = match path.parent() {
-                Some(folder) if !folder.as_os_str().is_empty() => folder,
-                _ => Path::new("."),
-            };
-            let refuse = |why: String| Err(Failure::Usage(format!("cannot write {}: {why}", path.display())));
-            if path.is_dir() {
-                return refuse("it is a folder".into());
-            }
-            if path.exists() && !path.is_file() {
-                continue;
-            }
-            // Only the attempt tells: permission bits say nothing to root, on read-only disks and in /proc.
-            if let Err(error) = tempfile::Builder::new().prefix(".heaptoll-").tempfile_in(folder) {
-                return refuse(match error.kind() {
-                    ErrorKind::PermissionDenied => format!("no permission to write in {}", folder.display()),
-                    _ => error.to_string(),
-                });
-            }
+            check(path).map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
         }
         Ok(())
     }

@@ -12,17 +12,21 @@ use crate::statistics::median;
 const ROUNDS: usize = 15;
 
 /// Median seconds that one invocation through the launcher takes longer than fork, exec and wait of the same
-/// command, and the KiB by which the launcher's peak exceeds what the program itself sees as its peak.
+/// command, and the KiB by which the launcher's peak exceeds what the program itself sees as its peak. `None` when
+/// the user calls it off.
 ///
 /// # Errors
 /// The launcher or `grep` cannot be run.
-pub fn measure(launcher: &Path, interrupt: &Interrupt) -> Result<(f64, i64), LaunchError> {
+pub fn measure(launcher: &Path, interrupt: &Interrupt) -> Result<Option<(f64, i64)>, LaunchError> {
     // A program that reads its own high-water mark and prints it.
     let words = ["grep", "VmHWM:", "/proc/self/status"];
     let invocation = Invocation { command: words.map(String::from).to_vec(), ..Invocation::default() };
     let mut times = Vec::new();
     let mut memory = Vec::new();
     for _ in 0..ROUNDS {
+        if interrupt.is_set() {
+            return Ok(None);
+        }
         let begun = Instant::now();
         Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).output()?;
         let bare = begun.elapsed().as_secs_f64();
@@ -34,5 +38,20 @@ pub fn measure(launcher: &Path, interrupt: &Interrupt) -> Result<(f64, i64), Lau
             memory.push(finished.usage.peak_rss_kib as f64 - own);
         }
     }
-    Ok((median(&times), median(&memory) as i64))
+    // A round that was cut short is no measurement.
+    Ok((!interrupt.is_set()).then(|| (median(&times), median(&memory) as i64)))
+}
+
+/// Peak memory of the launcher itself, KiB: what it holds beside the program while that runs. `None` when the
+/// program could not read it.
+///
+/// # Errors
+/// The launcher cannot be run.
+pub fn launcher_peak_kib(launcher: &Path, interrupt: &Interrupt) -> Result<Option<u64>, LaunchError> {
+    // The launcher is the parent of what it runs.
+    let words = ["sh", "-c", "exec grep VmHWM: /proc/$PPID/status"];
+    let invocation = Invocation { command: words.map(String::from).to_vec(), ..Invocation::default() };
+    let finished = launch::run(launcher, &invocation, interrupt)?;
+    let said = String::from_utf8_lossy(&finished.output_head).into_owned();
+    Ok(said.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok()))
 }

@@ -1,6 +1,6 @@
 //! `heaptoll run`: the main job.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +16,7 @@ use heaptoll_lab::{machine, own_cost, plan};
 use heaptoll_report::terminal::render;
 
 use crate::failure::{self, Failure};
-use crate::outputs::Outputs;
+use crate::outputs::{self, Outputs};
 use crate::programs_asked::Asked;
 use crate::progress::Bar;
 use crate::{preflights, terminal};
@@ -26,7 +26,7 @@ use crate::{preflights, terminal};
 pub enum ThpWord {
     /// Everywhere (only where the system's own setting is `always`)
     Always,
-    /// Where the program or the manager asks for them
+    /// Where the program or the manager asks for them (not where the system's own setting is `never`)
     Madvise,
     /// Nowhere
     Never,
@@ -40,6 +40,15 @@ impl ThpWord {
             ThpWord::Never => "never",
         }
     }
+
+    /// Whether a process can have this where the system is set to `system`: it can only have less.
+    fn is_allowed_where(self, system: &str) -> bool {
+        match self {
+            ThpWord::Always => system == "always",
+            ThpWord::Madvise => system != "never",
+            ThpWord::Never => true,
+        }
+    }
 }
 
 /// Run a program under several managers and compare them.
@@ -48,8 +57,8 @@ impl ThpWord {
 /// repetition. A difference is claimed only when its interval, corrected for the number of comparisons in the table,
 /// excludes 1. Each row is stored as soon as it is measured: Ctrl-C loses nothing, and --resume goes on.
 ///
-/// Exit status: 0 all well; 1 a manager failed or gave wrong output, a program or manager that was named was refused,
-/// or an output file could not be written; 2 the request cannot be carried out; 130 interrupted.
+/// Exit status: 0 all well; 1 a manager failed or gave wrong output, what was named was refused, or an output file could
+/// not be written; 2 the request cannot be carried out; 130 interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll run -- gawk -f report.awk data.txt\n  \
     heaptoll run -m glibc -m ./libmine.so -n 20 --html out.html -- ./server --selftest\n  \
@@ -95,12 +104,13 @@ pub struct Arguments {
 }
 
 /// What an experiment was begun with and is gone on with: to ask for it anew is refused, not ignored.
-const FIXED_AT_THE_BEGINNING: [&str; 19] = [
+const FIXED_AT_THE_BEGINNING: [&str; 20] = [
     "command",
     "program",
     "all",
     "size",
     "quick",
+    "catalog",
     "stdin",
     "serve",
     "load",
@@ -256,15 +266,22 @@ fn hangup_is_ignored() -> bool {
     }
 }
 
-fn resume(path: &std::path::Path, arguments: &Arguments) -> Result<(Store, Experiment), Failure> {
+fn resume(path: &Path, arguments: &Arguments) -> Result<(Store, Experiment), Failure> {
     let (store, mut experiment) = Store::resume(path)?;
+    if let Some(fewer) = arguments.repetitions.filter(|&n| n < experiment.settings.repetitions) {
+        return Err(Failure::Usage(format!(
+            "-n {fewer}: {} was begun with {} repetitions and can be extended, not cut short; Ctrl-C ends it early",
+            path.display(),
+            experiment.settings.repetitions
+        )));
+    }
     if let Some(more) = arguments.repetitions.filter(|&n| n > experiment.settings.repetitions) {
         experiment.settings.repetitions = more;
         experiment.complete = false;
         store.describe(&experiment)?;
     }
     for object in experiment.stacks.iter().flat_map(|stack| &stack.preload) {
-        if !std::path::Path::new(object).is_file() {
+        if !Path::new(object).is_file() {
             return Err(Failure::Usage(format!(
                 "{object}, which the experiment preloads, is gone; put it back to go on"
             )));
@@ -307,6 +324,7 @@ fn begin(
     if let Some(path) = arguments.db.as_ref().filter(|path| path.exists()) {
         return Err(heaptoll_lab::store::StoreError::Exists(path.clone()).into());
     }
+    check_db(arguments.db.as_deref())?;
     let managers = choose_managers(arguments, places)?;
     let programs = arguments.asked.resolve(places)?;
     if programs.is_empty() {
@@ -315,10 +333,11 @@ fn begin(
         ));
     }
     let machine = machine::read();
-    if arguments.thp == Some(ThpWord::Always) && machine.thp != "always" {
+    if let Some(asked) = arguments.thp.filter(|asked| !asked.is_allowed_where(&machine.thp)) {
+        let asked = asked.word();
         return Err(Failure::Usage(format!(
-            "--thp always: this system's setting is `{}`, and a process cannot have more than the system allows; \
-             echo always > /sys/kernel/mm/transparent_hugepage/enabled",
+            "--thp {asked}: this system's setting is `{}`, and a process cannot have more than the system allows; \
+             echo {asked} > /sys/kernel/mm/transparent_hugepage/enabled",
             machine.thp
         )));
     }
@@ -334,7 +353,11 @@ fn begin(
             thp: arguments.thp.map(|thp| thp.word().into()).unwrap_or_default(),
             expect_status: arguments.expect_status,
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
-            repeat_command: repeat_command(seed, arguments.seed.is_some()),
+            repeat_command: repeat_command(
+                std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+                seed,
+                arguments.seed.is_some(),
+            ),
         },
         machine,
         baseline: preflights::row_names(&managers)[0].clone(),
@@ -352,12 +375,32 @@ fn begin(
         return Err(Failure::Interrupted);
     }
     nothing_left(&experiment, arguments)?;
-    experiment.own_cost = Some(own_cost::measure(&places.launcher(), interrupt)?);
+    experiment.own_cost = own_cost::measure(&places.launcher(), interrupt)?;
+    if experiment.own_cost.is_none() {
+        return Err(Failure::Interrupted);
+    }
     let path = match &arguments.db {
         Some(path) => path.clone(),
         None => default_db(&experiment)?,
     };
     Ok((Store::create(&path, &experiment)?, experiment))
+}
+
+/// Refuses a place where the experiment could not be kept, before time is spent on anything.
+fn check_db(db: Option<&Path>) -> Result<(), Failure> {
+    match db {
+        Some(path) => outputs::check(path).map_err(|why| {
+            Failure::Usage(format!("cannot keep the experiment in {}: {why}", path.display()))
+        }),
+        // The folder is made when it is needed: below which one there is?
+        None => {
+            let folder = Places::experiments();
+            let there = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
+            outputs::check(&there.join("e.db")).map_err(|why| {
+                Failure::Usage(format!("cannot write in {}: {why}; name a file with --db", folder.display()))
+            })
+        }
+    }
 }
 
 /// The managers of the run, the baseline first.
@@ -422,12 +465,17 @@ fn now() -> std::time::Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The command that repeats this one, with the seed made explicit.
-fn repeat_command(seed: u64, given: bool) -> Vec<String> {
-    let mut words: Vec<String> =
-        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+/// The command that repeats the one of these words, with the seed made explicit and without the experiment's name.
+fn repeat_command(mut words: Vec<String>, seed: u64, given: bool) -> Vec<String> {
     if let Some(first) = words.first_mut() {
         *first = "heaptoll".into();
+    }
+    // Each experiment is a file of its own: the same name again would be refused.
+    let options = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    if let Some(at) = words[..options].iter().position(|word| word == "--db") {
+        words.drain(at..(at + 2).min(options));
+    } else if let Some(at) = words[..options].iter().position(|word| word.starts_with("--db=")) {
+        words.remove(at);
     }
     if !given && words.len() >= 2 {
         words.splice(2..2, ["--seed".to_string(), seed.to_string()]);
@@ -457,4 +505,34 @@ fn default_db(experiment: &Experiment) -> Result<PathBuf, Failure> {
         .map(|name| folder.join(name))
         .find(|path| !path.exists())
         .ok_or_else(|| Failure::Usage("no free name for the experiment; name a file with --db".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repeated(line: &str, seed_given: bool) -> String {
+        let words = line.split(' ').map(str::to_string).collect();
+        repeat_command(words, 7, seed_given).join(" ")
+    }
+
+    #[test]
+    fn a_command_is_repeated_with_its_seed_and_into_another_file() {
+        assert_eq!(repeated("/x/heaptoll run -- ls", false), "heaptoll run --seed 7 -- ls");
+        assert_eq!(repeated("heaptoll run --db e.db --seed 3 -- ls", true), "heaptoll run --seed 3 -- ls");
+        assert_eq!(repeated("heaptoll run -n 3 --db=e.db -- ls", true), "heaptoll run -n 3 -- ls");
+        assert_eq!(repeated("heaptoll run --all --db e.db", true), "heaptoll run --all");
+        // What follows the dashes is the program's.
+        assert_eq!(repeated("heaptoll run -- x --db e.db", true), "heaptoll run -- x --db e.db");
+    }
+
+    #[test]
+    fn a_process_can_have_huge_pages_only_where_the_system_has_them() {
+        let allowed = |system| {
+            [ThpWord::Always, ThpWord::Madvise, ThpWord::Never].map(|word| word.is_allowed_where(system))
+        };
+        assert_eq!(allowed("always"), [true, true, true]);
+        assert_eq!(allowed("madvise"), [false, true, true]);
+        assert_eq!(allowed("never"), [false, false, true]);
+    }
 }

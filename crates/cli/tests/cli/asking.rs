@@ -55,6 +55,7 @@ fn what_an_experiment_has_fixed_cannot_be_asked_anew_when_it_is_resumed() {
         ["--seed", "3"],
         ["--stdin", "/dev/null"],
         ["--program", "cfrac"],
+        ["--catalog", "."],
         ["--db", "y.db"],
     ] {
         refused(&["run", "--resume", "x.db", option[0], option[1]], &["cannot be used with"]);
@@ -103,4 +104,18 @@ fn huge_pages_everywhere_are_refused_where_the_system_does_not_give_them() {
     } else {
         refused(&["run", "--thp", "always", "--", "true"], &["--thp always", "this system's setting is"]);
     }
+}
+
+#[test]
+fn a_place_where_the_experiment_cannot_be_kept_is_refused_before_anything_runs() {
+    let bench = Bench::new();
+    let marker = bench.at("was-run");
+    let run = |db: &str| bench.heaptoll(&["run", "-m", "glibc", "--db", db, "--", "touch", &marker]);
+    run("/no/such/folder/e.db").exits(2).complains(&["/no/such/folder/e.db", "No such file"]);
+    run("/proc/e.db").exits(2).complains(&["/proc/e.db"]);
+    let mut command = bench.command(&["run", "-m", "glibc", "--", "touch", &marker]);
+    let said: crate::bench::Said =
+        command.env("XDG_STATE_HOME", "/proc/state").output().expect("runs").into();
+    said.exits(2).complains(&["/proc/state/heaptoll", "--db"]);
+    assert!(!bench.path("was-run").exists());
 }

@@ -241,9 +241,9 @@ fn experiments_without_a_name_get_one_each_below_the_state_folder() {
 fn the_command_that_repeats_an_experiment_repeats_it() {
     let bench = Bench::new();
     let json = bench.at("o.json");
-    bench
-        .heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "2", "--json", &json, "--", "ls", "/"])
-        .exits(0);
+    let db = bench.at("e.db");
+    let run = ["run", "-m", "glibc", "-m", "glibc", "-n", "2", "--db", &db, "--json", &json, "--", "ls", "/"];
+    bench.heaptoll(&run).exits(0);
     let first = read_json(&json);
     let words: Vec<String> = first["experiment"]["settings"]["repeat_command"]
         .as_array()

@@ -105,6 +105,26 @@ fn ctrl_c_before_anything_is_measured_says_so_and_stores_nothing() {
 }
 
 #[test]
+fn ctrl_c_while_the_own_cost_is_measured_stores_nothing() {
+    let bench = Bench::new();
+    let mark = marker("own-cost");
+    std::fs::create_dir(bench.path(&mark)).expect("makes");
+    // The own cost is that of running grep.
+    let begun = bench.at(&format!("{mark}/begun"));
+    bench.script(&format!("{mark}/grep"), &format!("#!/bin/sh\n: > {begun}\nsleep 0.3\n"));
+    let path = format!("{}:{}", bench.at(&mark), std::env::var("PATH").unwrap_or_default());
+    let mut command = bench.command(&["run", "-m", "glibc", "-m", "glibc", "-n", "1", "--", "ls", "/"]);
+    command.env("PATH", path).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.spawn().expect("heaptoll starts");
+    eventually("the own cost is being measured", || std::path::Path::new(&begun).exists());
+    // SAFETY: a signal to our own child.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let said: crate::bench::Said = child.wait_with_output().expect("ends").into();
+    said.exits(130).complains(&["interrupted before anything was measured"]);
+    assert!(!bench.path("state").exists());
+}
+
+#[test]
 fn a_termination_request_is_an_interruption_too() {
     let bench = Bench::new();
     let program = bench.program("program", QUICK);
@@ -180,7 +200,10 @@ fn resume_without_n_does_not_extend_and_with_a_larger_n_does() {
     assert_eq!(json["experiment"]["settings"]["repetitions"], 4);
     run(&whole, "4");
     assert_eq!(cells(&json), cells(&bench.json(&whole)), "extended as if it had been asked for at once");
-    bench.heaptoll(&["run", "--resume", &db, "-n", "3"]).exits(0);
+    bench
+        .heaptoll(&["run", "--resume", &db, "-n", "3"])
+        .exits(2)
+        .complains(&["begun with 4 repetitions", "extended, not cut short"]);
     assert_eq!(rows_of(&bench.json(&db), "glibc", "timed").len(), 4, "nothing is taken away");
 }
 

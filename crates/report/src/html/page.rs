@@ -53,6 +53,8 @@ pub(super) struct Page {
     pub refused: Vec<(String, String, String)>,
     /// Rows that did not end well.
     pub bad_rows: usize,
+    /// The folder in which it was begun; empty when unknown.
+    pub directory: String,
     /// The command that repeats the experiment.
     pub repeat: String,
     /// Version of heaptoll.
@@ -147,6 +149,7 @@ impl Page {
                 .map(|(a, b, c)| (format::printable(a), format::printable(b), format::printable(c)))
                 .collect(),
             bad_rows: experiment.observations.iter().filter(|row| !row.outcome.is_ok()).count(),
+            directory: format::printable(&settings.directory),
             repeat: format::printable(&format::shell_command(&settings.repeat_command)),
             version: format::printable(&experiment.heaptoll_version),
         }
