@@ -13,7 +13,10 @@ fn the_catalog_is_listed() {
 
 #[test]
 fn help_documents_the_exit_status() {
-    Bench::new().heaptoll(&["run", "--help"]).exits(0).shows(&["Exit status:", "130 interrupted"]);
+    let help = Bench::new().heaptoll(&["run", "--help"]).exits(0).shows(&["Exit status:"]).out;
+    // Wherever its lines are broken.
+    let words: Vec<&str> = help.split_whitespace().collect();
+    assert!(words.join(" ").contains("130 interrupted"), "{help}");
     Bench::new().heaptoll(&["--version"]).exits(0).shows(&["heaptoll "]);
 }
 

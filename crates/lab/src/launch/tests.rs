@@ -36,7 +36,7 @@ fn preload_paths_with_separators_are_refused() {
 
 #[test]
 fn output_is_digested_and_only_its_head_kept() {
-    const LONG: [u8; 3 * KEPT_OUTPUT] = [b'x'; 3 * KEPT_OUTPUT];
+    static LONG: [u8; 3 * KEPT_OUTPUT] = [b'x'; 3 * KEPT_OUTPUT];
     let output = readers::digest(Some(&LONG[..]), None).and_then(|reader| reader.all()).expect("reads");
     assert_eq!((output.bytes, output.head.len()), (3 * KEPT_OUTPUT as u64, KEPT_OUTPUT));
     // The well-known digest of nothing.
