@@ -4,6 +4,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
 JOBS ?= $(shell nproc)
+INTO := $(DESTDIR)$(PREFIX)
 
 TARGET := target
 # Laid out like an installation: lib/heaptoll and share/heaptoll. The binary in target/release finds it.
@@ -45,13 +46,17 @@ build:
 	@$(MAKE) --no-print-directory peers-fast
 	@$(MAKE) --no-print-directory peers-slow
 
+# What an earlier installation left in our folders goes first, or its managers would still be listed.
 install:
 	@test -x $(HEAPTOLL) || { echo "nothing is built yet: run make build first" >&2; exit 1; }
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share $(DESTDIR)$(PREFIX)/include
-	install -m 755 $(HEAPTOLL) $(DESTDIR)$(PREFIX)/bin/heaptoll
-	install -m 644 include/heaptoll.h $(DESTDIR)$(PREFIX)/include/heaptoll.h
-	cp -r $(STAGE)/lib/heaptoll $(DESTDIR)$(PREFIX)/lib/
-	cp -r $(STAGE)/share/heaptoll $(DESTDIR)$(PREFIX)/share/
+	install -d "$(INTO)/bin" "$(INTO)/lib/heaptoll" "$(INTO)/share/heaptoll" "$(INTO)/share/doc/heaptoll" "$(INTO)/include"
+	install -m 755 $(HEAPTOLL) "$(INTO)/bin/heaptoll"
+	install -m 644 include/heaptoll.h "$(INTO)/include/heaptoll.h"
+	rm -rf "$(INTO)/lib/heaptoll/layers" "$(INTO)/lib/heaptoll/managers" "$(INTO)/lib/heaptoll/programs"
+	cp -r $(LIB)/. "$(INTO)/lib/heaptoll/"
+	rm -rf "$(INTO)/share/heaptoll/programs"
+	cp -r $(SHARE)/. "$(INTO)/share/heaptoll/"
+	install -m 644 LICENSE-APACHE LICENSE-MIT NOTICE.md "$(INTO)/share/doc/heaptoll/"
 
 # --- the main job -----------------------------------------------------------------------------------------------
 
