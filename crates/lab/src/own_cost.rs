@@ -42,16 +42,47 @@ pub fn measure(launcher: &Path, interrupt: &Interrupt) -> Result<Option<(f64, i6
     Ok((!interrupt.is_set()).then(|| (median(&times), median(&memory) as i64)))
 }
 
-/// Peak memory of the launcher itself, KiB: what it holds beside the program while that runs. `None` when the
-/// program could not read it.
+/// Memory of the launcher process itself while the program runs, KiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LauncherMemory {
+    /// Pages that nobody else maps: what one more launcher costs the machine.
+    pub private: u64,
+    /// The peak of its resident set, with the pages of the C library that it shares with every process (`VmHWM`).
+    pub peak: u64,
+}
+
+/// Measures it; `None` when the program could not read it.
 ///
 /// # Errors
 /// The launcher cannot be run.
-pub fn launcher_peak_kib(launcher: &Path, interrupt: &Interrupt) -> Result<Option<u64>, LaunchError> {
+pub fn launcher_memory(
+    launcher: &Path,
+    interrupt: &Interrupt,
+) -> Result<Option<LauncherMemory>, LaunchError> {
     // The launcher is the parent of what it runs.
-    let words = ["sh", "-c", "exec grep VmHWM: /proc/$PPID/status"];
+    let words = ["sh", "-c", "exec cat /proc/$PPID/status /proc/$PPID/smaps_rollup"];
     let invocation = Invocation { command: words.map(String::from).to_vec(), ..Invocation::default() };
     let finished = launch::run(launcher, &invocation, interrupt)?;
     let said = String::from_utf8_lossy(&finished.output_head).into_owned();
-    Ok(said.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok()))
+    let kib = |label: &str| -> Option<u64> {
+        let line = said.lines().find_map(|line| line.strip_prefix(label))?;
+        line.split_ascii_whitespace().next()?.parse().ok()
+    };
+    let read = || {
+        let private = kib("Private_Clean:")? + kib("Private_Dirty:")?;
+        Some(LauncherMemory { private, peak: kib("VmHWM:")? })
+    };
+    Ok(read())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_called_off_is_not_measured() {
+        let interrupt = Interrupt::default();
+        interrupt.set();
+        assert!(matches!(measure(Path::new("/nonexistent/launch"), &interrupt), Ok(None)));
+    }
 }

@@ -125,6 +125,17 @@ mod tests {
     }
 
     #[test]
+    fn counters_are_shown_where_the_machine_has_them() {
+        let shown = |shape| {
+            let (experiment, comparison) = experiment(shape);
+            let page = render(&experiment, &comparison).unwrap();
+            ["Cycles 10⁹", "Cache misses 10⁶", "TLB misses 10⁶"].map(|heading| page.contains(heading))
+        };
+        assert_eq!(shown(Shape::Suite), [true; 3]);
+        assert_eq!(shown(Shape::Single), [false; 3]);
+    }
+
+    #[test]
     fn an_experiment_without_a_row_is_still_a_page() {
         let (mut experiment, mut comparison) = experiment(Shape::Single);
         experiment.observations.clear();

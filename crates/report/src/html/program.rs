@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use heaptoll_lab::comparison::{Comparison, Metric, ProgramTable, Row};
 use heaptoll_lab::experiment::Experiment;
-use heaptoll_lab::observation::Observation;
+use heaptoll_lab::observation::{Counters, Observation, Phase};
+use heaptoll_lab::statistics;
 
 use super::charts;
 use super::palette::Palette;
@@ -150,7 +151,7 @@ impl Program {
         let rows: Vec<&Observation> =
             experiment.observations.iter().filter(|o| o.program == table.program).collect();
         let info = experiment.programs.iter().find(|program| program.name == table.program);
-        let (extra_headings, extra) = extra_columns(table);
+        let (extra_headings, extra) = extra_columns(table, &rows);
         let proofs =
             experiment.stacks.iter().filter(|stack| stack.program == table.program).map(|stack| Proof {
                 chip: Chip::of(&stack.name, palette),
@@ -248,7 +249,7 @@ fn program_row(row: &Row, extra: Vec<String>, comparison: &Comparison, palette: 
 }
 
 /// Headings and cells for what only some programs or managers have: wall time, instructions, heap, load figures.
-fn extra_columns(table: &ProgramTable) -> (Vec<String>, Vec<Vec<String>>) {
+fn extra_columns(table: &ProgramTable, observations: &[&Observation]) -> (Vec<String>, Vec<Vec<String>>) {
     let mut headings = Vec::new();
     let mut cells: Vec<Vec<String>> = table.rows.iter().map(|_| Vec::new()).collect();
     let mut column = |heading: String, cell: &dyn Fn(&Row) -> Option<String>| {
@@ -276,6 +277,20 @@ fn extra_columns(table: &ProgramTable) -> (Vec<String>, Vec<Vec<String>>) {
     };
     column("Wall s, ratio".into(), &|row| with_ratio(row, Metric::Wall, 1.0));
     column("Instructions 10⁹, ratio".into(), &|row| with_ratio(row, Metric::Instructions, 1e9));
+    let counted = |row: &Row, count: fn(&Counters) -> Option<u64>| {
+        let good = observations
+            .iter()
+            .filter(|o| o.stack == row.stack && o.phase == Phase::Timed && o.outcome.is_ok());
+        let counts: Vec<f64> = good.filter_map(|o| count(&o.counters)).map(|count| count as f64).collect();
+        (!counts.is_empty()).then(|| statistics::median(&counts))
+    };
+    column("Cycles 10⁹".into(), &|row| counted(row, |c| c.cycles).map(|n| format::significant(n / 1e9)));
+    column("Cache misses 10⁶".into(), &|row| {
+        counted(row, |c| c.llc_misses).map(|n| format::significant(n / 1e6))
+    });
+    column("TLB misses 10⁶".into(), &|row| {
+        counted(row, |c| c.dtlb_misses).map(|n| format::significant(n / 1e6))
+    });
     column("Heap peak MiB".into(), &|row| row.heap_high_water_bytes.map(format::mib_from_bytes));
     let names: BTreeSet<&String> = table.rows.iter().flat_map(|row| row.load_figures.keys()).collect();
     for name in names {

@@ -61,6 +61,10 @@ fn head(experiment: &Experiment, style: &Style) -> String {
     if let Some(why) = &machine.no_hardware_counters {
         out.push_str(&style.paragraph("", &format!("no hardware counters: {why}"), Tone::Dim));
     }
+    if let Some((seconds, kib)) = experiment.own_cost {
+        let text = format!("own cost: {} ms and {kib} KiB an invocation", format::milliseconds(seconds));
+        out.push_str(&style.paragraph("", &text, Tone::Dim));
+    }
     if !experiment.complete {
         let rows = plural(experiment.observations.len(), "row");
         let text = format!("incomplete: interrupted or still running; {rows} so far, shown below");
@@ -392,6 +396,7 @@ mod tests {
         assert!(words(&text, &row.stack).join(" ").contains(&expected), "{text}");
         assert!(words(&text, "glibc").join(" ").ends_with("baseline"), "{text}");
         assert!(text.contains("15 repetitions after 1 warm-up") && text.contains("THP madvise"), "{text}");
+        assert!(text.contains("own cost: 0.63 ms and 212 KiB an invocation"), "{text}");
         assert!(text.contains("no difference was seen"), "{text}");
     }
 
