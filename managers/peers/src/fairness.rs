@@ -2,7 +2,7 @@
 //! allocation-heavy programs, in turns, and the CPU time of each pair of runs gives a ratio; callgrind counts the
 //! instructions of each call. Versions differ, so the answer covers both our flags and upstream's changes.
 //!
-//! The rule is fixed before anything runs. Instructions a call are the gate, because they are the same on every run:
+//! The rule is fixed before anything runs. Instructions a call are the gate, because they repeat to within 1 %:
 //! ours over theirs is at most [`LIMIT`], for every pair and program. CPU time is noisy: ours is called slower when the
 //! whole interval lies above the limit, and nothing is called shown by an interval wider than [`WIDEST`] either way.
 
@@ -105,8 +105,8 @@ impl Verdict {
             Verdict::Slower => "SLOWER",
             Verdict::Faster => "faster",
             Verdict::NotSlower => "not slower",
-            Verdict::TooWide => "not shown (wider than 3 % either way)",
-            Verdict::Undecided => "not shown (3 % is inside the interval)",
+            Verdict::TooWide => "not shown (interval wider than ±3 %)",
+            Verdict::Undecided => "not shown (the limit is inside the interval)",
         }
     }
 }
