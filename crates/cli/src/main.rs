@@ -6,6 +6,7 @@ mod outputs;
 mod preflights;
 mod programs_asked;
 mod progress;
+mod same_work;
 mod terminal;
 
 use clap::{Parser, Subcommand};

@@ -5,22 +5,27 @@ use std::path::PathBuf;
 use clap::Args;
 use heaptoll_lab::compare::{across, judge_outputs};
 use heaptoll_lab::comparison::Metric;
+use heaptoll_lab::experiment::Experiment;
 use heaptoll_lab::store::Store;
 use heaptoll_report::terminal::{PairRow, render_pair};
 
 use crate::failure::Failure;
-use crate::terminal;
+use crate::{same_work, terminal};
 
 /// Compare what two experiments have in common: the same program under the same manager, B over A.
 ///
 /// The two were not measured together, so a machine that changed between them shows as a difference. For a decision,
-/// measure both in one `heaptoll run`.
+/// measure both in one `heaptoll run`. Programs that were not given the same work (another command, input or load) are
+/// left out.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The earlier experiment
     a: PathBuf,
     /// The later one
     b: PathBuf,
+    /// Compare programs though their commands or inputs differ
+    #[arg(long)]
+    anyway: bool,
 }
 
 /// Runs the command.
@@ -31,6 +36,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let (mut a, mut b) = (Store::read(&arguments.a)?, Store::read(&arguments.b)?);
     judge_outputs(&mut a);
     judge_outputs(&mut b);
+    let left_out = leave_out_other_work(&mut a, &b, arguments.anyway);
     let rows: Vec<PairRow> = across(&a, &b)
         .into_iter()
         .map(|line| {
@@ -49,6 +55,15 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             }
         })
         .collect();
+    if rows.is_empty() && !left_out.is_empty() {
+        return Err(Failure::NothingToCompare(format!(
+            "nothing is left to compare; --anyway compares different work:\n  {}",
+            left_out.join("\n  ")
+        )));
+    }
+    for text in &left_out {
+        terminal::warning(&format!("left out (--anyway compares it): {text}"));
+    }
     if rows.is_empty() {
         return Err(Failure::NothingToCompare(format!(
             "{} and {} have no program and manager in common with good rows in both",
@@ -56,18 +71,28 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             arguments.b.display()
         )));
     }
-    if a.machine != b.machine {
-        let differ = [
-            ("CPU", &a.machine.cpu, &b.machine.cpu),
-            ("kernel", &a.machine.kernel, &b.machine.kernel),
-            ("glibc", &a.machine.libc, &b.machine.libc),
-            ("huge pages", &a.machine.thp, &b.machine.thp),
-        ];
-        for (what, in_a, in_b) in differ.into_iter().filter(|(_, in_a, in_b)| in_a != in_b) {
-            terminal::warning(&format!("{what} differs: {in_a} in A, {in_b} in B"));
-        }
+    for text in same_work::of_all(&a, &b) {
+        terminal::warning(&text);
     }
     let name = |path: &PathBuf| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     terminal::print(&render_pair(&name(&arguments.a), &name(&arguments.b), &rows, &terminal::style()))?;
     Ok(0)
+}
+
+/// Takes out of `a` the programs that did other work in `b`, with the reasons, and warns of what else differs.
+fn leave_out_other_work(a: &mut Experiment, b: &Experiment, anyway: bool) -> Vec<String> {
+    let mut left_out = Vec::new();
+    let names: Vec<String> = a.programs.iter().map(|program| program.name.clone()).collect();
+    for name in names {
+        let found = same_work::differences(a, b, &name);
+        if !anyway && !found.work.is_empty() {
+            left_out.push(format!("{name}: {}", found.work.join("; ")));
+            a.stacks.retain(|stack| stack.program != name);
+            continue;
+        }
+        for text in found.work.iter().chain(&found.surroundings) {
+            terminal::warning(&format!("{name}: {text}"));
+        }
+    }
+    left_out
 }

@@ -261,3 +261,89 @@ fn the_command_that_repeats_an_experiment_repeats_it() {
     };
     assert_eq!(order(&first), order(&second));
 }
+
+/// Runs a command twice under glibc into a file of this name.
+fn twice(bench: &Bench, name: &str, rest: &[&str]) -> String {
+    let db = bench.at(name);
+    let run = ["run", "-m", "glibc", "-n", "2", "--warmup", "0", "--db", &db];
+    bench.heaptoll(&[&run[..], rest].concat()).exits(0);
+    db
+}
+
+#[test]
+fn different_work_is_compared_only_on_demand() {
+    let bench = Bench::new();
+    let a = twice(&bench, "a.db", &["--", "sh", "-c", "seq 2000"]);
+    let b = twice(&bench, "b.db", &["--", "sh", "-c", "seq 20"]);
+    let words = ["sh: the command is", "seq 2000", "seq 20'"];
+    let said = bench.heaptoll(&["compare", &a, &b]).exits(2).complains(&words).complains(&["--anyway"]);
+    assert_eq!(said.out, "");
+    let said = bench.heaptoll(&["compare", "--anyway", &a, &b]).exits(0).shows(&["CPU s"]);
+    said.complains(&words).complains(&["warning:", "the output differs"]);
+    let quiet = bench.heaptoll(&["compare", &a, &a]).exits(0);
+    assert_eq!(quiet.err, "", "the same work is compared without a word");
+}
+
+#[test]
+fn another_standard_input_is_other_work() {
+    let bench = Bench::new();
+    let with = |name: &str, words: &str| {
+        std::fs::write(bench.path(words), words).expect("writes");
+        twice(&bench, name, &["--stdin", &bench.at(words), "--", "cat"])
+    };
+    let (a, b) = (with("a.db", "one"), with("b.db", "two"));
+    bench.heaptoll(&["compare", &a, &b]).exits(2).complains(&[
+        "cat: standard input is",
+        "/one in A",
+        "/two in B",
+    ]);
+}
+
+#[test]
+fn the_same_command_with_other_output_huge_pages_or_manager_is_warned_of() {
+    let bench = Bench::new();
+    let file = bench.at("words");
+    let with = |name: &str, words: &str, rest: &[&str]| {
+        std::fs::write(&file, words).expect("writes");
+        twice(&bench, name, &[rest, &["--", "cat", &file]].concat())
+    };
+    let (a, b) = (with("a.db", "one", &[]), with("b.db", "two", &["--thp", "never"]));
+    let change = "UPDATE description SET value = replace(value, '\"version\":\"unknown\"', '\"version\":\"9\"') \
+                  WHERE key = 'stacks'";
+    bench
+        .heaptoll(&["compare", &a, &b])
+        .exits(0)
+        .shows(&["cat"])
+        .complains(&["cat: the output differs", "other input"]);
+    let manager = bench.manager("other.so", "");
+    let (c, d) = (with("c.db", "one", &["-m", &manager]), with("d.db", "one", &["-m", &manager]));
+    Connection::open(&d).and_then(|db| db.execute_batch(change)).expect("updates");
+    let version = ["other.so's version differs: unknown in A, 9 in B"];
+    bench.heaptoll(&["compare", &c, &d]).exits(0).complains(&version);
+    // Where the system has no huge pages to forbid, there is nothing to differ in.
+    if bench.json(&a)["experiment"]["machine"]["thp"] != "never" {
+        bench.heaptoll(&["compare", &a, &b]).exits(0).complains(&["huge pages differs", "never in B"]);
+    }
+}
+
+#[test]
+fn a_program_with_other_input_is_left_out_and_the_others_are_compared() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("catalog")).expect("makes");
+    for (name, word) in [("same", "3"), ("other", "{rounds}")] {
+        let entry = format!(
+            "name = \"{name}\"\nabout = \"made for a test\"\nthreads = 1\ncommand = [\"/usr/bin/seq\", \"{word}\"]\n\
+             [sizes.quick]\nparameters = {{ rounds = 2 }}\n[sizes.demo]\nparameters = {{ rounds = 4 }}\n"
+        );
+        std::fs::write(bench.path(&format!("catalog/{name}.toml")), entry).expect("writes");
+    }
+    let catalog = bench.at("catalog");
+    let run = |name: &str, size: &str| {
+        let rest = ["--catalog", &catalog, "--program", "same", "--program", "other", "--size", size];
+        twice(&bench, name, &rest)
+    };
+    let (a, b) = (run("a.db", "quick"), run("b.db", "demo"));
+    let said = bench.heaptoll(&["compare", &a, &b]).exits(0).shows(&["same"]);
+    assert!(!said.out.contains("other"), "{}", said.out);
+    said.complains(&["left out", "other: the command is `/usr/bin/seq 2` in A"]);
+}
