@@ -71,7 +71,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
     /// The manager that ratios are taken to; added to the list when it is not in it
-    #[arg(long, value_name = "MANAGER", default_value = "glibc")]
+    #[arg(long, value_name = "MANAGER", default_value = DEFAULT_BASELINE)]
     baseline: String,
     /// Timed repetitions; below 6 no difference can be claimed [default: 10]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -126,6 +126,8 @@ const FIXED_AT_THE_BEGINNING: [&str; 20] = [
     "expect_status",
     "thp",
 ];
+/// The manager that ratios are taken to when none is named.
+const DEFAULT_BASELINE: &str = "glibc";
 /// Timed repetitions when none are asked for.
 const REPETITIONS: u32 = 10;
 
@@ -226,7 +228,13 @@ fn refused_what_was_named(experiment: &Experiment) -> bool {
     // The second of two that are alike is called NAME#2.
     let manager_named = |stack: &str| {
         let rest = |name: &String| stack.strip_prefix(name.as_str());
-        asked.manager.iter().filter_map(rest).any(|rest| rest.is_empty() || rest.starts_with('#'))
+        let baseline = (asked.baseline != DEFAULT_BASELINE).then_some(&asked.baseline);
+        asked
+            .manager
+            .iter()
+            .chain(baseline)
+            .filter_map(rest)
+            .any(|rest| rest.is_empty() || rest.starts_with('#'))
     };
     let program_left_out = |name: &String| {
         asked.asked.program.contains(name) && experiment.programs.iter().all(|program| program.name != *name)
