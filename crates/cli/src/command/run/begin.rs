@@ -1,0 +1,210 @@
+//! A new experiment: what was asked for is found, proved and described, before a second is spent on measuring.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use heaptoll_lab::experiment::{Experiment, Settings};
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::places::Places;
+use heaptoll_lab::store::Store;
+use heaptoll_lab::{machine, own_cost};
+
+use super::resume::warn_of_settings_in_the_environment;
+use super::{Arguments, REPETITIONS};
+use crate::failure::Failure;
+use crate::{outputs, preflights};
+
+/// Prepares a new experiment and its file.
+///
+/// # Errors
+/// The request cannot be carried out, or Ctrl-C.
+pub fn begin(
+    arguments: &Arguments,
+    places: &Places,
+    interrupt: &Interrupt,
+) -> Result<(Store, Experiment), Failure> {
+    if arguments.asked.is_empty() {
+        return Err(Failure::Usage(
+            "nothing to run: give a command after `--`, or --program NAME, --all, --serve, or --resume"
+                .into(),
+        ));
+    }
+    if let Some(path) = arguments.db.as_ref().filter(|path| path.exists()) {
+        return Err(heaptoll_lab::store::StoreError::Exists(path.clone()).into());
+    }
+    check_db(arguments.db.as_deref())?;
+    let managers = choose_managers(arguments, places)?;
+    let programs = arguments.asked.resolve(places)?;
+    if programs.is_empty() {
+        return Err(Failure::NothingToCompare(
+            "no program of the catalog is installed; see `heaptoll programs`".into(),
+        ));
+    }
+    let machine = machine::read();
+    if let Some(asked) = arguments.thp.filter(|asked| !asked.is_allowed_where(&machine.thp)) {
+        let asked = asked.word();
+        return Err(Failure::Usage(format!(
+            "--thp {asked}: this system's setting is `{}`, and a process cannot have more than the system allows; \
+             echo {asked} > /sys/kernel/mm/transparent_hugepage/enabled",
+            machine.thp
+        )));
+    }
+    let seed = arguments.seed.unwrap_or_else(|| now().subsec_nanos().into());
+    let mut experiment = Experiment {
+        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
+        created_unix_s: now().as_secs_f64(),
+        settings: Settings {
+            repetitions: arguments.repetitions.unwrap_or(REPETITIONS),
+            warmup: arguments.warmup,
+            seed,
+            timeout_s: arguments.timeout,
+            thp: arguments.thp.map(|thp| thp.word().into()).unwrap_or_default(),
+            expect_status: arguments.expect_status,
+            directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
+            repeat_command: repeat_command(
+                std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+                seed,
+                arguments.seed.is_some(),
+            ),
+        },
+        machine,
+        baseline: preflights::row_names(&managers)[0].clone(),
+        programs,
+        stacks: vec![],
+        refused: vec![],
+        observations: vec![],
+        tracks: vec![],
+        own_cost: None,
+        complete: false,
+    };
+    warn_of_settings_in_the_environment();
+    preflights::run(&mut experiment, &managers, places, interrupt)?;
+    if interrupt.is_set() {
+        return Err(Failure::Interrupted);
+    }
+    nothing_left(&experiment, arguments)?;
+    experiment.own_cost = own_cost::measure(&places.launcher(), interrupt)?;
+    if experiment.own_cost.is_none() {
+        return Err(Failure::Interrupted);
+    }
+    let path = match &arguments.db {
+        Some(path) => path.clone(),
+        None => default_db(&experiment)?,
+    };
+    Ok((Store::create(&path, &experiment)?, experiment))
+}
+
+/// Refuses a place where the experiment could not be kept, before time is spent on anything.
+fn check_db(db: Option<&Path>) -> Result<(), Failure> {
+    match db {
+        Some(path) => outputs::check(path).map_err(|why| {
+            Failure::Usage(format!("cannot keep the experiment in {}: {why}", path.display()))
+        }),
+        // The folder is made when it is needed: below which one there is?
+        None => {
+            let folder = Places::experiments();
+            let there = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
+            outputs::check(&there.join("e.db")).map_err(|why| {
+                Failure::Usage(format!("cannot write in {}: {why}; name a file with --db", folder.display()))
+            })
+        }
+    }
+}
+
+/// The managers of the run, the baseline first.
+fn choose_managers(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
+    let known = manager::known(places)?;
+    let mut chosen = if arguments.manager.is_empty() {
+        manager::default_set(&known)
+    } else {
+        arguments.manager.iter().map(|name| manager::find(&known, name)).collect::<Result<Vec<_>, _>>()?
+    };
+    let baseline = manager::find(&known, &arguments.baseline)?;
+    match chosen.iter().position(|manager| manager.name == baseline.name) {
+        Some(at) => chosen[..=at].rotate_right(1),
+        None => chosen.insert(0, baseline),
+    }
+    Ok(chosen)
+}
+
+/// Refuses to go on when only the baseline is left of what the user named.
+fn nothing_left(experiment: &Experiment, arguments: &Arguments) -> Result<(), Failure> {
+    let others = experiment.stacks.iter().any(|stack| stack.name != experiment.baseline);
+    let only_baseline_asked = arguments.manager.len() == 1 && arguments.manager[0] == arguments.baseline;
+    if others || (only_baseline_asked && !experiment.stacks.is_empty()) {
+        return Ok(());
+    }
+    let reasons: Vec<String> = experiment
+        .refused
+        .iter()
+        .map(|(program, stack, reason)| format!("  {stack} on {program}: {reason}"))
+        .collect();
+    Err(Failure::NothingToCompare(format!("no manager is left to compare:\n{}", reasons.join("\n"))))
+}
+
+fn now() -> std::time::Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// The command that repeats the one of these words, with the seed made explicit and without the experiment's name.
+fn repeat_command(mut words: Vec<String>, seed: u64, given: bool) -> Vec<String> {
+    if let Some(first) = words.first_mut() {
+        *first = "heaptoll".into();
+    }
+    // Each experiment is a file of its own: the same name again would be refused.
+    let options = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    if let Some(at) = words[..options].iter().position(|word| word == "--db") {
+        words.drain(at..(at + 2).min(options));
+    } else if let Some(at) = words[..options].iter().position(|word| word.starts_with("--db=")) {
+        words.remove(at);
+    }
+    if !given && words.len() >= 2 {
+        words.splice(2..2, ["--seed".to_string(), seed.to_string()]);
+    }
+    words
+}
+
+/// `$XDG_STATE_HOME/heaptoll/<date>-<program>.db`, numbered when taken.
+fn default_db(experiment: &Experiment) -> Result<PathBuf, Failure> {
+    let folder = Places::experiments();
+    std::fs::create_dir_all(&folder).map_err(|error| {
+        Failure::Usage(format!("cannot make {}: {error}; name a file with --db", folder.display()))
+    })?;
+    let program = match experiment.programs.as_slice() {
+        [one] => one.name.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "_"),
+        many => format!("{}-programs", many.len()),
+    };
+    let date = heaptoll_report::format::date(experiment.created_unix_s)
+        .replace(|c: char| !c.is_ascii_digit(), "-")
+        .trim_matches('-')
+        .to_string();
+    let names = (1..).map(|number| match number {
+        1 => format!("{date}-{program}.db"),
+        _ => format!("{date}-{program}-{number}.db"),
+    });
+    names
+        .map(|name| folder.join(name))
+        .find(|path| !path.exists())
+        .ok_or_else(|| Failure::Usage("no free name for the experiment; name a file with --db".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repeated(line: &str, seed_given: bool) -> String {
+        let words = line.split(' ').map(str::to_string).collect();
+        repeat_command(words, 7, seed_given).join(" ")
+    }
+
+    #[test]
+    fn a_command_is_repeated_with_its_seed_and_into_another_file() {
+        assert_eq!(repeated("/x/heaptoll run -- ls", false), "heaptoll run --seed 7 -- ls");
+        assert_eq!(repeated("heaptoll run --db e.db --seed 3 -- ls", true), "heaptoll run --seed 3 -- ls");
+        assert_eq!(repeated("heaptoll run -n 3 --db=e.db -- ls", true), "heaptoll run -n 3 -- ls");
+        assert_eq!(repeated("heaptoll run --all --db e.db", true), "heaptoll run --all");
+        // What follows the dashes is the program's.
+        assert_eq!(repeated("heaptoll run -- x --db e.db", true), "heaptoll run -- x --db e.db");
+    }
+}
