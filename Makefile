@@ -82,6 +82,7 @@ lint:
 
 unit:
 	HEAPTOLL_HOME=$(abspath $(STAGE)) HEAPTOLL_LAYERS_DIR=$(abspath $(LIB))/layers $(CARGO) test --locked --target-dir $(TARGET) --workspace
+	$(CARGO) test --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml -p heaptoll-next
 
 bench:
 	@scripts/setup bench
