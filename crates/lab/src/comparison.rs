@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A ratio to the baseline with its interval; simultaneous over all ratios of its table (family-wise 95 %).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Geometric mean of the paired ratios.
+    /// Trimmed geometric mean of the paired ratios (with fewer than six pairs the plain one).
     pub ratio: f64,
     /// Lower end.
     pub low: f64,
