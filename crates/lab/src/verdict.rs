@@ -15,8 +15,9 @@ const SHORT_S: f64 = 0.05;
 /// `VmHWM` and `ru_maxrss` may differ by what the last sample missed; more than this share is worth a sentence.
 const MEMORY_TOLERANCE: f64 = 0.05;
 
-/// Linux counts resident pages by CPU and adds up every 32 pages, so its marks differ by up to this many KiB a CPU.
-const LAG_KIB: u64 = 128;
+/// Linux counts resident pages by CPU, file and anonymous ones apart, and adds up every 32 pages, so its marks differ
+/// by up to this many KiB a CPU.
+const LAG_KIB: u64 = 256;
 
 /// The verdict of one row.
 pub fn words(is_baseline: bool, figures: &BTreeMap<Metric, Figure>, marks: &[String]) -> String {

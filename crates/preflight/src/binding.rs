@@ -34,11 +34,32 @@ pub struct Report {
     pub cut: bool,
 }
 
+/// A program that is not position-independent and takes the address of `malloc` (Debian's python3 does) has a stub of
+/// its own under that name, and a global lookup finds the stub. It defines nothing: the program's slot says where the
+/// calls go. `exports` remembers what files export.
+fn see_through_stubs(mut report: Report, exports: &mut BTreeMap<PathBuf, Vec<String>>) -> Report {
+    let exe = report.exe.clone();
+    let stubs = report.default.iter_mut().filter(|(_, object)| **object == exe);
+    for (symbol, object) in stubs {
+        let exported = exports.entry(exe.clone()).or_insert_with(|| {
+            // A file that cannot be read may export anything: then the lookup stands as it is.
+            crate::elf::read(&exe)
+                .map_or_else(|_| vec![symbol.clone()], |facts| facts.exports.into_iter().collect())
+        });
+        let elsewhere = report.elsewhere.iter().find(|(owner, name, _)| *owner == exe && name == symbol);
+        if !exported.contains(symbol) {
+            *object = elsewhere.map_or_else(|| report.layer.clone(), |(_, _, target)| target.clone());
+        }
+    }
+    report
+}
+
 /// Parses a report file. What is damaged (a process died while it wrote) is skipped.
 pub fn parse(bytes: &[u8]) -> Vec<Report> {
     let text = String::from_utf8_lossy(bytes);
     let mut reports = Vec::new();
     let mut open: Option<Report> = None;
+    let mut exports = BTreeMap::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
         if let (["slot", symbol, _], Some(report)) = (fields.as_slice(), open.as_mut())
@@ -59,7 +80,9 @@ pub fn parse(bytes: &[u8]) -> Vec<Report> {
                     _ => None,
                 };
             }
-            (["end"], Some(_)) => reports.extend(open.take()),
+            (["end"], Some(_)) => {
+                reports.extend(open.take().map(|report| see_through_stubs(report, &mut exports)))
+            }
             (["layer", path], Some(report)) => report.layer = PathBuf::from(path),
             (["default", symbol, object], Some(report)) if *object != "-" => {
                 report.default.insert((*symbol).to_owned(), PathBuf::from(object));

@@ -38,6 +38,23 @@ fn glibc_is_proved_when_nothing_is_preloaded() {
     assert_eq!(bound.file_name().and_then(|n| n.to_str()), Some("libc.so.6"));
 }
 
+/// Debian's python3 is such a program: a global lookup of malloc finds a stub in it, which is no malloc of its own.
+#[test]
+fn a_program_with_a_stub_for_mallocs_address_is_no_owner_of_malloc() {
+    let shop = Shop::new();
+    let source = r#"#include <stdlib.h>
+        void *(*const table[])(size_t) = { malloc };
+        int main(int count, char **words) {
+            for (int i = 0; i < 20000; i++) free(table[count - 1 & 0](100));
+            return 0;
+        }"#;
+    let program = shop.c("stub", source, &["-no-pie", "-fno-pie", "-O1"]);
+    let proof = check(&[text(&program)], &[]).expect("a proof");
+    assert!(proof.malloc_calls >= 20_000, "{proof:#?}");
+    let bound = proof.processes[0].malloc_bound_to.clone().expect("bound");
+    assert_eq!(bound.file_name().and_then(|n| n.to_str()), Some("libc.so.6"));
+}
+
 #[test]
 fn a_missing_program_is_named() {
     assert!(matches!(check(&["/no/such/program"], &[]), Err(Refusal::ProgramMissing { .. })));
