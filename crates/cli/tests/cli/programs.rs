@@ -11,6 +11,22 @@ fn once<'a>(rest: &[&'a str]) -> Vec<&'a str> {
     ONCE.iter().chain(rest).copied().collect()
 }
 
+/// Found when python3 was refused: every program of the catalog must pass the preflight and end well.
+#[test]
+fn every_program_of_the_catalog_is_served_and_prints_the_same() {
+    let bench = Bench::new();
+    let json = bench.at("all.json");
+    let said = bench.heaptoll(&[
+        "run", "--all", "--quick", "-m", "glibc", "-m", "rpmalloc", "-n", "1", "--warmup", "0", "--json",
+        &json,
+    ]);
+    let document = read_json(&json);
+    assert_eq!(document["experiment"]["refused"].as_array().map(Vec::len), Some(0), "{document}");
+    let programs = document["experiment"]["programs"].as_array().map_or(0, Vec::len);
+    assert!(programs >= 12 || std::env::var_os("CI").is_none(), "only {programs} programs are installed");
+    said.exits(0);
+}
+
 #[test]
 fn a_missing_program_is_named() {
     let bench = Bench::new();
