@@ -9,6 +9,8 @@ mod progress;
 mod same_work;
 mod terminal;
 
+use std::sync::Arc;
+
 use clap::{Parser, Subcommand};
 
 /// What does memory management cost this program, and what would another manager cost?
@@ -34,21 +36,24 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    // Over a file-size limit a write shall fail with a message, not end us in silence.
-    // SAFETY: no handler is installed, the signal is only ignored.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    let result = match Cli::parse().command {
-        Command::Run(arguments) => command::run::run(*arguments),
-        Command::Compare(arguments) => command::compare::run(&arguments),
-        Command::Report(arguments) => command::report::run(&arguments),
-        Command::Managers(arguments) => command::managers::run(&arguments),
-        Command::Programs(arguments) => command::programs::run(&arguments),
-    };
-    match result {
+    match run(Cli::parse().command) {
         Ok(code) => std::process::ExitCode::from(code),
         Err(failure) => {
             terminal::error(&failure.to_string());
             std::process::ExitCode::from(failure.code())
         }
+    }
+}
+
+fn run(command: Command) -> Result<u8, failure::Failure> {
+    // A file-size limit then is an error of the write, as a full disk is, and not the end of heaptoll. A handler, for
+    // programs would inherit that a signal is ignored.
+    signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map_err(failure::Failure::Signals)?;
+    match command {
+        Command::Run(arguments) => command::run::run(*arguments),
+        Command::Compare(arguments) => command::compare::run(&arguments),
+        Command::Report(arguments) => command::report::run(&arguments),
+        Command::Managers(arguments) => command::managers::run(&arguments),
+        Command::Programs(arguments) => command::programs::run(&arguments),
     }
 }

@@ -87,7 +87,7 @@ fn exec(
         if libc::getppid() != launcher {
             libc::_exit(127);
         }
-        // Rust ignores SIGPIPE, heaptoll SIGXFSZ, and the launcher blocks signals; a program expects none of it.
+        // Rust ignores SIGPIPE, some callers (Python) SIGXFSZ, and the launcher blocks signals; a program expects none of it.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         let mut none: libc::sigset_t = std::mem::zeroed();

@@ -1,7 +1,6 @@
 //! `heaptoll run`: the main job.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::{Args, Parser, ValueEnum};
 use heaptoll_lab::compare::{compare, judge_outputs};
@@ -248,9 +247,6 @@ fn refused_what_was_named(experiment: &Experiment) -> bool {
 
 fn watch_for_interrupt() -> Result<Interrupt, Failure> {
     let interrupt = Interrupt::default();
-    // A file-size limit then is an error of the write, as a full disk is, and not the end of heaptoll. A handler, for
-    // programs would inherit that a signal is ignored.
-    signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map_err(Failure::Signals)?;
     let mut signals = vec![libc::SIGINT, libc::SIGTERM];
     if !hangup_is_ignored() {
         signals.push(libc::SIGHUP);
