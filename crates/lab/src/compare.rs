@@ -275,29 +275,25 @@ pub struct Across {
 pub fn across(a: &Experiment, b: &Experiment) -> Vec<Across> {
     let mut lines = Vec::new();
     let mut series = Vec::new();
-    for stack in &a.stacks {
-        let in_b = b.stacks.iter().any(|other| other.program == stack.program && other.name == stack.name);
-        if !in_b {
-            continue;
-        }
-        let (sides_a, sides_b) = (Sides::of(a, &stack.program), Sides::of(b, &stack.program));
-        let (Some(in_a), Some(in_b)) = (sides_a.find(&stack.name), sides_b.find(&stack.name)) else {
-            continue;
-        };
-        for metric in [Metric::Cpu, Metric::PeakRss] {
-            let (values_a, values_b) = (in_a.values(metric), in_b.values(metric));
-            if values_a.is_empty() || values_b.is_empty() {
-                continue;
+    for program in &a.programs {
+        let (sides_a, sides_b) = (Sides::of(a, &program.name), Sides::of(b, &program.name));
+        for in_a in &sides_a.all {
+            let Some(in_b) = sides_b.find(in_a.stack) else { continue };
+            for metric in [Metric::Cpu, Metric::PeakRss] {
+                let (values_a, values_b) = (in_a.values(metric), in_b.values(metric));
+                if values_a.is_empty() || values_b.is_empty() {
+                    continue;
+                }
+                lines.push(Across {
+                    program: program.name.clone(),
+                    stack: in_a.stack.into(),
+                    metric,
+                    a_median: median(&values_a),
+                    b_median: median(&values_b),
+                    ratio: None,
+                });
+                series.push((values_a, values_b));
             }
-            lines.push(Across {
-                program: stack.program.clone(),
-                stack: stack.name.clone(),
-                metric,
-                a_median: median(&values_a),
-                b_median: median(&values_b),
-                ratio: None,
-            });
-            series.push((values_a, values_b));
         }
     }
     for (line, ratio) in lines.iter_mut().zip(statistics::unpaired(&series, ALPHA, a.settings.seed)) {
