@@ -8,12 +8,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use heaptoll_callgrind::tools::{Compilers, Language, run};
+
 use crate::error::{Error, IoContext};
 use crate::note::{self, Note};
 use crate::peer::Peer;
-use crate::recipe::{self, Configure, EXPORT_MAP, Language, Recipe, Text, Unit};
+use crate::recipe::{self, Configure, EXPORT_MAP, Recipe, Text, Unit};
 use crate::source::Source;
-use crate::tools::{Compilers, run};
 use crate::{licence, smoke, symbols};
 
 /// Where things go and how hard to work.
@@ -220,8 +221,8 @@ impl<'a> Plan<'a> {
             command.arg("-I").arg(dir);
         }
         command.arg("-c").arg(&path).arg("-o").arg(self.object(index));
-        run(&mut command, &format!("compiling {shown} of {}", self.peer.name()), package(unit.language))
-            .map(drop)
+        run(&mut command, &format!("compiling {shown} of {}", self.peer.name()), package(unit.language))?;
+        Ok(())
     }
 
     /// Copies the tree, configures and makes it.
@@ -242,7 +243,8 @@ impl<'a> Plan<'a> {
         command.args(&configure.make).arg(format!("-j{jobs}")).current_dir(&tree);
         // A make above this program must not hand its job slots or its variables down.
         command.env_remove("MAKEFLAGS").env_remove("MFLAGS").env_remove("MAKELEVEL");
-        run(&mut command, &format!("making {what}"), "make").map(drop)
+        run(&mut command, &format!("making {what}"), "make")?;
+        Ok(())
     }
 
     /// Links, proves and installs.

@@ -24,26 +24,9 @@ pub enum Error {
         /// Where it was looked for.
         path: PathBuf,
     },
-    /// A tool of the build is not installed.
-    #[error("`{tool}` is not installed; install it with: apt-get install {package}")]
-    NoTool {
-        /// The command.
-        tool: String,
-        /// The Debian package that has it.
-        package: &'static str,
-    },
-    /// A compiler, linker, configure or make run failed.
-    #[error("{step} failed ({status})\ncommand: {command}\n{message}")]
-    Step {
-        /// What the command was to do.
-        step: String,
-        /// How it ended.
-        status: String,
-        /// The command line.
-        command: String,
-        /// The end of what it wrote.
-        message: String,
-    },
+    /// A tool of the build is not installed or failed.
+    #[error(transparent)]
+    Tool(#[from] heaptoll_callgrind::Error),
     /// A shared object lacks members of the malloc family.
     #[error("{path} does not export {missing}: preloaded, those calls would go to glibc with foreign blocks", path = path.display(), missing = missing.join(", "))]
     Missing {

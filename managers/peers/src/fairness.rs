@@ -10,12 +10,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use crate::callgrind::{self, Entries};
+use heaptoll_callgrind::profile::{self, Entries};
+use heaptoll_callgrind::tools::{Compilers, Language, run};
+
 use crate::error::{Error, IoContext};
 use crate::note;
 use crate::peer::Peer;
-use crate::recipe::Language;
-use crate::tools::{Compilers, run};
 
 /// Slower than this is a defect of ours.
 const LIMIT: f64 = 1.03;
@@ -197,7 +197,7 @@ fn debian_pairs(out: &Path) -> Result<Vec<Pair>, Error> {
             .find_map(|path| path.canonicalize().ok());
         match theirs {
             Some(theirs) => pairs.push(Pair { name: peer.name().to_string(), ours, theirs }),
-            None => return Err(Error::NoTool { tool: file.to_string(), package }),
+            None => return Err(heaptoll_callgrind::Error::NoTool { tool: file.to_string(), package }.into()),
         }
     }
     Ok(pairs)
@@ -274,8 +274,8 @@ fn compare_one(pair: &Pair, workload: &Workload, options: &Options, dir: &Path) 
     let counts = if options.no_callgrind {
         None
     } else {
-        let ours = callgrind::count(&workload.counted, &pair.ours, dir)?;
-        Some((ours, callgrind::count(&workload.counted, &pair.theirs, dir)?))
+        let ours = profile::count(&workload.counted, &pair.ours, dir)?;
+        Some((ours, profile::count(&workload.counted, &pair.theirs, dir)?))
     };
     let cpu = ratio(&ours, &theirs);
     Ok(Finding { cpu, seconds: (median(&mut ours), median(&mut theirs)), counts })

@@ -3,7 +3,6 @@
 //! cargo's profiles a debug build of the tool would measure unoptimised allocators.
 
 mod builder;
-mod callgrind;
 mod error;
 mod fairness;
 mod licence;
@@ -13,7 +12,6 @@ mod recipe;
 mod smoke;
 mod source;
 mod symbols;
-mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -6,20 +6,12 @@
 
 use std::path::PathBuf;
 
+use heaptoll_callgrind::tools::Language;
 use regex::Regex;
 
 use crate::error::{Error, IoContext};
 use crate::peer::Peer;
 use crate::source::Source;
-
-/// The language of a translation unit: which compiler driver takes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
-    /// C, and assembly that needs only the preprocessor.
-    C,
-    /// C++.
-    Cxx,
-}
 
 /// Where the text of a translation unit is.
 #[derive(Debug, Clone)]

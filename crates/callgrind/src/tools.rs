@@ -4,7 +4,15 @@
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
-use crate::recipe::Language;
+
+/// The language of a translation unit: which compiler driver takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// C, and assembly that needs only the preprocessor.
+    C,
+    /// C++.
+    Cxx,
+}
 
 /// How many lines of a failing tool's output are kept.
 const KEPT: usize = 40;

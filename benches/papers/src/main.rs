@@ -1,0 +1,2 @@
+//! heaptoll-papers
+fn main() {}
