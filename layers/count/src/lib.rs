@@ -7,19 +7,47 @@
 #![no_std]
 
 mod binding;
-mod c_family;
-mod operators;
 mod text;
 
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 
+use heaptoll_next::tally;
+use heaptoll_next::watched::Watch;
 use heaptoll_statspage::{Kind, Writer};
 
 use crate::binding::Stage;
 
 /// The slot that calls are counted in.
 static WRITER: Writer = Writer::new(Kind::Layer, "count");
+
+/// Counts and keeps nothing else.
+struct Count;
+
+impl Watch for Count {
+    type Before = ();
+
+    #[inline(always)]
+    fn asked(block: *mut c_void, size: usize, operator: bool) {
+        tally::asked(WRITER.slot(), size, !block.is_null(), operator);
+    }
+
+    #[inline(always)]
+    fn gives_back(_: *mut c_void, operator: bool) {
+        tally::gave_back(WRITER.slot(), operator);
+    }
+
+    #[inline(always)]
+    fn resizes(_: *mut c_void) {}
+
+    #[inline(always)]
+    fn resized(_: *mut c_void, _: (), size: usize, new: *mut c_void) {
+        tally::resized(WRITER.slot(), size, !new.is_null());
+    }
+}
+
+heaptoll_next::export_family!(Count);
+heaptoll_next::export_operators!(Count);
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {

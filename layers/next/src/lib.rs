@@ -5,10 +5,17 @@
 //! called by several threads at once. This crate keeps the three apart: [`arena`] serves whatever is asked for before
 //! the answer is known, [`family`] takes functions from one object only and makes up the rest from them, and
 //! [`forward`] is the family as a layer calls it.
+//!
+//! What layers share besides: [`watched`] and [`operators`] are the family and C++'s operators as a layer exports
+//! them, with every call told to it, [`tally`] counts calls on the statistics page, and [`blocks`] is a table of blocks that needs no heap.
 #![no_std]
 
 pub mod arena;
+pub mod blocks;
 pub mod family;
 pub mod forward;
+pub mod operators;
+pub mod tally;
+pub mod watched;
 
 pub use family::{Family, next};

@@ -5,35 +5,29 @@
 //! as a jump that leaves no frame of ours to unwind, to the next object's operator of the same name, which tries
 //! again, calls the handler and throws. So nothing of libstdc++ is linked in, and C programs need none.
 
-use core::arch::naked_asm;
 use core::ffi::{CStr, c_void};
-use core::sync::atomic::Ordering::Relaxed;
 
-use heaptoll_next::{family, forward};
+use crate::watched::Watch;
+use crate::{family, forward};
 
-use crate::WRITER;
-use crate::c_family::{asked, gave_back};
-
-fn counted(size: usize, block: *mut c_void) -> *mut c_void {
-    WRITER.slot().new_calls.fetch_add(1, Relaxed);
-    asked(size, !block.is_null());
+pub extern "C" fn plain<W: Watch>(size: usize) -> *mut c_void {
+    // C++ wants a distinct block for size 0, where C allows null.
+    let block = forward::malloc(size.max(1));
+    W::asked(block, size, true);
     block
 }
 
-extern "C" fn plain(size: usize) -> *mut c_void {
-    // C++ wants a distinct block for size 0, where C allows null.
-    counted(size, forward::malloc(size.max(1)))
-}
-
-extern "C" fn aligned(size: usize, align: usize) -> *mut c_void {
+pub extern "C" fn aligned<W: Watch>(size: usize, align: usize) -> *mut c_void {
     let mut block = core::ptr::null_mut();
     // SAFETY: `block` is a valid place.
     let code = unsafe { forward::posix_memalign(&mut block, align.max(size_of::<usize>()), size.max(1)) };
-    counted(size, if code == 0 { block } else { core::ptr::null_mut() })
+    let block = if code == 0 { block } else { core::ptr::null_mut() };
+    W::asked(block, size, true);
+    block
 }
 
 /// The next operator of this name, for the call that failed.
-fn successor(name: &CStr) -> *mut c_void {
+pub fn successor(name: &CStr) -> *mut c_void {
     match family::symbol(name) {
         Some(operator) => operator,
         None => {
@@ -42,19 +36,41 @@ fn successor(name: &CStr) -> *mut c_void {
     }
 }
 
-/// Allocates by `$allocate`; when that gives null, restores the arguments and jumps to the next `$name`.
-macro_rules! operator_new {
-    ($($name:ident $allocate:ident $text:literal),* $(,)?) => { $(
+/// Exports every `operator new` and `operator delete`, watched by a type that is [`Watch`].
+#[macro_export]
+macro_rules! export_operators {
+    ($watch:ty) => {
+        $crate::export_operators! { @new $watch;
+            _Znwm plain c"_Znwm",
+            _Znam plain c"_Znam",
+            _ZnwmRKSt9nothrow_t plain c"_ZnwmRKSt9nothrow_t",
+            _ZnamRKSt9nothrow_t plain c"_ZnamRKSt9nothrow_t",
+            _ZnwmSt11align_val_t aligned c"_ZnwmSt11align_val_t",
+            _ZnamSt11align_val_t aligned c"_ZnamSt11align_val_t",
+            _ZnwmSt11align_val_tRKSt9nothrow_t aligned c"_ZnwmSt11align_val_tRKSt9nothrow_t",
+            _ZnamSt11align_val_tRKSt9nothrow_t aligned c"_ZnamSt11align_val_tRKSt9nothrow_t",
+        }
+        $crate::export_operators! { @delete $watch;
+            _ZdlPv, _ZdaPv,
+            _ZdlPvm, _ZdaPvm,
+            _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t,
+            _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t,
+            _ZdlPvmSt11align_val_t, _ZdaPvmSt11align_val_t,
+            _ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t,
+        }
+    };
+    // Allocates; when that gives null, restores the arguments and jumps to the next operator of the name.
+    (@new $watch:ty; $($name:ident $allocate:ident $text:literal),* $(,)?) => { $(
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name() {
-            extern "C" fn next_operator() -> *mut c_void {
-                successor($text)
+            extern "C" fn next_operator() -> *mut core::ffi::c_void {
+                $crate::operators::successor($text)
             }
             // Three pushes leave the stack aligned to 16 for the calls, and hold all arguments an operator new has.
             #[cfg(target_arch = "x86_64")]
-            naked_asm!(
+            core::arch::naked_asm!(
                 "push rdi", "push rsi", "push rdx",
                 "call {allocate}",
                 "test rax, rax",
@@ -65,10 +81,10 @@ macro_rules! operator_new {
                 "call {next_operator}",
                 "pop rdx", "pop rsi", "pop rdi",
                 "jmp rax",
-                allocate = sym $allocate, next_operator = sym next_operator,
+                allocate = sym $crate::operators::$allocate::<$watch>, next_operator = sym next_operator,
             );
             #[cfg(target_arch = "aarch64")]
-            naked_asm!(
+            core::arch::naked_asm!(
                 "stp x29, x30, [sp, #-48]!",
                 "mov x29, sp",
                 "stp x0, x1, [sp, #16]",
@@ -84,44 +100,17 @@ macro_rules! operator_new {
                 "ldr x2, [sp, #32]",
                 "ldp x29, x30, [sp], #48",
                 "br x16",
-                allocate = sym $allocate, next_operator = sym next_operator,
+                allocate = sym $crate::operators::$allocate::<$watch>, next_operator = sym next_operator,
             );
         }
     )* };
-}
-
-operator_new! {
-    _Znwm plain c"_Znwm",
-    _Znam plain c"_Znam",
-    _ZnwmRKSt9nothrow_t plain c"_ZnwmRKSt9nothrow_t",
-    _ZnamRKSt9nothrow_t plain c"_ZnamRKSt9nothrow_t",
-    _ZnwmSt11align_val_t aligned c"_ZnwmSt11align_val_t",
-    _ZnamSt11align_val_t aligned c"_ZnamSt11align_val_t",
-    _ZnwmSt11align_val_tRKSt9nothrow_t aligned c"_ZnwmSt11align_val_tRKSt9nothrow_t",
-    _ZnamSt11align_val_tRKSt9nothrow_t aligned c"_ZnamSt11align_val_tRKSt9nothrow_t",
-}
-
-/// All deletes are one: the block alone says all that `free` needs.
-macro_rules! operator_delete {
-    ($($name:ident),* $(,)?) => { $(
+    // All deletes are one: the block alone says all that `free` needs.
+    (@delete $watch:ty; $($name:ident),* $(,)?) => { $(
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
-        pub unsafe extern "C" fn $name(block: *mut c_void) {
-            if !block.is_null() {
-                WRITER.slot().delete_calls.fetch_add(1, Relaxed);
-            }
-            gave_back(block);
+        pub unsafe extern "C" fn $name(block: *mut core::ffi::c_void) {
             // SAFETY: blocks of operator new come from the next malloc family, as free's do.
-            unsafe { forward::free(block) }
+            unsafe { $crate::watched::free::<$watch>(block, true) }
         }
     )* };
-}
-
-operator_delete! {
-    _ZdlPv, _ZdaPv,
-    _ZdlPvm, _ZdaPvm,
-    _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t,
-    _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t,
-    _ZdlPvmSt11align_val_t, _ZdaPvmSt11align_val_t,
-    _ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t,
 }

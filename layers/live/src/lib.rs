@@ -1,0 +1,126 @@
+//! The live layer: how many bytes a program has asked for and not given back, and the most that has ever been.
+//!
+//! A manager counts what it hands out, rounded up to its own sizes. The program's own demand, the "maximum bytes" of
+//! Detlefs, Dosser and Zorn's Table II and the denominator of their Table X, is the same under every manager, and none
+//! of them knows it: `free` is not told the size. So this layer keeps the requested size of every live block in a
+//! table of its own and publishes on the statistics page of `HEAPTOLL_STATS`, besides counts of calls, `live_bytes`
+//! and `live_high_bytes` in *requested* bytes.
+//!
+//! - A `realloc` is one step from the old size to the new: both blocks of one that moves are never live at once.
+//! - A child of fork begins with what it inherited, and its high-water mark begins there; it shows on the page from
+//!   its first call on. A child of vfork counts as its parent. A child made by a bare `clone` or by `_Fork`, without
+//!   the C library's fork handlers, may find the ledger locked.
+//! - Every call takes one lock, which makes this a layer for measuring demand and not time.
+#![no_std]
+
+mod ledger;
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use heaptoll_next::tally;
+use heaptoll_next::watched::Watch;
+use heaptoll_statspage::{Kind, Writer};
+
+use crate::ledger::Locked;
+
+/// The slot that is written to.
+static WRITER: Writer = Writer::new(Kind::Layer, "live");
+static LEDGER: Locked = Locked::new();
+/// Set while the layer itself causes allocations, which are not the program's.
+static OURS: AtomicBool = AtomicBool::new(false);
+
+struct Live;
+
+impl Watch for Live {
+    type Before = Option<usize>;
+
+    #[inline(always)]
+    fn asked(block: *mut c_void, size: usize, operator: bool) {
+        if OURS.load(Ordering::Relaxed) {
+            return;
+        }
+        let slot = WRITER.slot();
+        tally::asked(slot, size, !block.is_null(), operator);
+        if !block.is_null() {
+            LEDGER.with(|ledger| {
+                ledger.add(block as usize, size);
+                ledger.publish(slot);
+            });
+        }
+    }
+
+    #[inline(always)]
+    fn gives_back(block: *mut c_void, operator: bool) {
+        if OURS.load(Ordering::Relaxed) {
+            return;
+        }
+        let slot = WRITER.slot();
+        tally::gave_back(slot, operator);
+        LEDGER.with(|ledger| {
+            ledger.remove(block as usize);
+            ledger.publish(slot);
+        });
+    }
+
+    #[inline(always)]
+    fn resizes(block: *mut c_void) -> Option<usize> {
+        LEDGER.with(|ledger| ledger.lift(block as usize))
+    }
+
+    #[inline(always)]
+    fn resized(block: *mut c_void, before: Option<usize>, size: usize, new: *mut c_void) {
+        let slot = WRITER.slot();
+        tally::resized(slot, size, !new.is_null());
+        LEDGER.with(|ledger| {
+            match before {
+                Some(old) if new.is_null() && size != 0 => ledger.put_back(block as usize, old),
+                Some(old) => ledger.settle(old),
+                None => {}
+            }
+            if !new.is_null() {
+                ledger.add(new as usize, size);
+            }
+            ledger.publish(slot);
+        });
+    }
+}
+
+heaptoll_next::export_family!(Live);
+heaptoll_next::export_operators!(Live);
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    heaptoll_next::family::fatal(c"heaptoll: a defect in the live layer; please report it\n")
+}
+
+unsafe extern "C" fn before_fork() {
+    LEDGER.lock();
+}
+
+unsafe extern "C" fn in_parent() {
+    LEDGER.unlock();
+}
+
+unsafe extern "C" fn in_child() {
+    LEDGER.unlock();
+    LEDGER.with(ledger::Ledger::begin_anew);
+}
+
+extern "C" fn at_start() {
+    OURS.store(true, Ordering::Relaxed);
+    // A failing dlsym allocates its message: resolved here, while there is one thread.
+    let _ = heaptoll_next::next();
+    // SAFETY: the handlers are functions of this object, which is never unloaded.
+    let registered = unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
+    OURS.store(false, Ordering::Relaxed);
+    if registered != 0 {
+        heaptoll_next::family::fatal(c"heaptoll: the live layer cannot register its fork handlers\n");
+    }
+    // A program that allocates nothing is to be seen as one.
+    let _ = WRITER.slot();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = at_start;
