@@ -13,6 +13,11 @@ LIB := $(STAGE)/lib/heaptoll
 SHARE := $(STAGE)/share/heaptoll
 HEAPTOLL := $(TARGET)/release/heaptoll
 PEERS := $(TARGET)/release/heaptoll-peers
+# Our own managers: each folder of managers/ with a description is one, and its shell is the package of that name.
+OURS := $(patsubst managers/%/manager.toml,%,$(wildcard managers/*/manager.toml))
+
+# A shell brings a panic handler of its own, which a test harness has too.
+UNSHELLED := --workspace $(addprefix --exclude ,$(OURS))
 
 .PHONY: help demo test build tool peers-fast peers-slow install bench clean check lint unit
 
@@ -28,11 +33,16 @@ help:
 tool:
 	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-launcher -p heaptoll-peers -p heaptoll-espresso $(EXTRA)
 	$(CARGO) build --release --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml
+	$(CARGO) build --release --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(addprefix -p ,$(OURS))
 	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
 	@install -m 755 $(TARGET)/release/heaptoll-launch $(LIB)/
 	@install -m 755 $(TARGET)/release/heaptoll-espresso $(LIB)/programs/
 	@install -m 644 $(TARGET)/layers/release/libheaptoll_count.so $(TARGET)/layers/release/libheaptoll_start.so $(LIB)/layers/
+	@for manager in $(OURS); do \
+		install -m 644 $(TARGET)/managers/release/lib$$manager.so $(LIB)/managers/$$manager.so && \
+		install -m 644 managers/$$manager/manager.toml $(LIB)/managers/$$manager.toml || exit 1; \
+	done
 	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(SHARE)/programs/espresso $(SHARE)/programs/Makefile $(SHARE)/programs/*/*.[ch]
 
 peers-fast: tool
@@ -76,13 +86,17 @@ test:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path layers/Cargo.toml
+	$(CARGO) fmt --all --check --manifest-path managers/Cargo.toml
 	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml --release -- -D warnings
+	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --release -- -D warnings
+	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --all-targets $(UNSHELLED) -- -D warnings
 	shellcheck .ci/run scripts/*
 
 unit:
 	HEAPTOLL_HOME=$(abspath $(STAGE)) HEAPTOLL_LAYERS_DIR=$(abspath $(LIB))/layers $(CARGO) test --locked --target-dir $(TARGET) --workspace
 	$(CARGO) test --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml -p heaptoll-next
+	$(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED)
 
 bench:
 	@scripts/setup bench

@@ -36,7 +36,8 @@ extern "C" {
 
 /* One size class, or one range of sizes when the manager has no classes. */
 struct heaptoll_class {
-    uint64_t block_bytes;        /* size of its blocks as handed out; 0: blocks of many sizes (large objects) */
+    uint64_t block_bytes;        /* size of its blocks as handed out, of a range the largest in it;
+                                  * 0: blocks of many sizes (large objects) */
     uint64_t live_blocks;        /* handed out and not given back */
     uint64_t live_bytes;         /* bytes in them, internal fragmentation included */
     uint64_t free_blocks;        /* ready to be handed out */
@@ -184,7 +185,10 @@ struct heaptoll_stats_slot {
     uint64_t pause_total_ns;    /* nanoseconds in which the program stood still for the collector */
     uint64_t pause_max_ns;      /* longest of them */
     uint64_t collected_bytes;   /* bytes in blocks that collections reclaimed */
-    uint64_t reserved_1[17];
+    uint64_t searches;          /* searches through a free structure; these three are told at process end */
+    uint64_t search_steps;      /* blocks looked at in them */
+    uint64_t search_longest;    /* blocks looked at in the longest */
+    uint64_t reserved_1[14];
 };
 
 HEAPTOLL_ASSERT(sizeof(struct heaptoll_stats_header) == 4096, "the header is one page");

@@ -96,8 +96,14 @@ pub struct Slot {
     pub pause_max_ns: AtomicU64,
     /// Bytes reclaimed by collections.
     pub collected_bytes: AtomicU64,
+    /// Searches through a free structure, told at process end.
+    pub searches: AtomicU64,
+    /// Blocks looked at in them.
+    pub search_steps: AtomicU64,
+    /// Blocks looked at in the longest.
+    pub search_longest: AtomicU64,
     /// Zero.
-    pub reserved_1: [u64; 17],
+    pub reserved_1: [u64; 14],
 }
 
 const fn zero() -> AtomicU64 {
@@ -131,7 +137,10 @@ impl Slot {
             pause_total_ns: zero(),
             pause_max_ns: zero(),
             collected_bytes: zero(),
-            reserved_1: [0; 17],
+            searches: zero(),
+            search_steps: zero(),
+            search_longest: zero(),
+            reserved_1: [0; 14],
         }
     }
 }

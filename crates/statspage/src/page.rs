@@ -86,6 +86,12 @@ pub struct SlotRecord {
     pub pause_max_ns: u64,
     /// Bytes reclaimed by collections.
     pub collected_bytes: u64,
+    /// Searches through a free structure; 0 until the process ended by itself.
+    pub searches: u64,
+    /// Blocks looked at in them.
+    pub search_steps: u64,
+    /// Blocks looked at in the longest.
+    pub search_longest: u64,
 }
 
 /// A page made by the tool. The file stays when this is dropped; it belongs in a temporary directory.
@@ -217,5 +223,8 @@ fn record(slot: &[u8]) -> Option<SlotRecord> {
         pause_total_ns: word(slot, 352),
         pause_max_ns: word(slot, 360),
         collected_bytes: word(slot, 368),
+        searches: word(slot, 376),
+        search_steps: word(slot, 384),
+        search_longest: word(slot, 392),
     })
 }

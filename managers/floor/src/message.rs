@@ -1,0 +1,97 @@
+//! A last message: put together on the stack and written to standard error at once, where nothing may be allocated.
+
+/// A line of limited length; what does not fit is cut.
+#[derive(Debug)]
+pub struct Message {
+    bytes: [u8; Self::CAPACITY],
+    length: usize,
+}
+
+impl Message {
+    const CAPACITY: usize = 512;
+
+    /// Begins a line with the project's name.
+    pub const fn new() -> Message {
+        Message { bytes: [0; Self::CAPACITY], length: 0 }.put(b"heaptoll: ")
+    }
+
+    const fn put(mut self, text: &[u8]) -> Message {
+        let mut at = 0;
+        while at < text.len() && self.length < Self::CAPACITY - 1 {
+            self.bytes[self.length] = text[at];
+            self.length += 1;
+            at += 1;
+        }
+        self
+    }
+
+    /// Appends a text.
+    pub const fn text(self, text: &str) -> Message {
+        self.put(text.as_bytes())
+    }
+
+    /// Appends an address in hexadecimal.
+    pub const fn address(self, address: usize) -> Message {
+        let mut digits = [0; 18];
+        digits[0] = b'0';
+        digits[1] = b'x';
+        let mut length = 2;
+        let mut shift = 64;
+        while shift > 0 {
+            shift -= 4;
+            let digit = (address >> shift & 15) as u8;
+            if digit != 0 || length > 2 || shift == 0 {
+                digits[length] = if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
+                length += 1;
+            }
+        }
+        self.put(digits.split_at(length).0)
+    }
+
+    /// The line, as far as it has come.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// Writes the line to standard error.
+    pub fn write(mut self) {
+        self.bytes[self.length] = b'\n';
+        // SAFETY: the buffer is valid for that many bytes. Whether anybody reads it cannot be helped.
+        unsafe { libc::write(2, self.bytes.as_ptr().cast(), self.length + 1) };
+    }
+
+    /// Writes the line and ends the process by SIGABRT.
+    pub fn abort(self) -> ! {
+        self.write();
+        // SAFETY: abort has no conditions and does not return.
+        unsafe { libc::abort() }
+    }
+}
+
+impl Default for Message {
+    fn default() -> Message {
+        Message::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_without_leading_zeros() {
+        let line = |address| Message::new().address(address);
+        assert_eq!(line(0).as_bytes(), b"heaptoll: 0x0");
+        assert_eq!(line(0x10f0).as_bytes(), b"heaptoll: 0x10f0");
+        assert_eq!(line(usize::MAX).as_bytes(), b"heaptoll: 0xffffffffffffffff");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut() {
+        let mut line = Message::new();
+        for _ in 0..100 {
+            line = line.text("0123456789");
+        }
+        assert_eq!(line.as_bytes().len(), Message::CAPACITY - 1);
+    }
+}

@@ -1,0 +1,252 @@
+//! Memory from the system: one region that only grows, as `sbrk` gave it to the managers of 1992.
+//!
+//! The region is mapped far from everything else and extended at its end, so that it stays in one piece; the program
+//! and its libraries may use the real break as they like. Unlike a large reservation, it counts towards `RLIMIT_AS`
+//! and the process's size no more than it is.
+
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::round_up;
+
+/// The unit in which the heap's size is counted, bytes.
+pub const PAGE: usize = 4096;
+
+/// The system is asked for this much at once, bytes. What a manager has not taken of it is not part of the heap: no
+/// page of it has been touched.
+const STEP: usize = 128 << 10;
+
+/// Where regions are put, if nothing is there: above what Linux hands out by itself from below, below what it hands
+/// out from above. The lower ones are for machines and simulators with fewer address bits.
+const PLACES: [usize; 4] = [16 << 40, 64 << 30, 32 << 30, 8 << 30];
+/// Room between two regions of a process, bytes.
+const APART: usize = 1 << 40;
+/// How many such rooms there are above the first place.
+const ROOMS: usize = 64;
+
+/// The next room: a process normally has one region, a test has many.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// What the region calls when it has grown: with the bytes mapped now.
+pub type Grown = fn(mapped_bytes: usize);
+
+/// A contiguous region that grows at its end.
+#[derive(Debug)]
+pub struct Region {
+    start: usize,
+    /// End of what the manager has taken.
+    end: usize,
+    /// End of what the system has given.
+    mapped_end: usize,
+    requests: u64,
+    fail_every: u64,
+    grown: Option<Grown>,
+}
+
+impl Region {
+    /// Nothing yet; the system is asked at the first need.
+    pub const fn new() -> Region {
+        Region { start: 0, end: 0, mapped_end: 0, requests: 0, fail_every: 0, grown: None }
+    }
+
+    /// Address of the first byte, a multiple of [`PAGE`]; 0 before the first growth.
+    #[inline(always)]
+    pub const fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Address after the last byte.
+    #[inline(always)]
+    pub const fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Whether the address lies in it.
+    #[inline(always)]
+    pub const fn contains(&self, address: usize) -> bool {
+        address.wrapping_sub(self.start) < self.end - self.start
+    }
+
+    /// The heap's size, bytes, in whole pages. As the region never shrinks this is also its high-water mark.
+    pub const fn mapped_bytes(&self) -> usize {
+        round_up(self.end - self.start, PAGE)
+    }
+
+    /// Makes every `every`-th request for growth fail from now on, 0 none: the tests' faults.
+    pub fn fail_every(&mut self, every: u64) {
+        self.fail_every = every;
+        self.requests = 0;
+    }
+
+    /// Has `hook` called after each growth.
+    pub fn on_growth(&mut self, hook: Grown) {
+        self.grown = Some(hook);
+    }
+
+    /// Extends the region by `bytes`, a multiple of [`crate::WORD`], zeroed. `None` when the system gives no more;
+    /// `errno` is kept.
+    #[cold]
+    #[inline(never)]
+    pub fn grow(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        debug_assert!(bytes.is_multiple_of(crate::WORD));
+        self.requests += 1;
+        if self.fail_every != 0 && self.requests.is_multiple_of(self.fail_every) {
+            return None;
+        }
+        // SAFETY: errno's address is valid for the calling thread.
+        let errno = unsafe { *libc::__errno_location() };
+        let extended = self.extend(bytes);
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = errno };
+        if extended.is_some()
+            && let Some(hook) = self.grown
+        {
+            hook(self.mapped_bytes());
+        }
+        extended
+    }
+
+    /// As [`Region::grow`], by `at_least` bytes and on to the next page boundary. Also says by how much.
+    pub fn grow_to_page(&mut self, at_least: usize) -> Option<(NonNull<u8>, usize)> {
+        let bytes = round_up(self.end.checked_add(at_least)?, PAGE).checked_sub(self.end)?;
+        Some((self.grow(bytes)?, bytes))
+    }
+
+    fn extend(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        if self.start == 0 {
+            self.settle()?;
+        }
+        let end = self.end.checked_add(bytes)?;
+        if end > self.mapped_end {
+            let exact = round_up(end, PAGE).checked_sub(self.mapped_end)?;
+            let ample = round_up(end.checked_add(STEP)?, STEP).checked_sub(self.mapped_end)?;
+            // Where the ample step is too much for a limit, the exact one may not be.
+            let got = [ample, exact].into_iter().find(|&more| map(self.mapped_end, more))?;
+            self.mapped_end += got;
+        }
+        let taken = NonNull::new(self.end as *mut u8);
+        self.end = end;
+        taken
+    }
+
+    /// Finds a place for the region and maps its first step.
+    fn settle(&mut self) -> Option<()> {
+        // Where this object lies is random if the system randomises, and the same each time if it does not.
+        let random = (ptr::from_ref(&NEXT) as usize >> 12 & 0xfff) << 21;
+        for _ in 0..ROOMS {
+            let room = NEXT.fetch_add(1, Ordering::Relaxed) % ROOMS;
+            let place = PLACES[0] + room * APART + random;
+            if map(place, STEP) {
+                return self.settled(place);
+            }
+            if room == 0 {
+                // A machine with few address bits refuses the first place, and will refuse the others.
+                if let Some(&place) = PLACES[1..].iter().find(|&&place| map(place + random, STEP)) {
+                    return self.settled(place + random);
+                }
+            }
+        }
+        None
+    }
+
+    fn settled(&mut self, place: usize) -> Option<()> {
+        self.start = place;
+        self.end = place;
+        self.mapped_end = place + STEP;
+        Some(())
+    }
+}
+
+impl Default for Region {
+    fn default() -> Region {
+        Region::new()
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        if self.start != 0 {
+            // SAFETY: the range was mapped by this region alone, and with it go all who had blocks in it.
+            unsafe { libc::munmap(self.start as *mut c_void, self.mapped_end - self.start) };
+        }
+    }
+}
+
+/// Maps zeroed memory exactly there; false when the system refuses or something is there.
+fn map(address: usize, bytes: usize) -> bool {
+    // SAFETY: a new anonymous mapping that replaces nothing.
+    let got = unsafe {
+        libc::mmap(
+            address as *mut c_void,
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+            -1,
+            0,
+        )
+    };
+    if got == libc::MAP_FAILED {
+        return false;
+    }
+    if got as usize == address {
+        return true;
+    }
+    // Kernels before 4.17, and some simulators, take the address for a hint.
+    // SAFETY: the mapping just made, which nobody knows.
+    unsafe { libc::munmap(got, bytes) };
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_contiguous_zeroed_and_counted_in_pages() {
+        let mut region = Region::new();
+        let first = region.grow(48).expect("the first growth").as_ptr() as usize;
+        assert_eq!((first, region.mapped_bytes()), (region.start(), PAGE));
+        let (second, bytes) = region.grow_to_page(1).expect("the second growth");
+        assert_eq!((second.as_ptr() as usize, bytes), (first + 48, PAGE - 48));
+        let third = region.grow(3 * STEP).expect("a growth over several steps").as_ptr();
+        // SAFETY: the last word of what was just given.
+        assert_eq!(unsafe { third.add(3 * STEP).cast::<usize>().sub(1).read() }, 0);
+        assert_eq!(region.mapped_bytes(), PAGE + 3 * STEP);
+        assert!(region.contains(region.end() - 1) && !region.contains(region.end()));
+        assert!(!region.contains(region.start() - 1) && !region.contains(0));
+    }
+
+    #[test]
+    fn regions_keep_apart() {
+        let mut regions = [const { Region::new() }; 3];
+        for region in &mut regions {
+            region.grow(PAGE).expect("growth");
+        }
+        assert!(regions[0].start().abs_diff(regions[1].start()) >= APART);
+        assert!(regions[1].start().abs_diff(regions[2].start()) >= APART);
+    }
+
+    #[test]
+    fn faults_come_at_the_asked_rate_and_leave_the_region_as_it_was() {
+        let mut region = Region::new();
+        region.fail_every(3);
+        let given = (0..9).filter(|_| region.grow(PAGE).is_some()).count();
+        assert_eq!((given, region.mapped_bytes()), (6, 6 * PAGE));
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_refused() {
+        let mut region = Region::new();
+        assert!(region.grow(isize::MAX as usize & !15).is_none());
+        assert!(region.grow(PAGE).is_some());
+        assert!(region.grow_to_page(usize::MAX - 100).is_none());
+        assert_eq!(region.mapped_bytes(), PAGE);
+    }
+
+    #[test]
+    fn nothing_is_contained_before_the_first_growth() {
+        let region = Region::new();
+        assert!(!region.contains(0) && !region.contains(usize::MAX));
+    }
+}

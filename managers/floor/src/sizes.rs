@@ -1,0 +1,25 @@
+//! Sizes and their arithmetic.
+
+/// A machine word, bytes: headers, tags and links are made of it.
+pub const WORD: usize = size_of::<usize>();
+
+/// What every block is aligned to, bytes: `max_align_t` of the x86-64 and AArch64 ABIs.
+pub const ALIGNMENT: usize = 16;
+
+/// `bytes` rounded up to a multiple of `unit`, a power of two; wraps to 0 only within `unit` of the largest number,
+/// which [`crate::Shell`] never passes on.
+#[inline(always)]
+pub const fn round_up(bytes: usize, unit: usize) -> usize {
+    bytes.wrapping_add(unit - 1) & !(unit - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_goes_up_to_the_next_multiple() {
+        assert_eq!([0, 1, 15, 16, 17].map(|n| round_up(n, 16)), [0, 16, 16, 16, 32]);
+        assert_eq!(round_up(4097, 4096), 8192);
+    }
+}

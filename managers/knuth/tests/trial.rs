@@ -1,0 +1,72 @@
+//! Knuth's heap against the model, and what its tags notice.
+
+use heaptoll_floor::{Heap, Misuse};
+use heaptoll_knuth::Knuth;
+
+heaptoll_trial::trial!(Knuth, reuses: true);
+
+#[test]
+fn tags_tell_double_frees_foreign_addresses_and_writes_beyond_a_block() {
+    let mut heap = Knuth::new();
+    let blocks = [100, 200, 300].map(|bytes| heap.allocate(bytes).expect("memory"));
+    // SAFETY: the second block is freed twice and the first is written beyond, which is what is tested; all
+    // addresses are the heap's, or are refused for not being.
+    unsafe {
+        assert_eq!(heap.free(blocks[1]), Ok(()));
+        assert_eq!(heap.free(blocks[1]), Err(Misuse::DoubleFree));
+        assert_eq!(heap.free(blocks[2].add(16)), Err(Misuse::Damaged));
+        assert_eq!(heap.free(blocks[2].add(8)), Err(Misuse::Foreign));
+        assert_eq!(heap.free(std::ptr::NonNull::<u128>::dangling().cast()), Err(Misuse::Foreign));
+        let usable = heap.usable(blocks[0]);
+        blocks[0].as_ptr().add(usable).write(0);
+        assert_eq!(heap.free(blocks[0]), Err(Misuse::Damaged));
+    }
+    assert!(heap.check().is_err());
+}
+
+#[test]
+fn freed_neighbours_become_one_block_whatever_the_order() {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let mut heap = Knuth::new();
+        let blocks = [1000, 1000, 1000].map(|bytes| heap.allocate(bytes).expect("memory"));
+        for at in order {
+            // SAFETY: each is live, and freed once.
+            assert_eq!(unsafe { heap.free(blocks[at]) }, Ok(()));
+        }
+        let tally = heaptoll_floor::tally(&heap);
+        assert_eq!(tally.filled().map(|range| range.free_blocks).sum::<u64>(), 1, "{order:?}");
+        assert_eq!(heap.check(), Ok(()));
+    }
+}
+
+#[test]
+fn a_rest_is_a_block_from_48_bytes_on() {
+    let mut heap = Knuth::new();
+    // 4096 bytes less two sentinels are one free block of 4080.
+    let first = heap.allocate(4080 - 16 - 32).expect("memory");
+    // SAFETY: a live block.
+    assert_eq!(unsafe { heap.usable(first) }, 4080 - 16, "a rest of 32 stays with the block");
+    let mut heap = Knuth::new();
+    let first = heap.allocate(4080 - 16 - 48).expect("memory");
+    // SAFETY: a live block.
+    assert_eq!(unsafe { heap.usable(first) }, 4080 - 16 - 48, "a rest of 48 is a block");
+}
+
+#[test]
+fn the_rover_goes_on_where_the_last_search_ended() {
+    let mut heap = Knuth::new();
+    let blocks: Vec<_> = (0..8).map(|_| heap.allocate(480).expect("memory")).collect();
+    // Holes at 1, 3 and 5, each fit for what comes; the free rest of the page is not.
+    for at in [1, 3, 5] {
+        // SAFETY: each is live, and freed once.
+        assert_eq!(unsafe { heap.free(blocks[at]) }, Ok(()));
+    }
+    let before = heap.search().expect("it searches").longest;
+    let got: Vec<_> = (0..3).map(|_| heap.allocate(480).expect("memory")).collect();
+    let mut sorted = got.clone();
+    sorted.sort();
+    sorted.dedup();
+    assert_eq!(sorted.len(), 3);
+    assert!(got.iter().all(|block| [1, 3, 5].iter().any(|&at| blocks[at] == *block)), "holes are filled");
+    assert!(heap.search().expect("it searches").longest <= before.max(2), "without starting over");
+}
