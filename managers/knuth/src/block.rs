@@ -20,10 +20,9 @@ pub const TAGS: usize = 2 * WORD;
 /// The smallest block, bytes: two tags and two links.
 pub const SMALLEST: usize = 4 * WORD;
 
+/// A tag is the size with this bit set while the program holds the block; the tag of a free block is its size.
 const LIVE: usize = 1;
-/// Marks a tag as one of ours. Sizes are below 2^48, so the upper bits of a tag are free for it.
-const MARK: usize = 0xb7a6 << 48;
-const SIZE: usize = (1 << 48) - ALIGNMENT;
+const SIZE: usize = !(ALIGNMENT - 1);
 
 /// A block, by the address of its header. What it points to is as the file's head shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +41,7 @@ impl Block {
     /// The block that the program knows by `address`.
     #[inline(always)]
     pub const fn of_user(address: usize) -> Block {
-        Block(address - WORD)
+        Block(address.wrapping_sub(WORD))
     }
 
     /// Its size for a request of `bytes`.
@@ -94,6 +93,16 @@ impl Block {
         unsafe { self.header() & SIZE }
     }
 
+    /// Bytes of a block that is free.
+    ///
+    /// # Safety
+    /// As [`Block::next`].
+    #[inline(always)]
+    pub unsafe fn free_size(self) -> usize {
+        // SAFETY: the caller's word; a free block's tag is its size.
+        unsafe { self.header() }
+    }
+
     /// Whether the program holds it.
     ///
     /// # Safety
@@ -107,14 +116,14 @@ impl Block {
     /// Whether header and footer are ours and agree.
     ///
     /// # Safety
-    /// The header's word is in the heap; `end` is the heap's end.
+    /// The header's word is in the heap, no less than [`SMALLEST`] before `end`, the heap's end.
     #[inline(always)]
     pub unsafe fn is_sound(self, end: usize) -> bool {
         // SAFETY: the caller's word; the footer is read only if it lies in the heap.
         unsafe {
             let header = self.header();
             let size = header & SIZE;
-            header & !SIZE & !LIVE == MARK && size <= end - self.0 && self.word(size - WORD).read() == header
+            size.wrapping_sub(SMALLEST) <= end - self.0 - SMALLEST && self.word(size - WORD).read() == header
         }
     }
 
@@ -124,7 +133,7 @@ impl Block {
     /// `size` bytes from the header on are the heap's, a multiple of the alignment, and in no other block.
     #[inline(always)]
     pub unsafe fn write(self, size: usize, live: bool) {
-        let tag = MARK | size | live as usize;
+        let tag = size | live as usize;
         // SAFETY: the caller's word.
         unsafe {
             self.word(0).write(tag);
@@ -138,7 +147,7 @@ impl Block {
     /// The word is the heap's.
     pub unsafe fn write_sentinel(self) {
         // SAFETY: the caller's word.
-        unsafe { self.word(0).write(MARK | LIVE) };
+        unsafe { self.word(0).write(LIVE) };
     }
 
     /// The next block by address, perhaps the sentinel.
@@ -159,7 +168,7 @@ impl Block {
     pub unsafe fn free_before(self) -> Option<Block> {
         // SAFETY: the word before a header is the footer of the block before it, or the sentinel.
         let tag = unsafe { ((self.0 - WORD) as *const usize).read() };
-        if tag & LIVE != 0 { None } else { Some(Block(self.0 - (tag & SIZE))) }
+        if tag & LIVE != 0 { None } else { Some(Block(self.0 - tag)) }
     }
 
     /// The next in the free list.

@@ -44,7 +44,7 @@ impl<F: Fit> TaggedHeap<F> {
         let mut have = 0;
         if !fresh {
             // SAFETY: the sentinel follows the last block.
-            have = unsafe { self.sentinel().free_before().map_or(0, |last| last.size()) };
+            have = unsafe { self.sentinel().free_before().map_or(0, |last| last.free_size()) };
         }
         let sentinels = if fresh { 2 * WORD } else { 0 };
         let (at, bytes) = self.region.grow_to_page(size.saturating_sub(have).checked_add(sentinels)?)?;
@@ -81,19 +81,19 @@ impl<F: Fit> TaggedHeap<F> {
                     block
                 }
                 (None, false) => {
-                    let more = after.size();
+                    let more = after.free_size();
                     self.list.replace(after, block);
                     block.write(size + more, false);
                     block
                 }
                 (Some(before), true) => {
-                    before.write(before.size() + size, false);
+                    before.write(before.free_size() + size, false);
                     before
                 }
                 (Some(before), false) => {
-                    let more = after.size();
+                    let more = after.free_size();
                     self.list.remove(after);
-                    before.write(before.size() + size + more, false);
+                    before.write(before.free_size() + size + more, false);
                     before
                 }
             }
@@ -108,7 +108,7 @@ impl<F: Fit> TaggedHeap<F> {
     unsafe fn take(&mut self, block: Block, size: usize) -> Block {
         // SAFETY: the caller's word.
         unsafe {
-            let whole = block.size();
+            let whole = block.free_size();
             let rest = whole - size;
             // The next search begins behind the block this one ended at.
             self.list.rove(block.next());
@@ -209,7 +209,7 @@ impl<F: Fit> Heap for TaggedHeap<F> {
         let whole = self.find(size.checked_add(alignment)?.checked_add(SMALLEST)?)?;
         // SAFETY: the block is free and in the list, and its parts stay within it.
         unsafe {
-            let (start, length) = (whole.address(), whole.size());
+            let (start, length) = (whole.address(), whole.free_size());
             self.list.rove(whole.next());
             let mut user = round_up(whole.user(), alignment);
             let lead = user - whole.user();

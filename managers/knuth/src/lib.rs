@@ -45,12 +45,21 @@ impl Fit for FirstFit {
     #[inline(always)]
     unsafe fn find(list: &FreeList, size: usize) -> (Option<Block>, u64) {
         let mut steps = 0;
-        // SAFETY: the caller's word.
-        let found = unsafe { list.blocks() }.inspect(|_| steps += 1).find(|block| {
-            // SAFETY: as above.
-            unsafe { block.size() >= size }
-        });
-        (found, steps)
+        let mut block = list.rover();
+        while !block.is_none() {
+            steps += 1;
+            // SAFETY: the caller's word.
+            unsafe {
+                if block.free_size() >= size {
+                    return (Some(block), steps);
+                }
+                block = block.next();
+            }
+            if block == list.rover() {
+                break;
+            }
+        }
+        (None, steps)
     }
 }
 

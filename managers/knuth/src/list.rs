@@ -27,6 +27,12 @@ impl FreeList {
         self.length == 0
     }
 
+    /// Where a search begins; [`Block::NONE`] in an empty list.
+    #[inline(always)]
+    pub const fn rover(&self) -> Block {
+        self.rover
+    }
+
     /// Has the next search begin at `block`, a block of the list.
     #[inline(always)]
     pub fn rove(&mut self, block: Block) {

@@ -70,3 +70,13 @@ fn the_rover_goes_on_where_the_last_search_ended() {
     assert!(got.iter().all(|block| [1, 3, 5].iter().any(|&at| blocks[at] == *block)), "holes are filled");
     assert!(heap.search().expect("it searches").longest <= before.max(2), "without starting over");
 }
+
+#[test]
+fn a_heap_without_memory_knows_no_address() {
+    let mut heap = Knuth::new();
+    for address in [1, 8, 16, 4096, usize::MAX - 15, usize::MAX] {
+        let block = std::ptr::NonNull::new(address as *mut u8).expect("not null");
+        // SAFETY: no such block is there, which is what must be noticed.
+        assert_eq!(unsafe { heap.free(block) }, Err(Misuse::Foreign), "{address:#x}");
+    }
+}
