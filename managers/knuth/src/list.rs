@@ -8,23 +8,17 @@ use crate::Block;
 #[derive(Debug)]
 pub struct FreeList {
     rover: Block,
-    length: u64,
 }
 
 impl FreeList {
     /// An empty list.
     pub const fn new() -> FreeList {
-        FreeList { rover: Block::NONE, length: 0 }
-    }
-
-    /// Blocks in it.
-    pub const fn len(&self) -> u64 {
-        self.length
+        FreeList { rover: Block::NONE }
     }
 
     /// Whether there is none.
     pub const fn is_empty(&self) -> bool {
-        self.length == 0
+        self.rover.is_none()
     }
 
     /// Where a search begins; [`Block::NONE`] in an empty list.
@@ -77,7 +71,6 @@ impl FreeList {
                 block.link(self.rover);
             }
         }
-        self.length += 1;
     }
 
     /// Takes a block out; the rover moves on if it was there.
@@ -98,7 +91,6 @@ impl FreeList {
                 }
             }
         }
-        self.length -= 1;
     }
 
     /// Puts `block` in the place of `old`, which it has swallowed.
@@ -122,29 +114,25 @@ impl FreeList {
         }
     }
 
-    /// That every link has its counterpart, all blocks are free, and there are as many as counted.
+    /// That every link has its counterpart, all blocks are free, and there are `length` of them.
     ///
     /// # Errors
     /// The first that does not hold.
     ///
     /// # Safety
     /// The links lead to mapped memory.
-    pub unsafe fn check(&self) -> Result<(), Damage> {
+    pub unsafe fn check(&self, length: u64) -> Result<(), Damage> {
         let mut count = 0;
         // SAFETY: the caller's word.
         for block in unsafe { self.blocks() } {
             count += 1;
-            Damage::unless(count <= self.length, block.address(), "the free list comes round")?;
+            Damage::unless(count <= length, block.address(), "the free list comes round")?;
             // SAFETY: as above.
             let (free, mutual) = unsafe { (!block.is_live(), block.next().previous() == block) };
             Damage::unless(free, block.address(), "what is in the free list is free")?;
             Damage::unless(mutual, block.address(), "the next block's previous one is this")?;
         }
-        Damage::unless(
-            count == self.length,
-            self.rover.address(),
-            "the free list has as many blocks as counted",
-        )
+        Damage::unless(count == length, self.rover.address(), "every free block is in the free list")
     }
 }
 
