@@ -1,0 +1,107 @@
+/* `classes`: against segregated storage that never coalesces (kingsley, pow2), or does so only by whole chunks
+ * (haertel).
+ *
+ * A block once carved for a size class serves that class for ever. So M bytes of the smallest class are asked for and
+ * all given back, then M of the next, and so on: the heap has M for each class, M log2 n with powers of two. On top,
+ * each class is asked for in the smallest size that goes to it, one byte more than the class below can hold: with
+ * powers of two almost half of every block is waste, and the factor over the bytes asked for doubles.
+ *
+ * The classes are learned by asking for every size, in a child, and seeing when the usable size changes; where that
+ * tells nothing (a usable size that is always what was asked for), powers of two are assumed. The block's place in
+ * the heap is taken to be its usable size and the overhead.
+ *
+ * `pages` is the same against managers that give classes whole pages, and a page that is empty to any class: of each
+ * range of addresses of that size one block is kept. */
+#define _GNU_SOURCE
+#include "adversary.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MOST_CLASSES 4096
+
+struct classes {
+    size_t count;
+    size_t smallest[MOST_CLASSES]; /* size that goes to the class, bytes */
+    size_t usable[MOST_CLASSES];
+};
+
+static void learn(struct classes *classes, size_t largest) {
+    size_t before = 0;
+    for (size_t bytes = game.unit - game.overhead; bytes <= largest && classes->count < MOST_CLASSES; bytes++) {
+        void *block = malloc(bytes);
+        size_t usable = block ? malloc_usable_size(block) : 0;
+        free(block);
+        if (usable <= before) continue;
+        classes->smallest[classes->count] = bytes;
+        classes->usable[classes->count++] = usable;
+        before = usable;
+        /* Every size up to the usable one is known. */
+        bytes = usable;
+    }
+}
+
+static struct classes *learned(void) {
+    struct classes *classes =
+        mmap(NULL, sizeof *classes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (classes == MAP_FAILED) die("no memory for the table of classes");
+    size_t largest = game.largest * game.unit - game.overhead;
+    pid_t child = fork();
+    if (child < 0) die("cannot fork to learn the manager's classes");
+    if (child == 0) {
+        learn(classes, largest);
+        _exit(0);
+    }
+    int status;
+    if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        die("the manager failed in the probe of its classes");
+    }
+    /* Sizes in steps of the alignment are no classes: what is left is a power of two each. */
+    size_t steps = 0;
+    for (size_t i = 1; i < classes->count; i++) steps += classes->usable[i] - classes->usable[i - 1] <= 16;
+    if (classes->count == 0 || steps * 2 > classes->count) {
+        classes->count = 0;
+        for (size_t units = 1; units <= game.largest; units *= 2) {
+            classes->smallest[classes->count] = classes->usable[classes->count] = units * game.unit - game.overhead;
+            classes->count++;
+        }
+    }
+    return classes;
+}
+
+static void play(size_t page) {
+    struct classes *classes = learned();
+    size_t most = game.live + 1;
+    struct block *blocks = own(most, sizeof *blocks);
+    size_t kept = 0;
+    for (size_t class = 0; class < classes->count && !game.stopped; class++) {
+        size_t bytes = classes->smallest[class];
+        /* M is what the program asks for, here in bytes: rounding up is the manager's doing. */
+        size_t count = kept;
+        while (game.now_bytes + bytes <= game.live * (game.unit - game.overhead) && count < most &&
+               get_bytes(&blocks[count], bytes, classes->usable[class] + game.overhead)) {
+            count++;
+        }
+        sample();
+        size_t keep = kept;
+        uintptr_t last = 0;
+        for (size_t i = kept; i < count; i++) {
+            uintptr_t here = page ? (uintptr_t)blocks[i].at / page : 0;
+            if (page && here != last && class + 1 < classes->count) {
+                last = here;
+                blocks[keep++] = blocks[i];
+            } else {
+                give(&blocks[i]);
+            }
+        }
+        kept = keep;
+    }
+    sample();
+}
+
+void play_classes(void) { play(0); }
+
+void play_pages(void) { play(game.page); }

@@ -1,0 +1,52 @@
+/* `robson`: the adversary against every manager that does not move blocks.
+ *
+ * J. M. Robson, "An estimate of the store size necessary for dynamic storage allocation" (J. ACM 18, 1971) and "Bounds
+ * for some functions concerning dynamic storage allocation" (J. ACM 21, 1974).
+ *
+ * Step 0 asks for M blocks of one unit. Step i, for i = 1 .. log2 n, has a residue f_i modulo 2^i: f_{i-1}, or f_{i-1}
+ * + 2^{i-1}, whichever leaves more waste. Every block that covers no address congruent to f_i is given back, and what
+ * is free of M is asked for in blocks of 2^i units. Such a block must cover an address congruent to f_i, and so must
+ * each block that was kept: two of them never lie in the same stretch of 2^i units that begins at such an address.
+ * So the heap has at least 2^i units for each block that is live, however few of them it holds; the sum over live
+ * blocks of 2^i less its size is the waste, and the better of the two residues keeps at least half of what the other
+ * gives up. Summed over the steps that is M (log2(n)/2 + 1) - n + 1 at the least, whatever the manager does. */
+#include "adversary.h"
+
+static bool covers(const struct block *block, int64_t residue, int64_t modulus) {
+    int64_t distance = (residue - position(block)) % modulus;
+    if (distance < 0) distance += modulus;
+    return distance < (int64_t)block->units;
+}
+
+/* Units kept from others by the blocks that would stay. */
+static int64_t waste(const struct block *blocks, size_t count, int64_t residue, int64_t modulus) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (covers(&blocks[i], residue, modulus)) sum += modulus - (int64_t)blocks[i].units;
+    }
+    return sum;
+}
+
+static size_t fill(struct block *blocks, size_t count, size_t units) {
+    while (spare() >= units && get(&blocks[count], units)) count++;
+    sample();
+    return count;
+}
+
+void play_robson(void) {
+    struct block *blocks = own(game.live, sizeof *blocks);
+    size_t count = fill(blocks, 0, 1);
+    int64_t residue = 0;
+    for (int64_t size = 2; size <= (int64_t)game.largest && !game.stopped; size *= 2) {
+        if (waste(blocks, count, residue + size / 2, size) > waste(blocks, count, residue, size)) residue += size / 2;
+        size_t kept = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (covers(&blocks[i], residue, size)) {
+                blocks[kept++] = blocks[i];
+            } else {
+                give(&blocks[i]);
+            }
+        }
+        count = fill(blocks, kept, (size_t)size);
+    }
+}
