@@ -1,0 +1,419 @@
+//! `heaptoll-papers cfrac`: CPU time of cfrac under each of the papers' managers over glibc's, with an interval, once
+//! as it is and once with a second thread that sleeps, so that every lock is taken.
+//!
+//! The runs are planned, interleaved and compared by the laboratory, like any experiment. The limit of 1.25 holds
+//! for managers that need not search for a fit; where one does, its instructions per malloc say what the search takes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use heaptoll_catalog::{Prepared, Size};
+use heaptoll_lab::compare::{compare, judge_outputs};
+use heaptoll_lab::comparison::{Interval, Metric};
+use heaptoll_lab::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
+use heaptoll_lab::machine;
+use heaptoll_lab::observation::Observation;
+use heaptoll_lab::plan::{self, Cell as PlanCell};
+use heaptoll_lab::runner::{self, Bench, Progress};
+use heaptoll_lab::store::Store;
+
+use crate::counting::{Counts, count, per_call};
+use crate::sheet::{Cell, Outputs, Sheet, column};
+use crate::workshop::{Choice, Chosen, Workshop, machine_line, missing_note};
+use crate::{Error, stand_ins};
+
+/// CPU time over glibc's that a manager may reach.
+const LIMIT: f64 = 1.25;
+const PROGRAM: &str = "cfrac";
+
+/// How to measure.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Timed repetitions, each with one run under every manager; below 6 there is no interval
+    #[arg(long = "repetitions", short = 'n', value_name = "PAIRS", default_value_t = 15, value_parser = clap::value_parser!(u32).range(2..))]
+    pub repetitions: u32,
+    /// Seed of the order and of every other random choice
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
+    /// Leave out the instructions per call, which need Valgrind
+    #[arg(long)]
+    pub no_callgrind: bool,
+    #[command(flatten)]
+    pub choice: Choice,
+    #[command(flatten)]
+    pub outputs: Outputs,
+}
+
+/// What a ratio says about the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Judgement {
+    /// The whole interval is within it.
+    Pass,
+    /// The ratio is within, the interval's end is not.
+    Likely,
+    /// Above, in a manager that searches for a fit.
+    ByDesign,
+    /// Above.
+    Miss,
+    /// Nothing to judge.
+    NoFigure,
+}
+
+impl Judgement {
+    fn of(ratio: Option<Interval>, searches: bool) -> Judgement {
+        match ratio {
+            None => Judgement::NoFigure,
+            Some(ratio) if ratio.high <= LIMIT => Judgement::Pass,
+            Some(ratio) if ratio.ratio <= LIMIT => Judgement::Likely,
+            Some(_) if searches => Judgement::ByDesign,
+            Some(_) => Judgement::Miss,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Judgement::Pass => "pass",
+            Judgement::Likely => "pass (interval reaches above)",
+            Judgement::ByDesign => "above, by design",
+            Judgement::Miss => "miss",
+            Judgement::NoFigure => "no figure",
+        }
+    }
+}
+
+/// A manager's figures.
+#[derive(Debug, Clone)]
+struct Row {
+    manager: String,
+    /// Over glibc: single-threaded, and with the sleeping thread.
+    ratios: [Option<Interval>; 2],
+    /// Median CPU seconds less start-up, single-threaded.
+    cpu_s: Option<f64>,
+    counts: Option<Counts>,
+    marks: Vec<String>,
+}
+
+/// Measures, prints, and gives whether every manager ran and none misses the limit.
+///
+/// # Errors
+/// What keeps the whole table from being made.
+pub fn run(options: &Options) -> Result<bool, Error> {
+    let workshop =
+        Workshop::open(std::time::Duration::from_secs(options.choice.timeout), options.choice.jobs)?;
+    let mut managers = workshop.managers(&options.choice.managers)?;
+    if !managers.iter().any(|manager| manager.object.is_none()) {
+        managers.splice(0..0, workshop.managers(&["glibc".to_owned()])?);
+    }
+    let size = options.choice.size(Size::Demo)?;
+    let cfrac = [PROGRAM.to_owned()];
+    let programs = workshop.programs(&cfrac, size)?;
+    let sleeper = workshop.sleeper()?;
+    let single = measure(&workshop, &programs[0], &managers, None, options)?;
+    let threaded = measure(&workshop, &programs[0], &managers, Some(&sleeper), options)?;
+    let counted: Vec<Option<Counts>> = if options.no_callgrind {
+        vec![None; managers.len()]
+    } else {
+        // Their number does not depend on the input's size much, and the small one takes seconds.
+        let small = workshop.programs(&cfrac, Size::Quick)?;
+        let counts = workshop.each(&managers, |manager| count(&workshop, &small[0], manager, None));
+        counts
+            .into_iter()
+            .map(|counts| match counts {
+                Ok(counts) => Ok(Some(counts)),
+                // Its marks in the table say so already.
+                Err(Error::Failed { .. }) => Ok(None),
+                Err(error) => Err(error),
+            })
+            .collect::<Result<_, _>>()?
+    };
+    let baseline = baseline(&managers);
+    let rows: Vec<Row> = managers
+        .iter()
+        .zip(counted)
+        .map(|(manager, counts)| {
+            let of = |measured: &BTreeMap<String, Measured>| {
+                measured.get(&manager.name).cloned().unwrap_or_default()
+            };
+            let (single, threaded) = (of(&single), of(&threaded));
+            Row {
+                manager: manager.name.clone(),
+                ratios: [single.ratio, threaded.ratio],
+                cpu_s: single.cpu_s,
+                counts,
+                marks: single.marks.into_iter().chain(threaded.marks).collect(),
+            }
+        })
+        .collect();
+    let mut sheet = sheet(&rows, &baseline, size, options.repetitions);
+    sheet.notes.extend(missing_note(&workshop).filter(|_| options.choice.managers.is_empty()));
+    options.outputs.write(&sheet)?;
+    let judged = rows.iter().filter(|row| row.manager != baseline).flat_map(judgements);
+    Ok(judged.into_iter().all(|judgement| !matches!(judgement, Judgement::Miss | Judgement::NoFigure)))
+}
+
+fn baseline(managers: &[Chosen]) -> String {
+    managers
+        .iter()
+        .find(|manager| manager.object.is_none())
+        .map_or_else(String::new, |manager| manager.name.clone())
+}
+
+fn judgements(row: &Row) -> [Judgement; 2] {
+    let searches = stand_ins::find(&row.manager).is_some_and(|stand_in| stand_in.searches);
+    row.ratios.map(|ratio| Judgement::of(ratio, searches))
+}
+
+/// What an experiment found out about a manager.
+#[derive(Debug, Clone, Default)]
+struct Measured {
+    ratio: Option<Interval>,
+    cpu_s: Option<f64>,
+    marks: Vec<String>,
+}
+
+/// Says on standard error how far it is.
+struct Counter {
+    done: usize,
+    all: usize,
+}
+
+impl Progress for Counter {
+    fn begins(&mut self, _: &PlanCell, _: &StackInfo) {}
+
+    fn ended(&mut self, _: &PlanCell, _: Option<&Observation>) {
+        self.done += 1;
+        if self.done.is_multiple_of(20) || self.done == self.all {
+            eprintln!("{} of {} runs", self.done, self.all);
+        }
+    }
+}
+
+/// One experiment: the program under all managers, interleaved.
+fn measure(
+    workshop: &Workshop,
+    program: &Prepared,
+    managers: &[Chosen],
+    sleeper: Option<&Path>,
+    options: &Options,
+) -> Result<BTreeMap<String, Measured>, Error> {
+    let stack = |manager: &Chosen| StackInfo {
+        program: program.name.clone(),
+        name: manager.name.clone(),
+        preload: sleeper
+            .into_iter()
+            .chain(manager.object.as_deref())
+            .map(|object| object.display().to_string())
+            .collect(),
+        environment: vec![],
+        version: String::new(),
+        origin: String::new(),
+        proof: String::new(),
+        warnings: vec![],
+        tells: false,
+    };
+    let mut experiment = Experiment {
+        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
+        created_unix_s: 0.0,
+        settings: Settings {
+            repetitions: options.repetitions,
+            warmup: 1,
+            seed: options.seed,
+            timeout_s: options.choice.timeout as f64,
+            ..Settings::default()
+        },
+        machine: machine::read(),
+        baseline: baseline(managers),
+        programs: vec![ProgramInfo {
+            name: program.name.clone(),
+            about: program.about.clone(),
+            command: program.command.clone(),
+            environment: program.environment.clone(),
+            stdin: program.stdin.as_ref().map(|path| path.display().to_string()),
+            expected_digest: program.expected_digest.clone(),
+            serve: None,
+        }],
+        stacks: managers.iter().map(stack).collect(),
+        refused: vec![],
+        observations: vec![],
+        tracks: vec![],
+        own_cost: None,
+        complete: false,
+    };
+    let folder = workshop.folder()?;
+    let mut store = Store::create(&folder.path().join("cfrac.db"), &experiment)?;
+    let cells = plan::plan(&experiment, &vec![true; managers.len()]);
+    let bench = Bench {
+        launcher: workshop.places.launcher(),
+        start_layer: workshop.places.start_layer(),
+        interrupt: workshop.interrupt.clone(),
+    };
+    let mut progress = Counter { done: 0, all: cells.len() };
+    runner::execute(&mut experiment, &cells, &mut store, &bench, &mut progress)?;
+    judge_outputs(&mut experiment);
+    let comparison = compare(&experiment);
+    Ok(comparison
+        .tables
+        .iter()
+        .flat_map(|table| &table.rows)
+        .map(|row| {
+            let figure = row.figures.get(&Metric::Cpu);
+            let measured = Measured {
+                ratio: figure.and_then(|figure| figure.ratio),
+                cpu_s: figure.map(|figure| figure.median),
+                marks: row.marks.clone(),
+            };
+            (row.stack.clone(), measured)
+        })
+        .collect())
+}
+
+fn sheet(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> Sheet {
+    let interval = |ratio: Option<Interval>| {
+        ratio.map_or(Cell::None, |ratio| Cell::Text(format!("{:.3}-{:.3}", ratio.low, ratio.high)))
+    };
+    let cells = rows
+        .iter()
+        .map(|row| {
+            let per =
+                |entries: fn(&Counts) -> Option<f64>| Cell::maybe(row.counts.as_ref().and_then(entries), 1);
+            let words = match judgements(row) {
+                _ if row.manager == baseline => "the baseline".to_owned(),
+                [single, threaded] if single == threaded => single.words().to_owned(),
+                [single, threaded] => format!("{}; with the lock: {}", single.words(), threaded.words()),
+            };
+            let words = [vec![words], row.marks.clone()].concat().join("; ");
+            vec![
+                Cell::Text(row.manager.clone()),
+                Cell::maybe(row.cpu_s, 3),
+                Cell::maybe(row.ratios[0].map(|ratio| ratio.ratio), 3),
+                interval(row.ratios[0]),
+                Cell::maybe(row.ratios[1].map(|ratio| ratio.ratio), 3),
+                interval(row.ratios[1]),
+                per(|counts| per_call(counts.malloc)),
+                per(|counts| per_call(counts.free)),
+                Cell::Text(words),
+            ]
+        })
+        .collect();
+    Sheet {
+        command: "cfrac",
+        title: format!(
+            "CPU time of cfrac over {baseline}'s (input of size {size}, {repetitions} repetitions); the limit is {LIMIT}"
+        ),
+        columns: vec![
+            column("manager", "manager"),
+            column("cpu_s", "CPU, s"),
+            column("cpu_ratio", "ratio"),
+            column("cpu_interval", "95 % interval"),
+            column("locked_cpu_ratio", "ratio, locked"),
+            column("locked_cpu_interval", "95 % interval, locked"),
+            column("instructions_per_malloc", "instructions a malloc"),
+            column("instructions_per_free", "a free"),
+            column("judgement", "judgement"),
+        ],
+        rows: cells,
+        verdict: verdict(rows, baseline),
+        notes: vec![
+            "Interleaved runs, start-up taken off, trimmed means of paired ratios; the intervals of a column hold \
+             together. `locked`: a second thread sleeps, so that every manager, the baseline too, takes its locks."
+                .into(),
+            "Instructions per call are counted single-threaded, on the smallest input.".into(),
+        ],
+        machine: machine_line(),
+    }
+}
+
+fn verdict(rows: &[Row], baseline: &str) -> Vec<String> {
+    let others: Vec<&Row> = rows.iter().filter(|row| row.manager != baseline).collect();
+    let named = |column: usize, wanted: Judgement| {
+        let names: Vec<&str> = others
+            .iter()
+            .filter(|row| judgements(row)[column] == wanted)
+            .map(|row| row.manager.as_str())
+            .collect();
+        (!names.is_empty()).then(|| format!("{}: {}", wanted.words(), names.join(", ")))
+    };
+    let all = [Judgement::Pass, Judgement::Likely, Judgement::ByDesign, Judgement::Miss, Judgement::NoFigure];
+    let mut sentences: Vec<String> = ["Single-threaded", "With the lock taken"]
+        .into_iter()
+        .enumerate()
+        .map(|(number, what)| {
+            let parts: Vec<String> = all.into_iter().filter_map(|wanted| named(number, wanted)).collect();
+            format!("{what}, of {} managers: {}.", others.len(), parts.join("; "))
+        })
+        .collect();
+    let glibc = rows.iter().find(|row| row.manager == baseline).and_then(|row| per_call(row.counts?.malloc));
+    for row in others.iter().filter(|row| judgements(row).contains(&Judgement::ByDesign)) {
+        if let (Some(own), Some(glibc)) = (row.counts.and_then(|counts| per_call(counts.malloc)), glibc) {
+            sentences.push(format!(
+                "{} searches for a fit: {own:.0} instructions a malloc, where {baseline}'s takes {glibc:.0}.",
+                row.manager
+            ));
+        }
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_callgrind::profile::Entries;
+
+    use super::*;
+
+    fn interval(ratio: f64, half: f64) -> Option<Interval> {
+        Some(Interval { ratio, low: ratio - half, high: ratio + half, differs: true, pairs: 15 })
+    }
+
+    fn row(manager: &str, single: Option<Interval>, locked: Option<Interval>, malloc: u64) -> Row {
+        Row {
+            manager: manager.into(),
+            ratios: [single, locked],
+            cpu_s: Some(0.5),
+            counts: Some(Counts { malloc: Entries { calls: 1, instructions: malloc }, ..Counts::default() }),
+            marks: vec![],
+        }
+    }
+
+    #[test]
+    fn the_whole_interval_must_be_within_the_limit() {
+        for (ratio, searches, wanted) in [
+            (interval(1.0, 0.05), false, Judgement::Pass),
+            (interval(1.2, 0.05), false, Judgement::Pass),
+            (interval(1.22, 0.05), false, Judgement::Likely),
+            (interval(1.26, 0.05), false, Judgement::Miss),
+            (interval(1.26, 0.05), true, Judgement::ByDesign),
+            (interval(1.1, 0.05), true, Judgement::Pass),
+            (None, true, Judgement::NoFigure),
+        ] {
+            assert_eq!(Judgement::of(ratio, searches), wanted, "{ratio:?}");
+        }
+    }
+
+    #[test]
+    fn a_search_is_shown_with_its_length_and_a_miss_is_a_miss() {
+        let rows = [
+            row("glibc", None, None, 40),
+            row("knuth", interval(2.0, 0.1), interval(1.9, 0.1), 900),
+            row("lea", interval(1.4, 0.1), interval(1.1, 0.02), 70),
+        ];
+        let sheet = sheet(&rows, "glibc", Size::Quick, 15);
+        assert!(sheet.rows.iter().all(|row| row.len() == sheet.columns.len()));
+        let words = |number: usize| match &sheet.rows[number][8] {
+            Cell::Text(text) => text.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(words(0), "the baseline");
+        assert_eq!(words(1), "above, by design");
+        assert_eq!(words(2), "miss; with the lock: pass");
+        let said = sheet.verdict.join("\n");
+        assert!(
+            said.contains("Single-threaded, of 2 managers: above, by design: knuth; miss: lea."),
+            "{said}"
+        );
+        assert!(
+            said.contains("knuth searches for a fit: 900 instructions a malloc, where glibc's takes 40."),
+            "{said}"
+        );
+        assert!(!said.contains("lea searches"), "{said}");
+    }
+}

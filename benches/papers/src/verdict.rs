@@ -1,0 +1,211 @@
+//! What a table of ours says about a table of a paper, in words that are computed from the figures.
+//!
+//! The figures themselves are of different machines and centuries; what can hold again is their order. So the orders
+//! of the managers are compared: by Kendall's tau on each program, pair by pair, and by who is lowest and highest.
+
+use std::cmp::Ordering;
+
+/// One figure, the paper's and ours, of a manager on a program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pair {
+    /// The program, by our name.
+    pub program: String,
+    /// The manager, by our name.
+    pub manager: String,
+    /// The paper's figure.
+    pub published: f64,
+    /// Ours, in the same unit.
+    pub ours: f64,
+}
+
+/// The order of managers on one program.
+struct OnProgram<'a> {
+    name: &'a str,
+    pairs: Vec<&'a Pair>,
+}
+
+impl OnProgram<'_> {
+    /// Kendall's tau-b between the paper's figures and ours; none when either has all the same.
+    fn tau(&self) -> Option<f64> {
+        let (published, ours): (Vec<f64>, Vec<f64>) =
+            self.pairs.iter().map(|pair| (pair.published, pair.ours)).unzip();
+        let (tau, _) = kendalls::tau_b_with_comparator(&published, &ours, f64::total_cmp).ok()?;
+        tau.is_finite().then_some(tau)
+    }
+
+    /// (pairs of managers that stand in the paper's order here too, pairs that the paper tells apart).
+    fn agreeing(&self) -> (usize, usize) {
+        let (mut agree, mut told_apart) = (0, 0);
+        for (number, a) in self.pairs.iter().enumerate() {
+            for b in &self.pairs[number + 1..] {
+                let published = a.published.total_cmp(&b.published);
+                if published != Ordering::Equal {
+                    told_apart += 1;
+                    agree += usize::from(published == a.ours.total_cmp(&b.ours));
+                }
+            }
+        }
+        (agree, told_apart)
+    }
+
+    /// The managers with the extreme figure, as `figure` has it: several when they share it.
+    fn extreme(&self, end: Ordering, figure: fn(&Pair) -> f64) -> Vec<&str> {
+        let beyond = |a: f64, b: f64| a.total_cmp(&b) == end;
+        let Some(extreme) =
+            self.pairs.iter().map(|pair| figure(pair)).reduce(|a, b| if beyond(a, b) { a } else { b })
+        else {
+            return vec![];
+        };
+        self.pairs.iter().filter(|pair| figure(pair) == extreme).map(|pair| pair.manager.as_str()).collect()
+    }
+}
+
+/// The verdict on one kind of figure, in sentences; `what` names it.
+pub fn of(what: &str, pairs: &[Pair]) -> Vec<String> {
+    let mut programs: Vec<OnProgram<'_>> = Vec::new();
+    for pair in pairs {
+        match programs.iter_mut().find(|known| known.name == pair.program) {
+            Some(known) => known.pairs.push(pair),
+            None => programs.push(OnProgram { name: &pair.program, pairs: vec![pair] }),
+        }
+    }
+    programs.retain(|program| program.pairs.len() >= 2);
+    if programs.is_empty() {
+        return vec![format!(
+            "{what}: no verdict; it takes two of the paper's managers measured on one of its programs."
+        )];
+    }
+    let mut sentences = vec![rank(what, &programs)];
+    for (end, word) in [(Ordering::Less, "lowest"), (Ordering::Greater, "highest")] {
+        sentences.push(extremes(what, word, end, &programs));
+    }
+    sentences
+}
+
+fn rank(what: &str, programs: &[OnProgram<'_>]) -> String {
+    let taus: Vec<(&str, f64)> =
+        programs.iter().filter_map(|program| Some((program.name, program.tau()?))).collect();
+    let (agree, told_apart) =
+        programs.iter().map(OnProgram::agreeing).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    let list: Vec<String> = taus.iter().map(|(name, tau)| format!("{name} {tau:.2}")).collect();
+    let mean = taus.iter().map(|(_, tau)| tau).sum::<f64>() / taus.len().max(1) as f64;
+    let word = match mean {
+        mean if mean > 0.8 => "The managers stand in the paper's order",
+        mean if mean > 0.4 => "The managers stand mostly in the paper's order",
+        mean if mean > -0.2 => "The managers' order has little to do with the paper's",
+        _ => "The managers' order is nearly the reverse of the paper's",
+    };
+    if taus.is_empty() {
+        return format!("{what}: the figures tell no two managers apart.");
+    }
+    format!(
+        "{what}: {}. Kendall's tau-b is {mean:.2} on average ({}); of {told_apart} pairs of managers that the paper \
+         tells apart, {agree} stand the same way here.",
+        lower_first(word),
+        list.join(", ")
+    )
+}
+
+fn extremes(what: &str, word: &str, end: Ordering, programs: &[OnProgram<'_>]) -> String {
+    let tally = |figure: fn(&Pair) -> f64| {
+        let mut counts: Vec<(&str, usize)> = Vec::new();
+        for program in programs {
+            for name in program.extreme(end, figure) {
+                match counts.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, count)) => *count += 1,
+                    None => counts.push((name, 1)),
+                }
+            }
+        }
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        counts.iter().map(|(name, count)| format!("{name} on {count}")).collect::<Vec<_>>().join(", ")
+    };
+    let same = programs
+        .iter()
+        .filter(|program| {
+            let ours = program.extreme(end, |pair| pair.ours);
+            program.extreme(end, |pair| pair.published).iter().any(|name| ours.contains(name))
+        })
+        .count();
+    let all = programs.len();
+    let holds = match same {
+        same if same == all => "holds on every program",
+        0 => "does not hold on any program",
+        _ => "holds in part",
+    };
+    format!(
+        "{what}, who is {word}: the paper has {}; here {}. That {holds} ({same} of {all}).",
+        tally(|pair| pair.published),
+        tally(|pair| pair.ours),
+    )
+}
+
+fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(program: &str, figures: &[(&str, f64, f64)]) -> Vec<Pair> {
+        figures
+            .iter()
+            .map(|(manager, published, ours)| Pair {
+                program: program.into(),
+                manager: (*manager).into(),
+                published: *published,
+                ours: *ours,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_same_order_is_told_so_whatever_the_scale() {
+        let same = pairs("p", &[("a", 10.0, 300.0), ("b", 20.0, 301.0), ("c", 80.0, 5000.0)]);
+        let said = of("malloc", &same);
+        assert!(said[0].contains("in the paper's order. Kendall's tau-b is 1.00"), "{said:?}");
+        assert!(said[0].contains("3 pairs") && said[0].contains(", 3 stand"), "{said:?}");
+        assert!(
+            said[1].contains("the paper has a on 1; here a on 1. That holds on every program"),
+            "{said:?}"
+        );
+        assert!(said[2].contains("c on 1; here c on 1"), "{said:?}");
+    }
+
+    #[test]
+    fn the_reverse_order_is_told_so() {
+        let said = of("free", &pairs("p", &[("a", 1.0, 9.0), ("b", 2.0, 8.0), ("c", 3.0, 7.0)]));
+        assert!(said[0].contains("the reverse of the paper's. Kendall's tau-b is -1.00"), "{said:?}");
+        assert!(said[0].contains(", 0 stand"), "{said:?}");
+        assert!(said[1].contains("does not hold on any program (0 of 1)"), "{said:?}");
+    }
+
+    #[test]
+    fn programs_are_judged_apart_and_together() {
+        let mut both = pairs("p", &[("a", 1.0, 1.0), ("b", 2.0, 2.0)]);
+        both.extend(pairs("q", &[("a", 1.0, 2.0), ("b", 2.0, 1.0)]));
+        // A program with one manager says nothing about order.
+        both.extend(pairs("r", &[("a", 1.0, 2.0)]));
+        let said = of("malloc", &both);
+        assert!(said[0].contains("0.00 on average (p 1.00, q -1.00)"), "{said:?}");
+        assert!(said[0].contains("has little to do") && said[0].contains("of 2 pairs"), "{said:?}");
+        assert!(said[1].contains("holds in part (1 of 2)"), "{said:?}");
+    }
+
+    #[test]
+    fn a_tie_of_the_paper_is_held_by_either() {
+        let said = of("x", &pairs("p", &[("a", 1.0, 5.0), ("b", 1.0, 2.0), ("c", 3.0, 7.0)]));
+        assert!(said[0].contains("of 2 pairs of managers that the paper tells apart, 2"), "{said:?}");
+        assert!(said[1].contains("a on 1, b on 1; here b on 1. That holds on every program"), "{said:?}");
+    }
+
+    #[test]
+    fn too_little_gives_no_verdict() {
+        assert!(of("x", &pairs("p", &[("a", 1.0, 5.0)]))[0].contains("no verdict"));
+        assert!(of("x", &[])[0].contains("no verdict"));
+        let flat = of("x", &pairs("p", &[("a", 1.0, 5.0), ("b", 1.0, 6.0)]));
+        assert!(flat[0].contains("tell no two managers apart"), "{flat:?}");
+    }
+}
