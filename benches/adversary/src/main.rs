@@ -1,0 +1,119 @@
+//! Plays every strategy of the adversary against memory managers and prints how far each was driven.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use heaptoll_adversary::table::{self, Row};
+use heaptoll_adversary::{Game, GameError, STRATEGIES};
+use heaptoll_lab::manager::{self, Manager, ManagerError};
+use heaptoll_lab::places::{Places, PlacesError};
+use thiserror::Error;
+
+/// Drive memory managers to their worst: heap over live bytes, by an adversary that sees the addresses it gets.
+#[derive(Debug, Parser)]
+#[command(name = "heaptoll-adversary", version)]
+struct Cli {
+    /// Managers by name or path; all of this machine when none is named
+    managers: Vec<String>,
+    /// Bytes that may be live at once, M (K, M, G)
+    #[arg(short = 'M', long = "live", default_value = "1M", value_parser = bytes)]
+    live: u64,
+    /// Bytes of the largest block, n (K, M, G)
+    #[arg(short = 'n', long = "largest", default_value = "16K", value_parser = bytes)]
+    largest: u64,
+    /// Bytes of the smallest block, a power of two
+    #[arg(long, default_value = "64", value_parser = bytes)]
+    unit: u64,
+    /// Bytes of addresses used at which a game stops
+    #[arg(long, default_value = "1G", value_parser = bytes)]
+    limit: u64,
+    /// Seconds after which a game stops
+    #[arg(long, default_value_t = 60.0)]
+    seconds: f64,
+    /// The adversary's binary, if it is not the installed one
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// Print Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Why no game was played.
+#[derive(Debug, Error)]
+enum Error {
+    #[error(transparent)]
+    Places(#[from] PlacesError),
+    #[error(transparent)]
+    Manager(#[from] ManagerError),
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.chars().last() {
+        Some('K') => (&text[..text.len() - 1], 10),
+        Some('M') => (&text[..text.len() - 1], 20),
+        Some('G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: u64 = digits.parse().map_err(|_| format!("`{text}` is no number of bytes (such as 64K)"))?;
+    number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too large"))
+}
+
+fn managers(cli: &Cli, places: &Places) -> Result<Vec<Manager>, Error> {
+    let known = manager::known(places)?;
+    if cli.managers.is_empty() {
+        return Ok(manager::default_set(&known));
+    }
+    Ok(cli.managers.iter().map(|name| manager::find(&known, name)).collect::<Result<_, _>>()?)
+}
+
+fn run(cli: &Cli) -> Result<bool, Error> {
+    let places = Places::find()?;
+    let managers = managers(cli, &places)?;
+    let game = Game {
+        program: cli.program.clone().unwrap_or_else(|| places.programs().join("robson")),
+        live_bytes: cli.live,
+        largest_bytes: cli.largest,
+        unit_bytes: cli.unit,
+        limit_bytes: cli.limit,
+        seconds: cli.seconds,
+        environment: vec![],
+    };
+    let mut rows = vec![];
+    for manager in &managers {
+        let games = STRATEGIES.map(|strategy| game.play(strategy, manager.object.as_deref())).into();
+        rows.push(Row { manager: manager.name.clone(), games });
+    }
+    print!("{}", if cli.markdown { table::markdown(&rows) } else { table::terminal(&rows) + "\n" });
+    println!(
+        "\nHeap over most live bytes, both with headers (`over asked`: over the bytes asked for, in the worst game)."
+    );
+    if let Some(outcome) = rows.iter().flat_map(|row| row.games.iter().flatten()).next() {
+        let (m, n) = (outcome.live_units(), outcome.largest_units());
+        println!("M = {m}, n = {n} units of {} bytes. Proved, for these M and n:\n", outcome.unit_bytes);
+        print!("{}", table::bounds(m, n));
+    }
+    let stopped = rows.iter().flat_map(|row| row.games.iter().flatten().map(|game| (&row.manager, game)));
+    for (manager, outcome) in stopped.filter(|(_, outcome)| !outcome.stopped.is_empty()) {
+        println!("+ {manager}, {}: stopped {}", outcome.strategy, outcome.stopped);
+    }
+    let failures: Vec<(&String, &GameError)> = rows
+        .iter()
+        .flat_map(|row| row.games.iter().filter_map(|game| Some((&row.manager, game.as_ref().err()?))))
+        .collect();
+    for (manager, error) in &failures {
+        eprintln!("heaptoll-adversary: {manager}: {error}");
+    }
+    Ok(failures.is_empty())
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("heaptoll-adversary: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The table of factors, for the terminal and for Markdown.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use crate::bounds;
+use crate::{GameError, Outcome, STRATEGIES};
+
+/// What the strategies reached against one manager.
+#[derive(Debug)]
+pub struct Row {
+    /// The manager.
+    pub manager: String,
+    /// One game a strategy, in the order of [`STRATEGIES`].
+    pub games: Vec<Result<Outcome, GameError>>,
+}
+
+impl Row {
+    /// The game with the highest factor.
+    pub fn worst(&self) -> Option<&Outcome> {
+        self.games.iter().flatten().max_by(|a, b| a.factor_grain.total_cmp(&b.factor_grain))
+    }
+}
+
+fn figure(outcome: &Outcome) -> String {
+    let mark = if outcome.stopped.is_empty() { "" } else { "+" };
+    format!("{:.2}{mark}", outcome.factor_grain)
+}
+
+fn header() -> Vec<String> {
+    let mut header = vec!["manager".to_string(), "header B".into()];
+    header.extend(STRATEGIES.iter().map(|name| name.to_string()));
+    header.extend(["worst", "over asked", "by addresses", "measured by"].map(String::from));
+    header
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let mut cells = vec![row.manager.clone()];
+    let worst = row.worst();
+    cells.push(worst.map_or_else(String::new, |outcome| outcome.overhead_bytes.to_string()));
+    cells.extend(row.games.iter().map(|game| game.as_ref().map_or_else(|_| "failed".into(), figure)));
+    cells.extend(match worst {
+        Some(worst) => [
+            worst.strategy.clone(),
+            format!("{:.2}", worst.factor),
+            format!("{:.2}", worst.factor_addresses),
+            worst.memory_from.clone(),
+        ],
+        None => [const { String::new() }; 4],
+    });
+    cells
+}
+
+/// The table as the terminal shows it.
+pub fn terminal(rows: &[Row]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED).set_header(header());
+    for row in rows {
+        table.add_row(cells(row));
+    }
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if (1..2 + STRATEGIES.len()).contains(&index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.to_string()
+}
+
+/// The table as Markdown.
+pub fn markdown(rows: &[Row]) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let mut text = line(header());
+    text.push_str(&line(vec!["---".into(); header().len()]));
+    for row in rows {
+        text.push_str(&line(cells(row)));
+    }
+    text
+}
+
+/// The bounds for the games' M and n in units.
+pub fn bounds(live: u64, largest: u64) -> String {
+    let lines = [
+        ("any manager that moves nothing can be driven to (Robson 1974)", bounds::robson(live, largest)),
+        ("first fit by address needs no more than (Robson 1977)", bounds::first_fit(live, largest)),
+        (
+            "powers of two never combined, as many times M as there are sizes (Boehm)",
+            bounds::power_of_two_classes(live, largest),
+        ),
+        ("best fit can be driven to about (Robson 1977)", bounds::best_fit(live, largest)),
+        ("growing only when no free block suffices needs no more than", bounds::any_fit(live, largest)),
+    ];
+    lines.iter().map(|(what, factor)| format!("{factor:>9.2}  {what}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(strategy: &str, factor: f64, stopped: &str) -> Outcome {
+        Outcome {
+            object: "/lib/x.so".into(),
+            strategy: strategy.into(),
+            stopped: stopped.into(),
+            unit_bytes: 64,
+            overhead_bytes: 16,
+            live_bytes: 1 << 20,
+            largest_bytes: 1 << 14,
+            most_requested_bytes: 1 << 20,
+            most_taken_bytes: 1 << 20,
+            memory_bytes: 1 << 22,
+            memory_from: "census".into(),
+            resident_bytes: 0,
+            census_bytes: 1 << 22,
+            address_bytes: 1 << 22,
+            span_bytes: 1 << 22,
+            pieces: 1,
+            factor,
+            factor_grain: factor,
+            factor_addresses: factor,
+            bound_factor: 5.0,
+            share: factor / 5.0,
+            mallocs: 1,
+            frees: 1,
+        }
+    }
+
+    #[test]
+    fn the_worst_is_named_and_what_stopped_is_marked() {
+        let hung = GameError::Hung { strategy: "pages".into(), seconds: 90.0, grace: 30 };
+        let row = Row {
+            manager: "knuth".into(),
+            games: vec![
+                Ok(outcome("robson", 5.0, "")),
+                Ok(outcome("roving", 240.0, "at the limit")),
+                Ok(outcome("best-fit", 1.3, "")),
+                Ok(outcome("classes", 1.0, "")),
+                Err(hung),
+            ],
+        };
+        let text = markdown(&[row]);
+        let last = text.lines().last().unwrap_or_default();
+        assert_eq!(
+            last,
+            "| knuth | 16 | 5.00 | 240.00+ | 1.30 | 1.00 | failed | roving | 240.00 | 240.00 | census |"
+        );
+        assert!(text.lines().all(|line| line.matches('|').count() == 12), "{text}");
+    }
+}
