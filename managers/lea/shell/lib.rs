@@ -1,0 +1,4 @@
+//! `liblea.so`: see `heaptoll_lea`.
+#![no_std]
+
+heaptoll_floor::preload!(heaptoll_lea::Lea);

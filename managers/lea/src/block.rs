@@ -1,0 +1,296 @@
+//! A block: boundary tags as Lea had them. Both ends carry the size, but only the header the state, so that a block
+//! that changes hands is written to in one place.
+//!
+//! ```text
+//!   address ≡ 8 mod 16   ┌───────────────┐
+//!                        │ size │ live   │  header
+//!   given out, ≡ 0       ├───────────────┤
+//!                        │ next          │  ┐ links in a bin, while it is free (in the returned list: next only);
+//!                        │ previous      │  ┘ the program's, while it is not
+//!                        │ ...           │
+//!                        ├───────────────┤
+//!                        │ size          │  footer
+//!                        └───────────────┘
+//! ```
+
+use heaptoll_floor::{ALIGNMENT, WORD, round_up};
+
+/// Bytes of a block that are its tags.
+pub const TAGS: usize = 2 * WORD;
+
+/// The smallest block, bytes: two tags and two links.
+pub const SMALLEST: usize = 4 * WORD;
+
+const LIVE: usize = 1;
+/// A mark that a walk sets and takes away again: this block, live by its tag, is free.
+const MARKED: usize = 2;
+/// Another, for the check: this block is clean.
+const CLEAN: usize = 4;
+/// What makes a tag ours. Sizes are below 2^48, so the upper bits of a tag are free for it.
+const SIGN: usize = 0x1ea5 << 48;
+const SIZE: usize = (1 << 48) - WORD;
+
+/// A block, by the address of its header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block(usize);
+
+impl Block {
+    /// No block.
+    pub const NONE: Block = Block(0);
+
+    /// The block whose header is at `address`.
+    #[inline(always)]
+    pub const fn at(address: usize) -> Block {
+        Block(address)
+    }
+
+    /// The block that the program knows by `address`.
+    #[inline(always)]
+    pub const fn of_user(address: usize) -> Block {
+        Block(address.wrapping_sub(WORD))
+    }
+
+    /// Its size for a request of `bytes`.
+    #[inline(always)]
+    pub const fn size_for(bytes: usize) -> usize {
+        let size = round_up(bytes + TAGS, ALIGNMENT);
+        if size < SMALLEST { SMALLEST } else { size }
+    }
+
+    /// Address of the header.
+    #[inline(always)]
+    pub const fn address(self) -> usize {
+        self.0
+    }
+
+    /// What the program knows it by.
+    #[inline(always)]
+    pub const fn user(self) -> usize {
+        self.0.wrapping_add(WORD)
+    }
+
+    /// Whether it is [`Block::NONE`].
+    #[inline(always)]
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline(always)]
+    const fn word(self, offset: usize) -> *mut usize {
+        (self.0 + offset) as *mut usize
+    }
+
+    /// # Safety
+    /// Here and below, unless said otherwise: it is a block of the heap, its tags written.
+    #[inline(always)]
+    unsafe fn header(self) -> usize {
+        // SAFETY: see above.
+        unsafe { self.word(0).read() }
+    }
+
+    /// Bytes, tags included.
+    ///
+    /// # Safety
+    /// It is a block of the heap.
+    #[inline(always)]
+    pub unsafe fn size(self) -> usize {
+        // SAFETY: the caller's word.
+        unsafe { self.header() & SIZE }
+    }
+
+    /// Whether the program holds it, or it is in a list whose blocks pass for live.
+    ///
+    /// # Safety
+    /// As [`Block::size`].
+    #[inline(always)]
+    pub unsafe fn is_live(self) -> bool {
+        // SAFETY: the caller's word.
+        unsafe { self.header() & LIVE != 0 }
+    }
+
+    /// How a header differs from a live block's of size 0: the size if it is live and ours, larger than every size
+    /// if not.
+    ///
+    /// # Safety
+    /// The header's word can be read.
+    #[inline(always)]
+    pub unsafe fn live_size(self) -> usize {
+        // SAFETY: the caller's word.
+        unsafe { self.header() ^ (SIGN | LIVE) }
+    }
+
+    /// Whether it is live by its tag, and fits `size` with no rest that were worth a block.
+    ///
+    /// # Safety
+    /// As [`Block::live_size`].
+    #[inline(always)]
+    pub unsafe fn is_live_of(self, size: usize) -> bool {
+        // SAFETY: the caller's word.
+        unsafe { self.header().wrapping_sub(SIGN | LIVE | size) < SMALLEST }
+    }
+
+    /// Whether its tags are ours and agree.
+    ///
+    /// # Safety
+    /// The header's word is in the heap; `end` is the heap's end.
+    #[inline(always)]
+    pub unsafe fn is_sound(self, end: usize) -> bool {
+        // SAFETY: the caller's word; the footer is read only if it lies in the heap.
+        unsafe {
+            let tag = self.header() & !LIVE;
+            let size = tag & SIZE;
+            tag == SIGN | size
+                && size >= SMALLEST
+                && size <= end - self.0
+                && self.word(size - WORD).read() == tag
+        }
+    }
+
+    /// Writes both tags, of a block that is not live.
+    ///
+    /// # Safety
+    /// `size` bytes from the header on are the heap's, and in no other block.
+    #[inline(always)]
+    pub unsafe fn write(self, size: usize) {
+        // SAFETY: the caller's word.
+        unsafe {
+            self.word(0).write(SIGN | size);
+            self.word(size - WORD).write(SIGN | size);
+        }
+    }
+
+    /// Makes it live.
+    ///
+    /// # Safety
+    /// As [`Block::size`].
+    #[inline(always)]
+    pub unsafe fn revive(self) {
+        // SAFETY: the caller's word.
+        unsafe { self.word(0).write(self.header() | LIVE) }
+    }
+
+    /// Makes it free.
+    ///
+    /// # Safety
+    /// As [`Block::size`].
+    #[inline(always)]
+    pub unsafe fn retire(self) {
+        // SAFETY: the caller's word.
+        unsafe { self.word(0).write(self.header() & !LIVE) }
+    }
+
+    /// Writes the one word that ends the heap, or begins it: header and footer of a live block of one word, which
+    /// stops coalescing.
+    ///
+    /// # Safety
+    /// The word is the heap's.
+    pub unsafe fn write_sentinel(self) {
+        // SAFETY: the caller's word.
+        unsafe { self.word(0).write(SIGN | WORD | LIVE) };
+    }
+
+    /// The next block by address, perhaps the sentinel.
+    ///
+    /// # Safety
+    /// As [`Block::size`].
+    #[inline(always)]
+    pub unsafe fn after(self) -> Block {
+        // SAFETY: the caller's word.
+        Block(self.0 + unsafe { self.size() })
+    }
+
+    /// The block before it by address, perhaps the sentinel.
+    ///
+    /// # Safety
+    /// As [`Block::size`].
+    #[inline(always)]
+    pub unsafe fn before(self) -> Block {
+        // SAFETY: the word before a header is the footer of the block before it, or the sentinel.
+        let tag = unsafe { ((self.0 - WORD) as *const usize).read() };
+        Block(self.0 - (tag & SIZE))
+    }
+
+    /// The next in a singly linked list.
+    ///
+    /// # Safety
+    /// It is in the list.
+    #[inline(always)]
+    pub unsafe fn next(self) -> Block {
+        // SAFETY: the caller's word.
+        Block(unsafe { self.word(WORD).read() })
+    }
+
+    /// Puts it before `next` in a singly linked list.
+    ///
+    /// # Safety
+    /// It is no longer the program's.
+    #[inline(always)]
+    pub unsafe fn link(self, next: Block) {
+        // SAFETY: the caller's word.
+        unsafe { self.word(WORD).write(next.0) }
+    }
+
+    /// Marks a block that a list knows to be free, for a walk: see [`crate::Lea`].
+    ///
+    /// # Safety
+    /// As [`Block::size`]; the mark is taken away before the heap is used.
+    pub unsafe fn mark(self, clean: bool) {
+        // SAFETY: the caller's word.
+        unsafe { self.word(0).write(self.header() | MARKED | if clean { CLEAN } else { 0 }) }
+    }
+
+    /// Whether it is marked.
+    ///
+    /// # Safety
+    /// The header's word is in the heap.
+    pub unsafe fn is_marked(self) -> bool {
+        // SAFETY: the caller's word.
+        unsafe { self.header() & MARKED != 0 }
+    }
+
+    /// Takes its marks away: whether there was one, and whether it was a clean block's.
+    ///
+    /// # Safety
+    /// As [`Block::size`].
+    pub unsafe fn unmark(self) -> (bool, bool) {
+        // SAFETY: the caller's word.
+        unsafe {
+            let header = self.header();
+            self.word(0).write(header & !(MARKED | CLEAN));
+            (header & MARKED != 0, header & CLEAN != 0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_hold_the_request_and_the_tags() {
+        let sizes = [0, 1, 16, 17, 24, 32, 33].map(Block::size_for);
+        assert_eq!(sizes, [32, 32, 32, 48, 48, 48, 64]);
+    }
+
+    #[test]
+    fn the_state_is_told_by_the_header_alone_and_a_write_beyond_is_seen() {
+        let mut memory = [0usize; 16];
+        let start = &raw mut memory as usize;
+        let end = start + size_of_val(&memory);
+        let block = Block::at(start + WORD);
+        // SAFETY: the block lies in `memory`.
+        unsafe {
+            block.write(64);
+            assert!(block.is_sound(end) && !block.is_live() && !block.is_live_of(64));
+            block.revive();
+            assert!(block.is_sound(end) && block.is_live());
+            assert_eq!((block.size(), block.live_size()), (64, 64));
+            assert_eq!(block.after().before(), block);
+            assert_eq!([32, 48, 64, 80].map(|size| block.is_live_of(size)), [false, true, true, false]);
+            block.mark(false);
+            assert_eq!((block.is_marked(), block.unmark(), block.is_marked()), (true, (true, false), false));
+            ((block.address() + 56) as *mut u8).write(b'!');
+            assert!(!block.is_sound(end));
+        }
+    }
+}
