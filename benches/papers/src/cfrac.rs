@@ -51,21 +51,23 @@ enum Judgement {
     Pass,
     /// The ratio is within, the interval's end is not.
     Likely,
-    /// Above, in a manager that searches for a fit.
+    /// Above, in a manager that searches for a fit, whose calls were counted and are longer than the baseline's.
     ByDesign,
-    /// Above.
+    /// Above, for another reason or none that was measured.
     Miss,
     /// Nothing to judge.
     NoFigure,
 }
 
 impl Judgement {
-    fn of(ratio: Option<Interval>, searches: bool) -> Judgement {
+    /// `long_search`: the manager searches for a fit, and its malloc and free together were counted and are longer
+    /// than the baseline's.
+    fn of(ratio: Option<Interval>, long_search: bool) -> Judgement {
         match ratio {
             None => Judgement::NoFigure,
             Some(ratio) if ratio.high <= LIMIT => Judgement::Pass,
             Some(ratio) if ratio.ratio <= LIMIT => Judgement::Likely,
-            Some(_) if searches => Judgement::ByDesign,
+            Some(_) if long_search => Judgement::ByDesign,
             Some(_) => Judgement::Miss,
         }
     }
@@ -147,8 +149,9 @@ pub fn run(options: &Options) -> Result<bool, Error> {
     let mut sheet = sheet(&rows, &baseline, size, options.repetitions);
     sheet.notes.extend(missing_note(&workshop).filter(|_| options.choice.managers.is_empty()));
     options.outputs.write(&sheet)?;
-    let judged = rows.iter().filter(|row| row.manager != baseline).flat_map(judgements);
-    Ok(judged.into_iter().all(|judgement| !matches!(judgement, Judgement::Miss | Judgement::NoFigure)))
+    let base = find_baseline(&rows, &baseline);
+    let mut judged = rows.iter().filter(|row| row.manager != baseline).flat_map(|row| judgements(row, base));
+    Ok(judged.all(|judgement| !matches!(judgement, Judgement::Miss | Judgement::NoFigure)))
 }
 
 fn baseline(managers: &[Chosen]) -> String {
@@ -158,9 +161,21 @@ fn baseline(managers: &[Chosen]) -> String {
         .map_or_else(String::new, |manager| manager.name.clone())
 }
 
-fn judgements(row: &Row) -> [Judgement; 2] {
+/// Instructions of a malloc and a free together.
+fn per_pair(row: &Row) -> Option<f64> {
+    let counts = row.counts?;
+    Some(per_call(counts.malloc)? + per_call(counts.free)?)
+}
+
+/// The judgement of a row, single-threaded and with the lock.
+fn judgements(row: &Row, baseline: Option<&Row>) -> [Judgement; 2] {
     let searches = stand_ins::find(&row.manager).is_some_and(|stand_in| stand_in.searches);
-    row.ratios.map(|ratio| Judgement::of(ratio, searches))
+    let longer = per_pair(row).zip(baseline.and_then(per_pair)).is_some_and(|(own, base)| own > base);
+    row.ratios.map(|ratio| Judgement::of(ratio, searches && longer))
+}
+
+fn find_baseline<'a>(rows: &'a [Row], baseline: &str) -> Option<&'a Row> {
+    rows.iter().find(|row| row.manager == baseline)
 }
 
 /// What an experiment found out about a manager.
@@ -268,6 +283,7 @@ fn measure(
 }
 
 fn sheet(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> Sheet {
+    let base = find_baseline(rows, baseline);
     let interval = |ratio: Option<Interval>| {
         ratio.map_or(Cell::None, |ratio| Cell::Text(format!("{:.3}-{:.3}", ratio.low, ratio.high)))
     };
@@ -276,7 +292,7 @@ fn sheet(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> Sheet {
         .map(|row| {
             let per =
                 |entries: fn(&Counts) -> Option<f64>| Cell::maybe(row.counts.as_ref().and_then(entries), 1);
-            let words = match judgements(row) {
+            let words = match judgements(row, base) {
                 _ if row.manager == baseline => "the baseline".to_owned(),
                 [single, threaded] if single == threaded => single.words().to_owned(),
                 [single, threaded] => format!("{}; with the lock: {}", single.words(), threaded.words()),
@@ -324,11 +340,12 @@ fn sheet(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> Sheet {
 }
 
 fn verdict(rows: &[Row], baseline: &str) -> Vec<String> {
+    let base = find_baseline(rows, baseline);
     let others: Vec<&Row> = rows.iter().filter(|row| row.manager != baseline).collect();
     let named = |column: usize, wanted: Judgement| {
         let names: Vec<&str> = others
             .iter()
-            .filter(|row| judgements(row)[column] == wanted)
+            .filter(|row| judgements(row, base)[column] == wanted)
             .map(|row| row.manager.as_str())
             .collect();
         (!names.is_empty()).then(|| format!("{}: {}", wanted.words(), names.join(", ")))
@@ -342,12 +359,19 @@ fn verdict(rows: &[Row], baseline: &str) -> Vec<String> {
             format!("{what}, of {} managers: {}.", others.len(), parts.join("; "))
         })
         .collect();
-    let glibc = rows.iter().find(|row| row.manager == baseline).and_then(|row| per_call(row.counts?.malloc));
-    for row in others.iter().filter(|row| judgements(row).contains(&Judgement::ByDesign)) {
-        if let (Some(own), Some(glibc)) = (row.counts.and_then(|counts| per_call(counts.malloc)), glibc) {
+    for row in others.iter().filter(|row| judgements(row, base).contains(&Judgement::ByDesign)) {
+        let per = |row: &Row, of: fn(&Counts) -> Option<f64>| row.counts.as_ref().and_then(of).unwrap_or(0.0);
+        let malloc = |row: &Row| per(row, |counts| per_call(counts.malloc));
+        let free = |row: &Row| per(row, |counts| per_call(counts.free));
+        if let Some(base) = base {
             sentences.push(format!(
-                "{} searches for a fit: {own:.0} instructions a malloc, where {baseline}'s takes {glibc:.0}.",
-                row.manager
+                "{} searches for a fit: {:.0} instructions a malloc and {:.0} a free, where {baseline} takes {:.0} \
+                 and {:.0}.",
+                row.manager,
+                malloc(row),
+                free(row),
+                malloc(base),
+                free(base)
             ));
         }
     }
@@ -369,7 +393,11 @@ mod tests {
             manager: manager.into(),
             ratios: [single, locked],
             cpu_s: Some(0.5),
-            counts: Some(Counts { malloc: Entries { calls: 1, instructions: malloc }, ..Counts::default() }),
+            counts: Some(Counts {
+                malloc: Entries { calls: 1, instructions: malloc },
+                free: Entries { calls: 1, instructions: 30 },
+                ..Counts::default()
+            }),
             marks: vec![],
         }
     }
@@ -387,6 +415,17 @@ mod tests {
         ] {
             assert_eq!(Judgement::of(ratio, searches), wanted, "{ratio:?}");
         }
+    }
+
+    #[test]
+    fn a_search_that_is_not_long_or_not_counted_excuses_nothing() {
+        let base = row("glibc", None, None, 40);
+        let mut haertel = row("haertel", interval(1.4, 0.1), interval(1.4, 0.1), 60);
+        assert_eq!(judgements(&haertel, Some(&base)), [Judgement::ByDesign; 2]);
+        haertel.counts = None;
+        assert_eq!(judgements(&haertel, Some(&base)), [Judgement::Miss; 2]);
+        let short = row("haertel", interval(1.4, 0.1), None, 30);
+        assert_eq!(judgements(&short, Some(&base)), [Judgement::Miss, Judgement::NoFigure]);
     }
 
     #[test]
@@ -411,7 +450,7 @@ mod tests {
             "{said}"
         );
         assert!(
-            said.contains("knuth searches for a fit: 900 instructions a malloc, where glibc's takes 40."),
+            said.contains("knuth searches for a fit: 900 instructions a malloc and 30 a free, where glibc takes 40 and 30."),
             "{said}"
         );
         assert!(!said.contains("lea searches"), "{said}");

@@ -13,8 +13,6 @@ pub type Free = unsafe extern "C" fn(*mut c_void);
 pub type AllocatePair = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 /// `realloc`.
 pub type Resize = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
-/// `reallocarray`.
-pub type ResizeArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
 /// `posix_memalign`.
 pub type PosixMemalign = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
 /// `malloc_usable_size`.
@@ -28,7 +26,6 @@ pub struct Family {
     pub free: Free,
     pub calloc: Option<AllocatePair>,
     pub realloc: Option<Resize>,
-    pub reallocarray: Option<ResizeArray>,
     pub memalign: Option<AllocatePair>,
     pub posix_memalign: Option<PosixMemalign>,
     pub aligned_alloc: Option<AllocatePair>,
@@ -89,7 +86,6 @@ fn resolve() -> Option<Family> {
             free: transmute::<*mut c_void, Free>(free),
             calloc: own(c"calloc").map(|f| transmute::<*mut c_void, AllocatePair>(f)),
             realloc: own(c"realloc").map(|f| transmute::<*mut c_void, Resize>(f)),
-            reallocarray: own(c"reallocarray").map(|f| transmute::<*mut c_void, ResizeArray>(f)),
             memalign: own(c"memalign").map(|f| transmute::<*mut c_void, AllocatePair>(f)),
             posix_memalign: own(c"posix_memalign").map(|f| transmute::<*mut c_void, PosixMemalign>(f)),
             aligned_alloc: own(c"aligned_alloc").map(|f| transmute::<*mut c_void, AllocatePair>(f)),

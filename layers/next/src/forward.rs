@@ -125,12 +125,8 @@ unsafe fn leave_arena(block: *mut c_void, size: usize) -> *mut c_void {
 /// As glibc's `reallocarray`.
 #[inline(always)]
 pub unsafe fn reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    if !arena::owns(block)
-        && let Some(Family { reallocarray: Some(reallocarray), .. }) = next()
-    {
-        // SAFETY: the block is the family's or null.
-        return unsafe { reallocarray(block, count, size) };
-    }
+    // Never the next object's own: glibc's comes back through the program's `realloc`, which is the layer's, and one
+    // call would be seen as two. The product and `realloc` are all there is to it.
     match count.checked_mul(size) {
         // SAFETY: the caller's promise about the block is the same.
         Some(bytes) => unsafe { realloc(block, bytes) },
