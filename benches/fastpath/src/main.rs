@@ -1,1 +1,154 @@
-fn main() {}
+//! Counts the instructions of malloc and free where a free list has a block, and holds some managers to a promise.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use comfy_table::{CellAlignment, Table, presets};
+use heaptoll_fastpath::{Operation, Path, Program, StepError, Verdict, gate, tracer};
+use heaptoll_lab::manager::{self, Manager, ManagerError};
+use heaptoll_lab::places::{Places, PlacesError};
+use thiserror::Error;
+
+/// Step through malloc and free where a free list has a block: instructions, loops and calls on the way.
+///
+/// Held to having neither loop nor call: malloc and free of kingsley, quickfit and pow2, free of lea, malloc of bump.
+#[derive(Debug, Parser)]
+#[command(name = "heaptoll-fastpath", version)]
+struct Cli {
+    /// Managers by name or path; all of this machine when none is named
+    managers: Vec<String>,
+    /// Sizes of blocks, bytes
+    #[arg(long, value_delimiter = ',', default_values_t = [8usize, 24, 40, 100, 400, 1000])]
+    sizes: Vec<usize>,
+    /// Print Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+#[derive(Debug, Error)]
+enum Error {
+    #[error(transparent)]
+    Places(#[from] PlacesError),
+    #[error(transparent)]
+    Manager(#[from] ManagerError),
+    #[error(transparent)]
+    Step(#[from] StepError),
+}
+
+/// Least and most instructions over the sizes, stack and what is on the way.
+fn cell(paths: &[Path], operation: Operation, threads: bool) -> String {
+    let of = || paths.iter().filter(move |path| path.operation == operation && path.threads == threads);
+    let counts = || of().map(|path| path.instructions);
+    let (Some(least), Some(most)) = (counts().min(), counts().max()) else { return String::new() };
+    let range = if least == most { least.to_string() } else { format!("{least}-{most}") };
+    let calls = of().map(|path| path.calls.len()).max().unwrap_or(0);
+    let loops = of().any(|path| !path.loops.is_empty());
+    let system = of().any(|path| path.system_calls > 0);
+    let marks = [
+        (calls > 0).then(|| format!("{calls} calls")),
+        loops.then(|| "loop".into()),
+        system.then(|| "system".into()),
+    ];
+    let marks: Vec<String> = marks.into_iter().flatten().collect();
+    if marks.is_empty() { range } else { format!("{range} ({})", marks.join(", ")) }
+}
+
+fn header() -> Vec<String> {
+    ["manager", "malloc", "free", "malloc, 2 threads", "free, 2 threads", "stack B", "held to it"]
+        .map(String::from)
+        .into()
+}
+
+fn row(manager: &str, paths: &[Path], broken: usize) -> Vec<String> {
+    let stack = paths.iter().map(|path| path.stack_bytes).max().unwrap_or(0);
+    let names: Vec<String> = gate(manager).iter().map(Operation::to_string).collect();
+    vec![
+        manager.to_string(),
+        cell(paths, Operation::Malloc, false),
+        cell(paths, Operation::Free, false),
+        cell(paths, Operation::Malloc, true),
+        cell(paths, Operation::Free, true),
+        stack.to_string(),
+        match (names.is_empty(), broken) {
+            (true, _) => "no".into(),
+            (false, 0) => format!("{}: yes", names.join(", ")),
+            (false, _) => format!("{}: BROKEN", names.join(", ")),
+        },
+    ]
+}
+
+fn print(rows: Vec<Vec<String>>, markdown: bool) {
+    if markdown {
+        let line = |cells: &[String]| println!("| {} |", cells.join(" | "));
+        line(&header());
+        line(&vec!["---".into(); header().len()]);
+        rows.iter().for_each(|row| line(row));
+        return;
+    }
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED).set_header(header()).add_rows(rows);
+    for column in table.column_iter_mut().skip(1).take(5) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    println!("{table}");
+}
+
+fn measure(program: &Program, manager: &Manager, sizes: &[usize]) -> Result<Vec<Path>, StepError> {
+    let mut paths = tracer::paths(program, manager.object.as_deref(), sizes, false)?;
+    paths.extend(tracer::paths(program, manager.object.as_deref(), sizes, true)?);
+    Ok(paths)
+}
+
+fn run(cli: &Cli) -> Result<bool, Error> {
+    let known = manager::known(&Places::find()?)?;
+    let managers: Vec<Manager> = match cli.managers.as_slice() {
+        [] => manager::default_set(&known),
+        names => names.iter().map(|name| manager::find(&known, name)).collect::<Result<_, _>>()?,
+    };
+    let program = Program::build()?;
+    let (mut rows, mut faults, mut remarks) = (vec![], vec![], vec![]);
+    for manager in &managers {
+        let paths = match measure(&program, manager, &cli.sizes) {
+            Ok(paths) => paths,
+            // A restartable sequence begins anew at each step and never ends (TCMalloc's caches by CPU).
+            Err(error @ StepError::Endless { .. }) if gate(&manager.name).is_empty() => {
+                remarks.push(format!("{}: cannot be stepped through: {error}", manager.name));
+                continue;
+            }
+            Err(error) => {
+                faults.push(format!("{}: {error}", manager.name));
+                continue;
+            }
+        };
+        let before = faults.len();
+        faults.extend(paths.iter().filter_map(|path| match Verdict::of(&manager.name, path) {
+            Verdict::Broken(what) => Some(format!("{}: {what}", manager.name)),
+            _ => None,
+        }));
+        rows.push(row(&manager.name, &paths, faults.len() - before));
+    }
+    print(rows, cli.markdown);
+    let sizes: Vec<String> = cli.sizes.iter().map(usize::to_string).collect();
+    println!(
+        "\nInstructions from call to return, blocks of {} bytes, a free list having one.",
+        sizes.join(", ")
+    );
+    for remark in &remarks {
+        println!("{remark}");
+    }
+    for fault in &faults {
+        eprintln!("heaptoll-fastpath: {fault}");
+    }
+    Ok(faults.is_empty())
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("heaptoll-fastpath: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Who is held to what.
+
+use crate::{Operation, Path};
+
+/// Operations of a manager that must have neither loop nor call where a free list has a block. For lea it is free
+/// alone, which only links the block: a later malloc settles the rest. For bump it is malloc, which has no list.
+pub fn gate(manager: &str) -> &'static [Operation] {
+    match manager {
+        "kingsley" | "quickfit" | "pow2" => &[Operation::Malloc, Operation::Free],
+        "lea" => &[Operation::Free],
+        "bump" => &[Operation::Malloc],
+        _ => &[],
+    }
+}
+
+/// Whether the gate holds for one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing is demanded of it.
+    Free,
+    /// Neither loop nor call.
+    Held,
+    /// What it has, and where.
+    Broken(String),
+}
+
+impl Verdict {
+    /// Judges a path of a manager.
+    pub fn of(manager: &str, path: &Path) -> Verdict {
+        if !gate(manager).contains(&path.operation) {
+            return Verdict::Free;
+        }
+        Verdict::strict(path)
+    }
+
+    /// Judges a path as if it were gated.
+    pub fn strict(path: &Path) -> Verdict {
+        let mut faults = vec![];
+        if let Some(first) = path.loops.first() {
+            faults.push(format!("a loop: {} instructions run again, the first at {first}", path.loops.len()));
+        }
+        if let Some((from, to)) = path.calls.first() {
+            faults.push(format!("{} calls, the first at {from} to {to}", path.calls.len()));
+        }
+        if path.system_calls > 0 {
+            faults.push(format!("{} system calls", path.system_calls));
+        }
+        if faults.is_empty() {
+            return Verdict::Held;
+        }
+        let threads = if path.threads { " (with a second thread)" } else { "" };
+        Verdict::Broken(format!(
+            "{} of {} bytes{threads} has {}; it takes {} instructions",
+            path.operation,
+            path.bytes,
+            faults.join(" and "),
+            path.instructions
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Place;
+
+    fn path(operation: Operation) -> Path {
+        Path {
+            operation,
+            bytes: 40,
+            threads: false,
+            instructions: 20,
+            stack_bytes: 0,
+            loops: vec![Place { object: "x.so".into(), offset: 0x10 }],
+            calls: vec![],
+            system_calls: 0,
+        }
+    }
+
+    #[test]
+    fn lea_is_held_to_its_free_only() {
+        assert_eq!(Verdict::of("lea", &path(Operation::Malloc)), Verdict::Free);
+        assert!(matches!(Verdict::of("lea", &path(Operation::Free)), Verdict::Broken(_)));
+        assert_eq!(Verdict::of("knuth", &path(Operation::Free)), Verdict::Free);
+    }
+
+    #[test]
+    fn a_fault_is_said_with_its_place() {
+        let Verdict::Broken(text) = Verdict::strict(&path(Operation::Malloc)) else {
+            panic!("it has a loop")
+        };
+        assert_eq!(
+            text,
+            "malloc of 40 bytes has a loop: 1 instructions run again, the first at x.so+0x10; it takes 20 instructions"
+        );
+    }
+}

@@ -1,0 +1,15 @@
+//! Steps through malloc and free, instruction by instruction, where a free list has a block.
+//!
+//! The managers whose papers promise a short path (a free list's head taken off, a block put on) are held to it: no
+//! loop and no call on the way. What is executed is what is judged, not what the source seems to say.
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!("heaptoll-fastpath reads x86-64 registers under Linux's ptrace");
+
+pub mod gate;
+pub mod program;
+pub mod tracer;
+
+pub use gate::{Verdict, gate};
+pub use program::Program;
+pub use tracer::{Operation, Path, Place, StepError};
