@@ -1,0 +1,75 @@
+//! What can go wrong before a manager can be judged.
+
+use std::path::PathBuf;
+
+/// An error of the conformance suite.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A compiler is not installed.
+    #[error("`{tool}` is not installed; install it with: apt-get install {package}")]
+    NoTool {
+        /// The command.
+        tool: String,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// A compiler failed on the suite.
+    #[error("`{command}` failed ({status}):\n{message}")]
+    Compile {
+        /// The command line.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// What it said.
+        message: String,
+    },
+    /// A process could not be started or watched.
+    #[error("cannot run {what}: {source}; is the machine out of processes or memory?")]
+    Process {
+        /// What was to run.
+        what: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A file or folder could not be used.
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    File {
+        /// A verb.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// heaptoll's own files are missing.
+    #[error(transparent)]
+    Places(#[from] heaptoll_lab::places::PlacesError),
+    /// No such manager.
+    #[error(transparent)]
+    Manager(#[from] heaptoll_lab::manager::ManagerError),
+    /// The catalog of programs cannot be read.
+    #[error(transparent)]
+    Catalog(#[from] heaptoll_catalog::CatalogError),
+    /// A case that the suite does not have.
+    #[error("there is no case `{name}`; `heaptoll-conformance --list` lists them")]
+    NoCase {
+        /// What was asked for.
+        name: String,
+    },
+    /// The suite or heaptoll said something else than agreed.
+    #[error("{what} answered something unexpected: {answer}")]
+    Answer {
+        /// Who.
+        what: String,
+        /// What it said.
+        answer: String,
+    },
+    /// A report could not be put into JSON.
+    #[error("cannot write the report as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Adds the file and the verb to an I/O error.
+pub fn file<T>(action: &'static str, path: &std::path::Path, result: std::io::Result<T>) -> Result<T, Error> {
+    result.map_err(|source| Error::File { action, path: path.to_path_buf(), source })
+}

@@ -1,0 +1,154 @@
+//! `heaptoll-conformance`: compiles the suite and runs it over managers.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use heaptoll_conformance::error::{Error, file};
+use heaptoll_conformance::outputs::{self, Output};
+use heaptoll_conformance::suite::{self, Case, Kind, Suite};
+use heaptoll_conformance::verdict::{self, Cell};
+use heaptoll_conformance::{deviation, misuse, table};
+use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::places::Places;
+use serde::Serialize;
+
+/// Run the conformance suite over managers, each case in a process of its own.
+///
+/// Exit status: 0 all is as expected; 1 a case fails, or a known deviation has disappeared; 2 the suite could not be
+/// run.
+#[derive(Debug, Parser)]
+#[command(version, name = "heaptoll-conformance", args_conflicts_with_subcommands = true)]
+struct Arguments {
+    /// Managers by name or by path [default: all known here]
+    #[arg(value_name = "MANAGER")]
+    managers: Vec<String>,
+    /// Only this case; may be given several times
+    #[arg(long, value_name = "NAME")]
+    case: Vec<String>,
+    /// List the cases and run none
+    #[arg(long)]
+    list: bool,
+    /// List the known deviations as a Markdown table and run nothing
+    #[arg(long)]
+    deviations: bool,
+    /// Write verdicts, notes and records as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Record what managers make of defects of the program, instead of judging
+    #[arg(long)]
+    misuse: bool,
+    /// Fewer repetitions
+    #[arg(long)]
+    quick: bool,
+    /// Folder with the suite's C sources
+    #[arg(long, value_name = "DIR", default_value_os_t = suite::sources())]
+    sources: PathBuf,
+    /// Folder for what is compiled [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    work: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Subcommand>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Subcommand {
+    /// Run every program of the catalog once under every manager and print a table of whether the output is the same
+    Outputs {
+        /// Managers by name or by path [default: all known here]
+        #[arg(value_name = "MANAGER")]
+        managers: Vec<String>,
+        /// The heaptoll to call
+        #[arg(long, value_name = "FILE", default_value = "target/release/heaptoll")]
+        heaptoll: PathBuf,
+    },
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    cases: Vec<&'a Case>,
+    managers: Vec<(String, String)>,
+    verdicts: Vec<Cell>,
+    misuse: Vec<misuse::Record>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match &arguments.command {
+        Some(Subcommand::Outputs { managers, heaptoll }) => compare_outputs(managers, heaptoll),
+        None => conform(&arguments),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("heaptoll-conformance: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn chosen(names: &[String], places: &Places) -> Result<Vec<Manager>, Error> {
+    let known = manager::known(places)?;
+    if names.is_empty() {
+        return Ok(known);
+    }
+    Ok(names.iter().map(|name| manager::find(&known, name)).collect::<Result<_, _>>()?)
+}
+
+fn conform(arguments: &Arguments) -> Result<bool, Error> {
+    if arguments.deviations {
+        println!("{}", deviation::markdown());
+        return Ok(true);
+    }
+    let folder = tempfile::tempdir()
+        .map_err(|source| Error::Process { what: "a compiler in a temporary folder".into(), source })?;
+    let suite = Suite::build(&arguments.sources, arguments.work.as_deref().unwrap_or(folder.path()))?;
+    let cases: Vec<&Case> = if arguments.case.is_empty() {
+        suite.cases.iter().filter(|case| (case.kind == Kind::Misuse) == arguments.misuse).collect()
+    } else {
+        arguments.case.iter().map(|name| suite.case(name)).collect::<Result<_, _>>()?
+    };
+    if arguments.list {
+        for case in &suite.cases {
+            println!("{:24} {}", case.name, case.about);
+        }
+        return Ok(true);
+    }
+    let managers = chosen(&arguments.managers, &Places::find()?)?;
+    let (judged, recorded): (Vec<&Case>, Vec<&Case>) =
+        cases.iter().partition(|case| case.kind != Kind::Misuse);
+    let verdicts = verdict::run(&suite, &managers, &judged, arguments.quick)?;
+    let records = misuse::run(&suite, &managers, &recorded)?;
+    if !verdicts.is_empty() {
+        println!("{}", table::verdicts(&verdicts));
+    }
+    if !records.is_empty() {
+        println!("{}", table::misuses(&records));
+    }
+    let well = verdicts.iter().all(|cell| cell.verdict.is_expected());
+    if let Some(path) = &arguments.json {
+        let managers = managers.iter().map(|m| (m.name.clone(), m.version.clone())).collect();
+        let report = Report { schema: "heaptoll.conformance/1", cases, managers, verdicts, misuse: records };
+        file("write", path, std::fs::write(path, serde_json::to_string_pretty(&report)?))?;
+    }
+    Ok(well)
+}
+
+fn compare_outputs(names: &[String], heaptoll: &Path) -> Result<bool, Error> {
+    let places = Places::find()?;
+    let managers = chosen(names, &places)?;
+    let rows = outputs::run(heaptoll, &places, &managers)?;
+    let grid: Vec<_> = rows
+        .iter()
+        .map(|(program, manager, output)| (program.clone(), manager.clone(), output.to_string()))
+        .collect();
+    println!("{}\n\n{}", outputs::version(heaptoll, &managers)?, table::matrix("program", &grid));
+    for (program, manager, output) in &rows {
+        if let Output::Failed(why) | Output::Refused(why) = output {
+            println!("\n{program} under {manager}: {output}: {why}");
+        }
+    }
+    Ok(rows.iter().all(|(_, _, output)| *output == Output::Same))
+}

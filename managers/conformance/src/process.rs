@@ -1,0 +1,170 @@
+//! One case in a process of its own, in a process group of its own: what it leaves behind is killed with it.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+
+/// How often a process is looked after.
+const LOOK: Duration = Duration::from_millis(2);
+/// Bytes of each output that are kept.
+const KEPT: u64 = 64 * 1024;
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this status.
+    Status(i32),
+    /// By this signal.
+    Signal(i32),
+    /// It was killed at the time limit.
+    Hung,
+}
+
+impl std::fmt::Display for Ending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = match self {
+            Ending::Status(status) => return write!(f, "exit status {status}"),
+            Ending::Hung => return write!(f, "hung"),
+            Ending::Signal(libc::SIGSEGV) => "SIGSEGV",
+            Ending::Signal(libc::SIGABRT) => "SIGABRT",
+            Ending::Signal(libc::SIGBUS) => "SIGBUS",
+            Ending::Signal(libc::SIGILL) => "SIGILL",
+            Ending::Signal(libc::SIGTRAP) => "SIGTRAP",
+            Ending::Signal(libc::SIGALRM) => "SIGALRM (its watchdog)",
+            Ending::Signal(number) => return write!(f, "signal {number}"),
+        };
+        write!(f, "{name}")
+    }
+}
+
+/// What came of a process.
+#[derive(Debug, Clone)]
+pub struct End {
+    /// How it ended.
+    pub ending: Ending,
+    /// The first 64 KiB of its standard output.
+    pub said: String,
+    /// The first 64 KiB of its standard error.
+    pub complained: String,
+    /// From start to end.
+    pub took: Duration,
+}
+
+/// Runs `program` with `object` preloaded in an environment that holds nothing else but `environment`.
+///
+/// # Errors
+/// When it cannot be started or waited for.
+pub fn run(
+    program: &Path,
+    arguments: &[&str],
+    object: Option<&Path>,
+    environment: &[(String, String)],
+    limit: Duration,
+) -> Result<End, Error> {
+    let error = |source| Error::Process { what: program.display().to_string(), source };
+    // Files, not pipes: a process that it leaves behind would keep a pipe open.
+    let (out, err) = (tempfile::tempfile().map_err(error)?, tempfile::tempfile().map_err(error)?);
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    if let Some(object) = object {
+        command.env("LD_PRELOAD", object);
+    }
+    command.stdin(Stdio::null()).process_group(0);
+    command.stdout(out.try_clone().map_err(error)?).stderr(err.try_clone().map_err(error)?);
+    // SAFETY: setrlimit is async-signal-safe and gets a valid struct.
+    unsafe {
+        command.pre_exec(|| {
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            libc::setrlimit(libc::RLIMIT_CORE, &none);
+            Ok(())
+        })
+    };
+    let started = Instant::now();
+    let mut child = command.spawn().map_err(error)?;
+    let hung = loop {
+        if has_ended(&child) {
+            break false;
+        }
+        if started.elapsed() > limit {
+            break true;
+        }
+        std::thread::sleep(LOOK);
+    };
+    let took = started.elapsed();
+    if let Ok(group) = i32::try_from(child.id()) {
+        // SAFETY: the child has not been reaped, so the group is still its own.
+        unsafe { libc::kill(-group, libc::SIGKILL) };
+    }
+    let status = child.wait().map_err(error)?;
+    let ending = if hung { Ending::Hung } else { of_status(status) };
+    Ok(End { ending, said: text(out).map_err(error)?, complained: text(err).map_err(error)?, took })
+}
+
+/// Whether a child has ended, without reaping it: its number is needed to kill its group.
+fn has_ended(child: &Child) -> bool {
+    // SAFETY: an all-zero siginfo_t is a valid value of this plain C struct.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `info` is writable, and the child is ours.
+    let status = unsafe {
+        libc::waitid(libc::P_PID, child.id(), &mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT)
+    };
+    // SAFETY: waitid filled in the members for a child, or left zeros.
+    status == 0 && unsafe { info.si_pid() } != 0
+}
+
+fn of_status(status: ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Status(code),
+        (None, signal) => Ending::Signal(signal.unwrap_or(0)),
+    }
+}
+
+fn text(mut file: File) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(KEPT).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit: Duration) -> End {
+        run(Path::new("/bin/sh"), &["-c", script], None, &[], limit).expect("sh runs")
+    }
+
+    #[test]
+    fn endings_are_told_apart() {
+        let second = Duration::from_secs(20);
+        assert_eq!(shell("exit 77", second).ending, Ending::Status(77));
+        assert_eq!(shell("kill -SEGV $$", second).ending, Ending::Signal(libc::SIGSEGV));
+        assert_eq!(shell("sleep 60", Duration::from_millis(50)).ending, Ending::Hung);
+        let end = shell("echo out; echo err >&2", second);
+        assert_eq!((end.said.as_str(), end.complained.as_str()), ("out\n", "err\n"));
+    }
+
+    #[test]
+    fn what_a_case_leaves_behind_is_killed_and_not_waited_for() {
+        let started = Instant::now();
+        let end = shell("sleep 60 & echo $!", Duration::from_secs(20));
+        assert!(started.elapsed() < Duration::from_secs(20));
+        let pid = end.said.trim();
+        let gone = || {
+            std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
+        };
+        for _ in 0..200 {
+            if gone() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("process {pid} outlived its case");
+    }
+}

@@ -1,0 +1,95 @@
+//! The tables that are printed.
+
+use comfy_table::{ContentArrangement, Table, presets};
+
+use crate::misuse::Record;
+use crate::verdict::{Cell, Verdict};
+
+fn empty(head: &[String]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(head);
+    table
+}
+
+fn sign(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Holds => "ok",
+        Verdict::NotAsked(_) => "-",
+        Verdict::Known(_) => "known",
+        Verdict::Fails(_) => "FAILS",
+        Verdict::NoLongerDeviates(_) => "NO LONGER",
+    }
+}
+
+fn names<'a>(all: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut seen: Vec<String> = Vec::new();
+    for name in all {
+        if !seen.iter().any(|known| known == name) {
+            seen.push(name.to_string());
+        }
+    }
+    seen
+}
+
+/// A table of text: one row a `row`, one column a `column`, in order of appearance.
+pub fn matrix(corner: &str, cells: &[(String, String, String)]) -> String {
+    let columns = names(cells.iter().map(|(_, column, _)| column.as_str()));
+    let mut table = empty(&[vec![corner.to_string()], columns.clone()].concat());
+    for row in names(cells.iter().map(|(row, ..)| row.as_str())) {
+        let of = |column: &String| {
+            let cell = cells.iter().find(|(r, c, _)| *r == row && c == column);
+            cell.map(|(.., text)| text.clone()).unwrap_or_default()
+        };
+        table.add_row([vec![row.clone()], columns.iter().map(of).collect()].concat());
+    }
+    table.to_string()
+}
+
+/// Case by manager, and below it a line for each that is not plainly well.
+pub fn verdicts(cells: &[Cell]) -> String {
+    let grid: Vec<_> =
+        cells.iter().map(|c| (c.case.clone(), c.manager.clone(), sign(&c.verdict).to_string())).collect();
+    let mut text = matrix("case", &grid);
+    for cell in cells {
+        let (word, why) = match &cell.verdict {
+            Verdict::Fails(why) => ("fails", why),
+            Verdict::NoLongerDeviates(why) => ("no longer deviates", why),
+            _ => continue,
+        };
+        text.push_str(&format!("\n{} under {} {word}: {why}", cell.case, cell.manager));
+    }
+    text
+}
+
+/// Defect by manager, and below it the messages.
+pub fn misuses(records: &[Record]) -> String {
+    let grid: Vec<_> =
+        records.iter().map(|r| (r.case.clone(), r.manager.clone(), r.fate.to_string())).collect();
+    let mut text = matrix("defect", &grid);
+    for record in records {
+        text.push_str(&format!(
+            "\n{} under {}: {}: {}",
+            record.case, record.manager, record.fate, record.message
+        ));
+        for note in &record.notes {
+            text.push_str(&format!(" ({note})"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_columns_keep_their_order_and_holes() {
+        let cell =
+            |row: &str, column: &str, text: &str| (row.to_string(), column.to_string(), text.to_string());
+        let text = matrix("x", &[cell("b", "m", "1"), cell("a", "m", "2"), cell("a", "k", "3")]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["|", "x", "|", "m", "|", "k", "|"]);
+        assert!(lines[2].contains("| b") && lines[3].contains("| 3"), "{text}");
+    }
+}
