@@ -9,7 +9,7 @@ use core::ffi::c_char;
 use core::mem;
 use core::ops::{Deref, DerefMut};
 use core::ptr;
-use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 use crate::Message;
 
@@ -38,7 +38,7 @@ pub struct Lock<T> {
     state: AtomicU32,
     /// The thread between fork's prepare and parent or child handlers, 0 if there is none. Handlers of others may
     /// allocate meanwhile, on that thread.
-    forker: AtomicI32,
+    forker: AtomicUsize,
     value: UnsafeCell<T>,
 }
 
@@ -65,7 +65,7 @@ pub struct Guard<'a, T> {
 impl<T> Lock<T> {
     /// A free lock.
     pub const fn new(value: T) -> Lock<T> {
-        Lock { state: AtomicU32::new(FREE), forker: AtomicI32::new(0), value: UnsafeCell::new(value) }
+        Lock { state: AtomicU32::new(FREE), forker: AtomicUsize::new(0), value: UnsafeCell::new(value) }
     }
 
     /// Takes the lock, waiting for it as long as it takes.
@@ -189,8 +189,8 @@ fn wake(state: &AtomicU32) {
     unsafe { libc::syscall(libc::SYS_futex, state.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
 }
 
-/// The calling thread, never 0.
-fn thread() -> i32 {
-    // SAFETY: gettid has no conditions. Thread numbers fit an i32.
-    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+/// The calling thread, never 0, and the same in a forked child, where the kernel's number of it is another.
+fn thread() -> usize {
+    // SAFETY: pthread_self has no conditions.
+    unsafe { libc::pthread_self() as usize }
 }
