@@ -186,7 +186,7 @@ pub fn run(
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_lab::manager::Kind;
+    use heaptoll_lab::manager::{Group, Kind};
 
     use super::*;
 
@@ -199,6 +199,7 @@ mod tests {
             origin: String::new(),
             about: String::new(),
             kind: Kind::Glibc,
+            group: Group::Modern,
             stands_for: None,
         };
         assert_eq!(row_names(&[manager("glibc"), manager("x"), manager("glibc")]), ["glibc", "x", "glibc#2"]);

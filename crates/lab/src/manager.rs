@@ -21,6 +21,30 @@ pub enum Kind {
     Path,
 }
 
+/// What a manager belongs to: a word that names several on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Group {
+    /// In use today, or meant to be.
+    #[default]
+    Modern,
+    /// One the papers of 1992 to 1994 measured, or argue with.
+    Historic,
+}
+
+impl Group {
+    /// The word on the command line.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Group::Modern => "modern",
+            Group::Historic => "historic",
+        }
+    }
+}
+
+/// The word for the managers of every group.
+const EVERY_GROUP: &str = "all";
+
 /// A manager: a name for rows and what is preloaded for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manager {
@@ -36,6 +60,8 @@ pub struct Manager {
     pub about: String,
     /// Where it comes from.
     pub kind: Kind,
+    /// Modern or historic.
+    pub group: Group,
     /// For a Debian object: the name of the manager built here that it stands in for.
     pub stands_for: Option<&'static str>,
 }
@@ -45,7 +71,7 @@ pub struct Manager {
 pub enum ManagerError {
     /// Neither a known name nor a path.
     #[error(
-        "there is no manager `{name}`; known here: {known}. A shared object of your own is named by its path (with a `/`)"
+        "there is no manager `{name}`; known here: {known}; groups of them: modern, historic, all. A shared object of your own is named by its path (with a `/`)"
     )]
     Unknown {
         /// What was asked for.
@@ -79,6 +105,8 @@ struct Description {
     origin: String,
     #[serde(default)]
     about: String,
+    #[serde(default)]
+    group: Group,
 }
 
 struct DebianObject {
@@ -132,6 +160,7 @@ fn glibc() -> Manager {
         origin: "the C library of this system".into(),
         about: "ptmalloc, the baseline".into(),
         kind: Kind::Glibc,
+        group: Group::Modern,
         stands_for: None,
     }
 }
@@ -157,6 +186,7 @@ fn debian(object: &DebianObject) -> Option<Manager> {
         object: Some(path),
         about: object.about.into(),
         kind: Kind::Debian,
+        group: Group::Modern,
         stands_for: object.stands_for,
     })
 }
@@ -177,12 +207,31 @@ fn built(description: &Path) -> Result<Manager, ManagerError> {
         origin: parsed.origin,
         about: parsed.about,
         kind: Kind::Built,
+        group: parsed.group,
         stands_for: None,
     })
 }
 
 /// The order in which managers are listed; names not in it follow by alphabet.
-const ORDER: [&str; 6] = ["mimalloc3", "mimalloc2", "jemalloc", "snmalloc", "tcmalloc", "rpmalloc"];
+const ORDER: [&str; 16] = [
+    "mimalloc3",
+    "mimalloc2",
+    "jemalloc",
+    "snmalloc",
+    "tcmalloc",
+    "rpmalloc",
+    // As the papers bring them up: Zorn 1992 §2.1 and §3, Detlefs 1994, Boehm's slides.
+    "knuth",
+    "bestfit",
+    "cartesian",
+    "kingsley",
+    "haertel",
+    "buddy",
+    "lea",
+    "quickfit",
+    "pow2",
+    "bump",
+];
 
 /// Every manager known on this machine: glibc, then those built here, then Debian's.
 ///
@@ -199,9 +248,41 @@ pub fn known(places: &Places) -> Result<Vec<Manager>, ManagerError> {
     Ok(std::iter::once(glibc()).chain(built).chain(DEBIAN.iter().filter_map(debian)).collect())
 }
 
-/// What runs without `-m`: glibc, everything built here, and Debian's objects that stand in for one that is not
-/// built.
+/// What runs without `-m`: the modern group. Its members are what a program could be shipped with.
 pub fn default_set(known: &[Manager]) -> Vec<Manager> {
+    everything(known).into_iter().filter(|manager| manager.group == Group::Modern).collect()
+}
+
+/// Managers by what was said on the command line: each word is a group, a name or a path, each manager comes once.
+///
+/// # Errors
+/// As [`find`].
+pub fn choose<'a>(
+    known: &[Manager],
+    words: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<Manager>, ManagerError> {
+    let mut chosen: Vec<Manager> = Vec::new();
+    for word in words {
+        let group: Vec<Manager> = everything(known)
+            .into_iter()
+            .filter(|manager| word == EVERY_GROUP || word == manager.group.word())
+            .collect();
+        if group.is_empty() {
+            chosen.push(find(known, word)?);
+        } else {
+            chosen.extend(
+                group
+                    .into_iter()
+                    .filter(|one| chosen.iter().all(|other| other.name != one.name))
+                    .collect::<Vec<_>>(),
+            );
+        }
+    }
+    Ok(chosen)
+}
+
+/// glibc, everything built here, and Debian's objects that stand in for one that is not built.
+pub fn everything(known: &[Manager]) -> Vec<Manager> {
     let is_built =
         |name: &str| known.iter().any(|manager| manager.kind == Kind::Built && manager.name == name);
     known
@@ -233,6 +314,7 @@ pub fn find(known: &[Manager], name: &str) -> Result<Manager, ManagerError> {
             version: "unknown".into(),
             about: String::new(),
             kind: Kind::Path,
+            group: Group::Modern,
             stands_for: None,
         });
     }
@@ -263,6 +345,22 @@ mod tests {
         assert_eq!(names(&known), ["glibc", "debian-jemalloc"]);
         known.push(manager("jemalloc", Kind::Built, None));
         assert_eq!(names(&known), ["glibc", "jemalloc"]);
+    }
+
+    #[test]
+    fn a_group_names_its_managers_once_and_a_name_said_twice_stays_twice() {
+        let historic = |name| Manager { group: Group::Historic, ..manager(name, Kind::Built, None) };
+        let known = [glibc(), manager("mimalloc3", Kind::Built, None), historic("knuth"), historic("bump")];
+        let names = |words: &[&str]| -> Vec<String> {
+            let chosen = choose(&known, words.iter().copied()).expect("all are known");
+            chosen.into_iter().map(|manager| manager.name).collect()
+        };
+        assert_eq!(names(&["historic"]), ["knuth", "bump"]);
+        assert_eq!(names(&["bump", "historic", "glibc"]), ["bump", "knuth", "glibc"]);
+        assert_eq!(names(&["modern"]), ["glibc", "mimalloc3"]);
+        assert_eq!(names(&["all"]), ["glibc", "mimalloc3", "knuth", "bump"]);
+        assert_eq!(names(&["glibc", "glibc"]), ["glibc", "glibc"]);
+        assert!(choose(&known, ["ancient"]).is_err());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::failure::{self, Failure};
 use crate::preflights::{Found, Limits, prove};
 use crate::terminal;
 
-/// List managers: version, origin, and whether the preflight passes on a small program.
+/// List managers: group, version, origin, what each is, and whether the preflight passes on a small program.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Also try this shared object
@@ -58,8 +58,10 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         };
         rows.push(ManagerRow {
             name: manager.name.clone(),
+            group: manager.group.word().into(),
             version: manager.version.clone(),
             origin: manager.origin.clone(),
+            about: manager.about.clone(),
             status,
             usable: Some(usable),
         });

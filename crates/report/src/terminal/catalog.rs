@@ -10,10 +10,14 @@ use crate::format::NONE;
 pub struct ManagerRow {
     /// Name for `-m`.
     pub name: String,
+    /// The group it is in.
+    pub group: String,
     /// Version, as far as known; empty when not.
     pub version: String,
     /// Crate, package or path.
     pub origin: String,
+    /// One line: what it is; empty when unknown.
+    pub about: String,
     /// What the preflight said, in words.
     pub status: String,
     /// Whether it can be used; `None` when it was not tried.
@@ -35,9 +39,9 @@ pub struct ProgramRow {
     pub variants: Vec<String>,
 }
 
-/// `heaptoll managers`: name, version, origin and what the preflight said.
+/// `heaptoll managers`: name, group, version, origin, what the preflight said and what it is.
 pub fn managers_table(rows: &[ManagerRow], style: &Style) -> String {
-    let mut table = style.table(&["manager", "version", "origin", "preflight"]);
+    let mut table = style.table(&["manager", "group", "version", "origin", "preflight", "about"]);
     for row in rows {
         let tone = match row.usable {
             Some(true) => Tone::Good,
@@ -46,9 +50,11 @@ pub fn managers_table(rows: &[ManagerRow], style: &Style) -> String {
         };
         table.add_row([
             style.cell(&row.name, Tone::Plain),
+            style.cell(or_none(&row.group), Tone::Plain),
             style.cell(or_none(&row.version), Tone::Plain),
             style.cell(or_none(&row.origin), Tone::Plain),
             style.cell(or_none(&row.status), tone),
+            style.cell(or_none(&row.about), Tone::Plain),
         ]);
     }
     finish(table, style)
@@ -91,8 +97,10 @@ mod tests {
         let rows = [
             ManagerRow {
                 name: "glibc".into(),
+                group: "modern".into(),
                 version: "2.36".into(),
                 origin: "Debian libc6 2.36-9".into(),
+                about: "the baseline".into(),
                 status: "passes".into(),
                 usable: Some(true),
             },
@@ -102,13 +110,14 @@ mod tests {
                 ..Default::default()
             },
         ];
-        let text = managers_table(&rows, &PLAIN);
+        let wide = Style { width: Some(120), ..PLAIN };
+        let text = managers_table(&rows, &wide);
         assert_eq!(
             text,
-            "manager                version  origin               preflight\n\
-             ───────────────────────────────────────────────────────────────────────\n\
-             glibc                  2.36     Debian libc6 2.36-9  passes\n\
-             ./lib\\u{1b}[2Jmine.so  –        –                    exports no malloc\n"
+            "manager                group   version  origin               preflight          about\n\
+             ─────────────────────────────────────────────────────────────────────────────────────────────\n\
+             glibc                  modern  2.36     Debian libc6 2.36-9  passes             the baseline\n\
+             ./lib\\u{1b}[2Jmine.so  –       –        –                    exports no malloc  –\n"
         );
         let coloured = managers_table(&rows, &Style { color: true, ..PLAIN });
         assert!(coloured.contains("\x1b[38;5;10mpasses") && !coloured.contains("\x1b[2J"), "{coloured:?}");

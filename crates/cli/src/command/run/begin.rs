@@ -118,7 +118,7 @@ fn choose_managers(arguments: &Arguments, places: &Places) -> Result<Vec<Manager
     let mut chosen = if arguments.manager.is_empty() {
         manager::default_set(&known)
     } else {
-        arguments.manager.iter().map(|name| manager::find(&known, name)).collect::<Result<Vec<_>, _>>()?
+        manager::choose(&known, arguments.manager.iter().map(String::as_str))?
     };
     let baseline = manager::find(&known, &arguments.baseline)?;
     match chosen.iter().position(|manager| manager.name == baseline.name) {
