@@ -108,15 +108,15 @@ impl Block {
         unsafe { self.header() & LIVE != 0 }
     }
 
-    /// How a header differs from a live block's of size 0: the size if it is live and ours, larger than every size
-    /// if not.
+    /// Its size in units of alignment if it is live by its tag and the tag is ours; else a number larger than every
+    /// size.
     ///
     /// # Safety
     /// The header's word can be read.
     #[inline(always)]
-    pub unsafe fn live_size(self) -> usize {
-        // SAFETY: the caller's word.
-        unsafe { self.header() ^ (SIGN | LIVE) }
+    pub unsafe fn live_units(self) -> usize {
+        // SAFETY: the caller's word. Whatever differs below the size's lowest bit comes to stand above the highest.
+        unsafe { (self.header() ^ (SIGN | LIVE)).rotate_right(ALIGNMENT.trailing_zeros()) }
     }
 
     /// Whether it is live by its tag, and fits `size` with no rest that were worth a block.
@@ -282,9 +282,10 @@ mod tests {
         unsafe {
             block.write(64);
             assert!(block.is_sound(end) && !block.is_live() && !block.is_live_of(64));
+            assert!(block.live_units() > 1 << 48);
             block.revive();
             assert!(block.is_sound(end) && block.is_live());
-            assert_eq!((block.size(), block.live_size()), (64, 64));
+            assert_eq!((block.size(), block.live_units()), (64, 4));
             assert_eq!(block.after().before(), block);
             assert_eq!([32, 48, 64, 80].map(|size| block.is_live_of(size)), [false, true, true, false]);
             block.mark(false);
