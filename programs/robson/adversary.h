@@ -38,8 +38,8 @@ extern struct game game;
 /* A block of so many units, every page of it touched; false when the game is over (then `game.stopped` says why) or
  * when it would make more than M live, which is a mistake of the strategy. */
 bool get(struct block *block, size_t units);
-/* The same for a size in bytes that the strategy holds against M itself; it takes `taken` bytes of the heap. */
-bool get_bytes(struct block *block, size_t bytes, size_t taken);
+/* A block of so many bytes that counts as so many units, perhaps none, and takes `taken` bytes of the heap. */
+bool get_bytes(struct block *block, size_t bytes, size_t units, size_t taken);
 void give(struct block *block);
 /* Units that may still be asked for. */
 static inline size_t spare(void) { return game.live - game.now_units; }
@@ -61,9 +61,16 @@ void play_roving(void);
 void play_best_fit(void);
 void play_classes(void);
 void play_pages(void);
+void play_buddy(void);
+/* Robson's steps. With `over_half`, a block that takes 2^i units is asked for as one byte more than half of that, and
+ * counts as half. */
+void robson_steps(bool over_half);
 
-/* grain.c */
+/* grain.c: what the manager does with a size, found out in a forked child, which has the heap to itself. */
 size_t learn_overhead(size_t unit);
+/* Runs the probe in a child; the answer is shared memory. */
+void in_child(void (*probe)(void *answer, size_t argument), void *answer, size_t argument);
+void *shared(size_t bytes);
 
 /* memory.c: what the manager took. */
 void extent_add(uintptr_t from, size_t bytes);

@@ -17,9 +17,6 @@
 
 #include <malloc.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define MOST_CLASSES 4096
 
@@ -29,7 +26,8 @@ struct classes {
     size_t usable[MOST_CLASSES];
 };
 
-static void learn(struct classes *classes, size_t largest) {
+static void learn(void *answer, size_t largest) {
+    struct classes *classes = answer;
     size_t before = 0;
     for (size_t bytes = game.unit - game.overhead; bytes <= largest && classes->count < MOST_CLASSES; bytes++) {
         void *block = malloc(bytes);
@@ -45,20 +43,8 @@ static void learn(struct classes *classes, size_t largest) {
 }
 
 static struct classes *learned(void) {
-    struct classes *classes =
-        mmap(NULL, sizeof *classes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (classes == MAP_FAILED) die("no memory for the table of classes");
-    size_t largest = game.largest * game.unit - game.overhead;
-    pid_t child = fork();
-    if (child < 0) die("cannot fork to learn the manager's classes");
-    if (child == 0) {
-        learn(classes, largest);
-        _exit(0);
-    }
-    int status;
-    if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        die("the manager failed in the probe of its classes");
-    }
+    struct classes *classes = shared(sizeof *classes);
+    in_child(learn, classes, game.largest * game.unit - game.overhead);
     /* Sizes in steps of the alignment are no classes: what is left is a power of two each. */
     size_t steps = 0;
     for (size_t i = 1; i < classes->count; i++) steps += classes->usable[i] - classes->usable[i - 1] <= 16;
@@ -82,7 +68,7 @@ static void play(size_t page) {
         /* M is what the program asks for, here in bytes: rounding up is the manager's doing. */
         size_t count = kept;
         while (game.now_bytes + bytes <= game.live * (game.unit - game.overhead) && count < most &&
-               get_bytes(&blocks[count], bytes, classes->usable[class] + game.overhead)) {
+               get_bytes(&blocks[count], bytes, 0, classes->usable[class] + game.overhead)) {
             count++;
         }
         sample();

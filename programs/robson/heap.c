@@ -45,7 +45,7 @@ int64_t position(const struct block *block) {
     return distance >= 0 ? distance / unit : -((-distance + unit - 1) / unit);
 }
 
-static bool ask(struct block *block, size_t bytes, size_t units, size_t taken) {
+bool get_bytes(struct block *block, size_t bytes, size_t units, size_t taken) {
     if (game.stopped) return false;
     if (game.now_units + units > game.live) die("a strategy asked for more than M");
     if ((game.gets & 255) == 0) {
@@ -77,10 +77,8 @@ static bool ask(struct block *block, size_t bytes, size_t units, size_t taken) {
 }
 
 bool get(struct block *block, size_t units) {
-    return ask(block, units * game.unit - game.overhead, units, units * game.unit);
+    return get_bytes(block, units * game.unit - game.overhead, units, units * game.unit);
 }
-
-bool get_bytes(struct block *block, size_t bytes, size_t taken) { return ask(block, bytes, 0, taken); }
 
 void give(struct block *block) {
     if (!block->at) return;

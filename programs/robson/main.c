@@ -25,6 +25,7 @@ static const struct strategy {
     {"best-fit", play_best_fit, "best fit"},
     {"classes", play_classes, "size classes that never coalesce"},
     {"pages", play_pages, "size classes in pages"},
+    {"buddy", play_buddy, "blocks rounded up to powers of two"},
 };
 #define STRATEGIES (sizeof strategies / sizeof *strategies)
 

@@ -15,27 +15,30 @@
 static bool covers(const struct block *block, int64_t residue, int64_t modulus) {
     int64_t distance = (residue - position(block)) % modulus;
     if (distance < 0) distance += modulus;
-    return distance < (int64_t)block->units;
+    return distance < (int64_t)(block->taken / game.unit);
 }
 
 /* Units kept from others by the blocks that would stay. */
 static int64_t waste(const struct block *blocks, size_t count, int64_t residue, int64_t modulus) {
     int64_t sum = 0;
     for (size_t i = 0; i < count; i++) {
-        if (covers(&blocks[i], residue, modulus)) sum += modulus - (int64_t)blocks[i].units;
+        if (covers(&blocks[i], residue, modulus)) sum += modulus - (int64_t)(blocks[i].taken / game.unit);
     }
     return sum;
 }
 
-static size_t fill(struct block *blocks, size_t count, size_t units) {
-    while (spare() >= units && get(&blocks[count], units)) count++;
+static size_t fill(struct block *blocks, size_t count, size_t units, bool over_half) {
+    over_half = over_half && units > 1;
+    size_t counted = over_half ? units / 2 : units;
+    size_t bytes = counted * game.unit - game.overhead + over_half;
+    while (spare() >= counted && get_bytes(&blocks[count], bytes, counted, units * game.unit)) count++;
     sample();
     return count;
 }
 
-void play_robson(void) {
+void robson_steps(bool over_half) {
     struct block *blocks = own(game.live, sizeof *blocks);
-    size_t count = fill(blocks, 0, 1);
+    size_t count = fill(blocks, 0, 1, over_half);
     int64_t residue = 0;
     for (int64_t size = 2; size <= (int64_t)game.largest && !game.stopped; size *= 2) {
         if (waste(blocks, count, residue + size / 2, size) > waste(blocks, count, residue, size)) residue += size / 2;
@@ -47,6 +50,8 @@ void play_robson(void) {
                 give(&blocks[i]);
             }
         }
-        count = fill(blocks, kept, (size_t)size);
+        count = fill(blocks, kept, (size_t)size, over_half);
     }
 }
+
+void play_robson(void) { robson_steps(false); }

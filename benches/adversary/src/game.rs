@@ -9,7 +9,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 /// The adversary's strategies, in the order of the table. Each is a file of `programs/robson`.
-pub const STRATEGIES: [&str; 5] = ["robson", "roving", "best-fit", "classes", "pages"];
+pub const STRATEGIES: [&str; 6] = ["robson", "roving", "best-fit", "classes", "pages", "buddy"];
 
 /// The rules of the games.
 #[derive(Debug, Clone)]

@@ -86,7 +86,8 @@ fn run(cli: &Cli) -> Result<bool, Error> {
     }
     print!("{}", if cli.markdown { table::markdown(&rows) } else { table::terminal(&rows) + "\n" });
     println!(
-        "\nHeap over most live bytes, both with headers (`over asked`: over the bytes asked for, in the worst game)."
+        "\nThe heap's high-water mark over the most bytes that were live, as asked for; of the worst game also over live \
+         bytes with\nheaders and rounding, and the addresses that were ever in a block over the same."
     );
     if let Some(outcome) = rows.iter().flat_map(|row| row.games.iter().flatten()).next() {
         let (m, n) = (outcome.live_units(), outcome.largest_units());

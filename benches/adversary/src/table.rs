@@ -17,19 +17,19 @@ pub struct Row {
 impl Row {
     /// The game with the highest factor.
     pub fn worst(&self) -> Option<&Outcome> {
-        self.games.iter().flatten().max_by(|a, b| a.factor_grain.total_cmp(&b.factor_grain))
+        self.games.iter().flatten().max_by(|a, b| a.factor.total_cmp(&b.factor))
     }
 }
 
 fn figure(outcome: &Outcome) -> String {
     let mark = if outcome.stopped.is_empty() { "" } else { "+" };
-    format!("{:.2}{mark}", outcome.factor_grain)
+    format!("{:.2}{mark}", outcome.factor)
 }
 
 fn header() -> Vec<String> {
     let mut header = vec!["manager".to_string(), "header B".into()];
     header.extend(STRATEGIES.iter().map(|name| name.to_string()));
-    header.extend(["worst", "over asked", "by addresses", "measured by"].map(String::from));
+    header.extend(["worst", "with headers", "by addresses", "measured by"].map(String::from));
     header
 }
 
@@ -41,7 +41,7 @@ fn cells(row: &Row) -> Vec<String> {
     cells.extend(match worst {
         Some(worst) => [
             worst.strategy.clone(),
-            format!("{:.2}", worst.factor),
+            format!("{:.2}", worst.factor_grain),
             format!("{:.2}", worst.factor_addresses),
             worst.memory_from.clone(),
         ],
@@ -134,14 +134,15 @@ mod tests {
                 Ok(outcome("best-fit", 1.3, "")),
                 Ok(outcome("classes", 1.0, "")),
                 Err(hung),
+                Ok(outcome("buddy", 4.0, "")),
             ],
         };
         let text = markdown(&[row]);
         let last = text.lines().last().unwrap_or_default();
         assert_eq!(
             last,
-            "| knuth | 16 | 5.00 | 240.00+ | 1.30 | 1.00 | failed | roving | 240.00 | 240.00 | census |"
+            "| knuth | 16 | 5.00 | 240.00+ | 1.30 | 1.00 | failed | 4.00 | roving | 240.00 | 240.00 | census |"
         );
-        assert!(text.lines().all(|line| line.matches('|').count() == 12), "{text}");
+        assert!(text.lines().all(|line| line.matches('|').count() == 13), "{text}");
     }
 }

@@ -100,6 +100,16 @@ fn best_fit_is_driven_to_an_eth_of_n() {
 }
 
 #[test]
+fn powers_of_two_are_driven_to_a_live_heap_a_size() {
+    let (live, largest) = (4096, 256);
+    let heap = |strategy| ideal("power", strategy, live, largest).address_bytes as f64 / (live * 16) as f64;
+    let (buddy, robson) = (heap("buddy"), heap("robson"));
+    let all = bounds::power_of_two_classes(live, largest);
+    assert!(buddy > 0.95 * all && buddy <= all * 1.02, "{buddy} of {all}");
+    assert!(robson < 0.6 * buddy, "{robson} against {buddy}");
+}
+
+#[test]
 fn each_rule_of_fit_has_its_own_adversary() {
     // What ruins best fit leaves the rover alone, and the other way round.
     assert!(ideal("next", "best-fit", 2048, 64).factor_addresses < 3.0);
@@ -124,6 +134,16 @@ fn a_manager_that_gives_nothing_more_ends_the_game() {
     let outcome = game.play("roving", Some(&built().1)).expect("a game");
     assert_eq!(outcome.stopped, "malloc gave nothing");
     assert!(outcome.address_bytes <= 1 << 20);
+}
+
+/// A probe once ran on the heap that the one before had left, got back its larger blocks, and took their distance for
+/// the overhead of smaller ones.
+#[test]
+fn the_overhead_is_learned_on_a_fresh_heap() {
+    let mut game = game(64 << 10, 1 << 10, 64);
+    game.environment = vec![("IDEAL_HEADER".into(), "1".into())];
+    let outcome = game.play("robson", Some(&built().1)).expect("a game");
+    assert_eq!(outcome.overhead_bytes, 16);
 }
 
 /// The two measures of what the manager took must tell the same story.

@@ -1,7 +1,9 @@
 /* An allocator of the textbook kind, for the adversary to be proved on: no headers, units of 16 bytes, all bookkeeping
  * beside the heap, one heap that grows at its end. IDEAL_FIT says how it chooses: first, best, next (from a rover, the
- * list in the order of freeing, the lower end of a block given out) or leak (first fit whose free does nothing). The heap
- * has 4 GiB at most, or IDEAL_HEAP_BYTES. */
+ * list in the order of freeing, the lower end of a block given out), leak (first fit whose free does nothing) or
+ * power (first fit of sizes rounded up to powers of two). The heap
+ * has 4 GiB at most, or IDEAL_HEAP_BYTES. With IDEAL_HEADER each block has 16 bytes in front, and is neither split nor
+ * coalesced. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +27,7 @@ static struct node *nodes, *unused, **owner, *last, *first, *rover;
 static size_t fresh, end;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char fit;
-static size_t most = HEAP;
+static size_t most = HEAP, header;
 
 static void *map(size_t bytes) {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -39,6 +41,7 @@ static void begin(void) {
     owner = map(HEAP / 16 * sizeof *owner);
     const char *name = getenv("IDEAL_FIT");
     fit = name ? name[0] : 'f';
+    header = getenv("IDEAL_HEADER") != NULL;
     const char *bytes = getenv("IDEAL_HEAP_BYTES");
     if (bytes) most = strtoull(bytes, NULL, 10);
 }
@@ -90,14 +93,14 @@ static struct node *choose(size_t size) {
     }
     for (struct node *at = first; at; at = at->after) {
         if (at->live || at->size < size) continue;
-        if (fit == 'f' || fit == 'l') return at;
+        if (fit != 'b') return at;
         if (!found || at->size < found->size) found = at;
     }
     return found;
 }
 
 static struct node *grow(size_t size) {
-    size_t have = last && !last->live ? last->size : 0;
+    size_t have = last && !last->live && !header ? last->size : 0;
     if ((end + size - have) * 16 > most) return NULL;
     if (have) {
         end += size - have;
@@ -115,14 +118,15 @@ static struct node *grow(size_t size) {
 }
 
 static void *allocate(size_t bytes) {
-    size_t size = (bytes + 15) / 16;
+    size_t size = (bytes + 15) / 16 + header;
     if (size == 0) size = 1;
+    if (fit == 'p' && size > 1) size = (size_t)1 << (64 - __builtin_clzll(size - 1));
     if (bytes > HEAP) return NULL;
     struct node *block = choose(size);
     if (!block) block = grow(size);
     if (!block) return NULL;
     rover = block->next;
-    if (block->size > size) {
+    if (block->size > size && !header) {
         struct node *rest = node();
         *rest = (struct node){.at = block->at + size, .size = block->size - size, .before = block,
                               .after = block->after, .previous = block->previous, .next = block->next};
@@ -140,13 +144,17 @@ static void *allocate(size_t bytes) {
         ring_out(block);
     }
     block->live = 1;
-    owner[block->at] = block;
-    return heap + block->at * 16;
+    owner[block->at + header] = block;
+    return heap + (block->at + header) * 16;
 }
 
 static void release(struct node *block) {
-    owner[block->at] = NULL;
+    owner[block->at + header] = NULL;
     block->live = 0;
+    if (header) {
+        ring_in(block);
+        return;
+    }
     struct node *after = block->after, *before = block->before;
     if (after && !after->live) {
         block->size += after->size;
@@ -192,7 +200,7 @@ void *calloc(size_t count, size_t size) {
     return block ? memset(block, 0, bytes) : NULL;
 }
 
-size_t malloc_usable_size(void *at) { return at ? owner[((char *)at - heap) / 16]->size * 16 : 0; }
+size_t malloc_usable_size(void *at) { return at ? owner[((char *)at - heap) / 16]->size * 16 - header * 16 : 0; }
 
 void *realloc(void *at, size_t bytes) {
     void *block = malloc(bytes);
