@@ -3,13 +3,14 @@
 //! Each cell is counted twice: as the program is, single-threaded, where our managers and glibc's take no atomic
 //! instruction, and with a second thread that sleeps. The difference is the uncontended lock, counted apart.
 
-use heaptoll_catalog::Size;
+use heaptoll_catalog::{Prepared, Size};
+use heaptoll_lab::statistics::median;
 
 use crate::counting::{Counts, count, per_call};
 use crate::published::{Published, Table};
-use crate::sheet::{Cell, Outputs, Sheet, column};
+use crate::sheet::{Cell, Outputs, Sheet, column, data};
 use crate::verdict::{self, Pair};
-use crate::workshop::{Choice, Workshop, machine_line, missing_note};
+use crate::workshop::{Ask, Choice, Workshop, machine_line, missing_note};
 use crate::{Error, stand_ins};
 
 /// What to count.
@@ -88,6 +89,7 @@ pub fn run(options: &Options) -> Result<bool, Error> {
         }
     }
     let mut sheet = sheet(&cells, size);
+    sheet.notes.extend(null_note(&workshop, &programs, &cells)?);
     sheet.notes.extend(missing_note(&workshop).filter(|_| options.choice.managers.is_empty()));
     sheet.notes.extend(failures.iter().map(|failure| format!("Left out: {failure}.")));
     options.outputs.write(&sheet)?;
@@ -120,12 +122,6 @@ fn sheet(cells: &[Cells], size: Size) -> Sheet {
         verdict.extend(verdict::of(what, &pairs(cells, operation)));
     }
     verdict.extend(lock_sentence(cells));
-    let column_of_calls = [
-        ("malloc_calls_1e3", "mallocs, 10³"),
-        ("free_calls_1e3", "frees, 10³"),
-        ("calloc_calls_1e3", "callocs, 10³"),
-        ("realloc_calls_1e3", "reallocs, 10³"),
-    ];
     let mut columns = vec![
         column("program", "program"),
         column("manager", "manager"),
@@ -139,7 +135,7 @@ fn sheet(cells: &[Cells], size: Size) -> Sheet {
         column("instructions_per_calloc", "calloc: here"),
         column("instructions_per_realloc", "realloc: here"),
     ];
-    columns.extend(column_of_calls.map(|(key, head)| column(key, head)));
+    columns.extend(["malloc_calls_1e3", "free_calls_1e3", "calloc_calls_1e3", "realloc_calls_1e3"].map(data));
     Sheet {
         command: "instructions",
         title: format!(
@@ -154,6 +150,9 @@ fn sheet(cells: &[Cells], size: Size) -> Sheet {
                 .into(),
             "Here: everything executed from entry to return, in the program's main process, single-threaded; `lock` \
              is what a second, sleeping thread adds. Functions are bound at the start."
+                .into(),
+            "The second thread's own blocks shift the others a little, so where a manager searches the length of its \
+             search is in the lock's column too, and may make it negative."
                 .into(),
         ],
         machine: machine_line(),
@@ -212,18 +211,44 @@ fn pairs(cells: &[Cells], operation: usize) -> Vec<Pair> {
         .collect()
 }
 
+/// How many of each program's frees are of NULL: they cost next to nothing and lower the average. Callgrind counts all
+/// calls, the live layer those that give a block back.
+fn null_note(workshop: &Workshop, programs: &[Prepared], cells: &[Cells]) -> Result<Option<String>, Error> {
+    let layer = workshop.live_layer()?;
+    let mut shares = Vec::new();
+    for program in programs {
+        let Some(cell) = cells.iter().find(|cell| cell.program == program.name) else { continue };
+        let ask = Ask { preload: vec![layer.clone()], ..Ask::default() };
+        let slots = workshop.run_with_page(program, "the live layer", ask)?;
+        let real = slots.iter().map(|slot| slot.free_calls).max().unwrap_or(0);
+        let all = cell.plain.free.calls;
+        if all > 0 {
+            shares.push(format!(
+                "{} {:.0} %",
+                program.name,
+                100.0 * (1.0 - real as f64 / all as f64).max(0.0)
+            ));
+        }
+    }
+    let note = format!("A free of NULL counts as a free; it is that many of them: {}.", shares.join(", "));
+    Ok((!shares.is_empty()).then_some(note))
+}
+
 /// What the lock costs, over all programs.
 fn lock_sentence(cells: &[Cells]) -> Vec<String> {
-    let range = |operation: usize, of: &dyn Fn(&str) -> bool| {
+    let spread = |operation: usize, of: &dyn Fn(&str) -> bool| {
         let locks = cells.iter().filter(|cell| of(&cell.manager)).filter_map(|cell| cell.lock(operation));
+        let locks: Vec<f64> = locks.collect();
         let (low, high) = locks
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), lock| (low.min(lock), high.max(lock)));
-        (low <= high).then(|| format!("{low:.1} to {high:.1}"))
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), lock| (low.min(*lock), high.max(*lock)));
+        (low <= high).then(|| format!("{:.1} (from {low:.1} to {high:.1})", median(&locks)))
     };
     let sentence = |who: &str, of: &dyn Fn(&str) -> bool| {
-        let (malloc, free) = (range(0, of)?, range(1, of)?);
+        let (malloc, free) = (spread(0, of)?, spread(1, of)?);
         Some(format!(
-            "An uncontended lock takes {malloc} instructions a malloc and {free} a free under {who}."
+            "An uncontended lock takes {malloc} instructions a malloc and {free} a free under {who}, by the median \
+             over programs."
         ))
     };
     let papers = |name: &str| stand_ins::find(name).is_some();

@@ -57,13 +57,18 @@ impl From<&str> for Cell {
 pub struct Column {
     /// Key.
     pub key: &'static str,
-    /// Head.
-    pub head: &'static str,
+    /// Head; without one the column is in JSON and CSV only.
+    pub head: Option<&'static str>,
 }
 
 /// Short for a column.
 pub const fn column(key: &'static str, head: &'static str) -> Column {
-    Column { key, head }
+    Column { key, head: Some(head) }
+}
+
+/// Short for a column that is not shown.
+pub const fn data(key: &'static str) -> Column {
+    Column { key, head: None }
 }
 
 /// A table and the sentences around it.
@@ -89,12 +94,13 @@ impl Sheet {
     fn table(&self, preset: comfy_table::TableStyle) -> Table {
         let mut table = Table::new();
         table.load_style(preset);
-        table.set_header(self.columns.iter().map(|column| column.head));
+        table.set_header(self.columns.iter().filter_map(|column| column.head));
+        let shown: Vec<usize> = (0..self.columns.len()).filter(|n| self.columns[*n].head.is_some()).collect();
         for row in &self.rows {
-            table.add_row(row.iter().map(Cell::shown));
+            table.add_row(shown.iter().filter_map(|number| row.get(*number)).map(Cell::shown));
         }
-        for (number, column) in table.column_iter_mut().enumerate() {
-            if self.rows.iter().any(|row| matches!(row.get(number), Some(Cell::Figure(..)))) {
+        for (column, number) in table.column_iter_mut().zip(&shown) {
+            if self.rows.iter().any(|row| matches!(row.get(*number), Some(Cell::Figure(..)))) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
@@ -247,10 +253,15 @@ mod tests {
         Sheet {
             command: "trial",
             title: "A trial".into(),
-            columns: vec![column("program", "program"), column("cost_s", "cost, s"), column("lock", "lock")],
+            columns: vec![
+                column("program", "program"),
+                column("cost_s", "cost, s"),
+                column("lock", "lock"),
+                data("calls"),
+            ],
             rows: vec![
-                vec!["a, b".into(), Cell::Figure(1.0 / 3.0, 2), Cell::None],
-                vec!["c".into(), Cell::maybe(None, 0), Cell::maybe(Some(7.0), 0)],
+                vec!["a, b".into(), Cell::Figure(1.0 / 3.0, 2), Cell::None, Cell::Figure(12345.0, 0)],
+                vec!["c".into(), Cell::maybe(None, 0), Cell::maybe(Some(7.0), 0), Cell::None],
             ],
             verdict: vec!["It holds.".into()],
             notes: vec![],
@@ -266,7 +277,8 @@ mod tests {
             ["A trial", "cost, s", "0.33", " - ", "It holds."].iter().all(|part| shown.contains(part)),
             "{shown}"
         );
-        assert_eq!(sheet.csv(), "program,cost_s,lock\n\"a, b\",0.3333333333333333,\nc,,7\n");
+        assert_eq!(sheet.csv(), "program,cost_s,lock,calls\n\"a, b\",0.3333333333333333,,12345\nc,,7,\n");
+        assert!(!shown.contains("12345") && !sheet.markdown().contains("calls"), "{shown}");
         let read: Value = serde_json::from_str(&sheet.json()).expect("JSON");
         assert_eq!(read["schema"], SCHEMA);
         assert_eq!(read["rows"][0]["cost_s"], json!(1.0 / 3.0));
