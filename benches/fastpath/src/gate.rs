@@ -2,14 +2,36 @@
 
 use crate::{Operation, Path};
 
-/// Operations of a manager that must have neither loop nor call where a free list has a block. For lea it is free
-/// alone, which only links the block: a later malloc settles the rest. For bump it is malloc, which has no list.
-pub fn gate(manager: &str) -> &'static [Operation] {
-    match manager {
-        "kingsley" | "quickfit" | "pow2" => &[Operation::Malloc, Operation::Free],
-        "lea" => &[Operation::Free],
-        "bump" => &[Operation::Malloc],
-        _ => &[],
+/// What a manager is held to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gate {
+    /// Operations that must have neither loop nor call where a free list has a block.
+    pub operations: &'static [Operation],
+    /// The largest blocks that come from such a list, bytes.
+    pub most_bytes: usize,
+}
+
+/// The gate of a manager. For lea it is free alone, which only links the block: a later malloc settles the rest. For
+/// bump it is malloc, which has no list. quickfit has lists for small sizes; lea does the rest for it.
+pub fn gate(manager: &str) -> Gate {
+    let (operations, most_bytes): (&[Operation], usize) = match manager {
+        "kingsley" | "pow2" => (&[Operation::Malloc, Operation::Free], usize::MAX),
+        "quickfit" => (&[Operation::Malloc, Operation::Free], 64),
+        "lea" => (&[Operation::Free], usize::MAX),
+        "bump" => (&[Operation::Malloc], usize::MAX),
+        _ => (&[], 0),
+    };
+    Gate { operations, most_bytes }
+}
+
+impl Gate {
+    /// Whether nothing is demanded.
+    pub fn is_open(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    fn demands(&self, path: &Path) -> bool {
+        self.operations.contains(&path.operation) && path.bytes <= self.most_bytes
     }
 }
 
@@ -27,7 +49,7 @@ pub enum Verdict {
 impl Verdict {
     /// Judges a path of a manager.
     pub fn of(manager: &str, path: &Path) -> Verdict {
-        if !gate(manager).contains(&path.operation) {
+        if !gate(manager).demands(path) {
             return Verdict::Free;
         }
         Verdict::strict(path)
@@ -82,6 +104,14 @@ mod tests {
         assert_eq!(Verdict::of("lea", &path(Operation::Malloc)), Verdict::Free);
         assert!(matches!(Verdict::of("lea", &path(Operation::Free)), Verdict::Broken(_)));
         assert_eq!(Verdict::of("knuth", &path(Operation::Free)), Verdict::Free);
+    }
+
+    #[test]
+    fn quickfit_is_held_to_the_sizes_it_has_lists_for() {
+        let large = Path { bytes: 65, ..path(Operation::Free) };
+        assert_eq!(Verdict::of("quickfit", &large), Verdict::Free);
+        assert!(matches!(Verdict::of("quickfit", &path(Operation::Free)), Verdict::Broken(_)));
+        assert!(gate("glibc").is_open() && !gate("pow2").is_open());
     }
 
     #[test]

@@ -10,6 +10,6 @@ pub mod gate;
 pub mod program;
 pub mod tracer;
 
-pub use gate::{Verdict, gate};
+pub use gate::{Gate, Verdict, gate};
 pub use program::Program;
 pub use tracer::{Operation, Path, Place, StepError};

@@ -61,7 +61,10 @@ fn header() -> Vec<String> {
 
 fn row(manager: &str, paths: &[Path], broken: usize) -> Vec<String> {
     let stack = paths.iter().map(|path| path.stack_bytes).max().unwrap_or(0);
-    let names: Vec<String> = gate(manager).iter().map(Operation::to_string).collect();
+    let gate = gate(manager);
+    let names: Vec<String> = gate.operations.iter().map(Operation::to_string).collect();
+    let limit =
+        if gate.most_bytes == usize::MAX { String::new() } else { format!(" up to {} B", gate.most_bytes) };
     vec![
         manager.to_string(),
         cell(paths, Operation::Malloc, false),
@@ -69,10 +72,10 @@ fn row(manager: &str, paths: &[Path], broken: usize) -> Vec<String> {
         cell(paths, Operation::Malloc, true),
         cell(paths, Operation::Free, true),
         stack.to_string(),
-        match (names.is_empty(), broken) {
+        match (gate.is_open(), broken) {
             (true, _) => "no".into(),
-            (false, 0) => format!("{}: yes", names.join(", ")),
-            (false, _) => format!("{}: BROKEN", names.join(", ")),
+            (false, 0) => format!("{}{limit}: yes", names.join(", ")),
+            (false, _) => format!("{}{limit}: BROKEN", names.join(", ")),
         },
     ]
 }
@@ -111,7 +114,7 @@ fn run(cli: &Cli) -> Result<bool, Error> {
         let paths = match measure(&program, manager, &cli.sizes) {
             Ok(paths) => paths,
             // A restartable sequence begins anew at each step and never ends (TCMalloc's caches by CPU).
-            Err(error @ StepError::Endless { .. }) if gate(&manager.name).is_empty() => {
+            Err(error @ StepError::Endless { .. }) if gate(&manager.name).is_open() => {
                 remarks.push(format!("{}: cannot be stepped through: {error}", manager.name));
                 continue;
             }
