@@ -87,12 +87,13 @@ static void sums(const struct heaptoll_census *census, const char *when) {
         live += one->live_bytes;
         free_bytes += one->free_bytes;
         quarantined += one->quarantined_bytes;
-        CHECK(one->block_bytes == 0 || one->live_bytes == one->live_blocks * one->block_bytes,
-              "%s: class %u has %llu live blocks of %llu bytes and %llu live bytes", when, i,
+        /* A class's blocks are of one size; those of a range of sizes up to it. */
+        CHECK(one->block_bytes == 0 || one->live_bytes <= one->live_blocks * one->block_bytes,
+              "%s: class %u has %llu live blocks of up to %llu bytes and %llu live bytes", when, i,
               (unsigned long long)one->live_blocks, (unsigned long long)one->block_bytes,
               (unsigned long long)one->live_bytes);
-        CHECK(one->block_bytes == 0 || one->free_bytes == one->free_blocks * one->block_bytes,
-              "%s: class %u has %llu free blocks of %llu bytes and %llu free bytes", when, i,
+        CHECK(one->block_bytes == 0 || one->free_bytes <= one->free_blocks * one->block_bytes,
+              "%s: class %u has %llu free blocks of up to %llu bytes and %llu free bytes", when, i,
               (unsigned long long)one->free_blocks, (unsigned long long)one->block_bytes,
               (unsigned long long)one->free_bytes);
         CHECK((one->live_blocks == 0) == (one->live_bytes == 0), "%s: class %u has %llu live blocks of %llu bytes", when,

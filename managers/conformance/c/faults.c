@@ -121,10 +121,12 @@ static void *churns(void *argument) {
         if (own[at])
             check_filled(own[at], sizes[at], at, "a block of a thread while memory is refused");
         free(own[at]);
-        sizes[at] = 1 + rng_below(&rng, (size_t)16 << rng_below(&rng, 14));
+        /* Some that surely need memory from the system. */
+        sizes[at] = i % 400 ? 1 + rng_below(&rng, (size_t)16 << rng_below(&rng, 14)) : (size_t)2 << 20;
         errno = 0;
         own[at] = malloc(sizes[at]);
         CHECK(own[at] || errno == ENOMEM, "malloc gave null with errno %d in a thread", errno);
+        __atomic_fetch_add(own[at] ? &given : &refused, 1, __ATOMIC_RELAXED);
         if (own[at])
             fill(own[at], sizes[at], at);
     }
@@ -140,4 +142,5 @@ CASE(CONTROL, fault_threads, "every 3rd request fails while 4 threads allocate")
     for (size_t i = 0; i < 4; i++)
         if (running[i])
             pthread_join(threads[i], NULL);
+    CHECK(refused > 0 && given > 0, "%zu blocks were given and %zu refused", given, refused);
 }

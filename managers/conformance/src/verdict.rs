@@ -16,6 +16,8 @@ const NOT_ASKED: i32 = 77;
 const LIMIT_S: u64 = 60;
 /// The same for the quick form.
 const QUICK_LIMIT_S: u64 = 20;
+/// The same for a case that is known to hang: it would need milliseconds otherwise.
+const HANGING_LIMIT_S: u64 = 2;
 
 /// How a manager did in a case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -96,13 +98,19 @@ pub fn run(suite: &Suite, managers: &[Manager], cases: &[&Case], quick: bool) ->
     // Case by case: two runs of one manager's most expensive case are then rarely side by side.
     let jobs: Vec<(&Case, &Manager)> =
         cases.iter().flat_map(|case| managers.iter().map(move |manager| (*case, manager))).collect();
-    let limit = Duration::from_secs(if quick { QUICK_LIMIT_S } else { LIMIT_S });
     in_parallel(&jobs, |(case, manager)| {
+        let known = deviation::known(&manager.name, &case.name);
+        let limit = match known {
+            Some(known) if known.hangs => HANGING_LIMIT_S,
+            _ if quick => QUICK_LIMIT_S,
+            _ => LIMIT_S,
+        };
+        let limit = Duration::from_secs(limit);
         let end = suite.run(case, manager.object.as_deref(), &[], quick, limit)?;
         Ok(Cell {
             manager: manager.name.clone(),
             case: case.name.clone(),
-            verdict: judge(&end, deviation::known(&manager.name, &case.name)),
+            verdict: judge(&end, known),
             notes: notes(&end.said),
             took_s: end.took.as_secs_f64(),
         })
@@ -125,7 +133,7 @@ mod tests {
     }
 
     const KNOWN: Deviation =
-        Deviation { managers: &["m"], cases: &["c"], always: true, reason: "r", source: "s" };
+        Deviation { managers: &["m"], cases: &["c"], always: true, hangs: false, reason: "r", source: "s" };
 
     #[test]
     fn a_deviation_that_disappears_is_reported() {

@@ -1,0 +1,71 @@
+//! The suite over every manager that is here, in its quick form.
+
+use heaptoll_conformance::deviation::DEVIATIONS;
+use heaptoll_conformance::suite::{Case, Kind, Suite, sources};
+use heaptoll_conformance::verdict;
+use heaptoll_lab::manager::{self, Kind as Origin};
+use heaptoll_lab::places::Places;
+
+/// Every name that a deviation may use, built here or not.
+const KNOWN_NAMES: [&str; 21] = [
+    "glibc",
+    "mimalloc3",
+    "mimalloc2",
+    "jemalloc",
+    "snmalloc",
+    "tcmalloc",
+    "rpmalloc",
+    "debian-jemalloc",
+    "debian-gperftools",
+    "debian-mimalloc2",
+    "debian-tbb",
+    "knuth",
+    "bestfit",
+    "cartesian",
+    "kingsley",
+    "haertel",
+    "lea",
+    "quickfit",
+    "pow2",
+    "buddy",
+    "bump",
+];
+
+#[test]
+fn every_manager_conforms_but_for_what_is_known() {
+    let places = Places::find().expect("heaptoll's own files");
+    let managers = manager::known(&places).expect("the managers can be listed");
+    assert!(
+        managers.iter().any(|one| one.kind == Origin::Built),
+        "no built manager in {}: run `make build`",
+        places.managers().display()
+    );
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
+    let cases: Vec<&Case> = suite.cases.iter().filter(|case| case.kind != Kind::Misuse).collect();
+    assert!(cases.len() > 50, "only {} cases", cases.len());
+    let cells = verdict::run(&suite, &managers, &cases, true).expect("the cases can be run");
+    let unexpected: Vec<String> = cells
+        .iter()
+        .filter(|cell| !cell.verdict.is_expected())
+        .map(|cell| format!("{} under {}: {:?}", cell.case, cell.manager, cell.verdict))
+        .collect();
+    assert!(unexpected.is_empty(), "{unexpected:#?}");
+}
+
+#[test]
+fn deviations_name_cases_and_managers_that_exist_once_each() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
+    let mut seen = Vec::new();
+    for one in DEVIATIONS {
+        for name in one.managers {
+            assert!(KNOWN_NAMES.contains(name), "{name} is no manager");
+            for case in one.cases {
+                assert!(suite.case(case).is_ok(), "{case} is no case");
+                assert!(!seen.contains(&(name, case)), "{case} under {name} is listed twice");
+                seen.push((name, case));
+            }
+        }
+    }
+}
