@@ -1,0 +1,154 @@
+//! The chunk table: what each chunk is.
+//!
+//! Chunks are numbered from 1. Entry 0 is the head of the list of free runs, a run of no chunks.
+
+use core::ops::{Index, IndexMut};
+
+use crate::CHUNK;
+
+/// What an entry says of its chunk. A number and not an enumeration: the table is memory that a program can overwrite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Kind(u16);
+
+impl Kind {
+    /// It is not the first of its run.
+    pub const INSIDE: Kind = Kind(0);
+    /// It begins a free run. Also the head of their list.
+    pub const FREE: Kind = Kind(1);
+    /// It begins a run that the program holds.
+    pub const LIVE: Kind = Kind(2);
+    /// It begins the table.
+    pub const TABLE: Kind = Kind(3);
+    /// It is cut into fragments.
+    pub const FRAGMENTS: Kind = Kind(4);
+}
+
+/// A chunk's entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Entry {
+    /// What the chunk is.
+    pub kind: Kind,
+    /// Of fragments: their size as a power of two.
+    pub log: u16,
+    /// Of a run: its chunks. Of fragments: those that are free.
+    pub count: u32,
+    /// Of a free run: the next. Of fragments: the first free one in their list, by its place in the chunk.
+    pub next: u32,
+    /// Of a free run: the one before.
+    pub previous: u32,
+}
+
+impl Entry {
+    /// A chunk that is not the first of its run.
+    pub const INSIDE: Entry = Entry { kind: Kind::INSIDE, log: 0, count: 0, next: 0, previous: 0 };
+
+    /// The first of a run that is in no list.
+    pub const fn run(kind: Kind, count: u32) -> Entry {
+        Entry { kind, count, ..Entry::INSIDE }
+    }
+
+    /// Of fragments: how many the chunk has.
+    #[inline(always)]
+    pub const fn fragments(&self) -> u32 {
+        CHUNK as u32 >> self.log
+    }
+}
+
+/// Where the table is and how many entries it has.
+#[derive(Debug, Clone, Copy)]
+pub struct Table {
+    address: usize,
+    capacity: u32,
+}
+
+impl Table {
+    /// None yet.
+    pub const fn none() -> Table {
+        Table { address: 0, capacity: 0 }
+    }
+
+    /// A table in zeroed memory.
+    ///
+    /// # Safety
+    /// The memory holds `capacity` entries and is used for nothing else.
+    pub const unsafe fn at(address: usize, capacity: u32) -> Table {
+        Table { address, capacity }
+    }
+
+    /// Where it is.
+    #[inline(always)]
+    pub const fn address(&self) -> usize {
+        self.address
+    }
+
+    /// Entries it has room for.
+    #[inline(always)]
+    pub const fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Chunks that a table of so many entries takes.
+    pub const fn chunks_for(capacity: u32) -> u32 {
+        (capacity as usize * size_of::<Entry>()).div_ceil(CHUNK) as u32
+    }
+
+    /// The entries, copied.
+    ///
+    /// # Safety
+    /// `to` has room for them, and lies elsewhere.
+    pub unsafe fn copy_to(&self, to: &Table) {
+        // SAFETY: the caller's word.
+        unsafe {
+            core::ptr::copy_nonoverlapping(
+                self.address as *const Entry,
+                to.address as *mut Entry,
+                self.capacity as usize,
+            );
+        }
+    }
+}
+
+impl Index<u32> for Table {
+    type Output = Entry;
+
+    #[inline(always)]
+    fn index(&self, chunk: u32) -> &Entry {
+        debug_assert!(chunk < self.capacity);
+        // SAFETY: the table has an entry for every chunk of the heap, and numbers are the heap's.
+        unsafe { &*(self.address as *const Entry).add(chunk as usize) }
+    }
+}
+
+impl IndexMut<u32> for Table {
+    #[inline(always)]
+    fn index_mut(&mut self, chunk: u32) -> &mut Entry {
+        debug_assert!(chunk < self.capacity);
+        // SAFETY: as above.
+        unsafe { &mut *(self.address as *mut Entry).add(chunk as usize) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_16_bytes_and_256_of_them_fill_a_chunk() {
+        assert_eq!(size_of::<Entry>(), 16);
+        assert_eq!([1, 256, 257, 1024].map(Table::chunks_for), [1, 1, 2, 4]);
+    }
+
+    #[test]
+    fn a_copied_table_says_the_same() {
+        let (mut old, mut new) = ([Entry::INSIDE; 4], [Entry::INSIDE; 8]);
+        // SAFETY: memory for so many entries.
+        let (mut from, to) =
+            unsafe { (Table::at(&raw mut old as usize, 4), Table::at(&raw mut new as usize, 8)) };
+        from[3] = Entry::run(Kind::LIVE, 7);
+        // SAFETY: there is room.
+        unsafe { from.copy_to(&to) };
+        assert_eq!((to[3], to[4]), (Entry::run(Kind::LIVE, 7), Entry::INSIDE));
+    }
+}
