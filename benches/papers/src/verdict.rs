@@ -5,6 +5,15 @@
 
 use std::cmp::Ordering;
 
+/// Figures nearer than this to one another, as a share of the smaller, tell nothing apart: the paper's are rounded, and
+/// ours would be others with another input.
+const APART: f64 = 0.02;
+
+/// How two figures stand, with those that are near one another as equal.
+fn order(a: f64, b: f64) -> Ordering {
+    if (a - b).abs() <= APART * a.min(b) { Ordering::Equal } else { a.total_cmp(&b) }
+}
+
 /// One figure, the paper's and ours, of a manager on a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
@@ -33,22 +42,26 @@ impl OnProgram<'_> {
         tau.is_finite().then_some(tau)
     }
 
-    /// (pairs of managers that stand in the paper's order here too, pairs that the paper tells apart).
-    fn agreeing(&self) -> (usize, usize) {
-        let (mut agree, mut told_apart) = (0, 0);
+    /// Pairs of managers that the paper tells apart, by how they stand here.
+    fn standing(&self) -> Standing {
+        let mut standing = Standing::default();
         for (number, a) in self.pairs.iter().enumerate() {
             for b in &self.pairs[number + 1..] {
-                let published = a.published.total_cmp(&b.published);
-                if published != Ordering::Equal {
-                    told_apart += 1;
-                    agree += usize::from(published == a.ours.total_cmp(&b.ours));
+                let published = order(a.published, b.published);
+                if published == Ordering::Equal {
+                    continue;
+                }
+                match order(a.ours, b.ours) {
+                    Ordering::Equal => standing.near += 1,
+                    ours if ours == published => standing.same += 1,
+                    _ => standing.reversed += 1,
                 }
             }
         }
-        (agree, told_apart)
+        standing
     }
 
-    /// The managers with the extreme figure, as `figure` has it: several when they share it.
+    /// The managers with the extreme figure, as `figure` has it, or one near it.
     fn extreme(&self, end: Ordering, figure: fn(&Pair) -> f64) -> Vec<&str> {
         let beyond = |a: f64, b: f64| a.total_cmp(&b) == end;
         let Some(extreme) =
@@ -56,8 +69,20 @@ impl OnProgram<'_> {
         else {
             return vec![];
         };
-        self.pairs.iter().filter(|pair| figure(pair) == extreme).map(|pair| pair.manager.as_str()).collect()
+        self.pairs
+            .iter()
+            .filter(|pair| order(figure(pair), extreme) == Ordering::Equal)
+            .map(|pair| pair.manager.as_str())
+            .collect()
     }
+}
+
+/// Pairs of managers that the paper tells apart.
+#[derive(Debug, Default)]
+struct Standing {
+    same: usize,
+    near: usize,
+    reversed: usize,
 }
 
 /// The verdict on one kind of figure, in sentences; `what` names it.
@@ -85,8 +110,11 @@ pub fn of(what: &str, pairs: &[Pair]) -> Vec<String> {
 fn rank(what: &str, programs: &[OnProgram<'_>]) -> String {
     let taus: Vec<(&str, f64)> =
         programs.iter().filter_map(|program| Some((program.name, program.tau()?))).collect();
-    let (agree, told_apart) =
-        programs.iter().map(OnProgram::agreeing).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    let standing = programs.iter().map(OnProgram::standing).fold(Standing::default(), |sum, one| Standing {
+        same: sum.same + one.same,
+        near: sum.near + one.near,
+        reversed: sum.reversed + one.reversed,
+    });
     let list: Vec<String> = taus.iter().map(|(name, tau)| format!("{name} {tau:.2}")).collect();
     let mean = taus.iter().map(|(_, tau)| tau).sum::<f64>() / taus.len().max(1) as f64;
     let word = match mean {
@@ -99,10 +127,15 @@ fn rank(what: &str, programs: &[OnProgram<'_>]) -> String {
         return format!("{what}: the figures tell no two managers apart.");
     }
     format!(
-        "{what}: {}. Kendall's tau-b is {mean:.2} on average ({}); of {told_apart} pairs of managers that the paper \
-         tells apart, {agree} stand the same way here.",
+        "{what}: {}. Kendall's tau-b is {mean:.2} on average ({}). Of {} pairs of managers that the paper has more \
+         than {:.0} % apart, {} stand the same way here, {} are nearer than that, and {} stand the other way.",
         lower_first(word),
-        list.join(", ")
+        list.join(", "),
+        standing.same + standing.near + standing.reversed,
+        APART * 100.0,
+        standing.same,
+        standing.near,
+        standing.reversed
     )
 }
 
@@ -166,9 +199,13 @@ mod tests {
         let same = pairs("p", &[("a", 10.0, 300.0), ("b", 20.0, 301.0), ("c", 80.0, 5000.0)]);
         let said = of("malloc", &same);
         assert!(said[0].contains("in the paper's order. Kendall's tau-b is 1.00"), "{said:?}");
-        assert!(said[0].contains("3 pairs") && said[0].contains(", 3 stand"), "{said:?}");
+        assert!(said[0].contains("Of 3 pairs"), "{said:?}");
         assert!(
-            said[1].contains("the paper has a on 1; here a on 1. That holds on every program"),
+            said[0].contains("2 stand the same way here, 1 are nearer than that, and 0 stand"),
+            "{said:?}"
+        );
+        assert!(
+            said[1].contains("the paper has a on 1; here a on 1, b on 1. That holds on every program"),
             "{said:?}"
         );
         assert!(said[2].contains("c on 1; here c on 1"), "{said:?}");
@@ -178,7 +215,10 @@ mod tests {
     fn the_reverse_order_is_told_so() {
         let said = of("free", &pairs("p", &[("a", 1.0, 9.0), ("b", 2.0, 8.0), ("c", 3.0, 7.0)]));
         assert!(said[0].contains("the reverse of the paper's. Kendall's tau-b is -1.00"), "{said:?}");
-        assert!(said[0].contains(", 0 stand"), "{said:?}");
+        assert!(
+            said[0].contains("0 stand the same way here, 0 are nearer than that, and 3 stand"),
+            "{said:?}"
+        );
         assert!(said[1].contains("does not hold on any program (0 of 1)"), "{said:?}");
     }
 
@@ -190,14 +230,17 @@ mod tests {
         both.extend(pairs("r", &[("a", 1.0, 2.0)]));
         let said = of("malloc", &both);
         assert!(said[0].contains("0.00 on average (p 1.00, q -1.00)"), "{said:?}");
-        assert!(said[0].contains("has little to do") && said[0].contains("of 2 pairs"), "{said:?}");
+        assert!(said[0].contains("has little to do") && said[0].contains("Of 2 pairs"), "{said:?}");
         assert!(said[1].contains("holds in part (1 of 2)"), "{said:?}");
     }
 
     #[test]
     fn a_tie_of_the_paper_is_held_by_either() {
         let said = of("x", &pairs("p", &[("a", 1.0, 5.0), ("b", 1.0, 2.0), ("c", 3.0, 7.0)]));
-        assert!(said[0].contains("of 2 pairs of managers that the paper tells apart, 2"), "{said:?}");
+        assert!(
+            said[0].contains("Of 2 pairs") && said[0].contains("apart, 2 stand the same way"),
+            "{said:?}"
+        );
         assert!(said[1].contains("a on 1, b on 1; here b on 1. That holds on every program"), "{said:?}");
     }
 

@@ -23,7 +23,7 @@ const SLOTS: u32 = 256;
 /// What is chosen on the command line of every table.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Choice {
-    /// A manager by name or path; several times for several [default: glibc and all of the papers' that are built]
+    /// A manager by name, group or path; several times for several [default: glibc and all of the papers' that are built]
     #[arg(long = "manager", short, value_name = "MANAGER")]
     pub managers: Vec<String>,
     /// Size of the programs' inputs [default: each table's own]
@@ -121,7 +121,7 @@ impl Workshop {
         tempfile::tempdir_in(self.scratch()).map_err(Error::file("make a folder in", self.scratch()))
     }
 
-    /// The managers asked for: by name, or by path; without any, glibc and all of the papers' that are built.
+    /// The managers asked for: by name, group or path; without any, glibc and all of the papers' that are built.
     ///
     /// # Errors
     /// A name that is not known.
@@ -135,7 +135,8 @@ impl Workshop {
             Chosen { name, object: manager.object }
         };
         if !asked.is_empty() {
-            return asked.iter().map(|name| Ok(chosen(manager::find(&self.known, name)?))).collect();
+            let found = manager::choose(&self.known, asked.iter().map(String::as_str))?;
+            return Ok(found.into_iter().map(chosen).collect());
         }
         let papers = stand_ins::ALL.iter().filter_map(|stand_in| {
             self.known.iter().find(|manager| manager.name == stand_in.name && manager.kind == Kind::Built)
