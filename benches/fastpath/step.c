@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROUNDS 4
+#define BLOCKS 16
 
 static void *sleep_for_ever(void *unused) {
     for (;;) pause();
@@ -48,21 +48,23 @@ int main(int argc, char **argv) {
     if (!allocate || !release) return 3;
     for (; at < argc; at++) {
         size_t bytes = strtoul(argv[at], NULL, 10);
-        /* A neighbour on either side, so that the block does not melt into the heap's end. */
-        void *before = malloc(bytes), *block = NULL, *after = NULL;
-        for (int round = 0; round < ROUNDS; round++) {
-            block = malloc(bytes);
-            if (!after) after = malloc(bytes);
-            if (!before || !block || !after) return 3;
-            memset(block, 1, bytes);
-            free(block);
+        /* Every second one is given back: a list of several blocks, which a search would have to pass, none of them
+         * with a free neighbour. Then one is taken out and put in again, as a program does that is under way. */
+        void *blocks[BLOCKS];
+        for (int i = 0; i < BLOCKS; i++) {
+            blocks[i] = malloc(bytes);
+            if (!blocks[i]) return 3;
+            memset(blocks[i], 1, bytes);
         }
+        for (int i = 0; i < BLOCKS; i += 2) free(blocks[i]);
+        void *block = malloc(bytes);
+        if (!block) return 3;
+        free(block);
         block = (void *)stepped(allocate, bytes);
         if (!block) return 3;
         memset(block, 1, bytes);
         stepped(release, (uintptr_t)block);
-        free(before);
-        free(after);
+        for (int i = 1; i < BLOCKS; i += 2) free(blocks[i]);
     }
     return 0;
 }
