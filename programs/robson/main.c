@@ -159,12 +159,12 @@ int main(int argc, char **argv) {
         }
         object[end] = 0;
         snprintf(line, sizeof line,
-                 "{\"object\":\"%s\",\"strategy\":\"%s\",\"stopped\":\"%s\",\"unit_bytes\":%zu,\"overhead_bytes\":%zu,\"live_bytes\":%zu,"
+                 "{\"object\":\"%s\",\"strategy\":\"%s\",\"stopped\":\"%s\",\"unit_bytes\":%zu,\"overhead_bytes\":%zu,\"page_bytes\":%zu,\"live_bytes\":%zu,"
                  "\"largest_bytes\":%zu,\"most_requested_bytes\":%zu,\"most_taken_bytes\":%zu,\"memory_bytes\":%zu,"
                  "\"memory_from\":\"%s\",\"resident_bytes\":%zu,\"census_bytes\":%zu,\"address_bytes\":%zu,"
                  "\"span_bytes\":%zu,\"pieces\":%zu,\"factor\":%.4f,\"factor_grain\":%.4f,\"factor_addresses\":%.4f,"
                  "\"bound_factor\":%.4f,\"share\":%.4f,\"mallocs\":%llu,\"frees\":%llu}\n",
-                 object, strategy->name, stopped, game.unit, game.overhead, game.live * game.unit,
+                 object, strategy->name, stopped, game.unit, game.overhead, game.page, game.live * game.unit,
                  game.largest * game.unit, game.most_bytes, game.most_taken, memory, from, most_resident,
                  (size_t)mapped_most, extent_bytes(), span, pieces, factor, grain, addresses, bound, grain / bound,
                  (unsigned long long)game.gets, (unsigned long long)game.gives);

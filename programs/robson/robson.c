@@ -4,12 +4,16 @@
  * for some functions concerning dynamic storage allocation" (J. ACM 21, 1974).
  *
  * Step 0 asks for M blocks of one unit. Step i, for i = 1 .. log2 n, has a residue f_i modulo 2^i: f_{i-1}, or f_{i-1}
- * + 2^{i-1}, whichever leaves more waste. Every block that covers no address congruent to f_i is given back, and what
- * is free of M is asked for in blocks of 2^i units. Such a block must cover an address congruent to f_i, and so must
- * each block that was kept: two of them never lie in the same stretch of 2^i units that begins at such an address.
- * So the heap has at least 2^i units for each block that is live, however few of them it holds; the sum over live
- * blocks of 2^i less its size is the waste, and the better of the two residues keeps at least half of what the other
- * gives up. Summed over the steps that is M (log2(n)/2 + 1) - n + 1 at the least, whatever the manager does. */
+ * + 2^{i-1}. Every block that covers no address congruent to f_i is given back, and what is free of M is asked for in
+ * blocks of 2^i units.
+ *
+ * Why it works: each live block covers an address congruent to f_i, a new one because of its size, an old one because
+ * it was kept, and no two cover the same. So the heap has 2^i units for each live block, but for 2^i - 1 at its ends:
+ * M and the waste, which is the sum of 2^i less the block's size. A block covers one such address only, so just one of
+ * the next two residues keeps it: the wastes that the two would have add up to the sum of 2^(i+1) less the size over
+ * all blocks, which is twice the present waste and M. The adversary takes the greater, so each step adds M/2 at least,
+ * and after log2 n steps the heap has M (log2(n)/2 + 1) - n + 1 units, whatever the manager does. (Exactly so where M
+ * is a multiple of n; else a remainder of M may lie idle in a step.) */
 #include "adversary.h"
 
 static bool covers(const struct block *block, int64_t residue, int64_t modulus) {

@@ -11,6 +11,10 @@ use thiserror::Error;
 /// The adversary's strategies, in the order of the table. Each is a file of `programs/robson`.
 pub const STRATEGIES: [&str; 6] = ["robson", "roving", "best-fit", "classes", "pages", "buddy"];
 
+/// Ranges of addresses, bytes, in each of which the strategy `pages` keeps one block: a manager's page is the one that
+/// costs it most.
+const PAGES: [u64; 3] = [4 << 10, 16 << 10, 64 << 10];
+
 /// The rules of the games.
 #[derive(Debug, Clone)]
 pub struct Game {
@@ -43,6 +47,8 @@ pub struct Outcome {
     pub unit_bytes: u64,
     /// Of each block, what the program does not get: headers, as learned from the distance of neighbours.
     pub overhead_bytes: u64,
+    /// The range in which `pages` kept one block.
+    pub page_bytes: u64,
     /// M.
     pub live_bytes: u64,
     /// n.
@@ -150,16 +156,33 @@ pub enum GameError {
 const GRACE_S: u64 = 30;
 
 impl Game {
-    /// Plays a strategy against a manager, `None` being the C library's.
+    /// Plays a strategy against a manager, `None` being the C library's. Of `pages` it is the worst of several sizes.
     ///
     /// # Errors
     /// The program cannot be run, fails, hangs, or is not served by the manager.
     pub fn play(&self, strategy: &str, object: Option<&Path>) -> Result<Outcome, GameError> {
+        let pages = if strategy == "pages" { &PAGES[..] } else { &PAGES[..1] };
+        let mut worst: Option<Outcome> = None;
+        for &page in pages {
+            let outcome = self.play_once(strategy, page, object)?;
+            if worst.as_ref().is_none_or(|worst| worst.factor < outcome.factor) {
+                worst = Some(outcome);
+            }
+        }
+        worst.ok_or_else(|| GameError::Unreadable {
+            strategy: strategy.into(),
+            reason: "no game".into(),
+            line: String::new(),
+        })
+    }
+
+    fn play_once(&self, strategy: &str, page: u64, object: Option<&Path>) -> Result<Outcome, GameError> {
         let mut command = Command::new(&self.program);
         command
             .args(["--json", "--strategy", strategy])
             .args(["-M", &self.live_bytes.to_string(), "-n", &self.largest_bytes.to_string()])
             .args(["--unit", &self.unit_bytes.to_string(), "--limit", &self.limit_bytes.to_string()])
+            .args(["--page", &page.to_string()])
             .args(["--seconds", &self.seconds.to_string()])
             .env_remove("LD_PRELOAD")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))

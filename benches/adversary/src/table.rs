@@ -102,6 +102,7 @@ mod tests {
             stopped: stopped.into(),
             unit_bytes: 64,
             overhead_bytes: 16,
+            page_bytes: 4096,
             live_bytes: 1 << 20,
             largest_bytes: 1 << 14,
             most_requested_bytes: 1 << 20,
