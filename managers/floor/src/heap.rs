@@ -12,6 +12,9 @@ pub trait Heap: Send + 'static {
     /// The manager's name on the command line and in rows.
     const NAME: &'static str;
 
+    /// Whether free does anything. Where it does nothing, blocks given back stay what they were, live ones.
+    const FREES: bool = true;
+
     /// The memory it has from the system.
     fn region(&self) -> &Region;
 

@@ -1,6 +1,6 @@
 //! The model: what should be live, where, and what it should contain.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::NonNull;
 
 use heaptoll_floor::{ALIGNMENT, Heap, PieceKind, tally};
@@ -20,6 +20,8 @@ struct Block {
 pub struct Model<H: Heap> {
     heap: H,
     blocks: Vec<Block>,
+    /// Given back to a heap whose free does nothing.
+    kept: BTreeSet<usize>,
     may_fail: bool,
     operations: usize,
     seed: u8,
@@ -35,7 +37,7 @@ pub fn replay<H: Heap>(heap: H, may_fail: bool, operations: &[Operation]) {
 impl<H: Heap> Model<H> {
     /// A model of a fresh heap.
     pub fn new(heap: H, may_fail: bool) -> Model<H> {
-        Model { heap, blocks: Vec::new(), may_fail, operations: 0, seed: 0 }
+        Model { heap, blocks: Vec::new(), kept: BTreeSet::new(), may_fail, operations: 0, seed: 0 }
     }
 
     /// The heap itself.
@@ -87,6 +89,7 @@ impl<H: Heap> Model<H> {
         let usable = unsafe { self.heap.usable(address) };
         assert!(usable >= bytes, "{usable} usable bytes of {bytes}");
         self.seed = self.seed.wrapping_add(37);
+        assert!(!self.kept.contains(&(address.as_ptr() as usize)), "a block was used again without a free");
         let block = Block { address, bytes, seed: self.seed };
         // All that may be used is used: a neighbour's header in it would be overwritten, and found to be.
         // SAFETY: `usable` bytes are the block's.
@@ -106,6 +109,9 @@ impl<H: Heap> Model<H> {
         // SAFETY: it was live, and is forgotten now.
         let freed = unsafe { self.heap.free(block.address) };
         assert_eq!(freed, Ok(()), "free of a live block at {:?}", block.address);
+        if !H::FREES {
+            self.kept.insert(block.address.as_ptr() as usize);
+        }
     }
 
     /// `realloc` as the shell does it.
@@ -142,7 +148,7 @@ impl<H: Heap> Model<H> {
             assert_eq!(piece.address, end, "pieces tile the region: {piece:?}");
             assert!(piece.overhead <= piece.bytes, "overhead is a part: {piece:?}");
             end += piece.bytes;
-            if piece.kind == PieceKind::Live {
+            if piece.kind == PieceKind::Live && !self.kept.contains(&piece.block) {
                 let bytes = live.remove(&piece.block).unwrap_or_else(|| panic!("no live block: {piece:?}"));
                 assert!(
                     piece.address <= piece.block && piece.block + bytes <= end,
