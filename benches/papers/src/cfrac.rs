@@ -4,21 +4,12 @@
 //! The runs are planned, interleaved and compared by the laboratory, like any experiment. The limit of 1.25 holds
 //! for managers that need not search for a fit; where one does, its instructions per malloc say what the search takes.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
-use heaptoll_catalog::{Prepared, Size};
-use heaptoll_lab::compare::{compare, judge_outputs};
-use heaptoll_lab::comparison::{Interval, Metric};
-use heaptoll_lab::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
-use heaptoll_lab::machine;
-use heaptoll_lab::observation::Observation;
-use heaptoll_lab::plan::{self, Cell as PlanCell};
-use heaptoll_lab::runner::{self, Bench, Progress};
-use heaptoll_lab::store::Store;
+use heaptoll_catalog::Size;
+use heaptoll_lab::comparison::Interval;
 
 use crate::counting::{Counts, count, per_call};
-use crate::sheet::{Cell, Outputs, Sheet, column};
+use crate::sheet::{Cell, Outputs, Sheet, column, data};
+use crate::timing::{Settings, measure};
 use crate::workshop::{Choice, Chosen, Workshop, machine_line, missing_note};
 use crate::{Error, stand_ins};
 
@@ -110,8 +101,11 @@ pub fn run(options: &Options) -> Result<bool, Error> {
     let cfrac = [PROGRAM.to_owned()];
     let programs = workshop.programs(&cfrac, size)?;
     let sleeper = workshop.sleeper()?;
-    let single = measure(&workshop, &programs[0], &managers, None, options)?;
-    let threaded = measure(&workshop, &programs[0], &managers, Some(&sleeper), options)?;
+    let baseline = baseline(&managers);
+    let settings =
+        Settings { repetitions: options.repetitions, seed: options.seed, timeout_s: options.choice.timeout };
+    let timed = |sleeper| measure(&workshop, &programs[0], &managers, &baseline, sleeper, settings);
+    let (mut single, mut threaded) = (timed(None)?, timed(Some(sleeper.as_path()))?);
     let counted: Vec<Option<Counts>> = if options.no_callgrind {
         vec![None; managers.len()]
     } else {
@@ -128,15 +122,12 @@ pub fn run(options: &Options) -> Result<bool, Error> {
             })
             .collect::<Result<_, _>>()?
     };
-    let baseline = baseline(&managers);
     let rows: Vec<Row> = managers
         .iter()
         .zip(counted)
         .map(|(manager, counts)| {
-            let of = |measured: &BTreeMap<String, Measured>| {
-                measured.get(&manager.name).cloned().unwrap_or_default()
-            };
-            let (single, threaded) = (of(&single), of(&threaded));
+            let single = single.remove(&manager.name).unwrap_or_default();
+            let threaded = threaded.remove(&manager.name).unwrap_or_default();
             Row {
                 manager: manager.name.clone(),
                 ratios: [single.ratio, threaded.ratio],
@@ -178,110 +169,6 @@ fn find_baseline<'a>(rows: &'a [Row], baseline: &str) -> Option<&'a Row> {
     rows.iter().find(|row| row.manager == baseline)
 }
 
-/// What an experiment found out about a manager.
-#[derive(Debug, Clone, Default)]
-struct Measured {
-    ratio: Option<Interval>,
-    cpu_s: Option<f64>,
-    marks: Vec<String>,
-}
-
-/// Says on standard error how far it is.
-struct Counter {
-    done: usize,
-    all: usize,
-}
-
-impl Progress for Counter {
-    fn begins(&mut self, _: &PlanCell, _: &StackInfo) {}
-
-    fn ended(&mut self, _: &PlanCell, _: Option<&Observation>) {
-        self.done += 1;
-        if self.done.is_multiple_of(20) || self.done == self.all {
-            eprintln!("{} of {} runs", self.done, self.all);
-        }
-    }
-}
-
-/// One experiment: the program under all managers, interleaved.
-fn measure(
-    workshop: &Workshop,
-    program: &Prepared,
-    managers: &[Chosen],
-    sleeper: Option<&Path>,
-    options: &Options,
-) -> Result<BTreeMap<String, Measured>, Error> {
-    let stack = |manager: &Chosen| StackInfo {
-        program: program.name.clone(),
-        name: manager.name.clone(),
-        preload: sleeper
-            .into_iter()
-            .chain(manager.object.as_deref())
-            .map(|object| object.display().to_string())
-            .collect(),
-        environment: vec![],
-        version: String::new(),
-        origin: String::new(),
-        proof: String::new(),
-        warnings: vec![],
-        tells: false,
-    };
-    let mut experiment = Experiment {
-        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
-        created_unix_s: 0.0,
-        settings: Settings {
-            repetitions: options.repetitions,
-            warmup: 1,
-            seed: options.seed,
-            timeout_s: options.choice.timeout as f64,
-            ..Settings::default()
-        },
-        machine: machine::read(),
-        baseline: baseline(managers),
-        programs: vec![ProgramInfo {
-            name: program.name.clone(),
-            about: program.about.clone(),
-            command: program.command.clone(),
-            environment: program.environment.clone(),
-            stdin: program.stdin.as_ref().map(|path| path.display().to_string()),
-            expected_digest: program.expected_digest.clone(),
-            serve: None,
-        }],
-        stacks: managers.iter().map(stack).collect(),
-        refused: vec![],
-        observations: vec![],
-        tracks: vec![],
-        own_cost: None,
-        complete: false,
-    };
-    let folder = workshop.folder()?;
-    let mut store = Store::create(&folder.path().join("cfrac.db"), &experiment)?;
-    let cells = plan::plan(&experiment, &vec![true; managers.len()]);
-    let bench = Bench {
-        launcher: workshop.places.launcher(),
-        start_layer: workshop.places.start_layer(),
-        interrupt: workshop.interrupt.clone(),
-    };
-    let mut progress = Counter { done: 0, all: cells.len() };
-    runner::execute(&mut experiment, &cells, &mut store, &bench, &mut progress)?;
-    judge_outputs(&mut experiment);
-    let comparison = compare(&experiment);
-    Ok(comparison
-        .tables
-        .iter()
-        .flat_map(|table| &table.rows)
-        .map(|row| {
-            let figure = row.figures.get(&Metric::Cpu);
-            let measured = Measured {
-                ratio: figure.and_then(|figure| figure.ratio),
-                cpu_s: figure.map(|figure| figure.median),
-                marks: row.marks.clone(),
-            };
-            (row.stack.clone(), measured)
-        })
-        .collect())
-}
-
 fn sheet(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> Sheet {
     let base = find_baseline(rows, baseline);
     let interval = |ratio: Option<Interval>| {
@@ -308,6 +195,10 @@ fn sheet(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> Sheet {
                 per(|counts| per_call(counts.malloc)),
                 per(|counts| per_call(counts.free)),
                 Cell::Text(words),
+                Cell::maybe(row.ratios[0].map(|ratio| ratio.low), 3),
+                Cell::maybe(row.ratios[0].map(|ratio| ratio.high), 3),
+                Cell::maybe(row.ratios[1].map(|ratio| ratio.low), 3),
+                Cell::maybe(row.ratios[1].map(|ratio| ratio.high), 3),
             ]
         })
         .collect();
@@ -326,6 +217,10 @@ fn sheet(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> Sheet {
             column("instructions_per_malloc", "instructions a malloc"),
             column("instructions_per_free", "a free"),
             column("judgement", "judgement"),
+            data("cpu_ratio_low"),
+            data("cpu_ratio_high"),
+            data("locked_cpu_ratio_low"),
+            data("locked_cpu_ratio_high"),
         ],
         rows: cells,
         verdict: verdict(rows, baseline),

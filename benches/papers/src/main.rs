@@ -9,6 +9,7 @@ mod instructions;
 mod published;
 mod sheet;
 mod stand_ins;
+mod timing;
 mod verdict;
 mod workshop;
 

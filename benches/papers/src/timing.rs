@@ -1,0 +1,141 @@
+//! CPU time of a program under several managers: planned, interleaved and compared by the laboratory, like any
+//! experiment, but under objects that were not asked for by name, and without preflight.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use heaptoll_catalog::Prepared;
+use heaptoll_lab::compare::{compare, judge_outputs};
+use heaptoll_lab::comparison::{Interval, Metric};
+use heaptoll_lab::experiment::{self, Experiment, ProgramInfo, StackInfo};
+use heaptoll_lab::machine;
+use heaptoll_lab::observation::Observation;
+use heaptoll_lab::plan::{self, Cell};
+use heaptoll_lab::runner::{self, Bench, Progress};
+use heaptoll_lab::store::Store;
+
+use crate::Error;
+use crate::workshop::{Chosen, Workshop};
+
+/// What an experiment found out about a manager.
+#[derive(Debug, Clone, Default)]
+pub struct Measured {
+    /// CPU over the baseline's.
+    pub ratio: Option<Interval>,
+    /// Median CPU seconds less start-up.
+    pub cpu_s: Option<f64>,
+    /// What went wrong in some runs.
+    pub marks: Vec<String>,
+}
+
+/// Says on standard error how far it is.
+struct Counter {
+    done: usize,
+    all: usize,
+}
+
+impl Progress for Counter {
+    fn begins(&mut self, _: &Cell, _: &StackInfo) {}
+
+    fn ended(&mut self, _: &Cell, _: Option<&Observation>) {
+        self.done += 1;
+        if self.done.is_multiple_of(20) || self.done == self.all {
+            eprintln!("{} of {} runs", self.done, self.all);
+        }
+    }
+}
+
+/// How often and with which dice.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Timed repetitions.
+    pub repetitions: u32,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Time limit of a run, seconds.
+    pub timeout_s: u64,
+}
+
+/// One experiment: the program under all managers, interleaved, with `sleeper` in front of each; ratios are to the
+/// manager called `baseline`. By manager.
+///
+/// # Errors
+/// What stops an experiment. A manager that fails has marks and no figures.
+pub fn measure(
+    workshop: &Workshop,
+    program: &Prepared,
+    managers: &[Chosen],
+    baseline: &str,
+    sleeper: Option<&Path>,
+    settings: Settings,
+) -> Result<BTreeMap<String, Measured>, Error> {
+    let stack = |manager: &Chosen| StackInfo {
+        program: program.name.clone(),
+        name: manager.name.clone(),
+        preload: sleeper
+            .into_iter()
+            .chain(manager.object.as_deref())
+            .map(|object| object.display().to_string())
+            .collect(),
+        environment: vec![],
+        version: String::new(),
+        origin: String::new(),
+        proof: String::new(),
+        warnings: vec![],
+        tells: false,
+    };
+    let mut experiment = Experiment {
+        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
+        created_unix_s: 0.0,
+        settings: experiment::Settings {
+            repetitions: settings.repetitions,
+            warmup: 1,
+            seed: settings.seed,
+            timeout_s: settings.timeout_s as f64,
+            ..experiment::Settings::default()
+        },
+        machine: machine::read(),
+        baseline: baseline.to_owned(),
+        programs: vec![ProgramInfo {
+            name: program.name.clone(),
+            about: program.about.clone(),
+            command: program.command.clone(),
+            environment: program.environment.clone(),
+            stdin: program.stdin.as_ref().map(|path| path.display().to_string()),
+            expected_digest: program.expected_digest.clone(),
+            serve: None,
+        }],
+        stacks: managers.iter().map(stack).collect(),
+        refused: vec![],
+        observations: vec![],
+        tracks: vec![],
+        own_cost: None,
+        complete: false,
+    };
+    let folder = workshop.folder()?;
+    let mut store = Store::create(&folder.path().join("experiment.db"), &experiment)?;
+    let cells = plan::plan(&experiment, &vec![true; managers.len()]);
+    let bench = Bench {
+        launcher: workshop.places.launcher(),
+        start_layer: workshop.places.start_layer(),
+        interrupt: workshop.interrupt.clone(),
+    };
+    let mut progress = Counter { done: 0, all: cells.len() };
+    runner::execute(&mut experiment, &cells, &mut store, &bench, &mut progress)?;
+    judge_outputs(&mut experiment);
+    let comparison = compare(&experiment);
+    Ok(comparison
+        .tables
+        .iter()
+        .flat_map(|table| &table.rows)
+        .map(|row| {
+            let figure = row.figures.get(&Metric::Cpu);
+            let measured = Measured {
+                ratio: figure.and_then(|figure| figure.ratio),
+                cpu_s: figure.map(|figure| figure.median),
+                marks: row.marks.clone(),
+            };
+            (row.stack.clone(), measured)
+        })
+        .collect())
+}
