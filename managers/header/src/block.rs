@@ -215,7 +215,11 @@ mod tests {
             assert_eq!(Block::around(user, 8, &region), Ok(block));
             assert_eq!(Block::around(user, 3, &region), Err(Misuse::Damaged), "a number out of range");
             assert_eq!(block.held(8), Some((3, user)));
-            assert_eq!(Block::around(block.user(), 8, &region), Err(Misuse::Damaged), "the block's own address");
+            assert_eq!(
+                Block::around(block.user(), 8, &region),
+                Err(Misuse::Damaged),
+                "the block's own address"
+            );
             assert_eq!(Block::around(user + 16, 8, &region), Err(Misuse::Damaged));
             let local = [0usize; 4];
             assert_eq!(Block::around((&raw const local as usize) + 16, 8, &region), Err(Misuse::Foreign));

@@ -68,7 +68,11 @@ impl Lists {
             listed.add(block);
             // SAFETY: it lies in the region, whose last word is never the start of a block but can be read.
             unsafe {
-                Damage::unless(block.number(Mark::Free) == class, at, "a list's blocks are free and of its class")?;
+                Damage::unless(
+                    block.number(Mark::Free) == class,
+                    at,
+                    "a list's blocks are free and of its class",
+                )?;
                 at = if region.contains(block.user()) { block.word(1) } else { 0 };
             }
         }

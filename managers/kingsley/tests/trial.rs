@@ -75,7 +75,11 @@ fn nothing_is_split_or_coalesced() {
     }
     assert_eq!(sizes(&heap), before);
     allocate(&mut heap, 500);
-    assert_eq!(sizes(&heap)[..before.len() - 1], before[..before.len() - 1], "a free larger block is left alone");
+    assert_eq!(
+        sizes(&heap)[..before.len() - 1],
+        before[..before.len() - 1],
+        "a free larger block is left alone"
+    );
 }
 
 #[test]

@@ -100,12 +100,13 @@ impl Heap for Watched {
 #[test]
 fn boehms_bound_holds_after_every_step() {
     for fail_every in [0, 3] {
-        let outcome = TestRunner::new(Config { cases: 128, ..Config::default() }).run(&sequence(400), |operations| {
-            let mut watched = Watched::new();
-            watched.region_mut().fail_every(fail_every);
-            replay(watched, fail_every != 0, &operations);
-            Ok(())
-        });
+        let outcome =
+            TestRunner::new(Config { cases: 128, ..Config::default() }).run(&sequence(400), |operations| {
+                let mut watched = Watched::new();
+                watched.region_mut().fail_every(fail_every);
+                replay(watched, fail_every != 0, &operations);
+                Ok(())
+            });
         assert!(outcome.is_ok(), "{outcome:?}");
     }
 }
@@ -151,7 +152,11 @@ fn the_first_list_of_larger_blocks_is_split_and_nothing_is_combined() {
     assert_eq!(sizes(&heap, PieceKind::Free), [16, 32, 128, 256, 512, 1024, 2048]);
     let third = heap.allocate(200).expect("memory");
     let fourth = heap.allocate(200).expect("memory");
-    assert_eq!(sizes(&heap, PieceKind::Free), [16, 32, 128, 256, 1024, 2048], "512 is the first that has any");
+    assert_eq!(
+        sizes(&heap, PieceKind::Free),
+        [16, 32, 128, 256, 1024, 2048],
+        "512 is the first that has any"
+    );
     for block in blocks.into_iter().chain([third, fourth]) {
         // SAFETY: live, and freed once.
         assert_eq!(unsafe { heap.free(block) }, Ok(()));
