@@ -23,25 +23,35 @@ pub const SMALLEST: usize = 4 * WORD;
 /// have it, they compare as their sizes do.
 const MARK: usize = 0x0ca5 << 48;
 
+/// The sides of [`Block::child`].
+pub(crate) const LEFT: bool = false;
+pub(crate) const RIGHT: bool = true;
+
+/// What "no block" points to: a header of no size, so that looking at a child needs no question whether it is there.
+static NOTHING: usize = 0;
+
 /// A block, by the address of its header. What it points to is as the file's head shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
-pub struct Block(usize);
+pub struct Block(*mut usize);
+
+// SAFETY: it is an address; whoever looks at the memory there says by what right.
+unsafe impl Send for Block {}
 
 impl Block {
-    /// No block: an empty tree, or a child that is not there.
-    pub const NONE: Block = Block(0);
+    /// No block: an empty tree, or a child that is not there. It weighs less than any other, and is never written.
+    pub const NONE: Block = Block((&raw const NOTHING).cast_mut());
 
     /// The block whose header is at `address`.
     #[inline(always)]
     pub const fn at(address: usize) -> Block {
-        Block(address)
+        Block(address as *mut usize)
     }
 
     /// The block that the program knows by `address`.
     #[inline(always)]
     pub const fn of_user(address: usize) -> Block {
-        Block(address - HEADER)
+        Block::at(address - HEADER)
     }
 
     /// Its size for a request of `bytes`.
@@ -59,28 +69,28 @@ impl Block {
 
     /// Address of the header.
     #[inline(always)]
-    pub const fn address(self) -> usize {
-        self.0
+    pub fn address(self) -> usize {
+        self.0 as usize
     }
 
     /// What the program knows it by.
     #[inline(always)]
-    pub const fn user(self) -> usize {
-        self.0 + HEADER
+    pub fn user(self) -> usize {
+        self.address() + HEADER
     }
 
     /// Whether it is [`Block::NONE`].
     #[inline(always)]
-    pub const fn is_none(self) -> bool {
-        self.0 == 0
+    pub fn is_none(self) -> bool {
+        self == Block::NONE
     }
 
     #[inline(always)]
     fn word(self, index: usize) -> *mut usize {
-        (self.0 + index * WORD) as *mut usize
+        self.0.wrapping_add(index)
     }
 
-    /// The header, for comparisons of size: 0 for no block, less than any other.
+    /// The header, for comparisons of size: 0 for no block, less than any other's.
     ///
     /// # Safety
     /// Here and below: its first word is the heap's memory, and its header was written; of a free block this holds
@@ -88,7 +98,7 @@ impl Block {
     #[inline(always)]
     pub unsafe fn weight(self) -> usize {
         // SAFETY: the caller's word.
-        if self.is_none() { 0 } else { unsafe { self.word(0).read() } }
+        unsafe { self.word(0).read() }
     }
 
     /// Bytes, header included.
@@ -109,7 +119,7 @@ impl Block {
     pub unsafe fn is_sound(self, end: usize) -> bool {
         // SAFETY: the caller's word. A header without the mark gives a size beyond any end.
         let size = unsafe { self.size() };
-        size.is_multiple_of(ALIGNMENT) && size >= SMALLEST && size <= end - self.0
+        size.is_multiple_of(ALIGNMENT) && size >= SMALLEST && size <= end - self.address()
     }
 
     /// Writes the header.
@@ -129,19 +139,13 @@ impl Block {
     #[inline(always)]
     pub unsafe fn after(self) -> Block {
         // SAFETY: the caller's word.
-        Block(self.0.wrapping_add(unsafe { self.size() }))
+        Block(self.0.wrapping_byte_add(unsafe { self.size() }))
     }
 
-    /// Where its left child is noted.
+    /// Where its left child is noted, or its right one.
     #[inline(always)]
-    pub(crate) fn left_cell(self) -> *mut Block {
-        self.word(1).cast()
-    }
-
-    /// Where its right child is noted.
-    #[inline(always)]
-    pub(crate) fn right_cell(self) -> *mut Block {
-        self.word(2).cast()
+    pub(crate) fn child(self, right: bool) -> *mut Block {
+        self.word(1 + right as usize).cast()
     }
 
     /// The largest block below it at lower addresses, or none.
@@ -151,7 +155,7 @@ impl Block {
     #[inline(always)]
     pub unsafe fn left(self) -> Block {
         // SAFETY: the caller's word.
-        unsafe { self.left_cell().read() }
+        unsafe { self.child(LEFT).read() }
     }
 
     /// The largest block below it at higher addresses, or none.
@@ -161,7 +165,7 @@ impl Block {
     #[inline(always)]
     pub unsafe fn right(self) -> Block {
         // SAFETY: the caller's word.
-        unsafe { self.right_cell().read() }
+        unsafe { self.child(RIGHT).read() }
     }
 
     /// What a walk noted: the block it hangs below. Means nothing outside of one.
@@ -170,14 +174,14 @@ impl Block {
     /// As [`Block::left`].
     pub(crate) unsafe fn up(self) -> Block {
         // SAFETY: the caller's word.
-        Block(unsafe { self.word(3).read() })
+        unsafe { self.word(3).cast::<Block>().read() }
     }
 
     /// # Safety
     /// As [`Block::left`].
     pub(crate) unsafe fn set_up(self, up: Block) {
         // SAFETY: the caller's word.
-        unsafe { self.word(3).write(up.0) };
+        unsafe { self.word(3).cast::<Block>().write(up) };
     }
 }
 

@@ -76,7 +76,10 @@ impl Cartesian {
         let at = at.as_ptr() as usize;
         let block = Block::at(if ends == 0 { at - WORD } else { at + WORD });
         // SAFETY: the bytes are new, but for the word left over at the old end; the last word is left over again.
-        let released = unsafe { self.release(block, bytes - ends) };
+        let released = unsafe {
+            block.write(bytes - ends);
+            self.release(block)
+        };
         debug_assert_eq!(released, Ok(()), "new memory overlaps no free block");
         Some(())
     }
@@ -122,56 +125,66 @@ impl Cartesian {
         }
     }
 
-    /// Makes `size` bytes a free block, coalesced with free neighbours.
+    /// Makes a block free, coalesced with free neighbours.
     ///
     /// # Errors
-    /// When the tree shows that these bytes are free already, in part or as a whole; nothing has changed then.
+    /// When the tree shows that its bytes are free already, in part or as a whole; nothing has changed then.
     ///
     /// # Safety
-    /// The bytes are the heap's, and the program's no longer.
+    /// The bytes are the heap's, and the program's no longer; the header is written.
     #[inline(always)]
-    unsafe fn release(&mut self, block: Block, size: usize) -> Result<(), Misuse> {
+    unsafe fn release(&mut self, block: Block) -> Result<(), Misuse> {
         // SAFETY: the caller's word; the links are of the tree, and the deeper one is used first.
         unsafe {
             let found = self.tree.neighbours(block);
-            let after = Block::at(block.address() + size);
-            let mut steps = found.steps;
-            let (mut start, mut bytes) = (block, size);
-            let mut below = None;
-            if let Some(link) = found.below {
-                let ends = link.node().after();
-                if ends > block {
-                    return Err(Misuse::DoubleFree);
-                }
-                if ends == block {
-                    start = link.node();
-                    bytes += start.size();
-                    below = Some(link);
-                }
-            }
-            if let Some(link) = found.above {
-                let node = link.node();
-                if node < after {
-                    return Err(Misuse::Damaged);
-                }
-                if node == after {
-                    bytes += node.size();
-                    if found.below_is_deeper
-                        && let Some(link) = below.take()
-                    {
-                        steps += self.tree.delete(link);
-                    }
-                    steps += self.tree.delete(link);
-                }
-            }
-            if let Some(link) = below {
-                steps += self.tree.delete(link);
-            }
-            start.write(bytes);
-            steps += self.tree.insert(start);
+            let below = match found.below {
+                Some(link) if link.node().after() > block => return Err(Misuse::DoubleFree),
+                below => below.filter(|link| link.node().after() == block),
+            };
+            let after = block.after();
+            let above = match found.above {
+                Some(link) if link.node() < after => return Err(Misuse::Damaged),
+                above => above.filter(|link| link.node() == after),
+            };
+            let steps = match (below, above) {
+                (None, None) => found.steps + self.tree.insert_at(found.place, block),
+                _ => found.steps + self.join(block, below, above, found.below_is_deeper),
+            };
             self.by_address.record(steps);
         }
         Ok(())
+    }
+
+    /// Joins a block with its free neighbours, which leave the tree, the deeper one first. Returns the nodes visited.
+    ///
+    /// # Safety
+    /// The links are of the tree, and lead to what the block touches.
+    #[inline(never)]
+    unsafe fn join(
+        &mut self,
+        block: Block,
+        below: Option<Link>,
+        above: Option<Link>,
+        below_is_deeper: bool,
+    ) -> u64 {
+        // SAFETY: the caller's word.
+        unsafe {
+            let (mut start, mut size) = (block, block.size());
+            if let Some(link) = below {
+                start = link.node();
+                size += start.size();
+            }
+            if let Some(link) = above {
+                size += link.node().size();
+            }
+            let mut steps = 0;
+            let both = if below_is_deeper { [below, above] } else { [above, below] };
+            for link in both.into_iter().flatten() {
+                steps += self.tree.delete(link);
+            }
+            start.write(size);
+            steps + self.tree.insert(start)
+        }
     }
 
     /// The live block that the program knows by an address, as far as its header can tell.
@@ -215,7 +228,9 @@ impl Cartesian {
         unsafe {
             let rest = block.size() - size;
             if rest >= SMALLEST {
-                self.release(Block::at(block.address() + size), rest)?;
+                let upper = Block::at(block.address() + size);
+                upper.write(rest);
+                self.release(upper)?;
                 block.write(size);
             }
         }
@@ -283,7 +298,7 @@ impl Heap for Cartesian {
         // SAFETY: `live` and `release` prove what they can; the rest is the caller's word.
         unsafe {
             let block = self.live(block)?;
-            self.release(block, block.size())
+            self.release(block)
         }
     }
 

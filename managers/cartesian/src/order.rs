@@ -12,8 +12,9 @@ pub struct InOrder {
     /// Where the first block of the heap may begin, and where the last ends.
     start: usize,
     end: usize,
-    /// The node last given; before the first, none.
+    /// The node last given, before the first none, and its address, before the first 0.
     node: Block,
+    reached: usize,
     /// The root, until it has been looked at.
     root: Block,
     depth: u64,
@@ -27,7 +28,7 @@ impl InOrder {
     /// # Safety
     /// That memory is the heap's, and the tree does not change while the walk lasts.
     pub unsafe fn new(root: Block, start: usize, end: usize) -> InOrder {
-        InOrder { start, end, node: Block::NONE, root, depth: 0, deepest: 0, nodes: 0 }
+        InOrder { start, end, node: Block::NONE, reached: 0, root, depth: 0, deepest: 0, nodes: 0 }
     }
 
     /// Nodes given so far.
@@ -61,11 +62,10 @@ impl InOrder {
                 return Ok(None);
             }
             // A node that hangs on the wrong side of one further up shows here: the order is broken on the way back.
-            let in_order = last.is_none() || last < next;
-            Damage::unless(in_order, next.address(), "the tree is ordered by address")?;
+            Damage::unless(next.address() > self.reached, next.address(), "the tree is ordered by address")?;
             let apart = last.is_none() || last.after() < next;
             Damage::unless(apart, next.address(), "free neighbours are coalesced")?;
-            self.node = next;
+            (self.node, self.reached) = (next, next.address());
             self.nodes += 1;
             Ok(Some(next))
         }
@@ -85,7 +85,11 @@ impl InOrder {
                     return Ok(node);
                 }
                 Damage::unless(left < node, node.address(), "what hangs to the left lies below")?;
-                Damage::unless(left > self.node, left.address(), "the tree is ordered by address")?;
+                Damage::unless(
+                    left.address() > self.reached,
+                    left.address(),
+                    "the tree is ordered by address",
+                )?;
                 (parent, node) = (node, left);
             }
         }

@@ -11,7 +11,10 @@
 //!
 //! Of equals the one that came first stays above. All steps of a descent are counted, those of restructuring too.
 
+use core::ptr;
+
 use crate::Block;
+use crate::block::{LEFT, RIGHT};
 
 /// The tree. Its nodes are the free blocks themselves.
 #[derive(Debug)]
@@ -24,6 +27,11 @@ pub struct Tree {
 pub struct Link(*mut Block);
 
 impl Link {
+    #[inline(always)]
+    fn new(place: *mut Block) -> Option<Link> {
+        if place.is_null() { None } else { Some(Link(place)) }
+    }
+
     /// The node that hangs there.
     ///
     /// # Safety
@@ -35,9 +43,11 @@ impl Link {
     }
 }
 
-/// Between which free blocks an address lies.
+/// Between which free blocks an address lies, and where a block of its size would hang.
 #[derive(Debug, Clone, Copy)]
 pub struct Neighbours {
+    /// Where it would hang: the first smaller node on the way.
+    pub place: Link,
     /// The last free block that begins at or below the address.
     pub below: Option<Link>,
     /// The first that begins above it.
@@ -80,54 +90,58 @@ impl Tree {
             loop {
                 let (left, right) = (node.left(), node.right());
                 let (left_weight, right_weight) = (left.weight(), right.weight());
-                let goes_left =
-                    if left_weight <= right_weight { left_weight >= want } else { right_weight < want };
-                let (next, cell) = if goes_left {
-                    (left_weight, node.left_cell())
-                } else {
-                    (right_weight, node.right_cell())
-                };
-                if next < want {
+                if left_weight.max(right_weight) < want {
                     return (Some(Link(link)), steps);
                 }
-                link = cell;
-                node = *cell;
+                // The left one, if it suffices and the right one is no smaller or does not.
+                if left_weight >= want && (left_weight <= right_weight || right_weight < want) {
+                    (link, node) = (node.child(LEFT), left);
+                } else {
+                    (link, node) = (node.child(RIGHT), right);
+                }
                 steps += 1;
             }
         }
     }
 
-    /// The free blocks next to an address on both sides, by a descent to a leaf. Each node on the way is the closest
-    /// yet on its side.
+    /// The free blocks next to a block on both sides, by a descent to a leaf. Each node on the way is the closest yet
+    /// on its side.
     ///
     /// # Safety
-    /// As [`Tree::better_fit`].
+    /// As [`Tree::better_fit`]; the block's header is written.
     #[inline(always)]
     pub unsafe fn neighbours(&mut self, block: Block) -> Neighbours {
         let mut link = &raw mut self.root;
-        let mut found = Neighbours { below: None, above: None, below_is_deeper: false, steps: 0 };
+        let mut place = link;
+        let (mut below, mut above) = (ptr::null_mut(), ptr::null_mut());
+        let mut below_is_deeper = false;
+        let mut steps = 0;
         // SAFETY: the caller's word.
         unsafe {
+            let weight = block.weight();
             loop {
                 let node = *link;
                 if node.is_none() {
-                    return found;
+                    let (below, above) = (Link::new(below), Link::new(above));
+                    return Neighbours { place: Link(place), below, above, below_is_deeper, steps };
                 }
-                found.steps += 1;
-                found.below_is_deeper = block >= node;
+                steps += 1;
+                below_is_deeper = block >= node;
                 if block >= node {
-                    found.below = Some(Link(link));
-                    link = node.right_cell();
+                    below = link;
+                    link = node.child(RIGHT);
                 } else {
-                    found.above = Some(Link(link));
-                    link = node.left_cell();
+                    above = link;
+                    link = node.child(LEFT);
+                }
+                if node.weight() >= weight {
+                    place = link;
                 }
             }
         }
     }
 
-    /// Puts a block in: in the place of the first smaller one on the way to its address, whose subtree it splits into
-    /// what lies below it in address and what lies above. Returns the nodes visited.
+    /// Puts a block in: in the place of the first smaller one on the way to its address. Returns the nodes visited.
     ///
     /// # Safety
     /// As [`Tree::better_fit`]; `block` is free, its header written, and not in the tree.
@@ -137,24 +151,37 @@ impl Tree {
         let mut steps = 0;
         // SAFETY: the caller's word; what weighs as much as a block is a node.
         unsafe {
-            let weight = block.weight();
-            let mut displaced = *link;
-            while displaced.weight() >= weight {
-                link = if block < displaced { displaced.left_cell() } else { displaced.right_cell() };
-                displaced = *link;
+            while (*link).weight() >= block.weight() {
+                let node = *link;
+                link = node.child(block > node);
                 steps += 1;
             }
-            *link = block;
+            steps + self.insert_at(Link(link), block)
+        }
+    }
+
+    /// Puts a block in at the place found for it, and splits the subtree that hung there into what lies below it in
+    /// address and what lies above. Returns the nodes visited.
+    ///
+    /// # Safety
+    /// As [`Tree::insert`]; the place is [`Neighbours::place`], and the tree is as it was then.
+    #[inline(always)]
+    pub unsafe fn insert_at(&mut self, place: Link, block: Block) -> u64 {
+        let mut steps = 0;
+        // SAFETY: the caller's word.
+        unsafe {
+            let mut displaced = place.node();
+            *place.0 = block;
             // The places where the next node of either side is to hang. They close in on the block's address.
-            let (mut below, mut above) = (block.left_cell(), block.right_cell());
+            let (mut below, mut above) = (block.child(LEFT), block.child(RIGHT));
             while !displaced.is_none() {
                 if displaced < block {
                     *below = displaced;
-                    below = displaced.right_cell();
+                    below = displaced.child(RIGHT);
                     displaced = *below;
                 } else {
                     *above = displaced;
-                    above = displaced.left_cell();
+                    above = displaced.child(LEFT);
                     displaced = *above;
                 }
                 steps += 1;
@@ -192,8 +219,8 @@ impl Tree {
         unsafe {
             let node = link.node();
             let (place, left, right, steps) = merge(link.0, node.left(), node.right(), block.weight());
-            *block.left_cell() = left;
-            *block.right_cell() = right;
+            *block.child(LEFT) = left;
+            *block.child(RIGHT) = right;
             *place = block;
             steps
         }
@@ -217,15 +244,16 @@ unsafe fn merge(
     // SAFETY: the caller's word; what weighs more than something is a node.
     unsafe {
         let (mut left_weight, mut right_weight) = (left.weight(), right.weight());
-        while left_weight > weight || right_weight > weight {
+        while left_weight.max(right_weight) > weight {
+            // Of the one that goes on top, the side that faces the other subtree is merged on.
             if left_weight >= right_weight {
                 *place = left;
-                place = left.right_cell();
+                place = left.child(RIGHT);
                 left = *place;
                 left_weight = left.weight();
             } else {
                 *place = right;
-                place = right.left_cell();
+                place = right.child(LEFT);
                 right = *place;
                 right_weight = right.weight();
             }
