@@ -120,8 +120,10 @@ fn rank(what: &str, programs: &[OnProgram<'_>]) -> String {
     let word = match mean {
         mean if mean > 0.8 => "The managers stand in the paper's order",
         mean if mean > 0.4 => "The managers stand mostly in the paper's order",
-        mean if mean > -0.2 => "The managers' order has little to do with the paper's",
-        _ => "The managers' order is nearly the reverse of the paper's",
+        mean if mean > 0.1 => "The managers' order leans toward the paper's, no more",
+        mean if mean > -0.1 => "The managers' order has nothing to do with the paper's",
+        mean if mean > -0.8 => "The managers' order leans against the paper's",
+        _ => "The managers' order is the reverse of the paper's",
     };
     if taus.is_empty() {
         return format!("{what}: the figures tell no two managers apart.");
@@ -230,7 +232,7 @@ mod tests {
         both.extend(pairs("r", &[("a", 1.0, 2.0)]));
         let said = of("malloc", &both);
         assert!(said[0].contains("0.00 on average (p 1.00, q -1.00)"), "{said:?}");
-        assert!(said[0].contains("has little to do") && said[0].contains("Of 2 pairs"), "{said:?}");
+        assert!(said[0].contains("has nothing to do") && said[0].contains("Of 2 pairs"), "{said:?}");
         assert!(said[1].contains("holds in part (1 of 2)"), "{said:?}");
     }
 
