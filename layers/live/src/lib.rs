@@ -70,6 +70,9 @@ impl Watch for Live {
 
     #[inline(always)]
     fn resized(block: *mut c_void, before: Option<usize>, size: usize, new: *mut c_void) {
+        if OURS.load(Ordering::Relaxed) {
+            return;
+        }
         let slot = WRITER.slot();
         tally::resized(slot, size, !new.is_null());
         LEDGER.with(|ledger| {
