@@ -142,7 +142,7 @@ static int stop;
 
 static void *churns(void *argument) {
     struct rng rng = {(uint64_t)(uintptr_t)argument + 7};
-    for (size_t i = 0; i < 100000 && !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
+    for (size_t i = 0; i < effort(100000, 20000) && !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
         void *block = malloc(1 + rng_below(&rng, 300));
         CHECK(block, "malloc gave null while another thread takes the census");
         free(block);
@@ -154,7 +154,7 @@ CASE(CONTROL, census_threaded, "census and check while other threads allocate") 
     pthread_t threads[3];
     for (size_t i = 0; i < 3; i++)
         CHECK(pthread_create(&threads[i], NULL, churns, (void *)i) == 0, "pthread_create failed");
-    for (size_t i = 0; i < effort(300, 100); i++) {
+    for (size_t i = 0; i < effort(300, 60); i++) {
         struct heaptoll_census census = take();
         uint64_t sum = census.live_bytes + census.free_bytes + census.metadata_bytes + census.quarantined_bytes +
                        census.unused_bytes;

@@ -32,20 +32,20 @@ CASE(PLAIN, errno_allocating, "a call that gives a block leaves errno alone") {
 }
 
 CASE(PLAIN, errno_free, "free leaves errno alone, also where it gives memory back to the system") {
-    static void *blocks[4000];
+    static void *blocks[1500];
     for (size_t size = 1; size < (size_t)64 << 20; size *= 8) {
         void *block = malloc(size);
         CHECK(block, "malloc(%zu) gave null", size);
         fill(block, size, 1);
         KEPT(free(block), "free of %zu bytes set errno to %d", size, error);
     }
-    for (size_t i = 0; i < 4000; i++) {
+    for (size_t i = 0; i < 1500; i++) {
         blocks[i] = malloc(10000);
         CHECK(blocks[i], "malloc(10000) gave null");
         fill(blocks[i], 10000, 1);
     }
-    for (size_t i = 0; i < 4000; i++)
-        KEPT(free(blocks[i]), "free of block %zu of 4000 set errno to %d", i, error);
+    for (size_t i = 0; i < 1500; i++)
+        KEPT(free(blocks[i]), "free of block %zu of 1500 set errno to %d", i, error);
     KEPT(free(hidden_pointer(NULL)), "free(NULL) set errno to %d", error);
 }
 

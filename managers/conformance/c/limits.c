@@ -33,7 +33,7 @@ static void lift(int resource) {
 static void fill_up(const char *name) {
     for (;;) {
         errno = 0;
-        unsigned char *block = held % 3 == 2 ? calloc(MEGABYTE, 1) : malloc(MEGABYTE);
+        unsigned char *block = held % 8 == 7 ? calloc(MEGABYTE, 1) : malloc(MEGABYTE);
         if (!block)
             break;
         CHECK(held < sizeof blocks / sizeof *blocks, "%zu blocks of 1 MiB were given under a %s of %d MiB", held, name,

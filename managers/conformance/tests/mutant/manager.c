@@ -185,7 +185,7 @@ static void *allocate(size_t size) {
         return refuse();
     if (is("huge_wraps") && size > PTRDIFF_MAX - CHUNK)
         size = 16;
-    if (is("large_refused") && size > ((size_t)512 << 20))
+    if (is("large_refused") && size > ((size_t)250 << 20))
         return refuse();
     if (has_key) {
         if (!known)
