@@ -7,7 +7,8 @@
 //! [`forward`] is the family as a layer calls it.
 //!
 //! What layers share besides: [`watched`] and [`operators`] are the family and C++'s operators as a layer exports
-//! them, with every call told to it, [`tally`] counts calls on the statistics page, and [`blocks`] is a table of blocks that needs no heap.
+//! them, with every call told to it, [`tally`] counts calls on the statistics page, and [`blocks`] is a table of blocks
+//! that needs no heap.
 #![no_std]
 
 pub mod arena;
