@@ -315,11 +315,11 @@ mod tests {
     #[test]
     fn a_search_that_is_not_long_or_not_counted_excuses_nothing() {
         let base = row("glibc", None, None, 40);
-        let mut haertel = row("haertel", interval(1.4, 0.1), interval(1.4, 0.1), 60);
-        assert_eq!(judgements(&haertel, Some(&base)), [Judgement::ByDesign; 2]);
-        haertel.counts = None;
-        assert_eq!(judgements(&haertel, Some(&base)), [Judgement::Miss; 2]);
-        let short = row("haertel", interval(1.4, 0.1), None, 30);
+        let mut bestfit = row("bestfit", interval(1.4, 0.1), interval(1.4, 0.1), 60);
+        assert_eq!(judgements(&bestfit, Some(&base)), [Judgement::ByDesign; 2]);
+        bestfit.counts = None;
+        assert_eq!(judgements(&bestfit, Some(&base)), [Judgement::Miss; 2]);
+        let short = row("bestfit", interval(1.4, 0.1), None, 30);
         assert_eq!(judgements(&short, Some(&base)), [Judgement::Miss, Judgement::NoFigure]);
     }
 

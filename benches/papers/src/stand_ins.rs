@@ -7,7 +7,9 @@ pub struct StandIn {
     pub name: &'static str,
     /// The column of Detlefs, Dosser and Zorn that it stands for.
     pub detlefs: Option<&'static str>,
-    /// Whether it looks through a list or a table of free memory for a fit: the time that takes grows with the heap.
+    /// Whether it looks for a fit among free blocks of all sizes for every request, however small: the time that takes
+    /// grows with the heap. (`haertel` does for runs of whole chunks only, which cfrac never asks for; `lea` within a
+    /// bin of sizes.)
     pub searches: bool,
 }
 
@@ -18,7 +20,7 @@ const fn stand_in(name: &'static str, detlefs: Option<&'static str>, searches: b
 /// All of them, in the order of the tables.
 pub const ALL: [StandIn; 10] = [
     stand_in("kingsley", Some("ultrix"), false),
-    stand_in("haertel", Some("gnu_prime"), true),
+    stand_in("haertel", Some("gnu_prime"), false),
     stand_in("lea", Some("g++"), false),
     stand_in("quickfit", Some("quickfit"), false),
     stand_in("knuth", None, true),
