@@ -1,4 +1,5 @@
-/* The program that is stepped through: for each size, malloc and free where a free list has a block of that size.
+/* The program that is stepped through: for each size, malloc and free where a free list has a block of that size,
+ * three times.
  *
  * usage: step [asleep] SIZE...
  * Each measured call stands between two breakpoints (int3), malloc first, then free. With `asleep` there is a second
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #define BLOCKS 16
+#define ROUNDS 3 /* the tracer knows how many */
 
 static void *sleep_for_ever(void *unused) {
     for (;;) pause();
@@ -60,10 +62,12 @@ int main(int argc, char **argv) {
         void *block = malloc(bytes);
         if (!block) return 3;
         free(block);
-        block = (void *)stepped(allocate, bytes);
-        if (!block) return 3;
-        memset(block, 1, bytes);
-        stepped(release, (uintptr_t)block);
+        for (int round = 0; round < ROUNDS; round++) {
+            block = (void *)stepped(allocate, bytes);
+            if (!block) return 3;
+            memset(block, 1, bytes);
+            stepped(release, (uintptr_t)block);
+        }
         for (int i = 1; i < BLOCKS; i += 2) free(blocks[i]);
     }
     return 0;

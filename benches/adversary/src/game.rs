@@ -161,19 +161,15 @@ impl Game {
     /// # Errors
     /// The program cannot be run, fails, hangs, or is not served by the manager.
     pub fn play(&self, strategy: &str, object: Option<&Path>) -> Result<Outcome, GameError> {
-        let pages = if strategy == "pages" { &PAGES[..] } else { &PAGES[..1] };
-        let mut worst: Option<Outcome> = None;
-        for &page in pages {
+        let mut worst = self.play_once(strategy, PAGES[0], object)?;
+        let others = if strategy == "pages" { &PAGES[1..] } else { &[] };
+        for &page in others {
             let outcome = self.play_once(strategy, page, object)?;
-            if worst.as_ref().is_none_or(|worst| worst.factor < outcome.factor) {
-                worst = Some(outcome);
+            if outcome.factor > worst.factor {
+                worst = outcome;
             }
         }
-        worst.ok_or_else(|| GameError::Unreadable {
-            strategy: strategy.into(),
-            reason: "no game".into(),
-            line: String::new(),
-        })
+        Ok(worst)
     }
 
     fn play_once(&self, strategy: &str, page: u64, object: Option<&Path>) -> Result<Outcome, GameError> {

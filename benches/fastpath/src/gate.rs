@@ -9,10 +9,12 @@ pub struct Gate {
     pub operations: &'static [Operation],
     /// The largest blocks that come from such a list, bytes.
     pub most_bytes: usize,
+    /// Whether the shortest of the rounds decides: where there is no list, the heap must grow now and then.
+    pub shortest: bool,
 }
 
 /// The gate of a manager. For lea it is free alone, which only links the block: a later malloc settles the rest. For
-/// bump it is malloc, which has no list. quickfit has lists for small sizes; lea does the rest for it.
+/// bump it is malloc, which has no list but a place to go on from. quickfit has lists for small sizes; lea does the rest for it.
 pub fn gate(manager: &str) -> Gate {
     let (operations, most_bytes): (&[Operation], usize) = match manager {
         "kingsley" | "pow2" => (&[Operation::Malloc, Operation::Free], usize::MAX),
@@ -21,7 +23,7 @@ pub fn gate(manager: &str) -> Gate {
         "bump" => (&[Operation::Malloc], usize::MAX),
         _ => (&[], 0),
     };
-    Gate { operations, most_bytes }
+    Gate { operations, most_bytes, shortest: manager == "bump" }
 }
 
 impl Gate {
@@ -47,12 +49,26 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Judges a path of a manager.
+    /// Judges all paths of a manager.
+    pub fn of_all(manager: &str, paths: &[Path]) -> Vec<Verdict> {
+        let gate = gate(manager);
+        let same =
+            |a: &Path, b: &Path| (a.operation, a.bytes, a.threads) == (b.operation, b.bytes, b.threads);
+        let longer = |path: &Path| {
+            paths.iter().any(|other| same(path, other) && other.instructions < path.instructions)
+        };
+        paths
+            .iter()
+            .map(|path| match !gate.demands(path) || gate.shortest && longer(path) {
+                true => Verdict::Free,
+                false => Verdict::strict(path),
+            })
+            .collect()
+    }
+
+    /// Judges one path of a manager.
     pub fn of(manager: &str, path: &Path) -> Verdict {
-        if !gate(manager).demands(path) {
-            return Verdict::Free;
-        }
-        Verdict::strict(path)
+        if gate(manager).demands(path) { Verdict::strict(path) } else { Verdict::Free }
     }
 
     /// Judges a path as if it were gated.
@@ -104,6 +120,19 @@ mod tests {
         assert_eq!(Verdict::of("lea", &path(Operation::Malloc)), Verdict::Free);
         assert!(matches!(Verdict::of("lea", &path(Operation::Free)), Verdict::Broken(_)));
         assert_eq!(Verdict::of("knuth", &path(Operation::Free)), Verdict::Free);
+    }
+
+    #[test]
+    fn bump_may_grow_but_not_always() {
+        let grows = path(Operation::Malloc);
+        let goes_on = Path { instructions: 9, loops: vec![], ..grows.clone() };
+        let verdicts = Verdict::of_all("bump", &[grows.clone(), goes_on.clone()]);
+        assert_eq!(verdicts, [Verdict::Free, Verdict::Held]);
+        assert!(matches!(Verdict::of_all("bump", std::slice::from_ref(&grows))[..], [Verdict::Broken(_)]));
+        assert!(matches!(
+            Verdict::of_all("pow2", &[goes_on, grows])[..],
+            [Verdict::Held, Verdict::Broken(_)]
+        ));
     }
 
     #[test]

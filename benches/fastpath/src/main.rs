@@ -124,10 +124,12 @@ fn run(cli: &Cli) -> Result<bool, Error> {
             }
         };
         let before = faults.len();
-        faults.extend(paths.iter().filter_map(|path| match Verdict::of(&manager.name, path) {
-            Verdict::Broken(what) => Some(format!("{}: {what}", manager.name)),
-            _ => None,
-        }));
+        faults.extend(Verdict::of_all(&manager.name, &paths).into_iter().filter_map(
+            |verdict| match verdict {
+                Verdict::Broken(what) => Some(format!("{}: {what}", manager.name)),
+                _ => None,
+            },
+        ));
         rows.push(row(&manager.name, &paths, faults.len() - before));
     }
     print(rows, cli.markdown);

@@ -105,8 +105,10 @@ pub enum StepError {
 const MOST_STEPS: u64 = 2_000_000;
 /// The longest x86-64 instruction, bytes.
 const LONGEST: u64 = 15;
+/// How often the program does it with each size.
+const ROUNDS: usize = 3;
 
-/// Steps through malloc and free of each size under a manager, `None` being the C library's; in that order.
+/// Steps three times through malloc and free of each size under a manager, `None` being the C library's; in that order.
 ///
 /// # Errors
 /// No ptrace, or a program that does not come to its end.
@@ -119,7 +121,7 @@ pub fn paths(
     let mut tracee = Tracee::start(program, object, sizes, threads)?;
     let mut paths = vec![];
     for &bytes in sizes {
-        for operation in [Operation::Malloc, Operation::Free] {
+        for operation in [Operation::Malloc, Operation::Free].repeat(ROUNDS) {
             tracee.run_to_breakpoint()?;
             paths.push(tracee.step_through(operation, bytes, threads)?);
             tracee.run_to_breakpoint()?;

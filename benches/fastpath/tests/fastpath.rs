@@ -32,7 +32,7 @@ fn paths(object: Option<&Path>, threads: bool) -> Vec<tracer::Path> {
 fn the_shortest_path_is_held_and_counted() {
     let object = allocator("EXACT");
     let paths = paths(Some(&object), false);
-    assert_eq!(paths.len(), 2 * SIZES.len());
+    assert_eq!(paths.len(), 6 * SIZES.len());
     for path in &paths {
         assert_eq!(Verdict::strict(path), Verdict::Held);
         assert!((4..40).contains(&path.instructions), "{path:?}");
@@ -78,7 +78,7 @@ fn a_call_is_seen() {
 #[test]
 fn glibc_is_stepped_through_with_a_second_thread_too() {
     let (alone, two) = (paths(None, false), paths(None, true));
-    assert_eq!((alone.len(), two.len()), (2 * SIZES.len(), 2 * SIZES.len()));
+    assert_eq!((alone.len(), two.len()), (6 * SIZES.len(), 6 * SIZES.len()));
     assert!(alone.iter().zip(&two).all(|(a, b)| a.operation == b.operation && a.bytes == b.bytes));
     assert!(two.iter().all(|path| path.threads && path.instructions > 5));
 }
@@ -91,8 +91,8 @@ fn the_managers_of_the_papers_keep_their_short_path() {
     let mut faults = vec![];
     for manager in known.iter().filter(|manager| !gate(&manager.name).is_open()) {
         for threads in [false, true] {
-            for path in paths(manager.object.as_deref(), threads) {
-                if let Verdict::Broken(what) = Verdict::of(&manager.name, &path) {
+            for verdict in Verdict::of_all(&manager.name, &paths(manager.object.as_deref(), threads)) {
+                if let Verdict::Broken(what) = verdict {
                     faults.push(format!("{}: {what}", manager.name));
                 }
             }
