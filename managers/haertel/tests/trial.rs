@@ -171,6 +171,8 @@ fn resizing_keeps_a_class_trims_a_run_and_grows_over_what_is_free_behind() {
         assert_eq!(heap.resize(small, 128), Ok(true));
         assert_eq!(heap.resize(small, 65), Ok(true));
         assert_eq!(heap.resize(small, 129), Ok(false));
+        blocks(&mut heap, [16]);
+        assert_eq!(heap.resize(small, 10), Ok(false), "there are fragments of a smaller class to move to");
         assert_eq!(heap.resize(run, 4 * CHUNK + 1), Ok(false), "the neighbour is live");
         give_back(&mut heap, &[behind]);
         assert_eq!(heap.resize(run, 6 * CHUNK + 1), Ok(false), "one byte more than there is");

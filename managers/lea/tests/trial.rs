@@ -112,6 +112,18 @@ fn a_rest_is_a_block_from_32_bytes_on() {
 }
 
 #[test]
+fn the_first_growth_has_room_for_the_sentinels_too() {
+    for size in [8176, 8192, 8208, 3 * 8192 - 16, 3 * 8192] {
+        let mut heap = Lea::new();
+        let [block] = blocks(&mut heap, [size - 16]);
+        // SAFETY: a live block.
+        assert!(unsafe { heap.usable(block) } >= size - 16, "{size}");
+        let mapped = (size + 16).next_multiple_of(8192);
+        assert_eq!((heap.region().mapped_bytes(), heap.check()), (mapped, Ok(())), "{size}");
+    }
+}
+
+#[test]
 fn a_large_bin_without_an_exact_block_is_coalesced_with_all_that_was_returned() {
     let mut heap = Lea::new();
     let [first, second, _, third, fourth, _] = blocks(&mut heap, [5008, 5040, 16, 100, 200, 16]);
