@@ -96,8 +96,8 @@ static void sums(const struct heaptoll_census *census, const char *when) {
               "%s: class %u has %llu free blocks of up to %llu bytes and %llu free bytes", when, i,
               (unsigned long long)one->free_blocks, (unsigned long long)one->block_bytes,
               (unsigned long long)one->free_bytes);
-        CHECK((one->live_blocks == 0) == (one->live_bytes == 0), "%s: class %u has %llu live blocks of %llu bytes", when,
-              i, (unsigned long long)one->live_blocks, (unsigned long long)one->live_bytes);
+        CHECK((one->live_blocks == 0) == (one->live_bytes == 0), "%s: class %u has %llu live blocks of %llu bytes",
+              when, i, (unsigned long long)one->live_blocks, (unsigned long long)one->live_bytes);
     }
     CHECK(live == census->live_bytes, "%s: the classes' live bytes are %llu, the census has %llu", when,
           (unsigned long long)live, (unsigned long long)census->live_bytes);

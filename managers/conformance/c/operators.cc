@@ -40,7 +40,8 @@ CASE(PLAIN, cxx_operators, "every form of operator new and delete") {
         ::operator delete[](blocks[3]);
         for (std::size_t alignment = 1; alignment <= 65536; alignment *= 4) {
             auto wanted = static_cast<std::align_val_t>(alignment);
-            void *over[4] = {hidden_pointer(::operator new(size, wanted)), hidden_pointer(::operator new[](size, wanted)),
+            void *over[4] = {hidden_pointer(::operator new(size, wanted)),
+                             hidden_pointer(::operator new[](size, wanted)),
                              hidden_pointer(::operator new(size, wanted, std::nothrow)),
                              hidden_pointer(::operator new[](size, wanted, std::nothrow))};
             for (int i = 0; i < 4; i++) {

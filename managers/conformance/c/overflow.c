@@ -13,7 +13,8 @@ static void refused(void *block, const char *what, size_t first, size_t second) 
     CHECK(!block || judge_errno, "%s (%zu, %zu) gave a block", what, first, second);
     if (block && judge_errno)
         not_asked("it does not refuse, which another case reports");
-    CHECK(!judge_errno || error == ENOMEM, "%s (%zu, %zu) gave null with errno %d instead of ENOMEM", what, first, second, error);
+    CHECK(!judge_errno || error == ENOMEM, "%s (%zu, %zu) gave null with errno %d instead of ENOMEM", what, first,
+          second, error);
 }
 
 static const size_t HALF = SIZE_MAX / 2 + 1;
@@ -38,14 +39,16 @@ static void reallocarray_overflow_case(void) {
     const size_t pairs[][2] = {{HALF, 2}, {HALF + 8, 2}, {SIZE_MAX / 16 + 2, 16}, {SIZE_MAX, SIZE_MAX}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         errno = 0;
-        refused(reallocarray(hidden_pointer(block), hidden(pairs[i][0]), hidden(pairs[i][1])), "reallocarray", pairs[i][0],
-                pairs[i][1]);
+        void *moved = reallocarray(hidden_pointer(block), hidden(pairs[i][0]), hidden(pairs[i][1]));
+        refused(moved, "reallocarray", pairs[i][0], pairs[i][1]);
         check_filled(block, 500, 5, "a block after a refused reallocarray");
     }
     free(block);
 }
 
-CASE(PLAIN, reallocarray_overflow, "reallocarray whose product overflows gives null, the block stays") { reallocarray_overflow_case(); }
+CASE(PLAIN, reallocarray_overflow, "reallocarray whose product overflows gives null, the block stays") {
+    reallocarray_overflow_case();
+}
 
 /* From PTRDIFF_MAX + 1 on; the last ones overflow when a header or an alignment is added. */
 static const size_t HUGE[] = {(size_t)PTRDIFF_MAX + 1,    (size_t)PTRDIFF_MAX + 4096, SIZE_MAX - ((size_t)2 << 20),

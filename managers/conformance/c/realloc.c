@@ -84,7 +84,7 @@ CASE(PLAIN, realloc_aligned, "blocks of memalign may be resized and freed") {
 }
 
 CASE(PLAIN, realloc_large, "blocks of megabytes may be resized") {
-    size_t sizes[] = {(size_t)1 << 20, (size_t)3 << 20, (size_t)40 << 20, (size_t)41 << 20, (size_t)2 << 20, 100000, 50};
+    size_t sizes[] = {1 << 20, 3 << 20, 40 << 20, 41 << 20, 2 << 20, 100000, 50};
     unsigned char *block = malloc(10);
     CHECK(block, "malloc(10) gave null");
     fill(block, 10, 9);

@@ -160,7 +160,10 @@ mod tests {
 
     #[test]
     fn outcomes_are_told_apart() {
-        let row = |stack: &str, kind: &str, digest: &str| json!({"stack": stack, "phase": "timed", "outcome": {"kind": kind, "detail": 11}, "output_digest": digest});
+        let row = |stack: &str, kind: &str, digest: &str| {
+            let outcome = json!({"kind": kind, "detail": 11});
+            json!({"stack": stack, "phase": "timed", "outcome": outcome, "output_digest": digest})
+        };
         let document = json!({"experiment": {
             "refused": [["p", "not-served", "no malloc"]],
             "observations": [
