@@ -128,6 +128,14 @@ fn a_search_ends_at_an_exact_fit() {
 }
 
 #[test]
+fn of_equals_that_fit_inexactly_the_first_from_the_rover_is_split() {
+    let (mut heap, holes) = with_holes(&[1000, 1000, 3000]);
+    let (looked_at, got) = steps(&mut heap, 500);
+    let upper = holes[0].as_ptr() as usize + Block::size_for(1000) - Block::size_for(500);
+    assert_eq!((looked_at, got.as_ptr() as usize), (3, upper));
+}
+
+#[test]
 fn a_better_block_behind_a_sufficient_one_is_taken() {
     let (mut heap, holes) = with_holes(&[3000, 1000, 500, 700]);
     let (looked_at, got) = steps(&mut heap, 510);

@@ -102,6 +102,13 @@ fn a_block_that_shrinks_below_its_children_is_demoted() {
 }
 
 #[test]
+fn of_equal_subtrees_the_left_one_is_merged_on_top() {
+    let (mut heap, holes) = with_holes(&[208, 800, 208]);
+    assert_eq!(allocate(&mut heap, 800), holes[1]);
+    assert_eq!(allocate(&mut heap, 208), holes[2], "the right one hangs below the left one, and suffices");
+}
+
+#[test]
 fn freed_neighbours_become_one_block_whatever_the_order() {
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let mut heap = Cartesian::new();
