@@ -171,8 +171,6 @@ fn resizing_keeps_a_class_trims_a_run_and_grows_over_what_is_free_behind() {
         assert_eq!(heap.resize(small, 128), Ok(true));
         assert_eq!(heap.resize(small, 65), Ok(true));
         assert_eq!(heap.resize(small, 129), Ok(false));
-        blocks(&mut heap, [16]);
-        assert_eq!(heap.resize(small, 10), Ok(false), "there are fragments of a smaller class to move to");
         assert_eq!(heap.resize(run, 4 * CHUNK + 1), Ok(false), "the neighbour is live");
         give_back(&mut heap, &[behind]);
         assert_eq!(heap.resize(run, 6 * CHUNK + 1), Ok(false), "one byte more than there is");
@@ -186,6 +184,14 @@ fn resizing_keeps_a_class_trims_a_run_and_grows_over_what_is_free_behind() {
         assert_eq!((heap.usable(last), heap.check()), (3000 * CHUNK, Ok(())));
         assert_eq!(heap.resize(run, 100), Ok(false), "half a chunk and less is a fragment");
     }
+}
+
+#[test]
+fn a_block_that_shrinks_moves_to_a_smaller_fragment_where_there_is_one() {
+    let mut heap = Haertel::new();
+    let [run, small, _] = blocks(&mut heap, [CHUNK, 1000, 16]);
+    // SAFETY: live blocks.
+    unsafe { assert_eq!((heap.resize(small, 10), heap.resize(run, 10)), (Ok(false), Ok(false))) };
 }
 
 #[test]
