@@ -16,6 +16,8 @@ use crate::{Error, stand_ins};
 /// CPU time over glibc's that a manager may reach.
 const LIMIT: f64 = 1.25;
 const PROGRAM: &str = "cfrac";
+/// So many times the baseline's page faults are worth a sentence.
+const MANY_FAULTS: f64 = 5.0;
 
 /// How to measure.
 #[derive(Debug, clap::Args)]
@@ -44,6 +46,8 @@ enum Judgement {
     Likely,
     /// Above, in a manager that searches for a fit, whose calls were counted and are longer than the baseline's.
     ByDesign,
+    /// Above with the lock taken, and within the limit without it.
+    MissByLock,
     /// Above, for another reason or none that was measured.
     Miss,
     /// Nothing to judge.
@@ -68,6 +72,7 @@ impl Judgement {
             Judgement::Pass => "pass",
             Judgement::Likely => "pass (interval reaches above)",
             Judgement::ByDesign => "above, by design",
+            Judgement::MissByLock => "miss, by the lock alone",
             Judgement::Miss => "miss",
             Judgement::NoFigure => "no figure",
         }
@@ -82,6 +87,8 @@ struct Row {
     ratios: [Option<Interval>; 2],
     /// Median CPU seconds less start-up, single-threaded.
     cpu_s: Option<f64>,
+    /// Page faults of a run, single-threaded.
+    faults: Option<f64>,
     counts: Option<Counts>,
     marks: Vec<String>,
 }
@@ -132,6 +139,7 @@ pub fn run(options: &Options) -> Result<bool, Error> {
                 manager: manager.name.clone(),
                 ratios: [single.ratio, threaded.ratio],
                 cpu_s: single.cpu_s,
+                faults: single.faults,
                 counts,
                 marks: single.marks.into_iter().chain(threaded.marks).collect(),
             }
@@ -142,7 +150,8 @@ pub fn run(options: &Options) -> Result<bool, Error> {
     options.outputs.write(&sheet)?;
     let base = find_baseline(&rows, &baseline);
     let mut judged = rows.iter().filter(|row| row.manager != baseline).flat_map(|row| judgements(row, base));
-    Ok(judged.all(|judgement| !matches!(judgement, Judgement::Miss | Judgement::NoFigure)))
+    Ok(judged
+        .all(|judgement| !matches!(judgement, Judgement::MissByLock | Judgement::Miss | Judgement::NoFigure)))
 }
 
 fn baseline(managers: &[Chosen]) -> String {
@@ -162,7 +171,10 @@ fn per_pair(row: &Row) -> Option<f64> {
 fn judgements(row: &Row, baseline: Option<&Row>) -> [Judgement; 2] {
     let searches = stand_ins::find(&row.manager).is_some_and(|stand_in| stand_in.searches);
     let longer = per_pair(row).zip(baseline.and_then(per_pair)).is_some_and(|(own, base)| own > base);
-    row.ratios.map(|ratio| Judgement::of(ratio, searches && longer))
+    let [single, locked] = row.ratios.map(|ratio| Judgement::of(ratio, searches && longer));
+    let within = matches!(single, Judgement::Pass | Judgement::Likely);
+    let above = matches!(locked, Judgement::Miss | Judgement::ByDesign);
+    [single, if within && above { Judgement::MissByLock } else { locked }]
 }
 
 fn find_baseline<'a>(rows: &'a [Row], baseline: &str) -> Option<&'a Row> {
@@ -245,7 +257,14 @@ fn verdict(rows: &[Row], baseline: &str) -> Vec<String> {
             .collect();
         (!names.is_empty()).then(|| format!("{}: {}", wanted.words(), names.join(", ")))
     };
-    let all = [Judgement::Pass, Judgement::Likely, Judgement::ByDesign, Judgement::Miss, Judgement::NoFigure];
+    let all = [
+        Judgement::Pass,
+        Judgement::Likely,
+        Judgement::ByDesign,
+        Judgement::MissByLock,
+        Judgement::Miss,
+        Judgement::NoFigure,
+    ];
     let mut sentences: Vec<String> = ["Single-threaded", "With the lock taken"]
         .into_iter()
         .enumerate()
@@ -270,6 +289,16 @@ fn verdict(rows: &[Row], baseline: &str) -> Vec<String> {
             ));
         }
     }
+    for row in others.iter().filter(|row| judgements(row, base)[0] == Judgement::Miss) {
+        if let (Some(own), Some(base)) = (row.faults, base.and_then(|base| base.faults))
+            && own > MANY_FAULTS * base
+        {
+            sentences.push(format!(
+                "{} takes {own:.0} page faults a run, where {baseline} takes {base:.0}: it uses much more memory.",
+                row.manager
+            ));
+        }
+    }
     sentences
 }
 
@@ -288,6 +317,7 @@ mod tests {
             manager: manager.into(),
             ratios: [single, locked],
             cpu_s: Some(0.5),
+            faults: Some(100.0),
             counts: Some(Counts {
                 malloc: Entries { calls: 1, instructions: malloc },
                 free: Entries { calls: 1, instructions: 30 },
@@ -329,6 +359,8 @@ mod tests {
             row("glibc", None, None, 40),
             row("knuth", interval(2.0, 0.1), interval(1.9, 0.1), 900),
             row("lea", interval(1.4, 0.1), interval(1.1, 0.02), 70),
+            row("bestfit", interval(1.1, 0.1), interval(1.4, 0.1), 900),
+            Row { faults: Some(90_000.0), ..row("bump", interval(2.6, 0.1), interval(2.6, 0.1), 9) },
         ];
         let sheet = sheet(&rows, "glibc", Size::Quick, 15);
         assert!(sheet.rows.iter().all(|row| row.len() == sheet.columns.len()));
@@ -339,15 +371,20 @@ mod tests {
         assert_eq!(words(0), "the baseline");
         assert_eq!(words(1), "above, by design");
         assert_eq!(words(2), "miss; with the lock: pass");
+        assert_eq!(words(3), "pass; with the lock: miss, by the lock alone");
         let said = sheet.verdict.join("\n");
         assert!(
-            said.contains("Single-threaded, of 2 managers: above, by design: knuth; miss: lea."),
+            said.contains(
+                "Single-threaded, of 4 managers: pass: bestfit; above, by design: knuth; miss: lea, bump."
+            ),
             "{said}"
         );
         assert!(
             said.contains("knuth searches for a fit: 900 instructions a malloc and 30 a free, where glibc takes 40 and 30."),
             "{said}"
         );
-        assert!(!said.contains("lea searches"), "{said}");
+        assert!(said.contains("bump takes 90000 page faults a run, where glibc takes 100"), "{said}");
+        assert!(!said.contains("lea searches") && !said.contains("lea takes"), "{said}");
+        assert!(!said.contains("bestfit searches"), "{said}");
     }
 }

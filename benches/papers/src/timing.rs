@@ -24,6 +24,8 @@ pub struct Measured {
     pub ratio: Option<Interval>,
     /// Median CPU seconds less start-up.
     pub cpu_s: Option<f64>,
+    /// Median page faults of a run.
+    pub faults: Option<f64>,
     /// What went wrong in some runs.
     pub marks: Vec<String>,
 }
@@ -133,6 +135,7 @@ pub fn measure(
             let measured = Measured {
                 ratio: figure.and_then(|figure| figure.ratio),
                 cpu_s: figure.map(|figure| figure.median),
+                faults: (row.good > 0).then_some(row.minor_faults),
                 marks: row.marks.clone(),
             };
             (row.stack.clone(), measured)
