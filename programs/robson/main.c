@@ -87,7 +87,7 @@ int main(int argc, char **argv) {
     const struct strategy *strategy = &strategies[0];
     size_t live = 1 << 20, largest = 16 << 10, overhead = SIZE_MAX;
     enum form form = TEXT;
-    game = (struct game){.unit = 64, .limit = (size_t)1 << 30, .seconds = 60, .page = 64 << 10};
+    game = (struct game){.unit = 64, .limit = (size_t)1 << 30, .seconds = 300, .page = 64 << 10};
     for (int i = 1; i < argc; i++) {
         const char *flag = argv[i], *value = argv[i + 1]; /* null at the end */
         if (!strcmp(flag, "--json")) form = JSON;

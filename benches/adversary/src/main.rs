@@ -29,7 +29,7 @@ struct Cli {
     #[arg(long, default_value = "1G", value_parser = bytes)]
     limit: u64,
     /// Seconds after which a game stops
-    #[arg(long, default_value_t = 60.0)]
+    #[arg(long, default_value_t = 300.0)]
     seconds: f64,
     /// The adversary's binary, if it is not the installed one
     #[arg(long)]

@@ -185,12 +185,24 @@ fn every_manager_of_the_stage_is_driven_above_one() {
 }
 
 #[test]
-fn knuth_falls_to_the_roving_adversary() {
+fn the_managers_of_the_papers_fall_to_their_own_adversaries() {
     let Ok(places) = Places::find() else { return };
     let known = manager::known(&places).expect("descriptions that can be read");
-    let Ok(knuth) = manager::find(&known, "knuth") else { return };
-    let game = game(128 << 10, 4 << 10, 64);
-    let play = |strategy| game.play(strategy, knuth.object.as_deref()).expect("a game");
-    let (roving, robson) = (play("roving"), play("robson"));
-    assert!(roving.factor_grain > 5.0 * robson.factor_grain, "{roving:?} against {robson:?}");
+    let game = game(256 << 10, 4 << 10, 64);
+    let general = bounds::robson(4096, 64);
+    let cases = [
+        ("knuth", "roving", 5.0),
+        ("bestfit", "best-fit", 2.0),
+        ("lea", "best-fit", 1.5),
+        ("kingsley", "classes", 2.0),
+        ("pow2", "classes", 2.0),
+        ("haertel", "pages", 1.5),
+        ("buddy", "buddy", 1.5),
+    ];
+    for (name, strategy, times) in cases {
+        let Ok(manager) = manager::find(&known, name) else { continue };
+        let outcome = game.play(strategy, manager.object.as_deref()).expect("a game");
+        consistent(name, &outcome);
+        assert!(outcome.factor > times * general, "{name}: {outcome:?}");
+    }
 }
