@@ -32,7 +32,7 @@ impl Fit for BestFit {
         for block in unsafe { list.blocks() } {
             steps += 1;
             // SAFETY: as above.
-            let has = unsafe { block.size() };
+            let has = unsafe { block.free_size() };
             if has >= size && has < best_size {
                 (best, best_size) = (Some(block), has);
                 if has == size {

@@ -199,6 +199,17 @@ fn the_tree_tells_double_frees_and_the_header_foreign_addresses_and_damage() {
 }
 
 #[test]
+fn a_heap_without_memory_knows_no_address() {
+    let mut heap = Cartesian::new();
+    for address in [1, 8, 16, PAGE, usize::MAX - 15, usize::MAX] {
+        let block = NonNull::new(address as *mut u8).expect("not null");
+        // SAFETY: no such block is there, which is what must be noticed.
+        assert_eq!(unsafe { heap.free(block) }, Err(Misuse::Foreign), "{address:#x}");
+    }
+    assert_eq!((heap.check(), heap.depth()), (Ok(()), Ok(0)));
+}
+
+#[test]
 fn a_size_that_reaches_into_a_free_block_is_damage() {
     let mut heap = Cartesian::new();
     let blocks = [100, 200, 300].map(|bytes| heap.allocate(bytes).expect("memory"));
