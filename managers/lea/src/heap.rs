@@ -17,6 +17,8 @@ const PREALLOCATED: usize = 5;
 /// time in the heap's size, and no memory.
 #[derive(Debug)]
 pub struct Lea {
+    /// What its messages begin with: it may be a part of another manager.
+    name: &'static str,
     pub(crate) region: Region,
     pub(crate) bins: Bins,
     /// What was freed and not looked at since, and what was allocated in advance: singly linked, the last first.
@@ -33,7 +35,13 @@ pub struct Lea {
 impl Lea {
     /// An empty heap.
     pub const fn new() -> Lea {
+        Lea::within(<Lea as Heap>::NAME)
+    }
+
+    /// An empty heap that is a part of the manager of that name.
+    pub const fn within(name: &'static str) -> Lea {
         Lea {
+            name,
             region: Region::new(),
             bins: Bins::new(),
             returned: Block::NONE,
@@ -164,7 +172,7 @@ impl Lea {
         // SAFETY: what is wrong with it is found here.
         unsafe {
             if let Err(misuse) = self.judge(block) {
-                Lea::misused(block, misuse);
+                self.misused(block, misuse);
             }
             self.returned = block.next();
         }
@@ -269,8 +277,8 @@ impl Lea {
     /// The program's mistake was made in a free, but is met here.
     #[cold]
     #[inline(never)]
-    fn misused(block: Block, misuse: Misuse) -> ! {
-        let line = Message::new().text("lea: malloc found among the freed blocks ");
+    fn misused(&self, block: Block, misuse: Misuse) -> ! {
+        let line = Message::new().text(self.name).text(": malloc found among the freed blocks ");
         line.address(block.user()).text(": ").text(misuse.text()).abort()
     }
 

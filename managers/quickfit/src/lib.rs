@@ -45,7 +45,7 @@ pub struct QuickFit {
 impl QuickFit {
     /// An empty heap.
     pub const fn new() -> QuickFit {
-        QuickFit { lists: [Block::NONE; LARGEST + 1], lea: Lea::new() }
+        QuickFit { lists: [Block::NONE; LARGEST + 1], lea: Lea::within(<QuickFit as Heap>::NAME) }
     }
 
     #[cold]
