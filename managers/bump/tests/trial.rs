@@ -25,6 +25,13 @@ fn blocks_follow_each_other_with_one_word_between() {
 }
 
 #[test]
+fn a_first_block_of_whole_pages_ends_in_the_region() {
+    let mut heap = Bump::new();
+    allocate(&mut heap, PAGE - 8);
+    assert_eq!((heap.check(), heap.region().mapped_bytes()), (Ok(()), 2 * PAGE));
+}
+
+#[test]
 fn free_does_nothing() {
     let mut heap = Bump::new();
     let block = allocate(&mut heap, 100);

@@ -38,7 +38,7 @@
 
 use heaptoll_floor::PAGE;
 use heaptoll_header::Block;
-use heaptoll_kingsley::{CLASSES, ClassHeap, Refill, SMALLEST, class_for, size_of_class};
+use heaptoll_kingsley::{ClassHeap, Refill, SMALLEST, UNATTAINABLE, class_for, size_of_class};
 
 /// What is asked of the system at least, bytes.
 pub const CHUNK: usize = PAGE;
@@ -55,14 +55,14 @@ impl Refill for Split {
             let at = heap.extend(CHUNK, SMALLEST)?;
             // What is left of a chunk that was split down to its first, smallest block: of each size one, as far from
             // the chunk's start as it is large.
-            let sizes = (0..CLASSES).map(|class| (class, size_of_class(class)));
+            let sizes = (0..UNATTAINABLE).map(|class| (class, size_of_class(class)));
             for (class, size) in sizes.take_while(|&(_, size)| size < CHUNK) {
                 // SAFETY: the bytes are new, and these blocks are all there are.
                 unsafe { heap.put(Block::at(at + size), class) };
             }
         }
         // A list for larger blocks comes before the system.
-        let larger = (class..CLASSES).find_map(|class| Some((heap.take(class)?, class)));
+        let larger = (class..UNATTAINABLE).find_map(|class| Some((heap.take(class)?, class)));
         let (block, mut have) = match larger {
             Some(found) => found,
             None => {

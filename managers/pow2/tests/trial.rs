@@ -192,7 +192,8 @@ fn realloc_to_a_smaller_class_moves_lest_it_add_blocks_to_classes_that_have_some
 #[test]
 fn headers_tell_double_frees_and_foreign_addresses() {
     let mut heap = Pow2::new();
-    let blocks = [heap.allocate(400), heap.allocate_aligned(256, 100)].map(|block| block.expect("memory"));
+    let blocks =
+        [heap.allocate(400), heap.allocate_aligned(1 << 20, 100)].map(|block| block.expect("memory"));
     let local = [0u128; 4];
     // SAFETY: the words in front of all of these can be read, and what is wrong with them is what is tested.
     unsafe {
