@@ -120,48 +120,6 @@ impl Lea {
         }
     }
 
-    /// A dirty block of the bin that fits exactly. If there are only others, they and all that was returned are
-    /// coalesced: the heap looks too fragmented to go through them again.
-    ///
-    /// # Safety
-    /// The bin is a large size's.
-    unsafe fn dirty_of(&mut self, bin: usize, size: usize, steps: &mut u64) -> Option<Block> {
-        let first = self.bins.first(List::dirty(bin));
-        let mut next = first;
-        while let Some(block) = next {
-            *steps += 1;
-            // SAFETY: what is in a bin is a free block.
-            unsafe {
-                if block.size().wrapping_sub(size) < SMALLEST {
-                    self.bins.remove(block);
-                    block.revive();
-                    return Some(block);
-                }
-                next = Bins::next(block);
-            }
-        }
-        if first.is_some() {
-            self.coalesce_bin(bin, steps);
-        }
-        None
-    }
-
-    /// A returned block that fits exactly; those before it are put into their bins.
-    fn settle_until(&mut self, size: usize, steps: &mut u64) -> Option<Block> {
-        while let Some(block) = self.next_returned() {
-            *steps += 1;
-            // SAFETY: it was found to be a block, live by its tags.
-            unsafe {
-                if block.is_live_of(size) {
-                    return Some(block);
-                }
-                block.retire();
-                self.bins.insert_dirty(block);
-            }
-        }
-        None
-    }
-
     /// Takes the last block off the returned list, and looks at last at what the program gave back.
     #[inline(always)]
     pub(crate) fn next_returned(&mut self) -> Option<Block> {
@@ -177,25 +135,6 @@ impl Lea {
             self.returned = block.next();
         }
         Some(block)
-    }
-
-    /// A clean block of the bin that is large enough, the oldest first: nothing was there to coalesce it with.
-    ///
-    /// # Safety
-    /// None beyond a sound heap.
-    unsafe fn clean_of(&self, bin: usize, size: usize, steps: &mut u64) -> Option<Block> {
-        let mut next = self.bins.last(List::clean(bin));
-        while let Some(block) = next {
-            // SAFETY: what is in a bin is a free block.
-            unsafe {
-                if block.size() >= size {
-                    return next;
-                }
-                next = Bins::previous(block);
-            }
-            *steps += 1;
-        }
-        None
     }
 
     /// Makes a free block live and gives back what it has beyond `size`, if that is worth a block: as the remainder,

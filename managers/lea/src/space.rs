@@ -1,14 +1,76 @@
-//! Where malloc turns to when no list has a block: dirty blocks are coalesced, and then the system is asked.
+//! Where malloc looks for space, one phase after the other: dirty blocks, returned ones, clean ones, what becomes of
+//! dirty ones when they are coalesced, and the system.
 
 use heaptoll_floor::{WORD, round_up};
 
 use crate::bins::{FIRST, LAST, List};
-use crate::{Block, Lea};
+use crate::{Bins, Block, Lea, SMALLEST};
 
 /// The heap grows by multiples of this, bytes.
 const UNIT: usize = 8192;
 
 impl Lea {
+    /// A dirty block of the bin that fits exactly. If there are only others, they and all that was returned are
+    /// coalesced: the heap looks too fragmented to go through them again.
+    ///
+    /// # Safety
+    /// The bin is a large size's.
+    pub(crate) unsafe fn dirty_of(&mut self, bin: usize, size: usize, steps: &mut u64) -> Option<Block> {
+        let first = self.bins.first(List::dirty(bin));
+        let mut next = first;
+        while let Some(block) = next {
+            *steps += 1;
+            // SAFETY: what is in a bin is a free block.
+            unsafe {
+                if block.size().wrapping_sub(size) < SMALLEST {
+                    self.bins.remove(block);
+                    block.revive();
+                    return Some(block);
+                }
+                next = Bins::next(block);
+            }
+        }
+        if first.is_some() {
+            self.coalesce_bin(bin, steps);
+        }
+        None
+    }
+
+    /// A returned block that fits exactly; those before it are put into their bins.
+    pub(crate) fn settle_until(&mut self, size: usize, steps: &mut u64) -> Option<Block> {
+        while let Some(block) = self.next_returned() {
+            *steps += 1;
+            // SAFETY: it was found to be a block, live by its tags.
+            unsafe {
+                if block.is_live_of(size) {
+                    return Some(block);
+                }
+                block.retire();
+                self.bins.insert_dirty(block);
+            }
+        }
+        None
+    }
+
+    /// A clean block of the bin that is large enough, the oldest first: nothing was there to coalesce it with.
+    ///
+    /// # Safety
+    /// None beyond a sound heap.
+    pub(crate) unsafe fn clean_of(&self, bin: usize, size: usize, steps: &mut u64) -> Option<Block> {
+        let mut next = self.bins.last(List::clean(bin));
+        while let Some(block) = next {
+            // SAFETY: what is in a bin is a free block.
+            unsafe {
+                if block.size() >= size {
+                    return next;
+                }
+                next = Bins::previous(block);
+            }
+            *steps += 1;
+        }
+        None
+    }
+
     /// A free, clean block of at least `size` bytes, in no list. Dirty blocks are coalesced until there is one, bin by
     /// bin from where this ended the last time.
     pub(crate) fn find_space(&mut self, size: usize, steps: &mut u64) -> Option<Block> {
@@ -36,7 +98,7 @@ impl Lea {
     }
 
     /// Coalesces the dirty blocks of a bin, and all that was returned.
-    pub(crate) fn coalesce_bin(&mut self, bin: usize, steps: &mut u64) {
+    fn coalesce_bin(&mut self, bin: usize, steps: &mut u64) {
         self.bin_remainder();
         // SAFETY: what is in a bin is free, and what was returned is given up; both are in no list then.
         unsafe {
