@@ -11,8 +11,9 @@
 //! This also stands for GNU′, which Detlefs, Dosser and Zorn 1994 measured (Table III): an "ancestor/sibling" of this
 //! one of July 1993, "smaller and faster". Neither the paper nor what could be found says what it did differently.
 //!
-//! Facts are from the sources of GNU malloc of 1992 and 1993: the list of free runs with its wandering start, the table
-//! that doubles and moves to a new run, the free fragments of a chunk standing together in their list.
+//! Facts are from the source of GNU malloc of 1992 (free) and from what is known of that of 1993 (malloc, the table),
+//! which was not at hand: the list of free runs with its wandering start, the table that doubles and moves to a new
+//! run, the free fragments of a chunk standing together in their list.
 //!
 //! Decided here: the table lives in the one region, in a run of its own, as with `sbrk`. Its entries have 16 bytes,
 //! where the original's had 12 (on a machine of 32 bits), because each says what its chunk is: the original cannot tell

@@ -141,6 +141,16 @@ impl Block {
         }
     }
 
+    /// Makes the header of a block that is now inside another one no tag at all, so that to free it again is seen.
+    ///
+    /// # Safety
+    /// As [`Block::size`].
+    #[inline(always)]
+    pub unsafe fn erase(self) {
+        // SAFETY: the caller's word.
+        unsafe { self.word(0).write(0) };
+    }
+
     /// Writes the one word that ends the heap, or begins it: a live block without a body, which stops coalescing.
     ///
     /// # Safety

@@ -87,12 +87,14 @@ impl<F: Fit> TaggedHeap<F> {
                     block
                 }
                 (Some(before), true) => {
+                    block.erase();
                     before.write(before.free_size() + size, false);
                     before
                 }
                 (Some(before), false) => {
                     let more = after.free_size();
                     self.list.remove(after);
+                    block.erase();
                     before.write(before.free_size() + size + more, false);
                     before
                 }

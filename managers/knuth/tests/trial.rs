@@ -80,3 +80,27 @@ fn a_heap_without_memory_knows_no_address() {
         assert_eq!(unsafe { heap.free(block) }, Err(Misuse::Foreign), "{address:#x}");
     }
 }
+
+#[test]
+fn a_double_free_of_a_block_that_its_neighbours_swallowed_is_seen() {
+    for before in [false, true] {
+        for after in [false, true] {
+            let mut heap = Knuth::new();
+            let blocks = [1000, 1 << 20, 1000, 1000].map(|bytes| heap.allocate(bytes).expect("memory"));
+            // The upper part of free memory is given out first: the last block lies lowest.
+            let (lower, upper) = (blocks[2], blocks[0]);
+            // SAFETY: each is live and freed once, but for the one that is tested.
+            unsafe {
+                if before {
+                    assert_eq!(heap.free(lower), Ok(()));
+                }
+                if after {
+                    assert_eq!(heap.free(upper), Ok(()));
+                }
+                assert_eq!(heap.free(blocks[1]), Ok(()));
+                assert!(heap.free(blocks[1]).is_err(), "before: {before}, after: {after}");
+            }
+            assert_eq!(heap.check(), Ok(()));
+        }
+    }
+}
