@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use heaptoll_statspage::{Kind, Writer};
 
 use crate::contract::{EventFunction, HEAP_GROWN, RawCensus, RawClass, RawEvent};
+use crate::lock::prepare_barriers;
 use crate::{ALIGNMENT, Damage, Guard, Heap, Lock, Message, Misuse, PAGE, WORD, round_up, tally};
 
 /// The largest request, bytes: differences of pointers into a block must fit `ptrdiff_t`.
@@ -318,6 +319,7 @@ impl<H: Heap> Shell<H> {
                     .abort(),
             }
         };
+        prepare_barriers();
         let mut heap = self.heap();
         heap.region_mut().fail_every(every);
         heap.region_mut().on_growth(grown);
@@ -380,7 +382,7 @@ impl<H: Heap> Shell<H> {
 
     /// fork's child handler: the child has a heap of this size from the start.
     pub fn after_fork_in_child(&self) {
-        self.heap.after_fork();
+        self.heap.after_fork_in_child();
         let mapped = self.heap().region().mapped_bytes();
         self.tell(mapped);
     }

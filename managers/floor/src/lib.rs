@@ -23,7 +23,7 @@ pub use census::{Tally, tally};
 pub use contract::{Control, EventFunction, RawCensus, RawClass};
 pub use family::Shell;
 pub use heap::{Damage, Heap, Misuse, Piece, PieceKind};
-pub use lock::{Guard, Lock};
+pub use lock::{Guard, Lock, prepare_barriers};
 pub use message::Message;
 pub use region::{PAGE, Region};
 pub use search::Search;

@@ -1,15 +1,21 @@
-//! The one lock of a manager, as in its time. It may be forked under, and costs no atomic instruction while the
-//! process has one thread.
+//! The one lock of a manager, as in its time. It may be forked under.
 //!
-//! glibc says so in `__libc_single_threaded` (2.32 and later) and takes the same liberty in its own malloc. A thread
-//! is created by a thread that is not inside malloc, so the answer cannot change while the lock is held.
+//! While the process has one thread it is taken and given back by plain loads and stores. glibc says so in
+//! `__libc_single_threaded` (2.32 and later) and takes the same liberty in its own malloc. A thread is created by a
+//! thread that is not inside malloc, so the answer cannot change while the lock is held.
+//!
+//! With more threads it is taken by an atomic instruction, the only one of a call: giving it back is a plain store,
+//! followed by a look whether somebody sleeps. The processor may do the look before the store. Who is about to sleep
+//! therefore announces it and then has the kernel put a barrier into every running thread (`membarrier`): whoever
+//! looked too early has let go of the lock by then, and everybody else sees the announcement. The rare path pays for
+//! the common one. Where there is no `membarrier`, sleepers wake up by themselves every millisecond to look.
 
 use core::cell::UnsafeCell;
-use core::ffi::c_char;
+use core::ffi::{c_char, c_int};
 use core::mem;
 use core::ops::{Deref, DerefMut};
 use core::ptr;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 
 use crate::Message;
 
@@ -26,8 +32,6 @@ fn single_threaded() -> bool {
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// Held, and somebody sleeps on it.
-const CONTENDED: u32 = 2;
 
 /// Turns before a waiter sleeps: about as long as a malloc takes.
 const SPINS: u32 = 64;
@@ -36,6 +40,8 @@ const SPINS: u32 = 64;
 #[derive(Debug)]
 pub struct Lock<T> {
     state: AtomicU32,
+    /// Threads that sleep on `state` or are about to.
+    sleepers: AtomicU32,
     /// The thread between fork's prepare and parent or child handlers, 0 if there is none. Handlers of others may
     /// allocate meanwhile, on that thread.
     forker: AtomicUsize,
@@ -45,70 +51,100 @@ pub struct Lock<T> {
 // SAFETY: the value is reached by the holder of the lock only.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// How a guard gives the lock back.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Manner {
-    /// Taken by a plain store.
-    Plain,
-    /// Taken by an atomic.
-    Atomic,
-    /// Taken already, by this thread's fork.
-    Borrowed,
-}
-
 /// The value, held.
 pub struct Guard<'a, T> {
     lock: &'a Lock<T>,
-    manner: Manner,
+    /// Held already by this thread's fork, and to be held on.
+    borrowed: bool,
+}
+
+/// The system call that puts a barrier into all running threads of the process.
+fn barrier(command: c_int) -> bool {
+    // SAFETY: membarrier has no conditions; an unknown command is an error.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
+/// Has the kernel know that this process will ask for barriers. Called once, when there is one thread: later it takes
+/// milliseconds. A child of fork needs not repeat it.
+pub fn prepare_barriers() {
+    // SAFETY: errno's address is valid for the calling thread.
+    let errno = unsafe { *libc::__errno_location() };
+    barrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
 }
 
 impl<T> Lock<T> {
     /// A free lock.
     pub const fn new(value: T) -> Lock<T> {
-        Lock { state: AtomicU32::new(FREE), forker: AtomicUsize::new(0), value: UnsafeCell::new(value) }
+        Lock {
+            state: AtomicU32::new(FREE),
+            sleepers: AtomicU32::new(0),
+            forker: AtomicUsize::new(0),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// Takes the lock, waiting for it as long as it takes.
     #[inline(always)]
     pub fn lock(&self) -> Guard<'_, T> {
-        let manner = if single_threaded() {
+        let borrowed = if single_threaded() {
             if self.state.load(Ordering::Relaxed) == FREE {
                 self.state.store(HELD, Ordering::Relaxed);
-                Manner::Plain
+                false
             } else {
                 self.held_by_the_only_thread()
             }
         } else if self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            Manner::Atomic
+            false
         } else {
             self.wait()
         };
-        Guard { lock: self, manner }
+        Guard { lock: self, borrowed }
+    }
+
+    #[inline(always)]
+    fn unlock(&self) {
+        self.state.store(FREE, Ordering::Release);
+        // The compiler keeps the order; for the processor see the file's head.
+        compiler_fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::Relaxed) != 0 {
+            self.wake();
+        }
     }
 
     /// fork's prepare handler: the heap must not be forked in the middle of a change.
     pub fn before_fork(&self) {
         let guard = self.lock();
-        if guard.manner != Manner::Borrowed {
+        if !guard.borrowed {
             mem::forget(guard);
             self.forker.store(thread(), Ordering::Relaxed);
         }
     }
 
-    /// fork's parent and child handler.
+    /// fork's handler in the parent.
     pub fn after_fork(&self) {
         self.forker.store(0, Ordering::Relaxed);
-        // In the child nobody sleeps any more; an unneeded wake-up does no harm.
-        if self.state.swap(FREE, Ordering::Release) == CONTENDED {
-            wake(&self.state);
-        }
+        self.unlock();
+    }
+
+    /// fork's handler in the child, where nobody sleeps.
+    pub fn after_fork_in_child(&self) {
+        self.sleepers.store(0, Ordering::Relaxed);
+        self.after_fork();
+    }
+
+    /// Whether this thread's fork holds the lock.
+    fn is_forker(&self) -> bool {
+        let forker = self.forker.load(Ordering::Relaxed);
+        forker != 0 && forker == thread()
     }
 
     #[cold]
     #[inline(never)]
-    fn held_by_the_only_thread(&self) -> Manner {
-        if self.forker.load(Ordering::Relaxed) == thread() {
-            return Manner::Borrowed;
+    fn held_by_the_only_thread(&self) -> bool {
+        if self.is_forker() {
+            return true;
         }
         Message::new()
             .text("the heap was entered while this same thread was inside it: a signal handler allocated or freed, \
@@ -116,36 +152,47 @@ impl<T> Lock<T> {
             .abort()
     }
 
+    /// The slow way to the lock; says whether it is borrowed.
     #[cold]
     #[inline(never)]
-    fn wait(&self) -> Manner {
-        let forker = self.forker.load(Ordering::Relaxed);
-        if forker != 0 && forker == thread() {
-            return Manner::Borrowed;
+    fn wait(&self) -> bool {
+        if self.is_forker() {
+            return true;
         }
         for _ in 0..SPINS {
-            if self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return Manner::Atomic;
-            }
             core::hint::spin_loop();
+            if self.take() {
+                return false;
+            }
         }
         // SAFETY: errno's address is valid for the calling thread.
         let errno = unsafe { *libc::__errno_location() };
-        while self.state.swap(CONTENDED, Ordering::Acquire) != FREE {
-            // SAFETY: the futex word outlives the call.
-            unsafe {
-                libc::syscall(
-                    libc::SYS_futex,
-                    self.state.as_ptr(),
-                    libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
-                    CONTENDED,
-                    ptr::null::<libc::timespec>(),
-                )
-            };
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let patience = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        let patience =
+            if barrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) { ptr::null() } else { &raw const patience };
+        while !self.take() {
+            // SAFETY: the futex word and the time outlive the call.
+            unsafe { futex(&self.state, libc::FUTEX_WAIT, HELD, patience) };
         }
+        self.sleepers.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = errno };
-        Manner::Atomic
+        false
+    }
+
+    fn take(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == FREE
+            && self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Wakes one sleeper.
+    #[cold]
+    #[inline(never)]
+    fn wake(&self) {
+        // Waking fails for no valid address, so errno is kept.
+        // SAFETY: the futex word is only looked up by address.
+        unsafe { futex(&self.state, libc::FUTEX_WAKE, 1, ptr::null()) };
     }
 }
 
@@ -169,24 +216,20 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        match self.manner {
-            Manner::Plain => self.lock.state.store(FREE, Ordering::Relaxed),
-            Manner::Atomic => {
-                if self.lock.state.swap(FREE, Ordering::Release) == CONTENDED {
-                    wake(&self.lock.state);
-                }
-            }
-            Manner::Borrowed => {}
+        if !self.borrowed {
+            self.lock.unlock();
         }
     }
 }
 
-/// Wakes one sleeper.
-#[cold]
-#[inline(never)]
-fn wake(state: &AtomicU32) {
-    // SAFETY: the futex word is only looked up by address. Waking fails for no valid address, so errno is kept.
-    unsafe { libc::syscall(libc::SYS_futex, state.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+/// The futex system call.
+///
+/// # Safety
+/// `patience` is null or a valid time.
+unsafe fn futex(word: &AtomicU32, operation: c_int, value: u32, patience: *const libc::timespec) {
+    let operation = operation | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word is valid, the rest the caller's word.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, patience) };
 }
 
 /// The calling thread, never 0, and the same in a forked child, where the kernel's number of it is another.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use heaptoll_floor::Lock;
+use heaptoll_floor::{Lock, prepare_barriers};
 
 /// The forks of these tests share one lock's handlers with no other test.
 static FORKED: Lock<[usize; 2]> = Lock::new([0; 2]);
@@ -20,18 +20,21 @@ extern "C" fn after() {
     FORKED.after_fork();
 }
 
-#[test]
-fn threads_exclude_each_other_and_none_waits_for_ever() {
-    static LOCK: Lock<[usize; 2]> = Lock::new([0; 2]);
+extern "C" fn after_in_child() {
+    FORKED.lock()[1] += 1;
+    FORKED.after_fork_in_child();
+}
+
+/// Four threads in and out of a lock, now and then long enough for the others to fall asleep on it.
+fn crowd(lock: &'static Lock<[usize; 2]>) {
     let threads: Vec<_> = (0..4)
         .map(|_| {
             thread::spawn(|| {
                 for turn in 0..50_000 {
-                    let mut pair = LOCK.lock();
+                    let mut pair = lock.lock();
                     pair[0] += 1;
                     assert_eq!(pair[0], pair[1] + 1, "somebody else was in between");
                     if turn % 1000 == 0 {
-                        // Long enough for the others to fall asleep on it.
                         thread::sleep(Duration::from_micros(50));
                     }
                     pair[1] += 1;
@@ -40,7 +43,17 @@ fn threads_exclude_each_other_and_none_waits_for_ever() {
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().expect("no thread panicked"));
-    assert_eq!(*LOCK.lock(), [200_000; 2]);
+    assert_eq!(*lock.lock(), [200_000; 2]);
+}
+
+#[test]
+fn threads_exclude_each_other_and_none_sleeps_for_ever() {
+    static WITHOUT: Lock<[usize; 2]> = Lock::new([0; 2]);
+    static WITH: Lock<[usize; 2]> = Lock::new([0; 2]);
+    // As on a system without membarrier, and as in a process that has asked for it.
+    crowd(&WITHOUT);
+    prepare_barriers();
+    crowd(&WITH);
 }
 
 #[test]
@@ -48,7 +61,7 @@ fn a_fork_amid_threads_leaves_the_lock_usable_and_the_value_whole() {
     static STOP: AtomicBool = AtomicBool::new(false);
     static TURNS: AtomicUsize = AtomicUsize::new(0);
     // SAFETY: handlers that live as long as the process.
-    assert_eq!(unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) }, 0);
+    assert_eq!(unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after_in_child)) }, 0);
     let threads: Vec<_> = (0..3)
         .map(|_| {
             thread::spawn(|| {
