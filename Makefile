@@ -16,6 +16,8 @@ PEERS := $(TARGET)/release/heaptoll-peers
 # Our own managers: each folder of managers/ with a description is one, and its shell is the package of that name.
 OURS := $(patsubst managers/%/manager.toml,%,$(wildcard managers/*/manager.toml))
 
+# What `make bench` needs beside the tool.
+BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance)
 # A shell brings a panic handler of its own, which a test harness has too.
 UNSHELLED := --workspace $(addprefix --exclude ,$(OURS))
 
@@ -38,12 +40,12 @@ tool:
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
 	@install -m 755 $(TARGET)/release/heaptoll-launch $(LIB)/
 	@install -m 755 $(TARGET)/release/heaptoll-espresso $(LIB)/programs/
-	@install -m 644 $(TARGET)/layers/release/libheaptoll_count.so $(TARGET)/layers/release/libheaptoll_start.so $(LIB)/layers/
+	@install -m 644 $(TARGET)/layers/release/libheaptoll_count.so $(TARGET)/layers/release/libheaptoll_start.so $(TARGET)/layers/release/libheaptoll_live.so $(LIB)/layers/
 	@for manager in $(OURS); do \
 		install -m 644 $(TARGET)/managers/release/lib$$manager.so $(LIB)/managers/$$manager.so && \
 		install -m 644 managers/$$manager/manager.toml $(LIB)/managers/$$manager.toml || exit 1; \
 	done
-	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(SHARE)/programs/espresso $(SHARE)/programs/Makefile $(SHARE)/programs/*/*.[ch]
+	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso robson Makefile) $(SHARE)/programs/*/*.[ch]
 
 peers-fast: tool
 	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) fast
@@ -100,7 +102,7 @@ unit:
 
 bench:
 	@scripts/setup bench
-	@$(MAKE) --no-print-directory build EXTRA="-p heaptoll-bench"
+	@$(MAKE) --no-print-directory build EXTRA="$(BENCHES)"
 	@scripts/bench $(HEAPTOLL)
 
 clean:

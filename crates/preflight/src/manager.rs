@@ -118,6 +118,7 @@ pub fn check_load_of(
         limit: LOAD_LIMIT,
         trace: false,
         enough: &|| false,
+        begun: &|| true,
     };
     let run = tree::run(&plan, cancel)?;
     let stderr = run.stderr.trim().to_owned();

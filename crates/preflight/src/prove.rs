@@ -126,6 +126,7 @@ impl Sighting {
             let reports = fs::read(&report_file).map(|bytes| binding::parse(&bytes)).unwrap_or_default();
             !additions(reports.iter(), expected, preload).is_empty()
         };
+        let begun = || fs::metadata(&report_file).is_ok_and(|file| file.len() > 0);
         let plan = Plan {
             program: program.path.clone(),
             arguments: request.command.clone(),
@@ -135,6 +136,7 @@ impl Sighting {
             limit: request.limit,
             trace: true,
             enough: &enough,
+            begun: &begun,
         };
         let run = tree::run(&plan, &request.cancel)?;
         let bytes = fs::read(&report_file).map_err(|e| system("read its report file", e.to_string()))?;

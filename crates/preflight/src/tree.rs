@@ -22,6 +22,8 @@ use crate::child::Child;
 use crate::process::{auxiliary, cpu_clock, environment_of, monotonic_ns, process_of};
 use crate::refusal::Refusal;
 
+/// How much longer than its limit a command may take until its first process is loaded.
+const LOADING: Duration = Duration::from_secs(20);
 /// How long a stopped command has between SIGTERM and SIGKILL, and descendants after the command's own end.
 const GRACE: Duration = Duration::from_millis(500);
 /// When the caller is first asked whether enough was seen; then after twice that time, and so on, for the answer may
@@ -48,6 +50,8 @@ pub struct Plan<'a> {
     pub trace: bool,
     /// Asked now and then whether enough was seen; the run is then ended at once.
     pub enough: &'a (dyn Fn() -> bool + Sync),
+    /// Asked when the time is up: whether the command has shown anything.
+    pub begun: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// How a run ended.
@@ -257,7 +261,7 @@ impl Tracer {
                 if since.elapsed() > GRACE {
                     break;
                 }
-            } else if self.started.elapsed() > plan.limit {
+            } else if self.over(plan) {
                 stopped = true;
                 stopping = Some(Instant::now());
                 // The command leads a process group of its own. SIGCONT, for a stopped process acts on nothing else.
@@ -290,6 +294,13 @@ impl Tracer {
             traced: self.traced,
             elapsed,
         })
+    }
+
+    /// Whether the command has had its time. On a busy machine even the loader may need longer: one that has shown
+    /// nothing yet gets more, since silence would be taken for a program that no manager can reach.
+    fn over(&self, plan: &Plan<'_>) -> bool {
+        let elapsed = self.started.elapsed();
+        elapsed > plan.limit && (elapsed > plan.limit + LOADING || (plan.begun)())
     }
 
     /// Takes all events that are there; false when there was none.

@@ -381,6 +381,15 @@ fn a_long_program_is_judged_by_its_beginning_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_program_that_a_busy_machine_loads_late_is_waited_for() {
+    let mut request = request(&["sleep", "30"], &[]);
+    // No loader is that fast.
+    request.limit = Duration::from_micros(1);
+    let proof = preflight(&request).expect("a proof");
+    assert!(!proof.finished && proof.seconds < 10.0, "{}", proof.seconds);
+}
+
+#[test]
 fn floods_stops_and_closed_outputs_do_no_harm() {
     let shop = Shop::new();
     let start = Instant::now();
