@@ -122,11 +122,11 @@ impl Block {
     /// Whether it is live by its tag, and fits `size` with no rest that were worth a block.
     ///
     /// # Safety
-    /// As [`Block::live_size`].
+    /// As [`Block::live_units`].
     #[inline(always)]
     pub unsafe fn is_live_of(self, size: usize) -> bool {
-        // SAFETY: the caller's word.
-        unsafe { self.header().wrapping_sub(SIGN | LIVE | size) < SMALLEST }
+        // SAFETY: the caller's word. A sum: a size that has bits in common with the sign must fit no block.
+        unsafe { self.header().wrapping_sub((SIGN | LIVE) + size) < SMALLEST }
     }
 
     /// Whether its tags are ours and agree.

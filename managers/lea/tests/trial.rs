@@ -58,6 +58,22 @@ fn the_last_returned_block_is_the_first_choice_if_it_fits_exactly() {
     assert_eq!(heap.allocate(500), Some(first));
 }
 
+/// Found as a small block given for 2^48 bytes and more: the size's upper bits were lost in those of the tag's sign.
+#[test]
+fn a_request_above_every_size_is_not_served_by_the_block_returned_last() {
+    for bits in 47..63 {
+        let mut heap = Lea::new();
+        let [block] = blocks(&mut heap, [100]);
+        give_back(&mut heap, &[block]);
+        for bytes in [0, 84, 100, 112].map(|more| (1 << bits) + more) {
+            assert_eq!(heap.allocate(bytes), None, "{bytes} bytes");
+            assert_eq!(heap.allocate_aligned(1 << bits, bytes - (1 << bits)), None, "aligned to 2^{bits}");
+            assert_eq!(heap.allocate(100).map(|again| give_back(&mut heap, &[again])), Some(()));
+        }
+        assert_eq!(heap.check(), Ok(()));
+    }
+}
+
 #[test]
 fn what_was_returned_goes_to_its_bin_uncoalesced_at_a_later_malloc() {
     let mut heap = Lea::new();
