@@ -1,6 +1,6 @@
 //! Managers that are none, or only half of one: each is refused by name, with what to do, and the others run on.
 
-use crate::bench::{Bench, outcomes, read_json};
+use crate::bench::{Bench, line, outcomes, read_json};
 
 /// `heaptoll managers -m` and a run beside a good manager: 1, and nothing to compare but it: 2.
 #[track_caller]
@@ -112,7 +112,7 @@ fn a_missing_reallocarray_is_a_warning_and_aligned_functions_that_fall_through_t
 fn the_list_names_glibc_and_a_built_manager_as_passing() {
     let bench = Bench::new();
     let said = bench.heaptoll(&["managers"]).exits(0);
-    let passes = |line: &str| line.trim_end().ends_with("passes");
+    let passes = |line: &str| line.contains("  passes  ");
     assert!(said.out.lines().any(|line| line.starts_with("glibc ") && passes(line)), "{}", said.out);
     assert!(said.out.lines().any(|line| line.contains(" crate ") && passes(line)), "{}", said.out);
     let good = bench.manager("good.so", "");
@@ -130,4 +130,23 @@ fn a_manager_named_twice_is_compared_with_itself() {
     let read = read_json(&json);
     assert_eq!(outcomes(&read, "glibc#2").len(), 7);
     assert_eq!(read["comparison"]["baseline"], "glibc");
+}
+
+#[test]
+fn a_group_runs_its_managers_and_ours_tell_the_size_of_their_heap() {
+    let bench = Bench::new();
+    let json = bench.at("o.json");
+    let run = ["run", "-m", "historic", "-n", "1", "--warmup", "0", "--json", &json, "--", "perl", "-e"];
+    bench
+        .heaptoll(&[&run[..], &["my @a = (1) x 1e5; print scalar @a"]].concat())
+        .exits(0)
+        .shows(&["heap MiB"]);
+    let read = read_json(&json);
+    for manager in
+        ["knuth", "bestfit", "cartesian", "kingsley", "haertel", "buddy", "lea", "quickfit", "pow2", "bump"]
+    {
+        assert_eq!(outcomes(&read, manager), ["ok"], "{manager}");
+        let high = line(&read, manager)["heap_high_water_bytes"].as_f64().expect("a size");
+        assert!((1e6..64e6).contains(&high), "{manager}: {high} bytes");
+    }
 }

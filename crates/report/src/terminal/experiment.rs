@@ -163,6 +163,11 @@ fn figures(comparison: &Comparison, table: &ProgramTable, style: &Style) -> Stri
 fn filled(comparison: &Comparison, program: &ProgramTable, style: &Style, layout: Layout) -> Table {
     let (split, all) = (layout != Layout::Wide, layout != Layout::Narrow);
     let mut headings = vec!["stack", "CPU s", "CPU ratio", "RSS MiB", "memory ratio"];
+    // Only managers that keep the statistics page tell it.
+    let heap = all && program.rows.iter().any(|row| row.heap_high_water_bytes.is_some());
+    if heap {
+        headings.push("heap MiB");
+    }
     if all {
         headings.extend(["faults", "start ms"]);
     }
@@ -174,6 +179,10 @@ fn filled(comparison: &Comparison, program: &ProgramTable, style: &Style, layout
             let figure = row.figures.get(&metric);
             cells.push(style.cell(&figure.map_or(NONE.into(), |f| format::median(metric, f)), Tone::Plain));
             cells.push(ratio_cell(comparison, row, metric, style, split));
+        }
+        if heap {
+            let high = row.heap_high_water_bytes.map_or(NONE.into(), format::mib_from_bytes);
+            cells.push(style.cell(&high, Tone::Plain));
         }
         if all {
             let faults = if row.good == 0 { NONE.to_owned() } else { format::count(row.minor_faults) };
@@ -192,7 +201,7 @@ fn filled(comparison: &Comparison, program: &ProgramTable, style: &Style, layout
             _ => column,
         };
     }
-    right(&mut table, if all { &[1, 3, 5, 6] } else { &[1, 3] });
+    right(&mut table, &[&[1, 3][..], &(5..last).collect::<Vec<_>>()].concat());
     table
 }
 
