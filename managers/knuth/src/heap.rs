@@ -145,14 +145,16 @@ impl<F: Fit> TaggedHeap<F> {
     #[inline(always)]
     unsafe fn live(&self, user: NonNull<u8>) -> Result<Block, Misuse> {
         let address = user.as_ptr() as usize;
-        if !self.region.contains(address)
+        // The smallest block behind it and the sentinel must have room too.
+        if !self.region.contains(address.wrapping_add(SMALLEST - TAGS))
             || !address.is_multiple_of(ALIGNMENT)
-            || address == self.region.start()
+            || address <= self.region.start()
         {
             return Err(Misuse::Foreign);
         }
         let block = Block::of_user(address);
-        // SAFETY: the header's word is in the heap, as the address is above its start.
+        // SAFETY: the header's word is in the heap, as the address is above its start, and a smallest block's bytes
+        // are, as the heap ends at a multiple of the alignment.
         unsafe {
             if !block.is_sound(self.region.end()) {
                 return Err(Misuse::Damaged);
@@ -296,7 +298,8 @@ impl<F: Fit> Heap for TaggedHeap<F> {
             let at = block.address();
             // SAFETY: the header lies before the sentinel, and `is_sound` is asked before the size is used.
             unsafe {
-                Damage::unless(at < sentinel.address(), at, "blocks end at the sentinel")?;
+                let room = sentinel.address().checked_sub(at).is_some_and(|room| room >= SMALLEST);
+                Damage::unless(room, at, "blocks end at the sentinel")?;
                 Damage::unless(block.is_sound(self.region.end()), at, "header and footer agree")?;
                 Damage::unless(block.size() >= SMALLEST, at, "a block holds its tags and links")?;
                 Damage::unless(block.size().is_multiple_of(ALIGNMENT), at, "sizes keep the alignment")?;

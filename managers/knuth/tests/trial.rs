@@ -98,3 +98,33 @@ fn a_double_free_of_a_block_that_its_neighbours_swallowed_is_seen() {
         assert_eq!(heap.check(), Ok(()));
     }
 }
+
+/// Found as a wild read: the room for a tag was counted from beyond the heap's end, and came out as all there is.
+#[test]
+fn an_address_too_near_the_end_for_a_block_is_refused_whatever_lies_before_it() {
+    let mut heap = Knuth::new();
+    let block = heap.allocate(4080 - 16).expect("memory");
+    // SAFETY: what is written is the block's; the address is in it, and is what must be noticed.
+    unsafe {
+        block.write_bytes(0x77, heap.usable(block));
+        let last = block.add(heap.usable(block));
+        assert_eq!(last.as_ptr() as usize, heap.region().end() - 16);
+        assert_eq!(heap.free(last), Err(Misuse::Foreign));
+        assert_eq!(heap.resize(last, 10), Err(Misuse::Foreign));
+        assert_eq!(heap.free(last.sub(16)), Err(Misuse::Damaged));
+        assert_eq!(heap.free(block), Ok(()));
+    }
+    assert_eq!(heap.check(), Ok(()));
+}
+
+#[test]
+fn check_sees_a_block_that_leaves_no_room_for_another_before_the_sentinel() {
+    let mut heap = Knuth::new();
+    let block = heap.allocate(4080 - 16).expect("memory");
+    // SAFETY: a header and a footer of 4064 bytes in the block of 4080.
+    unsafe {
+        block.cast::<usize>().sub(1).write(4064 | 1);
+        block.cast::<usize>().add(4064 / 8 - 2).write(4064 | 1);
+    }
+    assert_eq!(heap.check().err().map(|damage| damage.invariant), Some("blocks end at the sentinel"));
+}
