@@ -83,7 +83,7 @@ impl Bump {
         let size = unsafe { block.number(Mark::Live) };
         match self.region.contains(block.address()) {
             false => Err(Misuse::Foreign),
-            true if size > self.next - block.address() => Err(Misuse::Damaged),
+            true if size > self.next.saturating_sub(block.address()) => Err(Misuse::Damaged),
             true => Ok(size),
         }
     }

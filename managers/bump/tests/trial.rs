@@ -72,6 +72,19 @@ fn realloc_reads_the_header_and_so_knows_foreign_addresses() {
     }
 }
 
+/// Found as a block of 2^62 bytes: the room behind an address that was never handed out wrapped around.
+#[test]
+fn realloc_refuses_an_address_that_was_not_handed_out_yet() {
+    let mut heap = Bump::new();
+    let block = allocate(&mut heap, 100);
+    // SAFETY: the words in front of these are the region's.
+    unsafe {
+        for beyond in [112, 128, 1024] {
+            assert_eq!(heap.resize(at(block + beyond), 10), Err(Misuse::Damaged));
+        }
+    }
+}
+
 #[test]
 fn an_aligned_block_leaves_a_gap_that_the_walk_knows() {
     let mut heap = Bump::new();
