@@ -18,14 +18,14 @@ impl Lea {
         Block::at(self.region.end() - WORD)
     }
 
-    /// Shows the pieces; takes all marks away.
+    /// Shows the pieces; takes all marks away. Ends on a returned list that comes round, after a double free.
     pub(crate) fn show(&self, visit: &mut dyn FnMut(Piece)) {
         if self.is_empty() {
             return;
         }
         // SAFETY: the heap is sound: the list's blocks are blocks, and blocks follow each other up to the sentinel.
         unsafe {
-            self.returned().for_each(|block| block.mark(false));
+            self.returned().take_while(|block| !block.is_marked()).for_each(|block| block.mark(false));
             visit(Piece::metadata(self.region.start(), WORD));
             let (mut block, sentinel) = (self.first(), self.sentinel());
             while block != sentinel {

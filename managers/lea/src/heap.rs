@@ -313,6 +313,10 @@ impl Heap for Lea {
         }
         // SAFETY: the neighbours up to the first live one are free, and in bins.
         unsafe {
+            // It was among the returned ones.
+            if !block.is_live() {
+                return Err(Misuse::DoubleFree);
+            }
             let mut after = block.after();
             while !after.is_live() {
                 after = after.after();

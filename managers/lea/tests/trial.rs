@@ -220,6 +220,32 @@ fn the_check_ends_on_a_list_that_comes_round() {
     }
 }
 
+/// Found as a free block that was handed out: freed and not settled, it passed for live.
+#[test]
+fn a_resize_of_a_returned_block_is_a_double_free() {
+    for bytes in [20, 200, 5000] {
+        let mut heap = Lea::new();
+        let [first, second, _] = blocks(&mut heap, [100, 200, 300]);
+        give_back(&mut heap, &[second, first]);
+        // SAFETY: the mistake is what is tested.
+        assert_eq!(unsafe { heap.resize(second, bytes) }, Err(Misuse::DoubleFree), "{bytes} bytes");
+        assert_eq!(heap.check(), Ok(()));
+    }
+}
+
+/// Found as a census without end.
+#[test]
+fn the_walk_ends_on_a_list_that_comes_round() {
+    let mut heap = Lea::new();
+    let many = blocks(&mut heap, [100, 200, 300]);
+    let before = tally(&heap);
+    give_back(&mut heap, &[many[0], many[1], many[0]]);
+    let after = tally(&heap);
+    assert_eq!(before.live - after.live, 112 + 208);
+    assert_eq!(tally(&heap), after, "marks were taken away");
+    assert!(heap.check().is_err());
+}
+
 /// Commits a mistake in a process of its own, whose name is this test's, and gives what it said as it died.
 fn dies(name: &str, mistake: impl FnOnce()) -> String {
     if std::env::var_os("HEAPTOLL_LEA_MISTAKE").is_some() {
