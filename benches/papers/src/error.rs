@@ -22,9 +22,6 @@ pub enum Error {
     /// An experiment failed.
     #[error(transparent)]
     Run(#[from] heaptoll_lab::runner::RunError),
-    /// Its file failed.
-    #[error(transparent)]
-    Store(#[from] heaptoll_lab::store::StoreError),
     /// A tool, or what it wrote.
     #[error(transparent)]
     Tool(#[from] heaptoll_callgrind::Error),

@@ -8,6 +8,7 @@ use heaptoll_catalog::{Prepared, Size};
 use heaptoll_statspage::{Kind, SlotRecord};
 
 use crate::published::{Published, Table, max_live_bytes};
+use crate::search::Searches;
 use crate::sheet::{Cell, Outputs, Sheet, column};
 use crate::verdict::{self, Pair};
 use crate::workshop::{Ask, Choice, Chosen, Workshop, machine_line, missing_note};
@@ -15,13 +16,18 @@ use crate::{Error, stand_ins};
 
 const KIB: f64 = 1024.0;
 
+/// Of the document block.
+pub const COMMAND: &str = "expansion";
+/// The programs, unless others are asked for.
+pub const PROGRAMS: [&str; 6] = ["perl", "ghostscript", "make", "espresso", "gawk", "cfrac"];
+
 /// What to measure.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// A program of the catalog; several times for several
     #[arg(
         long = "program", short, value_name = "PROGRAM",
-        default_values = ["perl", "ghostscript", "make", "espresso", "gawk", "cfrac"]
+        default_values = PROGRAMS
     )]
     pub programs: Vec<String>,
     #[command(flatten)]
@@ -60,11 +66,19 @@ fn demand(workshop: &Workshop, program: &Prepared, layer: &std::path::Path) -> R
     })
 }
 
-/// The most memory a manager held; none when it does not tell.
-fn high_water(workshop: &Workshop, program: &Prepared, manager: &Chosen) -> Result<Option<Largest>, Error> {
+/// What a manager told of a run.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    /// The most memory it held; none when it does not tell.
+    heap: Option<Largest>,
+    search: Option<Searches>,
+}
+
+fn told(workshop: &Workshop, program: &Prepared, manager: &Chosen) -> Result<Told, Error> {
     let ask = Ask { preload: manager.object.iter().cloned().collect(), ..Ask::default() };
     let slots = workshop.run_with_page(program, &manager.name, ask)?;
-    Ok(largest(&slots, Kind::Manager, "", |slot| slot.mapped_high_bytes).filter(|largest| largest.bytes > 0))
+    let heap = largest(&slots, Kind::Manager, "", |slot| slot.mapped_high_bytes);
+    Ok(Told { heap: heap.filter(|largest| largest.bytes > 0), search: Searches::most(&slots) })
 }
 
 /// A manager on a program.
@@ -75,6 +89,7 @@ struct Row {
     published: Option<f64>,
     live: u64,
     heap: Option<u64>,
+    search: Option<Searches>,
 }
 
 impl Row {
@@ -88,6 +103,7 @@ impl Row {
 /// # Errors
 /// What keeps the whole table from being made.
 pub fn run(options: &Options) -> Result<bool, Error> {
+    options.outputs.check(&[COMMAND])?;
     let workshop =
         Workshop::open(std::time::Duration::from_secs(options.choice.timeout), options.choice.jobs)?;
     let published = Published::read(&options.choice.published, Table::Expansion)?;
@@ -106,7 +122,7 @@ pub fn run(options: &Options) -> Result<bool, Error> {
         .flat_map(|(program, demand)| managers.iter().map(move |manager| (program, demand, manager)))
         .collect();
     let results = workshop.each(&asked, |(program, demand, manager)| -> Result<(Row, usize), Error> {
-        let heap = high_water(&workshop, program, manager)?;
+        let Told { heap, search } = told(&workshop, program, manager)?;
         let of_paper =
             || published.value(stand_ins::paper_program(&program.name)?, stand_ins::column(&manager.name)?);
         let row = Row {
@@ -115,6 +131,7 @@ pub fn run(options: &Options) -> Result<bool, Error> {
             published: of_paper(),
             live: demand.bytes,
             heap: heap.map(|heap| heap.bytes),
+            search,
         };
         Ok((row, demand.processes.max(heap.map_or(1, |heap| heap.processes))))
     });
@@ -162,6 +179,8 @@ fn sheet(rows: &[Row], live_1994: &dyn Fn(&str) -> Option<f64>, size: Size) -> S
                 heap(row),
                 Cell::maybe(row.published, 2),
                 Cell::maybe(row.expansion(), 2),
+                Cell::maybe(row.search.map(|search| search.mean()), 1),
+                Cell::maybe(row.search.map(|search| search.longest as f64), 0),
             ]
         })
         .collect();
@@ -176,12 +195,14 @@ fn sheet(rows: &[Row], live_1994: &dyn Fn(&str) -> Option<f64>, size: Size) -> S
             Cell::None,
             Cell::maybe(*published, 2),
             Cell::maybe(*ours, 2),
+            Cell::None,
+            Cell::None,
         ]);
     }
     let mut verdict = verdict::of("Heap expansion", &pairs(rows));
     verdict.extend(mean_sentence(&means));
     Sheet {
-        command: "expansion",
+        command: COMMAND,
         title: format!(
             "Heap expansion: Detlefs, Dosser and Zorn 1994, Table X, and here (inputs of size {size}); heap is the \
              most that was held from the system"
@@ -195,6 +216,8 @@ fn sheet(rows: &[Row], live_1994: &dyn Fn(&str) -> Option<f64>, size: Size) -> S
             column("heap_high_kib", "heap here, KiB"),
             column("published_expansion", "expansion 1994"),
             column("expansion", "expansion here"),
+            column("search_mean_blocks", "blocks looked at a search"),
+            column("search_longest_blocks", "longest"),
         ],
         rows: cells,
         verdict,
@@ -204,6 +227,10 @@ fn sheet(rows: &[Row], live_1994: &dyn Fn(&str) -> Option<f64>, size: Size) -> S
                 .into(),
             "A small heap is mostly the first piece taken from the system, in 1994 as now: read its KiB, not its \
              ratio."
+                .into(),
+            "Blocks looked at are told by managers that search, of the process that searched most. What a search is \
+             differs: knuth and bestfit make one a malloc, cartesian one a malloc and one a free, the others only \
+             where their lists have nothing."
                 .into(),
         ],
         machine: machine_line(),
@@ -287,6 +314,7 @@ mod tests {
             published: (published > 0.0).then_some(published),
             live,
             heap,
+            search: None,
         }
     }
 
@@ -317,12 +345,23 @@ mod tests {
 
     #[test]
     fn a_manager_that_does_not_tell_is_shown_so() {
-        let rows = [row("cfrac", "glibc", 0.0, 2048, None), row("cfrac", "lea", 2.29, 2048, Some(65536))];
+        let search = Some(Searches { searches: 4, steps: 10, longest: 5 });
+        let rows = [
+            row("cfrac", "glibc", 0.0, 2048, None),
+            Row { search, ..row("cfrac", "lea", 2.29, 2048, Some(65536)) },
+        ];
         let sheet = sheet(&rows, &|_| Some(21_400.0), Size::Quick);
-        assert_eq!(sheet.rows[0][5..], ["not told".into(), Cell::None, Cell::None]);
+        assert_eq!(sheet.rows[0][5..], ["not told".into(), Cell::None, Cell::None, Cell::None, Cell::None]);
         assert_eq!(
             sheet.rows[1][4..],
-            [Cell::Figure(2.0, 0), Cell::Figure(64.0, 0), Cell::Figure(2.29, 2), Cell::Figure(32.0, 2)]
+            [
+                Cell::Figure(2.0, 0),
+                Cell::Figure(64.0, 0),
+                Cell::Figure(2.29, 2),
+                Cell::Figure(32.0, 2),
+                Cell::Figure(2.5, 1),
+                Cell::Figure(5.0, 0)
+            ]
         );
         assert!(sheet.rows.iter().all(|row| row.len() == sheet.columns.len()));
     }

@@ -1,7 +1,8 @@
 //! `heaptoll-papers instructions`: Tables IV and V of Detlefs, Dosser and Zorn 1994, and ours beside them.
 //!
 //! Each cell is counted twice: as the program is, single-threaded, where our managers and glibc's take no atomic
-//! instruction, and with a second thread that sleeps. The difference is the uncontended lock, counted apart.
+//! instruction, and with a second thread that sleeps. The difference is what the uncontended lock adds, counted apart.
+//! It may be negative: an atomic instruction counts as one and may stand for several plain ones.
 
 use heaptoll_catalog::{Prepared, Size};
 use heaptoll_lab::statistics::median;
@@ -13,11 +14,16 @@ use crate::verdict::{self, Pair};
 use crate::workshop::{Ask, Choice, Workshop, machine_line, missing_note};
 use crate::{Error, stand_ins};
 
+/// Of the document block.
+pub const COMMAND: &str = "instructions";
+/// The programs, unless others are asked for.
+pub const PROGRAMS: [&str; 5] = ["cfrac", "gawk", "perl", "espresso", "make"];
+
 /// What to count.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// A program of the catalog; several times for several
-    #[arg(long = "program", short, value_name = "PROGRAM", default_values = ["cfrac", "gawk", "perl", "espresso", "make"])]
+    #[arg(long = "program", short, value_name = "PROGRAM", default_values = PROGRAMS)]
     pub programs: Vec<String>,
     #[command(flatten)]
     pub choice: Choice,
@@ -54,6 +60,7 @@ impl Cells {
 /// # Errors
 /// What keeps the whole table from being made.
 pub fn run(options: &Options) -> Result<bool, Error> {
+    options.outputs.check(&[COMMAND])?;
     let workshop =
         Workshop::open(std::time::Duration::from_secs(options.choice.timeout), options.choice.jobs)?;
     let published =
@@ -137,7 +144,7 @@ fn sheet(cells: &[Cells], size: Size) -> Sheet {
     ];
     columns.extend(["malloc_calls_1e3", "free_calls_1e3", "calloc_calls_1e3", "realloc_calls_1e3"].map(data));
     Sheet {
-        command: "instructions",
+        command: COMMAND,
         title: format!(
             "Instructions per call: Detlefs, Dosser and Zorn 1994, Tables IV and V, and here (inputs of size {size})"
         ),
@@ -150,6 +157,9 @@ fn sheet(cells: &[Cells], size: Size) -> Sheet {
                 .into(),
             "Here: everything executed from entry to return, in the program's main process, single-threaded; `lock` \
              is what a second, sleeping thread adds. Functions are bound at the start."
+                .into(),
+            "`lock` is of instructions, not of time. An atomic one counts as one and may stand for several plain ones \
+             of the single-threaded way, so it may be negative; its time is in the table of cfrac."
                 .into(),
             "The second thread's own blocks shift the others a little, so where a manager searches the length of its \
              search is in the lock's column too, and may make it negative."
@@ -247,7 +257,7 @@ fn lock_sentence(cells: &[Cells]) -> Vec<String> {
     let sentence = |who: &str, of: &dyn Fn(&str) -> bool| {
         let (malloc, free) = (spread(0, of)?, spread(1, of)?);
         Some(format!(
-            "An uncontended lock takes {malloc} instructions a malloc and {free} a free under {who}, by the median \
+            "With a second thread the lock adds {malloc} instructions a malloc and {free} a free under {who}, by the median \
              over programs."
         ))
     };

@@ -1,12 +1,15 @@
 //! `heaptoll-papers`: the managers of the papers beside the papers' tables, program by program, with a verdict in
 //! words that is computed from the figures.
 
+mod all;
 mod cfrac;
 mod counting;
 mod error;
 mod expansion;
 mod instructions;
+mod judgement;
 mod published;
+mod search;
 mod sheet;
 mod stand_ins;
 mod timing;
@@ -18,10 +21,12 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub use error::Error;
+use stand_ins::Design;
 
 /// Put the managers of the papers beside the papers' tables.
 ///
-/// Exit status: 0 all well; 1 a program failed under a manager, and its row is missing; 2 the table could not be made.
+/// Exit status: 0 all well; 1 a program failed under a manager, and its row is missing, or cfrac's CPU time is above the
+/// limit under a manager whose design is no reason for it; 2 the table could not be made.
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll-papers", version)]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
@@ -41,6 +46,8 @@ enum Command {
     Expansion(expansion::Options),
     /// CPU time of cfrac over glibc's, with intervals, and whether it is within the limit
     Cfrac(cfrac::Options),
+    /// All three in turn
+    All(all::Options),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +55,7 @@ fn main() -> ExitCode {
         Some(Command::Instructions(options)) => instructions::run(&options),
         Some(Command::Expansion(options)) => expansion::run(&options),
         Some(Command::Cfrac(options)) => cfrac::run(&options),
+        Some(Command::All(options)) => all::run(&options),
         None => list(),
     };
     match outcome {
@@ -67,8 +75,12 @@ fn list() -> Result<bool, Error> {
         let built = if missing.contains(&stand_in.name) { "not built" } else { "built" };
         let stands_for =
             stand_in.detlefs.map_or(String::new(), |column| format!("{column} of Detlefs et al."));
-        let searches = if stand_in.searches { "searches for a fit" } else { "" };
-        println!("{:10} {built:10} {searches:19} {stands_for}", stand_in.name);
+        let design = match stand_in.design {
+            Design::Lists => "",
+            Design::Searches(_) => "searches for a fit",
+            Design::NeverReuses => "frees nothing",
+        };
+        println!("{:10} {built:10} {design:19} {stands_for}", stand_in.name);
     }
     Ok(true)
 }

@@ -123,7 +123,7 @@ impl Sheet {
 
     /// For a document, between lines that a later run finds again.
     pub fn markdown(&self) -> String {
-        let (begin, end) = self.markers();
+        let (begin, end) = markers(self.command);
         let mut text = format!("{begin}\n\n{}\n\n{}\n", self.title, self.table(ASCII_MARKDOWN));
         for sentences in [&self.verdict, &self.notes] {
             if !sentences.is_empty() {
@@ -136,24 +136,9 @@ impl Sheet {
         text + &format!("\nMeasured on {}.\n\n{end}\n", self.machine)
     }
 
-    fn markers(&self) -> (String, String) {
-        let command = self.command;
-        (
-            format!("<!-- made by: heaptoll-papers {command} -->"),
-            format!("<!-- end of: heaptoll-papers {command} -->"),
-        )
-    }
-
     /// Puts the Markdown form in place of the block of the same command in a document.
     fn insert(&self, document: &Path) -> Result<(), Error> {
-        let text = std::fs::read_to_string(document).map_err(Error::file("read", document))?;
-        let (begin, end) = self.markers();
-        let found = text
-            .split_once(begin.as_str())
-            .and_then(|(before, rest)| Some((before, rest.split_once(end.as_str())?.1)));
-        let Some((before, after)) = found else {
-            return Err(Error::NoBlock { path: document.to_path_buf(), begin, end });
-        };
+        let (before, after) = around_block(self.command, document)?;
         let whole = format!("{before}{}{after}", self.markdown().trim_end());
         std::fs::write(document, whole).map_err(Error::file("write", document))
     }
@@ -201,6 +186,24 @@ impl Sheet {
     }
 }
 
+/// The lines around a command's block.
+fn markers(command: &str) -> (String, String) {
+    (
+        format!("<!-- made by: heaptoll-papers {command} -->"),
+        format!("<!-- end of: heaptoll-papers {command} -->"),
+    )
+}
+
+/// What stands before and after a command's block in a document.
+fn around_block(command: &str, document: &Path) -> Result<(String, String), Error> {
+    let text = std::fs::read_to_string(document).map_err(Error::file("read", document))?;
+    let (begin, end) = markers(command);
+    let found = text
+        .split_once(begin.as_str())
+        .and_then(|(before, rest)| Some((before.to_owned(), rest.split_once(end.as_str())?.1.to_owned())));
+    found.ok_or_else(|| Error::NoBlock { path: document.to_path_buf(), begin, end })
+}
+
 /// Where a sheet goes besides the terminal.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Outputs {
@@ -216,6 +219,16 @@ pub struct Outputs {
 }
 
 impl Outputs {
+    /// Looks for the blocks of these commands before anything is measured for them.
+    ///
+    /// # Errors
+    /// The document cannot be read, or has no such block.
+    pub fn check(&self, commands: &[&str]) -> Result<(), Error> {
+        let document = self.markdown.as_deref().filter(|path| *path != Path::new("-"));
+        let Some(document) = document else { return Ok(()) };
+        commands.iter().try_for_each(|command| around_block(command, document).map(drop))
+    }
+
     /// Writes all that is asked for, and the table when standard output is not taken.
     ///
     /// # Errors

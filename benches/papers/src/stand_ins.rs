@@ -1,5 +1,18 @@
 //! Which manager here stands for which of the papers'.
 
+/// What a manager is made to do, where that may take time that glibc does not spend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Design {
+    /// Takes the head of a list. (`haertel` searches for runs of whole chunks only, which cfrac never asks for; `lea`
+    /// within a bin of sizes, where its exact lists have nothing.)
+    Lists,
+    /// Looks for a fit among free blocks of all sizes for every request, however small: the time that takes grows with
+    /// the heap. The words say how it looks.
+    Searches(&'static str),
+    /// Frees nothing, so that every block comes from fresh memory.
+    NeverReuses,
+}
+
 /// A manager of the papers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StandIn {
@@ -7,28 +20,38 @@ pub struct StandIn {
     pub name: &'static str,
     /// The column of Detlefs, Dosser and Zorn that it stands for.
     pub detlefs: Option<&'static str>,
-    /// Whether it looks for a fit among free blocks of all sizes for every request, however small: the time that takes
-    /// grows with the heap. (`haertel` does for runs of whole chunks only, which cfrac never asks for; `lea` within a
-    /// bin of sizes.)
-    pub searches: bool,
+    /// What it is made to do.
+    pub design: Design,
 }
 
-const fn stand_in(name: &'static str, detlefs: Option<&'static str>, searches: bool) -> StandIn {
-    StandIn { name, detlefs, searches }
+const fn stand_in(name: &'static str, detlefs: Option<&'static str>, design: Design) -> StandIn {
+    StandIn { name, detlefs, design }
 }
 
 /// All of them, in the order of the tables.
 pub const ALL: [StandIn; 10] = [
-    stand_in("kingsley", Some("ultrix"), false),
-    stand_in("haertel", Some("gnu_prime"), false),
-    stand_in("lea", Some("g++"), false),
-    stand_in("quickfit", Some("quickfit"), false),
-    stand_in("knuth", None, true),
-    stand_in("bestfit", None, true),
-    stand_in("cartesian", None, true),
-    stand_in("pow2", None, false),
-    stand_in("buddy", None, false),
-    stand_in("bump", None, false),
+    stand_in("kingsley", Some("ultrix"), Design::Lists),
+    stand_in("haertel", Some("gnu_prime"), Design::Lists),
+    stand_in("lea", Some("g++"), Design::Lists),
+    stand_in("quickfit", Some("quickfit"), Design::Lists),
+    stand_in(
+        "knuth",
+        None,
+        Design::Searches("each malloc goes along the list of all free blocks, from where the last one ended"),
+    ),
+    stand_in(
+        "bestfit",
+        None,
+        Design::Searches("each malloc goes along the list of all free blocks until one fits exactly"),
+    ),
+    stand_in(
+        "cartesian",
+        None,
+        Design::Searches("each malloc and each free goes down a tree of all free blocks"),
+    ),
+    stand_in("pow2", None, Design::Lists),
+    stand_in("buddy", None, Design::Lists),
+    stand_in("bump", None, Design::NeverReuses),
 ];
 
 /// The manager of that name, if it is one of the papers'.
@@ -52,4 +75,9 @@ pub fn paper_program(name: &str) -> Option<&'static str> {
         "ghostscript" => Some("ghost"),
         _ => None,
     }
+}
+
+/// What a manager is made to do; of one that is none of the papers', nothing is excused.
+pub fn design(name: &str) -> Design {
+    find(name).map_or(Design::Lists, |stand_in| stand_in.design)
 }

@@ -7,15 +7,17 @@ use std::path::Path;
 use heaptoll_catalog::Prepared;
 use heaptoll_lab::compare::{compare, judge_outputs};
 use heaptoll_lab::comparison::{Interval, Metric};
-use heaptoll_lab::experiment::{self, Experiment, ProgramInfo, StackInfo};
-use heaptoll_lab::machine;
+use heaptoll_lab::experiment::{self, StackInfo};
 use heaptoll_lab::observation::Observation;
-use heaptoll_lab::plan::{self, Cell};
-use heaptoll_lab::runner::{self, Bench, Progress};
-use heaptoll_lab::store::Store;
+use heaptoll_lab::plan::Cell;
+use heaptoll_lab::runner::{Bench, Progress};
+use heaptoll_rig::Stack;
 
 use crate::Error;
 use crate::workshop::{Chosen, Workshop};
+
+/// Untimed repetitions before the timed ones.
+const WARMUP: u32 = 1;
 
 /// What an experiment found out about a manager.
 #[derive(Debug, Clone, Default)]
@@ -31,9 +33,9 @@ pub struct Measured {
 }
 
 /// Says on standard error how far it is.
+#[derive(Default)]
 struct Counter {
     done: usize,
-    all: usize,
 }
 
 impl Progress for Counter {
@@ -41,8 +43,8 @@ impl Progress for Counter {
 
     fn ended(&mut self, _: &Cell, _: Option<&Observation>) {
         self.done += 1;
-        if self.done.is_multiple_of(20) || self.done == self.all {
-            eprintln!("{} of {} runs", self.done, self.all);
+        if self.done.is_multiple_of(20) {
+            eprintln!("{} runs", self.done);
         }
     }
 }
@@ -71,59 +73,28 @@ pub fn measure(
     sleeper: Option<&Path>,
     settings: Settings,
 ) -> Result<BTreeMap<String, Measured>, Error> {
-    let stack = |manager: &Chosen| StackInfo {
-        program: program.name.clone(),
-        name: manager.name.clone(),
-        preload: sleeper
-            .into_iter()
-            .chain(manager.object.as_deref())
-            .map(|object| object.display().to_string())
-            .collect(),
-        environment: vec![],
-        version: String::new(),
-        origin: String::new(),
-        proof: String::new(),
-        warnings: vec![],
-        tells: false,
+    let stacks: Vec<Stack> = managers
+        .iter()
+        .map(|manager| Stack {
+            name: manager.name.clone(),
+            preload: sleeper.into_iter().chain(manager.object.as_deref()).map(Path::to_path_buf).collect(),
+            environment: vec![],
+        })
+        .collect();
+    let asked = experiment::Settings {
+        repetitions: settings.repetitions,
+        warmup: WARMUP,
+        seed: settings.seed,
+        timeout_s: settings.timeout_s as f64,
+        ..experiment::Settings::default()
     };
-    let mut experiment = Experiment {
-        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
-        created_unix_s: 0.0,
-        settings: experiment::Settings {
-            repetitions: settings.repetitions,
-            warmup: 1,
-            seed: settings.seed,
-            timeout_s: settings.timeout_s as f64,
-            ..experiment::Settings::default()
-        },
-        machine: machine::read(),
-        baseline: baseline.to_owned(),
-        programs: vec![ProgramInfo {
-            name: program.name.clone(),
-            about: program.about.clone(),
-            command: program.command.clone(),
-            environment: program.environment.clone(),
-            stdin: program.stdin.as_ref().map(|path| path.display().to_string()),
-            expected_digest: program.expected_digest.clone(),
-            serve: None,
-        }],
-        stacks: managers.iter().map(stack).collect(),
-        refused: vec![],
-        observations: vec![],
-        tracks: vec![],
-        own_cost: None,
-        complete: false,
-    };
-    let folder = workshop.folder()?;
-    let mut store = Store::create(&folder.path().join("experiment.db"), &experiment)?;
-    let cells = plan::plan(&experiment, &vec![true; managers.len()]);
     let bench = Bench {
         launcher: workshop.places.launcher(),
         start_layer: workshop.places.start_layer(),
         interrupt: workshop.interrupt.clone(),
     };
-    let mut progress = Counter { done: 0, all: cells.len() };
-    runner::execute(&mut experiment, &cells, &mut store, &bench, &mut progress)?;
+    let mut progress = Counter::default();
+    let mut experiment = heaptoll_rig::run(program, &stacks, Some(baseline), asked, &bench, &mut progress)?;
     judge_outputs(&mut experiment);
     let comparison = compare(&experiment);
     Ok(comparison

@@ -17,9 +17,6 @@ pub enum BenchError {
     /// An experiment failed.
     #[error(transparent)]
     Run(#[from] heaptoll_lab::runner::RunError),
-    /// Its file failed.
-    #[error(transparent)]
-    Store(#[from] heaptoll_lab::store::StoreError),
     /// The system refused something.
     #[error("{what}: {cause}")]
     System {

@@ -1,0 +1,154 @@
+//! How far a manager had to look for a fit, as it tells on its statistics page when a process ends.
+
+use std::path::Path;
+
+use heaptoll_catalog::Prepared;
+use heaptoll_statspage::{Kind, SlotRecord};
+
+use crate::Error;
+use crate::workshop::{Ask, Chosen, Workshop};
+
+/// The searches of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Searches {
+    /// Searches made.
+    pub searches: u64,
+    /// Blocks looked at in all of them.
+    pub steps: u64,
+    /// Blocks looked at in the longest.
+    pub longest: u64,
+}
+
+impl Searches {
+    fn of(slot: &SlotRecord) -> Option<Searches> {
+        let SlotRecord { searches, search_steps: steps, search_longest: longest, .. } = *slot;
+        (slot.kind == Kind::Manager && searches > 0).then_some(Searches { searches, steps, longest })
+    }
+
+    /// Those of the process that searched most; none when the manager does not search, or does not tell.
+    pub fn most(slots: &[SlotRecord]) -> Option<Searches> {
+        slots.iter().filter_map(Searches::of).max_by_key(|found| found.searches)
+    }
+
+    /// Blocks looked at a search.
+    pub fn mean(&self) -> f64 {
+        self.steps as f64 / self.searches as f64
+    }
+}
+
+/// A process's searches beside its calls for a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PerMalloc {
+    /// The searches.
+    pub found: Searches,
+    /// Calls of `malloc`, `calloc` and the like, counted in front of the manager.
+    pub mallocs: u64,
+}
+
+impl PerMalloc {
+    /// Of the process that searched most. The page has a slot of the manager and one of the live layer for it.
+    fn of(slots: &[SlotRecord]) -> Option<PerMalloc> {
+        let manager = slots
+            .iter()
+            .filter(|slot| Searches::of(slot).is_some())
+            .max_by_key(|slot| Searches::of(slot).map(|found| found.searches))?;
+        let layer = slots.iter().filter(|slot| {
+            slot.kind == Kind::Layer
+                && slot.writer == "live"
+                && slot.pid == manager.pid
+                && slot.exe == manager.exe
+        });
+        let mallocs = layer.map(|slot| slot.malloc_calls).max().filter(|calls| *calls > 0)?;
+        Some(PerMalloc { found: Searches::of(manager)?, mallocs })
+    }
+
+    /// Searches a malloc. Above 1 where a free searches too.
+    pub fn searches(&self) -> f64 {
+        self.found.searches as f64 / self.mallocs as f64
+    }
+
+    /// Blocks looked at a malloc, those of its free included.
+    pub fn steps(&self) -> f64 {
+        self.found.steps as f64 / self.mallocs as f64
+    }
+}
+
+/// One run of its own, with a statistics page and the live layer, which counts the calls and takes no memory of the
+/// heap. None when the manager does not search, or does not tell.
+///
+/// # Errors
+/// The program fails, or the page cannot be made.
+pub fn measure(
+    workshop: &Workshop,
+    program: &Prepared,
+    manager: &Chosen,
+    layer: &Path,
+) -> Result<Option<PerMalloc>, Error> {
+    let preload = std::iter::once(layer).chain(manager.object.as_deref()).map(Path::to_path_buf).collect();
+    let slots = workshop.run_with_page(program, &manager.name, Ask { preload, ..Ask::default() })?;
+    Ok(PerMalloc::of(&slots))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(kind: Kind, pid: i32, searches: u64, steps: u64, longest: u64, malloc_calls: u64) -> SlotRecord {
+        SlotRecord {
+            kind,
+            pid,
+            parent_pid: 1,
+            claimed_ns: 0,
+            writer: if kind == Kind::Layer { "live".into() } else { "knuth".into() },
+            exe: "/bin/program".into(),
+            mapped_bytes: 0,
+            mapped_high_bytes: 0,
+            live_bytes: 0,
+            live_high_bytes: 0,
+            malloc_calls,
+            realloc_calls: 0,
+            free_calls: 0,
+            new_calls: 0,
+            delete_calls: 0,
+            failed_calls: 0,
+            requested_bytes: 0,
+            collections: 0,
+            pause_total_ns: 0,
+            pause_max_ns: 0,
+            collected_bytes: 0,
+            searches,
+            search_steps: steps,
+            search_longest: longest,
+        }
+    }
+
+    #[test]
+    fn the_process_that_searched_most_is_told_with_its_own_calls() {
+        let slots = [
+            slot(Kind::Manager, 10, 5, 500, 400, 0),
+            slot(Kind::Layer, 10, 0, 0, 0, 7),
+            slot(Kind::Manager, 11, 100, 250, 9, 0),
+            slot(Kind::Layer, 11, 0, 0, 0, 200),
+        ];
+        let told = PerMalloc::of(&slots).expect("two processes that searched");
+        assert_eq!(
+            told,
+            PerMalloc { found: Searches { searches: 100, steps: 250, longest: 9 }, mallocs: 200 }
+        );
+        assert_eq!((told.found.mean(), told.searches(), told.steps()), (2.5, 0.5, 1.25));
+        assert_eq!(Searches::most(&slots), Some(told.found));
+    }
+
+    #[test]
+    fn without_a_search_or_a_count_of_calls_nothing_is_told() {
+        assert_eq!(
+            PerMalloc::of(&[slot(Kind::Manager, 10, 0, 0, 0, 0), slot(Kind::Layer, 10, 0, 0, 0, 7)]),
+            None
+        );
+        assert_eq!(
+            PerMalloc::of(&[slot(Kind::Manager, 10, 5, 5, 1, 0), slot(Kind::Layer, 11, 0, 0, 0, 7)]),
+            None
+        );
+        assert_eq!(Searches::most(&[slot(Kind::Layer, 10, 3, 3, 1, 7)]), None);
+    }
+}

@@ -1,0 +1,81 @@
+//! An experiment made for a bench: one program of the catalog under stacks given by hand, planned, interleaved and run
+//! by the laboratory like any other, but without preflight and without a file that is kept.
+
+use std::path::PathBuf;
+
+use heaptoll_catalog::Prepared;
+use heaptoll_lab::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
+use heaptoll_lab::machine;
+use heaptoll_lab::plan;
+use heaptoll_lab::runner::{self, Bench, Progress, RunError};
+use heaptoll_lab::store::Store;
+
+/// A stack: its name, what it preloads, its environment.
+#[derive(Debug, Clone)]
+pub struct Stack {
+    /// Name in rows.
+    pub name: String,
+    /// Objects to preload, in order; none for plain glibc.
+    pub preload: Vec<PathBuf>,
+    /// Environment.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Runs `program`, which is no server, under the stacks, the first of them being the baseline unless `baseline` names another.
+///
+/// # Errors
+/// No scratch folder can be made, the experiment's file cannot be written, or the baseline itself fails. A run of
+/// another stack that fails is a row that says so.
+pub fn run(
+    program: &Prepared,
+    stacks: &[Stack],
+    baseline: Option<&str>,
+    settings: Settings,
+    bench: &Bench,
+    progress: &mut dyn Progress,
+) -> Result<Experiment, RunError> {
+    let folder = tempfile::tempdir().map_err(RunError::Scratch)?;
+    let mut experiment = describe(program, stacks, baseline, settings);
+    let mut store = Store::create(&folder.path().join("experiment.db"), &experiment)?;
+    let cells = plan::plan(&experiment, &vec![true; stacks.len()]);
+    runner::execute(&mut experiment, &cells, &mut store, bench, progress)?;
+    Ok(experiment)
+}
+
+/// The experiment before its first row.
+fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settings: Settings) -> Experiment {
+    let stack = |stack: &Stack| StackInfo {
+        program: program.name.clone(),
+        name: stack.name.clone(),
+        preload: stack.preload.iter().map(|path| path.display().to_string()).collect(),
+        environment: stack.environment.clone(),
+        version: String::new(),
+        origin: String::new(),
+        proof: String::new(),
+        warnings: vec![],
+        tells: false,
+    };
+    let first = stacks.first().map(|stack| stack.name.as_str());
+    Experiment {
+        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
+        created_unix_s: 0.0,
+        settings,
+        machine: machine::read(),
+        baseline: baseline.or(first).unwrap_or_default().to_owned(),
+        programs: vec![ProgramInfo {
+            name: program.name.clone(),
+            about: program.about.clone(),
+            command: program.command.clone(),
+            environment: program.environment.clone(),
+            stdin: program.stdin.as_ref().map(|path| path.display().to_string()),
+            expected_digest: program.expected_digest.clone(),
+            serve: None,
+        }],
+        stacks: stacks.iter().map(stack).collect(),
+        refused: vec![],
+        observations: vec![],
+        tracks: vec![],
+        own_cost: None,
+        complete: false,
+    }
+}
