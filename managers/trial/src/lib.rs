@@ -76,6 +76,14 @@ pub fn impossible_requests<H: Heap>(heap: H) {
     model.apply(Operation::Allocate(100));
     model.verify();
     assert_eq!(model.live(), 2);
+    // Sizes whose upper bits may be taken for those of a header, with a small block free to be taken for a large one.
+    for bytes in (47..63).map(|bits| (1 << bits) + 100) {
+        model.apply(Operation::Free(0));
+        assert!(model.heap().allocate(bytes).is_none(), "{bytes} bytes");
+        assert!(model.heap().allocate_aligned(bytes & !127, 100).is_none(), "aligned to {}", bytes & !127);
+        model.apply(Operation::Allocate(100));
+        model.verify();
+    }
 }
 
 /// Whether the heap stays at a size while blocks of ever the same sizes come and go.
