@@ -71,6 +71,32 @@ fn the_rover_goes_on_where_the_last_search_ended() {
     assert!(heap.search().expect("it searches").longest <= before.max(2), "without starting over");
 }
 
+/// The test above passes with a rover that never moves on by itself: exact fits leave the list.
+#[test]
+fn a_block_that_was_split_is_the_last_that_the_next_search_comes_to() {
+    let mut heap = Knuth::new();
+    // 4080 bytes: three holes of 1008 with 32 behind each, and the rest in use.
+    let [first, _, second, _, third, _] =
+        [992, 1, 992, 1, 992, 1].map(|bytes| heap.allocate(bytes).expect("memory"));
+    let holes = [first, second, third];
+    heap.allocate(4080 - 3 * 1040 - 16).expect("memory");
+    for hole in holes {
+        // SAFETY: each is live, and freed once.
+        assert_eq!(unsafe { heap.free(hole) }, Ok(()));
+    }
+    let before = heap.search().expect("it searches").steps;
+    let from: Vec<_> = (0..6)
+        .map(|_| {
+            let got = heap.allocate(100).expect("memory");
+            holes
+                .iter()
+                .position(|&hole| hole <= got && got.as_ptr() as usize - (hole.as_ptr() as usize) < 1008)
+        })
+        .collect();
+    assert_eq!(from, [0, 1, 2, 0, 1, 2].map(Some));
+    assert_eq!(heap.search().expect("it searches").steps - before, 6, "each at the first look");
+}
+
 #[test]
 fn a_heap_without_memory_knows_no_address() {
     let mut heap = Knuth::new();
