@@ -140,6 +140,28 @@ fn the_first_growth_has_room_for_the_sentinels_too() {
 }
 
 #[test]
+fn of_dirty_blocks_of_one_size_the_last_that_was_settled_is_taken() {
+    let mut heap = Lea::new();
+    let [first, _, second, _] = blocks(&mut heap, [200, 16, 200, 16]);
+    give_back(&mut heap, &[first, second]);
+    // The returned list is settled from its front: the second, then the first.
+    blocks(&mut heap, [1000]);
+    assert_eq!(blocks(&mut heap, [200, 200]), [first, second]);
+}
+
+#[test]
+fn dirty_blocks_are_coalesced_from_the_largest_bin_down_and_no_further_than_needed() {
+    let mut heap = Lea::new();
+    // 1456 and 1472 bytes of one bin, 320 and 336 of another, and the rest of 8176 in use.
+    let [large, larger, _, small, medium, _, _] = blocks(&mut heap, [1440, 1456, 16, 304, 320, 16, 4512]);
+    assert_eq!(free_blocks(&heap), []);
+    give_back(&mut heap, &[large, larger, small, medium]);
+    assert_eq!(blocks(&mut heap, [2800]), [large]);
+    assert_eq!(free_blocks(&heap), [1456 + 1472 - 2816, 320, 336], "the small ones are as they were");
+    assert_eq!(heap.check(), Ok(()));
+}
+
+#[test]
 fn a_large_bin_without_an_exact_block_is_coalesced_with_all_that_was_returned() {
     let mut heap = Lea::new();
     let [first, second, _, third, fourth, _] = blocks(&mut heap, [5008, 5040, 16, 100, 200, 16]);
