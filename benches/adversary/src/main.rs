@@ -11,10 +11,13 @@ use heaptoll_lab::places::{Places, PlacesError};
 use thiserror::Error;
 
 /// Drive memory managers to their worst: heap over live bytes, by an adversary that sees the addresses it gets.
+///
+/// Exit status: 0 all games were played, to the end or until they were stopped; 1 a game failed; 2 none could be played.
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll-adversary", version)]
 struct Cli {
-    /// Managers by name or path; all of this machine when none is named
+    /// Managers by name or path, or a group of them: modern, historic, all [default: all]
+    #[arg(value_name = "MANAGER")]
     managers: Vec<String>,
     /// Bytes that may be live at once, M (K, M, G)
     #[arg(short = 'M', long = "live", default_value = "1M", value_parser = bytes)]
@@ -46,6 +49,27 @@ enum Error {
     Places(#[from] PlacesError),
     #[error(transparent)]
     Manager(#[from] ManagerError),
+    #[error("--unit is {unit} bytes; give a power of two, 16 or more")]
+    Unit { unit: u64 },
+    #[error("n is {largest} bytes (-n); give two units of {unit} bytes or more")]
+    Largest { largest: u64, unit: u64 },
+    #[error("M is {live} bytes (-M) and n {largest} (-n); give an M of twice n or more")]
+    Live { live: u64, largest: u64 },
+}
+
+/// Finds what no strategy could be played with, before any is tried.
+fn check(cli: &Cli) -> Result<(), Error> {
+    let Cli { live, largest, unit, .. } = *cli;
+    if !unit.is_power_of_two() || unit < 16 {
+        return Err(Error::Unit { unit });
+    }
+    if largest / 2 < unit {
+        return Err(Error::Largest { largest, unit });
+    }
+    if live / 2 < largest {
+        return Err(Error::Live { live, largest });
+    }
+    Ok(())
 }
 
 fn bytes(text: &str) -> Result<u64, String> {
@@ -62,12 +86,13 @@ fn bytes(text: &str) -> Result<u64, String> {
 fn managers(cli: &Cli, places: &Places) -> Result<Vec<Manager>, Error> {
     let known = manager::known(places)?;
     if cli.managers.is_empty() {
-        return Ok(manager::default_set(&known));
+        return Ok(manager::everything(&known));
     }
-    Ok(cli.managers.iter().map(|name| manager::find(&known, name)).collect::<Result<_, _>>()?)
+    Ok(manager::choose(&known, cli.managers.iter().map(String::as_str))?)
 }
 
 fn run(cli: &Cli) -> Result<bool, Error> {
+    check(cli)?;
     let places = Places::find()?;
     let managers = managers(cli, &places)?;
     let game = Game {
@@ -114,7 +139,7 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("heaptoll-adversary: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(2)
         }
     }
 }

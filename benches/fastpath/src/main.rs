@@ -12,10 +12,14 @@ use thiserror::Error;
 /// Step through malloc and free where a free list has a block: instructions, loops and calls on the way.
 ///
 /// Held to having neither loop nor call: malloc and free of kingsley, quickfit and pow2, free of lea, malloc of bump.
+///
+/// Exit status: 0 all well; 1 a promise is broken, or a manager could not be stepped through; 2 nothing could be
+/// measured.
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll-fastpath", version)]
 struct Cli {
-    /// Managers by name or path; all of this machine when none is named
+    /// Managers by name or path, or a group of them: modern, historic, all [default: all]
+    #[arg(value_name = "MANAGER")]
     managers: Vec<String>,
     /// Sizes of blocks, bytes
     #[arg(long, value_delimiter = ',', default_values_t = [8usize, 24, 40, 100, 400, 1000])]
@@ -105,8 +109,8 @@ fn measure(program: &Program, manager: &Manager, sizes: &[usize]) -> Result<Vec<
 fn run(cli: &Cli) -> Result<bool, Error> {
     let known = manager::known(&Places::find()?)?;
     let managers: Vec<Manager> = match cli.managers.as_slice() {
-        [] => manager::default_set(&known),
-        names => names.iter().map(|name| manager::find(&known, name)).collect::<Result<_, _>>()?,
+        [] => manager::everything(&known),
+        names => manager::choose(&known, names.iter().map(String::as_str))?,
     };
     let program = Program::build()?;
     let (mut rows, mut faults, mut remarks) = (vec![], vec![], vec![]);
@@ -153,7 +157,7 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("heaptoll-fastpath: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(2)
         }
     }
 }

@@ -219,11 +219,18 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Looks for the blocks of these commands before anything is measured for them.
+    /// Looks for the blocks of these commands, and whether files can be written, before anything is measured.
     ///
     /// # Errors
-    /// The document cannot be read, or has no such block.
+    /// The document cannot be read, or has no such block; a file cannot be opened for writing.
     pub fn check(&self, commands: &[&str]) -> Result<(), Error> {
+        for path in [&self.json, &self.csv].into_iter().flatten().filter(|path| *path != Path::new("-")) {
+            std::fs::File::options()
+                .append(true)
+                .create(true)
+                .open(path)
+                .map_err(Error::file("write", path))?;
+        }
         let document = self.markdown.as_deref().filter(|path| *path != Path::new("-"));
         let Some(document) = document else { return Ok(()) };
         commands.iter().try_for_each(|command| around_block(command, document).map(drop))
@@ -297,6 +304,17 @@ mod tests {
         assert_eq!(read["rows"][0]["cost_s"], json!(1.0 / 3.0));
         assert_eq!(read["rows"][0]["lock"], Value::Null);
         assert_eq!(read["verdict"][0], "It holds.");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_refused_before_measuring_and_an_old_one_is_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let nowhere = Outputs { json: Some(folder.path().join("none/x.json")), ..Outputs::default() };
+        assert!(nowhere.check(&[]).is_err());
+        let old = folder.path().join("old.csv");
+        std::fs::write(&old, "kept").expect("writes");
+        Outputs { csv: Some(old.clone()), ..Outputs::default() }.check(&[]).expect("can be written");
+        assert_eq!(std::fs::read_to_string(&old).expect("reads"), "kept");
     }
 
     #[test]

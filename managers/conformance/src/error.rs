@@ -50,6 +50,17 @@ pub enum Error {
     /// The catalog of programs cannot be read.
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),
+    /// A manager whose malloc the program does not get.
+    #[error(
+        "{manager} does not serve the suite: malloc came from {found}; is it a shared object of this machine that \
+         exports malloc? `heaptoll run -m {manager} -- ls` says more"
+    )]
+    NotBound {
+        /// The manager, as named.
+        manager: String,
+        /// The file that malloc came from.
+        found: String,
+    },
     /// A case that the suite does not have.
     #[error("there is no case `{name}`; `heaptoll-conformance --list` lists them")]
     NoCase {

@@ -20,7 +20,7 @@ use serde::Serialize;
 #[derive(Debug, Parser)]
 #[command(version, name = "heaptoll-conformance", args_conflicts_with_subcommands = true)]
 struct Arguments {
-    /// Managers by name or by path [default: all known here]
+    /// Managers by name or by path, or a group of them: modern, historic, all [default: all known here]
     #[arg(value_name = "MANAGER")]
     managers: Vec<String>,
     /// Only this case; may be given several times
@@ -55,12 +55,12 @@ struct Arguments {
 enum Subcommand {
     /// Run every program of the catalog once under every manager and print a table of whether the output is the same
     Outputs {
-        /// Managers by name or by path [default: all known here]
+        /// Managers by name or by path, or a group of them: modern, historic, all [default: all known here]
         #[arg(value_name = "MANAGER")]
         managers: Vec<String>,
-        /// The heaptoll to call
-        #[arg(long, value_name = "FILE", default_value = "target/release/heaptoll")]
-        heaptoll: PathBuf,
+        /// The heaptoll to call [default: the one beside this program]
+        #[arg(long, value_name = "FILE")]
+        heaptoll: Option<PathBuf>,
     },
 }
 
@@ -76,7 +76,9 @@ struct Report<'a> {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
-        Some(Subcommand::Outputs { managers, heaptoll }) => compare_outputs(managers, heaptoll),
+        Some(Subcommand::Outputs { managers, heaptoll }) => {
+            compare_outputs(managers, &heaptoll.clone().unwrap_or_else(beside))
+        }
         None => conform(&arguments),
     };
     match result {
@@ -89,12 +91,17 @@ fn main() -> ExitCode {
     }
 }
 
+/// The heaptoll in this program's own folder; the name alone, for the PATH, where that is not known.
+fn beside() -> PathBuf {
+    std::env::current_exe().map_or_else(|_| "heaptoll".into(), |own| own.with_file_name("heaptoll"))
+}
+
 fn chosen(names: &[String], places: &Places) -> Result<Vec<Manager>, Error> {
     let known = manager::known(places)?;
     if names.is_empty() {
         return Ok(known);
     }
-    Ok(names.iter().map(|name| manager::find(&known, name)).collect::<Result<_, _>>()?)
+    Ok(manager::choose(&known, names.iter().map(String::as_str))?)
 }
 
 fn conform(arguments: &Arguments) -> Result<bool, Error> {
@@ -117,6 +124,13 @@ fn conform(arguments: &Arguments) -> Result<bool, Error> {
         return Ok(true);
     }
     let managers = chosen(&arguments.managers, &Places::find()?)?;
+    for manager in &managers {
+        suite.check_bound(&manager.name, manager.object.as_deref())?;
+    }
+    if let Some(path) = &arguments.json {
+        // Minutes of cases should not end in a folder that does not exist.
+        file("write", path, std::fs::File::options().append(true).create(true).open(path))?;
+    }
     let (judged, recorded): (Vec<&Case>, Vec<&Case>) =
         cases.iter().partition(|case| case.kind != Kind::Misuse);
     let verdicts = verdict::run(&suite, &managers, &judged, arguments.quick)?;

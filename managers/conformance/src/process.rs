@@ -77,11 +77,13 @@ pub fn run(
     }
     command.stdin(Stdio::null()).process_group(0);
     command.stdout(out.try_clone().map_err(error)?).stderr(err.try_clone().map_err(error)?);
-    // SAFETY: setrlimit is async-signal-safe and gets a valid struct.
+    // SAFETY: setrlimit and prctl are system calls and async-signal-safe; setrlimit gets a valid struct.
     unsafe {
         command.pre_exec(|| {
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &none);
+            // A terminal's Ctrl-C does not reach a group of its own, and a case that hangs would outlive the suite.
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             Ok(())
         })
     };

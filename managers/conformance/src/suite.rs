@@ -109,6 +109,25 @@ impl Suite {
             .ok_or_else(|| Error::NoCase { name: name.to_string() })
     }
 
+    /// Proves that malloc comes from `object`: the loader passes over what it cannot preload, and every case would hold
+    /// because glibc's malloc holds. An object under which nothing runs is left to the cases.
+    ///
+    /// # Errors
+    /// It comes from elsewhere.
+    pub fn check_bound(&self, manager: &str, object: Option<&Path>) -> Result<(), Error> {
+        let Some(object) = object else { return Ok(()) };
+        let end = process::run(&self.program, &["--malloc"], Some(object), &[], Duration::from_secs(20))?;
+        let found = end.said.trim();
+        let is_it = match (Path::new(found).canonicalize(), object.canonicalize()) {
+            (Ok(found), Ok(object)) => found == object,
+            _ => false,
+        };
+        if end.ending == Ending::Status(0) && !is_it {
+            return Err(Error::NotBound { manager: manager.into(), found: found.into() });
+        }
+        Ok(())
+    }
+
     /// Runs one case with `object` preloaded.
     ///
     /// # Errors

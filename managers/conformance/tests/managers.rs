@@ -54,6 +54,17 @@ fn every_manager_conforms_but_for_what_is_known() {
 }
 
 #[test]
+fn a_text_file_is_refused_and_not_judged_as_glibc() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
+    let text = folder.path().join("text.so");
+    std::fs::write(&text, "no shared object\n").expect("writes");
+    let error = suite.check_bound("text.so", Some(&text)).expect_err("it is refused").to_string();
+    assert!(error.contains("libc"), "{error}");
+    suite.check_bound("glibc", None).expect("nothing is preloaded");
+}
+
+#[test]
 fn deviations_name_cases_and_managers_that_exist_once_each() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
