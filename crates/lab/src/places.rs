@@ -14,22 +14,25 @@ pub struct Places {
 #[derive(Debug, Error)]
 #[error(
     "heaptoll's own files were not found (looked for lib/heaptoll/heaptoll-launch below {looked}); \
-     run `make build` in the source tree, or `make install PREFIX=...`, or set HEAPTOLL_HOME"
+     run `make build` in the source tree, or `make install PREFIX=...`, or set HEAPTOLL_HOME to where they are"
 )]
 pub struct PlacesError {
     looked: String,
 }
 
 impl Places {
-    /// Looks at `HEAPTOLL_HOME`, beside the binary (`PREFIX/bin/heaptoll`), and in the build tree
+    /// Looks at `HEAPTOLL_HOME` if that is set; else beside the binary (`PREFIX/bin/heaptoll`), and in the build tree
     /// (`target/*/heaptoll` with `target/stage` beside it).
     ///
     /// # Errors
     /// None of them holds the launcher.
     pub fn find() -> Result<Places, PlacesError> {
-        let mut candidates: Vec<PathBuf> =
-            std::env::var_os("HEAPTOLL_HOME").map(PathBuf::from).into_iter().collect();
-        if let Ok(exe) = std::env::current_exe().and_then(|exe| exe.canonicalize()) {
+        // A home that was named is the only one: others would be measured in silence.
+        let named = std::env::var_os("HEAPTOLL_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let mut candidates: Vec<PathBuf> = named.iter().cloned().collect();
+        if named.is_none()
+            && let Ok(exe) = std::env::current_exe().and_then(|exe| exe.canonicalize())
+        {
             let above = |levels: usize| exe.ancestors().nth(levels).map(Path::to_path_buf);
             candidates.extend(above(2));
             candidates.extend(above(2).map(|target| target.join("stage")));

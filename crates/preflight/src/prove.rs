@@ -240,7 +240,10 @@ impl Sighting {
         }
         if self.witnesses.iter().all(|w| w.report.is_none()) {
             let reason = main.map_or_else(
-                || format!("it ended with {}", self.run.ending),
+                || match self.run.ending {
+                    ending @ (Ending::Killed(_) | Ending::Stopped) => format!("it was {ending}"),
+                    ending => format!("it ended with {ending}"),
+                },
                 |w| w.process.unreached.clone().unwrap_or_default(),
             );
             let said = self.run.stderr.lines().next().map_or_else(String::new, |l| format!("; it said: {l}"));
@@ -307,6 +310,7 @@ impl Sighting {
         }
         match self.run.ending {
             Ending::Exited(0) | Ending::Stopped => {}
+            ending @ Ending::Killed(_) => warnings.push(format!("the program was {ending} in the proof run")),
             ending => warnings.push(format!("the program ended with {ending} in the proof run")),
         }
         if !self.run.traced {

@@ -3,7 +3,7 @@
 
 use rusqlite::Connection;
 
-use crate::bench::{Bench, read_json, rows};
+use crate::bench::{Bench, Said, read_json, rows};
 
 /// A small experiment in a file.
 fn experiment(bench: &Bench, name: &str) -> (String, String) {
@@ -346,4 +346,13 @@ fn a_program_with_other_input_is_left_out_and_the_others_are_compared() {
     let said = bench.heaptoll(&["compare", &a, &b]).exits(0).shows(&["same"]);
     assert!(!said.out.contains("other"), "{}", said.out);
     said.complains(&["left out", "other: the command is `/usr/bin/seq 2` in A"]);
+}
+
+#[test]
+fn a_home_that_is_none_is_refused_instead_of_taking_another() {
+    let bench = Bench::new();
+    let mut command = bench.command(&["managers"]);
+    command.env("HEAPTOLL_HOME", bench.path("nowhere"));
+    let said = Said::from(command.output().expect("starts"));
+    said.exits(2).complains(&["nowhere", "HEAPTOLL_HOME"]);
 }

@@ -107,12 +107,14 @@ pub(super) fn time_against_memory(table: &ProgramTable, palette: &Palette) -> Op
     let mut plot = plot();
     let mut frontier: Vec<(f64, f64)> = Vec::new();
     let mut points = Vec::new();
+    let mut memory = Vec::new();
     for row in &table.rows {
         let (Some(cpu), Some(rss)) = (row.figures.get(&Metric::Cpu), row.figures.get(&Metric::PeakRss))
         else {
             continue;
         };
         let (x, y) = (cpu.median, rss.median / 1024.0);
+        memory.push(y);
         if row.on_frontier {
             frontier.push((x, y));
         }
@@ -156,18 +158,17 @@ pub(super) fn time_against_memory(table: &ProgramTable, palette: &Palette) -> Op
     for point in points {
         plot.add_trace(point);
     }
-    plot.set_layout(layout(320).x_axis(axis("CPU, s")).y_axis(axis("peak RSS, MiB")));
+    plot.set_layout(layout(320).x_axis(axis("CPU, s")).y_axis(spread_axis("peak RSS, MiB", &memory)));
     Some(plot)
 }
 
 /// Resident memory over time, a line a stack; `None` without tracks.
 pub(super) fn memory_over_time(experiment: &Experiment, program: &str, palette: &Palette) -> Option<Plot> {
     let mut plot = plot();
-    let mut any = false;
+    let mut ends = Vec::new();
     for track in
         experiment.tracks.iter().filter(|track| track.program == program && !track.samples.is_empty())
     {
-        any = true;
         let mark = palette.mark(&track.stack);
         let (xs, ys): (Vec<f64>, Vec<f64>) = thinned(track).into_iter().unzip();
         let hover =
@@ -183,6 +184,7 @@ pub(super) fn memory_over_time(experiment: &Experiment, program: &str, palette: 
                 .hover_template(hover),
         );
         let marker = Marker::new().size(8).symbol(mark.symbol).color(mark.color);
+        ends.push(end.1);
         plot.add_trace(
             Scatter::new(vec![end.0], vec![end.1])
                 .mode(Mode::Markers)
@@ -190,9 +192,9 @@ pub(super) fn memory_over_time(experiment: &Experiment, program: &str, palette: 
                 .hover_info(plotly::common::HoverInfo::Skip),
         );
     }
-    let y = axis("resident, MiB").range_mode(RangeMode::ToZero);
+    let y = spread_axis("resident, MiB", &ends).range_mode(RangeMode::ToZero);
     plot.set_layout(layout(320).x_axis(axis("seconds since start").range_mode(RangeMode::ToZero)).y_axis(y));
-    any.then_some(plot)
+    (!ends.is_empty()).then_some(plot)
 }
 
 /// Every timed invocation as a dot in the order made, so that drift shows; bad rows as crosses.
@@ -368,6 +370,16 @@ fn axis(title: &str) -> Axis {
         .tick_color(GRID)
         .fixed_range(true)
         .n_ticks(6)
+}
+
+/// An axis of amounts: logarithmic where one of them would press all others flat, as a manager that frees nothing does.
+fn spread_axis(title: &str, values: &[f64]) -> Axis {
+    let above_zero = || values.iter().copied().filter(|value| *value > 0.0);
+    let (least, most) = (above_zero().fold(f64::INFINITY, f64::min), above_zero().fold(0.0, f64::max));
+    if most <= 20.0 * least {
+        return axis(title);
+    }
+    axis(&format!("{title} (logarithmic)")).type_(AxisType::Log)
 }
 
 fn ratio_x(fit: &RatioAxis, metric: Metric, baseline: &str) -> Axis {

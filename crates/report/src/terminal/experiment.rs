@@ -91,6 +91,9 @@ fn program(experiment: &Experiment, comparison: &Comparison, table: &ProgramTabl
             plural(row.good as usize, "good row")
         );
         out.push_str(&style.paragraph("!", &text, Tone::Bad));
+        if let Some(said) = last_words(experiment, &table.program, &row.stack) {
+            out.push_str(&style.paragraph(" ", &format!("it said: {said}"), Tone::Plain));
+        }
     }
     for text in warnings(experiment, &table.program) {
         out.push_str(&style.paragraph("!", &text, Tone::Plain));
@@ -107,6 +110,13 @@ fn program(experiment: &Experiment, comparison: &Comparison, table: &ProgramTabl
         out.push_str(&style.paragraph("-", &text, Tone::Dim));
     }
     out
+}
+
+/// The last line on standard error of the first run that failed: often the reason.
+fn last_words<'a>(experiment: &'a Experiment, program: &str, stack: &str) -> Option<&'a str> {
+    let rows = experiment.observations.iter().filter(|row| row.program == program && row.stack == stack);
+    rows.filter(|row| !row.outcome.is_ok())
+        .find_map(|row| row.stderr_tail.lines().rev().map(str::trim).find(|line| !line.is_empty()))
 }
 
 /// The preflight's warnings, each once: most are about the program and so the same under every manager.
@@ -445,6 +455,7 @@ mod tests {
             "incomplete",
             "! snmalloc",
             "2x killed by signal 11",
+            "it said: </pre>",
             "! tcmalloc",
             "5x wrong output",
             "./libnothing.so refused: exports no malloc",
