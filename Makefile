@@ -24,10 +24,10 @@ UNSHELLED := --workspace $(addprefix --exclude ,$(OURS))
 .PHONY: help demo test build tool peers-fast peers-slow install bench clean check lint unit
 
 help:
-	@echo "make demo               set up, build, compare real programs under all managers (about five minutes)"
+	@echo "make demo               set up, build, compare real programs under all managers (about six minutes)"
 	@echo "make test               set up, build, and run every test"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
-	@echo "make bench              measure heaptoll itself: own cost, truth, calibration, fairness"
+	@echo "make bench              measure heaptoll itself, the peers, and the historic managers beside their papers"
 	@echo "make install PREFIX=DIR install what is built (default /usr/local)"
 
 # --- building ---------------------------------------------------------------------------------------------------

@@ -138,8 +138,8 @@ impl Misuse {
             Misuse::DoubleFree => "this block is free already (a double free)",
             Misuse::Foreign => "this address is not one that was allocated here",
             Misuse::Damaged => {
-                "the words around this block are not as they were left: a write beyond a block, or \
-                                an address inside one"
+                "the words around this block are not as they were left: a write beyond a block, an address inside \
+                 one, or a second free of one that has been joined to others"
             }
         }
     }
