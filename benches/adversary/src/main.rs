@@ -16,8 +16,8 @@ use thiserror::Error;
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll-adversary", version)]
 struct Cli {
-    /// Managers by name or path, or a group of them: modern, historic, all [default: all]
-    #[arg(value_name = "MANAGER")]
+    /// Managers by name or path, or a group of them: modern, historic, all
+    #[arg(value_name = "MANAGER", default_value = "all")]
     managers: Vec<String>,
     /// Bytes that may be live at once, M (K, M, G)
     #[arg(short = 'M', long = "live", default_value = "1M", value_parser = bytes)]
@@ -85,9 +85,6 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 fn managers(cli: &Cli, places: &Places) -> Result<Vec<Manager>, Error> {
     let known = manager::known(places)?;
-    if cli.managers.is_empty() {
-        return Ok(manager::everything(&known));
-    }
     Ok(manager::choose(&known, cli.managers.iter().map(String::as_str))?)
 }
 

@@ -18,8 +18,8 @@ use thiserror::Error;
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll-fastpath", version)]
 struct Cli {
-    /// Managers by name or path, or a group of them: modern, historic, all [default: all]
-    #[arg(value_name = "MANAGER")]
+    /// Managers by name or path, or a group of them: modern, historic, all
+    #[arg(value_name = "MANAGER", default_value = "all")]
     managers: Vec<String>,
     /// Sizes of blocks, bytes
     #[arg(long, value_delimiter = ',', default_values_t = [8usize, 24, 40, 100, 400, 1000])]
@@ -108,10 +108,7 @@ fn measure(program: &Program, manager: &Manager, sizes: &[usize]) -> Result<Vec<
 
 fn run(cli: &Cli) -> Result<bool, Error> {
     let known = manager::known(&Places::find()?)?;
-    let managers: Vec<Manager> = match cli.managers.as_slice() {
-        [] => manager::everything(&known),
-        names => manager::choose(&known, names.iter().map(String::as_str))?,
-    };
+    let managers = manager::choose(&known, cli.managers.iter().map(String::as_str))?;
     let program = Program::build()?;
     let (mut rows, mut faults, mut remarks) = (vec![], vec![], vec![]);
     for manager in &managers {

@@ -261,21 +261,18 @@ pub fn choose<'a>(
     known: &[Manager],
     words: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<Manager>, ManagerError> {
+    let grouped = everything(known);
     let mut chosen: Vec<Manager> = Vec::new();
     for word in words {
-        let group: Vec<Manager> = everything(known)
-            .into_iter()
-            .filter(|manager| word == EVERY_GROUP || word == manager.group.word())
-            .collect();
-        if group.is_empty() {
+        let in_group = |manager: &&Manager| word == EVERY_GROUP || word == manager.group.word();
+        let mut group = grouped.iter().filter(in_group).peekable();
+        if group.peek().is_none() {
             chosen.push(find(known, word)?);
-        } else {
-            chosen.extend(
-                group
-                    .into_iter()
-                    .filter(|one| chosen.iter().all(|other| other.name != one.name))
-                    .collect::<Vec<_>>(),
-            );
+        }
+        for manager in group {
+            if chosen.iter().all(|other| other.name != manager.name) {
+                chosen.push(manager.clone());
+            }
         }
     }
     Ok(chosen)

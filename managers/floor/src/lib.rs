@@ -31,6 +31,4 @@ pub use sizes::{ALIGNMENT, WORD, round_up};
 
 // For the expansion of `preload!`.
 #[doc(hidden)]
-pub use heaptoll_statspage as statspage;
-#[doc(hidden)]
 pub use libc;
