@@ -359,9 +359,12 @@ impl<H: Heap> Shell<H> {
         slot.mapped_high_bytes.fetch_max(mapped as u64, Ordering::Relaxed);
     }
 
-    /// At process end: what changes too often to be told at once.
+    /// At process end: what changes too often to be told at once. A signal handler may have called exit in the middle of
+    /// malloc: then nothing is told.
     pub fn finish(&self) {
-        let search = self.heap().search();
+        let Some(heap) = self.heap.try_lock() else { return };
+        let search = heap.search();
+        drop(heap);
         if let Some(search) = search {
             let slot = self.writer.slot();
             slot.searches.store(search.searches, Ordering::Relaxed);

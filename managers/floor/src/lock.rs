@@ -103,6 +103,11 @@ impl<T> Lock<T> {
         Guard { lock: self, borrowed }
     }
 
+    /// Takes the lock if it is free at this moment.
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.take().then_some(Guard { lock: self, borrowed: false })
+    }
+
     #[inline(always)]
     fn unlock(&self) {
         self.state.store(FREE, Ordering::Release);

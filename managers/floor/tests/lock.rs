@@ -57,6 +57,16 @@ fn threads_exclude_each_other_and_none_sleeps_for_ever() {
 }
 
 #[test]
+fn a_held_lock_is_not_tried_in_vain() {
+    static LOCK: Lock<usize> = Lock::new(0);
+    let held = LOCK.lock();
+    assert!(LOCK.try_lock().is_none());
+    drop(held);
+    assert!(LOCK.try_lock().is_some());
+    assert!(LOCK.try_lock().is_some(), "given back");
+}
+
+#[test]
 fn a_fork_amid_threads_leaves_the_lock_usable_and_the_value_whole() {
     static STOP: AtomicBool = AtomicBool::new(false);
     static TURNS: AtomicUsize = AtomicUsize::new(0);
