@@ -1,0 +1,359 @@
+//! The log: one line for each collection, for people who tune a program and for scripts.
+//!
+//! A line is `key=value` pairs with the unit at the end of the key, and goes out in one write to a file opened for
+//! appending, so the lines of several processes do not mix. `docs/tithe-settings.md` explains every key.
+
+use core::ffi::{c_char, c_int};
+
+/// Where the lines go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sink {
+    descriptor: c_int,
+    device: u64,
+    inode: u64,
+}
+
+impl Sink {
+    /// Descriptors from here on are rarely closed by programs that close what they do not know.
+    const HIGH: c_int = 100;
+
+    /// Opens a file for appending, created if need be (mode 0666 less the umask); `-` is standard error as it is now.
+    ///
+    /// # Errors
+    /// The system's error number.
+    pub fn open(path: &[u8]) -> Result<Sink, c_int> {
+        let low = if path == b"-" {
+            2
+        } else {
+            let mut name = [0u8; libc::PATH_MAX as usize];
+            if path.is_empty() {
+                return Err(libc::ENOENT);
+            }
+            if path.len() >= name.len() {
+                return Err(libc::ENAMETOOLONG);
+            }
+            name[..path.len()].copy_from_slice(path);
+            // Without O_NONBLOCK, a pipe that nobody reads would hold the process before it has begun.
+            let flags = libc::O_WRONLY
+                | libc::O_APPEND
+                | libc::O_CREAT
+                | libc::O_CLOEXEC
+                | libc::O_NOCTTY
+                | libc::O_NONBLOCK;
+            // SAFETY: `name` ends with a zero.
+            let file = unsafe { libc::open(name.as_ptr().cast::<c_char>(), flags, 0o666) };
+            if file < 0 {
+                return Err(errno());
+            }
+            // SAFETY: the descriptor is ours.
+            unsafe { libc::fcntl(file, libc::F_SETFL, libc::O_APPEND) };
+            file
+        };
+        // A limit on open files may forbid high numbers.
+        let copy = [Sink::HIGH, Sink::HIGH / 2, 10].into_iter().find_map(|least| {
+            // SAFETY: duplicating a descriptor changes nothing else.
+            let copy = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, least) };
+            (copy >= 0).then_some(copy)
+        });
+        let descriptor = match copy {
+            Some(copy) => {
+                if low != 2 {
+                    // SAFETY: `low` was opened above, and nobody else knows it.
+                    unsafe { libc::close(low) };
+                }
+                copy
+            }
+            None if low == 2 => return Err(errno()),
+            None => low,
+        };
+        identity(descriptor).map(|(device, inode)| Sink { descriptor, device, inode }).ok_or_else(errno)
+    }
+
+    /// Writes a line at once. False when it could not be written whole, or when the program has closed the descriptor
+    /// or put another file in its place: then nothing is written, for that file is the program's. errno stays.
+    pub fn write(&self, line: &[u8]) -> bool {
+        let before = errno();
+        let ours = identity(self.descriptor) == Some((self.device, self.inode));
+        let written = ours
+            && loop {
+                // SAFETY: the bytes are valid for reading.
+                let count = unsafe { libc::write(self.descriptor, line.as_ptr().cast(), line.len()) };
+                if count >= 0 || errno() != libc::EINTR {
+                    break count == line.len() as isize;
+                }
+            };
+        // SAFETY: the place of this thread's errno.
+        unsafe { *libc::__errno_location() = before };
+        written
+    }
+}
+
+/// Device and inode of an open file.
+fn identity(descriptor: c_int) -> Option<(u64, u64)> {
+    // SAFETY: all zeros are a valid stat, and a place for the answer.
+    let (status, stat) = unsafe {
+        let mut stat: libc::stat = core::mem::zeroed();
+        (libc::fstat(descriptor, &mut stat), stat)
+    };
+    (status == 0).then_some((stat.st_dev, stat.st_ino))
+}
+
+fn errno() -> c_int {
+    // SAFETY: the place of this thread's errno.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Why a collection was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The budget was used up.
+    Budget,
+    /// The system gave no more memory.
+    Memory,
+    /// The program asked for it.
+    Called,
+}
+
+impl Reason {
+    /// The word for it in the log.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Reason::Budget => "budget",
+            Reason::Memory => "memory",
+            Reason::Called => "called",
+        }
+    }
+}
+
+/// A finished collection. Times are in ns, sizes in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Report {
+    /// Which one, from 1.
+    pub number: u64,
+    /// Why it was started.
+    pub reason: Reason,
+    /// Bytes in blocks handed out, before.
+    pub heap_before: usize,
+    /// Bytes of address space in blocks and free space, after.
+    pub heap_after: usize,
+    /// Bytes in blocks it found live.
+    pub live: usize,
+    /// Bytes in blocks it found dead.
+    pub reclaimed: usize,
+    /// Bytes held only by ambiguous words of stacks, statics and other mappings; `None` when nobody counted.
+    pub ambiguous: Option<usize>,
+    /// Bytes of roots that were read.
+    pub roots_bytes: usize,
+    /// The budget until the next collection.
+    pub budget: usize,
+    /// Threads of the process, the collecting one included.
+    pub threads: usize,
+    /// Threads that marked.
+    pub markers: usize,
+    /// From the first signal until the last thread had stopped.
+    pub stop_ns: u64,
+    /// Finding the roots.
+    pub roots_ns: u64,
+    /// Marking.
+    pub mark_ns: u64,
+    /// Sweeping, so far as it was done while the threads stood still.
+    pub sweep_ns: u64,
+    /// From the first signal until all threads ran again.
+    pub pause_ns: u64,
+}
+
+/// Why a collection was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A thread did not stop in time.
+    Thread {
+        /// Its number.
+        tid: c_int,
+        /// Its name, up to the first zero.
+        name: [u8; 16],
+        /// Its state in `/proc`: R, S, D, ...
+        state: u8,
+    },
+    /// The system gave no memory for the collector's own tables.
+    Memory,
+    /// A child of vfork asked, which shares the parent's memory.
+    Vfork,
+    /// The threads could not be listed in `/proc/self/task`.
+    Threads,
+    /// The mappings or their pages could not be read.
+    Roots,
+}
+
+impl Cause {
+    const fn word(self) -> &'static str {
+        match self {
+            Cause::Thread { .. } => "thread",
+            Cause::Memory => "memory",
+            Cause::Vfork => "vfork",
+            Cause::Threads => "threads",
+            Cause::Roots => "roots",
+        }
+    }
+}
+
+/// A collection that was given up: the heap grows instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abandoned {
+    /// How many were given up so far, this one included.
+    pub number: u64,
+    /// Why it was started.
+    pub reason: Reason,
+    /// Why it was given up.
+    pub cause: Cause,
+    /// Bytes in blocks handed out.
+    pub heap_before: usize,
+    /// From the first signal until it was given up, ns.
+    pub waited_ns: u64,
+}
+
+/// Writes a collection's line. False as for [`Sink::write`].
+pub fn write(sink: &Sink, report: &Report) -> bool {
+    sink.write(report.line(process()).bytes())
+}
+
+/// Writes the line of a collection that was given up. False as for [`Sink::write`].
+pub fn write_abandoned(sink: &Sink, abandoned: &Abandoned) -> bool {
+    sink.write(abandoned.line(process()).bytes())
+}
+
+fn process() -> u64 {
+    // SAFETY: getpid has no conditions.
+    unsafe { libc::getpid() as u64 }
+}
+
+impl Report {
+    fn line(&self, pid: u64) -> Line {
+        let mut line = Line::new();
+        line.number("pid", pid);
+        line.number("collection", self.number);
+        line.word("reason", self.reason.word());
+        line.number("heap_before_bytes", self.heap_before as u64);
+        line.number("heap_after_bytes", self.heap_after as u64);
+        line.number("live_bytes", self.live as u64);
+        line.number("reclaimed_bytes", self.reclaimed as u64);
+        if let Some(ambiguous) = self.ambiguous {
+            line.number("ambiguous_bytes", ambiguous as u64);
+        }
+        line.number("roots_bytes", self.roots_bytes as u64);
+        line.number("budget_bytes", self.budget as u64);
+        line.number("threads", self.threads as u64);
+        line.number("markers", self.markers as u64);
+        line.microseconds("stop_us", self.stop_ns);
+        line.microseconds("roots_us", self.roots_ns);
+        line.microseconds("mark_us", self.mark_ns);
+        line.microseconds("sweep_us", self.sweep_ns);
+        line.microseconds("pause_us", self.pause_ns);
+        line.end()
+    }
+}
+
+impl Abandoned {
+    fn line(&self, pid: u64) -> Line {
+        let mut line = Line::new();
+        line.number("pid", pid);
+        line.number("abandoned", self.number);
+        line.word("reason", self.reason.word());
+        line.word("cause", self.cause.word());
+        if let Cause::Thread { tid, name, state } = &self.cause {
+            line.number("tid", *tid as u64);
+            let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+            line.escaped("thread", &name[..length]);
+            line.escaped("state", &[*state]);
+        }
+        line.number("heap_before_bytes", self.heap_before as u64);
+        line.microseconds("waited_us", self.waited_ns);
+        line.end()
+    }
+}
+
+/// A line while it is put together. The longest one fits (a test makes it).
+struct Line {
+    bytes: [u8; Line::CAPACITY],
+    length: usize,
+}
+
+impl Line {
+    const CAPACITY: usize = 768;
+
+    fn new() -> Line {
+        Line { bytes: [0; Line::CAPACITY], length: 0 }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    fn put(&mut self, text: &[u8]) {
+        // One byte is kept for the end of the line.
+        let length = text.len().min(Line::CAPACITY - 1 - self.length);
+        self.bytes[self.length..self.length + length].copy_from_slice(&text[..length]);
+        self.length += length;
+    }
+
+    fn key(&mut self, key: &str) {
+        if self.length > 0 {
+            self.put(b" ");
+        }
+        self.put(key.as_bytes());
+        self.put(b"=");
+    }
+
+    fn word(&mut self, key: &str, word: &str) {
+        self.key(key);
+        self.put(word.as_bytes());
+    }
+
+    fn number(&mut self, key: &str, number: u64) {
+        self.key(key);
+        self.put(digits(number, &mut [0; 20]).as_bytes());
+    }
+
+    /// Microseconds with three places, so that no nanosecond is lost.
+    fn microseconds(&mut self, key: &str, ns: u64) {
+        self.number(key, ns / 1000);
+        let digit = |place: u64| b'0' + (ns / place % 10) as u8;
+        self.put(&[b'.', digit(100), digit(10), digit(1)]);
+    }
+
+    /// Bytes as they are if they are letters, digits or harmless signs, otherwise `%` and two hexadecimal digits.
+    fn escaped(&mut self, key: &str, bytes: &[u8]) {
+        self.key(key);
+        for &byte in bytes {
+            if byte.is_ascii_alphanumeric() || b"-_.:/+".contains(&byte) {
+                self.put(&[byte]);
+            } else {
+                let digit = |digit: u8| if digit < 10 { b'0' + digit } else { b'A' + digit - 10 };
+                self.put(&[b'%', digit(byte >> 4), digit(byte & 15)]);
+            }
+        }
+    }
+
+    fn end(mut self) -> Line {
+        self.bytes[self.length] = b'\n';
+        self.length += 1;
+        self
+    }
+}
+
+/// A number's decimal digits: core's formatting would bring several KiB of code into every program.
+pub(crate) fn digits(mut number: u64, place: &mut [u8; 20]) -> &str {
+    let mut first = place.len();
+    loop {
+        first -= 1;
+        place[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    // Digits are ASCII.
+    core::str::from_utf8(&place[first..]).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests;

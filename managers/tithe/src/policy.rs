@@ -1,0 +1,301 @@
+//! When to collect: how many bytes may be handed out before the next collection.
+//!
+//! The collector tells what each collection found ([`Cycle`]) and gets a budget. A small budget costs time, since
+//! every collection reads all that is live and all roots again; a large one costs memory. The rules ([`Rule`]) differ
+//! in how they trade one for the other. Nothing here reads a clock or the heap, so every rule can be simulated.
+
+use heaptoll_floor::Message;
+
+use crate::settings::{Mode, Settings};
+
+/// Mode `collect`: percent of what a collection reads that may be allocated before the next one.
+pub const COLLECT_HEADROOM: usize = 60;
+/// Mode `collect`: bytes that may be allocated in any case.
+pub const COLLECT_MIN_HEADROOM: usize = 2 << 20;
+/// Mode `hybrid`: as [`COLLECT_HEADROOM`], of bytes allocated less those freed. The program frees by itself, so a
+/// collection only looks for what it leaked, and may come more rarely.
+pub const HYBRID_HEADROOM: usize = 100;
+/// Mode `hybrid`: as [`COLLECT_MIN_HEADROOM`].
+pub const HYBRID_MIN_HEADROOM: usize = 16 << 20;
+/// Mode `hybrid`: how often the headroom may double while collections find next to nothing (2: four times as much).
+pub const HYBRID_DOUBLINGS: u32 = 2;
+
+/// The first heap of Zorn 1992, §3: 256 KiB.
+pub const ZORN_START: usize = 256 << 10;
+
+/// The size at which MemBalancer gives the same headroom as `proportional`, if the program allocates as fast as the
+/// collector marks; smaller heaps get more in proportion, larger ones less.
+pub const BALANCE_AT: usize = 16 << 20;
+
+/// No budget is smaller, bytes: a collection costs some tens of microseconds even when nothing is live.
+pub const LEAST: usize = 64 << 10;
+/// No budget is larger, bytes: the address space of a process. Sums of a few such figures do not overflow.
+pub const MOST: usize = 1 << 47;
+
+/// How the budget is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// A percentage of what the collection had to read, but some bytes at least.
+    Proportional,
+    /// What is left below a fixed size.
+    Fixed,
+    /// The heap grows by half when a collection reclaims less than a quarter of it (Zorn 1992, §3).
+    Zorn1992,
+    /// The square root of what is live, weighted by the rate of allocation and the speed of collection (Kirisame,
+    /// Shenoy and Panchekha, *Optimal heap limits for reducing browser memory use*, OOPSLA 2022).
+    MemBalancer,
+}
+
+/// What a collection found, and what came before it.
+#[derive(Debug, Clone, Copy)]
+pub struct Cycle {
+    /// Bytes in blocks that the collection found live.
+    pub live: usize,
+    /// Bytes counted against the budget since the collection before: handed out; in mode `hybrid` less those freed.
+    pub allocated: usize,
+    /// Bytes of address space in blocks, live or free.
+    pub heap: usize,
+    /// Bytes of roots that were read.
+    pub roots: usize,
+    /// How long marking took, roots included, ns.
+    pub mark_ns: u64,
+    /// How long the program ran since the collection before, ns.
+    pub mutator_ns: u64,
+    /// Bytes in blocks that the collection reclaimed.
+    pub reclaimed: usize,
+    /// How the heap is run.
+    pub mode: Mode,
+}
+
+/// A rule with its parameters and what it remembers from one collection to the next.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    rule: Rule,
+    collects: bool,
+    headroom: usize,
+    min_headroom: usize,
+    max_heap: Option<usize>,
+    /// The budget given last.
+    budget: usize,
+    /// `Proportional` in mode `hybrid`: how often the headroom has been doubled.
+    doublings: u32,
+    /// `Zorn1992`: the heap's size.
+    size: usize,
+    /// `MemBalancer`: what the program allocated, and in what time.
+    allocation: Rate,
+    /// `MemBalancer`: what collections read, and in what time.
+    marking: Rate,
+    outgrown: Outgrown,
+}
+
+/// Whether the live blocks have come too near the maximum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outgrown {
+    No,
+    Untold { live: usize },
+    Told,
+}
+
+impl Policy {
+    /// The default: proportional, as for mode `hybrid`.
+    pub const fn new() -> Policy {
+        Policy {
+            rule: Rule::Proportional,
+            collects: true,
+            headroom: HYBRID_HEADROOM,
+            min_headroom: HYBRID_MIN_HEADROOM,
+            max_heap: None,
+            budget: HYBRID_MIN_HEADROOM,
+            doublings: 0,
+            size: ZORN_START,
+            allocation: Rate::new(),
+            marking: Rate::new(),
+            outgrown: Outgrown::No,
+        }
+    }
+
+    /// Takes the settings over and forgets what it remembered.
+    pub fn configure(&mut self, settings: &Settings) {
+        *self = Policy {
+            rule: settings.rule,
+            collects: settings.mode != Mode::Explicit,
+            headroom: settings.headroom,
+            min_headroom: settings.min_headroom,
+            max_heap: settings.max_heap,
+            ..Policy::new()
+        };
+        self.budget = self.first();
+    }
+
+    /// The budget at start, bytes.
+    pub fn first(&self) -> usize {
+        if !self.collects {
+            return usize::MAX;
+        }
+        let wanted = match self.rule {
+            Rule::Proportional | Rule::MemBalancer => self.min_headroom,
+            Rule::Fixed => MOST,
+            Rule::Zorn1992 => ZORN_START,
+        };
+        match self.max_heap {
+            Some(most) => wanted.min(most),
+            None => wanted,
+        }
+        .clamp(LEAST, MOST)
+    }
+
+    /// The budget after a collection, bytes: what may be handed out (in mode `hybrid` net of what is freed) before the
+    /// next one. `usize::MAX` in mode `explicit`, which does not collect.
+    pub fn next(&mut self, cycle: &Cycle) -> usize {
+        if !self.collects {
+            return usize::MAX;
+        }
+        let wanted = match self.rule {
+            Rule::Proportional => self.proportional(cycle),
+            Rule::Fixed => MOST,
+            Rule::Zorn1992 => self.zorn1992(cycle),
+            Rule::MemBalancer => self.membalancer(cycle),
+        };
+        self.budget = self.below_maximum(wanted, cycle.live).clamp(LEAST, MOST);
+        self.budget
+    }
+
+    /// What the user should know, once: that the program needs more than the maximum. To be written when the program
+    /// runs again, since standard error may be a pipe that the program itself reads.
+    pub fn complaint(&mut self) -> Option<Message> {
+        let Outgrown::Untold { live } = self.outgrown else { return None };
+        self.outgrown = Outgrown::Told;
+        let mut line = Message::new().text("tithe: ");
+        line = decimal(line, live as u64);
+        line = line.text(" bytes are live, but TITHE_MAX_HEAP allows ");
+        line = decimal(line, self.max_heap.unwrap_or(0) as u64);
+        Some(
+            line.text(
+                ": the heap grows beyond it, in small steps; allow more, or expect a collection at each",
+            ),
+        )
+    }
+
+    /// Whether the collection came because the budget was used up, so that it says something about the budget. One
+    /// that the program asked for, or that came for want of memory, may come at any time.
+    fn due(&self, cycle: &Cycle) -> bool {
+        cycle.allocated >= self.budget / 2
+    }
+
+    fn proportional(&mut self, cycle: &Cycle) -> usize {
+        if cycle.mode == Mode::Hybrid && self.due(cycle) {
+            let share = percent(cycle.reclaimed, cycle.allocated);
+            if share < 10 {
+                self.doublings = HYBRID_DOUBLINGS.min(self.doublings + 1);
+            } else if share >= 25 {
+                self.doublings = self.doublings.saturating_sub(1);
+            }
+        }
+        // Roots cost as much to read as blocks, so a program with large statics and a small heap would otherwise pay
+        // for them far too often.
+        let read = cycle.live.saturating_add(cycle.roots);
+        bytes(read as u128 * self.headroom as u128 / 100)
+            .max(self.min_headroom)
+            .saturating_mul(1 << self.doublings)
+    }
+
+    fn zorn1992(&mut self, cycle: &Cycle) -> usize {
+        if self.due(cycle) && cycle.reclaimed < self.size / 4 {
+            self.size = grown_by_half(self.size);
+        }
+        // A block larger than the rest of the heap makes it grow as often as is needed; so does anything else that
+        // would leave less than the quarter which the rule wants to see reclaimed.
+        while self.size < MOST && self.size.saturating_sub(cycle.live) < self.size / 4 {
+            self.size = grown_by_half(self.size);
+        }
+        self.size.saturating_sub(cycle.live)
+    }
+
+    fn membalancer(&mut self, cycle: &Cycle) -> usize {
+        let read = cycle.live.saturating_add(cycle.roots);
+        self.allocation.add(cycle.allocated, cycle.mutator_ns);
+        self.marking.add(read, cycle.mark_ns);
+        // The rule is sqrt(live * g / (c * s)) with g the rate of allocation, s the speed of collection, and c the
+        // share of time one is ready to pay for a byte less. Instead of c, which nobody can guess, the headroom h is
+        // given, for a heap of BALANCE_AT bytes with g = s: c = 1 / (h² * BALANCE_AT).
+        let ratio = self.allocation.ratio(&self.marking);
+        let root = (read.min(MOST) as u128 * BALANCE_AT as u128 * ratio >> Rate::POINT).isqrt();
+        bytes(root * self.headroom as u128 / 100).max(self.min_headroom)
+    }
+
+    /// Keeps live blocks and budget below the maximum, if there is one. When less than a twentieth of it is left the
+    /// heap has to grow, or the program would do nothing but collect.
+    fn below_maximum(&mut self, wanted: usize, live: usize) -> usize {
+        let Some(most) = self.max_heap else { return wanted };
+        let step = most / 20;
+        let left = most.saturating_sub(live);
+        if left < step {
+            if self.outgrown == Outgrown::No {
+                self.outgrown = Outgrown::Untold { live };
+            }
+            return wanted.min(step);
+        }
+        wanted.min(left)
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy::new()
+    }
+}
+
+/// Bytes over time, smoothed: a new figure counts as much as all earlier ones together. MemBalancer smooths the speed
+/// of collection so, and the rate of allocation by a clock; here both are known only when a collection happens.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    bytes: u128,
+    ns: u128,
+}
+
+impl Rate {
+    /// Binary digits of a ratio behind the point.
+    const POINT: u32 = 16;
+    /// No ratio is larger: 2^24.
+    const STEEPEST: u128 = 1 << (24 + Rate::POINT);
+    /// No time is longer, ns: 36 years.
+    const LONGEST: u64 = 1 << 60;
+
+    const fn new() -> Rate {
+        Rate { bytes: 0, ns: 0 }
+    }
+
+    /// Halving both sums keeps their ratio, so that the first figure counts in full.
+    fn add(&mut self, bytes: usize, ns: u64) {
+        self.bytes = self.bytes / 2 + bytes.min(MOST) as u128;
+        self.ns = self.ns / 2 + ns.clamp(1, Rate::LONGEST) as u128;
+    }
+
+    /// This rate in terms of another, a fixed-point number.
+    fn ratio(&self, other: &Rate) -> u128 {
+        // At most 2^48 * 2^61 * 2^16: no overflow.
+        (((self.bytes * other.ns) << Rate::POINT) / (self.ns * other.bytes).max(1)).min(Rate::STEEPEST)
+    }
+}
+
+fn percent(part: usize, whole: usize) -> usize {
+    bytes(part as u128 * 100 / whole.max(1) as u128)
+}
+
+fn grown_by_half(size: usize) -> usize {
+    size.saturating_add(size / 2).min(MOST)
+}
+
+/// A product of sizes, as a size.
+fn bytes(product: u128) -> usize {
+    product.min(MOST as u128) as usize
+}
+
+/// Appends a decimal number.
+pub(crate) fn decimal(line: Message, number: u64) -> Message {
+    let mut digits = [0; 20];
+    line.text(crate::log::digits(number, &mut digits))
+}
+
+#[cfg(test)]
+mod tests;

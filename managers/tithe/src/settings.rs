@@ -1,0 +1,421 @@
+//! The settings: what the environment variables `TITHE_*` say, read once when the process starts.
+//!
+//! A wrong value, or a name nobody knows, is refused and not guessed at: a measurement with a setting that was
+//! silently ignored is worse than none. `docs/tithe-settings.md` is the users' table.
+
+use core::ffi::{CStr, c_char, c_int};
+
+use heaptoll_floor::Message;
+
+use crate::log::Sink;
+use crate::policy::{self, Rule};
+
+/// How the heap is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// free reclaims at once, collections take what the program leaked.
+    Hybrid,
+    /// free does nothing, collections take everything.
+    Collect,
+    /// free reclaims, nothing is ever collected.
+    Explicit,
+}
+
+impl Mode {
+    /// The word for it in `TITHE_MODE`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Mode::Hybrid => "hybrid",
+            Mode::Collect => "collect",
+            Mode::Explicit => "explicit",
+        }
+    }
+}
+
+/// What the user wants, defaults filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// `TITHE_MODE`.
+    pub mode: Mode,
+    /// `TITHE_POLICY`.
+    pub rule: Rule,
+    /// `TITHE_HEADROOM`, percent; its default depends on the mode.
+    pub headroom: usize,
+    /// `TITHE_MIN_HEADROOM`, bytes; its default depends on the mode.
+    pub min_headroom: usize,
+    /// `TITHE_MAX_HEAP`, bytes; present with [`Rule::Fixed`].
+    pub max_heap: Option<usize>,
+    /// `TITHE_MARKERS`: threads that mark, 1 to 64; the collector chooses when there is none.
+    pub markers: Option<usize>,
+    /// `TITHE_LOG`, opened.
+    pub log: Option<Sink>,
+    /// `TITHE_WHY`: an address.
+    pub why: Option<usize>,
+    /// `TITHE_SIGNAL`: the signal that stops threads; the collector chooses when there is none.
+    pub signal: Option<c_int>,
+    /// `TITHE_PATIENCE`: how long a thread may take to stop, ms.
+    pub patience_ms: u32,
+    /// `TITHE_POISON`: reclaimed blocks are filled with 0xdf.
+    pub poison: bool,
+}
+
+/// How long a thread may take to stop, ms, when nothing is said.
+pub const PATIENCE_MS: u32 = 2000;
+
+/// Every variable, with what it allows in words.
+pub const VARIABLES: [(&str, &str); 11] = [
+    ("TITHE_MODE", "hybrid, collect or explicit"),
+    ("TITHE_POLICY", "proportional, fixed, zorn1992 or membalancer"),
+    ("TITHE_HEADROOM", "a percentage from 1 to 10000, without a sign"),
+    ("TITHE_MIN_HEADROOM", "bytes from 64K to 64T (K, M, G and T are powers of 1024)"),
+    ("TITHE_MAX_HEAP", "bytes from 256K to 64T (K, M, G and T are powers of 1024)"),
+    ("TITHE_MARKERS", "a number of threads from 1 to 64"),
+    ("TITHE_LOG", "a file that can be opened for appending, or - for standard error"),
+    ("TITHE_WHY", "an address in hexadecimal that begins with 0x"),
+    (
+        "TITHE_SIGNAL",
+        "rtmax, rtmax-N (N up to 30), or a number from 1 to 64 but for 4, 7, 8, 9, 11, 19, 32 and 33 (faults, signals \
+         that nobody can handle, those of the C library)",
+    ),
+    ("TITHE_PATIENCE", "milliseconds from 1 to 600000"),
+    ("TITHE_POISON", "0 or 1"),
+];
+
+/// What every variable begins with.
+const PREFIX: &[u8] = b"TITHE_";
+
+impl Settings {
+    /// What holds when nothing is set.
+    pub const fn new() -> Settings {
+        Settings {
+            mode: Mode::Hybrid,
+            rule: Rule::Proportional,
+            headroom: policy::HYBRID_HEADROOM,
+            min_headroom: policy::HYBRID_MIN_HEADROOM,
+            max_heap: None,
+            markers: None,
+            log: None,
+            why: None,
+            signal: None,
+            patience_ms: PATIENCE_MS,
+            poison: false,
+        }
+    }
+
+    /// Reads the process's environment. To be called once, at start, while there is one thread: setenv in another one
+    /// may move what is read. A program with more rights than its user (set-user-ID) gets the defaults, since
+    /// `TITHE_LOG` would write files for them.
+    ///
+    /// # Errors
+    /// The first wrong value.
+    pub fn from_environment() -> Result<Settings, Wrong> {
+        // SAFETY: getauxval has no conditions.
+        if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+            return Ok(Settings::new());
+        }
+        unsafe extern "C" {
+            static mut environ: *const *const c_char;
+        }
+        // SAFETY: one thread, so nobody changes the variable; see above.
+        Settings::read(Entries { next: unsafe { environ } })
+    }
+
+    /// Reads entries `NAME=value`. As for getenv, the first of several with one name holds, and what has no `=` is no
+    /// entry.
+    ///
+    /// # Errors
+    /// The first wrong value.
+    pub fn read<'a>(entries: impl IntoIterator<Item = &'a [u8]>) -> Result<Settings, Wrong> {
+        let mut settings = Settings::new();
+        let mut headroom = None;
+        let mut min_headroom = None;
+        let mut seen = [false; VARIABLES.len()];
+        for entry in entries {
+            if !entry.starts_with(PREFIX) {
+                continue;
+            }
+            let Some(equals) = entry.iter().position(|&byte| byte == b'=') else { continue };
+            let (name, value) = (&entry[..equals], &entry[equals + 1..]);
+            let Some(index) = VARIABLES.iter().position(|(known, _)| known.as_bytes() == name) else {
+                return Err(Wrong::new(name, value, Fault::Unknown { nearest: nearest(name) }));
+            };
+            if core::mem::replace(&mut seen[index], true) {
+                continue;
+            }
+            let (known, allowed) = VARIABLES[index];
+            let wrong = Wrong::new(name, value, Fault::NotAllowed { allowed });
+            let Ok(text) = core::str::from_utf8(value) else {
+                // Only a file's name may be any bytes.
+                if known != "TITHE_LOG" {
+                    return Err(wrong);
+                }
+                settings.log = Some(open(name, value)?);
+                continue;
+            };
+            match known {
+                "TITHE_MODE" => settings.mode = mode(text).ok_or(wrong)?,
+                "TITHE_POLICY" => settings.rule = rule(text).ok_or(wrong)?,
+                "TITHE_HEADROOM" => headroom = Some(number(text, 1, 10_000).ok_or(wrong)?),
+                "TITHE_MIN_HEADROOM" => min_headroom = Some(size(text, 64 << 10).ok_or(wrong)?),
+                "TITHE_MAX_HEAP" => settings.max_heap = Some(size(text, 256 << 10).ok_or(wrong)?),
+                "TITHE_MARKERS" => settings.markers = Some(number(text, 1, 64).ok_or(wrong)?),
+                "TITHE_LOG" => settings.log = Some(open(name, value)?),
+                "TITHE_WHY" => settings.why = Some(address(text).ok_or(wrong)?),
+                "TITHE_SIGNAL" => settings.signal = Some(signal(text).ok_or(wrong)?),
+                "TITHE_PATIENCE" => settings.patience_ms = number(text, 1, 600_000).ok_or(wrong)? as u32,
+                _ => settings.poison = number(text, 0, 1).ok_or(wrong)? == 1,
+            }
+        }
+        if settings.rule == Rule::Fixed && settings.max_heap.is_none() {
+            return Err(Wrong::new(b"TITHE_POLICY", b"fixed", Fault::NeedsMaximum));
+        }
+        let defaults = match settings.mode {
+            Mode::Collect => (policy::COLLECT_HEADROOM, policy::COLLECT_MIN_HEADROOM),
+            Mode::Hybrid | Mode::Explicit => (policy::HYBRID_HEADROOM, policy::HYBRID_MIN_HEADROOM),
+        };
+        settings.headroom = headroom.unwrap_or(defaults.0);
+        settings.min_headroom = min_headroom.unwrap_or(defaults.1);
+        Ok(settings)
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings::new()
+    }
+}
+
+/// A variable that cannot be honoured. The process should end with its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wrong {
+    variable: Excerpt<40>,
+    value: Excerpt<120>,
+    fault: Fault,
+}
+
+/// What is wrong with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    NotAllowed { allowed: &'static str },
+    Unknown { nearest: Option<&'static str> },
+    NeedsMaximum,
+    NotOpened { error: c_int },
+}
+
+impl Wrong {
+    fn new(variable: &[u8], value: &[u8], fault: Fault) -> Wrong {
+        Wrong { variable: Excerpt::of(variable), value: Excerpt::of(value), fault }
+    }
+
+    /// The variable's name; cut when it is longer than any known one.
+    pub fn variable(&self) -> &[u8] {
+        self.variable.bytes()
+    }
+
+    /// Its value, or the beginning of it.
+    pub fn value(&self) -> &[u8] {
+        self.value.bytes()
+    }
+
+    /// A line for the user: the variable, its value, what is allowed.
+    pub fn message(&self) -> Message {
+        let line =
+            self.value.show(self.variable.show(Message::new().text("tithe: ")).text(" is `")).text("`");
+        match self.fault {
+            Fault::NotAllowed { allowed } => line.text("; allowed: ").text(allowed),
+            Fault::Unknown { nearest: Some(name) } => {
+                line.text(", but there is no such variable; did you mean ").text(name).text("?")
+            }
+            Fault::Unknown { nearest: None } => {
+                let mut line = line.text(", but there is no such variable; known:");
+                for (name, _) in VARIABLES {
+                    line = line.text(" ").text(name);
+                }
+                line
+            }
+            Fault::NeedsMaximum => {
+                line.text(", which needs TITHE_MAX_HEAP: ").text(allowed("TITHE_MAX_HEAP"))
+            }
+            Fault::NotOpened { error } => {
+                let line = line.text("; allowed: ").text(allowed("TITHE_LOG")).text("; this one: ");
+                match reason(error) {
+                    Some(reason) => line.text(reason),
+                    None => policy::decimal(line.text("error "), error as u64),
+                }
+            }
+        }
+    }
+}
+
+/// The beginning of a text from the environment, which the program may change later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Excerpt<const CAPACITY: usize> {
+    bytes: [u8; CAPACITY],
+    length: usize,
+    cut: bool,
+}
+
+impl<const CAPACITY: usize> Excerpt<CAPACITY> {
+    fn of(text: &[u8]) -> Excerpt<CAPACITY> {
+        let length = text.len().min(CAPACITY);
+        let mut bytes = [0; CAPACITY];
+        bytes[..length].copy_from_slice(&text[..length]);
+        Excerpt { bytes, length, cut: length < text.len() }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// Appends it; what is no text, or would play tricks with a terminal, becomes a question mark.
+    fn show(&self, mut line: Message) -> Message {
+        for chunk in self.bytes().utf8_chunks() {
+            for character in chunk.valid().chars() {
+                let mut place = [0; 4];
+                let shown = if character.is_control() { '?' } else { character };
+                line = line.text(shown.encode_utf8(&mut place));
+            }
+            if !chunk.invalid().is_empty() {
+                line = line.text("?");
+            }
+        }
+        if self.cut { line.text("...") } else { line }
+    }
+}
+
+/// The entries of an environment.
+struct Entries {
+    next: *const *const c_char,
+}
+
+impl Iterator for Entries {
+    type Item = &'static [u8];
+
+    fn next(&mut self) -> Option<&'static [u8]> {
+        if self.next.is_null() {
+            return None;
+        }
+        // SAFETY: `next` points into an array of C strings that ends with a null, which has not been reached; nobody
+        // changes it while it is read (see `Settings::from_environment`), and nothing read outlives that call.
+        unsafe {
+            let entry = *self.next;
+            if entry.is_null() {
+                return None;
+            }
+            self.next = self.next.add(1);
+            Some(CStr::from_ptr(entry).to_bytes())
+        }
+    }
+}
+
+fn open(name: &[u8], value: &[u8]) -> Result<Sink, Wrong> {
+    Sink::open(value).map_err(|error| Wrong::new(name, value, Fault::NotOpened { error }))
+}
+
+fn mode(text: &str) -> Option<Mode> {
+    [Mode::Hybrid, Mode::Collect, Mode::Explicit].into_iter().find(|mode| mode.word() == text)
+}
+
+fn rule(text: &str) -> Option<Rule> {
+    match text {
+        "proportional" => Some(Rule::Proportional),
+        "fixed" => Some(Rule::Fixed),
+        "zorn1992" => Some(Rule::Zorn1992),
+        "membalancer" => Some(Rule::MemBalancer),
+        _ => None,
+    }
+}
+
+/// A number of plain digits within bounds.
+fn number(text: &str, least: usize, most: usize) -> Option<usize> {
+    // A sign is not a digit, though the parser would take one.
+    let number = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())??;
+    (least..=most).contains(&number).then_some(number)
+}
+
+/// Bytes, with a suffix or without, from `least` to 64 TiB.
+fn size(text: &str, least: usize) -> Option<usize> {
+    let most = 64 << 40;
+    let (digits, shift) = match text.as_bytes().last()?.to_ascii_uppercase() {
+        b'K' => (&text[..text.len() - 1], 10),
+        b'M' => (&text[..text.len() - 1], 20),
+        b'G' => (&text[..text.len() - 1], 30),
+        b'T' => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    let bytes = number(digits, 0, most >> shift)? << shift;
+    (least..=most).contains(&bytes).then_some(bytes)
+}
+
+fn address(text: &str) -> Option<usize> {
+    let digits =
+        text.strip_prefix("0x").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    usize::from_str_radix(digits, 16).ok().filter(|&address| address != 0)
+}
+
+fn signal(text: &str) -> Option<c_int> {
+    let signal = match text.strip_prefix("rtmax") {
+        Some("") => libc::SIGRTMAX(),
+        Some(below) => libc::SIGRTMAX() - number(below.strip_prefix('-')?, 0, 30)? as c_int,
+        None => number(text, 1, 64)? as c_int,
+    };
+    let refused =
+        [libc::SIGILL, libc::SIGBUS, libc::SIGFPE, libc::SIGKILL, libc::SIGSEGV, libc::SIGSTOP, 32, 33];
+    (!refused.contains(&signal)).then_some(signal)
+}
+
+/// What a variable allows; the table has every one that is asked for.
+fn allowed(variable: &str) -> &'static str {
+    VARIABLES.iter().find(|(name, _)| *name == variable).map_or("", |(_, allowed)| allowed)
+}
+
+/// What an error of open means; strerror may allocate.
+fn reason(error: c_int) -> Option<&'static str> {
+    Some(match error {
+        libc::ENOENT => "no such file or directory",
+        libc::EACCES | libc::EPERM => "permission denied",
+        libc::EISDIR => "it is a directory",
+        libc::ENOTDIR => "a part of its path is not a directory",
+        libc::EROFS => "the file system is read-only",
+        libc::ENOSPC | libc::EDQUOT => "no space left",
+        libc::EMFILE | libc::ENFILE => "too many files are open",
+        libc::ENAMETOOLONG => "its name is too long",
+        libc::ELOOP => "too many symbolic links",
+        libc::EBADF => "standard error is closed",
+        libc::ENXIO => "a pipe that nobody reads",
+        _ => return None,
+    })
+}
+
+/// The known variable that is most like a name: a typing error or two away, capital letters or not.
+fn nearest(name: &[u8]) -> Option<&'static str> {
+    let tail = &name[PREFIX.len()..];
+    let (distance, known) = VARIABLES
+        .iter()
+        .map(|&(known, _)| (distance(tail, &known.as_bytes()[PREFIX.len()..]), known))
+        .min_by_key(|&(distance, _)| distance)?;
+    (distance <= 2 + tail.len().min(known.len()) / 4).then_some(known)
+}
+
+/// Levenshtein's distance of two words, capital letters or not. Of long ones only the beginning counts.
+fn distance(one: &[u8], other: &[u8]) -> usize {
+    const LONGEST: usize = 32;
+    let other = &other[..other.len().min(LONGEST)];
+    let mut row = [0; LONGEST + 1];
+    for (column, cell) in row.iter_mut().enumerate() {
+        *cell = column;
+    }
+    for (line, &byte) in one.iter().take(2 * LONGEST).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, letter) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(!byte.eq_ignore_ascii_case(letter));
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests;
