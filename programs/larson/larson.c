@@ -1,0 +1,167 @@
+/* Threads of a server, after Larson and Krishnan, "Memory Allocation for Long-Running Server Applications" (1998): each
+ * has an array of blocks of random sizes and replaces blocks at random places; after a round it hands the array to a
+ * new thread and ends, so that blocks are mostly freed by another thread than the one that allocated them. The paper
+ * counts what is done in a fixed time; here the work is fixed, so that CPU time can be compared.
+ *
+ * usage: larson THREADS BLOCKS SMALLEST LARGEST ROUNDS REPLACEMENTS [SEED]
+ * BLOCKS in each array, of SMALLEST to LARGEST bytes; ROUNDS threads one after another for each array, each with
+ * REPLACEMENTS of its own.
+ *
+ * A checksum of all blocks that were freed goes to standard output, the same in every run with the same arguments;
+ * replacements a second to standard error. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* The work that goes from thread to thread. */
+struct chain {
+    unsigned char **blocks;
+    uint64_t random, sum;
+    uint64_t made; /* blocks allocated so far: a part of each block's stamp */
+    uint64_t rounds;
+    pthread_t previous; /* who had it before, not joined yet */
+    int has_previous, damaged;
+};
+
+static uint64_t blocks, smallest, largest, rounds, replacements;
+
+static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
+static uint64_t running; /* chains that have not come to their end */
+
+static void fail(const char *what, int error) {
+    fprintf(stderr, "larson: %s: %s\n", what, strerror(error));
+    exit(1);
+}
+
+/* xorshift64*, Vigna 2016 */
+static uint64_t next_random(uint64_t *state) {
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * UINT64_C(2685821657736338717);
+}
+
+static uint64_t below(uint64_t *state, uint64_t bound) { return (next_random(state) >> 32) * bound >> 32; }
+
+/* The first eight bytes of a block are its size and number, its last byte, if there are more, the number's lowest. */
+static unsigned char *new_block(struct chain *chain) {
+    uint64_t bytes = smallest + below(&chain->random, largest - smallest + 1);
+    unsigned char *block = malloc(bytes);
+    if (!block) fail("malloc", ENOMEM);
+    uint64_t stamp = bytes << 40 | (chain->made++ & UINT64_C(0xffffffffff));
+    memcpy(block, &stamp, sizeof stamp);
+    if (bytes > sizeof stamp) block[bytes - 1] = (unsigned char)stamp;
+    return block;
+}
+
+static void drop_block(struct chain *chain, unsigned char *block) {
+    uint64_t stamp;
+    memcpy(&stamp, block, sizeof stamp);
+    uint64_t bytes = stamp >> 40;
+    if (bytes < smallest || bytes > largest || (bytes > sizeof stamp && block[bytes - 1] != (unsigned char)stamp))
+        chain->damaged = 1;
+    chain->sum = chain->sum * UINT64_C(6364136223846793005) + stamp;
+    free(block);
+}
+
+static void *serve(void *argument) {
+    struct chain *chain = argument;
+    if (chain->has_previous) {
+        int error = pthread_join(chain->previous, NULL);
+        if (error) fail("pthread_join", error);
+    }
+    for (uint64_t i = 0; i < replacements; i++) {
+        uint64_t place = below(&chain->random, blocks);
+        drop_block(chain, chain->blocks[place]);
+        chain->blocks[place] = new_block(chain);
+    }
+    chain->previous = pthread_self();
+    chain->has_previous = 1;
+    if (--chain->rounds) {
+        pthread_t successor;
+        int error = pthread_create(&successor, NULL, serve, chain);
+        if (error) fail("pthread_create", error);
+    } else {
+        pthread_mutex_lock(&ending);
+        if (--running == 0) pthread_cond_signal(&ended);
+        pthread_mutex_unlock(&ending);
+    }
+    return NULL;
+}
+
+static uint64_t number(const char *text, uint64_t least, uint64_t most) {
+    char *end;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    if (end == text || *end || *text == '-' || errno || value < least || value > most) {
+        fprintf(stderr, "larson: `%s` is no number from %llu to %llu\n", text, (unsigned long long)least,
+                (unsigned long long)most);
+        exit(2);
+    }
+    return value;
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+int main(int count, char **arguments) {
+    if (count != 7 && count != 8) {
+        fputs("usage: larson THREADS BLOCKS SMALLEST LARGEST ROUNDS REPLACEMENTS [SEED]\n", stderr);
+        return 2;
+    }
+    uint64_t threads = number(arguments[1], 1, 1024);
+    blocks = number(arguments[2], 1, UINT32_MAX);
+    smallest = number(arguments[3], 8, 1 << 20);
+    largest = number(arguments[4], smallest, 1 << 20);
+    rounds = number(arguments[5], 1, UINT32_MAX);
+    replacements = number(arguments[6], 1, UINT32_MAX);
+    uint64_t seed = count == 8 ? number(arguments[7], 0, UINT32_MAX) : 4141;
+
+    struct chain *chains = calloc(threads, sizeof *chains);
+    if (!chains) fail("calloc", ENOMEM);
+    for (struct chain *chain = chains; chain < chains + threads; chain++) {
+        chain->random = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)(chain - chains) + 1;
+        chain->rounds = rounds;
+        chain->blocks = malloc(blocks * sizeof *chain->blocks);
+        if (!chain->blocks) fail("malloc", ENOMEM);
+        for (uint64_t i = 0; i < blocks; i++) chain->blocks[i] = new_block(chain);
+    }
+
+    double start = now();
+    running = threads;
+    for (struct chain *chain = chains; chain < chains + threads; chain++) {
+        pthread_t first;
+        int error = pthread_create(&first, NULL, serve, chain);
+        if (error) fail("pthread_create", error);
+    }
+    pthread_mutex_lock(&ending);
+    while (running) pthread_cond_wait(&ended, &ending);
+    pthread_mutex_unlock(&ending);
+    double taken = now() - start;
+
+    uint64_t sum = 0;
+    int damaged = 0;
+    for (struct chain *chain = chains; chain < chains + threads; chain++) {
+        int error = pthread_join(chain->previous, NULL);
+        if (error) fail("pthread_join", error);
+        for (uint64_t i = 0; i < blocks; i++) drop_block(chain, chain->blocks[i]);
+        free(chain->blocks);
+        sum = sum * 31 + chain->sum;
+        damaged += chain->damaged;
+    }
+    free(chains);
+    uint64_t done = threads * rounds * replacements;
+    printf("%llu arrays, %llu replacements, checksum %016llx, %d damaged\n", (unsigned long long)threads,
+           (unsigned long long)done, (unsigned long long)sum, damaged);
+    fprintf(stderr, "larson: threads=%llu operations=%llu wall_s=%.3f operations_per_s=%.0f\n",
+            (unsigned long long)threads, (unsigned long long)done, taken, (double)done / taken);
+    return damaged != 0;
+}
