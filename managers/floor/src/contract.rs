@@ -35,6 +35,20 @@ pub struct RawCensus {
     pub classes: *mut RawClass,
 }
 
+impl RawCensus {
+    /// Writes the next class if there is room for it, and counts it.
+    ///
+    /// # Safety
+    /// `classes` is null or has room for `class_capacity` of them.
+    pub unsafe fn push(&mut self, class: RawClass) {
+        if self.class_count < self.class_capacity && !self.classes.is_null() {
+            // SAFETY: the caller's word.
+            unsafe { self.classes.add(self.class_count as usize).write(class) };
+        }
+        self.class_count += 1;
+    }
+}
+
 /// `struct heaptoll_event`.
 #[repr(C)]
 #[derive(Debug)]
@@ -47,8 +61,44 @@ pub struct RawEvent {
     pub mapped_bytes: u64,
 }
 
-/// `HEAPTOLL_HEAP_GROWN`.
+/// `HEAPTOLL_COLLECTION_START`; the value is a [`Reason`].
+pub const COLLECTION_START: u32 = 1;
+/// `HEAPTOLL_COLLECTION_END`; the value is live bytes.
+pub const COLLECTION_END: u32 = 2;
+/// `HEAPTOLL_PHASE`; the value is a [`Phase`].
+pub const PHASE: u32 = 3;
+/// `HEAPTOLL_HEAP_GROWN`; the value is bytes mapped after it.
 pub const HEAP_GROWN: u32 = 4;
+/// `HEAPTOLL_HEAP_SHRUNK`; the value is bytes mapped after it.
+pub const HEAP_SHRUNK: u32 = 5;
+
+/// Why a collection began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Reason {
+    /// Enough was allocated.
+    Allocation = 1,
+    /// The program or the tool asked for it.
+    Asked = 2,
+    /// The system gave no more memory.
+    Pressure = 3,
+}
+
+/// `enum heaptoll_phase`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Phase {
+    /// Mutators are being stopped.
+    Stop = 1,
+    /// Roots are looked up.
+    Roots = 2,
+    /// What is reachable is marked.
+    Mark = 3,
+    /// What is not is reclaimed.
+    Sweep = 4,
+    /// Mutators run again.
+    Resume = 5,
+}
 
 /// `heaptoll_event_function`.
 pub type EventFunction = unsafe extern "C" fn(event: *const RawEvent, context: *mut c_void);

@@ -1,8 +1,9 @@
 //! The contract of a heap: what an algorithm must offer, and what can be found wrong with it.
 
+use core::ffi::c_int;
 use core::ptr::NonNull;
 
-use crate::{Region, Search};
+use crate::{Region, Search, Teller};
 
 /// A heap of one algorithm. It is used by one thread at a time; [`crate::Shell`] sees to that.
 ///
@@ -68,6 +69,19 @@ pub trait Heap: Send + 'static {
     fn search(&self) -> Option<Search> {
         None
     }
+
+    /// At process start: from now on there is somebody to tell, of collections if the heap makes any.
+    fn start(&mut self, teller: &'static Teller) {
+        self.region_mut().tell(teller);
+    }
+
+    /// Reclaims what the program cannot reach: 0, or a positive `errno` value. ENOTSUP where free is what reclaims.
+    fn collect(&mut self) -> c_int {
+        libc::ENOTSUP
+    }
+
+    /// In the child of a fork, which has one thread.
+    fn after_fork_in_child(&mut self) {}
 }
 
 /// What a piece of the region is.

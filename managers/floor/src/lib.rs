@@ -1,33 +1,46 @@
 //! The floor: what every manager of ours stands on, so that a manager's own crate holds nothing but its algorithm.
 //!
-//! A manager is a [`Heap`]: single-threaded, without a word about C. The floor adds the rest, each in a file of its
-//! own: memory from the system as one growing [`Region`], the [`Lock`] that is also safe to fork under, the malloc
-//! family with the C standard's corner cases ([`Shell`]), the control contract and the statistics page of
-//! `include/heaptoll.h`, and [`preload!`], which turns a heap into a shared object.
+//! An algorithm is a [`Heap`]: single-threaded, without a word about C. [`Shell`] makes a [`Manager`] of it, with one
+//! [`Lock`] that is also safe to fork under; a manager with caches per thread is one by itself, with
+//! [`thread_word!`] and [`ThreadEnd`]. The floor adds the rest, each in a file of its own: memory from the system as
+//! one growing [`Region`], the malloc [`family`] with the C standard's corner cases, the control contract and the
+//! statistics page of `include/heaptoll.h` ([`Teller`]), and [`preload!`], which turns a manager into a shared object.
 //!
 //! Nothing here allocates, and std is not linked.
 #![no_std]
 
 mod census;
 mod contract;
-mod family;
+pub mod family;
+mod fault;
 mod heap;
 mod lock;
+mod manager;
 mod message;
 mod preload;
 mod region;
 mod search;
+mod shell;
 mod sizes;
+mod teller;
+mod thread;
 
 pub use census::{Tally, tally};
-pub use contract::{Control, EventFunction, RawCensus, RawClass};
-pub use family::Shell;
+pub use contract::{
+    COLLECTION_END, COLLECTION_START, Control, EventFunction, HEAP_GROWN, HEAP_SHRUNK, PHASE, Phase,
+    RawCensus, RawClass, RawEvent, Reason,
+};
+pub use fault::fail_every;
 pub use heap::{Damage, Heap, Misuse, Piece, PieceKind};
 pub use lock::{Guard, Lock, prepare_barriers};
+pub use manager::{LARGEST, Manager};
 pub use message::Message;
 pub use region::{PAGE, Region};
 pub use search::Search;
+pub use shell::Shell;
 pub use sizes::{ALIGNMENT, WORD, round_up};
+pub use teller::{Collected, Teller, now_ns};
+pub use thread::{NoKeys, ThreadEnd};
 
 // For the expansion of `preload!`.
 #[doc(hidden)]

@@ -45,6 +45,8 @@ pub struct Lock<T> {
     /// The thread between fork's prepare and parent or child handlers, 0 if there is none. Handlers of others may
     /// allocate meanwhile, on that thread.
     forker: AtomicUsize,
+    /// How many forks the forker is in: a handler of others may fork too.
+    forks: AtomicU32,
     value: UnsafeCell<T>,
 }
 
@@ -81,6 +83,7 @@ impl<T> Lock<T> {
             state: AtomicU32::new(FREE),
             sleepers: AtomicU32::new(0),
             forker: AtomicUsize::new(0),
+            forks: AtomicU32::new(0),
             value: UnsafeCell::new(value),
         }
     }
@@ -119,18 +122,27 @@ impl<T> Lock<T> {
     }
 
     /// fork's prepare handler: the heap must not be forked in the middle of a change.
+    ///
+    /// Unless the fork is in the middle of one itself: in a signal handler that interrupted the one thread inside the
+    /// lock. The child then has a copy of that thread, which will finish the change when the handler returns. So the
+    /// lock stays as it is on both sides, as glibc, which takes no locks to fork a process of one thread.
     pub fn before_fork(&self) {
-        let guard = self.lock();
-        if !guard.borrowed {
-            mem::forget(guard);
+        if !self.is_forker() {
+            if single_threaded() && self.state.load(Ordering::Relaxed) != FREE {
+                return;
+            }
+            mem::forget(self.lock());
             self.forker.store(thread(), Ordering::Relaxed);
         }
+        self.forks.fetch_add(1, Ordering::Relaxed);
     }
 
     /// fork's handler in the parent.
     pub fn after_fork(&self) {
-        self.forker.store(0, Ordering::Relaxed);
-        self.unlock();
+        if self.is_forker() && self.forks.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.forker.store(0, Ordering::Relaxed);
+            self.unlock();
+        }
     }
 
     /// fork's handler in the child, where nobody sleeps.

@@ -1,54 +1,58 @@
-//! [`preload!`]: a heap becomes a shared object for `LD_PRELOAD`.
+//! [`preload!`]: a manager becomes a shared object for `LD_PRELOAD`.
 
-/// Exports the malloc family and the control contract over one heap, given as a constant expression, and says what
-/// to do at start, at fork and at exit. A shell crate consists of this line.
+/// Exports the malloc family and the control contract over one manager, and says what to do at start, at fork and at
+/// exit. A shell crate consists of this line: `preload!(Heap)` for a heap with a constant `new()` in a
+/// [`crate::Shell`], `preload!(static MANAGER: Type = expression)` for any other [`crate::Manager`].
 #[macro_export]
 macro_rules! preload {
     ($heap:ty) => {
+        $crate::preload!(static SHELL: $crate::Shell<$heap> = $crate::Shell::new(<$heap>::new()));
+    };
+    (static $name:ident: $manager:ty = $value:expr) => {
         use core::ffi::{c_int, c_void};
-        use $crate::{Control, EventFunction, Heap, RawCensus};
+        use $crate::{Control, EventFunction, RawCensus};
 
-        static SHELL: $crate::Shell<$heap> = $crate::Shell::new(<$heap>::new());
+        static $name: $manager = $value;
 
         #[panic_handler]
         fn panic(_: &core::panic::PanicInfo) -> ! {
             $crate::Message::new()
-                .text(<$heap>::NAME)
+                .text(<$manager as $crate::Manager>::NAME)
                 .text(": a defect in this manager; please report it")
                 .abort()
         }
 
         #[unsafe(no_mangle)]
         pub extern "C" fn malloc(bytes: usize) -> *mut c_void {
-            SHELL.malloc(bytes)
+            $crate::family::malloc(&$name, bytes)
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn free(block: *mut c_void) {
             // SAFETY: the C caller's word, here and in all that follow.
-            unsafe { SHELL.free(block) }
+            unsafe { $crate::family::free(&$name, block) }
         }
 
         #[unsafe(no_mangle)]
         pub extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
-            SHELL.calloc(count, bytes)
+            $crate::family::calloc(&$name, count, bytes)
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
             // SAFETY: see `free`.
-            unsafe { SHELL.realloc(block, bytes) }
+            unsafe { $crate::family::realloc(&$name, block, bytes) }
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, bytes: usize) -> *mut c_void {
             // SAFETY: see `free`.
-            unsafe { SHELL.reallocarray(block, count, bytes) }
+            unsafe { $crate::family::reallocarray(&$name, block, count, bytes) }
         }
 
         #[unsafe(no_mangle)]
         pub extern "C" fn memalign(alignment: usize, bytes: usize) -> *mut c_void {
-            SHELL.memalign(alignment, bytes)
+            $crate::family::memalign(&$name, alignment, bytes)
         }
 
         #[unsafe(no_mangle)]
@@ -58,41 +62,51 @@ macro_rules! preload {
             bytes: usize,
         ) -> c_int {
             // SAFETY: see `free`.
-            unsafe { SHELL.posix_memalign(place, alignment, bytes) }
+            unsafe { $crate::family::posix_memalign(&$name, place, alignment, bytes) }
         }
 
         #[unsafe(no_mangle)]
         pub extern "C" fn aligned_alloc(alignment: usize, bytes: usize) -> *mut c_void {
-            SHELL.memalign(alignment, bytes)
+            $crate::family::memalign(&$name, alignment, bytes)
         }
 
         #[unsafe(no_mangle)]
         pub extern "C" fn valloc(bytes: usize) -> *mut c_void {
-            SHELL.valloc(bytes)
+            $crate::family::valloc(&$name, bytes)
         }
 
         #[unsafe(no_mangle)]
         pub extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
-            SHELL.pvalloc(bytes)
+            $crate::family::pvalloc(&$name, bytes)
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
             // SAFETY: see `free`.
-            unsafe { SHELL.malloc_usable_size(block) }
+            unsafe { $crate::family::malloc_usable_size(&$name, block) }
         }
 
         unsafe extern "C" fn census(census: *mut RawCensus) -> c_int {
-            // SAFETY: see `free`.
-            unsafe { SHELL.census(census) }
+            // SAFETY: null, or a census as the header wants it.
+            match unsafe { census.as_mut() } {
+                Some(census) if census.size as usize >= size_of::<RawCensus>() => {
+                    // SAFETY: as above.
+                    unsafe { $crate::Manager::census(&$name, census) }
+                }
+                _ => $crate::libc::EINVAL,
+            }
         }
 
         unsafe extern "C" fn listen(function: Option<EventFunction>, context: *mut c_void) -> c_int {
-            SHELL.listen(function, context)
+            $crate::Manager::listen(&$name, function, context)
         }
 
         unsafe extern "C" fn check() -> c_int {
-            SHELL.check()
+            $crate::Manager::check(&$name)
+        }
+
+        unsafe extern "C" fn collect() -> c_int {
+            $crate::Manager::collect(&$name)
         }
 
         static CONTROL: Control = Control {
@@ -101,7 +115,7 @@ macro_rules! preload {
             name: concat!(env!("CARGO_PKG_NAME"), "\0").as_ptr().cast(),
             manager_version: concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast(),
             census: Some(census),
-            collect: None,
+            collect: Some(collect),
             listen: Some(listen),
             check: Some(check),
         };
@@ -111,20 +125,16 @@ macro_rules! preload {
             &CONTROL
         }
 
-        fn grown(mapped_bytes: usize) {
-            SHELL.grown(mapped_bytes);
-        }
-
         extern "C" fn before_fork() {
-            SHELL.before_fork();
+            $crate::Manager::before_fork(&$name);
         }
 
         extern "C" fn after_fork() {
-            SHELL.after_fork();
+            $crate::Manager::after_fork(&$name);
         }
 
         extern "C" fn after_fork_in_child() {
-            SHELL.after_fork_in_child();
+            $crate::Manager::after_fork_in_child(&$name);
         }
 
         extern "C" fn at_start() {
@@ -133,13 +143,13 @@ macro_rules! preload {
                 $crate::libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork_in_child))
             };
             if status != 0 {
-                $crate::Message::new().text(<$heap>::NAME).text(": no memory for the fork handlers").abort();
+                $crate::Message::new().text(<$manager as $crate::Manager>::NAME).text(": no memory for the fork handlers").abort();
             }
-            SHELL.start(grown);
+            $crate::Manager::start(&$name);
         }
 
         extern "C" fn at_exit() {
-            SHELL.finish();
+            $crate::Manager::finish(&$name);
         }
 
         #[used]

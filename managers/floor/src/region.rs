@@ -8,7 +8,7 @@ use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::round_up;
+use crate::{Teller, round_up};
 
 /// The unit in which the heap's size is counted, bytes.
 pub const PAGE: usize = 4096;
@@ -28,9 +28,6 @@ const ROOMS: usize = 64;
 /// The next room: a process normally has one region, a test has many.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// What the region calls when it has grown: with the bytes mapped now.
-pub type Grown = fn(mapped_bytes: usize);
-
 /// A contiguous region that grows at its end.
 #[derive(Debug)]
 pub struct Region {
@@ -41,13 +38,13 @@ pub struct Region {
     mapped_end: usize,
     requests: u64,
     fail_every: u64,
-    grown: Option<Grown>,
+    teller: Option<&'static Teller>,
 }
 
 impl Region {
     /// Nothing yet; the system is asked at the first need.
     pub const fn new() -> Region {
-        Region { start: 0, end: 0, mapped_end: 0, requests: 0, fail_every: 0, grown: None }
+        Region { start: 0, end: 0, mapped_end: 0, requests: 0, fail_every: 0, teller: None }
     }
 
     /// Address of the first byte, a multiple of [`PAGE`]; 0 before the first growth.
@@ -79,9 +76,9 @@ impl Region {
         self.requests = 0;
     }
 
-    /// Has `hook` called after each growth.
-    pub fn on_growth(&mut self, hook: Grown) {
-        self.grown = Some(hook);
+    /// Has each growth told from now on, by the thread that caused it.
+    pub fn tell(&mut self, teller: &'static Teller) {
+        self.teller = Some(teller);
     }
 
     /// Extends the region by `bytes`, a multiple of [`crate::WORD`], zeroed. `None` when the system gives no more;
@@ -100,9 +97,9 @@ impl Region {
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = errno };
         if extended.is_some()
-            && let Some(hook) = self.grown
+            && let Some(teller) = self.teller
         {
-            hook(self.mapped_bytes());
+            teller.grown(self.mapped_bytes());
         }
         extended
     }

@@ -1,0 +1,202 @@
+//! A heap as a process uses it: the manager that is one heap and one lock.
+
+use core::ffi::{c_int, c_void};
+use core::ptr::{self, NonNull};
+
+use crate::contract::{EventFunction, RawCensus, RawClass};
+use crate::fault::fail_every;
+use crate::lock::prepare_barriers;
+use crate::{Damage, Guard, Heap, LARGEST, Lock, Manager, Message, Misuse, Teller, tally};
+
+/// A debug build checks the whole heap after every so many calls.
+#[cfg(debug_assertions)]
+const CHECK_EVERY: u64 = 4096;
+
+/// A heap as a process uses it.
+pub struct Shell<H: Heap> {
+    heap: Lock<H>,
+    teller: Teller,
+    #[cfg(debug_assertions)]
+    calls: core::sync::atomic::AtomicU64,
+}
+
+impl<H: Heap> Shell<H> {
+    /// A shell around a fresh heap.
+    pub const fn new(heap: H) -> Shell<H> {
+        Shell {
+            heap: Lock::new(heap),
+            teller: Teller::new(H::NAME),
+            #[cfg(debug_assertions)]
+            calls: core::sync::atomic::AtomicU64::new(0),
+        }
+    }
+
+    #[inline(always)]
+    fn heap(&self) -> Guard<'_, H> {
+        let heap = self.heap.lock();
+        #[cfg(debug_assertions)]
+        if self.calls.fetch_add(1, core::sync::atomic::Ordering::Relaxed).is_multiple_of(CHECK_EVERY)
+            && let Err(damage) = heap.check()
+        {
+            Self::describe(damage).abort();
+        }
+        heap
+    }
+
+    fn describe(damage: Damage) -> Message {
+        let line = Message::new().text(H::NAME).text(": the heap is damaged at ").address(damage.address);
+        line.text(": this does not hold: ").text(damage.invariant)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn misused(call: &str, block: NonNull<u8>, misuse: Misuse) -> ! {
+        let line = Message::new().text(H::NAME).text(": ").text(call).text("(");
+        line.address(block.as_ptr() as usize).text("): ").text(misuse.text()).abort()
+    }
+}
+
+impl<H: Heap> Manager for Shell<H> {
+    const NAME: &'static str = H::NAME;
+
+    #[inline(always)]
+    fn allocate(&self, bytes: usize) -> *mut u8 {
+        if bytes > LARGEST {
+            return ptr::null_mut();
+        }
+        let block = self.heap().allocate(bytes);
+        block.map_or(ptr::null_mut(), NonNull::as_ptr)
+    }
+
+    fn allocate_aligned(&self, alignment: usize, bytes: usize) -> *mut u8 {
+        let block = self.heap().allocate_aligned(alignment, bytes);
+        block.map_or(ptr::null_mut(), NonNull::as_ptr)
+    }
+
+    #[inline(always)]
+    unsafe fn free(&self, block: *mut u8) {
+        let Some(block) = NonNull::new(block) else { return };
+        // SAFETY: the caller's word.
+        let freed = unsafe { self.heap().free(block) };
+        if let Err(misuse) = freed {
+            Self::misused("free", block, misuse);
+        }
+    }
+
+    unsafe fn reallocate(&self, old: NonNull<u8>, bytes: usize) -> *mut u8 {
+        let mut heap = self.heap();
+        // SAFETY: the caller's word.
+        match unsafe { heap.resize(old, bytes) } {
+            Ok(true) => return old.as_ptr(),
+            Ok(false) => {}
+            Err(misuse) => Self::misused("realloc", old, misuse),
+        }
+        let Some(new) = heap.allocate(bytes) else { return ptr::null_mut() };
+        // SAFETY: `old` is a live block, or `resize` would have said so.
+        let kept = unsafe { heap.usable(old) }.min(bytes);
+        // The copy is made without the lock: both blocks are the caller's.
+        drop(heap);
+        // SAFETY: both are live, apart, and at least that long; `old` is given back once.
+        unsafe {
+            ptr::copy_nonoverlapping(old.as_ptr(), new.as_ptr(), kept);
+            self.free(old.as_ptr());
+        }
+        new.as_ptr()
+    }
+
+    unsafe fn usable(&self, block: NonNull<u8>) -> usize {
+        // SAFETY: the caller's word.
+        unsafe { self.heap().usable(block) }
+    }
+
+    fn failed(&self) {
+        self.teller.failed();
+    }
+
+    unsafe fn census(&self, census: &mut RawCensus) -> c_int {
+        let tally = tally(&*self.heap());
+        census.class_count = 0;
+        census.exact = 1;
+        census.mapped_bytes = tally.mapped;
+        census.mapped_high_bytes = tally.mapped;
+        census.live_bytes = tally.live;
+        census.free_bytes = tally.free;
+        census.metadata_bytes = tally.metadata;
+        census.quarantined_bytes = 0;
+        census.unused_bytes = tally.unused;
+        census.requested_bytes = u64::MAX;
+        for range in tally.filled() {
+            let class = RawClass {
+                block_bytes: range.largest as u64,
+                live_blocks: range.live_blocks,
+                live_bytes: range.live_bytes,
+                free_blocks: range.free_blocks,
+                free_bytes: range.free_bytes,
+                ..RawClass::default()
+            };
+            // SAFETY: the caller's word about its array.
+            unsafe { census.push(class) };
+        }
+        0
+    }
+
+    fn check(&self) -> c_int {
+        let checked = self.heap().check();
+        match checked {
+            Ok(()) => 0,
+            Err(damage) => {
+                Self::describe(damage).write();
+                libc::EINVAL
+            }
+        }
+    }
+
+    fn collect(&self) -> c_int {
+        self.heap().collect()
+    }
+
+    fn listen(&self, function: Option<EventFunction>, context: *mut c_void) -> c_int {
+        // Events are told by the heap, under its lock.
+        let heap = self.heap();
+        let status = self.teller.listen(function, context);
+        drop(heap);
+        status
+    }
+
+    fn start(&'static self) {
+        let every = fail_every();
+        prepare_barriers();
+        let mut heap = self.heap();
+        heap.region_mut().fail_every(every);
+        heap.start(&self.teller);
+        self.teller.mapped(heap.region().mapped_bytes());
+    }
+
+    /// What changes too often to be told at once. A signal handler may have called exit in the middle of malloc: then
+    /// nothing is told.
+    fn finish(&self) {
+        let Some(heap) = self.heap.try_lock() else { return };
+        let search = heap.search();
+        drop(heap);
+        if let Some(search) = search {
+            self.teller.searched(search);
+        }
+    }
+
+    fn before_fork(&self) {
+        self.heap.before_fork();
+    }
+
+    fn after_fork(&self) {
+        self.heap.after_fork();
+    }
+
+    fn after_fork_in_child(&self) {
+        self.heap.after_fork_in_child();
+        self.teller.after_fork_in_child();
+        // A fork in the middle of a call leaves the heap to that call.
+        if let Some(mut heap) = self.heap.try_lock() {
+            heap.after_fork_in_child();
+        }
+    }
+}

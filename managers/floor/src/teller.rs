@@ -1,0 +1,218 @@
+//! What a manager tells: counters on the statistics page, and events to the one listener of the control contract.
+
+use core::ffi::{c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use heaptoll_statspage::{Kind, Slot, Writer};
+
+use crate::Search;
+use crate::contract::{
+    COLLECTION_END, COLLECTION_START, EventFunction, HEAP_GROWN, HEAP_SHRUNK, PHASE, Phase, RawEvent, Reason,
+};
+
+/// A manager's voice; a static of it, or a part of one.
+pub struct Teller {
+    writer: Writer,
+    listener: AtomicPtr<c_void>,
+    context: AtomicPtr<c_void>,
+    /// The heap's size as last told, bytes.
+    mapped: AtomicUsize,
+}
+
+/// What a finished collection has to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Collected {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Bytes in live blocks.
+    pub live_bytes: usize,
+    /// Bytes in blocks that it reclaimed.
+    pub collected_bytes: usize,
+    /// How long the program stood still, ns.
+    pub pause_ns: u64,
+}
+
+impl Teller {
+    /// The voice of the manager of this name.
+    pub const fn new(name: &'static str) -> Teller {
+        Teller {
+            writer: Writer::new(Kind::Manager, name),
+            listener: AtomicPtr::new(ptr::null_mut()),
+            context: AtomicPtr::new(ptr::null_mut()),
+            mapped: AtomicUsize::new(0),
+        }
+    }
+
+    /// The process's counters.
+    #[inline(always)]
+    pub fn slot(&self) -> &Slot {
+        self.writer.slot()
+    }
+
+    /// The control contract's `listen`. The caller holds the locks under which events are told, so that none is told
+    /// to a function with another's context.
+    pub fn listen(&self, function: Option<EventFunction>, context: *mut c_void) -> c_int {
+        match function {
+            None => self.listener.store(ptr::null_mut(), Ordering::Relaxed),
+            Some(_) if !self.listener.load(Ordering::Relaxed).is_null() => return libc::EBUSY,
+            Some(function) => {
+                self.context.store(context, Ordering::Relaxed);
+                self.listener.store(function as *mut c_void, Ordering::Release);
+            }
+        }
+        0
+    }
+
+    /// Tells the listener, if there is one, of an event of the given kind (see `include/heaptoll.h`). The caller
+    /// holds a lock that [`Teller::listen`]'s caller holds too.
+    pub fn event(&self, kind: u32, collection: u64, value: u64) {
+        let listener = self.listener.load(Ordering::Acquire);
+        if listener.is_null() {
+            return;
+        }
+        let event = RawEvent {
+            size: size_of::<RawEvent>() as u32,
+            kind,
+            time_ns: now_ns(),
+            collection,
+            value,
+            mapped_bytes: self.mapped.load(Ordering::Relaxed) as u64,
+        };
+        // SAFETY: `listen` stored it from a function of that type, with its context, and the lock it takes is held.
+        unsafe {
+            let function = core::mem::transmute::<*mut c_void, EventFunction>(listener);
+            function(&event, self.context.load(Ordering::Relaxed));
+        }
+    }
+
+    /// The heap has this size: a count, and no event.
+    pub fn mapped(&self, mapped_bytes: usize) {
+        self.mapped.store(mapped_bytes, Ordering::Relaxed);
+        let slot = self.slot();
+        slot.mapped_bytes.store(mapped_bytes as u64, Ordering::Relaxed);
+        slot.mapped_high_bytes.fetch_max(mapped_bytes as u64, Ordering::Relaxed);
+    }
+
+    /// In the child of a fork: it has a slot of its own, and a heap of the size told last from the start.
+    pub fn after_fork_in_child(&self) {
+        self.mapped(self.mapped.load(Ordering::Relaxed));
+    }
+
+    /// The heap has grown to this size.
+    pub fn grown(&self, mapped_bytes: usize) {
+        self.mapped(mapped_bytes);
+        self.event(HEAP_GROWN, 0, mapped_bytes as u64);
+    }
+
+    /// The heap has shrunk to this size.
+    pub fn shrunk(&self, mapped_bytes: usize) {
+        self.mapped(mapped_bytes);
+        self.event(HEAP_SHRUNK, 0, mapped_bytes as u64);
+    }
+
+    /// A call gave nothing.
+    pub fn failed(&self) {
+        self.slot().failed_calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A collection begins.
+    pub fn collection_starts(&self, number: u64, reason: Reason) {
+        self.event(COLLECTION_START, number, reason as u64);
+    }
+
+    /// A phase of a collection begins.
+    pub fn phase(&self, number: u64, phase: Phase) {
+        self.event(PHASE, number, phase as u64);
+    }
+
+    /// A collection is finished.
+    pub fn collection_ends(&self, collected: Collected) {
+        let slot = self.slot();
+        slot.collections.fetch_add(1, Ordering::Relaxed);
+        slot.pause_total_ns.fetch_add(collected.pause_ns, Ordering::Relaxed);
+        slot.pause_max_ns.fetch_max(collected.pause_ns, Ordering::Relaxed);
+        slot.collected_bytes.fetch_add(collected.collected_bytes as u64, Ordering::Relaxed);
+        slot.live_bytes.store(collected.live_bytes as u64, Ordering::Relaxed);
+        slot.live_high_bytes.fetch_max(collected.live_bytes as u64, Ordering::Relaxed);
+        self.event(COLLECTION_END, collected.number, collected.live_bytes as u64);
+    }
+
+    /// How far the manager searched in all: told at process end.
+    pub fn searched(&self, search: Search) {
+        let slot = self.slot();
+        slot.searches.store(search.searches, Ordering::Relaxed);
+        slot.search_steps.store(search.steps, Ordering::Relaxed);
+        slot.search_longest.store(search.longest, Ordering::Relaxed);
+    }
+}
+
+impl core::fmt::Debug for Teller {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Teller").field("mapped", &self.mapped).finish_non_exhaustive()
+    }
+}
+
+/// `CLOCK_MONOTONIC`, ns: the clock of events and pauses.
+pub fn now_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid place for the answer; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec::Vec;
+
+    use super::*;
+
+    unsafe extern "C" fn heard(event: *const RawEvent, context: *mut c_void) {
+        // SAFETY: the teller's event, and the vector that the test gave.
+        let (event, log) = unsafe { (&*event, &mut *context.cast::<Vec<[u64; 4]>>()) };
+        assert_eq!(event.size as usize, size_of::<RawEvent>());
+        log.push([u64::from(event.kind), event.collection, event.value, event.mapped_bytes]);
+    }
+
+    #[test]
+    fn the_one_listener_hears_of_growth_and_of_a_collection_in_order() {
+        let (teller, mut log) = (Teller::new("test"), Vec::<[u64; 4]>::new());
+        teller.grown(4096);
+        let context = (&raw mut log).cast();
+        assert_eq!(teller.listen(Some(heard), context), 0);
+        assert_eq!(teller.listen(Some(heard), context), libc::EBUSY);
+        teller.grown(8192);
+        teller.collection_starts(1, Reason::Allocation);
+        teller.phase(1, Phase::Mark);
+        teller.collection_ends(Collected { number: 1, live_bytes: 77, collected_bytes: 5, pause_ns: 9 });
+        teller.shrunk(4096);
+        assert_eq!(teller.listen(None, ptr::null_mut()), 0);
+        teller.grown(12288);
+        let events =
+            [[4, 0, 8192, 8192], [1, 1, 1, 8192], [3, 1, 3, 8192], [2, 1, 77, 8192], [5, 0, 4096, 4096]];
+        assert_eq!(log, events);
+        assert_eq!(teller.listen(Some(heard), context), 0, "the place is free again");
+    }
+
+    #[test]
+    fn counters_sum_and_keep_the_longest_pause() {
+        let teller = Teller::new("test");
+        for (number, pause_ns) in [(1, 30), (2, 50), (3, 40)] {
+            teller.collection_ends(Collected { number, live_bytes: 10, collected_bytes: 7, pause_ns });
+        }
+        let slot = teller.slot();
+        let counters = [&slot.collections, &slot.pause_total_ns, &slot.pause_max_ns, &slot.collected_bytes];
+        assert_eq!(counters.map(|counter| counter.load(Ordering::Relaxed)), [3, 120, 50, 21]);
+    }
+
+    #[test]
+    fn the_high_water_mark_stays_when_the_heap_shrinks() {
+        let teller = Teller::new("test");
+        teller.grown(8192);
+        teller.shrunk(4096);
+        let slot = teller.slot();
+        let sizes = [&slot.mapped_bytes, &slot.mapped_high_bytes].map(|size| size.load(Ordering::Relaxed));
+        assert_eq!(sizes, [4096, 8192]);
+    }
+}

@@ -1,0 +1,161 @@
+//! State per thread without std: a thread-local word, and a hook at the thread's end.
+//!
+//! std's `thread_local!` goes through `__tls_get_addr` in a shared object, which may allocate; `#[thread_local]` is
+//! not in stable Rust. So [`thread_word!`] makes the word by hand, in the model "initial exec" of the ELF TLS
+//! specification: its distance from the thread pointer is fixed when the object is loaded, and a read is two
+//! instructions. The price is that the object must be there from the start, as a preloaded one is.
+
+use core::ffi::{c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// A thread-local word of every thread, with what it holds in a new one: an address of a static, or nothing (0).
+///
+/// ```text
+/// thread_word! {
+///     /// The thread's cache.
+///     pub(crate) CACHE: "heaptoll_example_cache" = EMPTY;
+/// }
+/// CACHE::get(); CACHE::set(word);
+/// ```
+///
+/// The string is the word's name for the linker, once in a program image.
+#[macro_export]
+macro_rules! thread_word {
+    ($(#[$about:meta])* $visible:vis $name:ident: $symbol:literal) => {
+        core::arch::global_asm!(
+            concat!(".pushsection .tbss.", $symbol, ",\"awT\",@nobits"),
+            ".p2align 3",
+            concat!(".hidden ", $symbol),
+            concat!(".globl ", $symbol),
+            concat!(".type ", $symbol, ",@object"),
+            concat!(".size ", $symbol, ",8"),
+            concat!($symbol, ":"),
+            ".zero 8",
+            ".popsection",
+        );
+        $crate::thread_word!(@access $(#[$about])* $visible $name: $symbol);
+    };
+    ($(#[$about:meta])* $visible:vis $name:ident: $symbol:literal = $initial:path) => {
+        core::arch::global_asm!(
+            concat!(".pushsection .tdata.", $symbol, ",\"awT\",@progbits"),
+            ".p2align 3",
+            concat!(".hidden ", $symbol),
+            concat!(".globl ", $symbol),
+            concat!(".type ", $symbol, ",@object"),
+            concat!(".size ", $symbol, ",8"),
+            concat!($symbol, ":"),
+            ".quad {initial}",
+            ".popsection",
+            initial = sym $initial,
+        );
+        $crate::thread_word!(@access $(#[$about])* $visible $name: $symbol);
+    };
+    (@access $(#[$about:meta])* $visible:vis $name:ident: $symbol:literal) => {
+        $(#[$about])*
+        #[allow(non_camel_case_types)]
+        $visible struct $name;
+
+        #[allow(dead_code)]
+        impl $name {
+            /// The calling thread's word.
+            #[inline(always)]
+            $visible fn get() -> usize {
+                let word: usize;
+                // SAFETY: the linker turns the name into the word's distance from the thread pointer, which every
+                // thread has.
+                unsafe {
+                    core::arch::asm!(
+                        concat!("mov {0}, qword ptr [rip + ", $symbol, "@GOTTPOFF]"),
+                        "mov {0}, qword ptr fs:[{0}]",
+                        out(reg) word,
+                        options(pure, readonly, nostack, preserves_flags),
+                    );
+                }
+                word
+            }
+
+            /// Changes the calling thread's word.
+            #[inline(always)]
+            $visible fn set(word: usize) {
+                // SAFETY: as in `get`.
+                unsafe {
+                    core::arch::asm!(
+                        concat!("mov {place}, qword ptr [rip + ", $symbol, "@GOTTPOFF]"),
+                        "mov qword ptr fs:[{place}], {word}",
+                        place = out(reg) _,
+                        word = in(reg) word,
+                        options(nostack, preserves_flags),
+                    );
+                }
+            }
+        }
+    };
+}
+
+/// No key made yet.
+const NONE: u32 = u32::MAX;
+
+/// The system has no more keys for thread-specific data (`PTHREAD_KEYS_MAX`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoKeys;
+
+/// A hook at the end of each thread that asked for it: a key of thread-specific data, whose destructors glibc calls.
+///
+/// Destructors of other keys come before and after, and may allocate and free; after the last the C library itself
+/// frees. So the hook gives the thread's cache up, and leaves a mark in its place that has later calls of this
+/// thread do without. A manager that makes a new cache instead arms the hook again, and is called again: the C library
+/// makes [`ThreadEnd::ROUNDS`] rounds in all, and what is armed in the last of them is lost.
+#[derive(Debug)]
+pub struct ThreadEnd {
+    key: AtomicU32,
+    ended: unsafe extern "C" fn(*mut c_void),
+}
+
+impl ThreadEnd {
+    /// How often the C library looks for armed hooks at a thread's end.
+    pub const ROUNDS: usize = 4;
+
+    /// A hook; `ended` is called on the ending thread with what it was armed with.
+    pub const fn new(ended: unsafe extern "C" fn(*mut c_void)) -> ThreadEnd {
+        ThreadEnd { key: AtomicU32::new(NONE), ended }
+    }
+
+    /// Makes the key. Called once, at start: threads are only heard of from then on.
+    ///
+    /// # Errors
+    /// [`NoKeys`] when the program has taken all of them.
+    pub fn prepare(&self) -> Result<(), NoKeys> {
+        let mut key = 0;
+        // SAFETY: a valid place for the key, and a function that lives as long as the process.
+        if unsafe { libc::pthread_key_create(&mut key, Some(self.ended)) } != 0 {
+            return Err(NoKeys);
+        }
+        self.key.store(key, Ordering::Release);
+        Ok(())
+    }
+
+    /// Has the hook called at the end of the calling thread, with `word`, which is not null. False before
+    /// [`ThreadEnd::prepare`] and when the C library has no memory to note it.
+    ///
+    /// The C library keeps the first 32 keys' words in the thread itself and allocates for others: by malloc, so a
+    /// manager must be able to serve this thread already when it arms.
+    #[must_use]
+    pub fn arm(&self, word: *mut c_void) -> bool {
+        debug_assert!(!word.is_null());
+        self.set(word) == 0
+    }
+
+    /// Takes the hook back for the calling thread.
+    pub fn disarm(&self) {
+        self.set(ptr::null_mut());
+    }
+
+    fn set(&self, word: *mut c_void) -> c_int {
+        match self.key.load(Ordering::Acquire) {
+            NONE => libc::EINVAL,
+            // SAFETY: the key was made by `prepare` and is never given back.
+            key => unsafe { libc::pthread_setspecific(key, word) },
+        }
+    }
+}

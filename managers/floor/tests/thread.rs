@@ -1,0 +1,78 @@
+//! Thread-local words and the hook at a thread's end.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use heaptoll_floor::{ThreadEnd, thread_word};
+
+static FIRST: [u64; 4] = [41, 42, 43, 44];
+
+thread_word! {
+    /// Begins as nothing.
+    PLAIN: "heaptoll_test_plain"
+}
+
+thread_word! {
+    /// Begins as the address of a static.
+    pub(crate) STARTED: "heaptoll_test_started" = FIRST
+}
+
+thread_word! {
+    /// Beside the others, to be left alone by them.
+    OTHER: "heaptoll_test_other" = FIRST
+}
+
+#[test]
+fn a_word_begins_in_every_thread_as_declared_and_is_the_threads_own() {
+    let address = FIRST.as_ptr() as usize;
+    thread::scope(|scope| {
+        for number in 1..9usize {
+            scope.spawn(move || {
+                assert_eq!([PLAIN::get(), STARTED::get(), OTHER::get()], [0, address, address]);
+                for turn in 0..1000 {
+                    PLAIN::set(number * turn);
+                    STARTED::set(number + turn);
+                    if turn % 100 == 0 {
+                        thread::yield_now();
+                    }
+                    assert_eq!(
+                        [PLAIN::get(), STARTED::get(), OTHER::get()],
+                        [number * turn, number + turn, address]
+                    );
+                }
+            });
+        }
+    });
+}
+
+static ENDED: ThreadEnd = ThreadEnd::new(ended);
+static CALLS: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+
+/// Word 1: once. Word 2: arms again each time. Word 3: never, it was disarmed.
+unsafe extern "C" fn ended(word: *mut c_void) {
+    CALLS[word as usize - 1].fetch_add(1, Ordering::Relaxed);
+    if word as usize == 2 {
+        assert!(ENDED.arm(word));
+    }
+}
+
+#[test]
+fn the_hook_comes_once_at_the_end_of_each_armed_thread_and_again_while_it_is_armed_again() {
+    assert!(!ENDED.arm(ptr::without_provenance_mut(1)), "there is no key yet");
+    assert_eq!(ENDED.prepare(), Ok(()));
+    let word = |number: usize| ptr::without_provenance_mut::<c_void>(number);
+    let armed = |number: usize| thread::spawn(move || assert!(ENDED.arm(word(number)))).join();
+    for number in [1, 1, 2] {
+        armed(number).expect("the thread ends");
+    }
+    thread::spawn(move || {
+        assert!(ENDED.arm(word(3)));
+        ENDED.disarm();
+    })
+    .join()
+    .expect("the thread ends");
+    let calls = [0, 1, 2].map(|at: usize| CALLS[at].load(Ordering::Relaxed));
+    assert_eq!(calls, [2, ThreadEnd::ROUNDS, 0]);
+}
