@@ -44,6 +44,9 @@ tool:
 	@for manager in $(OURS); do \
 		install -m 644 $(TARGET)/managers/release/lib$$manager.so $(LIB)/managers/$$manager.so && \
 		install -m 644 managers/$$manager/manager.toml $(LIB)/managers/$$manager.toml || exit 1; \
+		for variant in managers/$$manager/variants/*.toml; do \
+			test ! -e $$variant || install -m 644 $$variant $(LIB)/managers/ || exit 1; \
+		done; \
 	done
 	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso robson Makefile) $(SHARE)/programs/*/*.[ch]
 

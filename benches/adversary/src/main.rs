@@ -16,7 +16,7 @@ use thiserror::Error;
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll-adversary", version)]
 struct Cli {
-    /// Managers by name or path, or a group of them: modern, historic, all
+    /// Managers by name or path, or a group of them: modern, historic, collectors, all
     #[arg(value_name = "MANAGER", default_value = "all")]
     managers: Vec<String>,
     /// Bytes that may be live at once, M (K, M, G)
@@ -92,7 +92,7 @@ fn run(cli: &Cli) -> Result<bool, Error> {
     check(cli)?;
     let places = Places::find()?;
     let managers = managers(cli, &places)?;
-    let game = Game {
+    let rules = Game {
         program: cli.program.clone().unwrap_or_else(|| places.programs().join("robson")),
         live_bytes: cli.live,
         largest_bytes: cli.largest,
@@ -103,6 +103,7 @@ fn run(cli: &Cli) -> Result<bool, Error> {
     };
     let mut rows = vec![];
     for manager in &managers {
+        let game = Game { environment: manager.environment.clone(), ..rules.clone() };
         let games = STRATEGIES.map(|strategy| game.play(strategy, manager.object.as_deref())).into();
         rows.push(Row { manager: manager.name.clone(), games });
     }

@@ -175,7 +175,8 @@ fn every_manager_of_the_stage_is_driven_above_one() {
     let Ok(places) = Places::find() else { return };
     let known = manager::known(&places).expect("descriptions that can be read");
     for manager in manager::default_set(&known) {
-        let outcome = game(1 << 20, 16 << 10, 64)
+        let rules = Game { environment: manager.environment.clone(), ..game(1 << 20, 16 << 10, 64) };
+        let outcome = rules
             .play("robson", manager.object.as_deref())
             .unwrap_or_else(|error| panic!("{}: {error}", manager.name));
         consistent(&manager.name, &outcome);

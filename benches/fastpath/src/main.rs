@@ -18,7 +18,7 @@ use thiserror::Error;
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll-fastpath", version)]
 struct Cli {
-    /// Managers by name or path, or a group of them: modern, historic, all
+    /// Managers by name or path, or a group of them: modern, historic, collectors, all
     #[arg(value_name = "MANAGER", default_value = "all")]
     managers: Vec<String>,
     /// Sizes of blocks, bytes
@@ -101,8 +101,8 @@ fn print(rows: Vec<Vec<String>>, markdown: bool) {
 }
 
 fn measure(program: &Program, manager: &Manager, sizes: &[usize]) -> Result<Vec<Path>, StepError> {
-    let mut paths = tracer::paths(program, manager.object.as_deref(), sizes, false)?;
-    paths.extend(tracer::paths(program, manager.object.as_deref(), sizes, true)?);
+    let mut paths = tracer::paths(program, manager.object.as_deref(), &manager.environment, sizes, false)?;
+    paths.extend(tracer::paths(program, manager.object.as_deref(), &manager.environment, sizes, true)?);
     Ok(paths)
 }
 

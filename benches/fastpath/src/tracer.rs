@@ -108,17 +108,19 @@ const LONGEST: u64 = 15;
 /// How often the program does it with each size.
 const ROUNDS: usize = 3;
 
-/// Steps three times through malloc and free of each size under a manager, `None` being the C library's; in that order.
+/// Steps three times through malloc and free of each size under a manager, `None` being the C library's, with its variables
+/// set; in that order.
 ///
 /// # Errors
 /// No ptrace, or a program that does not come to its end.
 pub fn paths(
     program: &Program,
     object: Option<&FilePath>,
+    environment: &[(String, String)],
     sizes: &[usize],
     threads: bool,
 ) -> Result<Vec<Path>, StepError> {
-    let mut tracee = Tracee::start(program, object, sizes, threads)?;
+    let mut tracee = Tracee::start(program, object, environment, sizes, threads)?;
     let mut paths = vec![];
     for &bytes in sizes {
         for operation in [Operation::Malloc, Operation::Free].repeat(ROUNDS) {
@@ -144,6 +146,7 @@ impl Tracee {
     fn start(
         program: &Program,
         object: Option<&FilePath>,
+        environment: &[(String, String)],
         sizes: &[usize],
         threads: bool,
     ) -> Result<Tracee, StepError> {
@@ -153,7 +156,7 @@ impl Tracee {
         }
         command.args(sizes.iter().map(usize::to_string)).stdin(Stdio::null()).env_remove("LD_PRELOAD");
         if let Some(object) = object {
-            command.env("LD_PRELOAD", object);
+            command.env("LD_PRELOAD", object).envs(environment.iter().cloned());
         }
         // SAFETY: between fork and exec only ptrace is called, which is a bare system call.
         unsafe {

@@ -25,7 +25,7 @@ fn allocator(fault: &str) -> PathBuf {
 
 fn paths(object: Option<&Path>, threads: bool) -> Vec<tracer::Path> {
     let program = Program::build().expect("a program");
-    tracer::paths(&program, object, &SIZES, threads).expect("paths")
+    tracer::paths(&program, object, &[], &SIZES, threads).expect("paths")
 }
 
 #[test]

@@ -44,7 +44,9 @@ pub fn count(
     let ask = Ask {
         head: profile::valgrind(&folder.path().join("%p.profile")),
         preload: threaded.into_iter().chain(manager.object.as_deref()).map(Path::to_path_buf).collect(),
-        environment: vec![(profile::BOUND_AT_START.0.into(), profile::BOUND_AT_START.1.into())],
+        environment: std::iter::once((profile::BOUND_AT_START.0.into(), profile::BOUND_AT_START.1.into()))
+            .chain(manager.environment.iter().cloned())
+            .collect(),
     };
     workshop.run(program, &manager.name, &ask)?;
     let text = largest_profile(folder.path())?;

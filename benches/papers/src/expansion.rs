@@ -75,7 +75,11 @@ struct Told {
 }
 
 fn told(workshop: &Workshop, program: &Prepared, manager: &Chosen) -> Result<Told, Error> {
-    let ask = Ask { preload: manager.object.iter().cloned().collect(), ..Ask::default() };
+    let ask = Ask {
+        preload: manager.object.iter().cloned().collect(),
+        environment: manager.environment.clone(),
+        ..Ask::default()
+    };
     let slots = workshop.run_with_page(program, &manager.name, ask)?;
     let heap = largest(&slots, Kind::Manager, "", |slot| slot.mapped_high_bytes);
     Ok(Told { heap: heap.filter(|largest| largest.bytes > 0), search: Searches::most(&slots) })

@@ -85,7 +85,11 @@ pub fn measure(
     layer: &Path,
 ) -> Result<Option<PerMalloc>, Error> {
     let preload = std::iter::once(layer).chain(manager.object.as_deref()).map(Path::to_path_buf).collect();
-    let slots = workshop.run_with_page(program, &manager.name, Ask { preload, ..Ask::default() })?;
+    let slots = workshop.run_with_page(
+        program,
+        &manager.name,
+        Ask { preload, environment: manager.environment.clone(), ..Ask::default() },
+    )?;
     Ok(PerMalloc::of(&slots))
 }
 

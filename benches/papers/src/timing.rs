@@ -78,7 +78,7 @@ pub fn measure(
         .map(|manager| Stack {
             name: manager.name.clone(),
             preload: sleeper.into_iter().chain(manager.object.as_deref()).map(Path::to_path_buf).collect(),
-            environment: vec![],
+            environment: manager.environment.clone(),
         })
         .collect();
     let asked = experiment::Settings {

@@ -57,6 +57,8 @@ pub struct Chosen {
     pub name: String,
     /// What is preloaded; nothing for glibc.
     pub object: Option<PathBuf>,
+    /// What is set for it.
+    pub environment: Vec<(String, String)>,
 }
 
 /// The installation and what belongs to it.
@@ -132,7 +134,7 @@ impl Workshop {
                 (Kind::Path, Some(stem)) => stem.to_string_lossy().into_owned(),
                 _ => manager.name,
             };
-            Chosen { name, object: manager.object }
+            Chosen { name, object: manager.object, environment: manager.environment }
         };
         if !asked.is_empty() {
             let found = manager::choose(&self.known, asked.iter().map(String::as_str))?;

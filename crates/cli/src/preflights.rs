@@ -63,6 +63,9 @@ pub fn prove(
     for (name, value) in &program.environment {
         set(name, fill(value));
     }
+    for (name, value) in &manager.environment {
+        set(name, value.into());
+    }
     let request = Request {
         command: program.command.iter().map(fill).collect(),
         environment,
@@ -107,7 +110,7 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof) -> 
         program: program.name.clone(),
         name: name.into(),
         preload: proof.preload.iter().map(|path| path.display().to_string()).collect(),
-        environment: vec![],
+        environment: manager.environment.clone(),
         version: manager.version.clone(),
         origin: manager.origin.clone(),
         proof: proof.sentence,
@@ -195,6 +198,7 @@ mod tests {
         let manager = |name: &str| Manager {
             name: name.into(),
             object: None,
+            environment: vec![],
             version: String::new(),
             origin: String::new(),
             about: String::new(),

@@ -1,5 +1,6 @@
 //! Managers by name: glibc, those built here, Debian's stand-ins, and any shared object by path.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -30,6 +31,9 @@ pub enum Group {
     Modern,
     /// One the papers of 1992 to 1994 measured, or argue with.
     Historic,
+    /// A collector of others that ours is measured against. Not among what a program could be shipped with: with its
+    /// frees ignored it takes several times the CPU time on some programs.
+    Collectors,
 }
 
 impl Group {
@@ -38,6 +42,7 @@ impl Group {
         match self {
             Group::Modern => "modern",
             Group::Historic => "historic",
+            Group::Collectors => "collectors",
         }
     }
 }
@@ -52,6 +57,9 @@ pub struct Manager {
     pub name: String,
     /// Shared object; `None` for glibc.
     pub object: Option<PathBuf>,
+    /// Set in the environment of every program that runs under it, by name. It is what tells apart managers that
+    /// share an object, so it overrules what the user or the program has set.
+    pub environment: Vec<(String, String)>,
     /// Version, as far as known.
     pub version: String,
     /// Crate, package or path.
@@ -60,7 +68,7 @@ pub struct Manager {
     pub about: String,
     /// Where it comes from.
     pub kind: Kind,
-    /// Modern or historic.
+    /// What it belongs to.
     pub group: Group,
     /// For a Debian object: the name of the manager built here that it stands in for.
     pub stands_for: Option<&'static str>,
@@ -71,7 +79,7 @@ pub struct Manager {
 pub enum ManagerError {
     /// Neither a known name nor a path.
     #[error(
-        "there is no manager `{name}`; known here: {known}; groups of them: modern, historic, all. A shared object of your own is named by its path (with a `/`)"
+        "there is no manager `{name}`; known here: {known}; groups of them: modern, historic, collectors, all. A shared object of your own is named by its path (with a `/`)"
     )]
     Unknown {
         /// What was asked for.
@@ -107,6 +115,10 @@ struct Description {
     about: String,
     #[serde(default)]
     group: Group,
+    /// File beside the description; `NAME.so` when it says none. Several managers may be one object in several modes.
+    object: Option<String>,
+    #[serde(default)]
+    environment: BTreeMap<String, String>,
 }
 
 struct DebianObject {
@@ -156,6 +168,7 @@ fn glibc() -> Manager {
     Manager {
         name: "glibc".into(),
         object: None,
+        environment: vec![],
         version: crate::machine::libc_version(),
         origin: "the C library of this system".into(),
         about: "ptmalloc, the baseline".into(),
@@ -184,6 +197,7 @@ fn debian(object: &DebianObject) -> Option<Manager> {
         },
         version: version.unwrap_or_else(|| "unknown".into()),
         object: Some(path),
+        environment: vec![],
         about: object.about.into(),
         kind: Kind::Debian,
         group: Group::Modern,
@@ -191,18 +205,35 @@ fn debian(object: &DebianObject) -> Option<Manager> {
     })
 }
 
+/// Whether a description may set this variable: the loader's and heaptoll's own decide what is measured.
+fn may_be_set(name: &str) -> bool {
+    !name.is_empty()
+        && !name.contains(['=', '\0'])
+        && !["LD_", "GLIBC_TUNABLES", "HEAPTOLL_"].iter().any(|prefix| name.starts_with(prefix))
+}
+
 fn built(description: &Path) -> Result<Manager, ManagerError> {
     let error =
         |reason: String| ManagerError::Description { path: description.display().to_string(), reason };
     let text = std::fs::read_to_string(description).map_err(|cause| error(cause.to_string()))?;
     let parsed: Description = toml::from_str(&text).map_err(|cause| error(cause.to_string()))?;
-    let object = description.with_extension("so");
+    let object = match &parsed.object {
+        None => description.with_extension("so"),
+        Some(name) if Path::new(name).file_name().is_some_and(|own| own == name.as_str()) => {
+            description.with_file_name(name)
+        }
+        Some(name) => return Err(error(format!("object `{name}` is not a file name"))),
+    };
+    if let Some(name) = parsed.environment.keys().find(|name| !may_be_set(name)) {
+        return Err(error(format!("a manager cannot set `{name}` in a program's environment")));
+    }
     if !object.is_file() {
         return Err(error(format!("describes {}, which does not exist", object.display())));
     }
     Ok(Manager {
         name: parsed.name,
         object: Some(object),
+        environment: parsed.environment.into_iter().collect(),
         version: parsed.version,
         origin: parsed.origin,
         about: parsed.about,
@@ -213,14 +244,22 @@ fn built(description: &Path) -> Result<Manager, ManagerError> {
 }
 
 /// The order in which managers are listed; names not in it follow by alphabet.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 23] = [
+    "tithe",
+    "tithe-collect",
+    "tithe-explicit",
     "mimalloc3",
     "mimalloc2",
     "jemalloc",
     "snmalloc",
     "tcmalloc",
     "rpmalloc",
-    // As the papers bring them up: Zorn 1992 §2.1 and §3, Detlefs 1994, Boehm's slides.
+    "bdw",
+    "bdw-nofree",
+    // The papers' collectors, then their allocators as the papers bring them up: Zorn 1992 §2.1 and §3, Detlefs 1994,
+    // Boehm's slides.
+    "bw16",
+    "bw26",
     "knuth",
     "bestfit",
     "cartesian",
@@ -308,6 +347,7 @@ pub fn find(known: &[Manager], name: &str) -> Result<Manager, ManagerError> {
             name: name.into(),
             origin: path.display().to_string(),
             object: Some(path),
+            environment: vec![],
             version: "unknown".into(),
             about: String::new(),
             kind: Kind::Path,
@@ -358,6 +398,43 @@ mod tests {
         assert_eq!(names(&["all"]), ["glibc", "mimalloc3", "knuth", "bump"]);
         assert_eq!(names(&["glibc", "glibc"]), ["glibc", "glibc"]);
         assert!(choose(&known, ["ancient"]).is_err());
+    }
+
+    /// An installation with one object and a description of it.
+    fn described(description: &str) -> (tempfile::TempDir, Result<Vec<Manager>, ManagerError>) {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let places = Places::at(home.path());
+        std::fs::create_dir_all(places.managers()).expect("a folder");
+        std::fs::write(places.managers().join("one.so"), "").expect("writes");
+        std::fs::write(places.managers().join("one-b.toml"), description).expect("writes");
+        let known = known(&places);
+        (home, known)
+    }
+
+    #[test]
+    fn a_description_may_share_an_object_and_set_variables() {
+        let text = "name = 'one-b'\nversion = '1'\norigin = 'ours'\nobject = 'one.so'\ngroup = 'collectors'\n\
+                    [environment]\nONE_MODE = 'b'\nONE_LOG = '-'";
+        let (home, known) = described(text);
+        let one = find(&known.expect("it can be read"), "one-b").expect("it is there");
+        assert_eq!(one.object, Some(home.path().join("lib/heaptoll/managers/one.so")));
+        assert_eq!(one.environment, [("ONE_LOG".into(), "-".into()), ("ONE_MODE".into(), "b".into())]);
+        assert_eq!(one.group, Group::Collectors);
+    }
+
+    #[test]
+    fn a_description_may_not_reach_outside_or_change_what_is_measured() {
+        for (text, said) in [
+            ("object = '../one.so'", "not a file name"),
+            ("object = 'two.so'", "does not exist"),
+            ("object = 'one.so'\n[environment]\nLD_PRELOAD = 'x.so'", "LD_PRELOAD"),
+            ("object = 'one.so'\n[environment]\nHEAPTOLL_STATS = 'x'", "HEAPTOLL_STATS"),
+            ("object = 'one.so'\n[environment]\n'A=B' = 'x'", "A=B"),
+        ] {
+            let (_home, known) = described(&format!("name = 'b'\nversion = '1'\norigin = 'o'\n{text}"));
+            let error = known.expect_err("it is refused").to_string();
+            assert!(error.contains(said), "{error}");
+        }
     }
 
     #[test]

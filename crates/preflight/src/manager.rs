@@ -109,10 +109,7 @@ pub fn check_load_of(
     let plan = Plan {
         program: PathBuf::from("/bin/sh"),
         arguments: vec!["sh".into(), "-c".into(), ":".into()],
-        environment: vec![
-            ("PATH".into(), "/usr/bin:/bin".into()),
-            ("LD_PRELOAD".into(), preload_list(preload)),
-        ],
+        environment,
         directory: None,
         stdin: None,
         limit: LOAD_LIMIT,

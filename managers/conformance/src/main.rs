@@ -20,7 +20,7 @@ use serde::Serialize;
 #[derive(Debug, Parser)]
 #[command(version, name = "heaptoll-conformance", args_conflicts_with_subcommands = true)]
 struct Arguments {
-    /// Managers by name or by path, or a group of them: modern, historic, all [default: all known here]
+    /// Managers by name or by path, or a group of them: modern, historic, collectors, all [default: all known here]
     #[arg(value_name = "MANAGER")]
     managers: Vec<String>,
     /// Only this case; may be given several times
@@ -55,7 +55,7 @@ struct Arguments {
 enum Subcommand {
     /// Run every program of the catalog once under every manager and print a table of whether the output is the same
     Outputs {
-        /// Managers by name or by path, or a group of them: modern, historic, all [default: all known here]
+        /// Managers by name or by path, or a group of them: modern, historic, collectors, all [default: all known here]
         #[arg(value_name = "MANAGER")]
         managers: Vec<String>,
         /// The heaptoll to call [default: the one beside this program]
@@ -125,7 +125,7 @@ fn conform(arguments: &Arguments) -> Result<bool, Error> {
     }
     let managers = chosen(&arguments.managers, &Places::find()?)?;
     for manager in &managers {
-        suite.check_bound(&manager.name, manager.object.as_deref())?;
+        suite.check_bound(&manager.name, manager.object.as_deref(), &manager.environment)?;
     }
     if let Some(path) = &arguments.json {
         // Minutes of cases should not end in a folder that does not exist.

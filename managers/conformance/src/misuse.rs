@@ -90,7 +90,7 @@ pub fn run(suite: &Suite, managers: &[Manager], cases: &[&Case]) -> Result<Vec<R
         .flat_map(|case| managers.iter().map(move |manager| (*case, manager)))
         .collect();
     in_parallel(&jobs, |(case, manager)| {
-        let end = suite.run(case, manager.object.as_deref(), &[], true, LIMIT)?;
+        let end = suite.run(case, manager.object.as_deref(), &manager.environment, true, LIMIT)?;
         let line = end.complained.lines().find(|line| !line.trim().is_empty());
         Ok(Record {
             manager: manager.name.clone(),

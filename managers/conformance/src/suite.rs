@@ -114,9 +114,15 @@ impl Suite {
     ///
     /// # Errors
     /// It comes from elsewhere.
-    pub fn check_bound(&self, manager: &str, object: Option<&Path>) -> Result<(), Error> {
+    pub fn check_bound(
+        &self,
+        manager: &str,
+        object: Option<&Path>,
+        environment: &[(String, String)],
+    ) -> Result<(), Error> {
         let Some(object) = object else { return Ok(()) };
-        let end = process::run(&self.program, &["--malloc"], Some(object), &[], Duration::from_secs(20))?;
+        let limit = Duration::from_secs(20);
+        let end = process::run(&self.program, &["--malloc"], Some(object), environment, limit)?;
         let found = end.said.trim();
         let is_it = match (Path::new(found).canonicalize(), object.canonicalize()) {
             (Ok(found), Ok(object)) => found == object,

@@ -106,7 +106,7 @@ pub fn run(suite: &Suite, managers: &[Manager], cases: &[&Case], quick: bool) ->
             _ => LIMIT_S,
         };
         let limit = Duration::from_secs(limit);
-        let end = suite.run(case, manager.object.as_deref(), &[], quick, limit)?;
+        let end = suite.run(case, manager.object.as_deref(), &manager.environment, quick, limit)?;
         Ok(Cell {
             manager: manager.name.clone(),
             case: case.name.clone(),

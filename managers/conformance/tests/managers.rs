@@ -7,8 +7,15 @@ use heaptoll_lab::manager::{self, Kind as Origin};
 use heaptoll_lab::places::Places;
 
 /// Every name that a deviation may use, built here or not.
-const KNOWN_NAMES: [&str; 21] = [
+const KNOWN_NAMES: [&str; 28] = [
     "glibc",
+    "tithe",
+    "tithe-collect",
+    "tithe-explicit",
+    "bdw",
+    "bdw-nofree",
+    "bw16",
+    "bw26",
     "mimalloc3",
     "mimalloc2",
     "jemalloc",
@@ -59,9 +66,9 @@ fn a_text_file_is_refused_and_not_judged_as_glibc() {
     let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
     let text = folder.path().join("text.so");
     std::fs::write(&text, "no shared object\n").expect("writes");
-    let error = suite.check_bound("text.so", Some(&text)).expect_err("it is refused").to_string();
+    let error = suite.check_bound("text.so", Some(&text), &[]).expect_err("it is refused").to_string();
     assert!(error.contains("libc"), "{error}");
-    suite.check_bound("glibc", None).expect("nothing is preloaded");
+    suite.check_bound("glibc", None, &[]).expect("nothing is preloaded");
 }
 
 #[test]

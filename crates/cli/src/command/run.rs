@@ -70,8 +70,8 @@ impl ThpWord {
     heaptoll run --serve 'redis-server --port 0 --unixsocket {tmp}/s' --ready 'Ready to accept' \\\n    \
     --load 'redis-benchmark -s {tmp}/s -q -n 200000'")]
 pub struct Arguments {
-    /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, all; may be given
-    /// several times [default: modern]
+    /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors,
+    /// all; may be given several times [default: modern]
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
     /// The manager that ratios are taken to; added to the list when it is not in it

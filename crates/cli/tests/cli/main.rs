@@ -14,3 +14,4 @@ mod programs;
 mod servers;
 mod stopping;
 mod telling;
+mod variants;

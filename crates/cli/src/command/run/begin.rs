@@ -78,8 +78,8 @@ pub fn begin(
         own_cost: None,
         complete: false,
     };
-    warn_of_settings_in_the_environment();
     preflights::run(&mut experiment, &managers, places, interrupt)?;
+    warn_of_settings_in_the_environment(&experiment);
     if interrupt.is_set() {
         return Err(Failure::Interrupted);
     }

@@ -1,5 +1,6 @@
 //! Going on with an experiment that was stopped.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use heaptoll_lab::experiment::Experiment;
@@ -35,7 +36,7 @@ pub fn resume(path: &Path, arguments: &Arguments) -> Result<(Store, Experiment),
             )));
         }
     }
-    warn_of_settings_in_the_environment();
+    warn_of_settings_in_the_environment(&experiment);
     let now = machine::read();
     if (&now.cpu, &now.kernel, &now.libc)
         != (&experiment.machine.cpu, &experiment.machine.kernel, &experiment.machine.libc)
@@ -58,9 +59,10 @@ pub fn go_where_it_began(experiment: &Experiment) -> Result<(), Failure> {
     })
 }
 
-/// Variables that tune an allocator apply to every run of it; the user should know that they are set.
-pub fn warn_of_settings_in_the_environment() {
-    const PREFIXES: [&str; 8] = [
+/// Variables that tune an allocator apply to every run of it; the user should know that they are set, and which are
+/// overruled because a manager is what it is by them.
+pub fn warn_of_settings_in_the_environment(experiment: &Experiment) {
+    const PREFIXES: [&str; 10] = [
         "MALLOC_",
         "_RJEM_MALLOC_",
         "JE_MALLOC_",
@@ -69,7 +71,15 @@ pub fn warn_of_settings_in_the_environment() {
         "GLIBC_TUNABLES",
         "SNMALLOC_",
         "RPMALLOC_",
+        "TITHE_",
+        "GC_",
     ];
+    for (variable, overruling) in overruled(experiment, |variable| std::env::var(variable).ok()) {
+        terminal::warning(&format!(
+            "{variable} is set, and overruled under {}, which sets it itself",
+            overruling.join(", ")
+        ));
+    }
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
@@ -83,4 +93,20 @@ pub fn warn_of_settings_in_the_environment() {
             terminal::warning(&format!("{name} is set; heaptoll leaves it out of every run"));
         }
     }
+}
+
+/// Which variables of the environment some stacks set to something else, and which stacks.
+fn overruled(experiment: &Experiment, set: impl Fn(&str) -> Option<String>) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for stack in &experiment.stacks {
+        for (variable, value) in &stack.environment {
+            if set(variable).is_some_and(|outside| outside != *value) {
+                let stacks = found.entry(variable.clone()).or_default();
+                if !stacks.contains(&stack.name) {
+                    stacks.push(stack.name.clone());
+                }
+            }
+        }
+    }
+    found
 }
