@@ -20,7 +20,7 @@ pub const HYBRID_MIN_HEADROOM: usize = 16 << 20;
 /// Mode `hybrid`: how often the headroom may double while collections find next to nothing (2: four times as much).
 pub const HYBRID_DOUBLINGS: u32 = 2;
 
-/// The first heap of Zorn 1992, §3: 256 KiB.
+/// The first heap of Zorn 1992, §2.2: 256 KiB.
 pub const ZORN_START: usize = 256 << 10;
 
 /// The size at which MemBalancer gives the same headroom as `proportional`, if the program allocates as fast as the
@@ -39,7 +39,7 @@ pub enum Rule {
     Proportional,
     /// What is left below a fixed size.
     Fixed,
-    /// The heap grows by half when a collection reclaims less than a quarter of it (Zorn 1992, §3).
+    /// The heap grows by half when a collection reclaims less than a quarter of it (Zorn 1992, §2.2).
     Zorn1992,
     /// The square root of what is live, weighted by the rate of allocation and the speed of collection (Kirisame,
     /// Shenoy and Panchekha, *Optimal heap limits for reducing browser memory use*, OOPSLA 2022).
@@ -75,8 +75,10 @@ pub struct Policy {
     headroom: usize,
     min_headroom: usize,
     max_heap: Option<usize>,
-    /// The budget given last.
+    /// The budget that [`Policy::next`] gave last.
     budget: usize,
+    /// Collections given up since the last one that was finished.
+    given_up: u32,
     /// `Proportional` in mode `hybrid`: how often the headroom has been doubled.
     doublings: u32,
     /// `Zorn1992`: the heap's size.
@@ -106,6 +108,7 @@ impl Policy {
             min_headroom: HYBRID_MIN_HEADROOM,
             max_heap: None,
             budget: HYBRID_MIN_HEADROOM,
+            given_up: 0,
             doublings: 0,
             size: ZORN_START,
             allocation: Rate::new(),
@@ -157,7 +160,18 @@ impl Policy {
             Rule::MemBalancer => self.membalancer(cycle),
         };
         self.budget = self.below_maximum(wanted, cycle.live).clamp(LEAST, MOST);
+        self.given_up = 0;
         self.budget
+    }
+
+    /// The budget after a collection that was given up, bytes. It doubles each time: one that waits for a thread in
+    /// vain costs the whole patience, and the next one will hardly fare better.
+    pub fn given_up(&mut self) -> usize {
+        if !self.collects {
+            return usize::MAX;
+        }
+        self.given_up = 20.min(self.given_up + 1);
+        (self.budget << self.given_up >> 1).min(MOST)
     }
 
     /// What the user should know, once: that the program needs more than the maximum. To be written when the program

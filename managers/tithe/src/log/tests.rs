@@ -1,1 +1,359 @@
 //! Tests of the log.
+
+extern crate std;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::string::{String, ToString};
+use std::vec::Vec;
+use std::{format, process};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A file's path of this test's own, removed at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let place = Place(std::env::temp_dir().join(format!("tithe-log-{}-{name}", process::id())));
+        let _ = fs::remove_file(&place.0);
+        place
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.0.as_os_str().as_encoded_bytes()
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(&self.0).expect("the file was written")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn pairs(line: &str) -> BTreeMap<&str, &str> {
+    let line = line.strip_suffix('\n').expect("a line has an end");
+    assert!(!line.contains('\n'), "{line}");
+    line.split(' ').map(|pair| pair.split_once('=').expect("a pair")).collect()
+}
+
+fn number(pairs: &BTreeMap<&str, &str>, key: &str) -> u64 {
+    pairs[key].parse().expect("a number")
+}
+
+fn size(pairs: &BTreeMap<&str, &str>, key: &str) -> usize {
+    pairs[key].parse().expect("a size")
+}
+
+fn ns(pairs: &BTreeMap<&str, &str>, key: &str) -> u64 {
+    let (whole, places) = pairs[key].split_once('.').expect("microseconds with places");
+    assert_eq!(places.len(), 3);
+    format!("{whole}{places}").parse().expect("ns")
+}
+
+fn reason(pairs: &BTreeMap<&str, &str>) -> Reason {
+    [Reason::Budget, Reason::Memory, Reason::Called]
+        .into_iter()
+        .find(|reason| reason.word() == pairs["reason"])
+        .expect("a reason")
+}
+
+fn unescaped(text: &str) -> Vec<u8> {
+    let mut bytes = text.bytes();
+    let mut plain = Vec::new();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let digits = [bytes.next().expect("a digit"), bytes.next().expect("a digit")];
+            let digits = std::str::from_utf8(&digits).expect("ASCII");
+            plain.push(u8::from_str_radix(digits, 16).expect("hexadecimal"));
+        } else {
+            plain.push(byte);
+        }
+    }
+    plain
+}
+
+fn parse(line: &str) -> (u64, Report) {
+    let pairs = pairs(line);
+    let report = Report {
+        number: number(&pairs, "collection"),
+        reason: reason(&pairs),
+        heap_before: size(&pairs, "heap_before_bytes"),
+        heap_after: size(&pairs, "heap_after_bytes"),
+        live: size(&pairs, "live_bytes"),
+        reclaimed: size(&pairs, "reclaimed_bytes"),
+        ambiguous: pairs.contains_key("ambiguous_bytes").then(|| size(&pairs, "ambiguous_bytes")),
+        roots_bytes: size(&pairs, "roots_bytes"),
+        budget: size(&pairs, "budget_bytes"),
+        threads: size(&pairs, "threads"),
+        markers: size(&pairs, "markers"),
+        stop_ns: ns(&pairs, "stop_us"),
+        roots_ns: ns(&pairs, "roots_us"),
+        mark_ns: ns(&pairs, "mark_us"),
+        sweep_ns: ns(&pairs, "sweep_us"),
+        pause_ns: ns(&pairs, "pause_us"),
+    };
+    (number(&pairs, "pid"), report)
+}
+
+fn parse_abandoned(line: &str) -> Abandoned {
+    let pairs = pairs(line);
+    let cause = match pairs["cause"] {
+        "thread" => {
+            let mut name = [0; 16];
+            let bytes = unescaped(pairs["thread"]);
+            name[..bytes.len()].copy_from_slice(&bytes);
+            Cause::Thread {
+                tid: pairs["tid"].parse().expect("a thread's number"),
+                name,
+                state: unescaped(pairs["state"])[0],
+            }
+        }
+        "memory" => Cause::Memory,
+        "vfork" => Cause::Vfork,
+        "threads" => Cause::Threads,
+        "roots" => Cause::Roots,
+        other => panic!("{other}"),
+    };
+    Abandoned {
+        number: number(&pairs, "abandoned"),
+        reason: reason(&pairs),
+        cause,
+        heap_before: size(&pairs, "heap_before_bytes"),
+        waited_ns: ns(&pairs, "waited_us"),
+    }
+}
+
+fn number_of_process(line: &str) -> u64 {
+    let (first, _) = line.split_once(' ').expect("several pairs");
+    first.strip_prefix("pid=").expect("the pid comes first").parse().expect("a number")
+}
+
+fn text(line: &Line) -> &str {
+    std::str::from_utf8(line.bytes()).expect("a line is text")
+}
+
+fn report(value: u64) -> Report {
+    Report {
+        number: value,
+        reason: Reason::Budget,
+        heap_before: value as usize,
+        heap_after: value as usize,
+        live: value as usize,
+        reclaimed: value as usize,
+        ambiguous: Some(value as usize),
+        roots_bytes: value as usize,
+        budget: value as usize,
+        threads: value as usize,
+        markers: value as usize,
+        stop_ns: value,
+        roots_ns: value,
+        mark_ns: value,
+        sweep_ns: value,
+        pause_ns: value,
+    }
+}
+
+fn any_reason() -> impl Strategy<Value = Reason> {
+    prop_oneof![Just(Reason::Budget), Just(Reason::Memory), Just(Reason::Called)]
+}
+
+fn any_cause() -> impl Strategy<Value = Cause> {
+    let thread = (0..c_int::MAX, proptest::collection::vec(1u8..=255, 0..=15), 1u8..=255).prop_map(
+        |(tid, bytes, state)| {
+            let mut name = [0; 16];
+            name[..bytes.len()].copy_from_slice(&bytes);
+            Cause::Thread { tid, name, state }
+        },
+    );
+    prop_oneof![thread, Just(Cause::Memory), Just(Cause::Vfork), Just(Cause::Threads), Just(Cause::Roots)]
+}
+
+proptest! {
+    #[test]
+    fn each_line_can_be_read_back(
+        pid: u64,
+        reason in any_reason(),
+        ambiguous: Option<usize>,
+        sizes: [usize; 7],
+        numbers: [u64; 6],
+        markers: usize,
+    ) {
+        let report = Report {
+            number: numbers[0],
+            reason,
+            heap_before: sizes[0],
+            heap_after: sizes[1],
+            live: sizes[2],
+            reclaimed: sizes[3],
+            ambiguous,
+            roots_bytes: sizes[4],
+            budget: sizes[5],
+            threads: sizes[6],
+            markers,
+            stop_ns: numbers[1],
+            roots_ns: numbers[2],
+            mark_ns: numbers[3],
+            sweep_ns: numbers[4],
+            pause_ns: numbers[5],
+        };
+        prop_assert_eq!(parse(text(&report.line(pid))), (pid, report));
+    }
+
+    #[test]
+    fn each_line_of_an_abandoned_collection_can_be_read_back(
+        pid: u64,
+        number: u64,
+        reason in any_reason(),
+        cause in any_cause(),
+        heap_before: usize,
+        waited_ns: u64,
+    ) {
+        let abandoned = Abandoned { number, reason, cause, heap_before, waited_ns };
+        let line = abandoned.line(pid);
+        prop_assert_eq!(parse_abandoned(text(&line)), abandoned);
+        prop_assert_eq!(number_of_process(text(&line)), pid);
+    }
+}
+
+#[test]
+fn the_longest_lines_fit() {
+    let line = report(u64::MAX).line(u64::MAX);
+    assert!(line.length < Line::CAPACITY, "{} bytes", line.length);
+    assert_eq!(parse(text(&line)), (u64::MAX, report(u64::MAX)));
+    let cause = Cause::Thread { tid: c_int::MAX, name: [0xff; 16], state: 0xff };
+    let abandoned = Abandoned {
+        number: u64::MAX,
+        reason: Reason::Memory,
+        cause,
+        heap_before: usize::MAX,
+        waited_ns: u64::MAX,
+    };
+    assert_eq!(parse_abandoned(text(&abandoned.line(u64::MAX))), abandoned);
+}
+
+#[test]
+fn a_line_reads_as_the_manual_says() {
+    let manual = include_str!("../../../../docs/tithe-settings.md");
+    let example = manual.lines().find(|line| line.starts_with("pid=") && line.contains(" collection="));
+    let example = format!("{}\n", example.expect("docs/tithe-settings.md has an example"));
+    let (pid, report) = parse(&example);
+    assert_eq!(text(&report.line(pid)), example);
+    let given_up = manual.lines().find(|line| line.starts_with("pid=") && line.contains(" abandoned="));
+    let given_up = format!("{}\n", given_up.expect("docs/tithe-settings.md has an example"));
+    let abandoned = parse_abandoned(&given_up);
+    assert_eq!(text(&abandoned.line(number(&pairs(&given_up), "pid"))), given_up);
+    for key in pairs(&example).keys().chain(pairs(&given_up).keys()) {
+        assert!(manual.contains(&format!("| `{key}` |")), "docs/tithe-settings.md does not explain {key}");
+    }
+}
+
+#[test]
+fn lines_are_appended_with_this_process_first() {
+    let place = Place::new("append");
+    fs::write(&place.0, "before\n").expect("a file");
+    // Two processes that share a file have a descriptor each.
+    let one = Sink::open(place.bytes()).expect("opened");
+    let other = Sink::open(place.bytes()).expect("opened");
+    assert!(write(&one, &report(1)) && write(&other, &report(2)) && write(&one, &report(3)));
+    let text = place.text();
+    let mut lines = text.split_inclusive('\n');
+    assert_eq!(lines.next(), Some("before\n"));
+    for number in 1..=3 {
+        assert_eq!(parse(lines.next().expect("a line")), (u64::from(process::id()), report(number)));
+    }
+    assert_eq!(lines.next(), None);
+}
+
+#[test]
+fn the_descriptor_is_high_and_ends_with_exec() {
+    let place = Place::new("high");
+    for sink in [Sink::open(place.bytes()), Sink::open(b"-")] {
+        let descriptor = sink.expect("opened").descriptor;
+        assert!(descriptor >= Sink::HIGH, "{descriptor}");
+        // SAFETY: asking for flags changes nothing.
+        let (flags, status) =
+            unsafe { (libc::fcntl(descriptor, libc::F_GETFD), libc::fcntl(descriptor, libc::F_GETFL)) };
+        assert_eq!(flags, libc::FD_CLOEXEC);
+        assert_eq!(status & libc::O_NONBLOCK, 0);
+    }
+}
+
+#[test]
+fn a_descriptor_the_program_has_taken_over_is_left_alone() {
+    let (place, theirs) = (Place::new("ours"), Place::new("theirs"));
+    let sink = Sink::open(place.bytes()).expect("opened");
+    let file = fs::File::create(&theirs.0).expect("a file");
+    // SAFETY: as a program does that uses descriptors without asking.
+    assert!(unsafe { libc::dup2(file.as_raw_fd(), sink.descriptor) } >= 0);
+    assert!(!write(&sink, &report(1)));
+    assert_eq!((place.text(), theirs.text()), (String::new(), String::new()));
+    assert!(!write(&Sink { descriptor: 1 << 20, ..sink }, &report(1)));
+}
+
+#[test]
+fn writing_leaves_errno_as_it_was() {
+    let place = Place::new("errno");
+    let sink = Sink::open(place.bytes()).expect("opened");
+    for sink in [sink, Sink { descriptor: -1, ..sink }] {
+        // SAFETY: this thread's errno.
+        unsafe { *libc::__errno_location() = libc::EXDEV };
+        write(&sink, &report(1));
+        assert_eq!(errno(), libc::EXDEV);
+    }
+}
+
+#[test]
+fn a_full_device_is_told() {
+    let sink = Sink::open(b"/dev/full").expect("opened");
+    assert!(!write(&sink, &report(1)));
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_refused_at_once() {
+    let place = Place::new("pipe");
+    let mut name = place.bytes().to_vec();
+    name.push(0);
+    // SAFETY: `name` ends with a zero.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr().cast(), 0o600) }, 0);
+    assert_eq!(Sink::open(place.bytes()), Err(libc::ENXIO));
+}
+
+#[test]
+fn a_tight_limit_on_open_files_leaves_a_lower_descriptor() {
+    let place = Place::new("limit");
+    // SAFETY: the child calls only what a child of a threaded process may, and leaves by _exit.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let limit = libc::rlimit { rlim_cur: 60, rlim_max: 60 };
+        // SAFETY: the limit is this child's own.
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
+        let status = match Sink::open(place.bytes()) {
+            Ok(sink) if sink.write(b"here\n") => sink.descriptor,
+            _ => 1,
+        };
+        // SAFETY: no destructor of the parent's may run here.
+        unsafe { libc::_exit(status) };
+    }
+    let mut status = 0;
+    // SAFETY: our own child.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    let descriptor = libc::WEXITSTATUS(status);
+    assert!((Sink::HIGH / 2..60).contains(&descriptor), "{descriptor}");
+    assert_eq!(place.text(), "here\n");
+}
+
+#[test]
+fn numbers_have_their_digits() {
+    for value in [0, 1, 9, 10, 1_000_000, u64::MAX] {
+        assert_eq!(digits(value, &mut [0; 20]), value.to_string());
+    }
+}

@@ -1,1 +1,386 @@
-//! Tests of the policy.
+//! Tests of the policies: properties of single budgets, and simulated programs.
+
+extern crate std;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const MIB: usize = 1 << 20;
+
+fn policy(change: impl FnOnce(&mut Settings)) -> Policy {
+    let mut settings = Settings {
+        mode: Mode::Collect,
+        headroom: COLLECT_HEADROOM,
+        min_headroom: COLLECT_MIN_HEADROOM,
+        ..Settings::new()
+    };
+    change(&mut settings);
+    let mut policy = Policy::new();
+    policy.configure(&settings);
+    policy
+}
+
+fn hybrid() -> Policy {
+    policy(|settings| *settings = Settings::new())
+}
+
+/// A collection that came when the budget was used up, of a program that allocates as fast as it is marked.
+fn cycle(policy: &Policy, live: usize) -> Cycle {
+    let allocated = policy.budget;
+    Cycle {
+        live,
+        allocated,
+        heap: live.saturating_add(allocated),
+        roots: 0,
+        mark_ns: live as u64,
+        mutator_ns: allocated as u64,
+        reclaimed: allocated / 2,
+        mode: Mode::Collect,
+    }
+}
+
+/// A program that allocates `total` bytes and frees nothing itself. `live` says how many bytes it can still reach
+/// when it has allocated so many.
+struct Run {
+    collections: usize,
+    /// Most bytes in blocks, dead ones included.
+    peak: usize,
+}
+
+fn run(policy: &mut Policy, mode: Mode, total: usize, live: impl Fn(usize) -> usize) -> Run {
+    let mut run = Run { collections: 0, peak: 0 };
+    let (mut allocated, mut kept, mut budget) = (0, 0, policy.first());
+    while allocated < total {
+        let step = budget.min(total - allocated);
+        allocated += step;
+        run.peak = run.peak.max(kept + step);
+        if step < budget {
+            break;
+        }
+        let found = live(allocated).min(kept + step);
+        budget = policy.next(&Cycle {
+            live: found,
+            allocated: step,
+            heap: kept + step,
+            roots: 0,
+            mark_ns: found as u64,
+            mutator_ns: step as u64,
+            reclaimed: kept + step - found,
+            mode,
+        });
+        kept = found;
+        run.collections += 1;
+    }
+    run
+}
+
+#[test]
+fn a_steady_heap_stays_within_its_headroom() {
+    let outcome = run(&mut policy(|_| ()), Mode::Collect, 1024 * MIB, |allocated| allocated.min(10 * MIB));
+    assert!(outcome.peak <= 16 * MIB, "{} bytes", outcome.peak);
+    assert!((165..=180).contains(&outcome.collections), "{} collections", outcome.collections);
+}
+
+#[test]
+fn a_growing_heap_is_collected_a_logarithm_of_times() {
+    let outcome = run(&mut policy(|_| ()), Mode::Collect, 1024 * MIB, |allocated| allocated / 2);
+    assert!((10..=40).contains(&outcome.collections), "{} collections", outcome.collections);
+    assert!(outcome.peak <= 512 * MIB * 8 / 5, "{} bytes", outcome.peak);
+}
+
+#[test]
+fn a_leak_in_hybrid_is_bounded_by_the_headroom() {
+    // What counts against the budget is leaked, all of it.
+    let outcome = run(&mut hybrid(), Mode::Hybrid, 4096 * MIB, |allocated| allocated.min(100 * MIB));
+    // The growth at first is no leak, so the headroom doubles, and comes back.
+    assert!(outcome.peak <= 300 * MIB, "{} bytes", outcome.peak);
+    assert!((35..=50).contains(&outcome.collections), "{} collections", outcome.collections);
+}
+
+#[test]
+fn hybrid_looks_more_rarely_where_nothing_leaks_and_comes_back_when_it_pays() {
+    let mut policy = hybrid();
+    let none = |policy: &Policy| Cycle { mode: Mode::Hybrid, reclaimed: 0, ..cycle(policy, 100 * MIB) };
+    let budgets = [(); 4].map(|()| policy.next(&none(&policy.clone())));
+    assert_eq!(budgets, [200 * MIB, 400 * MIB, 400 * MIB, 400 * MIB]);
+    let leak = |policy: &Policy| Cycle { reclaimed: policy.budget, ..none(policy) };
+    let budgets = [(); 3].map(|()| policy.next(&leak(&policy.clone())));
+    assert_eq!(budgets, [200 * MIB, 100 * MIB, 100 * MIB]);
+    // In between, it stays as it is.
+    let some = Cycle { reclaimed: policy.budget / 6, ..none(&policy) };
+    assert_eq!(policy.next(&some), 100 * MIB);
+}
+
+#[test]
+fn mode_collect_does_not_double_its_headroom() {
+    let mut policy = policy(|_| ());
+    for _ in 0..5 {
+        let nothing = Cycle { reclaimed: 0, ..cycle(&policy, 100 * MIB) };
+        assert_eq!(policy.next(&nothing), 60 * MIB);
+    }
+}
+
+#[test]
+fn a_collection_that_was_asked_for_says_nothing_about_the_budget() {
+    let mut hybrid = hybrid();
+    let mut zorn = policy(|settings| settings.rule = Rule::Zorn1992);
+    for _ in 0..10 {
+        let called = Cycle { allocated: 0, reclaimed: 0, mode: Mode::Hybrid, ..cycle(&hybrid, 100 * MIB) };
+        assert_eq!(hybrid.next(&called), 100 * MIB);
+        let called = Cycle { allocated: 0, reclaimed: 0, ..cycle(&zorn, 0) };
+        assert_eq!(zorn.next(&called), ZORN_START);
+    }
+}
+
+#[test]
+fn roots_count_as_what_has_to_be_read() {
+    let mut policy = policy(|_| ());
+    let big_statics = Cycle { roots: 90 * MIB, ..cycle(&policy, 10 * MIB) };
+    assert_eq!(policy.next(&big_statics), 60 * MIB);
+}
+
+#[test]
+fn a_fixed_heap_is_filled_and_not_exceeded() {
+    let mut policy = policy(|settings| (settings.rule, settings.max_heap) = (Rule::Fixed, Some(64 * MIB)));
+    let outcome = run(&mut policy, Mode::Collect, 1024 * MIB, |allocated| allocated.min(40 * MIB));
+    assert_eq!(outcome.peak, 64 * MIB);
+    assert!((39..=42).contains(&outcome.collections), "{} collections", outcome.collections);
+    assert!(policy.complaint().is_none());
+}
+
+#[test]
+fn a_fixed_heap_that_is_too_small_grows_and_says_so_once() {
+    let mut policy = policy(|settings| (settings.rule, settings.max_heap) = (Rule::Fixed, Some(64 * MIB)));
+    let outcome = run(&mut policy, Mode::Collect, 256 * MIB, |allocated| allocated.min(80 * MIB));
+    assert!(outcome.peak <= 80 * MIB + 64 * MIB / 20, "{} bytes", outcome.peak);
+    assert!(outcome.collections <= 70, "{} collections", outcome.collections);
+    let line = policy.complaint().expect("a complaint");
+    let line = std::str::from_utf8(line.as_bytes()).expect("text");
+    assert!(line.starts_with("heaptoll: tithe: ") && line.contains(" bytes are live, "), "{line}");
+    assert!(line.contains("TITHE_MAX_HEAP allows 67108864: "), "{line}");
+    policy.next(&cycle(&policy.clone(), 80 * MIB));
+    assert!(policy.complaint().is_none());
+}
+
+#[test]
+fn a_maximum_holds_for_every_rule() {
+    for rule in [Rule::Proportional, Rule::Zorn1992, Rule::MemBalancer] {
+        let outcome = |max_heap| {
+            let mut policy = policy(|settings| (settings.rule, settings.max_heap) = (rule, max_heap));
+            run(&mut policy, Mode::Collect, 1024 * MIB, |allocated| allocated.min(40 * MIB))
+        };
+        assert!(outcome(Some(44 * MIB)).peak <= 44 * MIB, "{rule:?}");
+        assert!(outcome(None).peak > 44 * MIB, "{rule:?}");
+    }
+}
+
+#[test]
+fn zorns_heap_grows_by_halves_until_a_quarter_is_reclaimed() {
+    let mut policy = policy(|settings| settings.rule = Rule::Zorn1992);
+    assert_eq!(policy.first(), 256 << 10);
+    let live = 10 * MIB;
+    let outcome = run(&mut policy, Mode::Collect, 1024 * MIB, |allocated| allocated.min(live));
+    // The first heap of the series 256 KiB * 1.5^n, of which live blocks leave a quarter: n = 10.
+    let mut size = 256 << 10;
+    while (size - live.min(size)) < size / 4 {
+        size += size / 2;
+    }
+    assert_eq!(outcome.peak, size);
+    assert!(outcome.peak < 2 * live, "{} bytes", outcome.peak);
+    assert_eq!(policy.size, size);
+}
+
+#[test]
+fn zorns_heap_takes_a_large_block_at_once() {
+    let mut policy = policy(|settings| settings.rule = Rule::Zorn1992);
+    let large = cycle(&policy, 500 * MIB);
+    let budget = policy.next(&large);
+    assert!(budget >= 500 * MIB / 3 && budget <= 500 * MIB, "{budget} bytes");
+}
+
+#[test]
+fn membalancer_follows_the_square_root() {
+    let budget = |live: usize, rate: u64, speed: u64| {
+        let mut policy = policy(|settings| settings.rule = Rule::MemBalancer);
+        let cycle = Cycle {
+            allocated: 1 << 30,
+            mutator_ns: (1 << 30) / rate,
+            mark_ns: live as u64 / speed,
+            ..cycle(&policy, live)
+        };
+        policy.next(&cycle)
+    };
+    let near = |one: usize, other: usize| assert!(one.abs_diff(other) <= other / 1000, "{one} {other}");
+    // As proportional where the two meet.
+    near(budget(BALANCE_AT, 1, 1), BALANCE_AT * COLLECT_HEADROOM / 100);
+    // Four times the heap, twice the headroom; so for the rate; the inverse for the speed.
+    near(budget(4 * BALANCE_AT, 1, 1), 2 * budget(BALANCE_AT, 1, 1));
+    near(budget(BALANCE_AT, 4, 1), 2 * budget(BALANCE_AT, 1, 1));
+    near(budget(4 * BALANCE_AT, 1, 4), budget(BALANCE_AT, 1, 1));
+}
+
+#[test]
+fn membalancer_forgets_old_rates() {
+    let mut policy = policy(|settings| settings.rule = Rule::MemBalancer);
+    let quick = Cycle { allocated: 16 * MIB, mutator_ns: 16 << 20, ..cycle(&policy, 64 * MIB) };
+    let slow = Cycle { mutator_ns: 16 << 30, ..quick };
+    let high = policy.next(&quick);
+    let mut budget = high;
+    for _ in 0..20 {
+        let lower = policy.next(&slow);
+        assert!(lower <= budget);
+        budget = lower;
+    }
+    assert!(budget < high / 8, "{budget} {high}");
+}
+
+#[test]
+fn every_setting_bites() {
+    let first = |change: fn(&mut Settings)| {
+        let mut policy = policy(change);
+        let first = policy.first();
+        (first, policy.next(&cycle(&policy.clone(), 100 * MIB)))
+    };
+    assert_eq!(first(|_| ()), (2 * MIB, 60 * MIB));
+    assert_eq!(first(|settings| settings.headroom = 30), (2 * MIB, 30 * MIB));
+    assert_eq!(first(|settings| settings.min_headroom = 80 * MIB), (80 * MIB, 80 * MIB));
+    assert_eq!(first(|settings| settings.max_heap = Some(120 * MIB)), (2 * MIB, 20 * MIB));
+    assert_eq!(first(|settings| settings.max_heap = Some(MIB)), (MIB, LEAST));
+    assert_eq!(first(|settings| settings.mode = Mode::Explicit), (usize::MAX, usize::MAX));
+    let fixed = first(|settings| (settings.rule, settings.max_heap) = (Rule::Fixed, Some(150 * MIB)));
+    assert_eq!(fixed, (150 * MIB, 50 * MIB));
+}
+
+#[test]
+fn the_same_headroom_costs_what_it_says_in_collections() {
+    let collections = |headroom| {
+        let mut policy = policy(|settings| settings.headroom = headroom);
+        run(&mut policy, Mode::Collect, 4096 * MIB, |allocated| allocated.min(20 * MIB)).collections
+    };
+    let (narrow, wide) = (collections(50), collections(200));
+    assert!((narrow as f64 / wide as f64 - 4.0).abs() < 0.2, "{narrow} {wide}");
+}
+
+#[test]
+fn collections_given_up_come_ever_more_rarely() {
+    let mut policy = policy(|_| ());
+    policy.next(&cycle(&policy.clone(), 10 * MIB));
+    assert_eq!([(); 3].map(|()| policy.given_up()), [6 * MIB, 12 * MIB, 24 * MIB]);
+    for _ in 0..200 {
+        assert!((6 * MIB..=MOST).contains(&policy.given_up()));
+    }
+    assert_eq!(policy.next(&cycle(&policy.clone(), 10 * MIB)), 6 * MIB);
+    assert_eq!(policy.given_up(), 6 * MIB);
+}
+
+/// Sizes of every magnitude, the ends included.
+fn any_size() -> impl Strategy<Value = usize> {
+    prop_oneof![
+        (0..64u32, any::<usize>()).prop_map(|(shift, size)| size >> shift),
+        Just(0),
+        Just(usize::MAX),
+        Just(MOST),
+    ]
+}
+
+fn any_cycle() -> impl Strategy<Value = Cycle> {
+    let mode = prop_oneof![Just(Mode::Hybrid), Just(Mode::Collect)];
+    (any_size(), any_size(), any_size(), any_size(), any_size(), any_size(), any_size(), mode).prop_map(
+        |(live, allocated, heap, roots, mark, mutator, reclaimed, mode)| Cycle {
+            live,
+            allocated,
+            heap,
+            roots,
+            mark_ns: mark as u64,
+            mutator_ns: mutator as u64,
+            reclaimed,
+            mode,
+        },
+    )
+}
+
+fn any_settings() -> impl Strategy<Value = Settings> {
+    let rule = prop_oneof![
+        Just(Rule::Proportional),
+        Just(Rule::Fixed),
+        Just(Rule::Zorn1992),
+        Just(Rule::MemBalancer)
+    ];
+    let mode = prop_oneof![Just(Mode::Hybrid), Just(Mode::Collect)];
+    (rule, mode, 1..=10_000usize, any_size(), proptest::option::of(any_size())).prop_map(
+        |(rule, mode, headroom, min_headroom, max_heap)| Settings {
+            rule,
+            mode,
+            headroom,
+            min_headroom,
+            max_heap,
+            ..Settings::new()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn budgets_are_within_bounds_whatever_was_found(
+        settings in any_settings(),
+        cycles in proptest::collection::vec((any_cycle(), any::<bool>()), 1..40),
+    ) {
+        let mut policy = Policy::new();
+        policy.configure(&settings);
+        prop_assert!((LEAST..=MOST).contains(&policy.first()));
+        for (cycle, finished) in cycles {
+            let budget = if finished { policy.next(&cycle) } else { policy.given_up() };
+            prop_assert!((LEAST..=MOST).contains(&budget), "{} bytes", budget);
+        }
+    }
+
+    #[test]
+    fn more_live_bytes_never_mean_a_smaller_headroom(
+        settings in any_settings(),
+        before in proptest::collection::vec(any_cycle(), 0..5),
+        found in any_cycle(),
+        more in any_size(),
+    ) {
+        let mut less = Policy::new();
+        less.configure(&Settings { max_heap: None, rule: Rule::Proportional, ..settings });
+        for cycle in before {
+            less.next(&cycle);
+        }
+        let mut greater = less.clone();
+        let larger = Cycle { live: found.live.saturating_add(more), ..found };
+        prop_assert!(less.next(&found) <= greater.next(&larger));
+    }
+
+    #[test]
+    fn membalancer_grows_with_live_bytes_at_the_same_speed(live in 1..1usize << 40, more in 1..1usize << 40) {
+        let budget = |live: usize| {
+            let mut policy = policy(|settings| settings.rule = Rule::MemBalancer);
+            policy.next(&Cycle { allocated: MIB, mutator_ns: 1 << 20, ..cycle(&policy.clone(), live) })
+        };
+        prop_assert!(budget(live) <= budget(live + more));
+    }
+
+    #[test]
+    fn a_fixed_heap_leaves_less_the_more_is_live(most in 256usize << 10..1 << 40, one in any_size(), other in any_size()) {
+        let budget = |live: usize| {
+            let mut policy = policy(|settings| (settings.rule, settings.max_heap) = (Rule::Fixed, Some(most)));
+            policy.next(&Cycle { live, ..cycle(&policy.clone(), 0) })
+        };
+        let (less, more) = (one.min(other), one.max(other));
+        prop_assert!(budget(less) >= budget(more));
+        if less <= most / 20 * 19 {
+            prop_assert!(less + budget(less) <= most.max(less + LEAST));
+        }
+    }
+
+    #[test]
+    fn zorns_heap_never_shrinks(cycles in proptest::collection::vec(any_cycle(), 1..40)) {
+        let mut policy = policy(|settings| settings.rule = Rule::Zorn1992);
+        for cycle in cycles {
+            let before = policy.size;
+            policy.next(&cycle);
+            prop_assert!(before <= policy.size && policy.size <= MOST);
+        }
+    }
+}

@@ -1,1 +1,275 @@
 //! Tests of the settings.
+
+extern crate std;
+
+use std::ffi::CString;
+use std::string::{String, ToString};
+use std::vec::Vec;
+use std::{format, vec};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn read(entries: &[&str]) -> Result<Settings, Wrong> {
+    Settings::read(entries.iter().map(|entry| entry.as_bytes()))
+}
+
+fn good(entry: &str) -> Settings {
+    read(&[entry]).unwrap_or_else(|wrong| panic!("{entry}: {}", text(&wrong)))
+}
+
+fn text(wrong: &Wrong) -> String {
+    let message = wrong.message();
+    std::str::from_utf8(message.as_bytes()).expect("a message is text").to_string()
+}
+
+#[test]
+fn nothing_set_means_the_defaults() {
+    assert_eq!(read(&[]), Ok(Settings::new()));
+    assert_eq!(
+        read(&["PATH=/bin", "TITHEX=1", "TITHE_MODE", "", "=", "MY_TITHE_MODE=x"]),
+        Ok(Settings::new())
+    );
+}
+
+#[test]
+fn each_variable_is_understood() {
+    let new = Settings::new();
+    assert_eq!(good("TITHE_MODE=hybrid"), new);
+    let collect = (policy::COLLECT_HEADROOM, policy::COLLECT_MIN_HEADROOM);
+    assert_eq!(
+        good("TITHE_MODE=collect"),
+        Settings { mode: Mode::Collect, headroom: collect.0, min_headroom: collect.1, ..new }
+    );
+    assert_eq!(good("TITHE_MODE=explicit"), Settings { mode: Mode::Explicit, ..new });
+    assert_eq!(good("TITHE_POLICY=proportional"), new);
+    assert_eq!(good("TITHE_POLICY=zorn1992"), Settings { rule: Rule::Zorn1992, ..new });
+    assert_eq!(good("TITHE_POLICY=membalancer"), Settings { rule: Rule::MemBalancer, ..new });
+    assert_eq!(
+        read(&["TITHE_POLICY=fixed", "TITHE_MAX_HEAP=64M"]),
+        Ok(Settings { rule: Rule::Fixed, max_heap: Some(64 << 20), ..new })
+    );
+    assert_eq!(good("TITHE_HEADROOM=1"), Settings { headroom: 1, ..new });
+    assert_eq!(good("TITHE_HEADROOM=10000"), Settings { headroom: 10_000, ..new });
+    assert_eq!(good("TITHE_MIN_HEADROOM=65536"), Settings { min_headroom: 65536, ..new });
+    assert_eq!(good("TITHE_MIN_HEADROOM=64k"), Settings { min_headroom: 65536, ..new });
+    assert_eq!(good("TITHE_MAX_HEAP=3G"), Settings { max_heap: Some(3 << 30), ..new });
+    assert_eq!(good("TITHE_MAX_HEAP=64T"), Settings { max_heap: Some(64 << 40), ..new });
+    assert_eq!(good("TITHE_MARKERS=64"), Settings { markers: Some(64), ..new });
+    assert_eq!(good("TITHE_WHY=0x7ffff0A0"), Settings { why: Some(0x7fff_f0a0), ..new });
+    assert_eq!(good("TITHE_SIGNAL=rtmax"), Settings { signal: Some(libc::SIGRTMAX()), ..new });
+    assert_eq!(good("TITHE_SIGNAL=rtmax-5"), Settings { signal: Some(libc::SIGRTMAX() - 5), ..new });
+    assert_eq!(good("TITHE_SIGNAL=30"), Settings { signal: Some(30), ..new });
+    assert_eq!(good("TITHE_PATIENCE=50"), Settings { patience_ms: 50, ..new });
+    assert_eq!(good("TITHE_POISON=1"), Settings { poison: true, ..new });
+    assert_eq!(good("TITHE_POISON=0"), new);
+    assert!(good("TITHE_LOG=-").log.is_some());
+}
+
+#[test]
+fn what_is_set_outweighs_the_modes_defaults_in_any_order() {
+    for order in [["TITHE_HEADROOM=33", "TITHE_MODE=collect"], ["TITHE_MODE=collect", "TITHE_HEADROOM=33"]] {
+        let settings = read(&order).expect("both are good");
+        assert_eq!((settings.headroom, settings.min_headroom), (33, policy::COLLECT_MIN_HEADROOM));
+    }
+}
+
+#[test]
+fn each_wrong_value_is_refused_with_name_value_and_what_is_allowed() {
+    let values: [(&str, &[&str]); 11] = [
+        ("TITHE_MODE", &["", "Collect", "gc", "hybrid "]),
+        ("TITHE_POLICY", &["", "zorn", "FIXED"]),
+        ("TITHE_HEADROOM", &["", "0", "10001", "-5", "+5", "60%", "1.5", "99999999999999999999999"]),
+        ("TITHE_MIN_HEADROOM", &["", "K", "63K", "65T", "2 M", "2MB", "-2M", "0x10000", "99999999999999G"]),
+        ("TITHE_MAX_HEAP", &["", "0", "255K", "M", "65T", "1e9", "18446744073709551615"]),
+        ("TITHE_MARKERS", &["", "0", "65", "two", "-1"]),
+        ("TITHE_LOG", &["", "/", "/nonexistent/tithe.log", "/dev/null/tithe.log"]),
+        ("TITHE_WHY", &["", "0x", "0x0", "1234", "7fff0000", "0xg", "0x11112222333344445", "0x+1"]),
+        (
+            "TITHE_SIGNAL",
+            &["", "0", "65", "9", "19", "11", "32", "33", "rtmax-31", "rtmax+1", "rtmax5", "SIGUSR1"],
+        ),
+        ("TITHE_PATIENCE", &["", "0", "600001", "2s"]),
+        ("TITHE_POISON", &["", "2", "yes", "true"]),
+    ];
+    assert_eq!(values.map(|(name, _)| name), VARIABLES.map(|(name, _)| name));
+    for ((name, wrong), (_, allowed)) in values.iter().zip(VARIABLES) {
+        for value in *wrong {
+            let entry = format!("{name}={value}");
+            let Err(wrong) = read(&["A=1", &entry, "B=2"]) else { panic!("{entry} was taken") };
+            assert_eq!((wrong.variable(), wrong.value()), (name.as_bytes(), value.as_bytes()));
+            let message = text(&wrong);
+            let start = format!("heaptoll: tithe: {name} is `{value}`; allowed: {allowed}");
+            assert!(message.starts_with(&start), "{message}");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_says_why() {
+    let message = |value: &str| text(&read(&[&format!("TITHE_LOG={value}")]).expect_err(value));
+    assert!(message("/").ends_with("; this one: it is a directory"));
+    assert!(message("/nonexistent/log").ends_with("; this one: no such file or directory"));
+    assert!(message("/dev/null/log").ends_with("; this one: a part of its path is not a directory"));
+    assert!(message(&"a/".repeat(4000)).ends_with("; this one: its name is too long"));
+}
+
+#[test]
+fn fixed_needs_a_maximum() {
+    let wrong = read(&["TITHE_POLICY=fixed", "TITHE_HEADROOM=50"]).expect_err("no maximum");
+    let message = text(&wrong);
+    assert!(
+        message.contains("TITHE_POLICY is `fixed`, which needs TITHE_MAX_HEAP: bytes from 256K"),
+        "{message}"
+    );
+}
+
+#[test]
+fn unknown_variables_are_refused_with_the_nearest_known_one() {
+    for (name, nearest) in [
+        ("TITHE_MOED", "TITHE_MODE"),
+        ("TITHE_mode", "TITHE_MODE"),
+        ("TITHE_MIN_HEADROM", "TITHE_MIN_HEADROOM"),
+        ("TITHE_MINHEADROOM", "TITHE_MIN_HEADROOM"),
+        ("TITHE_HEAD_ROOM", "TITHE_HEADROOM"),
+        ("TITHE_MAXHEAP", "TITHE_MAX_HEAP"),
+        ("TITHE_MARKER", "TITHE_MARKERS"),
+        ("TITHE_LOGS", "TITHE_LOG"),
+        ("TITHE_POLICE", "TITHE_POLICY"),
+        ("TITHE_POISSON", "TITHE_POISON"),
+    ] {
+        let message = text(&read(&[&format!("{name}=1")]).expect_err(name));
+        let expected = format!("{name} is `1`, but there is no such variable; did you mean {nearest}?");
+        assert!(message.ends_with(&expected), "{message}");
+    }
+}
+
+#[test]
+fn a_name_like_none_gets_the_whole_list() {
+    for name in ["TITHE_GENERATION_SIZE", "TITHE_XYZXYZXYZ"] {
+        let message = text(&read(&[&format!("{name}=1")]).expect_err(name));
+        for (known, _) in VARIABLES {
+            assert!(message.contains(known), "{message}");
+        }
+    }
+}
+
+#[test]
+fn the_first_of_two_entries_holds_as_for_getenv() {
+    assert_eq!(read(&["TITHE_MARKERS=3", "TITHE_MARKERS=5", "TITHE_MARKERS=x"]), Ok(good("TITHE_MARKERS=3")));
+}
+
+#[test]
+fn no_message_is_cut_however_long_the_value() {
+    let long = "y".repeat(5000);
+    let mut entries: Vec<String> = VARIABLES.iter().map(|(name, _)| format!("{name}={long}")).collect();
+    entries.push(format!("TITHE_{}={long}", "X".repeat(300)));
+    for entry in &entries {
+        let message = text(&read(&[entry]).expect_err("a wrong value"));
+        // A message has 511 bytes at most.
+        assert!(message.len() < 511, "{} bytes: {message}", message.len());
+        assert!(message.contains("yyy...`"), "{message}");
+    }
+}
+
+#[test]
+fn control_characters_do_not_reach_the_terminal() {
+    let wrong = Settings::read([b"TITHE_MODE=\x1b[2J\n\xff\xc3\xa9".as_slice()]).expect_err("no mode");
+    assert!(text(&wrong).contains("TITHE_MODE is `?[2J??é`; allowed"), "{}", text(&wrong));
+}
+
+#[test]
+fn entries_are_walked_as_libc_keeps_them() {
+    let strings =
+        ["A=1", "TITHE_MARKERS=7", "TITHE_POISON=1"].map(|entry| CString::new(entry).expect("no zero"));
+    let mut array: Vec<*const c_char> = strings.iter().map(|string| string.as_ptr()).collect();
+    array.push(core::ptr::null());
+    let settings = Settings::read(Entries { next: array.as_ptr() }).expect("good values");
+    assert_eq!((settings.markers, settings.poison), (Some(7), true));
+    assert_eq!(Entries { next: core::ptr::null() }.count(), 0);
+}
+
+#[test]
+fn the_environment_of_this_process_is_read() {
+    // A child with a variable of its own: this one's environment belongs to all tests.
+    let program = std::env::current_exe().expect("this program");
+    let run = |value: &str| {
+        std::process::Command::new(&program)
+            .args(["--exact", "settings::tests::as_a_child", "--ignored", "--nocapture"])
+            .env("TITHE_MARKERS", value)
+            .output()
+            .expect("a child")
+    };
+    let output = |value| String::from_utf8_lossy(&run(value).stdout).to_string();
+    assert!(output("17").contains("markers: Some(17)"), "{}", output("17"));
+    assert!(output("170").contains("heaptoll: tithe: TITHE_MARKERS is `170`"), "{}", output("170"));
+}
+
+#[test]
+#[ignore = "run by the_environment_of_this_process_is_read"]
+fn as_a_child() {
+    match Settings::from_environment() {
+        Ok(settings) => std::println!("{settings:?}"),
+        Err(wrong) => std::println!("{}", text(&wrong)),
+    }
+}
+
+#[test]
+fn the_manual_has_every_variable_and_what_it_allows() {
+    let manual = include_str!("../../../../docs/tithe-settings.md");
+    for (name, _) in VARIABLES {
+        assert!(manual.contains(&format!("| `{name}` |")), "docs/tithe-settings.md does not explain {name}");
+    }
+    for default in [
+        format!("{} %", policy::COLLECT_HEADROOM),
+        format!("{} %", policy::HYBRID_HEADROOM),
+        format!("{}M", policy::COLLECT_MIN_HEADROOM >> 20),
+        format!("{}M", policy::HYBRID_MIN_HEADROOM >> 20),
+        PATIENCE_MS.to_string(),
+    ] {
+        assert!(manual.contains(&default), "docs/tithe-settings.md does not give the default {default}");
+    }
+}
+
+#[test]
+fn distances_are_levenshteins() {
+    let pairs = [("", "", 0), ("a", "", 1), ("", "abc", 3), ("kitten", "sitting", 3), ("MODE", "mode", 0)];
+    for (one, other, expected) in pairs {
+        assert_eq!(distance(one.as_bytes(), other.as_bytes()), expected, "{one} {other}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_environment_makes_it_panic(
+        entries in proptest::collection::vec(
+            (0..VARIABLES.len() + 1, proptest::collection::vec(1u8..=255, 0..40)),
+            0..20,
+        ),
+    ) {
+        let entries: Vec<Vec<u8>> = entries
+            .into_iter()
+            // Not the log: files with such names would be made.
+            .map(|(index, value)| match VARIABLES.get(index) {
+                Some(("TITHE_LOG", _)) => vec![],
+                Some((name, _)) => [name.as_bytes(), b"=", &value].concat(),
+                None => [b"TITHE_".as_slice(), &value].concat(),
+            })
+            .filter(|entry| !entry.starts_with(b"TITHE_LOG="))
+            .collect();
+        match Settings::read(entries.iter().map(Vec::as_slice)) {
+            Ok(settings) => prop_assert!(settings.headroom >= 1 && settings.min_headroom >= policy::LEAST),
+            Err(wrong) => prop_assert!(text(&wrong).starts_with("heaptoll: tithe: TITHE_")),
+        }
+    }
+
+    #[test]
+    fn sizes_are_what_they_say(number in 1usize..1024, unit in 0u32..5) {
+        let suffix = ["", "K", "M", "G", "T"][unit as usize];
+        let bytes = number << (10 * unit);
+        let expected = (64 << 10..=64 << 40).contains(&bytes).then_some(bytes);
+        let read = read(&[&format!("TITHE_MIN_HEADROOM={number}{suffix}")]);
+        prop_assert_eq!(read.ok().map(|settings| settings.min_headroom), expected);
+    }
+}
