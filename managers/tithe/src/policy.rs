@@ -171,7 +171,7 @@ impl Policy {
             return usize::MAX;
         }
         self.given_up = 20.min(self.given_up + 1);
-        (self.budget << self.given_up >> 1).min(MOST)
+        self.budget.saturating_mul(1 << (self.given_up - 1)).min(MOST)
     }
 
     /// What the user should know, once: that the program needs more than the maximum. To be written when the program
@@ -233,7 +233,8 @@ impl Policy {
         // share of time one is ready to pay for a byte less. Instead of c, which nobody can guess, the headroom h is
         // given, for a heap of BALANCE_AT bytes with g = s: c = 1 / (h² * BALANCE_AT).
         let ratio = self.allocation.ratio(&self.marking);
-        let root = (read.min(MOST) as u128 * BALANCE_AT as u128 * ratio >> Rate::POINT).isqrt();
+        let product = read.min(MOST) as u128 * BALANCE_AT as u128 * ratio;
+        let root = (product >> Rate::POINT).isqrt();
         bytes(root * self.headroom as u128 / 100).max(self.min_headroom)
     }
 

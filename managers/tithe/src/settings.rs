@@ -188,8 +188,8 @@ impl Default for Settings {
 /// A variable that cannot be honoured. The process should end with its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wrong {
-    variable: Excerpt<40>,
-    value: Excerpt<120>,
+    variable: Excerpt<30>,
+    value: Excerpt<62>,
     fault: Fault,
 }
 
@@ -207,7 +207,7 @@ impl Wrong {
         Wrong { variable: Excerpt::of(variable), value: Excerpt::of(value), fault }
     }
 
-    /// The variable's name; cut when it is longer than any known one.
+    /// The variable's name; cut when it is much longer than any known one.
     pub fn variable(&self) -> &[u8] {
         self.variable.bytes()
     }
@@ -247,24 +247,26 @@ impl Wrong {
     }
 }
 
-/// The beginning of a text from the environment, which the program may change later.
+/// The beginning of a text from the environment, which the program may change later. It is short because an error is
+/// handed on by value, having nothing to be boxed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Excerpt<const CAPACITY: usize> {
     bytes: [u8; CAPACITY],
-    length: usize,
+    length: u8,
     cut: bool,
 }
 
 impl<const CAPACITY: usize> Excerpt<CAPACITY> {
     fn of(text: &[u8]) -> Excerpt<CAPACITY> {
+        const { assert!(CAPACITY <= u8::MAX as usize) };
         let length = text.len().min(CAPACITY);
         let mut bytes = [0; CAPACITY];
         bytes[..length].copy_from_slice(&text[..length]);
-        Excerpt { bytes, length, cut: length < text.len() }
+        Excerpt { bytes, length: length as u8, cut: length < text.len() }
     }
 
     fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
+        &self.bytes[..self.length as usize]
     }
 
     /// Appends it; what is no text, or would play tricks with a terminal, becomes a question mark.

@@ -196,7 +196,7 @@ fn zorns_heap_takes_a_large_block_at_once() {
     let mut policy = policy(|settings| settings.rule = Rule::Zorn1992);
     let large = cycle(&policy, 500 * MIB);
     let budget = policy.next(&large);
-    assert!(budget >= 500 * MIB / 3 && budget <= 500 * MIB, "{budget} bytes");
+    assert!((500 * MIB / 3..=500 * MIB).contains(&budget), "{budget} bytes");
 }
 
 #[test]
@@ -272,6 +272,15 @@ fn collections_given_up_come_ever_more_rarely() {
     }
     assert_eq!(policy.next(&cycle(&policy.clone(), 10 * MIB)), 6 * MIB);
     assert_eq!(policy.given_up(), 6 * MIB);
+}
+
+#[test]
+fn a_large_budget_doubled_often_does_not_overflow() {
+    let mut policy = policy(|settings| settings.min_headroom = MOST);
+    policy.next(&cycle(&policy.clone(), MIB));
+    for _ in 0..100 {
+        assert_eq!(policy.given_up(), MOST);
+    }
 }
 
 /// Sizes of every magnitude, the ends included.
