@@ -107,9 +107,21 @@ fn hybrid_looks_more_rarely_where_nothing_leaks_and_comes_back_when_it_pays() {
     let leak = |policy: &Policy| Cycle { reclaimed: policy.budget, ..none(policy) };
     let budgets = [(); 3].map(|()| policy.next(&leak(&policy.clone())));
     assert_eq!(budgets, [200 * MIB, 100 * MIB, 100 * MIB]);
-    // In between, it stays as it is.
-    let some = Cycle { reclaimed: policy.budget / 6, ..none(&policy) };
-    assert_eq!(policy.next(&some), 100 * MIB);
+}
+
+#[test]
+fn little_is_below_ten_percent_and_much_from_twenty_five() {
+    for (share, after) in [(0, 400), (9, 400), (10, 200), (24, 200), (25, 100), (100, 100)] {
+        let mut policy = hybrid();
+        let found = |policy: &Policy, share: usize| Cycle {
+            mode: Mode::Hybrid,
+            reclaimed: policy.budget / 100 * share + 1,
+            ..cycle(policy, 100 * MIB)
+        };
+        // Doubled once.
+        policy.next(&found(&policy.clone(), 0));
+        assert_eq!(policy.next(&found(&policy.clone(), share)), after * MIB, "{share} %");
+    }
 }
 
 #[test]
@@ -164,6 +176,16 @@ fn a_fixed_heap_that_is_too_small_grows_and_says_so_once() {
 }
 
 #[test]
+fn a_fixed_heap_grows_when_less_than_a_twentieth_is_left() {
+    for (left, budget) in [(21, 21), (20, 20), (19, 20), (1, 20), (0, 20)] {
+        let mut policy =
+            policy(|settings| (settings.rule, settings.max_heap) = (Rule::Fixed, Some(400 * MIB)));
+        assert_eq!(policy.next(&cycle(&policy.clone(), (400 - left) * MIB)), budget * MIB, "{left} MiB left");
+        assert_eq!(policy.complaint().is_some(), left < 20, "{left} MiB left");
+    }
+}
+
+#[test]
 fn a_maximum_holds_for_every_rule() {
     for rule in [Rule::Proportional, Rule::Zorn1992, Rule::MemBalancer] {
         let outcome = |max_heap| {
@@ -189,6 +211,14 @@ fn zorns_heap_grows_by_halves_until_a_quarter_is_reclaimed() {
     assert_eq!(outcome.peak, size);
     assert!(outcome.peak < 2 * live, "{} bytes", outcome.peak);
     assert_eq!(policy.size, size);
+}
+
+#[test]
+fn zorns_heap_grows_when_little_is_reclaimed_even_if_little_is_live() {
+    for (reclaimed, size) in [(ZORN_START / 4, ZORN_START), (ZORN_START / 4 - 1, ZORN_START / 2 * 3)] {
+        let mut policy = policy(|settings| settings.rule = Rule::Zorn1992);
+        assert_eq!(policy.next(&Cycle { reclaimed, ..cycle(&policy.clone(), 0) }), size);
+    }
 }
 
 #[test]
@@ -222,17 +252,21 @@ fn membalancer_follows_the_square_root() {
 
 #[test]
 fn membalancer_forgets_old_rates() {
-    let mut policy = policy(|settings| settings.rule = Rule::MemBalancer);
+    let mut policy = policy(|settings| (settings.rule, settings.min_headroom) = (Rule::MemBalancer, LEAST));
     let quick = Cycle { allocated: 16 * MIB, mutator_ns: 16 << 20, ..cycle(&policy, 64 * MIB) };
     let slow = Cycle { mutator_ns: 16 << 30, ..quick };
     let high = policy.next(&quick);
-    let mut budget = high;
+    let mut budget = policy.next(&slow);
+    // Half of the first, all of the second, in bytes and in time.
+    let rate = (8 + 16) as f64 / (8.0 + 16.0 * 1024.0);
+    let expected = high as f64 * rate.sqrt();
+    assert!((budget as f64 / expected - 1.0).abs() < 0.01, "{budget} {expected}");
     for _ in 0..20 {
         let lower = policy.next(&slow);
         assert!(lower <= budget);
         budget = lower;
     }
-    assert!(budget < high / 8, "{budget} {high}");
+    assert!(budget.abs_diff(high / 32) <= high / 320, "{budget} {high}");
 }
 
 #[test]
