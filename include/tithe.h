@@ -1,0 +1,70 @@
+/* tithe.h: Tithe called directly, by a program that links libtithe.a or libtithe.so.
+ *
+ * Tithe is a conservative collector for C and C++: a block stays as long as any register, stack, static or
+ * thread-local datum, block of Tithe's, or other writable memory of the process holds an address in it (its first
+ * byte or any further one, not the one after its end). Preloaded, libtithe.so serves malloc and free with the same
+ * heap. The environment variables TITHE_* (docs/tithe.md) hold for both.
+ *
+ * All functions may be called from any thread, not from signal handlers. Distributed under MIT or Apache-2.0.
+ */
+#ifndef TITHE_H
+#define TITHE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A block of at least `bytes`, aligned to 16, contents undefined. Null and ENOMEM when the system gives no more even
+ * after a collection. */
+void *tithe_malloc(size_t bytes);
+/* As tithe_malloc, for contents without pointers: they keep nothing alive and are never read by the collector. */
+void *tithe_malloc_atomic(size_t bytes);
+/* As tithe_malloc, zeroed; null and ENOMEM when the product overflows. */
+void *tithe_calloc(size_t count, size_t bytes);
+/* As C's realloc; a pointer-free block stays one. */
+void *tithe_realloc(void *block, size_t bytes);
+/* Gives a block back at once. In mode `collect` it does nothing. Null is allowed; a wrong address is told once on
+ * standard error and ignored. */
+void tithe_free(void *block);
+/* Bytes that may be used of a block. */
+size_t tithe_usable_size(const void *block);
+
+/* A full collection, finished on return. 0; ENOTSUP in mode `explicit`; EAGAIN when a thread would not stop. */
+int tithe_collect(void);
+
+/* Words from `start` up to `end` are roots, although no mapping that Tithe reads holds them. Needed only for memory
+ * that is not readable and writable at the time of a collection. 0, or ENOMEM. */
+int tithe_add_roots(const void *start, const void *end);
+/* Takes back what tithe_add_roots was given, exactly. 0, or ENOENT. */
+int tithe_remove_roots(const void *start, const void *end);
+
+/* The calling thread's stack lies from `low` up to `high` in memory Tithe does not find by itself (see
+ * tithe_add_roots). 0, or ENOMEM. Ends with the thread, or with tithe_unregister_thread. */
+int tithe_register_thread(const void *low, const void *high);
+int tithe_unregister_thread(void);
+
+/* Counters since the start of the process. The caller sets size to sizeof(struct tithe_stats). */
+struct tithe_stats {
+    uint64_t size;
+    uint64_t heap_bytes;         /* address space in use by the heap, now */
+    uint64_t heap_high_bytes;    /* most that has ever been */
+    uint64_t live_bytes;         /* in blocks handed out; after a collection what it found, and what came since */
+    uint64_t allocated_bytes;    /* handed to thread caches or as large blocks, ever */
+    uint64_t collections;        /* finished */
+    uint64_t abandoned;          /* given up because a thread would not stop */
+    uint64_t pause_total_ns;
+    uint64_t pause_max_ns;
+    uint64_t collected_bytes;    /* reclaimed by collections, ever */
+    uint64_t blacklisted_bytes;  /* address space avoided because of words that look like addresses in it */
+};
+/* 0, or EINVAL. */
+int tithe_stats(struct tithe_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

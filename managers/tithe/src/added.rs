@@ -1,0 +1,119 @@
+//! Roots that the program added: ranges of its own, and stacks of threads.
+
+use core::ops::Range;
+
+use heaptoll_floor::Region;
+
+/// A range, and the thread whose stack it is; 0 for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+struct Entry {
+    start: usize,
+    end: usize,
+    thread: usize,
+}
+
+/// The ranges, in no order.
+#[derive(Debug)]
+pub struct Added {
+    region: Region,
+    count: usize,
+}
+
+/// There is no such range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unknown;
+
+/// The system gives no memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoMemory;
+
+impl Added {
+    pub const fn new() -> Added {
+        Added { region: Region::new(), count: 0 }
+    }
+
+    fn entry(&self, index: usize) -> *mut Entry {
+        debug_assert!(index < self.capacity());
+        (self.region.start() as *mut Entry).wrapping_add(index)
+    }
+
+    fn capacity(&self) -> usize {
+        (self.region.end() - self.region.start()) / size_of::<Entry>()
+    }
+
+    /// Adds a range of `thread`, shrunk to whole words.
+    ///
+    /// # Errors
+    /// There is no memory to note it.
+    pub fn add(&mut self, start: usize, end: usize, thread: usize) -> Result<(), NoMemory> {
+        if self.count == self.capacity() {
+            self.region.grow(4096 * size_of::<Entry>() / 8).ok_or(NoMemory)?;
+        }
+        // SAFETY: there is room for it.
+        unsafe { self.entry(self.count).write(Entry { start, end, thread }) };
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Takes a range out.
+    ///
+    /// # Errors
+    /// It was never added.
+    pub fn remove(&mut self, start: usize, end: usize) -> Result<(), Unknown> {
+        self.remove_where(|entry| entry == Entry { start, end, thread: 0 })
+    }
+
+    /// Takes the stack of a thread out.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn remove_thread(&mut self, thread: usize) -> Result<(), Unknown> {
+        self.remove_where(|entry| entry.thread == thread)
+    }
+
+    fn remove_where(&mut self, wanted: impl Fn(Entry) -> bool) -> Result<(), Unknown> {
+        // SAFETY: entries below the count were written.
+        let read = |index| unsafe { self.entry(index).read() };
+        let found = (0..self.count).find(|&index| wanted(read(index))).ok_or(Unknown)?;
+        let last = read(self.count - 1);
+        // SAFETY: as above.
+        unsafe { self.entry(found).write(last) };
+        self.count -= 1;
+        Ok(())
+    }
+
+    /// The ranges, whole words only.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        (0..self.count).map(|index| {
+            // SAFETY: as above.
+            let entry = unsafe { self.entry(index).read() };
+            entry.start.next_multiple_of(8)..entry.end & !7
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn what_was_added_is_shown_until_it_is_removed() {
+        let mut added = Added::new();
+        for at in 0..3000 {
+            assert_eq!(added.add(at * 100 + 1, at * 100 + 50, 0), Ok(()));
+        }
+        assert_eq!(added.add(8, 16, 7), Ok(()));
+        assert_eq!(added.remove(1, 50), Ok(()));
+        assert_eq!(added.remove(1, 50), Err(Unknown));
+        assert_eq!(added.remove(8, 16), Err(Unknown), "a thread's stack is not a range of the program's");
+        assert_eq!(added.remove_thread(7), Ok(()));
+        assert_eq!(added.remove_thread(7), Err(Unknown));
+        let ranges: Vec<_> = added.ranges().collect();
+        assert_eq!(ranges.len(), 2999);
+        assert!(ranges.contains(&(104..144)), "whole words of 101..150");
+    }
+}

@@ -1,0 +1,113 @@
+//! The caches of all threads: given out to threads that come, taken back from those that go, found by the collector.
+
+use core::ptr;
+
+use heaptoll_floor::Region;
+
+use crate::cache::Cache;
+use crate::class::Kind;
+use crate::heap::Heap;
+
+/// All caches there ever were. They lie apart from the heap and are used again, never given back.
+#[derive(Debug)]
+pub struct Caches {
+    region: Region,
+    all: *mut Cache,
+    idle: *mut Cache,
+}
+
+// SAFETY: the pointers lead into the region, which is its own.
+unsafe impl Send for Caches {}
+
+impl Caches {
+    pub const fn new() -> Caches {
+        Caches { region: Region::new(), all: ptr::null_mut(), idle: ptr::null_mut() }
+    }
+
+    /// Where they lie.
+    pub fn range(&self) -> core::ops::Range<usize> {
+        self.region.start()..self.region.end()
+    }
+
+    /// Shows every cache, idle ones too: these are empty.
+    pub fn each(&self, mut visit: impl FnMut(*mut Cache)) {
+        let mut cache = self.all;
+        while !cache.is_null() {
+            visit(cache);
+            // SAFETY: caches are never given back, and their links change under this lock only.
+            cache = unsafe { (*cache).next };
+        }
+    }
+
+    fn take(&mut self) -> Option<*mut Cache> {
+        if !self.idle.is_null() {
+            let cache = self.idle;
+            // SAFETY: an idle cache is nobody's.
+            self.idle = unsafe { (*cache).next_idle };
+            return Some(cache);
+        }
+        let cache: *mut Cache = self.region.grow(size_of::<Cache>())?.as_ptr().cast();
+        // SAFETY: fresh zeroed memory, which is a cache without room.
+        unsafe {
+            (*cache).open();
+            (*cache).next = self.all;
+        }
+        self.all = cache;
+        Some(cache)
+    }
+}
+
+impl Heap {
+    /// A cache for the thread that the kernel calls `thread`. `None` when there is no memory.
+    pub fn open_cache(&self, thread: i32) -> Option<*mut Cache> {
+        let mut caches = self.caches.lock();
+        let cache = caches.take()?;
+        // SAFETY: it is nobody's yet.
+        unsafe {
+            (*cache).heap = self;
+            (*cache).thread = thread;
+        }
+        Some(cache)
+    }
+
+    /// Takes a cache back whose thread ends: its blocks go to their spans.
+    ///
+    /// # Safety
+    /// The cache is this heap's and nobody uses it any more.
+    pub unsafe fn close_cache(&self, cache: *mut Cache) {
+        {
+            // SAFETY: the caller's word.
+            let cache = unsafe { &mut *cache };
+            for kind in 1..cache.lists.len() {
+                if !cache.lists[kind].head.is_null() {
+                    self.flush(cache, kind as Kind, u32::MAX);
+                }
+            }
+        }
+        let mut caches = self.caches.lock();
+        // SAFETY: the caller's word.
+        unsafe {
+            (*cache).thread = 0;
+            (*cache).claims = 0;
+            (*cache).next_idle = caches.idle;
+        }
+        caches.idle = cache;
+    }
+
+    /// In a forked child: takes back the caches of the threads that stayed behind.
+    ///
+    /// # Safety
+    /// The caller is the only thread.
+    pub unsafe fn close_others(&self, own: *mut Cache) {
+        let mut cache = self.caches.lock().all;
+        while !cache.is_null() {
+            // SAFETY: caches are never given back; whose thread stayed behind is nobody's.
+            unsafe {
+                if cache != own && (*cache).thread != 0 {
+                    self.close_cache(cache);
+                }
+                cache = (*cache).next;
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The census: where the bytes of the heap are.
+
+use heaptoll_floor::{RawCensus, RawClass};
+
+use crate::class::{CLASS, CLASSES, FREE, KINDS, UNIT, is_small};
+use crate::heap::Heap;
+
+impl Heap {
+    /// Fills a census. Blocks in caches count as free; of other threads' caches the lengths are read while they move.
+    ///
+    /// # Safety
+    /// `census.classes` is null or has room for `class_capacity` elements.
+    pub unsafe fn census(&self, census: &mut RawCensus, alone: bool) {
+        self.sweep_all();
+        let collection = self.collection.lock();
+        let held = self.hold();
+        let mut classes = [RawClass::default(); CLASSES + 1];
+        for (class, row) in classes.iter_mut().zip(&CLASS).skip(1) {
+            class.block_bytes = row.size.into();
+        }
+        let mut large = RawClass::default();
+        let mut unused = 0;
+        let mut unit = 0;
+        while unit < self.room.units() {
+            let kind = self.room.kind(unit);
+            // SAFETY: the descriptor of a unit, held.
+            let span = unsafe { &*self.room.span(self.room.first(unit)) };
+            if kind == FREE {
+                unused += UNIT as u64;
+                unit += 1;
+                continue;
+            }
+            let bytes = span.units as u64 * UNIT as u64;
+            unit += span.units as usize;
+            if is_small(kind) {
+                let row = &CLASS[kind as usize];
+                let class = &mut classes[(kind as usize - 1) % CLASSES + 1];
+                // What waits to be swept after a collection that came in between counts by its marks.
+                let taken: u64 = if span.epoch == self.epoch() {
+                    u64::from(row.blocks - span.free)
+                } else {
+                    (0..row.blocks as usize).filter(|&block| span.is_marked(block)).count() as u64
+                };
+                class.live_blocks += taken;
+                class.free_blocks += u64::from(row.blocks) - taken;
+                unused += bytes - u64::from(row.blocks) * u64::from(row.size);
+            } else {
+                large.live_blocks += 1;
+                large.live_bytes += span.bytes as u64;
+                unused += bytes - span.bytes as u64;
+            }
+        }
+        held.caches.each(|cache| {
+            for kind in 1..KINDS {
+                // SAFETY: caches are never given back; a length that changes meanwhile is a length too old.
+                let cached = u64::from(unsafe { (*cache).length(kind) });
+                let class = &mut classes[(kind - 1) % CLASSES + 1];
+                let cached = cached.min(class.live_blocks);
+                class.live_blocks -= cached;
+                class.free_blocks += cached;
+            }
+        });
+        let metadata = held.units.memory.metadata_bytes()
+            + held.caches.range().len().next_multiple_of(heaptoll_floor::PAGE)
+            + collection.stack_range().len();
+        census.class_count = 0;
+        (census.live_bytes, census.free_bytes) = (large.live_bytes, 0);
+        for class in classes.iter_mut().filter(|class| class.live_blocks + class.free_blocks > 0) {
+            class.live_bytes = class.live_blocks * class.block_bytes;
+            class.free_bytes = class.free_blocks * class.block_bytes;
+            census.live_bytes += class.live_bytes;
+            census.free_bytes += class.free_bytes;
+            // SAFETY: the caller's word.
+            unsafe { census.push(*class) };
+        }
+        if large.live_blocks > 0 {
+            // SAFETY: the caller's word.
+            unsafe { census.push(large) };
+        }
+        census.exact = u32::from(alone);
+        census.metadata_bytes = metadata as u64;
+        census.quarantined_bytes = 0;
+        census.unused_bytes = unused;
+        census.requested_bytes = u64::MAX;
+        census.mapped_bytes = census.live_bytes + census.free_bytes + unused + metadata as u64;
+        census.mapped_high_bytes = census.mapped_bytes;
+    }
+}

@@ -1,0 +1,246 @@
+//! Size classes: which block sizes there are, and how many units a span of each takes.
+//!
+//! Steps of 16 bytes up to 128, then eight classes a doubling up to 32 KiB. Above 128 bytes a block is thus at most
+//! 12.5 % larger than what was asked for; below, the alignment of 16 bytes decides.
+
+/// A unit of the heap, bytes: spans and large blocks are whole units.
+pub const UNIT: usize = 1 << UNIT_SHIFT;
+pub const UNIT_SHIFT: u32 = 14;
+/// The largest block that has a class, bytes.
+pub const SMALL_MAX: usize = 32 << 10;
+/// Up to here a span is one unit and requests find their class in a table, bytes.
+pub const FAST_MAX: usize = 1024;
+/// Classes there are.
+pub const CLASSES: usize = 72;
+/// Most blocks in a span.
+pub const BLOCKS_MAX: usize = UNIT / 16;
+
+/// What a unit belongs to; also the number of a thread cache's list. Pointer-free blocks have spans of their own.
+pub type Kind = u8;
+/// Free, or not of the heap.
+pub const FREE: Kind = 0;
+/// Kinds above this one and below [`LARGE`] are pointer-free.
+pub const LAST_PLAIN: Kind = CLASSES as Kind;
+/// Kinds that have classes are below this one.
+pub const KINDS: usize = 2 * CLASSES + 1;
+/// A large block.
+pub const LARGE: Kind = 200;
+/// A large pointer-free block.
+pub const LARGE_ATOMIC: Kind = 201;
+
+/// Whether blocks of this kind hold no pointers.
+#[inline(always)]
+pub const fn is_atomic(kind: Kind) -> bool {
+    kind == LARGE_ATOMIC || (kind > LAST_PLAIN && kind < LARGE)
+}
+
+/// Whether blocks of this kind have a class.
+#[inline(always)]
+pub const fn is_small(kind: Kind) -> bool {
+    kind != FREE && kind < LARGE
+}
+
+/// What there is to know about a kind. 16 bytes, so that a table row is found by a shift.
+#[derive(Debug, Clone, Copy)]
+pub struct Class {
+    /// ceil(2^40 / size): an offset below 2^18 divided by the size is `offset * reciprocal >> 40`, exactly, as
+    /// `offset * (reciprocal * size - 2^40) < 2^18 * 2^15 < 2^40`.
+    pub reciprocal: u64,
+    /// Bytes of a block.
+    pub size: u32,
+    /// Blocks in a span.
+    pub blocks: u16,
+    /// Units of a span.
+    pub units: u8,
+    _reserved: u8,
+}
+
+impl Class {
+    /// Which block of a span the offset lies in, bytes from the span's start. May be beyond the last one.
+    #[inline(always)]
+    pub const fn index(&self, offset: usize) -> usize {
+        ((offset as u64 * self.reciprocal) >> 40) as usize
+    }
+}
+
+/// How blocks move between a thread's cache and the spans.
+#[derive(Debug, Clone, Copy)]
+pub struct Traffic {
+    /// Blocks that come at once, at most.
+    pub batch: u16,
+    /// Blocks that a thread keeps, at most.
+    pub room: u16,
+}
+
+/// Bytes that come at once: as much as a page, so that fresh memory is touched page by page.
+const BATCH_BYTES: usize = 4 << 10;
+const BATCH_BLOCKS: usize = 64;
+/// Bytes of free blocks that a thread keeps of a class.
+const ROOM_BYTES: usize = 32 << 10;
+const ROOM_BLOCKS: (usize, usize) = (4, 512);
+
+const fn size_of_class(class: usize) -> usize {
+    if class <= 8 {
+        return class * 16;
+    }
+    let doubling = (class - 9) / 8;
+    let step = (class - 9) % 8 + 1;
+    (128 << doubling) + (16 << doubling) * step
+}
+
+/// The least units so that at most a sixteenth of a span is left over, and eight blocks fit.
+const fn units_of(size: usize) -> usize {
+    let mut units = 1;
+    loop {
+        let blocks = units * UNIT / size;
+        let rest = units * UNIT - blocks * size;
+        if blocks >= 8 && rest * 16 <= units * UNIT {
+            return units;
+        }
+        units += 1;
+    }
+}
+
+/// By kind; row 0 is a class that no block has.
+pub static CLASS: [Class; KINDS] = {
+    let mut table = [Class { reciprocal: 0, size: 0, blocks: 0, units: 0, _reserved: 0 }; KINDS];
+    let mut class = 1;
+    while class <= CLASSES {
+        let size = size_of_class(class);
+        let units = units_of(size);
+        let row = Class {
+            reciprocal: (1u64 << 40).div_ceil(size as u64),
+            size: size as u32,
+            blocks: (units * UNIT / size) as u16,
+            units: units as u8,
+            _reserved: 0,
+        };
+        table[class] = row;
+        table[class + CLASSES] = row;
+        class += 1;
+    }
+    table
+};
+
+const fn clamp(value: usize, least: usize, most: usize) -> u16 {
+    (if value < least {
+        least
+    } else if value > most {
+        most
+    } else {
+        value
+    }) as u16
+}
+
+/// By kind, as [`CLASS`].
+pub static TRAFFIC: [Traffic; KINDS] = {
+    let mut table = [Traffic { batch: 0, room: 0 }; KINDS];
+    let mut kind = 1;
+    while kind < KINDS {
+        let size = CLASS[kind].size as usize;
+        table[kind] = Traffic {
+            batch: clamp(BATCH_BYTES / size, 1, BATCH_BLOCKS),
+            room: clamp(ROOM_BYTES / size, ROOM_BLOCKS.0, ROOM_BLOCKS.1),
+        };
+        kind += 1;
+    }
+    table
+};
+
+/// The class of a request of up to [`FAST_MAX`] bytes, by its size in steps of 16, rounded up.
+pub static FAST: [u8; FAST_MAX / 16 + 1] = {
+    let mut table = [1; FAST_MAX / 16 + 1];
+    let mut step = 1;
+    while step < table.len() {
+        table[step] = class_of(step * 16) as u8;
+        step += 1;
+    }
+    table
+};
+
+/// The class of a request of 1 to [`SMALL_MAX`] bytes.
+pub const fn class_of(bytes: usize) -> usize {
+    if bytes <= 128 {
+        return bytes.div_ceil(16);
+    }
+    // `bytes` lies above 2^k and up to 2^(k+1).
+    let k = (bytes - 1).ilog2() as usize;
+    let step = (bytes - (1 << k)).div_ceil(1 << (k - 3));
+    8 + (k - 7) * 8 + step
+}
+
+/// The smallest class for `bytes` whose blocks all lie at multiples of `alignment`, a power of two of at most
+/// [`UNIT`]; `None` when there is no such class.
+pub fn aligned_class_of(alignment: usize, bytes: usize) -> Option<usize> {
+    let bytes = bytes.max(1).checked_next_multiple_of(alignment)?;
+    if bytes > SMALL_MAX {
+        return None;
+    }
+    (class_of(bytes)..=CLASSES).find(|&class| (CLASS[class].size as usize).is_multiple_of(alignment))
+}
+
+const _: () = {
+    assert!(size_of::<Class>() == 16);
+    assert!(size_of_class(CLASSES) == SMALL_MAX && class_of(SMALL_MAX) == CLASSES);
+    let mut class = 1;
+    while class <= CLASSES {
+        assert!(CLASS[class].blocks as usize <= BLOCKS_MAX);
+        assert!(CLASS[class].units as usize * UNIT <= 1 << 18);
+        assert!((CLASS[class].size as usize <= FAST_MAX) == (CLASS[class].units == 1) || class > FAST[64] as usize);
+        class += 1;
+    }
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_gets_the_smallest_class_that_holds_it() {
+        for bytes in 1..=SMALL_MAX {
+            let class = class_of(bytes);
+            assert!(CLASS[class].size as usize >= bytes, "{bytes}");
+            assert!(class == 1 || (CLASS[class - 1].size as usize) < bytes, "{bytes}");
+            if bytes <= FAST_MAX {
+                assert_eq!(FAST[bytes.div_ceil(16)] as usize, class, "{bytes}");
+            }
+        }
+        assert_eq!(FAST[0], 1, "a request of nothing gets a block");
+    }
+
+    #[test]
+    fn blocks_waste_at_most_an_eighth_beyond_alignment() {
+        for bytes in 129..=SMALL_MAX {
+            let waste = CLASS[class_of(bytes)].size as usize - bytes;
+            assert!(waste * 8 <= CLASS[class_of(bytes)].size as usize, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn fast_classes_have_spans_of_one_unit() {
+        for class in &CLASS[1..=FAST[64] as usize] {
+            assert_eq!(class.units, 1, "{class:?}");
+        }
+    }
+
+    #[test]
+    fn the_reciprocal_divides_exactly() {
+        for class in &CLASS[1..=CLASSES] {
+            for offset in 0..class.units as usize * UNIT {
+                assert_eq!(class.index(offset), offset / class.size as usize, "{offset} {class:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn aligned_classes_divide_by_the_alignment() {
+        for alignment in [32, 64, 128, 1024, 4096, 16384] {
+            for bytes in [0, 1, 33, 100, 1000, 5000, 32768] {
+                let class = aligned_class_of(alignment, bytes).expect("a class");
+                assert!(CLASS[class].size as usize >= bytes && (CLASS[class].size as usize).is_multiple_of(alignment));
+            }
+        }
+        assert_eq!(aligned_class_of(16384, 32769), None);
+        assert_eq!(aligned_class_of(16384, usize::MAX), None);
+    }
+}

@@ -1,0 +1,379 @@
+//! A collection: everything is locked, the world stops, what is reachable is marked, the world goes on. Sweeping
+//! comes later, when blocks are needed.
+
+use core::ops::Range;
+use core::sync::atomic::Ordering;
+
+use heaptoll_floor::{Collected, Damage, Message, Phase, Reason as Told, now_ns};
+use heaptoll_roots::{Origin, Refused, Root, World};
+
+use crate::added::Added;
+use crate::class::{CLASS, FREE, KINDS, UNIT, UNIT_SHIFT};
+use crate::heap::{Heap, Held};
+use crate::log::{self, Abandoned, Cause, Reason, Report, Sink};
+use crate::mark::Marker;
+use crate::policy::{Cycle, Policy, decimal};
+use crate::settings::{Mode, Settings};
+use crate::stack::MarkStack;
+
+/// What a collection needs and what is remembered from one to the next. Its lock lets one thread collect at a time.
+pub struct Collection {
+    pub(crate) policy: Policy,
+    pub(crate) stack: MarkStack,
+    pub(crate) added: Added,
+    pub(crate) statistics: Statistics,
+    world: Option<&'static World>,
+    log: Option<Sink>,
+    /// When the last one ended, ns.
+    ended_ns: u64,
+    /// A collection is going on: what a listener does in the middle of it must not begin another.
+    busy: bool,
+    /// Threads that would not stop were named.
+    told: bool,
+}
+
+/// Counters since the start.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Statistics {
+    pub collections: u64,
+    pub abandoned: u64,
+    pub pause_total_ns: u64,
+    pub pause_max_ns: u64,
+    pub collected_bytes: u64,
+}
+
+/// Why there was no collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotCollected {
+    /// The mode is `explicit`.
+    Mode,
+    /// A thread would not stop, or the system did not tell what is needed; or a collection is going on.
+    Abandoned,
+}
+
+impl Collection {
+    pub const fn new() -> Collection {
+        Collection {
+            policy: Policy::new(),
+            stack: MarkStack::new(),
+            added: Added::new(),
+            statistics: Statistics {
+                collections: 0,
+                abandoned: 0,
+                pause_total_ns: 0,
+                pause_max_ns: 0,
+                collected_bytes: 0,
+            },
+            world: None,
+            log: None,
+            ended_ns: 0,
+            busy: false,
+            told: false,
+        }
+    }
+
+    /// Where its memory lies.
+    pub fn stack_range(&self) -> Range<usize> {
+        self.stack.range()
+    }
+}
+
+/// The times of a collection, ns.
+#[derive(Debug, Clone, Copy, Default)]
+struct Times {
+    started: u64,
+    stopped: u64,
+    marked: u64,
+}
+
+impl Heap {
+    /// Takes the settings over. Without a world only added roots are read, which is for tests.
+    pub fn configure(&self, settings: &Settings, world: Option<&'static World>) {
+        let mut collection = self.collection.lock();
+        collection.policy.configure(settings);
+        collection.world = world;
+        collection.log = settings.log;
+        collection.ended_ns = now_ns();
+        self.mode.store(settings.mode as u32, Ordering::Relaxed);
+        self.poison.store(settings.poison, Ordering::Relaxed);
+        let budget = isize::try_from(collection.policy.first()).unwrap_or(isize::MAX);
+        self.budget.store(budget, Ordering::Relaxed);
+        self.free_units.store(0, Ordering::Relaxed);
+        self.open_fast_way();
+    }
+
+    /// Collects, unless another thread did meanwhile what this one wants.
+    ///
+    /// # Errors
+    /// Why there was none; the heap grows instead.
+    #[cold]
+    #[inline(never)]
+    pub fn collect(&self, reason: Reason) -> Result<(), NotCollected> {
+        if self.is_mode(Mode::Explicit) {
+            return Err(NotCollected::Mode);
+        }
+        // SAFETY: errno's address is valid for the calling thread.
+        let errno = unsafe { *libc::__errno_location() };
+        let done = self.collect_once(reason);
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = errno };
+        done
+    }
+
+    fn collect_once(&self, reason: Reason) -> Result<(), NotCollected> {
+        let before = self.epoch();
+        let mut collection = self.collection.lock();
+        if collection.busy {
+            return Err(NotCollected::Abandoned);
+        }
+        if reason != Reason::Called && self.epoch() != before {
+            // Another thread collected while this one waited for the lock.
+            return Ok(());
+        }
+        collection.busy = true;
+        self.sweep_all();
+        let outcome = self.collect_stopped(&mut collection, reason);
+        collection.busy = false;
+        let complaint = collection.policy.complaint();
+        drop(collection);
+        if let Some(complaint) = complaint {
+            complaint.write();
+        }
+        outcome
+    }
+
+    fn collect_stopped(&self, collection: &mut Collection, reason: Reason) -> Result<(), NotCollected> {
+        let mut held = self.hold();
+        let number = collection.statistics.collections + 1;
+        let mut times = Times { started: now_ns(), ..Times::default() };
+        let mutator_ns = times.started.saturating_sub(collection.ended_ns);
+        let since = self.since.load(Ordering::Relaxed);
+        let before = self.live_bytes();
+        self.teller.collection_starts(number, told(reason));
+        self.teller.phase(number, Phase::Stop);
+        let stopped = match collection.world.map(World::stop) {
+            None => None,
+            Some(Ok(stopped)) => Some(stopped),
+            Some(Err(refused)) => {
+                drop(held);
+                self.abandon(collection, reason, cause(&refused), before, times.started);
+                return Err(NotCollected::Abandoned);
+            }
+        };
+        times.stopped = now_ns();
+        let threads = stopped.as_ref().map_or(1, |stopped| stopped.threads());
+        if !collection.stack.prepare() {
+            drop(stopped);
+            drop(held);
+            self.abandon(collection, reason, Cause::Memory, before, times.started);
+            return Err(NotCollected::Abandoned);
+        }
+        let epoch = self.epoch().wrapping_add(1);
+        self.teller.phase(number, Phase::Mark);
+        self.reserve(&held);
+        let left_out = self.left_out(collection, &held);
+        let mut roots_bytes = 0;
+        let mut marker = Marker::new(&self.room, &mut collection.stack, epoch);
+        let mut read = |root: Root| {
+            roots_bytes += root.range.len();
+            // SAFETY: the roots' word: readable, aligned, and the world stands still.
+            unsafe { marker.range(root.range) };
+        };
+        for range in collection.added.ranges() {
+            read(Root { range, origin: Origin::Mapping });
+        }
+        let found = stopped.as_ref().map_or(Ok(()), |stopped| stopped.roots(&left_out, &mut read));
+        let live = marker.marked;
+        if found.is_err() {
+            // What was marked is not all there is: nothing may be reclaimed by it.
+            self.forget_marks();
+            drop(stopped);
+            drop(held);
+            self.abandon(collection, reason, Cause::Roots, before, times.started);
+            return Err(NotCollected::Abandoned);
+        }
+        times.marked = now_ns();
+        self.epoch.store(epoch, Ordering::Relaxed);
+        self.swept.store(false, Ordering::Release);
+        held.units.epoch = epoch;
+        for spans in &mut held.kinds {
+            spans.reset();
+        }
+        let reclaimed = before.saturating_sub(live);
+        let heap = self.room.units() * UNIT - held.units.free_bytes();
+        let budget = collection.policy.next(&Cycle {
+            live,
+            allocated: usize::try_from(since).unwrap_or(0),
+            heap,
+            roots: roots_bytes,
+            mark_ns: times.marked - times.stopped,
+            mutator_ns,
+            reclaimed,
+            mode: if self.is_mode(Mode::Collect) { Mode::Collect } else { Mode::Hybrid },
+        });
+        self.live.store(live, Ordering::Relaxed);
+        self.since.store(0, Ordering::Relaxed);
+        self.budget.store(isize::try_from(budget).unwrap_or(isize::MAX), Ordering::Relaxed);
+        self.teller.phase(number, Phase::Resume);
+        drop(stopped);
+        let resumed = now_ns();
+        collection.stack.shrink();
+        let pause_ns = resumed - times.started;
+        let statistics = &mut collection.statistics;
+        statistics.collections = number;
+        statistics.pause_total_ns += pause_ns;
+        statistics.pause_max_ns = statistics.pause_max_ns.max(pause_ns);
+        statistics.collected_bytes += reclaimed as u64;
+        self.teller.collection_ends(Collected {
+            number,
+            live_bytes: live,
+            collected_bytes: reclaimed,
+            pause_ns,
+        });
+        drop(held);
+        collection.ended_ns = resumed;
+        if let Some(sink) = &collection.log {
+            log::write(sink, &Report {
+                number,
+                reason,
+                heap_before: before,
+                heap_after: self.room.units() * UNIT,
+                live,
+                reclaimed,
+                ambiguous: None,
+                roots_bytes,
+                budget,
+                threads,
+                markers: 1,
+                stop_ns: times.stopped - times.started,
+                roots_ns: 0,
+                mark_ns: times.marked - times.stopped,
+                sweep_ns: 0,
+                pause_ns,
+            });
+        }
+        Ok(())
+    }
+
+    /// Gives a collection up: tells once, and lets the heap grow.
+    fn abandon(&self, collection: &mut Collection, reason: Reason, cause: Cause, before: usize, started: u64) {
+        collection.statistics.abandoned += 1;
+        let budget = isize::try_from(collection.policy.given_up()).unwrap_or(isize::MAX);
+        self.budget.store(self.since.load(Ordering::Relaxed).saturating_add(budget), Ordering::Relaxed);
+        if !core::mem::replace(&mut collection.told, true) {
+            let line = Message::new().text("tithe: ");
+            match &cause {
+                Cause::Thread { tid, name, .. } => {
+                    let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+                    let name = core::str::from_utf8(&name[..length]).unwrap_or("?");
+                    let line = decimal(line.text("thread "), *tid as u64).text(" (").text(name);
+                    line.text(") did not stop for a collection in time (it may block all signals); the heap grows instead")
+                }
+                Cause::Memory => line.text("no memory for a collection; the heap grows instead"),
+                Cause::Vfork => line.text("no collection in a child of vfork; the heap grows instead"),
+                Cause::Threads | Cause::Roots => {
+                    line.text("/proc/self is not readable, so there is no collection; the heap grows instead")
+                }
+            }
+            .write();
+        }
+        if let Some(sink) = &collection.log {
+            log::write_abandoned(sink, &Abandoned {
+                number: collection.statistics.abandoned,
+                reason,
+                cause,
+                heap_before: before,
+                waited_ns: now_ns().saturating_sub(started),
+            });
+        }
+    }
+
+    /// Marks what caches hold, without reading it: it stays theirs.
+    fn reserve(&self, held: &Held<'_>) {
+        held.caches.each(|cache| {
+            // SAFETY: caches are never given back; their threads stand still, with lists that are whole.
+            let cache = unsafe { &*cache };
+            for list in &cache.lists[1..] {
+                let mut block = list.head;
+                while !block.is_null() {
+                    self.mark_block(block as usize);
+                    // SAFETY: a block in a list is free and linked.
+                    block = unsafe { (*block).next };
+                }
+            }
+            for claim in &cache.pending[..cache.claims] {
+                // SAFETY: a span of the heap.
+                let bits = unsafe { &(*self.room.span(claim.unit)).bits[claim.word as usize] };
+                bits.marked.fetch_or(claim.mask, Ordering::Relaxed);
+            }
+        });
+    }
+
+    fn mark_block(&self, address: usize) {
+        let unit = self.room.first((address - self.room.base()) >> UNIT_SHIFT);
+        let kind = self.room.kind(unit as usize) as usize;
+        let block = CLASS[kind].index(address - self.room.address(unit));
+        // SAFETY: a span of the heap, and a block of it.
+        let bits = unsafe { &(*self.room.span(unit)).bits[block / 64] };
+        bits.marked.fetch_or(1 << (block % 64), Ordering::Relaxed);
+    }
+
+    fn forget_marks(&self) {
+        let mut unit = 0;
+        while unit < self.room.units() {
+            if self.room.kind(unit) == FREE {
+                unit += 1;
+                continue;
+            }
+            // SAFETY: a span of the heap; the locks are held.
+            let span = unsafe { &*self.room.span(self.room.first(unit)) };
+            for bits in &span.bits[..CLASS.get(span.kind as usize).map_or(1, |class| class.blocks.div_ceil(64).into())] {
+                bits.marked.store(0, Ordering::Relaxed);
+            }
+            unit += span.units as usize;
+        }
+    }
+
+    /// What is the heap's own: read block by block, or not at all.
+    fn left_out(&self, collection: &Collection, held: &Held<'_>) -> [Range<usize>; 8] {
+        let [spans, kinds, firsts, black] = held.units.memory.tables();
+        let own = core::ptr::from_ref(self) as usize;
+        let heap = &held.units.memory.heap;
+        [
+            heap.start()..heap.end(),
+            spans,
+            kinds,
+            firsts,
+            black,
+            held.caches.range(),
+            collection.stack.range(),
+            own..own + size_of::<Heap>(),
+        ]
+    }
+
+    /// As [`Heap::check`], in the control contract's words: 0, or EINVAL after a message.
+    pub fn check_and_tell(&self) -> i32 {
+        match self.check() {
+            Ok(()) => 0,
+            Err(Damage { address, invariant }) => {
+                let line = Message::new().text("tithe: the heap is damaged at ").address(address);
+                line.text(": this does not hold: ").text(invariant).write();
+                libc::EINVAL
+            }
+        }
+    }
+}
+
+const fn told(reason: Reason) -> Told {
+    match reason {
+        Reason::Budget => Told::Allocation,
+        Reason::Memory => Told::Pressure,
+        Reason::Called => Told::Asked,
+    }
+}
+
+const _: () = assert!(KINDS < 200, "the kinds of large blocks have no class");
+
+fn cause(_refused: &Refused) -> Cause {
+    Cause::Threads
+}

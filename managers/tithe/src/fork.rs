@@ -1,0 +1,34 @@
+//! fork: all locks are taken before and given back after, so that the child's heap is whole. The threads that stayed
+//! behind leave their caches to it.
+
+use crate::cache::Cache;
+use crate::heap::Heap;
+
+impl Heap {
+    /// fork's prepare handler.
+    pub fn before_fork(&self) {
+        self.collection.before_fork();
+        self.kinds.iter().for_each(|spans| spans.before_fork());
+        self.units.before_fork();
+        self.caches.before_fork();
+    }
+
+    /// fork's handler in the parent.
+    pub fn after_fork(&self) {
+        self.caches.after_fork();
+        self.units.after_fork();
+        self.kinds.iter().for_each(|spans| spans.after_fork());
+        self.collection.after_fork();
+    }
+
+    /// fork's handler in the child, whose thread has this cache.
+    pub fn after_fork_in_child(&self, own: *mut Cache) {
+        self.caches.after_fork_in_child();
+        self.units.after_fork_in_child();
+        self.kinds.iter().for_each(|spans| spans.after_fork_in_child());
+        self.collection.after_fork_in_child();
+        self.teller.after_fork_in_child();
+        // SAFETY: the child has one thread.
+        unsafe { self.close_others(own) };
+    }
+}

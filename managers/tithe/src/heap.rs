@@ -1,0 +1,608 @@
+//! The heap: what a thread's cache cannot do alone. Blocks go in batches between caches and spans, large blocks are
+//! runs of units of their own, and here it is noticed that a collection is due.
+
+use core::array;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
+
+use heaptoll_floor::{Damage, Guard, LARGEST, Lock, Misuse, PAGE, Teller};
+
+use crate::cache::{Cache, FreeBlock};
+use crate::caches::Caches;
+use crate::class::{
+    CLASS, CLASSES, FREE, KINDS, Kind, LARGE, LARGE_ATOMIC, SMALL_MAX, TRAFFIC, UNIT, UNIT_SHIFT,
+    aligned_class_of, class_of, is_atomic, is_small,
+};
+use crate::collection::Collection;
+use crate::log::Reason;
+use crate::room::Room;
+use crate::runs::Units;
+use crate::settings::Mode;
+use crate::spans::{Spans, Swept, Wrong};
+
+/// The heap of a process. Locks are taken in this order: the collection's, a kind's, the units', the caches'.
+pub struct Heap {
+    pub(crate) room: Room,
+    /// Below this unit a free may take the fast way: all units where frees are honoured, none in mode `collect`.
+    pub(crate) free_units: AtomicUsize,
+    /// What the second word of a cached block holds that the program gave back.
+    pub(crate) key: AtomicU64,
+    pub(crate) mode: AtomicU32,
+    pub(crate) poison: AtomicBool,
+    /// The number of the last collection.
+    pub(crate) epoch: AtomicU32,
+    /// Nothing waits to be swept.
+    pub(crate) swept: AtomicBool,
+    /// Bytes the last collection found, and those handed out less those given back since.
+    pub(crate) live: AtomicUsize,
+    pub(crate) since: AtomicIsize,
+    /// When `since` gets here a collection is due, bytes.
+    pub(crate) budget: AtomicIsize,
+    pub(crate) allocated: AtomicU64,
+    pub(crate) teller: Teller,
+    pub(crate) collection: Lock<Collection>,
+    pub(crate) kinds: [Lock<Spans>; KINDS],
+    pub(crate) units: Lock<Units>,
+    pub(crate) caches: Lock<Caches>,
+}
+
+/// All locks of the heap but the collection's.
+pub(crate) struct Held<'a> {
+    pub kinds: [Guard<'a, Spans>; KINDS],
+    pub units: Guard<'a, Units>,
+    pub caches: Guard<'a, Caches>,
+}
+
+impl Heap {
+    /// A heap without memory, in mode `explicit` until it is configured.
+    pub const fn new() -> Heap {
+        Heap {
+            room: Room::new(),
+            free_units: AtomicUsize::new(0),
+            key: AtomicU64::new(0x9e37_79b9_7f4a_7c15),
+            mode: AtomicU32::new(Mode::Explicit as u32),
+            poison: AtomicBool::new(false),
+            epoch: AtomicU32::new(1),
+            swept: AtomicBool::new(true),
+            live: AtomicUsize::new(0),
+            since: AtomicIsize::new(0),
+            budget: AtomicIsize::new(isize::MAX),
+            allocated: AtomicU64::new(0),
+            teller: Teller::new("tithe"),
+            collection: Lock::new(Collection::new()),
+            kinds: [const { Lock::new(Spans::new()) }; KINDS],
+            units: Lock::new(Units::new()),
+            caches: Lock::new(Caches::new()),
+        }
+    }
+
+    pub(crate) fn is_mode(&self, mode: Mode) -> bool {
+        self.mode.load(Ordering::Relaxed) == mode as u32
+    }
+
+    pub(crate) fn collects(&self) -> bool {
+        !self.is_mode(Mode::Explicit)
+    }
+
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// Bytes in blocks that are handed out or in caches, as far as is known without a collection.
+    pub fn live_bytes(&self) -> usize {
+        self.live.load(Ordering::Relaxed).saturating_add_signed(self.since.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn hold(&self) -> Held<'_> {
+        Held {
+            kinds: array::from_fn(|kind| self.kinds[kind].lock()),
+            units: self.units.lock(),
+            caches: self.caches.lock(),
+        }
+    }
+
+    /// After units were taken: the heap may have grown. Frees in new units may take the fast way.
+    fn grown(&self, units: &mut Units) {
+        if units.told == self.room.units() {
+            return;
+        }
+        units.told = self.room.units();
+        self.teller.grown(units.memory.mapped_bytes());
+        self.open_fast_way();
+    }
+
+    /// Sets which frees may take the fast way.
+    pub(crate) fn open_fast_way(&self) {
+        if !self.is_mode(Mode::Collect) && !self.poison.load(Ordering::Relaxed) {
+            self.free_units.store(self.room.units(), Ordering::Relaxed);
+        }
+    }
+
+    /// Counts bytes handed out; says whether a collection is due.
+    fn count(&self, bytes: usize) -> bool {
+        let since = self.since.fetch_add(bytes as isize, Ordering::Relaxed) + bytes as isize;
+        self.allocated.fetch_add(bytes as u64, Ordering::Relaxed);
+        since >= self.budget.load(Ordering::Relaxed)
+    }
+
+    fn uncount(&self, bytes: usize) {
+        self.since.fetch_sub(bytes as isize, Ordering::Relaxed);
+    }
+
+    fn is_due(&self) -> bool {
+        self.since.load(Ordering::Relaxed) >= self.budget.load(Ordering::Relaxed)
+    }
+
+    // --- small blocks -------------------------------------------------------------------------------------------
+
+    /// A block of the kind: from the cache, or from the spans.
+    #[inline]
+    pub fn allocate_kind(&self, cache: &mut Cache, kind: Kind) -> *mut u8 {
+        let block = cache.pop(kind.into());
+        if block.is_null() { self.refill(cache, kind) } else { block.cast() }
+    }
+
+    /// Brings a batch into an empty list, and takes the first block of it. Null when there is no memory.
+    #[inline(never)]
+    pub fn refill(&self, cache: &mut Cache, kind: Kind) -> *mut u8 {
+        if self.is_due() && self.collects() {
+            let _ = self.collect(Reason::Budget);
+        }
+        let wanted = u32::from(TRAFFIC[kind as usize].batch);
+        let Some(got) = self.claim(cache, kind, wanted) else { return ptr::null_mut() };
+        self.count(got as usize * CLASS[kind as usize].size as usize);
+        self.chain(cache, kind);
+        cache.pop(kind.into()).cast()
+    }
+
+    /// Claims up to `wanted` blocks: from swept spans, from spans that wait to be swept, from fresh units, and after
+    /// a collection. `None` when there is no memory.
+    fn claim(&self, cache: &mut Cache, kind: Kind, wanted: u32) -> Option<u32> {
+        let class = &CLASS[kind as usize];
+        let poison = self.poison.load(Ordering::Relaxed);
+        let (mut swept, mut collected) = (false, false);
+        loop {
+            {
+                let mut spans = self.kinds[kind as usize].lock();
+                loop {
+                    let got = spans.claim(&self.room, cache, class, wanted);
+                    if got > 0 {
+                        return Some(got);
+                    }
+                    let Some(unit) = spans.next_unswept(&self.room, kind) else { break };
+                    if spans.sweep(&self.room, unit, self.epoch(), poison) == Swept::Empty {
+                        // It is needed here and now.
+                        spans.list(&self.room, unit);
+                    }
+                }
+                if swept || self.swept.load(Ordering::Relaxed) {
+                    let mut units = self.units.lock();
+                    let taken = units.take(&self.room, class.units.into(), 1, !is_atomic(kind));
+                    if let Some(taken) = taken {
+                        spans.adopt(&self.room, taken.first, kind, self.epoch());
+                        self.grown(&mut units);
+                        continue;
+                    }
+                }
+            }
+            if !swept {
+                self.sweep_all();
+                swept = true;
+            } else if !collected && self.collects() {
+                let _ = self.collect(Reason::Memory);
+                collected = true;
+            } else {
+                return None;
+            }
+        }
+    }
+
+    /// Links what is pending in front of the list, in order of address.
+    fn chain(&self, cache: &mut Cache, kind: Kind) {
+        let size = CLASS[kind as usize].size as usize;
+        let mut head = cache.lists[kind as usize].head;
+        let mut count = 0;
+        for claim in cache.pending[..cache.claims].iter().rev() {
+            let start = self.room.address(claim.unit) + claim.word as usize * 64 * size;
+            let mut mask = claim.mask;
+            count += mask.count_ones();
+            while mask != 0 {
+                let bit = 63 - mask.leading_zeros();
+                mask ^= 1 << bit;
+                let block = (start + bit as usize * size) as *mut FreeBlock;
+                // SAFETY: the block was claimed by this thread and is nobody else's.
+                unsafe { (*block).next = head };
+                head = block;
+            }
+        }
+        compiler_fence(Ordering::SeqCst);
+        let list = &mut cache.lists[kind as usize];
+        list.head = head;
+        list.room = list.room.wrapping_sub(count);
+        compiler_fence(Ordering::SeqCst);
+        cache.claims = 0;
+    }
+
+    /// Gives the newest `count` blocks of a list back to their spans.
+    #[inline(never)]
+    pub fn flush(&self, cache: &mut Cache, kind: Kind, count: u32) {
+        let size = CLASS[kind as usize].size as usize;
+        let mut done = 0;
+        let mut wrong = None;
+        {
+            let mut spans = self.kinds[kind as usize].lock();
+            while done < count {
+                let list = &mut cache.lists[kind as usize];
+                let block = list.head;
+                if block.is_null() {
+                    break;
+                }
+                // SAFETY: a block in a list is free. The collector cannot come in between: the lock is held.
+                list.head = unsafe { (*block).next };
+                list.room = list.room.wrapping_add(1);
+                done += 1;
+                match spans.release(&self.room, block as usize, self.epoch()) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        let unit = self.room.first((block as usize - self.room.base()) >> UNIT_SHIFT);
+                        let units = u32::from(CLASS[kind as usize].units);
+                        self.units.lock().give(&self.room, unit, units, false);
+                    }
+                    Err(found) => wrong = Some((block as usize, found)),
+                }
+            }
+        }
+        self.uncount(done as usize * size);
+        if let Some((address, wrong)) = wrong {
+            crate::misuse::tell("free", address, misuse_of(wrong));
+        }
+    }
+
+    // --- large blocks -------------------------------------------------------------------------------------------
+
+    /// A block of whole units, `bytes` of which the program may use, and room to grow behind it.
+    fn allocate_large(&self, bytes: usize, alignment: usize, kind: Kind, spare: usize) -> *mut u8 {
+        let Some(bytes) = bytes.checked_next_multiple_of(PAGE) else { return ptr::null_mut() };
+        let Some(whole) = bytes.checked_add(spare).map(|bytes| bytes.div_ceil(UNIT)) else {
+            return ptr::null_mut();
+        };
+        let Ok(units) = u32::try_from(whole) else { return ptr::null_mut() };
+        let alignment = (alignment / UNIT).max(1) as u32;
+        if self.is_due() && self.collects() {
+            let _ = self.collect(Reason::Budget);
+        }
+        self.sweep_all();
+        let mut taken = self.take_large(bytes, units, alignment, kind);
+        if taken.is_none() && self.collects() {
+            let _ = self.collect(Reason::Memory);
+            self.sweep_all();
+            taken = self.take_large(bytes, units, alignment, kind);
+        }
+        let Some(address) = taken else { return ptr::null_mut() };
+        self.count(bytes);
+        address as *mut u8
+    }
+
+    fn take_large(&self, bytes: usize, count: u32, alignment: u32, kind: Kind) -> Option<usize> {
+        let mut units = self.units.lock();
+        let taken = units.take(&self.room, count, alignment, !is_atomic(kind))?;
+        self.grown(&mut units);
+        // SAFETY: the units were just taken.
+        let span = unsafe { &mut *self.room.span(taken.first) };
+        span.units = count;
+        span.kind = kind;
+        span.epoch = self.epoch();
+        span.bytes = bytes;
+        span.clean = taken.clean;
+        span.clear_bits(1);
+        span.bits[0].taken = 1;
+        self.room.assign(taken.first, count, kind);
+        Some(self.room.address(taken.first))
+    }
+
+    // --- all blocks ---------------------------------------------------------------------------------------------
+
+    /// A block of at least `bytes`. Null when there is no memory.
+    pub fn allocate(&self, cache: &mut Cache, bytes: usize, atomic: bool) -> *mut u8 {
+        if bytes <= SMALL_MAX {
+            let class = class_of(bytes.max(1)) + if atomic { CLASSES } else { 0 };
+            return self.allocate_kind(cache, class as Kind);
+        }
+        if bytes > LARGEST {
+            return ptr::null_mut();
+        }
+        self.allocate_large(bytes, UNIT, if atomic { LARGE_ATOMIC } else { LARGE }, 0)
+    }
+
+    /// As [`Heap::allocate`], zeroed.
+    pub fn allocate_zeroed(&self, cache: &mut Cache, bytes: usize) -> *mut u8 {
+        let block = self.allocate(cache, bytes, false);
+        if block.is_null() {
+            return block;
+        }
+        // SAFETY: a large block's descriptor is its owner's to read.
+        let clean = bytes > SMALL_MAX
+            && unsafe { (*self.room.span(((block as usize - self.room.base()) >> UNIT_SHIFT) as u32)).clean };
+        if !clean {
+            // SAFETY: the block has that many bytes.
+            unsafe { block.write_bytes(0, bytes) };
+        }
+        block
+    }
+
+    /// As [`Heap::allocate`], at a multiple of `alignment`, a power of two.
+    pub fn allocate_aligned(&self, cache: &mut Cache, alignment: usize, bytes: usize) -> *mut u8 {
+        if alignment <= UNIT
+            && let Some(class) = aligned_class_of(alignment, bytes)
+        {
+            return self.allocate_kind(cache, class as Kind);
+        }
+        if bytes > LARGEST || alignment > LARGEST {
+            return ptr::null_mut();
+        }
+        self.allocate_large(bytes.max(1), alignment, LARGE, 0)
+    }
+
+    /// Gives a block back at once, whatever the mode.
+    ///
+    /// # Errors
+    /// The address is not a live block's, as far as can be seen; nothing has changed then.
+    ///
+    /// # Safety
+    /// The block is not used after.
+    pub unsafe fn free(&self, cache: &mut Cache, block: *mut u8) -> Result<(), Misuse> {
+        let address = block as usize;
+        let Some(unit) = self.room.unit_of(address) else { return Err(Misuse::Foreign) };
+        let kind = self.room.kind(unit);
+        if is_small(kind) {
+            self.verify(unit, kind, address)?;
+            let list = &cache.lists[kind as usize];
+            if list.room == 0 {
+                self.flush(cache, kind, u32::from(TRAFFIC[kind as usize].room).div_ceil(2));
+            }
+            if self.poison.load(Ordering::Relaxed) {
+                // SAFETY: a block of this size, the caller's until now.
+                unsafe { block.write_bytes(crate::spans::POISON, CLASS[kind as usize].size as usize) };
+            }
+            // SAFETY: a block of this kind, the caller's until now.
+            unsafe { cache.push(kind.into(), block.cast(), self.key.load(Ordering::Relaxed)) };
+            return Ok(());
+        }
+        if kind == FREE {
+            return Err(Misuse::DoubleFree);
+        }
+        let first = self.room.first(unit);
+        if self.room.address(first) != address {
+            return Err(Misuse::Damaged);
+        }
+        let mut units = self.units.lock();
+        if self.room.kind(unit) != kind || self.room.first(unit) != first {
+            return Err(Misuse::DoubleFree);
+        }
+        // SAFETY: a large block's first unit, ours by the lock.
+        let (count, bytes) = unsafe { ((*self.room.span(first)).units, (*self.room.span(first)).bytes) };
+        units.give(&self.room, first, count, false);
+        drop(units);
+        self.uncount(bytes);
+        Ok(())
+    }
+
+    /// Whether an address is a block's of this kind, not known to be free.
+    fn verify(&self, unit: usize, kind: Kind, address: usize) -> Result<(), Misuse> {
+        let class = &CLASS[kind as usize];
+        let offset = address - self.room.address(self.room.first(unit));
+        let block = class.index(offset);
+        if block * class.size as usize != offset || block >= class.blocks.into() {
+            return Err(Misuse::Damaged);
+        }
+        // SAFETY: an address in a span of this kind; blocks have at least 16 bytes.
+        if unsafe { (*(address as *const FreeBlock)).key } == self.key.load(Ordering::Relaxed) {
+            return Err(Misuse::DoubleFree);
+        }
+        Ok(())
+    }
+
+    /// Makes a block at least `bytes` large, where it is or elsewhere with its contents. Null when there is no
+    /// memory: nothing has changed then. The old place is free at once, in every mode, as nobody can use it.
+    ///
+    /// # Errors
+    /// As [`Heap::free`].
+    ///
+    /// # Safety
+    /// As [`Heap::free`].
+    pub unsafe fn reallocate(&self, cache: &mut Cache, block: NonNull<u8>, bytes: usize) -> Result<*mut u8, Misuse> {
+        let address = block.as_ptr() as usize;
+        let Some(unit) = self.room.unit_of(address) else { return Err(Misuse::Foreign) };
+        let kind = self.room.kind(unit);
+        let usable;
+        if is_small(kind) {
+            self.verify(unit, kind, address)?;
+            usable = CLASS[kind as usize].size as usize;
+            if bytes <= usable && (bytes > usable / 2 || usable <= 32) {
+                return Ok(block.as_ptr());
+            }
+        } else {
+            if kind == FREE {
+                return Err(Misuse::DoubleFree);
+            }
+            if self.room.address(self.room.first(unit)) != address {
+                return Err(Misuse::Damaged);
+            }
+            usable = self.large_bytes(unit);
+            if bytes > SMALL_MAX && bytes <= LARGEST && self.resize_large(unit, kind, bytes) {
+                return Ok(block.as_ptr());
+            }
+        }
+        // Who grew once will grow again: room behind it costs no memory until it is touched.
+        let new = if bytes > SMALL_MAX && bytes <= LARGEST && bytes > usable {
+            self.allocate_large(bytes, UNIT, if is_atomic(kind) { LARGE_ATOMIC } else { LARGE }, bytes / 2)
+        } else {
+            self.allocate(cache, bytes, is_atomic(kind))
+        };
+        if !new.is_null() {
+            // SAFETY: both are live, apart, and that long; the old one is given back once.
+            unsafe {
+                ptr::copy_nonoverlapping(block.as_ptr(), new, usable.min(bytes));
+                self.free(cache, block.as_ptr())?;
+            }
+        }
+        Ok(new)
+    }
+
+    fn large_bytes(&self, unit: usize) -> usize {
+        // SAFETY: a large block's descriptor is its owner's to read.
+        unsafe { (*self.room.span(self.room.first(unit))).bytes }
+    }
+
+    /// Resizes a large block where it is; false when it cannot.
+    fn resize_large(&self, unit: usize, kind: Kind, bytes: usize) -> bool {
+        let Some(bytes) = bytes.checked_next_multiple_of(PAGE) else { return false };
+        let Ok(count) = u32::try_from(bytes.div_ceil(UNIT)) else { return false };
+        let first = self.room.first(unit);
+        let mut units = self.units.lock();
+        // SAFETY: a large block's first unit, ours by the lock.
+        let span = unsafe { &mut *self.room.span(first) };
+        let before = span.bytes;
+        if count > span.units {
+            let more = count - span.units;
+            if units.take_at(&self.room, first + span.units, more).is_none() {
+                return false;
+            }
+            for part in first + span.units..first + count {
+                self.room.set_first(part, first);
+            }
+            self.room.set_kind(first + span.units, more, kind);
+            span.units = count;
+        } else if bytes < before && count < span.units {
+            let rest = span.units - count;
+            span.units = count;
+            units.give(&self.room, first + count, rest, false);
+        }
+        span.bytes = bytes;
+        span.clean = false;
+        drop(units);
+        if bytes > before {
+            self.count(bytes - before);
+        } else {
+            self.uncount(before - bytes);
+        }
+        true
+    }
+
+    /// Bytes that may be used of a block; 0 if it is none.
+    pub fn usable(&self, block: *const u8) -> usize {
+        let Some(unit) = self.room.unit_of(block as usize) else { return 0 };
+        match self.room.kind(unit) {
+            FREE => 0,
+            kind if is_small(kind) => CLASS[kind as usize].size as usize,
+            _ => self.large_bytes(unit),
+        }
+    }
+
+    // --- sweeping -----------------------------------------------------------------------------------------------
+
+    /// Sweeps everything that still waits for it.
+    pub fn sweep_all(&self) {
+        if self.swept.load(Ordering::Acquire) {
+            return;
+        }
+        let epoch = self.epoch();
+        let poison = self.poison.load(Ordering::Relaxed);
+        let mut unit = 0;
+        while unit < self.room.units() {
+            let kind = self.room.kind(unit);
+            if is_small(kind) {
+                let class = &CLASS[kind as usize];
+                let mut spans = self.kinds[kind as usize].lock();
+                // Only what is still so under the lock counts.
+                if self.room.kind(unit) == kind {
+                    let first = self.room.first(unit);
+                    if spans.sweep(&self.room, first, self.epoch(), poison) == Swept::Empty {
+                        self.units.lock().give(&self.room, first, class.units.into(), false);
+                    }
+                    unit = first as usize;
+                }
+                unit += usize::from(class.units);
+            } else if kind == FREE {
+                unit += 1;
+            } else {
+                unit += self.sweep_large(unit, kind, poison);
+            }
+        }
+        let _units = self.units.lock();
+        if self.epoch() == epoch {
+            self.swept.store(true, Ordering::Release);
+        }
+    }
+
+    /// Sweeps a large block; says how many units it has.
+    fn sweep_large(&self, unit: usize, kind: Kind, poison: bool) -> usize {
+        let mut units = self.units.lock();
+        if self.room.kind(unit) != kind {
+            return 1;
+        }
+        let first = self.room.first(unit);
+        // SAFETY: a large block's first unit, ours by the lock.
+        let span = unsafe { &mut *self.room.span(first) };
+        let (count, bytes) = (span.units, span.bytes);
+        if span.epoch != self.epoch() {
+            span.epoch = self.epoch();
+            let marked = span.is_marked(0);
+            span.bits[0].marked.store(0, Ordering::Relaxed);
+            if !marked {
+                if poison {
+                    // SAFETY: nobody has the block any more.
+                    unsafe { (self.room.address(first) as *mut u8).write_bytes(crate::spans::POISON, bytes) };
+                }
+                units.give(&self.room, first, count, false);
+            }
+        }
+        first as usize + count as usize - unit
+    }
+
+    // --- invariants ---------------------------------------------------------------------------------------------
+
+    /// Verifies every structure. Other threads' caches may change meanwhile and are not looked at.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold.
+    pub fn check(&self) -> Result<(), Damage> {
+        let held = self.hold();
+        held.units.check(&self.room)?;
+        for (kind, spans) in held.kinds.iter().enumerate().skip(1) {
+            spans.check(&self.room, kind as Kind, self.epoch())?;
+        }
+        let mut unit = 0;
+        while unit < self.room.units() {
+            let kind = self.room.kind(unit);
+            if kind == LARGE || kind == LARGE_ATOMIC {
+                let first = self.room.first(unit);
+                let address = self.room.address(first);
+                // SAFETY: a large block's first unit, ours by the lock.
+                let span = unsafe { &*self.room.span(first) };
+                Damage::unless(first as usize == unit, address, "a large block's units lead to its first")?;
+                let fits = span.bytes > 0 && span.bytes.div_ceil(UNIT) <= span.units as usize;
+                Damage::unless(fits, address, "a large block fits its units")?;
+                unit += span.units as usize;
+            } else {
+                let known = kind == FREE || is_small(kind);
+                Damage::unless(known, self.room.address(unit as u32), "a unit is of a known kind")?;
+                unit += 1;
+            }
+        }
+        Damage::unless(unit == self.room.units(), self.room.base(), "large blocks end in the heap")
+    }
+}
+
+impl Default for Heap {
+    fn default() -> Heap {
+        Heap::new()
+    }
+}
+
+fn misuse_of(wrong: Wrong) -> Misuse {
+    match wrong {
+        Wrong::Free => Misuse::DoubleFree,
+        Wrong::Inside => Misuse::Damaged,
+    }
+}

@@ -1,0 +1,286 @@
+//! Tithe as a process uses it: one heap, a cache for each thread, and the hooks of start, exit, threads and fork.
+//!
+//! Here are the fast ways of malloc and free: a table, the thread's list, and out.
+
+use core::ffi::{c_int, c_void};
+use core::ptr::{self, NonNull};
+use core::sync::atomic::Ordering;
+
+use heaptoll_floor::{
+    EventFunction, Manager, Message, RawCensus, ThreadEnd, prepare_barriers, thread_word,
+};
+use heaptoll_roots::{DEFAULT_SIGNAL, World};
+
+use crate::cache::{Cache, FreeBlock};
+use crate::class::{CLASS, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
+use crate::collection::NotCollected;
+use crate::heap::Heap;
+use crate::log::Reason;
+use crate::misuse::tell;
+use crate::settings::{Mode, Settings};
+
+/// What a thread has that never allocated: every list is empty and has no room, so that the fast ways end there.
+static EMPTY: Cache = Cache::empty();
+
+thread_word! {
+    /// The thread's cache.
+    CACHE: "heaptoll_tithe_cache" = EMPTY
+}
+
+/// The threads of the process.
+static WORLD: World = World::new();
+
+/// Kinds that have spans of one unit and are not pointer-free: what the fast ways serve.
+const FAST_KINDS: u8 = FAST[FAST_MAX / 16];
+
+/// The heap of this process.
+pub struct Process {
+    heap: Heap,
+    thread_end: ThreadEnd,
+}
+
+/// The thread that the cache belonged to has ended, or is about to.
+unsafe extern "C" fn ended(cache: *mut c_void) {
+    let cache: *mut Cache = cache.cast();
+    if CACHE::get() == cache as usize {
+        CACHE::set(ptr::from_ref(&EMPTY) as usize);
+    }
+    // SAFETY: it was armed with the thread's cache, which nobody uses any more and which knows its heap.
+    unsafe { (*(*cache).heap).close_cache(cache) };
+}
+
+fn thread() -> i32 {
+    // SAFETY: gettid has no conditions.
+    unsafe { libc::gettid() }
+}
+
+impl Process {
+    /// A process without memory yet.
+    pub const fn new() -> Process {
+        Process { heap: Heap::new(), thread_end: ThreadEnd::new(ended) }
+    }
+
+    /// The heap, for what is not malloc.
+    pub const fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    /// The calling thread's cache, made at its first call. `None` when there is no memory for one.
+    #[inline(never)]
+    fn cache(&self) -> Option<&'static mut Cache> {
+        let mut cache = CACHE::get() as *mut Cache;
+        if ptr::eq(cache, &EMPTY) {
+            cache = self.heap.open_cache(thread())?;
+            CACHE::set(cache as usize);
+            // Arming may allocate, which the cache serves already. Before start there are no other threads to end.
+            let _ = self.thread_end.arm(cache.cast());
+        }
+        // SAFETY: the cache is this thread's alone while it runs; the collector reads it while the thread stands still.
+        Some(unsafe { &mut *cache })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn allocate_slowly(&self, bytes: usize) -> *mut u8 {
+        match self.cache() {
+            Some(cache) => self.heap.allocate(cache, bytes, false),
+            None => ptr::null_mut(),
+        }
+    }
+
+    /// A block without pointers.
+    pub fn allocate_atomic(&self, bytes: usize) -> *mut u8 {
+        match self.cache() {
+            Some(cache) => self.heap.allocate(cache, bytes, true),
+            None => ptr::null_mut(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_slowly(&self, block: *mut u8) {
+        if block.is_null() || self.heap.is_mode(Mode::Collect) {
+            return;
+        }
+        let Some(cache) = self.cache() else { return };
+        // SAFETY: the C caller's word.
+        if let Err(misuse) = unsafe { self.heap.free(cache, block) } {
+            tell("free", block as usize, misuse);
+        }
+    }
+
+    /// A full collection.
+    ///
+    /// # Errors
+    /// Why there was none.
+    pub fn collect_now(&self) -> Result<(), NotCollected> {
+        self.heap.collect(Reason::Called)
+    }
+}
+
+impl Default for Process {
+    fn default() -> Process {
+        Process::new()
+    }
+}
+
+impl Manager for Process {
+    const NAME: &'static str = "tithe";
+
+    #[inline(always)]
+    fn allocate(&self, bytes: usize) -> *mut u8 {
+        if bytes <= FAST_MAX {
+            let kind = FAST[(bytes + 15) >> 4] as usize;
+            let cache = CACHE::get() as *mut Cache;
+            // SAFETY: the thread's cache, or the empty one, of which this reads only. Kinds in the table have lists.
+            unsafe {
+                let list = (*cache).lists.as_mut_ptr().add(kind);
+                let head = (*list).head;
+                if !head.is_null() {
+                    (*list).head = (*head).next;
+                    (*list).room += 1;
+                    (*head).next = ptr::null_mut();
+                    (*head).key = 0;
+                    return head.cast();
+                }
+            }
+        }
+        self.allocate_slowly(bytes)
+    }
+
+    fn allocate_zeroed(&self, bytes: usize) -> *mut u8 {
+        match self.cache() {
+            Some(cache) => self.heap.allocate_zeroed(cache, bytes),
+            None => ptr::null_mut(),
+        }
+    }
+
+    fn allocate_aligned(&self, alignment: usize, bytes: usize) -> *mut u8 {
+        match self.cache() {
+            Some(cache) => self.heap.allocate_aligned(cache, alignment, bytes),
+            None => ptr::null_mut(),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn free(&self, block: *mut u8) {
+        let room = &self.heap.room;
+        let offset = (block as usize).wrapping_sub(room.base());
+        let unit = offset >> UNIT_SHIFT;
+        if unit < self.heap.free_units.load(Ordering::Relaxed) {
+            // SAFETY: the table has a row for every unit; the cache is the thread's, or the empty one, of which this
+            // reads only; a block of such a kind is readable, and the caller gives it up.
+            unsafe {
+                let kind = *room.kinds().add(unit);
+                if kind.wrapping_sub(1) < FAST_KINDS {
+                    let class = CLASS.get_unchecked(kind as usize);
+                    let within = offset & (UNIT - 1);
+                    let block = block.cast::<FreeBlock>();
+                    let cache = CACHE::get() as *mut Cache;
+                    let list = (*cache).lists.as_mut_ptr().add(kind as usize);
+                    let key = self.heap.key.load(Ordering::Relaxed);
+                    if class.index(within) * class.size as usize == within
+                        && (*list).room != 0
+                        && (*block).key != key
+                    {
+                        (*block).next = (*list).head;
+                        (*block).key = key;
+                        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+                        (*list).head = block;
+                        (*list).room -= 1;
+                        return;
+                    }
+                }
+            }
+        }
+        self.free_slowly(block);
+    }
+
+    unsafe fn reallocate(&self, block: NonNull<u8>, bytes: usize) -> *mut u8 {
+        let Some(cache) = self.cache() else { return ptr::null_mut() };
+        // SAFETY: the C caller's word.
+        match unsafe { self.heap.reallocate(cache, block, bytes) } {
+            Ok(new) => new,
+            Err(misuse) => {
+                tell("realloc", block.as_ptr() as usize, misuse);
+                ptr::null_mut()
+            }
+        }
+    }
+
+    unsafe fn usable(&self, block: NonNull<u8>) -> usize {
+        self.heap.usable(block.as_ptr())
+    }
+
+    fn failed(&self) {
+        self.heap.teller.failed();
+    }
+
+    unsafe fn census(&self, census: &mut RawCensus) -> c_int {
+        // SAFETY: the caller's word.
+        unsafe { self.heap.census(census, is_alone()) };
+        0
+    }
+
+    fn check(&self) -> c_int {
+        self.heap.check_and_tell()
+    }
+
+    fn collect(&self) -> c_int {
+        match self.collect_now() {
+            Ok(()) => 0,
+            Err(NotCollected::Mode) => libc::ENOTSUP,
+            Err(NotCollected::Abandoned) => libc::EAGAIN,
+        }
+    }
+
+    fn listen(&self, function: Option<EventFunction>, context: *mut c_void) -> c_int {
+        let _collection = self.heap.collection.lock();
+        let _units = self.heap.units.lock();
+        self.heap.teller.listen(function, context)
+    }
+
+    fn start(&'static self) {
+        prepare_barriers();
+        let settings = match Settings::from_environment() {
+            Ok(settings) => settings,
+            Err(wrong) => wrong.message().abort(),
+        };
+        if self.thread_end.prepare().is_err() {
+            Message::new().text("tithe: no key for the ends of threads is left (PTHREAD_KEYS_MAX)").abort();
+        }
+        WORLD.start(settings.signal, settings.patience_ms);
+        let cache = CACHE::get();
+        if cache != ptr::from_ref(&EMPTY) as usize {
+            // The main thread's: its end is rarely the process's.
+            let _ = self.thread_end.arm(cache as *mut c_void);
+        }
+        self.heap.configure(&settings, Some(&WORLD));
+    }
+
+    fn finish(&self) {}
+
+    fn before_fork(&self) {
+        self.heap.before_fork();
+    }
+
+    fn after_fork(&self) {
+        self.heap.after_fork();
+    }
+
+    fn after_fork_in_child(&self) {
+        WORLD.after_fork_in_child();
+        self.heap.after_fork_in_child(CACHE::get() as *mut Cache);
+    }
+}
+
+/// Whether there is one thread, as far as the C library knows.
+fn is_alone() -> bool {
+    unsafe extern "C" {
+        static __libc_single_threaded: core::ffi::c_char;
+    }
+    // SAFETY: glibc's variable, a byte that it writes when threads come.
+    unsafe { ptr::read_volatile(&raw const __libc_single_threaded) != 0 }
+}
+
+const _: () = assert!(DEFAULT_SIGNAL != 0);

@@ -1,0 +1,216 @@
+//! The heap's memory and the tables beside it: regions that grow together, so that everything about an address is
+//! found by arithmetic.
+
+use core::ops::Range;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use heaptoll_floor::Region;
+
+use crate::class::{FREE, Kind, UNIT, UNIT_SHIFT};
+use crate::span::{Span, UnitIndex};
+
+/// Units that are mapped at once, at least: 1 MiB.
+const STEP: usize = 64;
+/// Units beyond the heap's end that the tables of kinds and of the black list cover: a word that looks like an
+/// address there is worth knowing before the heap grows.
+pub const AHEAD: usize = 4096;
+
+/// Where the heap lies. Written under the lock of the units, read by everybody: the base is there before the first
+/// unit is, and table rows are there before `units` counts them.
+#[derive(Debug)]
+pub struct Room {
+    base: AtomicUsize,
+    units: AtomicUsize,
+    kinds: AtomicUsize,
+    firsts: AtomicUsize,
+    black: AtomicUsize,
+    spans: AtomicUsize,
+}
+
+/// What the system gave for it. One field of the units' lock.
+#[derive(Debug)]
+pub struct Memory {
+    pub heap: Region,
+    spans: Region,
+    kinds: Region,
+    firsts: Region,
+    black: Region,
+}
+
+impl Memory {
+    pub const fn new() -> Memory {
+        Memory {
+            heap: Region::new(),
+            spans: Region::new(),
+            kinds: Region::new(),
+            firsts: Region::new(),
+            black: Region::new(),
+        }
+    }
+
+    /// The tables, as address ranges.
+    pub fn tables(&self) -> [Range<usize>; 4] {
+        [&self.spans, &self.kinds, &self.firsts, &self.black].map(|region| region.start()..region.end())
+    }
+
+    /// Bytes of the tables.
+    pub fn metadata_bytes(&self) -> usize {
+        self.tables().iter().map(|table| table.len().next_multiple_of(heaptoll_floor::PAGE)).sum()
+    }
+
+    /// Bytes of address space held from the system.
+    pub fn mapped_bytes(&self) -> usize {
+        self.heap.mapped_bytes() + self.metadata_bytes()
+    }
+}
+
+impl Room {
+    pub const fn new() -> Room {
+        let [base, units, kinds, firsts, black, spans] = [const { AtomicUsize::new(0) }; 6];
+        Room { base, units, kinds, firsts, black, spans }
+    }
+
+    /// Address of the first unit; 0 before there is one.
+    #[inline(always)]
+    pub fn base(&self) -> usize {
+        self.base.load(Ordering::Relaxed)
+    }
+
+    /// Units there are.
+    #[inline(always)]
+    pub fn units(&self) -> usize {
+        self.units.load(Ordering::Relaxed)
+    }
+
+    /// The table of kinds, one byte a unit, [`AHEAD`] rows more than units.
+    #[inline(always)]
+    pub fn kinds(&self) -> *mut Kind {
+        self.kinds.load(Ordering::Relaxed) as *mut Kind
+    }
+
+    /// The black list: for each unit, and [`AHEAD`] more, in which collection a word was found that looks like an
+    /// address in it while it was free; the low 8 bits, 0 for never.
+    #[inline(always)]
+    pub fn black(&self) -> *mut u8 {
+        self.black.load(Ordering::Relaxed) as *mut u8
+    }
+
+    /// The table of descriptors.
+    #[inline(always)]
+    pub fn spans(&self) -> *mut Span {
+        self.spans.load(Ordering::Relaxed) as *mut Span
+    }
+
+    /// The table that leads from a unit to the first unit of its span or block, and from the last unit of a free run
+    /// to its first.
+    #[inline(always)]
+    pub fn firsts(&self) -> *mut UnitIndex {
+        self.firsts.load(Ordering::Relaxed) as *mut UnitIndex
+    }
+
+    /// The kind of a unit below [`Room::units`].
+    #[inline(always)]
+    pub fn kind(&self, unit: usize) -> Kind {
+        debug_assert!(unit < self.units());
+        // SAFETY: the table has a row for every unit.
+        unsafe { self.kinds().add(unit).read() }
+    }
+
+    /// The first unit of what a unit below [`Room::units`] belongs to.
+    #[inline(always)]
+    pub fn first(&self, unit: usize) -> UnitIndex {
+        debug_assert!(unit < self.units());
+        // SAFETY: the table has a row for every unit.
+        unsafe { self.firsts().add(unit).read() }
+    }
+
+    /// Leads from `unit` to `first`. The caller holds the units' lock, or has taken the unit.
+    pub fn set_first(&self, unit: UnitIndex, first: UnitIndex) {
+        debug_assert!((unit as usize) < self.units());
+        // SAFETY: the table has a row for every unit, and this one is the caller's.
+        unsafe { self.firsts().add(unit as usize).write(first) };
+    }
+
+    /// Says what `count` units from `first` on belong to, and leads from them to the first. The caller holds the
+    /// units' lock, or has taken them.
+    pub fn assign(&self, first: UnitIndex, count: u32, kind: Kind) {
+        for unit in first..first + count {
+            self.set_first(unit, first);
+        }
+        self.set_kind(first, count, kind);
+    }
+
+    /// Says what kind `count` units from `first` on are. As [`Room::assign`].
+    pub fn set_kind(&self, first: UnitIndex, count: u32, kind: Kind) {
+        debug_assert!(first as usize + count as usize <= self.units());
+        // SAFETY: the table has a row for every unit, and these are the caller's.
+        unsafe { self.kinds().add(first as usize).write_bytes(kind, count as usize) };
+    }
+
+    /// The descriptor of a unit below [`Room::units`]. Whose lock makes it the caller's depends on what the unit
+    /// belongs to: that of its class, that of the units, or all of them.
+    #[inline(always)]
+    pub fn span(&self, unit: UnitIndex) -> *mut Span {
+        debug_assert!((unit as usize) < self.units(), "unit {unit}");
+        // SAFETY: the table has a row for every unit.
+        unsafe { self.spans().add(unit as usize) }
+    }
+
+    /// Address of a unit.
+    #[inline(always)]
+    pub fn address(&self, unit: UnitIndex) -> usize {
+        self.base() + ((unit as usize) << UNIT_SHIFT)
+    }
+
+    /// The unit an address lies in, if it lies in the heap.
+    #[inline(always)]
+    pub fn unit_of(&self, address: usize) -> Option<usize> {
+        let unit = address.wrapping_sub(self.base()) >> UNIT_SHIFT;
+        (unit < self.units()).then_some(unit)
+    }
+
+    /// Maps at least `wanted` more units; says how many. `None` when the system gives no more.
+    pub fn grow(&self, memory: &mut Memory, wanted: u32) -> Option<u32> {
+        let units = self.units();
+        let ample = (wanted as usize).max(STEP).max(units / 16);
+        let grown =
+            [ample, wanted as usize].into_iter().find(|&more| extend(memory, units, more).is_some())?;
+        if units == 0 {
+            let stores = [
+                (&self.kinds, &memory.kinds),
+                (&self.firsts, &memory.firsts),
+                (&self.black, &memory.black),
+                (&self.spans, &memory.spans),
+                (&self.base, &memory.heap),
+            ];
+            for (place, region) in stores {
+                place.store(region.start(), Ordering::Relaxed);
+            }
+        }
+        self.units.store(units + grown, Ordering::Release);
+        u32::try_from(grown).ok()
+    }
+}
+
+/// The tables first, then the heap: what is there too much after a refusal is used by the next growth.
+fn extend(memory: &mut Memory, units: usize, more: usize) -> Option<()> {
+    let after = units.checked_add(more).filter(|&after| after < UnitIndex::MAX as usize)?;
+    up_to(&mut memory.spans, after * size_of::<Span>())?;
+    up_to(&mut memory.kinds, after + AHEAD)?;
+    up_to(&mut memory.black, after + AHEAD)?;
+    up_to(&mut memory.firsts, after * size_of::<UnitIndex>())?;
+    up_to(&mut memory.heap, after << UNIT_SHIFT)
+}
+
+/// Grows the region to `bytes` in all, rounded up to words.
+fn up_to(region: &mut Region, bytes: usize) -> Option<()> {
+    let bytes = bytes.next_multiple_of(size_of::<usize>());
+    let has = region.end() - region.start();
+    if bytes > has {
+        let _: NonNull<u8> = region.grow(bytes - has)?;
+    }
+    Some(())
+}
+
+const _: () = assert!(UNIT == 1 << UNIT_SHIFT && FREE == 0, "fresh tables say that units are free");

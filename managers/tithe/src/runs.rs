@@ -1,0 +1,322 @@
+//! Free runs of units: where spans and large blocks come from and go to.
+//!
+//! A run is in a list by its length, exact up to 32 units, then by powers of two. A run's first descriptor knows its
+//! length, the table of firsts leads from its last unit to its first: neighbours that become free are joined at once.
+
+use heaptoll_floor::Damage;
+
+use crate::class::{FREE, UNIT};
+use crate::room::{Memory, Room};
+use crate::span::{NONE, UnitIndex};
+
+/// Lengths with a list of their own.
+const EXACT: u32 = 32;
+const BINS: usize = 64;
+/// How many runs are looked at for one that is not on the black list.
+const TRIES: u32 = 16;
+/// Free memory that stays resident before it goes back to the system, bytes: at least, and as a share of the heap.
+const RESIDENT_MIN: usize = 4 << 20;
+const RESIDENT_SHARE: usize = 8;
+
+/// The free runs and the memory they lie in.
+#[derive(Debug)]
+pub struct Units {
+    pub memory: Memory,
+    bins: [UnitIndex; BINS],
+    /// Bit k: list k is not empty.
+    filled: u64,
+    /// Units in free runs, and in those of them that may be resident.
+    free: u32,
+    dirty: u32,
+    /// The system does not take memory back (mlockall).
+    locked: bool,
+    /// The number of the last collection, for the black list.
+    pub epoch: u32,
+    /// Units there were when the heap's size was told last.
+    pub told: usize,
+    /// Units that were passed over because of the black list, now.
+    pub avoided: u64,
+}
+
+/// A run that was taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Taken {
+    pub first: UnitIndex,
+    /// It reads as zeros, and no page of it is resident.
+    pub clean: bool,
+}
+
+const fn bin_of(units: u32) -> usize {
+    if units <= EXACT { units as usize - 1 } else { (EXACT + (units - 1).ilog2() - EXACT.ilog2()) as usize }
+}
+
+impl Units {
+    pub const fn new() -> Units {
+        Units { memory: Memory::new(), bins: [NONE; BINS], filled: 0, free: 0, dirty: 0, locked: false, epoch: 0, told: 0, avoided: 0 }
+    }
+
+    /// Bytes in free runs.
+    pub const fn free_bytes(&self) -> usize {
+        self.free as usize * UNIT
+    }
+
+    fn link(&mut self, room: &Room, first: UnitIndex, units: u32, clean: bool) {
+        let bin = bin_of(units);
+        let head = self.bins[bin];
+        // SAFETY: the units are free and the caller's, whose lock this is; `head` is NONE or a free run.
+        unsafe {
+            let run = &mut *room.span(first);
+            run.units = units;
+            run.clean = clean;
+            run.previous = NONE;
+            run.next = head;
+            if head != NONE {
+                (*room.span(head)).previous = first;
+            }
+        }
+        room.set_first(first, first);
+        room.set_first(first + units - 1, first);
+        self.bins[bin] = first;
+        self.filled |= 1 << bin;
+        self.free += units;
+        if !clean {
+            self.dirty += units;
+        }
+    }
+
+    /// Takes a run out of its list; says its length and whether it is clean.
+    fn unlink(&mut self, room: &Room, first: UnitIndex) -> (u32, bool) {
+        // SAFETY: `first` is a free run's, which the lock makes ours, as its neighbours in the list are.
+        let (units, clean, next, previous) = unsafe {
+            let run = &*room.span(first);
+            (run.units, run.clean, run.next, run.previous)
+        };
+        let bin = bin_of(units);
+        if previous == NONE {
+            self.bins[bin] = next;
+            if next == NONE {
+                self.filled &= !(1 << bin);
+            }
+        } else {
+            // SAFETY: as above.
+            unsafe { (*room.span(previous)).next = next };
+        }
+        if next != NONE {
+            // SAFETY: as above.
+            unsafe { (*room.span(next)).previous = previous };
+        }
+        self.free -= units;
+        if !clean {
+            self.dirty -= units;
+        }
+        (units, clean)
+    }
+
+    /// Gives units back. They are joined with free neighbours.
+    pub fn give(&mut self, room: &Room, first: UnitIndex, units: u32, clean: bool) {
+        room.set_kind(first, units, FREE);
+        let (mut first, mut units, mut clean) = (first, units, clean);
+        if first > 0 && room.kind(first as usize - 1) == FREE {
+            let before = room.first(first as usize - 1);
+            let (more, was_clean) = self.unlink(room, before);
+            first = before;
+            units += more;
+            clean &= was_clean;
+        }
+        let after = first as usize + units as usize;
+        if after < room.units() && room.kind(after) == FREE {
+            let (more, was_clean) = self.unlink(room, after as UnitIndex);
+            units += more;
+            clean &= was_clean;
+        }
+        self.link(room, first, units, clean);
+        let resident = RESIDENT_MIN.max(room.units() * UNIT / RESIDENT_SHARE);
+        if self.dirty as usize * UNIT > resident && !self.locked {
+            self.purge(room);
+        }
+    }
+
+    /// Takes `units` units that begin at a multiple of `alignment` units; grows the heap where there is no such run.
+    /// What is on the black list is avoided if `avoid`. The kinds of the units are the caller's to set.
+    pub fn take(&mut self, room: &Room, units: u32, alignment: u32, avoid: bool) -> Option<Taken> {
+        self.find(room, units, alignment, avoid)
+            .or_else(|| {
+                self.grow(room, units.checked_add(alignment - 1)?)?;
+                self.find(room, units, alignment, avoid)
+            })
+            .or_else(|| if avoid { self.find(room, units, alignment, false) } else { None })
+    }
+
+    fn find(&mut self, room: &Room, units: u32, alignment: u32, avoid: bool) -> Option<Taken> {
+        let mut tries = TRIES;
+        let mut bins = self.filled & (u64::MAX << bin_of(units));
+        while bins != 0 {
+            let bin = bins.trailing_zeros() as usize;
+            bins &= bins - 1;
+            let mut run = self.bins[bin];
+            while run != NONE && tries > 0 {
+                // SAFETY: a free run, which the lock makes ours.
+                let (length, next) = unsafe { ((*room.span(run)).units, (*room.span(run)).next) };
+                if let Some(at) = self.place(room, run..run + length, units, alignment, avoid) {
+                    return Some(self.cut(room, run, at, units));
+                }
+                // Where nothing is on the black list and nothing aligned, only lists of mixed lengths are searched.
+                if avoid || alignment > 1 {
+                    tries -= 1;
+                }
+                run = next;
+            }
+        }
+        None
+    }
+
+    /// Where in a free run the units fit.
+    fn place(
+        &mut self,
+        room: &Room,
+        run: core::ops::Range<UnitIndex>,
+        units: u32,
+        alignment: u32,
+        avoid: bool,
+    ) -> Option<UnitIndex> {
+        let mut at = run.start;
+        loop {
+            at = at.checked_next_multiple_of(alignment)?;
+            if at.checked_add(units)? > run.end {
+                return None;
+            }
+            if !avoid {
+                return Some(at);
+            }
+            match (at..at + units).rev().find(|&unit| self.is_black(room, unit)) {
+                None => return Some(at),
+                Some(black) => {
+                    self.avoided += 1;
+                    at = black + 1;
+                }
+            }
+        }
+    }
+
+    /// Whether one of the last two collections found a word that looks like an address in this unit.
+    fn is_black(&self, room: &Room, unit: UnitIndex) -> bool {
+        // SAFETY: the table has a row for every unit.
+        let seen = unsafe { room.black().add(unit as usize).read() };
+        seen != 0 && (seen == shade(self.epoch) || seen == shade(self.epoch.wrapping_sub(1)))
+    }
+
+    /// Takes `units` at `at` out of the free run at `run`; what is left of it stays free.
+    fn cut(&mut self, room: &Room, run: UnitIndex, at: UnitIndex, units: u32) -> Taken {
+        let (length, clean) = self.unlink(room, run);
+        if at > run {
+            self.link(room, run, at - run, clean);
+        }
+        let rest = run + length - (at + units);
+        if rest > 0 {
+            self.link(room, at + units, rest, clean);
+        }
+        Taken { first: at, clean }
+    }
+
+    /// Takes exactly the units from `at` on, if they begin a free run that is long enough.
+    pub fn take_at(&mut self, room: &Room, at: UnitIndex, units: u32) -> Option<Taken> {
+        if at as usize >= room.units() || room.kind(at as usize) != FREE {
+            return None;
+        }
+        debug_assert_eq!(room.first(at as usize), at);
+        // SAFETY: a free run begins there, as what is before it is not free; the lock makes it ours.
+        let long_enough = unsafe { (*room.span(at)).units } >= units;
+        long_enough.then(|| self.cut(room, at, at, units))
+    }
+
+    /// Grows the heap so that a free run of `units` is there.
+    fn grow(&mut self, room: &Room, units: u32) -> Option<()> {
+        let before = room.units();
+        // A free run at the end is a part of it.
+        let at_end = if before > 0 && room.kind(before - 1) == FREE {
+            // SAFETY: a free run's first unit; the lock makes it ours.
+            unsafe { (*room.span(room.first(before - 1))).units }
+        } else {
+            0
+        };
+        let grown = room.grow(&mut self.memory, units.saturating_sub(at_end).max(1))?;
+        self.give(room, before as UnitIndex, grown, true);
+        Some(())
+    }
+
+    /// Gives the memory of all free runs back to the system. The address space stays, in one mapping.
+    pub fn purge(&mut self, room: &Room) {
+        // SAFETY: errno's address is valid for the calling thread.
+        let errno = unsafe { *libc::__errno_location() };
+        self.advise(room);
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = errno };
+    }
+
+    fn advise(&mut self, room: &Room) {
+        for bin in 0..BINS {
+            let mut run = self.bins[bin];
+            while run != NONE {
+                // SAFETY: a free run, which the lock makes ours; nobody has a block in it.
+                unsafe {
+                    let span = &mut *room.span(run);
+                    if !span.clean {
+                        let bytes = span.units as usize * UNIT;
+                        if libc::madvise(room.address(run) as *mut _, bytes, libc::MADV_DONTNEED) != 0 {
+                            self.locked = true;
+                            return;
+                        }
+                        span.clean = true;
+                        self.dirty -= span.units;
+                    }
+                    run = span.next;
+                }
+            }
+        }
+    }
+
+    /// Verifies lists, lengths and neighbours.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold.
+    pub fn check(&self, room: &Room) -> Result<(), Damage> {
+        let (mut free, mut runs) = (0, 0_usize);
+        for bin in 0..BINS {
+            let mut run = self.bins[bin];
+            Damage::unless((run == NONE) == (self.filled >> bin & 1 == 0), bin, "a list is marked as filled if it is")?;
+            let mut previous = NONE;
+            while run != NONE {
+                let address = room.address(run);
+                Damage::unless((run as usize) < room.units(), address, "a free run lies in the heap")?;
+                // SAFETY: a unit of the heap; only read.
+                let span = unsafe { &*room.span(run) };
+                let end = run as usize + span.units as usize;
+                Damage::unless(span.units > 0 && end <= room.units(), address, "a free run lies in the heap")?;
+                Damage::unless(bin_of(span.units) == bin, address, "a free run is in the list of its length")?;
+                Damage::unless(span.previous == previous, address, "the links of free runs are mutual")?;
+                Damage::unless(room.first(end - 1) == run, address, "a free run's last unit leads to its first")?;
+                Damage::unless(
+                    (run as usize..end).all(|unit| room.kind(unit) == FREE),
+                    address,
+                    "a free run is of free units",
+                )?;
+                let joined = (run == 0 || room.kind(run as usize - 1) != FREE)
+                    && (end == room.units() || room.kind(end) != FREE);
+                Damage::unless(joined, address, "free neighbours are joined")?;
+                free += span.units;
+                runs += 1;
+                Damage::unless(runs <= room.units(), address, "lists of free runs end")?;
+                previous = run;
+                run = span.next;
+            }
+        }
+        Damage::unless(free == self.free, room.base(), "the count of free units is right")?;
+        let all = (0..room.units()).filter(|&unit| room.kind(unit) == FREE).count();
+        Damage::unless(all == free as usize, room.base(), "every free unit is in a free run")
+    }
+}
+
+/// How the black list writes the number of a collection: never 0.
+pub const fn shade(epoch: u32) -> u8 {
+    (epoch % 255) as u8 + 1
+}

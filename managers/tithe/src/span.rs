@@ -1,0 +1,81 @@
+//! Spans: what is known about each unit of the heap, beside the heap and not in it.
+//!
+//! A span is one or several units of blocks of one class. Its descriptor is that of its first unit, to which the
+//! room's table leads from the others. Large blocks and free runs of units use the same descriptors.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::class::{BLOCKS_MAX, Kind};
+
+/// The number of a unit, counted from the heap's start.
+pub type UnitIndex = u32;
+/// No unit: the end of a list.
+pub const NONE: UnitIndex = UnitIndex::MAX;
+
+/// 64 blocks of a span: side by side, as a marker needs both.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Bits {
+    /// The block is the program's or in a thread's cache. Meaningless while the span waits to be swept: then
+    /// `marked` says what will be taken.
+    pub taken: u64,
+    /// The collection reached it. All clear once swept. Atomic for markers that work side by side.
+    pub marked: AtomicU64,
+}
+
+/// The descriptor of a unit.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Span {
+    /// How many units it has.
+    pub units: u32,
+    /// Neighbours in the list this span or run is in.
+    pub next: UnitIndex,
+    pub previous: UnitIndex,
+    /// The collection after which it was swept last.
+    pub epoch: u32,
+    /// Blocks that are not taken; of spans that were swept.
+    pub free: u16,
+    /// Whether it is in its class's list of spans with free blocks.
+    pub listed: bool,
+    /// Of a free run: no page of it was touched since the system gave it, or gave it anew: it reads as zeros.
+    pub clean: bool,
+    /// Of a large block: the bytes it may use, whole pages.
+    pub bytes: usize,
+    /// The word of `bits` where a search for a free block begins: all before it are taken.
+    pub hint: u32,
+    pub kind: Kind,
+    _reserved: [u8; 23],
+    pub bits: [Bits; BLOCKS_MAX / 64],
+}
+
+const _: () = assert!(size_of::<Span>() == 64 + BLOCKS_MAX / 64 * 16);
+
+impl Span {
+    /// Makes the bits those of a span with nothing taken.
+    pub fn clear_bits(&mut self, blocks: usize) {
+        for bits in &mut self.bits[..blocks.div_ceil(64)] {
+            bits.taken = 0;
+            bits.marked = AtomicU64::new(0);
+        }
+    }
+
+    /// Which blocks of word `word` there are, of a span of `blocks`.
+    #[inline(always)]
+    pub const fn present(blocks: usize, word: usize) -> u64 {
+        let rest = blocks - word * 64;
+        if rest >= 64 { u64::MAX } else { (1 << rest) - 1 }
+    }
+
+    /// Whether the block is taken; of a span that was swept.
+    #[inline(always)]
+    pub const fn is_taken(&self, block: usize) -> bool {
+        self.bits[block / 64].taken >> (block % 64) & 1 != 0
+    }
+
+    /// Whether the block was marked.
+    #[inline(always)]
+    pub fn is_marked(&self, block: usize) -> bool {
+        self.bits[block / 64].marked.load(Ordering::Relaxed) >> (block % 64) & 1 != 0
+    }
+}

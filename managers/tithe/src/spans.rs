@@ -1,0 +1,325 @@
+//! The spans of one kind: claiming blocks for a cache, taking them back, sweeping after a collection.
+//!
+//! All of it happens under the kind's lock. Spans that were swept and have free blocks are in a list; those that
+//! wait to be swept are found by their kind in the room's table, in order of address, so that low addresses fill
+//! first.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use heaptoll_floor::Damage;
+
+use crate::cache::{CLAIMS, Cache, Claim};
+use crate::class::{CLASS, Class};
+use crate::room::Room;
+use crate::span::{NONE, Span, UnitIndex};
+
+/// The state of one kind.
+#[derive(Debug)]
+pub struct Spans {
+    /// Swept spans with free blocks.
+    partial: UnitIndex,
+    /// From which unit on spans may wait to be swept; none after the room's end of that time.
+    cursor: usize,
+}
+
+/// What became of a swept span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swept {
+    /// It was done before.
+    Already,
+    /// It is in the list, or full.
+    Kept,
+    /// No block of it is taken: its units are the caller's to give back.
+    Empty,
+}
+
+/// What is wrong with an address that was given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong {
+    Free,
+    Inside,
+}
+
+impl Spans {
+    pub const fn new() -> Spans {
+        Spans { partial: NONE, cursor: usize::MAX }
+    }
+
+    fn link(&mut self, room: &Room, unit: UnitIndex) {
+        // SAFETY: spans of this kind are ours by the lock.
+        unsafe {
+            let span = &mut *room.span(unit);
+            span.listed = true;
+            span.previous = NONE;
+            span.next = self.partial;
+            if self.partial != NONE {
+                (*room.span(self.partial)).previous = unit;
+            }
+        }
+        self.partial = unit;
+    }
+
+    fn unlink(&mut self, room: &Room, unit: UnitIndex) {
+        // SAFETY: spans of this kind are ours by the lock.
+        unsafe {
+            let span = &mut *room.span(unit);
+            let (next, previous) = (span.next, span.previous);
+            span.listed = false;
+            if previous == NONE {
+                self.partial = next;
+            } else {
+                (*room.span(previous)).next = next;
+            }
+            if next != NONE {
+                (*room.span(next)).previous = previous;
+            }
+        }
+    }
+
+    /// Lists a span that was found empty after all.
+    pub fn list(&mut self, room: &Room, unit: UnitIndex) {
+        self.link(room, unit);
+    }
+
+    /// Makes fresh units a span of this kind and lists it.
+    pub fn adopt(&mut self, room: &Room, unit: UnitIndex, kind: u8, epoch: u32) {
+        let class = &CLASS[kind as usize];
+        // SAFETY: the units are the caller's.
+        let span = unsafe { &mut *room.span(unit) };
+        span.units = u32::from(class.units);
+        span.kind = kind;
+        span.epoch = epoch;
+        span.free = class.blocks;
+        span.hint = 0;
+        span.bytes = 0;
+        span.clear_bits(class.blocks as usize);
+        room.assign(unit, u32::from(class.units), kind);
+        self.link(room, unit);
+    }
+
+    /// Claims up to `wanted` blocks into the cache's pending ones; says how many.
+    pub fn claim(&mut self, room: &Room, cache: &mut Cache, class: &Class, wanted: u32) -> u32 {
+        let words = usize::from(class.blocks).div_ceil(64);
+        let mut got = 0;
+        while got < wanted && cache.claims < CLAIMS && self.partial != NONE {
+            let unit = self.partial;
+            // SAFETY: spans of this kind are ours by the lock.
+            let span = unsafe { &mut *room.span(unit) };
+            let mut word = span.hint as usize;
+            while got < wanted && cache.claims < CLAIMS && word < words {
+                let bits = &mut span.bits[word];
+                let available = Span::present(class.blocks.into(), word) & !bits.taken;
+                let mask = lowest(available, wanted - got);
+                if mask != 0 {
+                    bits.taken |= mask;
+                    got += mask.count_ones();
+                    span.free -= mask.count_ones() as u16;
+                    cache.pending[cache.claims] = Claim { unit, word: word as u32, mask };
+                    cache.claims += 1;
+                }
+                if mask == available {
+                    word += 1;
+                }
+            }
+            span.hint = word as u32;
+            if span.free == 0 {
+                self.unlink(room, unit);
+            }
+        }
+        got
+    }
+
+    /// The next span of the kind that may wait to be swept.
+    pub fn next_unswept(&mut self, room: &Room, kind: u8) -> Option<UnitIndex> {
+        let end = room.units();
+        if self.cursor >= end {
+            return None;
+        }
+        // SAFETY: the table has a row for every unit.
+        let found = unsafe {
+            libc::memchr(room.kinds().add(self.cursor).cast(), kind.into(), end - self.cursor)
+        };
+        if found.is_null() {
+            self.cursor = usize::MAX;
+            return None;
+        }
+        let unit = found as usize - room.kinds() as usize;
+        self.cursor = unit + usize::from(CLASS[kind as usize].units);
+        Some(room.first(unit))
+    }
+
+    /// After a collection: everything waits to be swept.
+    pub fn reset(&mut self) {
+        self.partial = NONE;
+        self.cursor = 0;
+    }
+
+    /// What was marked is taken, the rest is free. `poison` fills it.
+    pub fn sweep(&mut self, room: &Room, unit: UnitIndex, epoch: u32, poison: bool) -> Swept {
+        // SAFETY: spans of this kind are ours by the lock.
+        let span = unsafe { &mut *room.span(unit) };
+        if span.epoch == epoch {
+            return Swept::Already;
+        }
+        span.epoch = epoch;
+        span.listed = false;
+        let class = &CLASS[span.kind as usize];
+        let mut free = 0;
+        for (word, bits) in span.bits[..usize::from(class.blocks).div_ceil(64)].iter_mut().enumerate() {
+            let marked = *bits.marked.get_mut();
+            if poison {
+                fill(room.address(unit), class, word, bits.taken & !marked);
+            }
+            bits.taken = marked;
+            bits.marked = AtomicU64::new(0);
+            free += (Span::present(class.blocks.into(), word) & !marked).count_ones();
+        }
+        span.free = free as u16;
+        span.hint = 0;
+        if span.free == class.blocks {
+            return Swept::Empty;
+        }
+        if span.free > 0 {
+            self.link(room, unit);
+        }
+        Swept::Kept
+    }
+
+    /// Makes a block free that no cache has. Says whether the whole span is free now: then it is unlisted and its
+    /// units are the caller's to give back.
+    ///
+    /// # Errors
+    /// The address is no taken block's.
+    pub fn release(&mut self, room: &Room, address: usize, epoch: u32) -> Result<bool, Wrong> {
+        let unit = room.first(address.wrapping_sub(room.base()) >> crate::class::UNIT_SHIFT);
+        // SAFETY: spans of this kind are ours by the lock.
+        let span = unsafe { &mut *room.span(unit) };
+        let class = &CLASS[span.kind as usize];
+        let offset = address - room.address(unit);
+        let block = class.index(offset);
+        if block * class.size as usize != offset || block >= class.blocks.into() {
+            return Err(Wrong::Inside);
+        }
+        let (word, bit) = (block / 64, 1u64 << (block % 64));
+        let bits = &mut span.bits[word];
+        let marked = bits.marked.load(Ordering::Relaxed);
+        if span.epoch != epoch {
+            // It waits to be swept, and the marks decide.
+            if marked & bit == 0 {
+                return Err(Wrong::Free);
+            }
+            bits.marked.store(marked & !bit, Ordering::Relaxed);
+            return Ok(false);
+        }
+        if bits.taken & bit == 0 {
+            return Err(Wrong::Free);
+        }
+        bits.taken &= !bit;
+        span.free += 1;
+        span.hint = span.hint.min(word as u32);
+        let (free, listed) = (span.free, span.listed);
+        if free == class.blocks {
+            if listed {
+                self.unlink(room, unit);
+            }
+            return Ok(true);
+        }
+        if !listed {
+            self.link(room, unit);
+        }
+        Ok(false)
+    }
+
+    /// Verifies the list and the counts of every span of the kind.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold.
+    pub fn check(&self, room: &Room, kind: u8, epoch: u32) -> Result<(), Damage> {
+        let class = &CLASS[kind as usize];
+        let mut listed = 0_usize;
+        let (mut unit, mut previous) = (self.partial, NONE);
+        while unit != NONE {
+            // SAFETY: spans of this kind are ours by the lock; only read.
+            let span = unsafe { &*room.span(unit) };
+            let address = room.address(unit);
+            Damage::unless(room.kind(unit as usize) == kind, address, "spans in a list are of its kind")?;
+            Damage::unless(span.listed && span.free > 0, address, "spans in the list have free blocks")?;
+            Damage::unless(span.epoch == epoch, address, "spans in the list were swept")?;
+            Damage::unless(span.previous == previous, address, "the links of spans are mutual")?;
+            listed += 1;
+            Damage::unless(listed <= room.units(), address, "lists of spans end")?;
+            previous = unit;
+            unit = span.next;
+        }
+        let mut unit = 0;
+        while unit < room.units() {
+            if room.kind(unit) != kind {
+                unit += 1;
+                continue;
+            }
+            let first = unit as UnitIndex;
+            let address = room.address(first);
+            // SAFETY: as above.
+            let span = unsafe { &*room.span(first) };
+            let end = unit + usize::from(class.units);
+            Damage::unless(
+                end <= room.units() && (unit..end).all(|part| room.kind(part) == kind && room.first(part) == first),
+                address,
+                "a span's units lead to its first",
+            )?;
+            Damage::unless(span.kind == kind, address, "a span knows its kind")?;
+            let words = usize::from(class.blocks).div_ceil(64);
+            for (word, bits) in span.bits[..words].iter().enumerate() {
+                let beyond = !Span::present(class.blocks.into(), word);
+                let marked = bits.marked.load(Ordering::Relaxed);
+                Damage::unless((bits.taken | marked) & beyond == 0, address, "no block is beyond the last")?;
+                Damage::unless(span.epoch != epoch || marked == 0, address, "a swept span has no marks")?;
+            }
+            if span.epoch == epoch {
+                let taken: u32 = span.bits[..words].iter().map(|bits| bits.taken.count_ones()).sum();
+                let free = u32::from(class.blocks) - taken;
+                Damage::unless(free == u32::from(span.free), address, "the count of free blocks is right")?;
+                Damage::unless(free == 0 || span.listed, address, "a span with free blocks is in the list")?;
+                Damage::unless(
+                    (0..words.min(span.hint as usize)).all(|word| {
+                        span.bits[word].taken == Span::present(class.blocks.into(), word)
+                    }),
+                    address,
+                    "words before the hint are full",
+                )?;
+                listed -= usize::from(span.listed);
+            } else {
+                Damage::unless(end > self.cursor, address, "what waits to be swept lies beyond the cursor")?;
+            }
+            unit = end;
+        }
+        Damage::unless(listed == 0, room.base(), "every listed span is in the heap")
+    }
+}
+
+/// The lowest `count` bits of `bits`, or all.
+#[inline(always)]
+fn lowest(bits: u64, count: u32) -> u64 {
+    if bits.count_ones() <= count {
+        return bits;
+    }
+    let mut rest = bits;
+    for _ in 0..count {
+        rest &= rest - 1;
+    }
+    bits & !rest
+}
+
+/// What a reclaimed block holds in a test.
+pub const POISON: u8 = 0xdf;
+
+#[cold]
+fn fill(start: usize, class: &Class, word: usize, mut mask: u64) {
+    while mask != 0 {
+        let block = word * 64 + mask.trailing_zeros() as usize;
+        mask &= mask - 1;
+        let size = class.size as usize;
+        // SAFETY: the block was found to be nobody's.
+        unsafe { ((start + block * size) as *mut u8).write_bytes(POISON, size) };
+    }
+}
