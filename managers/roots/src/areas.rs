@@ -1,0 +1,342 @@
+//! Which mappings may hold pointers, and from where on.
+
+use core::ops::Range;
+
+use crate::Origin;
+use crate::buffer::{Buffer, NoMemory};
+use crate::maps::Line;
+use crate::registers::{RED_ZONE, Registers};
+
+/// What the pages of a mapping are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Memory of this process alone.
+    Anonymous,
+    /// A file's pages, until they are written to.
+    PrivateFile,
+    /// Memory shared by processes, without a file on a disk. A forked child's page tables do not show what is there.
+    SharedMemory,
+    /// A file's pages.
+    SharedFile,
+}
+
+/// A mapping that may hold pointers.
+#[derive(Debug, Clone, Copy)]
+pub struct Area {
+    pub start: usize,
+    pub end: usize,
+    pub kind: Kind,
+    pub origin: Origin,
+    /// The main thread's stack.
+    main_stack: bool,
+    /// Nothing may be read or written directly below: the guard of a thread's stack.
+    guarded: bool,
+    /// The lowest stack pointer in it; `usize::MAX`: none.
+    lowest: usize,
+    /// Below `lowest` is nothing in use.
+    trimmed: bool,
+    /// Somebody is on an alternate stack in it.
+    alternate: bool,
+}
+
+/// Names of memory that the kernel provides.
+const KERNEL: [&[u8]; 4] = [b"[vvar", b"[vdso", b"[vsyscall", b"[uprobes"];
+/// How the names begin that we give to memory which collectors shall not read.
+const OURS: [&[u8]; 2] = [b"[anon:heaptoll", b"[anon_shmem:heaptoll"];
+/// Shared memory without a file on a disk.
+const SHARED_MEMORY: [&[u8]; 6] =
+    [b"/dev/zero", b"/dev/shm/", b"/memfd:", b"/SYSV", b"/anon_hugepage", b"[anon_shmem:"];
+/// What reads differently each time, or not at all.
+const DEVICES: [&[u8]; 5] = [b"/dev/", b"/sys/", b"/proc/", b"anon_inode:", b"socket:"];
+/// The one of those that is memory: its entries hold what the program handed to the kernel.
+const RING: &[u8] = b"anon_inode:[io_uring]";
+
+fn begins(name: &[u8], with: &[&[u8]]) -> bool {
+    with.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// What kind of pages a mapping has; `None`: nothing that a program's pointers are kept in.
+fn kind(line: &Line<'_>) -> Option<Kind> {
+    let name = line.name;
+    if begins(name, &KERNEL) || begins(name, &OURS) {
+        None
+    } else if begins(name, &SHARED_MEMORY) {
+        Some(match (line.private, name.starts_with(b"/dev/zero")) {
+            (false, _) => Kind::SharedMemory,
+            (true, true) => Kind::Anonymous,
+            (true, false) => Kind::PrivateFile,
+        })
+    } else if begins(name, &DEVICES) {
+        (name == RING).then_some(Kind::SharedFile)
+    } else if name.is_empty() || name.starts_with(b"[") {
+        Some(Kind::Anonymous)
+    } else if line.private {
+        Some(Kind::PrivateFile)
+    } else {
+        Some(Kind::SharedFile)
+    }
+}
+
+/// Gathers areas from the lines of the list, in their order.
+#[derive(Debug)]
+pub struct Gatherer<'a> {
+    areas: &'a mut Buffer<Area>,
+    /// End of the last line, if that was inaccessible memory.
+    guard_end: usize,
+    /// End of the last line, if that was writable data of a file: what follows without a name is its zeroed data.
+    data_end: usize,
+}
+
+impl<'a> Gatherer<'a> {
+    pub fn new(areas: &'a mut Buffer<Area>) -> Gatherer<'a> {
+        areas.clear();
+        Gatherer { areas, guard_end: 0, data_end: 0 }
+    }
+
+    pub fn take(&mut self, line: &Line<'_>) -> Result<(), NoMemory> {
+        let Range { start, end } = line.range;
+        let guarded = self.guard_end == start;
+        let follows_data = self.data_end == start;
+        let inaccessible = !line.readable && !line.writable && !line.executable;
+        (self.guard_end, self.data_end) = (if inaccessible { end } else { 0 }, 0);
+        if !line.readable {
+            return Ok(());
+        }
+        let Some(kind) = kind(line) else { return Ok(()) };
+        // Anonymous memory may have been protected after pointers were written to it.
+        if !(line.writable || line.private && kind == Kind::Anonymous) {
+            return Ok(());
+        }
+        let data = kind == Kind::PrivateFile;
+        if data {
+            self.data_end = end;
+        }
+        let origin =
+            if data || line.name.is_empty() && follows_data { Origin::Statics } else { Origin::Mapping };
+        self.areas.push(Area {
+            start,
+            end,
+            kind,
+            origin,
+            main_stack: line.name == b"[stack]",
+            guarded,
+            lowest: usize::MAX,
+            trimmed: false,
+            alternate: false,
+        })
+    }
+}
+
+impl Area {
+    /// Where the words begin that may be in use.
+    pub fn used(&self) -> Range<usize> {
+        let start = if self.trimmed && !self.alternate {
+            self.start.max(self.lowest.saturating_sub(RED_ZONE) & !7)
+        } else {
+            self.start
+        };
+        start..self.end
+    }
+
+    /// Whether a stack's extent is known well enough to leave out what lies below its pointer. The main thread's is:
+    /// the kernel has made it. Another's is if the thread pointer lies above and a guard below, as the C library
+    /// arranges the stacks that it makes; a program's own (those of coroutines) may have other stacks below.
+    fn is_stack_of(&self, thread: &Registers) -> bool {
+        let Registers { stack_pointer, thread_pointer, .. } = *thread;
+        self.main_stack || self.guarded && (stack_pointer..self.end).contains(&thread_pointer)
+    }
+
+    fn note(&mut self, thread: &Registers) {
+        self.origin = Origin::Stack;
+        self.alternate |= thread.on_alternate;
+        if thread.stack_pointer < self.lowest {
+            self.lowest = thread.stack_pointer;
+            self.trimmed = self.is_stack_of(thread);
+        }
+    }
+}
+
+/// Tells the areas, which are in order, where a thread's stack pointer is.
+pub fn note(areas: &mut [Area], thread: &Registers) {
+    let at = areas.partition_point(|area| area.end <= thread.stack_pointer);
+    if let Some(area) = areas.get_mut(at)
+        && area.start <= thread.stack_pointer
+    {
+        area.note(thread);
+    }
+}
+
+/// What remains of a range without others, in order: calls `each` with every piece that is not empty.
+pub fn subtract<E>(
+    range: Range<usize>,
+    left_out: impl Iterator<Item = Range<usize>> + Clone,
+    each: &mut dyn FnMut(Range<usize>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut start = range.start;
+    while start < range.end {
+        // The next one that ends after `start`.
+        let next = left_out
+            .clone()
+            .filter(|other| other.start < other.end && other.end > start)
+            .min_by_key(|other| other.start);
+        let Some(next) = next.filter(|next| next.start < range.end) else {
+            return each(start..range.end);
+        };
+        if next.start > start {
+            each(start..next.start)?;
+        }
+        start = next.end;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    fn line(range: Range<usize>, access: &str, name: &'static str) -> Line<'static> {
+        Line {
+            range,
+            readable: access.contains('r'),
+            writable: access.contains('w'),
+            executable: access.contains('x'),
+            private: access.contains('p'),
+            name: name.as_bytes(),
+        }
+    }
+
+    fn areas(lines: &[Line<'_>]) -> Buffer<Area> {
+        let mut areas = Buffer::new();
+        let mut gatherer = Gatherer::new(&mut areas);
+        for line in lines {
+            gatherer.take(line).expect("memory");
+        }
+        areas
+    }
+
+    fn thread(stack_pointer: usize, thread_pointer: usize) -> Registers {
+        Registers { stack_pointer, thread_pointer, ..Registers::new() }
+    }
+
+    #[test]
+    fn kinds_follow_from_names_and_access() {
+        let cases = [
+            ("rw-p", "", Some((Kind::Anonymous, Origin::Mapping))),
+            ("r-xp", "", Some((Kind::Anonymous, Origin::Mapping))),
+            ("r--p", "[anon:jit]", Some((Kind::Anonymous, Origin::Mapping))),
+            ("rw-p", "[heap]", Some((Kind::Anonymous, Origin::Mapping))),
+            ("rw-p", "/dev/zero", Some((Kind::Anonymous, Origin::Mapping))),
+            ("rw-s", "/dev/zero (deleted)", Some((Kind::SharedMemory, Origin::Mapping))),
+            ("rw-s", "/memfd:x (deleted)", Some((Kind::SharedMemory, Origin::Mapping))),
+            ("rw-s", "/SYSV00000000 (deleted)", Some((Kind::SharedMemory, Origin::Mapping))),
+            ("rw-p", "/usr/lib/x.so", Some((Kind::PrivateFile, Origin::Statics))),
+            ("rw-p", "/memfd:x (deleted)", Some((Kind::PrivateFile, Origin::Statics))),
+            ("rw-s", "/var/db", Some((Kind::SharedFile, Origin::Mapping))),
+            ("rw-s", "anon_inode:[io_uring]", Some((Kind::SharedFile, Origin::Mapping))),
+            ("r--p", "/usr/lib/x.so", None),
+            ("r-xp", "/usr/lib/x.so", None),
+            ("r--s", "/dev/zero (deleted)", None),
+            ("---p", "", None),
+            ("-w-p", "", None),
+            ("rw-s", "/dev/dri/card0", None),
+            ("rw-s", "/sys/bus/pci/devices/0/resource0", None),
+            ("rw-s", "anon_inode:kvm-vcpu:0", None),
+            ("rw-s", "socket:[3]", None),
+            ("r--p", "[vvar]", None),
+            ("r--p", "[vvar_vclock]", None),
+            ("r-xp", "[vdso]", None),
+            ("rw-p", "[anon:heaptoll roots]", None),
+            ("rw-s", "[anon_shmem:heaptoll page]", None),
+        ];
+        for (access, name, expected) in cases {
+            let areas = areas(&[line(0x1000..0x2000, access, name)]);
+            let found = areas.as_slice().first().map(|area| (area.kind, area.origin));
+            assert_eq!(found, expected, "{access} {name}");
+        }
+    }
+
+    #[test]
+    fn zeroed_data_belongs_to_the_object_before_it() {
+        let areas = areas(&[
+            line(0x1000..0x2000, "rw-p", "/usr/lib/x.so"),
+            line(0x2000..0x3000, "rw-p", ""),
+            line(0x3000..0x4000, "rw-p", ""),
+            line(0x5000..0x6000, "rw-p", ""),
+        ]);
+        let origins: Vec<Origin> = areas.as_slice().iter().map(|area| area.origin).collect();
+        assert_eq!(origins, [Origin::Statics, Origin::Statics, Origin::Mapping, Origin::Mapping]);
+    }
+
+    #[test]
+    fn a_stack_with_guard_and_thread_pointer_is_shown_from_the_lowest_pointer_on() {
+        let lines = [line(0x1000..0x2000, "---p", ""), line(0x2000..0x9000, "rw-p", "")];
+        let with = |threads: &[Registers]| {
+            let mut areas = areas(&lines);
+            for thread in threads {
+                note(areas.as_mut_slice(), thread);
+            }
+            areas.as_slice()[0].used()
+        };
+        assert_eq!(with(&[]), 0x2000..0x9000);
+        assert_eq!(with(&[thread(0x5004, 0x8f00)]), 0x4f80..0x9000);
+        assert_eq!(with(&[thread(0x5000, 0x8f00), thread(0x7000, 0)]), 0x4f80..0x9000);
+        assert_eq!(with(&[thread(0x7000, 0), thread(0x5000, 0x8f00)]), 0x4f80..0x9000);
+        // The red zone does not reach below the mapping.
+        assert_eq!(with(&[thread(0x2010, 0x8f00)]), 0x2000..0x9000);
+        // A stack of the program's own, or one above the thread pointer: others may be below.
+        assert_eq!(with(&[thread(0x5000, 0x10_0000)]), 0x2000..0x9000);
+        assert_eq!(with(&[thread(0x5000, 0x3000)]), 0x2000..0x9000);
+        assert_eq!(with(&[thread(0x4000, 0), thread(0x5000, 0x8f00)]), 0x2000..0x9000);
+        // Frames of the stack may lie below an alternate one that is an array in it.
+        let alternate = Registers { on_alternate: true, ..thread(0x5000, 0x8f00) };
+        assert_eq!(with(&[alternate]), 0x2000..0x9000);
+    }
+
+    #[test]
+    fn without_a_guard_directly_below_a_stack_is_shown_whole() {
+        let mut areas = areas(&[line(0x1000..0x1800, "---p", ""), line(0x2000..0x9000, "rw-p", "")]);
+        note(areas.as_mut_slice(), &thread(0x5000, 0x8f00));
+        assert_eq!(areas.as_slice()[0].used(), 0x2000..0x9000);
+        assert_eq!(areas.as_slice()[0].origin, Origin::Stack);
+    }
+
+    #[test]
+    fn the_main_stack_needs_no_guard() {
+        let mut areas = areas(&[line(0x2000..0x9000, "rw-p", "[stack]")]);
+        note(areas.as_mut_slice(), &thread(0x5000, 0x77_0000));
+        assert_eq!(areas.as_slice()[0].used(), 0x4f80..0x9000);
+    }
+
+    #[test]
+    fn stack_pointers_outside_all_areas_are_nobodys() {
+        let mut areas = areas(&[line(0x2000..0x9000, "rw-p", "[stack]")]);
+        for pointer in [0, 0x1fff, 0x9000, usize::MAX] {
+            note(areas.as_mut_slice(), &thread(pointer, 0));
+        }
+        assert_eq!(areas.as_slice()[0].origin, Origin::Mapping);
+    }
+
+    proptest! {
+        #[test]
+        fn subtraction_agrees_with_sets(
+            range in (0..100_usize, 0..100_usize),
+            left_out in prop::collection::vec((0..100_usize, 0..30_usize), 0..8),
+        ) {
+            let left_out: Vec<Range<usize>> =
+                left_out.into_iter().map(|(start, length)| start..start + length).collect();
+            let (mut found, mut last) = (Vec::new(), 0);
+            subtract(range.0..range.1, left_out.iter().cloned(), &mut |piece| {
+                assert!(!piece.is_empty() && piece.start >= last);
+                last = piece.end;
+                found.extend(piece);
+                Ok::<(), ()>(())
+            }).expect("each succeeds");
+            let expected: Vec<usize> = (range.0..range.1)
+                .filter(|at| !left_out.iter().any(|other| other.contains(at)))
+                .collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Growing arrays in mappings of their own: what is kept while the world stands cannot lie in the heap that is
+//! collected.
+
+use core::ffi::CStr;
+use core::ops::Range;
+
+use crate::kernel::{self, PAGE};
+
+/// What the mappings are called in `/proc/self/maps`, on kernels that keep names.
+const NAME: &CStr = c"heaptoll roots";
+
+/// The system gave no memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoMemory;
+
+/// Maps zeroed memory, `bytes` a multiple of [`PAGE`].
+pub fn map(bytes: usize) -> Result<usize, NoMemory> {
+    let access = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+    // SAFETY: a new anonymous mapping that replaces nothing.
+    let made = unsafe { kernel::call(libc::SYS_mmap, [0, bytes, access, kind, usize::MAX, 0]) };
+    let made = made.map_err(|_| NoMemory)?;
+    // A kernel that keeps no names refuses; nobody depends on it.
+    // SAFETY: the name is a string and the range the new mapping.
+    let _ = unsafe {
+        let name = NAME.as_ptr() as usize;
+        kernel::call(
+            libc::SYS_prctl,
+            [libc::PR_SET_VMA as usize, libc::PR_SET_VMA_ANON_NAME as usize, made, bytes, name, 0],
+        )
+    };
+    Ok(made)
+}
+
+/// A vector of plain values: any pattern of bits, zero included, must be a value of `T`.
+#[derive(Debug)]
+pub struct Buffer<T: Copy> {
+    start: *mut T,
+    length: usize,
+    capacity: usize,
+}
+
+// SAFETY: the memory belongs to the buffer alone.
+unsafe impl<T: Copy + Send> Send for Buffer<T> {}
+
+impl<T: Copy> Buffer<T> {
+    /// Nothing yet.
+    pub const fn new() -> Buffer<T> {
+        Buffer { start: core::ptr::null_mut(), length: 0, capacity: 0 }
+    }
+
+    /// Makes room for `capacity` values in all. What was written to the [`Buffer::room`] is kept too.
+    pub fn reserve(&mut self, capacity: usize) -> Result<(), NoMemory> {
+        if capacity <= self.capacity {
+            return Ok(());
+        }
+        let wanted = capacity.max(self.capacity * 2).checked_mul(size_of::<T>()).ok_or(NoMemory)?;
+        let bytes = wanted.checked_next_multiple_of(PAGE).ok_or(NoMemory)?;
+        let made = map(bytes)? as *mut T;
+        if self.capacity > 0 {
+            // SAFETY: the new mapping is larger than the old one, and does not overlap it.
+            unsafe { core::ptr::copy_nonoverlapping(self.start, made, self.capacity) };
+        }
+        self.unmap();
+        self.start = made;
+        self.capacity = bytes / size_of::<T>();
+        Ok(())
+    }
+
+    /// Appends a value.
+    pub fn push(&mut self, value: T) -> Result<(), NoMemory> {
+        if self.length == self.capacity {
+            self.reserve(self.length + 1)?;
+        }
+        // SAFETY: there is room.
+        unsafe { self.start.add(self.length).write(value) };
+        self.length += 1;
+        Ok(())
+    }
+
+    /// Forgets all values.
+    pub fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    /// The values.
+    pub fn as_slice(&self) -> &[T] {
+        if self.capacity == 0 {
+            return &[];
+        }
+        // SAFETY: so many values have been written.
+        unsafe { core::slice::from_raw_parts(self.start, self.length) }
+    }
+
+    /// The values.
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        if self.capacity == 0 {
+            return &mut [];
+        }
+        // SAFETY: so many values have been written.
+        unsafe { core::slice::from_raw_parts_mut(self.start, self.length) }
+    }
+
+    /// All the room, whatever was written there or zero.
+    pub fn room(&mut self) -> &mut [T] {
+        if self.capacity == 0 {
+            return &mut [];
+        }
+        // SAFETY: mapped memory begins as zero, which is a value of `T`.
+        unsafe { core::slice::from_raw_parts_mut(self.start, self.capacity) }
+    }
+
+    /// The addresses it occupies.
+    pub fn range(&self) -> Range<usize> {
+        let start = self.start as usize;
+        start..start + (self.capacity * size_of::<T>()).next_multiple_of(PAGE)
+    }
+
+    fn unmap(&mut self) {
+        let range = self.range();
+        if !range.is_empty() {
+            // SAFETY: the mapping is this buffer's own and is not used after.
+            let _ = unsafe { kernel::call(libc::SYS_munmap, [range.start, range.len(), 0, 0, 0, 0]) };
+        }
+    }
+}
+
+impl<T: Copy> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        self.unmap();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_survive_growth() {
+        let mut buffer = Buffer::new();
+        assert!(buffer.as_slice().is_empty() && buffer.range().is_empty());
+        for value in 0..100_000_usize {
+            buffer.push(value).expect("memory");
+        }
+        assert!(buffer.as_slice().iter().copied().eq(0..100_000));
+        assert!(buffer.range().contains(&(&raw const buffer.as_slice()[99_999] as usize)));
+        buffer.clear();
+        assert!(buffer.as_slice().is_empty());
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused_and_nothing_is_lost() {
+        let mut buffer = Buffer::new();
+        buffer.push(7_u64).expect("memory");
+        assert_eq!(buffer.reserve(usize::MAX / 8), Err(NoMemory));
+        assert_eq!(buffer.reserve(usize::MAX), Err(NoMemory));
+        assert_eq!(buffer.as_slice(), [7]);
+    }
+
+    #[test]
+    fn room_is_zero_at_first() {
+        let mut buffer = Buffer::<u8>::new();
+        buffer.reserve(10).expect("memory");
+        assert_eq!(buffer.room(), [0; PAGE]);
+    }
+}

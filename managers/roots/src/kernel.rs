@@ -1,0 +1,155 @@
+//! System calls, made directly: the C library's wrappers would change `errno`, and a thread that was stopped may have
+//! none.
+
+use core::arch::asm;
+use core::ffi::{CStr, c_int};
+use core::sync::atomic::AtomicU32;
+
+/// The page size, bytes.
+pub const PAGE: usize = 4096;
+
+/// A negated `errno`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Error(pub c_int);
+
+/// Any system call.
+///
+/// # Safety
+/// As the call's own conditions.
+#[inline(always)]
+pub unsafe fn call(number: i64, arguments: [usize; 6]) -> Result<usize, Error> {
+    let result: isize;
+    // SAFETY: the convention of x86_64 Linux; rcx and r11 are the kernel's. What the call does is the caller's word.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") arguments[4],
+            in("r9") arguments[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    if (-4095..0).contains(&result) { Err(Error(-result as c_int)) } else { Ok(result as usize) }
+}
+
+/// The process, in its own namespace.
+pub fn process() -> i32 {
+    // SAFETY: no conditions.
+    unsafe { call(libc::SYS_getpid, [0; 6]) }.unwrap_or(0) as i32
+}
+
+/// The calling thread.
+pub fn thread() -> i32 {
+    // SAFETY: no conditions.
+    unsafe { call(libc::SYS_gettid, [0; 6]) }.unwrap_or(0) as i32
+}
+
+/// Microseconds of the monotonic clock.
+pub fn now_us() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time is valid and outlives the call.
+    let _ = unsafe {
+        call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, &raw mut time as usize, 0, 0, 0, 0])
+    };
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
+}
+
+/// Sleeps while the word is `expected`, at most `patience_us` microseconds (`None`: for ever). Wakes early at times.
+pub fn wait(word: &AtomicU32, expected: u32, patience_us: Option<u64>) {
+    let time = patience_us.map(|us| libc::timespec {
+        tv_sec: (us / 1_000_000) as i64,
+        tv_nsec: (us % 1_000_000 * 1000) as i64,
+    });
+    let time = time.as_ref().map_or(0, |time| core::ptr::from_ref(time) as usize);
+    let operation = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: word and time outlive the call.
+    let _ =
+        unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, operation, expected as usize, time, 0, 0]) };
+}
+
+/// Wakes whoever waits on the word.
+pub fn wake(word: &AtomicU32) {
+    let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: the word is only looked up by address.
+    let _ = unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, operation, i32::MAX as usize, 0, 0, 0]) };
+}
+
+/// A file, closed when dropped.
+#[derive(Debug)]
+pub struct File(usize);
+
+impl File {
+    /// Opens a file or directory for reading.
+    pub fn open(path: &CStr) -> Result<File, Error> {
+        let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
+        // SAFETY: the path ends with a zero byte.
+        let fd = unsafe {
+            call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags, 0, 0, 0])
+        };
+        fd.map(File)
+    }
+
+    /// Reads on from where the last reading ended; 0 bytes: the end.
+    pub fn read(&self, to: &mut [u8]) -> Result<usize, Error> {
+        loop {
+            // SAFETY: the buffer is writable for that many bytes.
+            let got = unsafe { call(libc::SYS_read, [self.0, to.as_mut_ptr() as usize, to.len(), 0, 0, 0]) };
+            if got != Err(Error(libc::EINTR)) {
+                return got;
+            }
+        }
+    }
+
+    /// Reads from a position, bytes.
+    pub fn read_at(&self, to: &mut [u64], position: u64) -> Result<usize, Error> {
+        let bytes = size_of_val(to);
+        // SAFETY: the buffer is writable for that many bytes.
+        unsafe { call(libc::SYS_pread64, [self.0, to.as_mut_ptr() as usize, bytes, position as usize, 0, 0]) }
+    }
+
+    /// Reads directory entries.
+    pub fn entries(&self, to: &mut [u8]) -> Result<usize, Error> {
+        // SAFETY: the buffer is writable for that many bytes.
+        unsafe { call(libc::SYS_getdents64, [self.0, to.as_mut_ptr() as usize, to.len(), 0, 0, 0]) }
+    }
+
+    /// Back to the beginning.
+    pub fn rewind(&self) -> Result<(), Error> {
+        // SAFETY: no conditions.
+        unsafe { call(libc::SYS_lseek, [self.0, 0, libc::SEEK_SET as usize, 0, 0, 0]) }.map(drop)
+    }
+
+    /// The number of names that the file has.
+    pub fn links(&self) -> Result<usize, Error> {
+        let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
+        // SAFETY: the structure is writable, and fstat fills it.
+        unsafe {
+            call(libc::SYS_fstat, [self.0, status.as_mut_ptr() as usize, 0, 0, 0, 0])?;
+            Ok(status.assume_init().st_nlink as usize)
+        }
+    }
+
+    /// A control call with one structure.
+    ///
+    /// # Safety
+    /// `request` takes a pointer to such a structure.
+    pub unsafe fn control<T>(&self, request: u64, argument: &mut T) -> Result<usize, Error> {
+        // SAFETY: the caller's word.
+        unsafe {
+            call(libc::SYS_ioctl, [self.0, request as usize, core::ptr::from_mut(argument) as usize, 0, 0, 0])
+        }
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this file's own.
+        let _ = unsafe { call(libc::SYS_close, [self.0, 0, 0, 0, 0, 0]) };
+    }
+}

@@ -1,0 +1,62 @@
+//! Roots: where the words are that keep objects alive, and how the program is held still while they are read.
+//!
+//! Every collector of ours stands on this: it finds the threads in `/proc/self/task`, stops them by a signal, and
+//! shows registers, stacks and every writable mapping of the process but those it is told to leave out. A program may
+//! keep a pointer in memory that it mapped itself, so nothing less than all mappings will do.
+//!
+//! Nothing here allocates by malloc, takes a lock of the C library or changes `errno`: system calls are made directly,
+//! and working memory is mapped.
+//!
+//! What cannot be seen: pointers that only the kernel holds (epoll's data, timers, requests handed to io_uring),
+//! pages of shared memory that are swapped out, memory that is not readable at the time, and the registers of other
+//! processes that share the address space without being threads.
+#![no_std]
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!(
+    "heaptoll-roots knows the registers, the signal frame and the system call convention of x86_64 Linux only: add \
+     yours to kernel.rs, registers.rs and signal.rs"
+);
+
+#[cfg(test)]
+extern crate std;
+
+mod areas;
+mod buffer;
+mod kernel;
+mod maps;
+mod pages;
+mod proc;
+mod registers;
+mod signal;
+mod stopped;
+mod tasks;
+mod thread;
+mod world;
+
+use core::ops::Range;
+
+pub use signal::DEFAULT_SIGNAL;
+pub use stopped::{Stopped, Unreadable};
+pub use world::{Refused, Unstopped, World};
+
+/// Where a root range comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The saved registers of a thread, its stack pointer among them.
+    Registers,
+    /// A mapping that a thread's stack pointer points into: the used part of it where its extent is known, red zone
+    /// included.
+    Stack,
+    /// Writable data of a loaded object.
+    Statics,
+    /// Any other mapping.
+    Mapping,
+}
+
+/// Words to be read: `start` and `end` are multiples of 8; every page of it is readable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    pub range: Range<usize>,
+    pub origin: Origin,
+}

@@ -1,0 +1,144 @@
+//! The registers of a thread: as the kernel saved them when it delivered the signal, or as the caller of the collector
+//! has them.
+
+use core::arch::asm;
+use core::ops::Range;
+
+/// General registers kept of a thread.
+pub const COUNT: usize = 16;
+
+/// Those that a signal frame holds, but the instruction pointer and the flags.
+const GENERAL: [libc::c_int; COUNT] = [
+    libc::REG_R8,
+    libc::REG_R9,
+    libc::REG_R10,
+    libc::REG_R11,
+    libc::REG_R12,
+    libc::REG_R13,
+    libc::REG_R14,
+    libc::REG_R15,
+    libc::REG_RDI,
+    libc::REG_RSI,
+    libc::REG_RBP,
+    libc::REG_RBX,
+    libc::REG_RDX,
+    libc::REG_RAX,
+    libc::REG_RCX,
+    libc::REG_RSP,
+];
+
+/// Bytes below the stack pointer that a function may use without moving it (System V ABI, x86-64, 3.2.2).
+pub const RED_ZONE: usize = 128;
+
+/// Where the frame's floating point state says how long it is, and by which word one knows that it does (the kernel's
+/// `struct _fpx_sw_bytes`, in bytes 464 to 512 of the state).
+const SIZE_AT: usize = 464;
+const SIZE_MAGIC: u32 = 0x4650_5853;
+/// Length of the state without extensions, bytes.
+const LEGACY_STATE: usize = 512;
+
+/// What is kept of a thread.
+#[derive(Debug, Clone)]
+#[repr(C)]
+pub struct Registers {
+    /// The general registers, the stack pointer among them.
+    pub general: [usize; COUNT],
+    /// The stack pointer.
+    pub stack_pointer: usize,
+    /// The thread pointer; it lies at the upper end of the stack that the C library made for the thread. 0: unknown.
+    pub thread_pointer: usize,
+    /// The thread runs on its alternate signal stack: what lies below the stack pointer may be in use, since that
+    /// stack may be an array in a frame of the other one.
+    pub on_alternate: bool,
+    /// Where the vector registers are saved. A memmove that overlaps may hold pointers nowhere else.
+    pub vector: Range<usize>,
+}
+
+impl Registers {
+    pub const fn new() -> Registers {
+        Registers {
+            general: [0; COUNT],
+            stack_pointer: 0,
+            thread_pointer: 0,
+            on_alternate: false,
+            vector: 0..0,
+        }
+    }
+
+    /// Those that were interrupted by a signal. They are valid until the handler returns.
+    ///
+    /// # Safety
+    /// The context is that of a signal handler which is running.
+    #[inline(always)]
+    pub unsafe fn interrupted(context: *const libc::ucontext_t) -> Registers {
+        // SAFETY: the caller's word.
+        let context = unsafe { &*context };
+        let mut registers = Registers::new();
+        for (kept, &register) in registers.general.iter_mut().zip(&GENERAL) {
+            *kept = context.uc_mcontext.gregs[register as usize] as usize;
+        }
+        registers.stack_pointer = context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
+        registers.thread_pointer = thread_pointer();
+        registers.on_alternate = within(&context.uc_stack, registers.stack_pointer);
+        let vector = context.uc_mcontext.fpregs as usize;
+        if vector != 0 {
+            let mut length = LEGACY_STATE;
+            // SAFETY: the state has at least its legacy part, in which the kernel has put these two words.
+            let (magic, extended) = unsafe {
+                let words = (vector + SIZE_AT) as *const u32;
+                (words.read(), words.add(1).read())
+            };
+            if magic == SIZE_MAGIC {
+                length = length.max(extended as usize & !7);
+            }
+            registers.vector = vector..vector + length;
+        }
+        registers
+    }
+
+    /// Those of the calling function that its caller may have pointers in: a call preserves them, and no others.
+    #[inline(always)]
+    pub fn spill(&mut self) {
+        // SAFETY: reads registers only, and writes them to the array.
+        unsafe {
+            asm!(
+                "mov [{to}], rbx",
+                "mov [{to} + 8], rbp",
+                "mov [{to} + 16], r12",
+                "mov [{to} + 24], r13",
+                "mov [{to} + 32], r14",
+                "mov [{to} + 40], r15",
+                "mov [{to} + 48], rsp",
+                to = in(reg) self.general.as_mut_ptr(),
+                options(nostack, preserves_flags),
+            );
+        }
+        self.stack_pointer = self.general[6];
+        self.thread_pointer = thread_pointer();
+        self.on_alternate = alternate_stack().is_some_and(|stack| within(&stack, self.stack_pointer));
+    }
+}
+
+/// Whether the stack is in use as an alternate one by whoever has this stack pointer.
+fn within(stack: &libc::stack_t, pointer: usize) -> bool {
+    stack.ss_flags & libc::SS_DISABLE == 0 && pointer.wrapping_sub(stack.ss_sp as usize) <= stack.ss_size
+}
+
+/// The calling thread's alternate signal stack.
+fn alternate_stack() -> Option<libc::stack_t> {
+    let mut stack = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+    // SAFETY: the structure is writable; nothing is changed.
+    unsafe { crate::kernel::call(libc::SYS_sigaltstack, [0, &raw mut stack as usize, 0, 0, 0, 0]) }.ok()?;
+    Some(stack)
+}
+
+/// The thread pointer, asked of the kernel: a thread that was made without one must not fault here.
+fn thread_pointer() -> usize {
+    const ARCH_GET_FS: usize = 0x1003;
+    let mut pointer = 0_usize;
+    // SAFETY: the word is writable.
+    let _ = unsafe {
+        crate::kernel::call(libc::SYS_arch_prctl, [ARCH_GET_FS, &raw mut pointer as usize, 0, 0, 0, 0])
+    };
+    pointer
+}

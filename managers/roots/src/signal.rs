@@ -1,0 +1,160 @@
+//! The signal that stops a thread: its handler, how it is installed and how it is sent.
+//!
+//! The default is one of the two that glibc keeps to itself ([`DEFAULT_SIGNAL`]): a program that blocks or awaits all
+//! signals, as programs with a thread for signals do, does not get hold of it, since `sigfillset` leaves it out and
+//! `sigprocmask`, `sigaction` and `sigwait` take no notice of it. What is not ours is handed on to the handler that
+//! was there before.
+
+use core::arch::naked_asm;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::kernel::{self, Error};
+use crate::registers::Registers;
+use crate::world;
+
+/// The signal unless another is asked for: glibc's SIGSETXID, by which one thread has the others change their user.
+/// Its own signals for it differ from ours by their origin, and are handed on.
+pub const DEFAULT_SIGNAL: c_int = 33;
+
+/// The lowest real-time signal of the kernel: those below it are not queued with a value each.
+const FIRST_REAL_TIME: c_int = 32;
+/// The highest signal.
+const LAST: c_int = 64;
+
+/// In the upper half of the value that is sent along; the number of the record is in the lower.
+const MARK: usize = 0x7469_7468 << 32;
+
+/// The kernel's `struct sigaction`, which is not the C library's.
+#[repr(C)]
+struct Action {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+const SA_RESTORER: u64 = 0x0400_0000;
+
+/// What was installed before, 0 if nothing, and whether it takes three arguments.
+static FORMER: AtomicUsize = AtomicUsize::new(0);
+static FORMER_FLAGS: AtomicUsize = AtomicUsize::new(0);
+
+/// The kernel's structure of a queued signal, as far as it is used here.
+#[repr(C)]
+struct Queued {
+    signal: c_int,
+    error: c_int,
+    code: c_int,
+    pad: c_int,
+    process: c_int,
+    user: u32,
+    value: usize,
+    rest: [u64; 12],
+}
+
+/// Returns from a handler. The unwinder of GCC knows a signal frame by exactly these bytes.
+#[unsafe(naked)]
+unsafe extern "C" fn restorer() {
+    naked_asm!(".byte 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0", "syscall")
+}
+
+unsafe extern "C" fn handler(signal: c_int, information: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes a valid structure, whose layout is the queued one for this code.
+    let queued = unsafe { &*information.cast::<Queued>() };
+    if queued.code == libc::SI_QUEUE && queued.value & !0xffff_ffff == MARK {
+        if let Some(world) = world::started() {
+            // SAFETY: the kernel passes the interrupted context.
+            world.stand(queued.value as u32, || unsafe { Registers::interrupted(context.cast()) });
+        }
+        return;
+    }
+    let former = FORMER.load(Ordering::Acquire);
+    if former == 0 {
+        return;
+    }
+    if FORMER_FLAGS.load(Ordering::Relaxed) & libc::SA_SIGINFO as usize != 0 {
+        // SAFETY: installed by somebody as such a function.
+        let former: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
+            unsafe { core::mem::transmute(former) };
+        former(signal, information, context);
+    } else {
+        // SAFETY: installed by somebody as such a function.
+        let former: extern "C" fn(c_int) = unsafe { core::mem::transmute(former) };
+        former(signal);
+    }
+}
+
+/// Makes sure that the handler is installed, whatever the program has done about the signal meanwhile.
+///
+/// # Errors
+/// The kernel's: there is no such signal.
+pub fn install(signal: c_int) -> Result<(), Error> {
+    if !(FIRST_REAL_TIME..=LAST).contains(&signal) {
+        return Err(Error(libc::EINVAL));
+    }
+    let mut former = Action { handler: 0, flags: 0, restorer: 0, mask: 0 };
+    action(signal, None, Some(&mut former))?;
+    if former.handler == handler as *const () as usize {
+        return Ok(());
+    }
+    if former.handler != libc::SIG_DFL && former.handler != libc::SIG_IGN {
+        FORMER_FLAGS.store(former.flags as usize, Ordering::Relaxed);
+        FORMER.store(former.handler, Ordering::Release);
+    }
+    let ours = Action {
+        handler: handler as *const () as usize,
+        flags: (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64 | SA_RESTORER,
+        restorer: restorer as *const () as usize,
+        // No other handler runs on a thread that stands.
+        mask: u64::MAX,
+    };
+    action(signal, Some(&ours), None)
+}
+
+fn action(signal: c_int, new: Option<&Action>, old: Option<&mut Action>) -> Result<(), Error> {
+    let new = new.map_or(0, |action| core::ptr::from_ref(action) as usize);
+    let old = old.map_or(0, |action| core::ptr::from_mut(action) as usize);
+    let mask = size_of::<u64>();
+    // SAFETY: both are null or valid; the handler keeps to what a handler may do.
+    unsafe { kernel::call(libc::SYS_rt_sigaction, [signal as usize, new, old, mask, 0, 0]) }.map(drop)
+}
+
+/// What became of a signal that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    Yes,
+    /// There is no such thread any more.
+    Gone,
+    /// Too many signals are queued for this user: later.
+    Full,
+}
+
+/// Sends the signal to a thread, with the number of its record.
+pub fn send(signal: c_int, process: c_int, tid: c_int, record: u32) -> Sent {
+    let queued = Queued {
+        signal,
+        error: 0,
+        code: libc::SI_QUEUE,
+        pad: 0,
+        process,
+        user: 0,
+        value: MARK | record as usize,
+        rest: [0; 12],
+    };
+    let information = &raw const queued as usize;
+    // SAFETY: the structure is as long as the kernel's siginfo.
+    let sent = unsafe {
+        kernel::call(
+            libc::SYS_rt_tgsigqueueinfo,
+            [process as usize, tid as usize, signal as usize, information, 0, 0],
+        )
+    };
+    match sent {
+        Ok(_) => Sent::Yes,
+        Err(Error(libc::ESRCH)) => Sent::Gone,
+        Err(_) => Sent::Full,
+    }
+}
+
+const _: () = assert!(size_of::<Queued>() == 128);

@@ -1,0 +1,139 @@
+//! The world while it stands: where its words are.
+
+use core::ops::Range;
+
+use crate::areas::{self, Gatherer};
+use crate::buffer::NoMemory;
+use crate::maps::{self, Failure};
+use crate::pages::Pages;
+use crate::registers::Registers;
+use crate::world::{Desk, World};
+use crate::{Origin, Root};
+
+/// Bytes of a word.
+const WORD: usize = size_of::<usize>();
+
+/// How many ranges of this crate's own there are at most: buffers, chunks of records, the world.
+const OWN: usize = 32;
+
+/// Why roots were not all shown: nothing may be reclaimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreadable {
+    /// `/proc/thread-self/maps` cannot be opened or is not understood.
+    Maps,
+    /// No memory for a list of the mappings.
+    NoMemory,
+}
+
+impl From<NoMemory> for Unreadable {
+    fn from(_: NoMemory) -> Unreadable {
+        Unreadable::NoMemory
+    }
+}
+
+impl From<Failure> for Unreadable {
+    fn from(failure: Failure) -> Unreadable {
+        match failure {
+            Failure::NoMemory => Unreadable::NoMemory,
+            Failure::Unreadable => Unreadable::Maps,
+        }
+    }
+}
+
+/// All other threads stand until this is dropped.
+pub struct Stopped<'a> {
+    world: &'a World,
+    desk: core::cell::RefCell<&'a mut Desk>,
+}
+
+impl<'a> Stopped<'a> {
+    pub(crate) fn new(world: &'a World, desk: &'a mut Desk) -> Stopped<'a> {
+        Stopped { world, desk: core::cell::RefCell::new(desk) }
+    }
+
+    /// How many threads the process has, the calling one included; those that were left running are not.
+    pub fn threads(&self) -> usize {
+        self.desk.borrow().threads
+    }
+
+    /// Shows every range of words that may hold a pointer, but those of `left_out`. Ranges may overlap (a thread's
+    /// vector registers are saved on its stack), and stay readable until the world is resumed.
+    ///
+    /// Shown are the registers of all threads; and of all mappings that are readable and writable, or anonymous and
+    /// readable, the pages that hold something. Of a stack: from its pointer on, red zone included, where its extent
+    /// is known. Left out besides: what the kernel or a device provides, mappings named `[anon:heaptoll...`, and the
+    /// working memory of this crate.
+    ///
+    /// # Errors
+    /// [`Unreadable`]: not everything was shown.
+    #[inline(never)]
+    pub fn roots(&self, left_out: &[Range<usize>], visit: &mut dyn FnMut(Root)) -> Result<(), Unreadable> {
+        let mut desk = self.desk.borrow_mut();
+        let Desk { text, areas, caller, .. } = &mut **desk;
+        caller.spill();
+        let mut gatherer = Gatherer::new(areas);
+        maps::read(text, &mut |line| gatherer.take(&line))?;
+        areas::note(areas.as_mut_slice(), caller);
+        registers(caller, visit);
+        let epoch = self.world.epoch();
+        for (_, record) in self.world.records.iter() {
+            if let Some(thread) = record.registers(epoch) {
+                areas::note(areas.as_mut_slice(), thread);
+                registers(thread, visit);
+            }
+        }
+        desk.mappings(self.world, left_out, visit)
+    }
+}
+
+/// Shows the registers of a thread.
+fn registers(thread: &Registers, visit: &mut dyn FnMut(Root)) {
+    let general = thread.general.as_ptr_range();
+    for range in [general.start as usize..general.end as usize, thread.vector.clone()] {
+        if !range.is_empty() {
+            visit(Root { range, origin: Origin::Registers });
+        }
+    }
+}
+
+impl Desk {
+    /// Shows what the areas hold.
+    fn mappings(
+        &mut self,
+        world: &World,
+        left_out: &[Range<usize>],
+        visit: &mut dyn FnMut(Root),
+    ) -> Result<(), Unreadable> {
+        let mut own = [const { 0..0 }; OWN];
+        let ranges = self.ranges().chain(world.records.ranges()).chain([whereabouts(world)]);
+        for (own, range) in own.iter_mut().zip(ranges) {
+            *own = range;
+        }
+        let left_out = left_out.iter().chain(&own).cloned();
+        let Desk { areas, room, .. } = self;
+        let mut pages = Pages::open(room)?;
+        for area in areas.as_slice() {
+            areas::subtract(area.used(), left_out.clone(), &mut |piece| {
+                pages.present(piece, area.kind, &mut |found| {
+                    let range = found.start.next_multiple_of(WORD)..found.end & !(WORD - 1);
+                    if !range.is_empty() {
+                        visit(Root { range, origin: area.origin });
+                    }
+                })
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The addresses that a value occupies.
+fn whereabouts<T>(value: &T) -> Range<usize> {
+    let start = core::ptr::from_ref(value) as usize;
+    start..start + size_of::<T>()
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.world.release();
+    }
+}

@@ -1,0 +1,411 @@
+//! The world of a collector: all threads of its process, which it stops and resumes.
+//!
+//! A stop is an epoch: an odd number while threads shall stand, an even one while they run. A thread that is asked
+//! finds the epoch in its record, keeps its registers there, says that it has stopped and sleeps until the epoch
+//! changes. A signal that arrives too late finds another epoch, or none, and returns at once.
+
+use core::cell::UnsafeCell;
+use core::ffi::c_int;
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
+
+use crate::areas::Area;
+use crate::buffer::{Buffer, NoMemory};
+use crate::kernel;
+use crate::pages::Room;
+use crate::proc;
+use crate::registers::Registers;
+use crate::signal::{self, DEFAULT_SIGNAL, Sent};
+use crate::stopped::Stopped;
+use crate::tasks::{Failure, Tasks};
+use crate::thread::{Phase, Record, Records};
+
+/// How many threads may be left running.
+const COMPANIONS: usize = 64;
+
+/// The first and the longest time between two looks at threads that have not stopped, microseconds.
+const FIRST_LOOK_US: u64 = 100;
+const LAST_LOOK_US: u64 = 10_000;
+/// After this time a signal that a thread has not taken is suspected to be lost, microseconds.
+const LOST_US: u64 = 20_000;
+
+/// The world that has started: a handler has no other way to it.
+static STARTED: AtomicPtr<World> = AtomicPtr::new(core::ptr::null_mut());
+
+pub fn started() -> Option<&'static World> {
+    // SAFETY: only `World::start` stores, a static.
+    unsafe { STARTED.load(Ordering::Acquire).as_ref() }
+}
+
+/// A thread that would not stop in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unstopped {
+    pub tid: i32,
+    /// Its name, padded with zero bytes.
+    pub name: [u8; proc::NAME],
+    /// The letter of `proc(5)`: `D` in uninterruptible sleep (or a parent of vfork), `t` held by a debugger; a thread
+    /// in state `R` or `S` has the signal blocked. `?`: cannot be read.
+    pub state: char,
+}
+
+/// Why the world did not stop. Everything runs again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// A thread did not stop in time: grow instead, try again later.
+    Thread(Unstopped),
+    /// No memory for a record of each thread.
+    NoMemory,
+    /// This process is not the one that the world was started in: a child of vfork, or of a fork that nobody told
+    /// [`World::after_fork_in_child`] of.
+    NotOurProcess,
+    /// `/proc/self/task` cannot be opened (no `/proc`, no free file descriptor), or lists another namespace's threads.
+    ProcUnreadable,
+    /// The signal's handler cannot be installed: there is no such real-time signal.
+    NoSignal,
+}
+
+impl From<NoMemory> for Refused {
+    fn from(_: NoMemory) -> Refused {
+        Refused::NoMemory
+    }
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Refused {
+        match failure {
+            Failure::NoMemory => Refused::NoMemory,
+            Failure::Unreadable => Refused::ProcUnreadable,
+        }
+    }
+}
+
+/// What only the collecting thread uses.
+pub(crate) struct Desk {
+    tids: Buffer<i32>,
+    entries: Buffer<u8>,
+    pub text: Buffer<u8>,
+    pub areas: Buffer<Area>,
+    pub room: Room,
+    pub caller: Registers,
+    /// Threads that stand, the caller included.
+    pub threads: usize,
+}
+
+impl Desk {
+    /// The addresses that its buffers occupy.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + Clone {
+        let lists = [self.tids.range(), self.entries.range(), self.text.range(), self.areas.range()];
+        lists.into_iter().chain(self.room.ranges())
+    }
+}
+
+/// All threads of the process. A collector has one, a static.
+pub struct World {
+    signal: AtomicI32,
+    patience_ms: AtomicU32,
+    process: AtomicI32,
+    /// Odd: threads stand or shall stand. They sleep on it.
+    epoch: AtomicU32,
+    /// Threads that have stopped in this epoch, or a few more: late ones of an earlier one. The collector sleeps on
+    /// it.
+    arrived: AtomicU32,
+    /// The arrival that wakes the collector.
+    awaited: AtomicU32,
+    pub(crate) records: Records,
+    /// Threads that are not stopped, 0 for none.
+    companions: [AtomicI32; COMPANIONS],
+    desk: UnsafeCell<Desk>,
+    /// Guards the desk against two collecting threads.
+    busy: AtomicBool,
+}
+
+// SAFETY: the desk is used by the one thread that has set `busy`.
+unsafe impl Sync for World {}
+
+impl World {
+    /// A world that has not started.
+    pub const fn new() -> World {
+        World {
+            signal: AtomicI32::new(0),
+            patience_ms: AtomicU32::new(0),
+            process: AtomicI32::new(0),
+            epoch: AtomicU32::new(0),
+            arrived: AtomicU32::new(0),
+            awaited: AtomicU32::new(u32::MAX),
+            records: Records::new(),
+            companions: [const { AtomicI32::new(0) }; COMPANIONS],
+            desk: UnsafeCell::new(Desk {
+                tids: Buffer::new(),
+                entries: Buffer::new(),
+                text: Buffer::new(),
+                areas: Buffer::new(),
+                room: Room::new(),
+                caller: Registers::new(),
+                threads: 0,
+            }),
+            busy: AtomicBool::new(false),
+        }
+    }
+
+    /// Has this process be the world's, and installs the signal's handler. Called once, before all else.
+    ///
+    /// `signal` is a real-time signal, 32 to 64, or `None` for [`DEFAULT_SIGNAL`]. `patience_ms` is how long a stop
+    /// waits for the last thread, ms.
+    ///
+    /// A signal that cannot be had is told by the first [`World::stop`] of a process with several threads.
+    pub fn start(&'static self, signal: Option<c_int>, patience_ms: u32) {
+        let signal = signal.unwrap_or(DEFAULT_SIGNAL);
+        self.signal.store(signal, Ordering::Relaxed);
+        self.patience_ms.store(patience_ms, Ordering::Relaxed);
+        self.process.store(kernel::process(), Ordering::Relaxed);
+        STARTED.store(core::ptr::from_ref(self).cast_mut(), Ordering::Release);
+        let _ = signal::install(signal);
+    }
+
+    /// Has this process be the world's, in the child of a fork, where the other threads are not.
+    pub fn after_fork_in_child(&self) {
+        self.process.store(kernel::process(), Ordering::Relaxed);
+        self.records.forget_all();
+        for companion in &self.companions {
+            companion.store(0, Ordering::Relaxed);
+        }
+        self.resume();
+        self.busy.store(false, Ordering::Release);
+    }
+
+    /// Leaves a thread running in all stops: one of the collector's own, which keeps no pointers of the program. At
+    /// most 64; false: no place for another.
+    pub fn leave_running(&self, tid: i32) -> bool {
+        self.companions
+            .iter()
+            .any(|place| place.compare_exchange(0, tid, Ordering::Relaxed, Ordering::Relaxed).is_ok())
+    }
+
+    /// Takes back [`World::leave_running`]; called by the thread before it ends.
+    pub fn leave_running_no_more(&self, tid: i32) {
+        for place in &self.companions {
+            let _ = place.compare_exchange(tid, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Stops all other threads of the process, until what it gives is dropped. Called by one thread at a time, which
+    /// holds whatever locks the others shall not be stopped under.
+    ///
+    /// # Errors
+    /// [`Refused`] says why; everything runs on.
+    pub fn stop(&self) -> Result<Stopped<'_>, Refused> {
+        let process = kernel::process();
+        if process != self.process.load(Ordering::Relaxed) || self.busy.swap(true, Ordering::Acquire) {
+            return Err(Refused::NotOurProcess);
+        }
+        // SAFETY: `busy` was false and is true: the desk is this call's until it is false again.
+        let desk = unsafe { &mut *self.desk.get() };
+        match self.halt(process, desk) {
+            Ok(()) => Ok(Stopped::new(self, desk)),
+            Err(refused) => {
+                self.release();
+                Err(refused)
+            }
+        }
+    }
+
+    /// The stop's epoch.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    /// Ends a stop: everything runs on, and the desk is free.
+    pub(crate) fn release(&self) {
+        self.resume();
+        self.busy.store(false, Ordering::Release);
+    }
+
+    fn resume(&self) {
+        if self.epoch() & 1 == 1 {
+            self.epoch.fetch_add(1, Ordering::SeqCst);
+            if self.arrived.load(Ordering::SeqCst) > 0 {
+                kernel::wake(&self.epoch);
+            }
+        }
+    }
+
+    fn halt(&self, process: i32, desk: &mut Desk) -> Result<(), Refused> {
+        let caller = kernel::thread();
+        self.arrived.store(0, Ordering::SeqCst);
+        self.awaited.store(u32::MAX, Ordering::SeqCst);
+        let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut deadline = None;
+        let tasks = Tasks::open()?;
+        let mut asked = 0;
+        let mut fruitless = 0;
+        loop {
+            tasks.read(&mut desk.tids, &mut desk.entries)?;
+            let tids = desk.tids.as_slice();
+            if !tids.contains(&caller) || !tids.contains(&process) {
+                return Err(Refused::ProcUnreadable);
+            }
+            let (mut hint, mut fresh) = (0, 0);
+            for &tid in tids {
+                if tid == caller || self.is_companion(tid) {
+                    continue;
+                }
+                let index = self.records.of(tid, hint)?;
+                hint = index + 1;
+                let Some(record) = self.records.get(index) else { continue };
+                if self.is_to_be_asked(record, epoch) {
+                    if asked == 0 {
+                        signal::install(self.signal()).map_err(|_| Refused::NoSignal)?;
+                    }
+                    asked += 1;
+                    fresh += 1;
+                    self.ask(process, index, record, epoch);
+                }
+            }
+            if fresh == 0 {
+                // The kernel may pass over a thread when others end while it lists them. The number of names tells,
+                // unless this kernel counts otherwise.
+                fruitless += 1;
+                if fruitless > 1 || tasks.count() == Some(tids.len()) {
+                    break;
+                }
+                continue;
+            }
+            fruitless = 0;
+            let deadline = *deadline.get_or_insert_with(|| {
+                kernel::now_us() + u64::from(self.patience_ms.load(Ordering::Relaxed)) * 1000
+            });
+            self.awaited.store(asked, Ordering::SeqCst);
+            self.wait_for_all(process, epoch, deadline)?;
+        }
+        self.records.forget_unseen(epoch);
+        let standing = self.records.iter().filter(|(_, record)| record.registers(epoch).is_some());
+        desk.threads = 1 + standing.count();
+        Ok(())
+    }
+
+    fn signal(&self) -> c_int {
+        self.signal.load(Ordering::Relaxed)
+    }
+
+    fn is_companion(&self, tid: i32) -> bool {
+        self.companions.iter().any(|companion| companion.load(Ordering::Relaxed) == tid)
+    }
+
+    /// Whether a listed thread is new in this epoch, or was thought to have ended.
+    fn is_to_be_asked(&self, record: &Record, epoch: u32) -> bool {
+        let known = record.seen.swap(epoch, Ordering::Relaxed) == epoch;
+        let gone = record.state.load(Ordering::Relaxed) == Phase::Gone.of(epoch);
+        (!known || gone) && !record.zombie.load(Ordering::Relaxed)
+    }
+
+    /// Asks a thread to stop, by a signal if none is on its way.
+    fn ask(&self, process: i32, index: u32, record: &Record, epoch: u32) {
+        record.state.store(Phase::Asked.of(epoch), Ordering::SeqCst);
+        if !record.pending.swap(true, Ordering::SeqCst) {
+            self.send(process, index, record, epoch);
+        }
+    }
+
+    fn send(&self, process: i32, index: u32, record: &Record, epoch: u32) {
+        match signal::send(self.signal(), process, record.tid.load(Ordering::Relaxed), index) {
+            Sent::Yes => record.pending.store(true, Ordering::SeqCst),
+            Sent::Gone => self.give_up(record, epoch),
+            Sent::Full => record.pending.store(false, Ordering::SeqCst),
+        }
+    }
+
+    /// Has a thread count as ended.
+    fn give_up(&self, record: &Record, epoch: u32) {
+        record.state.store(Phase::Gone.of(epoch), Ordering::SeqCst);
+    }
+
+    /// Waits until every thread that was asked stands or has ended.
+    fn wait_for_all(&self, process: i32, epoch: u32, deadline: u64) -> Result<(), Refused> {
+        let asked = Phase::Asked.of(epoch);
+        let missing =
+            || self.records.iter().filter(|(_, record)| record.state.load(Ordering::SeqCst) == asked);
+        let begun = kernel::now_us();
+        let (mut pause, mut look, mut sought) = (FIRST_LOOK_US, begun + FIRST_LOOK_US, false);
+        loop {
+            let arrived = self.arrived.load(Ordering::SeqCst);
+            if missing().next().is_none() {
+                return Ok(());
+            }
+            let now = kernel::now_us();
+            if now >= look {
+                let lost = !sought && now >= begun + LOST_US;
+                sought |= lost;
+                if lost {
+                    signal::install(self.signal()).map_err(|_| Refused::NoSignal)?;
+                }
+                for (index, record) in missing() {
+                    self.look(process, index, record, epoch, lost);
+                }
+                pause = (pause * 2).min(LAST_LOOK_US);
+                look = now + pause;
+                if missing().next().is_none() {
+                    return Ok(());
+                }
+            }
+            if now >= deadline {
+                let Some((_, record)) = missing().next() else { return Ok(()) };
+                let tid = record.tid.load(Ordering::Relaxed);
+                return Err(Refused::Thread(Unstopped {
+                    tid,
+                    name: proc::name(tid),
+                    state: proc::state(tid).unwrap_or(b'?') as char,
+                }));
+            }
+            kernel::wait(&self.arrived, arrived, Some(look.min(deadline).saturating_sub(now).max(1)));
+        }
+    }
+
+    /// Looks after a thread that has not stopped yet.
+    fn look(&self, process: i32, index: u32, record: &Record, epoch: u32, lost: bool) {
+        let tid = record.tid.load(Ordering::Relaxed);
+        if proc::has_ended(tid) {
+            // A main thread stays a zombie until the process ends; any other is about to disappear.
+            record.zombie.store(tid == process, Ordering::Relaxed);
+            self.give_up(record, epoch);
+        } else if !record.pending.load(Ordering::SeqCst)
+            || lost && proc::is_pending(tid, self.signal()) == Some(false)
+        {
+            // The queue was full, or somebody has taken the signal: by ignoring it for a while, or by waiting for it.
+            self.send(process, index, record, epoch);
+        }
+    }
+
+    /// Runs in the signal's handler: stops the thread if it is asked to.
+    #[inline(always)]
+    pub(crate) fn stand(&self, index: u32, registers: impl FnOnce() -> Registers) {
+        let Some(record) = self.records.get(index) else { return };
+        if record.tid.load(Ordering::Acquire) != kernel::thread() {
+            return;
+        }
+        record.pending.store(false, Ordering::SeqCst);
+        let epoch = self.epoch();
+        let asked = Phase::Asked.of(epoch);
+        if epoch & 1 == 0 || record.state.load(Ordering::SeqCst) != asked {
+            return;
+        }
+        // SAFETY: this is the thread, in the handler, which blocks all signals.
+        unsafe { record.keep(registers()) };
+        let stopped = Phase::Stopped.of(epoch);
+        if record.state.compare_exchange(asked, stopped, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            return;
+        }
+        let arrived = self.arrived.fetch_add(1, Ordering::SeqCst) + 1;
+        if arrived >= self.awaited.load(Ordering::SeqCst) {
+            kernel::wake(&self.arrived);
+        }
+        while self.epoch() == epoch {
+            kernel::wait(&self.epoch, epoch, None);
+        }
+    }
+}
+
+impl Default for World {
+    fn default() -> World {
+        World::new()
+    }
+}

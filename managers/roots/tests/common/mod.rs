@@ -1,0 +1,200 @@
+//! What the tests share: one world per process, one test at a time, words that lie in one place only.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::hint::black_box;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
+use std::thread::JoinHandle;
+
+use heaptoll_roots::{Origin, Root, Stopped, World};
+
+pub static WORLD: World = World::new();
+
+/// A signal that the C library lets a program block.
+pub const SIGNAL: i32 = 63;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+static STARTED: Once = Once::new();
+
+/// Starts the world at first, and keeps other tests of the file out.
+pub fn alone(signal: Option<i32>, patience_ms: u32) -> MutexGuard<'static, ()> {
+    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    STARTED.call_once(|| WORLD.start(signal, patience_ms));
+    guard
+}
+
+/// A word that no program has by chance, and that is nowhere in memory while it is not revealed: what is kept is its
+/// complement.
+#[derive(Clone, Copy)]
+pub struct Secret(usize);
+
+impl Secret {
+    pub fn new() -> Secret {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        // Each run has others, so that no value is in the program's text.
+        let entropy = &raw const NEXT as usize >> 4;
+        let count = NEXT.fetch_add(1, Ordering::Relaxed) + 1;
+        Secret(
+            !(entropy.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ count.wrapping_mul(0xD6E8_FEB8_6659_FD93)
+                | 1 << 63),
+        )
+    }
+
+    /// The word itself.
+    #[inline(always)]
+    pub fn reveal(self) -> usize {
+        !black_box(self.0)
+    }
+
+    #[inline(always)]
+    pub fn hidden(self) -> usize {
+        self.0
+    }
+
+    /// Writes the word to a place, and nowhere else: not to a register that is kept, nor to the stack.
+    #[inline(never)]
+    pub fn write(self, to: *mut usize) {
+        // SAFETY: the tests pass places that are theirs. The word is in rax for one instruction.
+        unsafe {
+            std::arch::asm!(
+                "mov rax, {hidden}",
+                "not rax",
+                "mov [{to}], rax",
+                "xor eax, eax",
+                hidden = in(reg) self.0,
+                to = in(reg) to,
+                out("rax") _,
+            );
+        }
+    }
+}
+
+/// Where a word was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    pub registers: usize,
+    pub stack: usize,
+    pub statics: usize,
+    pub mapping: usize,
+}
+
+impl Found {
+    pub fn any(&self) -> bool {
+        *self != Found::default()
+    }
+}
+
+/// Looks for a word in all roots. Allocates nothing: another thread may have been stopped in the middle of malloc.
+pub fn seek(stopped: &Stopped<'_>, left_out: &[Range<usize>], secret: Secret) -> Found {
+    let mut found = Found::default();
+    let result = stopped.roots(left_out, &mut |root| seek_in(&root, secret, &mut found));
+    result.expect("roots are readable");
+    found
+}
+
+#[inline(never)]
+fn seek_in(root: &Root, secret: Secret, found: &mut Found) {
+    assert!(root.range.start % 8 == 0 && root.range.end % 8 == 0 && !root.range.is_empty());
+    let mut count = 0;
+    let mut at = root.range.start;
+    while at < root.range.end {
+        // SAFETY: what is shown can be read, as words.
+        count += usize::from(!unsafe { (at as *const usize).read_volatile() } == secret.hidden());
+        at += 8;
+    }
+    match root.origin {
+        Origin::Registers => found.registers += count,
+        Origin::Stack => found.stack += count,
+        Origin::Statics => found.statics += count,
+        Origin::Mapping => found.mapping += count,
+    }
+}
+
+/// Stops the world and looks for a word.
+pub fn search(secret: Secret) -> Found {
+    search_without(&[], secret)
+}
+
+pub fn search_without(left_out: &[Range<usize>], secret: Secret) -> Found {
+    let stopped = WORLD.stop().expect("all threads stop");
+    seek(&stopped, left_out, secret)
+}
+
+/// A mapping of the test's own.
+pub struct Mapping {
+    pub start: usize,
+    pub bytes: usize,
+}
+
+impl Mapping {
+    pub fn new(bytes: usize, access: i32, flags: i32, fd: i32) -> Mapping {
+        // SAFETY: a new mapping.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, fd, 0) };
+        assert_ne!(start, libc::MAP_FAILED, "mmap: {}", std::io::Error::last_os_error());
+        Mapping { start: start as usize, bytes }
+    }
+
+    pub fn anonymous(bytes: usize) -> Mapping {
+        Mapping::new(bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
+    }
+
+    pub fn word(&self, offset: usize) -> *mut usize {
+        assert!(offset + 8 <= self.bytes);
+        (self.start + offset) as *mut usize
+    }
+
+    pub fn protect(&self, access: i32) {
+        // SAFETY: the mapping is the test's.
+        assert_eq!(unsafe { libc::mprotect(self.start as *mut _, self.bytes, access) }, 0);
+    }
+
+    pub fn range(&self) -> Range<usize> {
+        self.start..self.start + self.bytes
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is the test's.
+        unsafe { libc::munmap(self.start as *mut _, self.bytes) };
+    }
+}
+
+/// Threads that do something until they are told to end.
+pub struct Crew {
+    end: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Crew {
+    /// Starts threads; each calls `work` over and over with its number, and is known to have begun.
+    pub fn new(count: usize, work: impl Fn(usize) + Send + Sync + 'static) -> Crew {
+        let end = Arc::new(AtomicBool::new(false));
+        let (work, begun) = (Arc::new(work), Arc::new(AtomicU32::new(0)));
+        let threads = (0..count)
+            .map(|number| {
+                let (end, work, begun) = (end.clone(), work.clone(), begun.clone());
+                std::thread::spawn(move || {
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    while !end.load(Ordering::Relaxed) {
+                        work(number);
+                    }
+                })
+            })
+            .collect();
+        while begun.load(Ordering::SeqCst) < count as u32 {
+            std::thread::yield_now();
+        }
+        Crew { end, threads }
+    }
+
+    /// Ends and joins them: all run on.
+    pub fn finish(self) {
+        self.end.store(true, Ordering::SeqCst);
+        for thread in self.threads {
+            thread.join().expect("a thread runs to its end");
+        }
+    }
+}
