@@ -5,7 +5,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use heaptoll_floor::{Collected, Damage, Message, Phase, Reason as Told, now_ns};
-use heaptoll_roots::{Origin, Refused, Root, World};
+use heaptoll_roots::{Origin, Refused, Root, Unstopped, World};
 
 use crate::added::Added;
 use crate::class::{CLASS, FREE, KINDS, UNIT, UNIT_SHIFT};
@@ -374,6 +374,13 @@ const fn told(reason: Reason) -> Told {
 
 const _: () = assert!(KINDS < 200, "the kinds of large blocks have no class");
 
-fn cause(_refused: &Refused) -> Cause {
-    Cause::Threads
+fn cause(refused: &Refused) -> Cause {
+    match *refused {
+        Refused::Thread(Unstopped { tid, name, state }) => {
+            Cause::Thread { tid, name, state: u8::try_from(state).unwrap_or(b'?') }
+        }
+        Refused::NoMemory => Cause::Memory,
+        Refused::NotOurProcess => Cause::Vfork,
+        Refused::ProcUnreadable | Refused::NoSignal => Cause::Threads,
+    }
 }
