@@ -270,7 +270,7 @@ impl<'a> Plan<'a> {
 
         let wanted: Vec<&str> = symbols::FAMILY.iter().chain(&symbols::OPERATORS).copied().collect();
         symbols::require(&built, &wanted)?;
-        smoke::prove(&settings.prover, &built, self.recipe.checks_overflow)?;
+        smoke::prove(&settings.prover, &built, self.recipe.checks_overflow, &[])?;
 
         let note = Note {
             name: name.to_string(),

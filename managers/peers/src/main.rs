@@ -3,6 +3,7 @@
 //! cargo's profiles a debug build of the tool would measure unoptimised allocators.
 
 mod builder;
+mod collector;
 mod error;
 mod fairness;
 mod licence;
@@ -20,9 +21,10 @@ use clap::Parser;
 
 use builder::{Outcome, Settings};
 use error::{Error, IoContext};
-use peer::Peer;
+use peer::{Peer, Wanted};
 
-/// Build mimalloc, jemalloc, snmalloc, TCMalloc and rpmalloc as preloadable shared objects.
+/// Build mimalloc, jemalloc, snmalloc, TCMalloc and rpmalloc, and a shim before Debian's libgc, as preloadable
+/// shared objects.
 #[derive(Debug, Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
 struct Arguments {
@@ -44,9 +46,10 @@ struct Arguments {
     /// Cargo.toml that names the source crates
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))]
     manifest: PathBuf,
-    /// mimalloc3, mimalloc2, snmalloc, rpmalloc, jemalloc, tcmalloc, or a group: fast (the first four), slow, all
-    #[arg(value_name = "PEER", value_parser = Peer::parse, default_value = "all")]
-    peers: Vec<Vec<Peer>>,
+    /// mimalloc3, mimalloc2, snmalloc, rpmalloc, jemalloc, tcmalloc, bdw, or a group: fast (the first four and bdw), slow,
+    /// all
+    #[arg(value_name = "PEER", value_parser = Wanted::parse, default_value = "all")]
+    peers: Vec<Wanted>,
     #[command(subcommand)]
     command: Option<Subcommand>,
 }
@@ -96,7 +99,7 @@ fn main() -> ExitCode {
 
 /// The peers asked for, each once, in the order they are built in.
 fn wanted(arguments: &Arguments) -> Vec<Peer> {
-    let mut peers: Vec<Peer> = arguments.peers.iter().flatten().copied().collect();
+    let mut peers: Vec<Peer> = arguments.peers.iter().flat_map(|word| &word.peers).copied().collect();
     peers.sort();
     peers.dedup();
     peers
@@ -151,6 +154,26 @@ fn build(arguments: &Arguments) -> Result<ExitCode, Error> {
             }
             Err(e) => {
                 eprintln!("heaptoll-peers: {}: {e}", peer.name());
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    if arguments.peers.iter().any(|word| word.collector) {
+        let named = arguments.peers.iter().any(|word| word.collector_named);
+        match collector::build(&settings) {
+            Ok(collector::Outcome::UpToDate(version)) => {
+                println!("{:10} {version} is up to date", collector::NAME);
+            }
+            Ok(collector::Outcome::Built(version)) => {
+                println!("{:10} {version} built and proved", collector::NAME);
+            }
+            Ok(collector::Outcome::NoLibrary) if !named => println!("{}", collector::advice()),
+            Ok(collector::Outcome::NoLibrary) => {
+                eprintln!("heaptoll-peers: {}", collector::advice());
+                code = ExitCode::FAILURE;
+            }
+            Err(e) => {
+                eprintln!("heaptoll-peers: {}: {e}", collector::NAME);
                 code = ExitCode::FAILURE;
             }
         }

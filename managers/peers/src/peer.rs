@@ -1,5 +1,7 @@
 //! The peers: the names users type, the crates the sources come from, and which of them are quick to build.
 
+use crate::collector;
+
 /// One allocator that is built here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Peer {
@@ -65,23 +67,45 @@ impl Peer {
             Peer::Tcmalloc => "Google's TCMalloc: caches by CPU on restartable sequences, huge-page aware",
         }
     }
+}
 
-    /// The peers a word of the command line means: a name, `fast`, `slow` or `all`.
-    pub fn parse(word: &str) -> Result<Vec<Peer>, String> {
-        let chosen: Vec<Peer> = Peer::ALL
-            .into_iter()
-            .filter(|peer| match word {
-                "all" => true,
-                "fast" => !peer.is_slow(),
-                "slow" => peer.is_slow(),
-                name => peer.name() == name,
-            })
-            .collect();
-        if chosen.is_empty() {
+/// What a word of the command line means.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Peers that are built from crates.
+    pub peers: Vec<Peer>,
+    /// Whether the collector, which is Debian's library, is among them.
+    pub collector: bool,
+    /// Whether it was asked for by name: it may then not be left out.
+    pub collector_named: bool,
+}
+
+impl Wanted {
+    /// By a name, `fast`, `slow` or `all`. The collector is quick to build.
+    ///
+    /// # Errors
+    /// No such peer; the message lists them.
+    pub fn parse(word: &str) -> Result<Wanted, String> {
+        let named = word == collector::NAME;
+        let wanted = Wanted {
+            peers: Peer::ALL
+                .into_iter()
+                .filter(|peer| match word {
+                    "all" => true,
+                    "fast" => !peer.is_slow(),
+                    "slow" => peer.is_slow(),
+                    name => peer.name() == name,
+                })
+                .collect(),
+            collector: named || ["all", "fast"].contains(&word),
+            collector_named: named,
+        };
+        if wanted == Wanted::default() {
             let names: Vec<_> = Peer::ALL.iter().map(|peer| peer.name()).collect();
-            return Err(format!("no such peer; choose among {}, fast, slow, all", names.join(", ")));
+            let names = names.join(", ");
+            return Err(format!("no such peer; choose among {names}, {}, fast, slow, all", collector::NAME));
         }
-        Ok(chosen)
+        Ok(wanted)
     }
 }
 
@@ -91,18 +115,22 @@ mod tests {
 
     #[test]
     fn groups_split_all_peers() {
-        let fast = Peer::parse("fast").unwrap();
-        let slow = Peer::parse("slow").unwrap();
-        assert_eq!(slow, [Peer::Jemalloc, Peer::Tcmalloc]);
-        assert_eq!(fast.len() + slow.len(), Peer::ALL.len());
-        assert_eq!(Peer::parse("all").unwrap(), Peer::ALL);
+        let fast = Wanted::parse("fast").unwrap();
+        let slow = Wanted::parse("slow").unwrap();
+        assert_eq!(slow.peers, [Peer::Jemalloc, Peer::Tcmalloc]);
+        assert_eq!(fast.peers.len() + slow.peers.len(), Peer::ALL.len());
+        assert_eq!(Wanted::parse("all").unwrap().peers, Peer::ALL);
+        assert!(fast.collector && !slow.collector && !fast.collector_named);
     }
 
     #[test]
     fn a_name_means_itself_and_an_unknown_one_lists_the_names() {
         for peer in Peer::ALL {
-            assert_eq!(Peer::parse(peer.name()).unwrap(), [peer]);
+            assert_eq!(Wanted::parse(peer.name()).unwrap().peers, [peer]);
         }
-        assert!(Peer::parse("hoard").unwrap_err().contains("snmalloc"));
+        let collector = Wanted::parse("bdw").unwrap();
+        assert!(collector.peers.is_empty() && collector.collector_named);
+        let error = Wanted::parse("hoard").unwrap_err();
+        assert!(error.contains("snmalloc") && error.contains("bdw"), "{error}");
     }
 }

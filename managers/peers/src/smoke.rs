@@ -26,17 +26,23 @@ unsafe extern "C" {
 }
 
 /// Starts `program __smoke OBJECT` with `object` preloaded and waits for its verdict. Overflow in `calloc` is tried
-/// when `checks_overflow` says that the manager claims to notice it.
+/// when `checks_overflow` says that the manager claims to notice it. `environment` is set besides.
 ///
 /// # Errors
 /// [`Error::Smoke`] with what it said, or that it was killed or hung.
-pub fn prove(program: &Path, object: &Path, checks_overflow: bool) -> Result<(), Error> {
+pub fn prove(
+    program: &Path,
+    object: &Path,
+    checks_overflow: bool,
+    environment: &[(&str, &str)],
+) -> Result<(), Error> {
     let fail = |message: String| Error::Smoke { path: object.to_path_buf(), message };
     let mut child = Command::new(program)
         .arg(WORD)
         .arg(object)
         .args((!checks_overflow).then_some(NO_OVERFLOW))
         .env("LD_PRELOAD", object)
+        .envs(environment.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

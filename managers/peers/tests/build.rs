@@ -142,3 +142,59 @@ fn an_unknown_peer_is_refused_with_the_names() {
     assert!(!output.status.success());
     assert!(said(&output).contains("mimalloc3"), "{}", said(&output));
 }
+
+#[test]
+fn bdw_is_one_object_in_two_modes_and_collects_in_both() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("managers");
+    let first = builder(&out, &["bdw"]).output().unwrap();
+    if said(&first).contains("libgc is not here") {
+        assert!(!first.status.success(), "asked for by name, it may not be left out");
+        return;
+    }
+    assert!(first.status.success(), "{}", said(&first));
+    assert_eq!(files(&out), [".work", "bdw-nofree.toml", "bdw.so", "bdw.toml"]);
+    assert!(binds_malloc_to(&out.join("bdw.so")));
+    for (name, frees) in [("bdw", "honour"), ("bdw-nofree", "ignore")] {
+        let text = std::fs::read_to_string(out.join(format!("{name}.toml"))).unwrap();
+        let description: toml::Table = text.parse().unwrap();
+        assert_eq!(description["object"].as_str(), Some("bdw.so"));
+        assert_eq!(description["environment"]["BDW_FREES"].as_str(), Some(frees));
+        assert_eq!(description["group"].as_str(), Some("collectors"));
+    }
+    let again = builder(&out, &["bdw"]).output().unwrap();
+    assert!(said(&again).contains("up to date"), "{}", said(&again));
+    let wrong = Command::new("/bin/true")
+        .env("LD_PRELOAD", out.join("bdw.so"))
+        .env("BDW_FREES", "perhaps")
+        .output()
+        .unwrap();
+    assert!(!wrong.status.success() && said(&wrong).contains("honour"), "{}", said(&wrong));
+}
+
+/// A thread that ended without join is the only holder of its result; a thread's own storage, a stack in glibc's cache and
+/// memory that the program mapped hold blocks where libgc does not look by itself.
+#[test]
+fn bdw_loses_no_block_of_threads_and_mapped_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("managers");
+    let built = builder(&out, &["bdw"]).output().unwrap();
+    if said(&built).contains("libgc is not here") {
+        return;
+    }
+    let program = dir.path().join("holders");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/holders.c");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-fno-builtin", "-pthread", "-o"]).arg(&program).arg(&source);
+    assert!(compiler.status().unwrap().success());
+    for frees in ["honour", "ignore"] {
+        for _ in 0..5 {
+            let run = Command::new(&program)
+                .env("LD_PRELOAD", out.join("bdw.so"))
+                .env("BDW_FREES", frees)
+                .output()
+                .unwrap();
+            assert!(run.status.success(), "BDW_FREES={frees}: {} {}", run.status, said(&run));
+        }
+    }
+}
