@@ -1,0 +1,257 @@
+/* proof.c: the helpers of proof.h. */
+#include "proof.h"
+
+#include <alloca.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "heaptoll.h"
+
+typedef int live_function(const void *);
+typedef size_t why_function(const void *, char *, size_t);
+
+static live_function *live;
+static why_function *why;
+static const struct heaptoll_control *manager;
+static int asked;
+
+/* Symbols are looked up once, before a case holds any locks or has forked. */
+static void ask(void) {
+    if (asked)
+        return;
+    asked = 1;
+    manager = control();
+    void *symbol = dlsym(RTLD_DEFAULT, "tithe_is_live");
+    memcpy(&live, &symbol, sizeof live);
+    symbol = dlsym(RTLD_DEFAULT, "tithe_why");
+    memcpy(&why, &symbol, sizeof why);
+}
+
+__attribute__((constructor)) static void ask_early(void) { ask(); }
+
+enum mode mode(void) {
+    ask();
+    if (!manager || !manager->collect)
+        return NO_COLLECTOR;
+    const char *value = getenv("TITHE_MODE");
+    if (value && strcmp(value, "explicit") == 0)
+        return EXPLICIT;
+    return value && strcmp(value, "collect") == 0 ? COLLECT : HYBRID;
+}
+
+int collects(void) { return mode() >= HYBRID; }
+
+void needs_collector(void) {
+    if (!collects())
+        not_asked("it does not collect");
+}
+
+int try_collect(void) {
+    ask();
+    if (!manager || !manager->collect)
+        return 0;
+    return manager->collect();
+}
+
+void collect(void) {
+    int status = try_collect();
+    if (mode() == EXPLICIT)
+        CHECK(status == ENOTSUP, "collect answered %d in mode explicit instead of ENOTSUP", status);
+    else
+        CHECK(status == 0, "collect answered %d", status);
+}
+
+int tells_live(void) {
+    ask();
+    return live != NULL;
+}
+
+int is_live(disguised address) {
+    ask();
+    return live ? live(undisguise(address)) : -1;
+}
+
+int tells_why(void) {
+    ask();
+    return why != NULL;
+}
+
+size_t print_why(disguised address) {
+    static char text[4096];
+    ask();
+    if (!why)
+        return 0;
+    size_t length = why(undisguise(address), text, sizeof text);
+    if (length) {
+        if (length >= sizeof text)
+            length = sizeof text - 1;
+        text[length] = 0;
+        note("held: %.900s", text);
+    }
+    return length;
+}
+
+APART void scrub_stack(size_t bytes) {
+    volatile char *frame = alloca(bytes);
+    for (size_t i = 0; i < bytes; i++)
+        frame[i] = 0;
+    __asm__ volatile("" : : "r"(frame) : "memory");
+}
+
+APART void churn(uint64_t seed, size_t blocks) {
+    enum { HELD = 64 };
+    void *held[HELD] = {NULL};
+    struct rng rng = {seed * 2 + 1};
+    for (size_t i = 0; i < blocks; i++) {
+        size_t at = rng_below(&rng, HELD), size = 1 + rng_below(&rng, (size_t)32 << rng_below(&rng, 8));
+        free(held[at]);
+        held[at] = malloc(size);
+        CHECK(held[at], "malloc(%zu) gave null", size);
+        memset(held[at], 0xee, size);
+    }
+    for (size_t at = 0; at < HELD; at++) {
+        free(held[at]);
+        held[at] = NULL;
+    }
+    hidden_pointer(held);
+}
+
+/* The beginning of every kept block. */
+struct label {
+    struct label *next;
+    uint64_t seed;
+    uint32_t size, at;
+};
+static const uint32_t KEPT_SIZES[] = {32, 48, 64, 100, 200, 512, 1000, 2048, 5000, 33000, 70000, 300000};
+enum { INTERIOR = 25 };
+
+static uint32_t kept_size(uint32_t at) {
+    /* Mostly small, some large ones. */
+    return KEPT_SIZES[at % (at % 16 == 15 ? 12 : 9)];
+}
+
+APART void keep(struct kept *kept, const char *where, void *volatile *words, uint32_t count, int interior,
+                uint64_t seed) {
+    int chain = count == 0;
+    CHECK(count <= KEPT, "at most %d can be kept", KEPT);
+    kept->count = chain ? KEPT : count;
+    kept->seed = seed;
+    kept->where = where;
+    struct label *last = NULL;
+    for (uint32_t at = 0; at < kept->count; at++) {
+        uint32_t size = kept_size(at);
+        struct label *label = malloc(size);
+        CHECK(label, "malloc(%u) gave null", size);
+        *label = (struct label){NULL, seed, size, at};
+        fill(label + 1, size - sizeof *label, seed + at);
+        kept->address[at] = disguise(label);
+        kept->size[at] = size;
+        void *word = (char *)label + (interior ? INTERIOR : 0);
+        if (!chain)
+            words[at] = word;
+        else if (!last)
+            words[0] = word;
+        else
+            last->next = interior ? (struct label *)(void *)((char *)label + INTERIOR) : label;
+        last = label;
+    }
+    last = NULL;
+    hidden_pointer(&last);
+}
+
+APART void check_whole(const struct kept *kept) {
+    for (uint32_t at = 0; at < kept->count; at++) {
+        disguised address = kept->address[at];
+        CHECK(is_live(address) != 0, "%s: block %u of %u, %u bytes, was reclaimed although it is held", kept->where, at,
+              kept->count, kept->size[at]);
+        const struct label *label = undisguise(address);
+        CHECK(label->seed == kept->seed && label->size == kept->size[at] && label->at == at,
+              "%s: block %u of %u, %u bytes at %p, was overwritten although it is held", kept->where, at, kept->count,
+              kept->size[at], (const void *)label);
+        check_filled(label + 1, label->size - sizeof *label, kept->seed + at, kept->where);
+    }
+}
+
+APART void check_kept(const struct kept *kept) {
+    for (int round = 0; round < 2; round++) {
+        collect();
+        churn(kept->seed + (uint64_t)round, 300);
+        check_whole(kept);
+    }
+}
+
+APART void check_gone(const struct kept *kept, uint32_t spared) {
+    if (!collects() || !tells_live())
+        return;
+    scrub_stack(SCRUB);
+    collect();
+    scrub_stack(SCRUB);
+    collect();
+    uint32_t left = 0;
+    for (uint32_t at = 0; at < kept->count; at++)
+        if (is_live(kept->address[at]) > 0 && left++ < 4)
+            CHECK(print_why(kept->address[at]) > 0 || !tells_why(), "%s: a block stays and nothing says why",
+                  kept->where);
+    CHECK(left <= spared, "%s: %u of %u blocks are still there although nothing holds them", kept->where, left,
+          kept->count);
+}
+
+uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void wait_ms(unsigned ms) {
+    struct timespec left = {ms / 1000, (long)(ms % 1000) * 1000000};
+    while (nanosleep(&left, &left) != 0)
+        CHECK(errno == EINTR, "nanosleep: errno %d", errno);
+}
+
+pthread_t start_thread(void *(*function)(void *), void *argument) {
+    pthread_t thread;
+    int status = pthread_create(&thread, NULL, function, argument);
+    CHECK(status == 0, "pthread_create: %d", status);
+    return thread;
+}
+
+void join_thread(pthread_t thread) {
+    int status = pthread_join(thread, NULL);
+    CHECK(status == 0, "pthread_join: %d", status);
+}
+
+void reap(int child, unsigned seconds, const char *whose) {
+    CHECK(child > 0, "%s: cannot be started: errno %d", whose, errno);
+    uint64_t end = now_ns() + seconds * UINT64_C(1000000000);
+    int status = 0;
+    for (;;) {
+        int found = waitpid(child, &status, WNOHANG);
+        CHECK(found >= 0 || errno == EINTR, "%s: waitpid: errno %d", whose, errno);
+        if (found == child)
+            break;
+        CHECK(now_ns() < end, "%s hung: not done after %u s", whose, seconds);
+        wait_ms(1);
+    }
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s ended with wait status %#x", whose, (unsigned)status);
+}
+
+size_t setting(const char *name, size_t otherwise) {
+    const char *value = getenv(name);
+    return value ? strtoull(value, NULL, 10) : otherwise;
+}
+
+void await_flag(int *flag, int value, const char *what) {
+    uint64_t end = now_ns() + UINT64_C(20000000000);
+    while (get_flag(flag) != value) {
+        CHECK(now_ns() < end, "%s: not within 20 s", what);
+        struct timespec moment = {0, 200000};
+        nanosleep(&moment, NULL);
+    }
+}

@@ -1,0 +1,81 @@
+//! How the end of a case is read.
+
+use heaptoll_conformance::process::{End, Ending};
+
+/// What became of a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// All held.
+    Holds,
+    /// It is not asked of this manager.
+    NotAsked,
+    /// It does not hold: how the process ended and what it said.
+    Fails(String),
+}
+
+impl Verdict {
+    /// Reads an end.
+    pub fn of(end: &End) -> Verdict {
+        match end.ending {
+            Ending::Status(0) => Verdict::Holds,
+            Ending::Status(77) => Verdict::NotAsked,
+            ending => {
+                let said: Vec<&str> = end.complained.lines().chain(end.said.lines()).take(12).collect();
+                Verdict::Fails(format!("{ending} after {} ms: {}", end.took.as_millis(), said.join(" / ")))
+            }
+        }
+    }
+}
+
+/// What was made unreachable at one moment, and what of it a collection left.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Blocks.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Blocks that are still there.
+    pub kept_objects: u64,
+    /// Their bytes.
+    pub kept_bytes: u64,
+}
+
+/// The measurements that a stress case noted on its standard output.
+pub fn measurements(said: &str) -> Vec<Dropped> {
+    let one = |line: &str| {
+        let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        match numbers[..] {
+            [objects, bytes, kept_objects, kept_bytes] if line.starts_with("note: dropped ") => {
+                Some(Dropped { objects, bytes, kept_objects, kept_bytes })
+            }
+            _ => None,
+        }
+    };
+    said.lines().filter_map(one).collect()
+}
+
+/// The middle of some figures; of an even number the upper one of the two. None of none.
+pub fn median(mut figures: Vec<f64>) -> Option<f64> {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measurements_are_read_from_what_a_case_says() {
+        let said = "note: heap 3 bytes\nnote: dropped 10 objects 2000 bytes, kept 1 objects 48 bytes\nnote: 1 2 3 4\n";
+        let expected = Dropped { objects: 10, bytes: 2000, kept_objects: 1, kept_bytes: 48 };
+        assert_eq!(measurements(said), [expected]);
+        assert_eq!(measurements("note: dropped 10 objects 2000 bytes\n"), []);
+    }
+
+    #[test]
+    fn the_median_is_that_of_the_sorted_figures() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(3.0));
+        assert_eq!(median(Vec::new()), None);
+    }
+}

@@ -1,0 +1,27 @@
+//! The cases over the C library's malloc: what they ask of a program that has no collector holds there, so that a
+//! failure elsewhere is the manager's.
+
+use std::time::Duration;
+
+use heaptoll_conformance::suite::in_parallel;
+use heaptoll_proof::program::Program;
+use heaptoll_proof::subject::Subject;
+use heaptoll_proof::verdict::Verdict;
+
+#[test]
+fn every_case_holds_over_glibc_or_needs_a_collector() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = Program::build(folder.path()).expect("the program compiles");
+    let subject = Subject::glibc();
+    let verdicts =
+        in_parallel(&program.cases, |case| program.judge(&case.name, &subject, Duration::from_secs(60)));
+    let mut held = 0;
+    for (case, verdict) in program.cases.iter().zip(verdicts) {
+        match verdict.expect("the case can be run") {
+            Verdict::Holds => held += 1,
+            Verdict::NotAsked => {}
+            Verdict::Fails(how) => panic!("{}: {how}", case.name),
+        }
+    }
+    assert!(held >= 60, "only {held} of {} cases were asked", program.cases.len());
+}
