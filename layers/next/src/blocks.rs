@@ -4,8 +4,17 @@
 //! Open addressing with linear probing. Removal moves later entries up, so that there are no tombstones: a program
 //! that allocates and frees for ever leaves no trace. The table doubles when it is three quarters full and never
 //! shrinks.
+//!
+//! A collector below reads all of the process's memory for pointers, and what the table knows would keep every block
+//! alive. So the memory is named, for collectors that heed names where the kernel keeps them
+//! (`CONFIG_ANON_VMA_NAME`), and addresses are stored negated, which makes them addresses of nothing: the upper half
+//! of the address space is the kernel's.
 
+use core::ffi::CStr;
 use core::ptr;
+
+/// What the memory is called in `/proc/PID/maps`.
+const NAME: &CStr = c"heaptoll live";
 
 /// Slots of the first table: one page.
 const FIRST: usize = 4096 / size_of::<Entry>();
@@ -13,7 +22,7 @@ const FIRST: usize = 4096 / size_of::<Entry>();
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Entry {
-    /// 0: empty.
+    /// 0: empty. Negated in memory.
     block: usize,
     value: usize,
 }
@@ -116,23 +125,26 @@ impl Blocks {
     fn entry(&self, at: usize) -> Entry {
         debug_assert!(at < self.slots);
         // SAFETY: `entries` has `slots` elements, all initialised (to zero by the system).
-        unsafe { self.entries.add(at).read() }
+        let Entry { block, value } = unsafe { self.entries.add(at).read() };
+        Entry { block: block.wrapping_neg(), value }
     }
 
     fn write(&mut self, at: usize, entry: Entry) {
         debug_assert!(at < self.slots);
+        let stored = Entry { block: entry.block.wrapping_neg(), ..entry };
         // SAFETY: `entries` has `slots` elements, and they are this table's alone.
-        unsafe { self.entries.add(at).write(entry) }
+        unsafe { self.entries.add(at).write(stored) }
     }
 
     #[cold]
     fn grow(&mut self) -> Result<(), Full> {
         let slots = (self.slots * 2).max(FIRST);
+        let bytes = slots * size_of::<Entry>();
         // SAFETY: a new anonymous mapping; its failure is tested.
         let made = unsafe {
             libc::mmap(
                 ptr::null_mut(),
-                slots * size_of::<Entry>(),
+                bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
                 -1,
@@ -142,6 +154,7 @@ impl Blocks {
         if made == libc::MAP_FAILED {
             return Err(Full);
         }
+        name(made as usize, bytes);
         let old = Blocks { entries: made.cast(), slots, used: self.used };
         let old = core::mem::replace(self, old);
         for at in 0..old.slots {
@@ -152,6 +165,17 @@ impl Blocks {
             }
         }
         Ok(())
+    }
+}
+
+/// Names memory. A kernel that keeps no names refuses, and nothing depends on it; `errno` is kept.
+fn name(start: usize, bytes: usize) {
+    // SAFETY: errno's address is valid for the calling thread; the name is a string, which the kernel copies.
+    unsafe {
+        let errno = *libc::__errno_location();
+        let text = NAME.as_ptr();
+        libc::prctl(libc::PR_SET_VMA, libc::PR_SET_VMA_ANON_NAME, start, bytes, text);
+        *libc::__errno_location() = errno;
     }
 }
 
@@ -227,6 +251,27 @@ mod tests {
             }
         }
         assert_eq!((table.len(), table.slots), (100, FIRST));
+    }
+
+    #[test]
+    fn no_word_of_it_is_the_address_of_a_block() {
+        let mut table = Blocks::new();
+        for block in 1..=1000usize {
+            assert_eq!(table.insert(block << 20 | 16, block), Ok(None));
+        }
+        // SAFETY: so many entries of two words each have been mapped.
+        let words = unsafe { std::slice::from_raw_parts(table.entries.cast::<usize>(), table.slots * 2) };
+        assert!(words.iter().any(|&word| word != 0));
+        assert!(words.iter().all(|&word| !(1 << 20..1 << 47).contains(&word)));
+    }
+
+    #[test]
+    fn naming_keeps_errno() {
+        // SAFETY: errno's address is valid for this thread.
+        let errno = unsafe { &mut *libc::__errno_location() };
+        *errno = 77;
+        name(1, 1);
+        assert_eq!(*errno, 77);
     }
 
     #[test]
