@@ -16,6 +16,9 @@ pub trait Heap: Send + 'static {
     /// Whether free does anything. Where it does nothing, blocks given back stay what they were, live ones.
     const FREES: bool = true;
 
+    /// Whether every byte of a fresh block is zero.
+    const CLEARS: bool = false;
+
     /// The memory it has from the system.
     fn region(&self) -> &Region;
 
@@ -38,6 +41,19 @@ pub trait Heap: Send + 'static {
     /// `block` came from this heap and was not given back since; what of the contrary is noticed is an error, the
     /// rest is the program's ruin.
     unsafe fn free(&mut self, block: NonNull<u8>) -> Result<(), Misuse>;
+
+    /// Gives a block back whose contents realloc has moved: other than [`Heap::free`] where that does nothing.
+    ///
+    /// # Errors
+    /// As [`Heap::free`].
+    ///
+    /// # Safety
+    /// As [`Heap::free`].
+    #[inline(always)]
+    unsafe fn discard(&mut self, block: NonNull<u8>) -> Result<(), Misuse> {
+        // SAFETY: the caller's word.
+        unsafe { self.free(block) }
+    }
 
     /// Makes a block at least `bytes` large where it is, and gives back what it no longer needs if the algorithm
     /// does so. False when it cannot: nothing has changed then.

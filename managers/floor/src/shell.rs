@@ -68,6 +68,16 @@ impl<H: Heap> Manager for Shell<H> {
         block.map_or(ptr::null_mut(), NonNull::as_ptr)
     }
 
+    #[inline(always)]
+    fn allocate_zeroed(&self, bytes: usize) -> *mut u8 {
+        let block = self.allocate(bytes);
+        if !H::CLEARS && !block.is_null() {
+            // SAFETY: the block has at least that many bytes.
+            unsafe { ptr::write_bytes(block, 0, bytes) };
+        }
+        block
+    }
+
     fn allocate_aligned(&self, alignment: usize, bytes: usize) -> *mut u8 {
         let block = self.heap().allocate_aligned(alignment, bytes);
         block.map_or(ptr::null_mut(), NonNull::as_ptr)
@@ -96,10 +106,12 @@ impl<H: Heap> Manager for Shell<H> {
         let kept = unsafe { heap.usable(old) }.min(bytes);
         // The copy is made without the lock: both blocks are the caller's.
         drop(heap);
-        // SAFETY: both are live, apart, and at least that long; `old` is given back once.
-        unsafe {
-            ptr::copy_nonoverlapping(old.as_ptr(), new.as_ptr(), kept);
-            self.free(old.as_ptr());
+        // SAFETY: both are live, apart, and at least that long.
+        unsafe { ptr::copy_nonoverlapping(old.as_ptr(), new.as_ptr(), kept) };
+        // SAFETY: it is given back once.
+        let discarded = unsafe { self.heap().discard(old) };
+        if let Err(misuse) = discarded {
+            Self::misused("realloc", old, misuse);
         }
         new.as_ptr()
     }

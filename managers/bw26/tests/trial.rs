@@ -1,0 +1,5 @@
+//! Version 2.6's heap against the model, and what is its own about it.
+
+use heaptoll_bw26::Bw26;
+
+heaptoll_trial::trial!(Bw26, reuses: false);
