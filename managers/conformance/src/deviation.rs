@@ -252,6 +252,46 @@ pub const DEVIATIONS: &[Deviation] = &[
         reason: "a child forked while another thread allocates now and then hangs in malloc or free",
         source: "seen by this suite, in 3 of some 30 runs of these cases",
     },
+    Deviation {
+        managers: &["bdw", "bdw-nofree"],
+        cases: &["control_header", "census_threaded"],
+        always: true,
+        hangs: false,
+        reason: "there is no check: libgc offers none of its heap",
+        source: "gc.h",
+    },
+    Deviation {
+        managers: &["bdw", "bdw-nofree"],
+        cases: &["census_freed", "census_classes"],
+        always: true,
+        hangs: false,
+        reason: "libgc counts pages in use, not blocks: free blocks and garbage in them count as live, and there are no classes",
+        source: "gc.h, GC_get_prof_stats",
+    },
+    Deviation {
+        managers: &["bdw", "bdw-nofree"],
+        cases: &["fault_every_1", "fault_every_2", "fault_every_3", "fault_every_7"],
+        always: true,
+        hangs: false,
+        reason: "a peer refuses nothing on purpose",
+        source: "managers/peers/shim/bdw.c",
+    },
+    Deviation {
+        managers: &["bdw"],
+        cases: &["out_of_address_space", "out_of_data"],
+        always: false,
+        hangs: false,
+        reason: "with the limit reached, GC_free of a large block crashes: libgc needs memory to note it",
+        source: "seen by this suite",
+    },
+    Deviation {
+        managers: &["bdw-nofree"],
+        cases: &["reuse_when_full"],
+        always: false,
+        hangs: false,
+        reason: "a free that is ignored gives nothing back before the next collection, which may keep the block for a word that looks like its address",
+        source: "seen by this suite",
+    },
 ];
 
 /// The deviation that covers a manager and a case.

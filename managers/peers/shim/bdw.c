@@ -25,8 +25,8 @@
 #define _GNU_SOURCE
 #define GC_THREADS
 #define GC_NO_THREAD_REDIRECTS
-#include <gc.h>
-#include <gc_mark.h>
+#include <gc/gc.h>
+#include <gc/gc_mark.h>
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -829,15 +829,11 @@ EXPORT void *reallocarray(void *block, size_t count, size_t size) {
 }
 
 EXPORT void *memalign(size_t alignment, size_t size) {
-	if (alignment > (size_t)PTRDIFF_MAX + 1) {
+	if (!is_power_of_two(alignment)) {
 		errno = EINVAL;
 		return NULL;
 	}
-	/* glibc takes the next power of two. */
-	size_t power = GRANULE;
-	while (power < alignment)
-		power *= 2;
-	return allocate_aligned(power, size, CALLER);
+	return allocate_aligned(alignment, size, CALLER);
 }
 
 EXPORT int posix_memalign(void **result, size_t alignment, size_t size) {

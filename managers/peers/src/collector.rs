@@ -81,7 +81,7 @@ pub fn advice() -> String {
 /// The version that the installed header gives; `None` without the package.
 fn version(compilers: &Compilers) -> Option<String> {
     let mut command = compilers.driver(Language::C);
-    command.args(["-E", "-dM", "-include", "gc/gc_version.h", "-x", "c", "/dev/null"]);
+    command.args(["-E", "-dM", "-x", "c", "-include", "gc/gc.h", "/dev/null"]);
     let output = command.stdin(Stdio::null()).output().ok().filter(|output| output.status.success())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let number = |part: &str| {

@@ -148,8 +148,9 @@ fn bdw_is_one_object_in_two_modes_and_collects_in_both() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("managers");
     let first = builder(&out, &["bdw"]).output().unwrap();
-    if said(&first).contains("libgc is not here") {
+    if !Path::new("/usr/include/gc/gc.h").exists() {
         assert!(!first.status.success(), "asked for by name, it may not be left out");
+        assert!(said(&first).contains("libgc-dev"), "{}", said(&first));
         return;
     }
     assert!(first.status.success(), "{}", said(&first));
@@ -178,10 +179,11 @@ fn bdw_is_one_object_in_two_modes_and_collects_in_both() {
 fn bdw_loses_no_block_of_threads_and_mapped_memory() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("managers");
-    let built = builder(&out, &["bdw"]).output().unwrap();
-    if said(&built).contains("libgc is not here") {
+    if !Path::new("/usr/include/gc/gc.h").exists() {
         return;
     }
+    let built = builder(&out, &["bdw"]).output().unwrap();
+    assert!(built.status.success(), "{}", said(&built));
     let program = dir.path().join("holders");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/holders.c");
     let mut compiler = Command::new("cc");
