@@ -16,7 +16,7 @@ use crate::stack::{Grey, MarkStack};
 /// Words that wait for their bits.
 const QUEUE: usize = 8;
 /// Blocks that wait for their words.
-const FETCHED: usize = 4;
+const FETCHED: usize = 16;
 
 /// A block that a word may point into.
 #[derive(Clone, Copy)]
