@@ -56,7 +56,7 @@ pub enum Refused {
     /// No memory for a record of each thread.
     NoMemory,
     /// This process is not the one that the world was started in: a child of vfork, or of a fork that nobody told
-    /// [`World::after_fork_in_child`] of.
+    /// [`World::after_fork_in_child`] of. Or another thread collects already.
     NotOurProcess,
     /// `/proc/self/task` cannot be opened (no `/proc`, no free file descriptor), or lists another namespace's threads.
     ProcUnreadable,
@@ -325,7 +325,7 @@ impl World {
         let missing =
             || self.records.iter().filter(|(_, record)| record.state.load(Ordering::SeqCst) == asked);
         let begun = kernel::now_us();
-        let (mut pause, mut look, mut sought) = (FIRST_LOOK_US, begun + FIRST_LOOK_US, false);
+        let (mut pause, mut look) = (FIRST_LOOK_US, begun + FIRST_LOOK_US);
         loop {
             let arrived = self.arrived.load(Ordering::SeqCst);
             if missing().next().is_none() {
@@ -333,8 +333,7 @@ impl World {
             }
             let now = kernel::now_us();
             if now >= look {
-                let lost = !sought && now >= begun + LOST_US;
-                sought |= lost;
+                let lost = now >= begun + LOST_US;
                 if lost {
                     signal::install(self.signal()).map_err(|_| Refused::NoSignal)?;
                 }

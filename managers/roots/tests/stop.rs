@@ -2,10 +2,20 @@
 
 mod common;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
-use common::{Crew, WORLD, alone};
+use common::{Crew, Secret, WORLD, alone, in_child, search};
+use heaptoll_roots::Refused;
+
+/// Long enough to see a thread that does not stand.
+fn linger() {
+    for _ in 0..100_000 {
+        std::hint::spin_loop();
+    }
+}
 
 #[test]
 fn threads_in_tight_loops_stand_still() {
@@ -19,13 +29,11 @@ fn threads_in_tight_loops_stand_still() {
     });
     let read = || -> [u64; 4] { std::array::from_fn(|number| counters[number].load(Ordering::SeqCst)) };
     let mut last = [0; 4];
-    for _ in 0..100 {
+    for _ in 0..50 {
         let stopped = WORLD.stop().expect("all stop");
         assert!(stopped.threads() >= 5, "{} threads", stopped.threads());
         let before = read();
-        for _ in 0..200_000 {
-            std::hint::spin_loop();
-        }
+        linger();
         assert_eq!(read(), before);
         drop(stopped);
         last = before;
@@ -35,4 +43,354 @@ fn threads_in_tight_loops_stand_still() {
         std::thread::yield_now();
     }
     crew.finish();
+}
+
+/// Stops the world many times while threads are in a system call over and over.
+fn amid(calls: impl Fn(usize) + Send + Sync + 'static) {
+    let _alone = alone(None, 5000);
+    let rounds = Arc::new(AtomicU64::new(0));
+    let counted = rounds.clone();
+    let crew = Crew::new(3, move |number| {
+        calls(number);
+        counted.fetch_add(1, Ordering::SeqCst);
+    });
+    for _ in 0..50 {
+        let stopped = WORLD.stop().expect("all stop");
+        let before = rounds.load(Ordering::SeqCst);
+        linger();
+        assert_eq!(rounds.load(Ordering::SeqCst), before);
+        drop(stopped);
+        std::thread::sleep(Duration::from_micros(300));
+    }
+    let then = rounds.load(Ordering::SeqCst);
+    while rounds.load(Ordering::SeqCst) < then + 3 {
+        std::thread::yield_now();
+    }
+    crew.finish();
+}
+
+/// What POSIX allows a call to say that a handler has interrupted.
+fn interrupted_or(result: i32, expected: i32) {
+    let error = std::io::Error::last_os_error().raw_os_error();
+    assert!(result == expected || result == -1 && error == Some(libc::EINTR), "{result}, {error:?}");
+}
+
+#[test]
+fn threads_in_nanosleep_stand_still() {
+    amid(|_| {
+        let time = libc::timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+        // SAFETY: the time is valid.
+        interrupted_or(unsafe { libc::nanosleep(&time, std::ptr::null_mut()) }, 0);
+    });
+}
+
+#[test]
+fn threads_in_poll_stand_still() {
+    // SAFETY: no descriptors.
+    amid(|_| interrupted_or(unsafe { libc::poll(std::ptr::null_mut(), 0, 2) }, 0));
+}
+
+#[test]
+fn threads_in_epoll_stand_still() {
+    // SAFETY: no conditions.
+    let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    assert!(epoll >= 0);
+    amid(move |_| {
+        let mut event = libc::epoll_event { events: 0, u64: 0 };
+        // SAFETY: room for one event.
+        interrupted_or(unsafe { libc::epoll_wait(epoll, &mut event, 1, 2) }, 0);
+    });
+}
+
+#[test]
+fn reads_and_waits_are_restarted() {
+    let (mut reader, mut writer) = std::io::pipe().expect("a pipe");
+    let _alone = alone(None, 5000);
+    let pair = Arc::new((Mutex::new(false), Condvar::new()));
+    let waited = pair.clone();
+    let waiter = std::thread::spawn(move || {
+        let mut done = waited.0.lock().expect("the lock");
+        while !*done {
+            done = waited.1.wait(done).expect("the condition");
+        }
+    });
+    let begun = Arc::new(AtomicU32::new(0));
+    let beginning = begun.clone();
+    let listener = std::thread::spawn(move || {
+        beginning.store(1, Ordering::SeqCst);
+        let mut byte = [0_u8];
+        // Not `read_exact`, which takes an interruption for nothing.
+        let got = reader.read(&mut byte).expect("the read is restarted");
+        (got, byte[0])
+    });
+    while begun.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    for _ in 0..50 {
+        drop(WORLD.stop().expect("all stop"));
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    writer.write_all(&[42]).expect("the pipe");
+    assert_eq!(listener.join().expect("the reader"), (1, 42));
+    *pair.0.lock().expect("the lock") = true;
+    pair.1.notify_all();
+    waiter.join().expect("the waiter");
+}
+
+#[test]
+fn threads_that_begin_and_end_all_the_time_are_all_caught() {
+    let _alone = alone(None, 10_000);
+    let steps = Arc::new(AtomicU64::new(0));
+    let counted = steps.clone();
+    let crew = Crew::new(3, move |_| {
+        let inner = counted.clone();
+        let child = std::thread::spawn(move || {
+            for _ in 0..2000 {
+                inner.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        for _ in 0..1000 {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+        child.join().expect("a child");
+    });
+    let mut most = 0;
+    for _ in 0..300 {
+        let stopped = WORLD.stop().expect("all stop");
+        most = most.max(stopped.threads());
+        let before = steps.load(Ordering::SeqCst);
+        linger();
+        assert_eq!(steps.load(Ordering::SeqCst), before);
+    }
+    assert!(most >= 4, "{most} threads at most");
+    crew.finish();
+}
+
+#[test]
+fn hundreds_of_threads_stop() {
+    let _alone = alone(None, 10_000);
+    let crew = Crew::new(300, |_| std::thread::sleep(Duration::from_millis(5)));
+    for _ in 0..10 {
+        let stopped = WORLD.stop().expect("all stop");
+        assert!(stopped.threads() >= 301, "{} threads", stopped.threads());
+    }
+    crew.finish();
+    // The kernel lets go of them a little after they were joined.
+    let mut left = usize::MAX;
+    for _ in 0..1000 {
+        left = WORLD.stop().expect("all stop").threads();
+        if left < 100 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(left < 100, "{left} threads");
+}
+
+#[test]
+fn errno_is_kept_by_the_caller_and_by_those_who_are_stopped() {
+    let _alone = alone(None, 5000);
+    // SAFETY: errno's address is valid for the calling thread.
+    let errno = || unsafe { libc::__errno_location() };
+    let crew = Crew::new(2, move |number| {
+        // SAFETY: as above.
+        unsafe {
+            *errno() = 1000 + number as i32;
+            for _ in 0..20_000 {
+                std::hint::spin_loop();
+            }
+            assert_eq!(*errno(), 1000 + number as i32);
+        }
+    });
+    for _ in 0..50 {
+        // SAFETY: as above.
+        unsafe { *errno() = 77 };
+        assert!(!search(Secret::new()).any());
+        // SAFETY: as above.
+        assert_eq!(unsafe { *errno() }, 77);
+    }
+    crew.finish();
+}
+
+#[test]
+fn the_signal_cannot_be_blocked_nor_awaited_by_way_of_the_c_library() {
+    let _alone = alone(None, 5000);
+    let taken = Arc::new(AtomicU32::new(0));
+    let told = taken.clone();
+    // The thread for signals that daemons have.
+    let crew = Crew::new(1, move |_| {
+        // SAFETY: the set and the time are valid.
+        unsafe {
+            let mut set = std::mem::zeroed();
+            libc::sigfillset(&mut set);
+            assert_eq!(libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()), 0);
+            let time = libc::timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+            let signal = libc::sigtimedwait(&set, std::ptr::null_mut(), &time);
+            if signal > 0 {
+                told.store(signal as u32, Ordering::SeqCst);
+            }
+        }
+    });
+    for _ in 0..50 {
+        drop(WORLD.stop().expect("all stop"));
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    crew.finish();
+    assert_eq!(taken.load(Ordering::SeqCst), 0, "a signal was taken by the program");
+}
+
+#[test]
+fn the_c_librarys_use_of_the_signal_works_on() {
+    let _alone = alone(None, 5000);
+    let crew = Crew::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
+    let groups = || -> Vec<String> {
+        let tasks = std::fs::read_dir("/proc/self/task").expect("tasks");
+        tasks
+            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok())
+            .filter_map(|status| status.lines().find(|line| line.starts_with("Gid:")).map(str::to_owned))
+            .collect()
+    };
+    let child = in_child(|| {
+        let crew = Crew::new(3, |_| std::thread::sleep(Duration::from_millis(1)));
+        for group in 1000..1010 {
+            drop(WORLD.stop().expect("all stop"));
+            // SAFETY: no conditions.
+            if unsafe { libc::setresgid(group, group, 0) } != 0 {
+                // Only a privileged user may; then there is nothing to see.
+                return 0;
+            }
+            let expected = format!("Gid:\t{group}\t{group}\t0\t{group}");
+            let found = groups();
+            if found.len() < 4 || found.iter().any(|line| *line != expected) {
+                eprintln!("{found:?} instead of {expected}");
+                return 1;
+            }
+        }
+        crew.finish();
+        0
+    });
+    crew.finish();
+    assert_eq!(child, 0);
+}
+
+#[test]
+fn companions_run_on() {
+    let _alone = alone(None, 5000);
+    let (steps, tid) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU32::new(0)));
+    let (counted, told) = (steps.clone(), tid.clone());
+    let crew = Crew::new(1, move |_| {
+        // SAFETY: no conditions.
+        told.store(unsafe { libc::gettid() } as u32, Ordering::SeqCst);
+        counted.fetch_add(1, Ordering::SeqCst);
+    });
+    while tid.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    let tid = tid.load(Ordering::SeqCst) as i32;
+    let all = WORLD.stop().expect("all stop").threads();
+    assert!(WORLD.leave_running(tid));
+    let stopped = WORLD.stop().expect("all stop");
+    assert_eq!(stopped.threads(), all - 1);
+    let before = steps.load(Ordering::SeqCst);
+    while steps.load(Ordering::SeqCst) < before + 10 {
+        std::thread::yield_now();
+    }
+    drop(stopped);
+    WORLD.leave_running_no_more(tid);
+    assert_eq!(WORLD.stop().expect("all stop").threads(), all);
+    crew.finish();
+    for tid in 1..=64 {
+        assert!(WORLD.leave_running(-tid));
+    }
+    assert!(!WORLD.leave_running(-65));
+    for tid in 1..=64 {
+        WORLD.leave_running_no_more(-tid);
+    }
+}
+
+#[test]
+fn a_second_stop_at_the_same_time_is_refused() {
+    let _alone = alone(None, 5000);
+    let stopped = WORLD.stop().expect("all stop");
+    assert!(WORLD.stop().is_err());
+    drop(stopped);
+    assert!(WORLD.stop().is_ok());
+}
+
+#[test]
+fn a_forked_child_stops_its_own_threads() {
+    let _alone = alone(None, 5000);
+    let crew = Crew::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
+    assert!(WORLD.stop().expect("all stop").threads() >= 3);
+    let status = in_child(|| {
+        if WORLD.stop().map(|stopped| stopped.threads()) != Ok(1) {
+            return 1;
+        }
+        let crew = Crew::new(3, |_| std::thread::sleep(Duration::from_millis(1)));
+        for _ in 0..20 {
+            if WORLD.stop().map(|stopped| stopped.threads()) != Ok(4) {
+                return 2;
+            }
+        }
+        crew.finish();
+        0
+    });
+    assert_eq!(status, 0);
+    assert!(WORLD.stop().expect("all stop").threads() >= 3);
+    crew.finish();
+}
+
+#[test]
+fn a_child_that_nobody_told_the_world_of_is_refused() {
+    let _alone = alone(None, 5000);
+    // SAFETY: the child calls what is safe in a signal handler.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refused = WORLD.stop().err() == Some(Refused::NotOurProcess);
+        // SAFETY: no conditions.
+        unsafe { libc::_exit(i32::from(!refused)) };
+    }
+    let mut status = 0;
+    // SAFETY: the status is writable.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn a_child_of_vfork_is_refused() {
+    static REFUSED: AtomicU32 = AtomicU32::new(0);
+    extern "C" fn child(_: *mut libc::c_void) -> i32 {
+        let refused = WORLD.stop().err() == Some(Refused::NotOurProcess);
+        REFUSED.store(1 + u32::from(refused), Ordering::SeqCst);
+        0
+    }
+    let _alone = alone(None, 5000);
+    let stack = common::Mapping::anonymous(1 << 20);
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let mut status = 0;
+    // SAFETY: the child has a stack of its own, and its parent waits for its end.
+    unsafe {
+        let top = (stack.start + stack.bytes) as *mut libc::c_void;
+        let tid = libc::clone(child, top, flags, std::ptr::null_mut());
+        assert!(tid > 0);
+        assert_eq!(libc::waitpid(tid, &mut status, 0), tid);
+    }
+    assert_eq!(REFUSED.load(Ordering::SeqCst), 2);
+    assert!(WORLD.stop().is_ok());
+}
+
+#[test]
+fn without_a_free_descriptor_it_is_refused() {
+    let _alone = alone(None, 5000);
+    let status = in_child(|| {
+        let none = libc::rlimit { rlim_cur: 3, rlim_max: 1024 };
+        // SAFETY: the limit is valid.
+        unsafe {
+            libc::close(0);
+            libc::dup(1);
+            assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &none), 0);
+        }
+        i32::from(WORLD.stop().err() != Some(Refused::ProcUnreadable))
+    });
+    assert_eq!(status, 0);
 }

@@ -2,7 +2,6 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use std::hint::black_box;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
@@ -42,10 +41,15 @@ impl Secret {
         )
     }
 
-    /// The word itself.
-    #[inline(always)]
-    pub fn reveal(self) -> usize {
-        !black_box(self.0)
+    /// The secret that is kept like that.
+    pub fn of(hidden: usize) -> Secret {
+        Secret(hidden)
+    }
+
+    /// Overwrites a place where it was written.
+    pub fn erase(self, from: *mut usize) {
+        // SAFETY: the tests pass places that are theirs.
+        unsafe { from.write_volatile(0) };
     }
 
     #[inline(always)]
@@ -96,7 +100,7 @@ pub fn seek(stopped: &Stopped<'_>, left_out: &[Range<usize>], secret: Secret) ->
 
 #[inline(never)]
 fn seek_in(root: &Root, secret: Secret, found: &mut Found) {
-    assert!(root.range.start % 8 == 0 && root.range.end % 8 == 0 && !root.range.is_empty());
+    assert!((root.range.start | root.range.end).is_multiple_of(8) && !root.range.is_empty());
     let mut count = 0;
     let mut at = root.range.start;
     while at < root.range.end {
@@ -196,5 +200,59 @@ impl Crew {
         for thread in self.threads {
             thread.join().expect("a thread runs to its end");
         }
+    }
+}
+
+/// Runs something in a forked child, which the world is told of, and gives the child's exit status. The child has one
+/// thread.
+pub fn in_child(work: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child calls nothing that another thread may have left locked but what glibc repairs in fork.
+    match unsafe { libc::fork() } {
+        -1 => panic!("fork: {}", std::io::Error::last_os_error()),
+        0 => {
+            WORLD.after_fork_in_child();
+            let status = work();
+            // SAFETY: no conditions.
+            unsafe { libc::_exit(status) }
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: the status is writable.
+            while unsafe { libc::waitpid(child, &mut status, 0) } != child {}
+            assert!(libc::WIFEXITED(status), "the child ended by a signal: {status:#x}");
+            libc::WEXITSTATUS(status)
+        }
+    }
+}
+
+/// A flag that other threads wait for.
+#[derive(Default)]
+pub struct Flag(AtomicBool);
+
+impl Flag {
+    pub const fn new() -> Flag {
+        Flag(AtomicBool::new(false))
+    }
+
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    pub fn lower(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    pub fn wait(&self) {
+        while !self.is_up() {
+            std::thread::yield_now();
+        }
+    }
+
+    pub fn as_ptr(&self) -> *mut bool {
+        self.0.as_ptr()
     }
 }

@@ -1,0 +1,316 @@
+//! Refusals: a thread that cannot stop is named in time, everything runs on, and what was sent to it does no harm
+//! later. The signal is one that a program can block.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use common::{Crew, Flag, SIGNAL, WORLD, alone, in_child};
+use heaptoll_roots::{Refused, Unstopped};
+
+const PATIENCE_MS: u32 = 300;
+
+fn start() -> std::sync::MutexGuard<'static, ()> {
+    alone(Some(SIGNAL), PATIENCE_MS)
+}
+
+/// Blocks or unblocks the signal for the calling thread.
+fn mask(how: i32) {
+    // SAFETY: the set is valid.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, SIGNAL);
+        assert_eq!(libc::pthread_sigmask(how, &set, std::ptr::null_mut()), 0);
+    }
+}
+
+fn tid() -> i32 {
+    // SAFETY: no conditions.
+    unsafe { libc::gettid() }
+}
+
+/// Stops, which is refused because of one thread, and says which and how long that took.
+fn refusal() -> (Unstopped, Duration) {
+    let begun = Instant::now();
+    match WORLD.stop() {
+        Err(Refused::Thread(thread)) => (thread, begun.elapsed()),
+        Err(other) => panic!("{other:?}"),
+        Ok(stopped) => {
+            let threads = stopped.threads();
+            drop(stopped);
+            panic!("{threads} threads stopped")
+        }
+    }
+}
+
+/// A thread of that name which blocks the signal until it is told to unblock it.
+struct Blocker {
+    flags: Arc<[Flag; 3]>,
+    tid: i32,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Blocker {
+    fn new(name: &str) -> Blocker {
+        let flags = Arc::new([const { Flag::new() }; 3]);
+        let (shared, (tell, hear)) = (flags.clone(), std::sync::mpsc::channel());
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            mask(libc::SIG_BLOCK);
+            tell.send(tid()).expect("the test listens");
+            shared[0].wait();
+            mask(libc::SIG_UNBLOCK);
+            shared[1].raise();
+            shared[2].wait();
+        });
+        Blocker { flags, tid: hear.recv().expect("its number"), thread: thread.expect("a thread") }
+    }
+
+    fn unblock(&self) {
+        self.flags[0].raise();
+        self.flags[1].wait();
+    }
+
+    fn finish(self) {
+        self.flags[0].raise();
+        self.flags[2].raise();
+        self.thread.join().expect("the thread ends");
+    }
+}
+
+/// How many signals wait for a thread.
+fn queued() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("status");
+    let line = status.lines().find(|line| line.starts_with("SigQ:")).expect("the queue");
+    line["SigQ:".len()..].trim().split('/').next().and_then(|count| count.parse().ok()).expect("a number")
+}
+
+#[test]
+fn a_thread_that_blocks_the_signal_is_named_and_all_run_on() {
+    let _alone = start();
+    let rounds = Arc::new(AtomicU64::new(0));
+    let counted = rounds.clone();
+    let crew = Crew::new(2, move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+    });
+    let blocker = Blocker::new("the blocker of it all");
+    let before = queued();
+    for _ in 0..3 {
+        let (thread, time) = refusal();
+        assert_eq!(thread.tid, blocker.tid);
+        assert_eq!(&thread.name, b"the blocker of \0");
+        assert!(matches!(thread.state, 'R' | 'S'), "{}", thread.state);
+        let patience = Duration::from_millis(PATIENCE_MS.into());
+        assert!((patience..patience + Duration::from_secs(2)).contains(&time), "{time:?}");
+        let then = rounds.load(Ordering::SeqCst);
+        while rounds.load(Ordering::SeqCst) < then + 10 {
+            std::thread::yield_now();
+        }
+    }
+    // One signal waits, however often it was refused.
+    assert!(queued() <= before + 1, "{} signals wait", queued() - before);
+    // What was sent arrives now, when nobody stops anything.
+    blocker.unblock();
+    for _ in 0..20 {
+        assert!(WORLD.stop().expect("all stop").threads() >= 4);
+    }
+    blocker.finish();
+    crew.finish();
+}
+
+#[test]
+fn a_stale_signal_that_arrives_in_a_later_stop_stops_the_thread() {
+    let _alone = start();
+    let blocker = Blocker::new("late");
+    assert_eq!(refusal().0.tid, blocker.tid);
+    let flags = blocker.flags.clone();
+    let helper = std::thread::spawn(move || {
+        mask(libc::SIG_BLOCK);
+        std::thread::sleep(Duration::from_millis(50));
+        flags[0].raise();
+        mask(libc::SIG_UNBLOCK);
+    });
+    std::thread::sleep(Duration::from_millis(10));
+    // Both unblock it while the stop waits for them.
+    assert!(WORLD.stop().expect("all stop").threads() >= 3);
+    helper.join().expect("the helper");
+    blocker.finish();
+}
+
+#[test]
+fn a_parent_of_vfork_is_named() {
+    extern "C" fn child(_: *mut libc::c_void) -> i32 {
+        let time = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+        // SAFETY: the time is valid.
+        unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+        0
+    }
+    let _alone = start();
+    let parent = Arc::new(AtomicU32::new(0));
+    let told = parent.clone();
+    let thread = std::thread::spawn(move || {
+        let stack = common::Mapping::anonymous(1 << 16);
+        told.store(tid() as u32, Ordering::SeqCst);
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: the child has a stack of its own, and its parent waits for its end.
+        unsafe {
+            let top = (stack.start + stack.bytes) as *mut libc::c_void;
+            let child = libc::clone(child, top, flags, std::ptr::null_mut());
+            assert!(child > 0);
+            let mut status = 0;
+            while libc::waitpid(child, &mut status, 0) != child {}
+        }
+    });
+    let state = || {
+        let tid = parent.load(Ordering::SeqCst);
+        let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap_or_default();
+        text.rsplit(") ").next().and_then(|rest| rest.chars().next())
+    };
+    while state() != Some('D') {
+        std::thread::yield_now();
+    }
+    let thread_named = refusal().0;
+    assert_eq!((thread_named.tid as u32, thread_named.state), (parent.load(Ordering::SeqCst), 'D'));
+    thread.join().expect("the parent");
+    assert!(WORLD.stop().is_ok());
+}
+
+static RECEIVED: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn receive(_: i32) {
+    RECEIVED.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Has the program take the signal for itself.
+fn take(handler: usize) {
+    // SAFETY: the handler is a function or one of the two constants.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler;
+        assert_eq!(libc::sigaction(SIGNAL, &action, std::ptr::null_mut()), 0);
+    }
+}
+
+#[test]
+fn a_handler_that_the_program_replaces_is_put_back_and_its_own_signals_handed_on() {
+    let _alone = start();
+    let crew = Crew::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
+    for handler in [libc::SIG_IGN, libc::SIG_DFL, receive as *const () as usize] {
+        take(handler);
+        for _ in 0..5 {
+            assert!(WORLD.stop().expect("all stop").threads() >= 4);
+        }
+    }
+    let before = RECEIVED.load(Ordering::SeqCst);
+    // SAFETY: the handler is installed.
+    unsafe {
+        assert_eq!(libc::raise(SIGNAL), 0);
+        let value = libc::sigval { sival_ptr: std::ptr::without_provenance_mut(1) };
+        assert_eq!(libc::sigqueue(libc::getpid(), SIGNAL, value), 0);
+    }
+    while RECEIVED.load(Ordering::SeqCst) < before + 2 {
+        std::thread::yield_now();
+    }
+    assert!(WORLD.stop().is_ok());
+    crew.finish();
+}
+
+#[test]
+fn a_signal_that_is_ignored_while_it_is_needed_is_sent_again() {
+    let _alone = start();
+    let blocker = Blocker::new("ignorant");
+    let flags = blocker.flags.clone();
+    let helper = std::thread::spawn(move || {
+        mask(libc::SIG_BLOCK);
+        std::thread::sleep(Duration::from_millis(5));
+        // This throws away what waits for either thread.
+        take(libc::SIG_IGN);
+        mask(libc::SIG_UNBLOCK);
+        flags[0].raise();
+    });
+    std::thread::sleep(Duration::from_millis(2));
+    assert!(WORLD.stop().expect("all stop").threads() >= 3);
+    helper.join().expect("the helper");
+    blocker.finish();
+}
+
+#[test]
+fn forged_signals_do_no_harm() {
+    let _alone = start();
+    let crew = Crew::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
+    let mark = 0x7469_7468_usize << 32;
+    for round in 0..50_usize {
+        for value in [mark | round, mark | 0xffff_ffff, round] {
+            // SAFETY: the handler is installed.
+            unsafe {
+                let value = libc::sigval { sival_ptr: std::ptr::without_provenance_mut(value) };
+                libc::sigqueue(libc::getpid(), SIGNAL, value);
+            }
+        }
+        assert!(WORLD.stop().expect("all stop").threads() >= 4);
+    }
+    crew.finish();
+}
+
+#[test]
+fn a_full_queue_of_signals_is_waited_for() {
+    let _alone = start();
+    let status = in_child(|| {
+        let crew = Crew::new(1, |_| std::thread::sleep(Duration::from_millis(1)));
+        let limit = |count| {
+            // SAFETY: the limits are valid.
+            unsafe {
+                let mut limits = std::mem::zeroed();
+                assert_eq!(libc::getrlimit(libc::RLIMIT_SIGPENDING, &mut limits), 0);
+                limits.rlim_cur = count;
+                assert_eq!(libc::setrlimit(libc::RLIMIT_SIGPENDING, &limits), 0);
+            }
+        };
+        limit(0);
+        if !matches!(WORLD.stop().err(), Some(Refused::Thread(_))) {
+            return 1;
+        }
+        let end = Arc::new(Flag::new());
+        let shared = end.clone();
+        let helper = std::thread::spawn(move || {
+            mask(libc::SIG_BLOCK);
+            std::thread::sleep(Duration::from_millis(50));
+            limit(1000);
+            mask(libc::SIG_UNBLOCK);
+            shared.wait();
+        });
+        std::thread::sleep(Duration::from_millis(5));
+        if WORLD.stop().map_or(0, |stopped| stopped.threads()) != 3 {
+            return 2;
+        }
+        end.raise();
+        helper.join().expect("the helper");
+        crew.finish();
+        0
+    });
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn a_thread_that_ends_while_it_is_waited_for_is_not_missed() {
+    let _alone = start();
+    for _ in 0..5 {
+        let flag = Arc::new(Flag::new());
+        let (shared, (tell, hear)) = (flag.clone(), std::sync::mpsc::channel());
+        let thread = std::thread::spawn(move || {
+            mask(libc::SIG_BLOCK);
+            tell.send(()).expect("the test listens");
+            shared.wait();
+            std::thread::sleep(Duration::from_millis(20));
+        });
+        hear.recv().expect("it blocks");
+        flag.raise();
+        // It never unblocks the signal, but ends in time.
+        let begun = Instant::now();
+        assert!(WORLD.stop().is_ok());
+        assert!(begun.elapsed() < Duration::from_millis(PATIENCE_MS.into()));
+        thread.join().expect("the thread");
+    }
+}
