@@ -1,0 +1,3 @@
+#!/bin/bash
+# A script of cmake's own language: lists, strings, regular expressions.
+cmake -P "$CASES/script.cmake"
