@@ -22,7 +22,7 @@ const fn index(address: usize) -> usize {
 }
 
 const fn has(list: &List, index: usize) -> bool {
-    list[index / 64] >> (index % 64) & 1 != 0
+    (list[index / 64] >> (index % 64)) & 1 != 0
 }
 
 impl BlackLists {

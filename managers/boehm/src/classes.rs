@@ -63,6 +63,6 @@ impl Classes {
     /// Which object of its chunk lies at so many bytes, less than a chunk, behind the first.
     #[inline(always)]
     pub const fn which(&self, class: usize, displacement: usize) -> usize {
-        (displacement as u64 * self.reciprocals[class] >> 32) as usize
+        ((displacement as u64 * self.reciprocals[class]) >> 32) as usize
     }
 }

@@ -62,7 +62,10 @@ impl<V: Version> Boehm<V> {
                 pause_ns,
             });
         }
-        V::collected(self, found.reclaimed_bytes);
+        // Who asks again and again, to take a census, must not make the heap grow.
+        if reason != Reason::Asked {
+            V::collected(self, found.reclaimed_bytes);
+        }
         Ok(found)
     }
 

@@ -41,7 +41,7 @@ pub type Bits = [u64; MARK_WORDS];
 /// Whether a bit is set.
 #[inline(always)]
 pub const fn has(bits: &Bits, bit: usize) -> bool {
-    bits[bit / 64] >> (bit % 64) & 1 != 0
+    (bits[bit / 64] >> (bit % 64)) & 1 != 0
 }
 
 /// Sets a bit; says whether it was set.

@@ -123,7 +123,7 @@ impl<V: Version> Boehm<V> {
     /// The class for a request; `None` for a large one.
     #[inline(always)]
     fn class(bytes: usize) -> Option<usize> {
-        let words = (bytes + V::SLOP + WORD - 1) / WORD;
+        let words = (bytes + V::SLOP + WORD - 1) >> WORD.trailing_zeros();
         (words <= MOST_WORDS).then(|| V::CLASSES.of(words))
     }
 

@@ -37,7 +37,7 @@ pub trait Version: Sized + Send + 'static {
     /// Takes a run of chunks of `bytes` for a large object, after a collection or growth if need be.
     fn run(heap: &mut Boehm<Self>, bytes: usize) -> Option<usize>;
 
-    /// What a finished collection leads to: `reclaimed` bytes were.
+    /// What a finished collection leads to that nobody asked for: `reclaimed` bytes were.
     fn collected(heap: &mut Boehm<Self>, reclaimed: usize) {
         let _ = (heap, reclaimed);
     }

@@ -32,9 +32,9 @@ const fn sizes() -> [u16; MOST_WORDS + 1] {
     let (mut words, mut size) = (1, 0);
     while words <= MOST_WORDS {
         if words < 8 {
-            size = words + 1 & !1;
+            size = (words + 1) & !1;
         } else if size < words || words == 8 {
-            size = words + (words >> 1) + 1 & !1;
+            size = (words + (words >> 1) + 1) & !1;
             if size > MOST_WORDS {
                 size = MOST_WORDS;
             }

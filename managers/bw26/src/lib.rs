@@ -37,10 +37,10 @@ const fn sizes() -> [u16; MOST_WORDS + 1] {
     let mut map = [2; MOST_WORDS + 1];
     let mut words = 1;
     while words <= MOST_WORDS {
-        let (mut size, mut bits) = (words + 1 & !1, 0);
+        let (mut size, mut bits) = ((words + 1) & !1, 0);
         if size > 8 {
             while size > 7 {
-                size = size + 1 >> 1;
+                size = (size + 1) >> 1;
                 bits += 1;
             }
         }
