@@ -2,3 +2,4 @@
 #![no_std]
 
 heaptoll_floor::preload!(static TITHE: heaptoll_tithe::Process = heaptoll_tithe::Process::new());
+heaptoll_tithe::tithe_api!(TITHE);

@@ -72,6 +72,13 @@ impl Added {
         self.remove_where(|entry| entry.thread == thread)
     }
 
+    /// Takes the stacks of all threads out but of one; says how many that one has.
+    pub fn remove_other_threads(&mut self, thread: usize) -> usize {
+        while self.remove_where(|entry| entry.thread != 0 && entry.thread != thread).is_ok() {}
+        // SAFETY: entries below the count were written.
+        (0..self.count).filter(|&index| unsafe { self.entry(index).read() }.thread == thread).count()
+    }
+
     fn remove_where(&mut self, wanted: impl Fn(Entry) -> bool) -> Result<(), Unknown> {
         // SAFETY: entries below the count were written.
         let read = |index| unsafe { self.entry(index).read() };
@@ -88,7 +95,7 @@ impl Added {
         (0..self.count).map(|index| {
             // SAFETY: as above.
             let entry = unsafe { self.entry(index).read() };
-            entry.start.next_multiple_of(8)..entry.end & !7
+            entry.start.checked_next_multiple_of(8).unwrap_or(usize::MAX)..entry.end & !7
         })
     }
 }
@@ -114,6 +121,13 @@ mod tests {
         assert_eq!(added.remove_thread(7), Err(Unknown));
         let ranges: Vec<_> = added.ranges().collect();
         assert_eq!(ranges.len(), 2999);
+        for thread in [3, 4, 3] {
+            assert_eq!(added.add(8, 16, thread), Ok(()));
+        }
+        assert_eq!(added.remove_other_threads(3), 2);
+        assert_eq!(added.ranges().count(), 3001);
+        assert_eq!(added.add(usize::MAX - 3, usize::MAX, 0), Ok(()));
+        assert!(added.ranges().all(|range| range.start % 8 == 0 || range.is_empty()));
         assert!(ranges.contains(&(104..144)), "whole words of 101..150");
     }
 }

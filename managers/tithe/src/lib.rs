@@ -11,6 +11,7 @@
 #![no_std]
 
 pub mod added;
+pub mod api;
 pub mod cache;
 mod caches;
 mod census;

@@ -37,6 +37,8 @@ const FAST_KINDS: u8 = FAST[FAST_MAX / 16];
 pub struct Process {
     heap: Heap,
     thread_end: ThreadEnd,
+    /// Another heap may have been preloaded, with a signal of its own.
+    is_linked: bool,
 }
 
 /// The thread that the cache belonged to has ended, or is about to.
@@ -46,7 +48,10 @@ unsafe extern "C" fn ended(cache: *mut c_void) {
         CACHE::set(ptr::from_ref(&EMPTY) as usize);
     }
     // SAFETY: it was armed with the thread's cache, which nobody uses any more and which knows its heap.
-    unsafe { (*(*cache).heap).close_cache(cache) };
+    unsafe {
+        (*(*cache).heap).end_thread();
+        (*(*cache).heap).close_cache(cache);
+    }
 }
 
 fn thread() -> i32 {
@@ -57,7 +62,12 @@ fn thread() -> i32 {
 impl Process {
     /// A process without memory yet.
     pub const fn new() -> Process {
-        Process { heap: Heap::new(), thread_end: ThreadEnd::new(ended) }
+        Process { heap: Heap::new(), thread_end: ThreadEnd::new(ended), is_linked: false }
+    }
+
+    /// As [`Process::new`], for a library that is linked and not malloc.
+    pub const fn linked() -> Process {
+        Process { heap: Heap::new(), thread_end: ThreadEnd::new(ended), is_linked: true }
     }
 
     /// The heap, for what is not malloc.
@@ -106,6 +116,35 @@ impl Process {
         // SAFETY: the C caller's word.
         if let Err(misuse) = unsafe { self.heap.free(cache, block) } {
             tell("free", block as usize, misuse);
+        }
+    }
+
+    /// A block without pointers, in C's words: null and ENOMEM when there is no memory.
+    pub fn malloc_atomic(&self, bytes: usize) -> *mut c_void {
+        let block = self.allocate_atomic(bytes);
+        if block.is_null() {
+            self.failed();
+            // SAFETY: errno's address is valid for the calling thread.
+            unsafe { *libc::__errno_location() = libc::ENOMEM };
+        }
+        block.cast()
+    }
+
+    /// `tithe_collect`: what the collection reclaims is free on return.
+    pub fn collect_and_sweep(&self) -> c_int {
+        let status = Manager::collect(self);
+        if status == 0 {
+            self.heap.sweep_all();
+        }
+        status
+    }
+
+    /// `tithe_register_thread`.
+    pub fn register_thread(&self, low: usize, high: usize) -> c_int {
+        // The thread's end is noticed by its cache.
+        match self.cache() {
+            Some(_) => self.heap.register_thread(low, high),
+            None => libc::ENOMEM,
         }
     }
 
@@ -249,7 +288,9 @@ impl Manager for Process {
         if self.thread_end.prepare().is_err() {
             Message::new().text("tithe: no key for the ends of threads is left (PTHREAD_KEYS_MAX)").abort();
         }
-        WORLD.start(settings.signal, settings.patience_ms);
+        let signal = settings.signal.unwrap_or(DEFAULT_SIGNAL);
+        let signal = if self.is_linked && is_handled(signal) { libc::SIGRTMAX() - SPARE } else { signal };
+        WORLD.start(Some(signal), settings.patience_ms);
         let cache = CACHE::get();
         if cache != ptr::from_ref(&EMPTY) as usize {
             // The main thread's: its end is rarely the process's.
@@ -271,7 +312,28 @@ impl Manager for Process {
     fn after_fork_in_child(&self) {
         WORLD.after_fork_in_child();
         self.heap.after_fork_in_child(CACHE::get() as *mut Cache);
+        self.heap.forget_other_threads();
     }
+}
+
+/// How far below the highest signal the one lies that a linked heap takes where another heap has taken its own: with
+/// one signal for both, each would hand on to the other what is neither's, for ever.
+const SPARE: c_int = 7;
+
+/// Whether somebody handles the signal. glibc's own function refuses to tell of the signals that glibc uses.
+fn is_handled(signal: c_int) -> bool {
+    let mut action = [0_usize; 4];
+    // SAFETY: the place is as long as the kernel's structure, which begins with the handler; nothing is changed.
+    let status = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            signal,
+            ptr::null::<c_void>(),
+            action.as_mut_ptr(),
+            size_of::<u64>(),
+        )
+    };
+    status == 0 && action[0] != libc::SIG_DFL && action[0] != libc::SIG_IGN
 }
 
 /// Whether there is one thread, as far as the C library knows.

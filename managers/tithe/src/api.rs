@@ -1,0 +1,265 @@
+//! The interface of `include/tithe.h`: what a program calls that uses Tithe by name and not behind malloc.
+//!
+//! Blocks come and go as by the malloc family; here is the rest: roots that the program adds, stacks it registers,
+//! and the counters. [`tithe_api!`](crate::tithe_api) makes C functions of all of it, the same in the shared object
+//! and in the static library.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::class::{FREE, UNIT};
+use crate::heap::Heap;
+use crate::runs::shade;
+
+/// Stacks that are registered: as long as there is none, no thread has to look for its own when it ends.
+static REGISTERED: AtomicUsize = AtomicUsize::new(0);
+
+/// `struct tithe_stats`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Stats {
+    pub size: u64,
+    pub heap_bytes: u64,
+    pub heap_high_bytes: u64,
+    pub live_bytes: u64,
+    pub allocated_bytes: u64,
+    pub collections: u64,
+    pub abandoned: u64,
+    pub pause_total_ns: u64,
+    pub pause_max_ns: u64,
+    pub collected_bytes: u64,
+    pub blacklisted_bytes: u64,
+}
+
+/// A structure of a later version is no longer than this, bytes: more is a size that nobody has set.
+const STATS_MOST: u64 = 4096;
+
+/// The calling thread, the same in a forked child.
+fn this_thread() -> usize {
+    // SAFETY: pthread_self has no conditions.
+    unsafe { libc::pthread_self() as usize }
+}
+
+/// Does something that leaves errno as it was.
+fn keeping_errno<T>(action: impl FnOnce() -> T) -> T {
+    // SAFETY: errno's address is valid for the calling thread.
+    let errno = unsafe { *libc::__errno_location() };
+    let done = action();
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    done
+}
+
+impl Heap {
+    /// `tithe_add_roots`.
+    pub fn add_roots(&self, start: usize, end: usize) -> c_int {
+        if start > end {
+            return libc::EINVAL;
+        }
+        keeping_errno(|| match self.collection.lock().added.add(start, end, 0) {
+            Ok(()) => 0,
+            Err(_) => libc::ENOMEM,
+        })
+    }
+
+    /// `tithe_remove_roots`.
+    pub fn remove_roots(&self, start: usize, end: usize) -> c_int {
+        keeping_errno(|| match self.collection.lock().added.remove(start, end) {
+            Ok(()) => 0,
+            Err(_) => libc::ENOENT,
+        })
+    }
+
+    /// `tithe_register_thread`, of a thread that will tell its end by [`Heap::end_thread`].
+    pub fn register_thread(&self, low: usize, high: usize) -> c_int {
+        if low >= high {
+            return libc::EINVAL;
+        }
+        keeping_errno(|| match self.collection.lock().added.add(low, high, this_thread()) {
+            Ok(()) => {
+                REGISTERED.fetch_add(1, Ordering::Relaxed);
+                0
+            }
+            Err(_) => libc::ENOMEM,
+        })
+    }
+
+    /// `tithe_unregister_thread`: all stacks that the calling thread has registered.
+    pub fn unregister_thread(&self) -> c_int {
+        keeping_errno(|| {
+            let mut collection = self.collection.lock();
+            let mut status = libc::ENOENT;
+            while collection.added.remove_thread(this_thread()).is_ok() {
+                REGISTERED.fetch_sub(1, Ordering::Relaxed);
+                status = 0;
+            }
+            status
+        })
+    }
+
+    /// The calling thread ends, and the stacks it has registered with it.
+    pub fn end_thread(&self) {
+        if REGISTERED.load(Ordering::Relaxed) != 0 {
+            self.unregister_thread();
+        }
+    }
+
+    /// In a forked child: the stacks of the threads that stayed behind are roots no more.
+    pub fn forget_other_threads(&self) {
+        if REGISTERED.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let left = self.collection.lock().added.remove_other_threads(this_thread());
+        REGISTERED.store(left, Ordering::Relaxed);
+    }
+
+    /// `tithe_stats`.
+    ///
+    /// # Safety
+    /// `stats` is null or leads to a structure that begins with its size and is that long.
+    pub unsafe fn stats(&self, stats: *mut Stats) -> c_int {
+        let known = size_of::<Stats>() as u64;
+        // SAFETY: the caller's word.
+        let Some(size) = (!stats.is_null()).then(|| unsafe { (&raw const (*stats).size).read_unaligned() })
+        else {
+            return libc::EINVAL;
+        };
+        if !(known..=STATS_MOST).contains(&size) {
+            return libc::EINVAL;
+        }
+        let filled = keeping_errno(|| self.counters(size));
+        // SAFETY: the caller's word. What a later version of the structure has more is zero.
+        unsafe {
+            stats.cast::<u8>().write_bytes(0, size as usize);
+            stats.write_unaligned(filled);
+        }
+        0
+    }
+
+    fn counters(&self, size: u64) -> Stats {
+        let statistics = self.collection.lock().statistics;
+        let units = self.units.lock();
+        let heap = self.room.units() * UNIT;
+        let shades = [shade(units.epoch), shade(units.epoch.wrapping_sub(1))];
+        let black = (0..self.room.units()).filter(|&unit| {
+            // SAFETY: the table has a row for every unit.
+            self.room.kind(unit) == FREE && shades.contains(&unsafe { self.room.black().add(unit).read() })
+        });
+        Stats {
+            size,
+            heap_bytes: (heap - units.free_bytes()) as u64,
+            heap_high_bytes: heap as u64,
+            live_bytes: self.live_bytes() as u64,
+            allocated_bytes: self.allocated.load(Ordering::Relaxed),
+            collections: statistics.collections,
+            abandoned: statistics.abandoned,
+            pause_total_ns: statistics.pause_total_ns,
+            pause_max_ns: statistics.pause_max_ns,
+            collected_bytes: statistics.collected_bytes,
+            blacklisted_bytes: (black.count() * UNIT) as u64,
+        }
+    }
+}
+
+/// Shows what of a range can be read at this moment, page by page; the program may have taken it away without a word.
+/// `range` is of whole words.
+pub fn readable(range: core::ops::Range<usize>, visit: &mut dyn FnMut(core::ops::Range<usize>)) {
+    let mut at = range.start;
+    while at < range.end {
+        let end = (at / heaptoll_floor::PAGE + 1).saturating_mul(heaptoll_floor::PAGE).min(range.end);
+        if is_readable(at) {
+            visit(at..end);
+        }
+        at = end;
+    }
+}
+
+/// Whether a word can be read. The kernel looks at a set of signals before it refuses what is to be done with it.
+fn is_readable(address: usize) -> bool {
+    const NOTHING_KNOWN: c_int = -1;
+    // SAFETY: the kernel only reads the word, if it can, and changes nothing for a command that it does not know.
+    let status = unsafe {
+        libc::syscall(libc::SYS_rt_sigprocmask, NOTHING_KNOWN, address, core::ptr::null::<c_void>(), 8)
+    };
+    // SAFETY: errno's address is valid for the calling thread. Our caller keeps its value.
+    status == 0 || unsafe { *libc::__errno_location() } != libc::EFAULT
+}
+
+/// Exports the functions of `include/tithe.h` over a static [`Process`](crate::Process).
+#[macro_export]
+macro_rules! tithe_api {
+    ($process:ident) => {
+        const _: () = {
+            use core::ffi::{c_int, c_void};
+
+            use $crate::api::{Stats, family};
+
+            #[unsafe(no_mangle)]
+            extern "C" fn tithe_malloc(bytes: usize) -> *mut c_void {
+                family::malloc(&$process, bytes)
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn tithe_malloc_atomic(bytes: usize) -> *mut c_void {
+                $process.malloc_atomic(bytes)
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn tithe_calloc(count: usize, bytes: usize) -> *mut c_void {
+                family::calloc(&$process, count, bytes)
+            }
+
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn tithe_realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
+                // SAFETY: the C caller's word, here and in all that follow.
+                unsafe { family::realloc(&$process, block, bytes) }
+            }
+
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn tithe_free(block: *mut c_void) {
+                // SAFETY: see `tithe_realloc`.
+                unsafe { family::free(&$process, block) }
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn tithe_usable_size(block: *const c_void) -> usize {
+                $process.heap().usable(block.cast())
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn tithe_collect() -> c_int {
+                $process.collect_and_sweep()
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn tithe_add_roots(start: *const c_void, end: *const c_void) -> c_int {
+                $process.heap().add_roots(start as usize, end as usize)
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn tithe_remove_roots(start: *const c_void, end: *const c_void) -> c_int {
+                $process.heap().remove_roots(start as usize, end as usize)
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn tithe_register_thread(low: *const c_void, high: *const c_void) -> c_int {
+                $process.register_thread(low as usize, high as usize)
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn tithe_unregister_thread() -> c_int {
+                $process.heap().unregister_thread()
+            }
+
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn tithe_stats(stats: *mut Stats) -> c_int {
+                // SAFETY: see `tithe_realloc`.
+                unsafe { $process.heap().stats(stats) }
+            }
+        };
+    };
+}
+
+// For the expansion of `tithe_api!`.
+#[doc(hidden)]
+pub use heaptoll_floor::family;

@@ -1,0 +1,51 @@
+//! `libtithe.a`: see `heaptoll_tithe`. Malloc stays the program's own: its heap is one more mapping that holds words.
+//!
+//! What `preload!` does for the shared object is done here without malloc's names: start, fork, the ends of threads.
+//! The `pack` beside this file hides every symbol of the archive that is not of `include/tithe.h`.
+#![no_std]
+
+use heaptoll_floor::{Manager, Message};
+use heaptoll_tithe::Process;
+
+static TITHE: Process = Process::linked();
+
+heaptoll_tithe::tithe_api!(TITHE);
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    Message::new().text("tithe: a defect in this collector; please report it").abort()
+}
+
+extern "C" fn before_fork() {
+    TITHE.before_fork();
+}
+
+extern "C" fn after_fork() {
+    TITHE.after_fork();
+}
+
+extern "C" fn after_fork_in_child() {
+    TITHE.after_fork_in_child();
+}
+
+extern "C" fn at_start() {
+    // SAFETY: handlers that live as long as the program or object which this is linked into.
+    let status =
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork_in_child)) };
+    if status != 0 {
+        Message::new().text("tithe: no memory for the fork handlers").abort();
+    }
+    TITHE.start();
+}
+
+extern "C" fn at_exit() {
+    TITHE.finish();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = at_start;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = at_exit;
