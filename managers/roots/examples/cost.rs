@@ -1,4 +1,4 @@
-//! What a stop and the roots cost in a process of one thread: `cost [MAPPINGS [TIMES]]`, the median in µs.
+//! What a stop and the roots cost: `cost [MAPPINGS [TIMES [THREADS]]]`, medians in µs. The other threads sleep.
 //!
 //! The process is given so many mappings, as a larger program has them: single pages far from each other, every other
 //! one not writable.
@@ -36,6 +36,14 @@ fn main() {
         }
         made += 1;
     }
+    for _ in 1..arguments.next().unwrap_or(1) {
+        std::thread::spawn(|| {
+            loop {
+                std::thread::park();
+            }
+        });
+    }
+    std::thread::sleep(std::time::Duration::from_millis(50));
     let (mut stops, mut roots, mut resumes) = (Vec::new(), Vec::new(), Vec::new());
     let (mut ranges, mut bytes) = (0, 0);
     for _ in 0..times {
@@ -55,8 +63,9 @@ fn main() {
         stops.push((standing - begin).as_secs_f64() * 1e6);
         roots.push((shown - standing).as_secs_f64() * 1e6);
     }
+    let threads = WORLD.stop().expect("stops").threads();
     println!(
-        "{} mappings, {ranges} root ranges of {} KiB: stop {:.1} µs, roots {:.1} µs, resume {:.1} µs",
+        "{threads} threads, {} mappings, {ranges} root ranges of {} KiB: stop {:.1} µs, roots {:.1} µs, resume {:.1} µs",
         count(),
         bytes >> 10,
         median(stops),

@@ -329,3 +329,187 @@ fn may_be_swapped() -> bool {
     let swapped = text.get(..got).and_then(|text| proc::field(text, b"VmSwap:"));
     swapped != Some(b"0 kB")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::os::fd::FromRawFd;
+    use std::vec::Vec;
+
+    const PAGES: usize = 40;
+    const ALL: [Means; 3] = [Means::Scan, Means::Words, Means::Core];
+
+    /// A mapping of the test's own.
+    struct Mapping(usize, usize);
+
+    impl Mapping {
+        fn new(pages: usize, flags: i32, fd: i32) -> Mapping {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: a new mapping. Huge pages would hold more than was touched.
+            unsafe {
+                let start = libc::mmap(core::ptr::null_mut(), pages * PAGE, access, flags, fd, 0);
+                assert_ne!(start, libc::MAP_FAILED);
+                libc::madvise(start, pages * PAGE, libc::MADV_NOHUGEPAGE);
+                Mapping(start as usize, pages)
+            }
+        }
+
+        fn private() -> Mapping {
+            Mapping::new(PAGES, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
+        }
+
+        fn write(&self, page: usize) {
+            // SAFETY: the page is the test's.
+            unsafe { ((self.0 + page * PAGE) as *mut u8).write_volatile(1) };
+        }
+
+        fn read(&self, page: usize) -> u8 {
+            // SAFETY: the page is the test's.
+            unsafe { ((self.0 + page * PAGE) as *const u8).read_volatile() }
+        }
+
+        fn range(&self) -> Range<usize> {
+            self.0..self.0 + self.1 * PAGE
+        }
+
+        /// What is shown of a part, in bytes from the start; what is shown is read.
+        fn shown(&self, means: Means, kind: Kind, part: Range<usize>) -> Vec<Range<usize>> {
+            let (mut room, mut found) = (Room::new(), Vec::new());
+            let mut pages = Pages::by(means, &mut room).expect("memory");
+            let part = self.0 + part.start..self.0 + part.end;
+            pages.present(part, kind, &mut |range| found.push(range)).expect("memory");
+            assert_eq!(pages.means, means, "it is to be had here");
+            for at in found.iter().cloned().flatten().step_by(64) {
+                // SAFETY: what is shown can be read.
+                unsafe { (at as *const u8).read_volatile() };
+            }
+            found.into_iter().map(|range| range.start - self.0..range.end - self.0).collect()
+        }
+
+        /// The pages shown.
+        fn pages(&self, means: Means, kind: Kind) -> Vec<usize> {
+            let ranges = self.shown(means, kind, 0..self.1 * PAGE);
+            assert!(ranges.iter().all(|range| (range.start | range.end).is_multiple_of(PAGE)));
+            ranges.into_iter().flat_map(|range| range.step_by(PAGE)).map(|at| at / PAGE).collect()
+        }
+    }
+
+    impl Drop for Mapping {
+        fn drop(&mut self) {
+            // SAFETY: the mapping is the test's.
+            unsafe { libc::munmap(self.0 as *mut _, self.1 * PAGE) };
+        }
+    }
+
+    fn file(pages: usize) -> std::fs::File {
+        // SAFETY: a new descriptor.
+        let file = unsafe { std::fs::File::from_raw_fd(libc::memfd_create(c"pages".as_ptr(), 0)) };
+        file.set_len((pages * PAGE) as u64).expect("a length");
+        file
+    }
+
+    proptest! {
+        #[test]
+        fn pages_that_were_written_are_shown(
+            written in prop::collection::btree_set(0..PAGES, 0..PAGES),
+            part in (0..PAGES * PAGE, 0..PAGES * PAGE),
+        ) {
+            let mapping = Mapping::private();
+            written.iter().for_each(|&page| mapping.write(page));
+            let part = part.0.min(part.1)..part.0.max(part.1) + 1;
+            let expected: Vec<usize> =
+                part.clone().filter(|at| written.contains(&(at / PAGE))).collect();
+            for means in ALL {
+                prop_assert!(mapping.pages(means, Kind::Anonymous).iter().eq(&written), "by {:?}", means);
+                let found = mapping.shown(means, Kind::Anonymous, part.clone());
+                prop_assert!(found.into_iter().flatten().eq(expected.iter().copied()), "by {:?}", means);
+            }
+        }
+
+        #[test]
+        fn of_a_private_file_only_what_was_written_is_shown(
+            written in prop::collection::btree_set(0..PAGES, 0..10),
+            read in prop::collection::btree_set(0..PAGES, 0..10),
+        ) {
+            use std::os::fd::AsRawFd;
+            let mapping = Mapping::new(PAGES, libc::MAP_PRIVATE, file(PAGES).as_raw_fd());
+            read.iter().for_each(|&page| assert_eq!(mapping.read(page), 0));
+            written.iter().for_each(|&page| mapping.write(page));
+            for means in [Means::Scan, Means::Words] {
+                prop_assert!(mapping.pages(means, Kind::PrivateFile).iter().eq(&written), "by {:?}", means);
+            }
+            // It cannot tell a file's pages, and shows more.
+            let found = mapping.pages(Means::Core, Kind::PrivateFile);
+            prop_assert!(written.iter().all(|page| found.contains(page)));
+        }
+    }
+
+    #[test]
+    fn more_ranges_than_one_scan_gives_are_shown() {
+        let mapping = Mapping::new(4 * REGIONS, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1);
+        (0..4 * REGIONS).step_by(2).for_each(|page| mapping.write(page));
+        for means in ALL {
+            let expected = (0..4 * REGIONS).step_by(2);
+            assert!(mapping.pages(means, Kind::Anonymous).into_iter().eq(expected), "by {means:?}");
+        }
+    }
+
+    #[test]
+    fn more_pages_than_one_block_are_shown() {
+        let mapping = Mapping::new(3 * BLOCK, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1);
+        let written = [0, BLOCK - 1, BLOCK, 2 * BLOCK + 5, 3 * BLOCK - 1];
+        written.iter().for_each(|&page| mapping.write(page));
+        for means in ALL {
+            assert_eq!(mapping.pages(means, Kind::Anonymous), written, "by {means:?}");
+        }
+    }
+
+    #[test]
+    fn pages_that_were_only_read_are_the_zero_page_which_the_scan_passes_over() {
+        let mapping = Mapping::private();
+        assert_eq!(mapping.read(3), 0);
+        mapping.write(5);
+        assert_eq!(mapping.pages(Means::Scan, Kind::Anonymous), [5]);
+        assert_eq!(mapping.pages(Means::Words, Kind::Anonymous), [3, 5]);
+    }
+
+    #[test]
+    fn shared_memory_is_shown_though_this_mapping_has_not_touched_it() {
+        use std::os::fd::AsRawFd;
+        let file = file(PAGES);
+        let one = Mapping::new(PAGES, libc::MAP_SHARED, file.as_raw_fd());
+        let other = Mapping::new(PAGES, libc::MAP_SHARED, file.as_raw_fd());
+        one.write(7);
+        for means in ALL {
+            assert_eq!(other.pages(means, Kind::SharedMemory), [7], "by {means:?}");
+        }
+        // What lies behind the file's end cannot be read.
+        one.write(30);
+        file.set_len(10 * PAGE as u64).expect("a length");
+        for means in ALL {
+            for kind in [Kind::SharedMemory, Kind::SharedFile, Kind::PrivateFile] {
+                assert!(other.pages(means, kind).iter().all(|&page| page == 7), "by {means:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_be_swapped_is_shown_as_far_as_it_can_be_read() {
+        use std::os::fd::AsRawFd;
+        let mapping = Mapping::new(PAGES, libc::MAP_PRIVATE, file(10).as_raw_fd());
+        let (mut room, mut found) = (Room::new(), Vec::new());
+        let mut pages = Pages::by(Means::Core, &mut room).expect("memory");
+        pages.swapped = true;
+        pages.present(mapping.range(), Kind::PrivateFile, &mut |range| found.extend(range)).expect("memory");
+        assert!(found.into_iter().eq(mapping.0..mapping.0 + 10 * PAGE));
+    }
+
+    #[test]
+    fn runs_are_maximal() {
+        let mut found = Vec::new();
+        runs(&[1, 1, 0, 2, 2, 2], |&value| value, |range, class| found.push((range, class)));
+        assert_eq!(found, [(0..2, 1), (2..3, 0), (3..6, 2)]);
+        runs(&[0_u8; 0], |&value| value, |_, _| panic!("there are none"));
+    }
+}

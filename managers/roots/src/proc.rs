@@ -10,6 +10,12 @@ pub const NAME: usize = 16;
 /// The kernel's letters for threads that have ended.
 const ENDED: &[u8] = b"ZXx";
 
+/// Flags of threads that the kernel runs on the process's behalf: for io_uring, and for virtual devices. They are
+/// listed like any other, take no signals, and never run the program.
+const WORKER: u64 = 0x10 | 0x4000;
+/// Where the flags are in `stat`: fields after the state.
+const FLAGS_AT: usize = 6;
+
 /// A path `/proc/self/task/TID/FILE`.
 struct Path {
     bytes: [u8; 64],
@@ -78,25 +84,41 @@ pub fn name(tid: i32) -> [u8; NAME] {
     name
 }
 
-/// The letter of a thread's state (`proc(5)`), `?` if it cannot be read; `None`: there is no such thread.
-pub fn state(tid: i32) -> Option<u8> {
-    let mut room = [0; 256];
+/// What kind of thread it is that does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It will run again. The letter of its state (`proc(5)`), `?` if it cannot be read.
+    Lives(u8),
+    /// It is no more, or a zombie.
+    Ended,
+    /// A worker of the kernel.
+    Worker,
+}
+
+/// What has become of a thread.
+pub fn fate(tid: i32) -> Fate {
+    let mut room = [0; 512];
     match read(tid, b"stat", &mut room) {
-        Ok(text) => Some(state_in(text).unwrap_or(b'?')),
-        Err(Error(libc::ENOENT | libc::ESRCH)) => None,
-        Err(_) => Some(b'?'),
+        Ok(text) => fate_in(text).unwrap_or(Fate::Lives(b'?')),
+        Err(Error(libc::ENOENT | libc::ESRCH)) => Fate::Ended,
+        Err(_) => Fate::Lives(b'?'),
     }
 }
 
-/// The state follows the name, which may itself hold anything, parentheses and spaces too.
-fn state_in(text: &[u8]) -> Option<u8> {
+/// State and flags follow the name, which may itself hold anything, parentheses and spaces too.
+fn fate_in(text: &[u8]) -> Option<Fate> {
     let end = text.iter().rposition(|&byte| byte == b')')?;
-    text.get(end + 2).copied()
-}
-
-/// Whether a thread has ended: it is not there, or is a zombie.
-pub fn has_ended(tid: i32) -> bool {
-    state(tid).is_none_or(|state| ENDED.contains(&state))
+    let mut fields = text.get(end + 2..)?.split(|&byte| byte == b' ');
+    let &state = fields.next()?.first()?;
+    let flags =
+        fields.nth(FLAGS_AT - 1).and_then(|flags| core::str::from_utf8(flags).ok()?.parse::<u64>().ok());
+    Some(if ENDED.contains(&state) {
+        Fate::Ended
+    } else if flags.is_some_and(|flags| flags & WORKER != 0) {
+        Fate::Worker
+    } else {
+        Fate::Lives(state)
+    })
 }
 
 /// Whether a signal waits for a thread to unblock it; `None`: unknown.
@@ -126,26 +148,36 @@ mod tests {
     #[test]
     fn a_thread_is_named_and_its_state_told() {
         let thread = std::thread::Builder::new().name("a name of length > 15".into());
-        let (tid, name, state, pending) = thread
+        let (tid, name, fate_then, pending) = thread
             .spawn(|| {
                 let tid = crate::kernel::thread();
-                (tid, name(tid), state(tid), is_pending(tid, 63))
+                (tid, name(tid), fate(tid), is_pending(tid, 63))
             })
             .expect("a thread")
             .join()
             .expect("its answer");
-        assert_eq!((&name, state, pending), (b"a name of lengt\0", Some(b'R'), Some(false)));
+        assert_eq!((&name, fate_then, pending), (b"a name of lengt\0", Fate::Lives(b'R'), Some(false)));
         // Its end is not waited for by join in every case: the kernel lets go of it a little later.
-        while !has_ended(tid) {
+        while fate(tid) != Fate::Ended {
             std::thread::yield_now();
         }
     }
 
     #[test]
     fn a_name_with_parentheses_does_not_hide_the_state() {
-        assert_eq!(state_in(b"12 (a) S (b)) D 1 2 3"), Some(b'D'));
-        assert_eq!(state_in(b"12 (a)"), None);
-        assert_eq!(state_in(b""), None);
+        assert_eq!(fate_in(b"12 (a) S (b)) D 1 2 3"), Some(Fate::Lives(b'D')));
+        assert_eq!(fate_in(b"12 (a) Z 1 2 3 4 5 16400 7"), Some(Fate::Ended));
+        assert_eq!(fate_in(b"12 (a"), None);
+        assert_eq!(fate_in(b"12 (a)"), None);
+        assert_eq!(fate_in(b""), None);
+    }
+
+    #[test]
+    fn workers_of_the_kernel_are_known_by_their_flags() {
+        assert_eq!(fate_in(b"12 (iou-wrk-7) S 1 2 3 4 5 4194368 0 0"), Some(Fate::Lives(b'S')));
+        assert_eq!(fate_in(b"12 (iou-wrk-7) S 1 2 3 4 5 4194384 0 0"), Some(Fate::Worker));
+        assert_eq!(fate_in(b"12 (vhost-7) S 1 2 3 4 5 16384 0 0"), Some(Fate::Worker));
+        assert_eq!(fate_in(b"12 (a) R 16 16 16 16 16 1"), Some(Fate::Lives(b'R')));
     }
 
     #[test]

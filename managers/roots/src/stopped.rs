@@ -1,5 +1,6 @@
 //! The world while it stands: where its words are.
 
+use core::cell::RefCell;
 use core::ops::Range;
 
 use crate::areas::{self, Gatherer};
@@ -43,17 +44,18 @@ impl From<Failure> for Unreadable {
 /// All other threads stand until this is dropped.
 pub struct Stopped<'a> {
     world: &'a World,
-    desk: core::cell::RefCell<&'a mut Desk>,
+    desk: RefCell<&'a mut Desk>,
+    threads: usize,
 }
 
 impl<'a> Stopped<'a> {
-    pub(crate) fn new(world: &'a World, desk: &'a mut Desk) -> Stopped<'a> {
-        Stopped { world, desk: core::cell::RefCell::new(desk) }
+    pub(crate) fn new(world: &'a World, desk: &'a mut Desk, threads: usize) -> Stopped<'a> {
+        Stopped { world, desk: RefCell::new(desk), threads }
     }
 
     /// How many threads the process has, the calling one included; those that were left running are not.
     pub fn threads(&self) -> usize {
-        self.desk.borrow().threads
+        self.threads
     }
 
     /// Shows every range of words that may hold a pointer, but those of `left_out`. Ranges may overlap (a thread's

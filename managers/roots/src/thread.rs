@@ -39,8 +39,8 @@ pub struct Record {
     pub state: AtomicU32,
     /// A signal was sent and its handler has not begun: no need for another.
     pub pending: AtomicBool,
-    /// A main thread that has ended while others go on: it stays listed for ever.
-    pub zombie: AtomicBool,
+    /// Never asked: a main thread that has ended while others go on, which stays listed, or a worker of the kernel.
+    pub passed_over: AtomicBool,
     /// The last epoch in which the thread was listed.
     pub seen: AtomicU32,
     registers: UnsafeCell<Registers>,
@@ -139,7 +139,7 @@ impl Records {
         };
         if let Some(record) = self.get(index) {
             record.pending.store(false, Ordering::Relaxed);
-            record.zombie.store(false, Ordering::Relaxed);
+            record.passed_over.store(false, Ordering::Relaxed);
             record.state.store(0, Ordering::Relaxed);
             record.tid.store(tid, Ordering::Release);
         }

@@ -13,7 +13,7 @@ use crate::areas::Area;
 use crate::buffer::{Buffer, NoMemory};
 use crate::kernel;
 use crate::pages::Room;
-use crate::proc;
+use crate::proc::{self, Fate};
 use crate::registers::Registers;
 use crate::signal::{self, DEFAULT_SIGNAL, Sent};
 use crate::stopped::Stopped;
@@ -28,6 +28,9 @@ const FIRST_LOOK_US: u64 = 100;
 const LAST_LOOK_US: u64 = 10_000;
 /// After this time a signal that a thread has not taken is suspected to be lost, microseconds.
 const LOST_US: u64 = 20_000;
+
+/// So often the list of threads may seem incomplete without a thread that is new.
+const FRUITLESS: u32 = 100;
 
 /// The world that has started: a handler has no other way to it.
 static STARTED: AtomicPtr<World> = AtomicPtr::new(core::ptr::null_mut());
@@ -87,8 +90,6 @@ pub(crate) struct Desk {
     pub areas: Buffer<Area>,
     pub room: Room,
     pub caller: Registers,
-    /// Threads that stand, the caller included.
-    pub threads: usize,
 }
 
 impl Desk {
@@ -141,7 +142,6 @@ impl World {
                 areas: Buffer::new(),
                 room: Room::new(),
                 caller: Registers::new(),
-                threads: 0,
             }),
             busy: AtomicBool::new(false),
         }
@@ -201,7 +201,7 @@ impl World {
         // SAFETY: `busy` was false and is true: the desk is this call's until it is false again.
         let desk = unsafe { &mut *self.desk.get() };
         match self.halt(process, desk) {
-            Ok(()) => Ok(Stopped::new(self, desk)),
+            Ok(threads) => Ok(Stopped::new(self, desk, threads)),
             Err(refused) => {
                 self.release();
                 Err(refused)
@@ -229,7 +229,8 @@ impl World {
         }
     }
 
-    fn halt(&self, process: i32, desk: &mut Desk) -> Result<(), Refused> {
+    /// Stops the others; gives the number of threads that stand, the caller included.
+    fn halt(&self, process: i32, desk: &mut Desk) -> Result<usize, Refused> {
         let caller = kernel::thread();
         self.arrived.store(0, Ordering::SeqCst);
         self.awaited.store(u32::MAX, Ordering::SeqCst);
@@ -239,10 +240,19 @@ impl World {
         let mut asked = 0;
         let mut fruitless = 0;
         loop {
+            // The kernel ends its list early when the thread ends that it has just listed. The number of threads tells
+            // whether it has: asked before, since a thread that was missed was there then, and one that began after
+            // is new to us. Where numbers never agree, this kernel counts otherwise.
+            let count = tasks.count();
             tasks.read(&mut desk.tids, &mut desk.entries)?;
             let tids = desk.tids.as_slice();
+            let complete = count == Some(tids.len()) || fruitless == FRUITLESS;
             if !tids.contains(&caller) || !tids.contains(&process) {
-                return Err(Refused::ProcUnreadable);
+                if complete {
+                    return Err(Refused::ProcUnreadable);
+                }
+                fruitless += 1;
+                continue;
             }
             let (mut hint, mut fresh) = (0, 0);
             for &tid in tids {
@@ -261,13 +271,11 @@ impl World {
                     self.ask(process, index, record, epoch);
                 }
             }
+            if fresh == 0 && complete {
+                break;
+            }
             if fresh == 0 {
-                // The kernel may pass over a thread when others end while it lists them. The number of names tells,
-                // unless this kernel counts otherwise.
                 fruitless += 1;
-                if fruitless > 1 || tasks.count() == Some(tids.len()) {
-                    break;
-                }
                 continue;
             }
             fruitless = 0;
@@ -279,8 +287,7 @@ impl World {
         }
         self.records.forget_unseen(epoch);
         let standing = self.records.iter().filter(|(_, record)| record.registers(epoch).is_some());
-        desk.threads = 1 + standing.count();
-        Ok(())
+        Ok(1 + standing.count())
     }
 
     fn signal(&self) -> c_int {
@@ -295,7 +302,7 @@ impl World {
     fn is_to_be_asked(&self, record: &Record, epoch: u32) -> bool {
         let known = record.seen.swap(epoch, Ordering::Relaxed) == epoch;
         let gone = record.state.load(Ordering::Relaxed) == Phase::Gone.of(epoch);
-        (!known || gone) && !record.zombie.load(Ordering::Relaxed)
+        (!known || gone) && !record.passed_over.load(Ordering::Relaxed)
     }
 
     /// Asks a thread to stop, by a signal if none is on its way.
@@ -349,11 +356,11 @@ impl World {
             if now >= deadline {
                 let Some((_, record)) = missing().next() else { return Ok(()) };
                 let tid = record.tid.load(Ordering::Relaxed);
-                return Err(Refused::Thread(Unstopped {
-                    tid,
-                    name: proc::name(tid),
-                    state: proc::state(tid).unwrap_or(b'?') as char,
-                }));
+                let state = match proc::fate(tid) {
+                    Fate::Lives(state) => state as char,
+                    Fate::Ended | Fate::Worker => '?',
+                };
+                return Err(Refused::Thread(Unstopped { tid, name: proc::name(tid), state }));
             }
             kernel::wait(&self.arrived, arrived, Some(look.min(deadline).saturating_sub(now).max(1)));
         }
@@ -362,9 +369,11 @@ impl World {
     /// Looks after a thread that has not stopped yet.
     fn look(&self, process: i32, index: u32, record: &Record, epoch: u32, lost: bool) {
         let tid = record.tid.load(Ordering::Relaxed);
-        if proc::has_ended(tid) {
-            // A main thread stays a zombie until the process ends; any other is about to disappear.
-            record.zombie.store(tid == process, Ordering::Relaxed);
+        let fate = proc::fate(tid);
+        if !matches!(fate, Fate::Lives(_)) {
+            // A main thread stays a zombie until the process ends, and a worker never takes a signal; any other is
+            // about to disappear.
+            record.passed_over.store(tid == process || fate == Fate::Worker, Ordering::Relaxed);
             self.give_up(record, epoch);
         } else if !record.pending.load(Ordering::SeqCst)
             || lost && proc::is_pending(tid, self.signal()) == Some(false)
