@@ -37,6 +37,8 @@ pub struct List {
 pub struct Claim {
     pub unit: UnitIndex,
     pub word: u32,
+    /// The blocks read as zeros.
+    pub clean: bool,
     pub mask: u64,
 }
 
@@ -60,7 +62,7 @@ impl Cache {
     pub const fn empty() -> Cache {
         Cache {
             lists: [List { head: ptr::null_mut(), room: 0, _reserved: 0 }; KINDS],
-            pending: [Claim { unit: 0, word: 0, mask: 0 }; CLAIMS],
+            pending: [Claim { unit: 0, word: 0, clean: false, mask: 0 }; CLAIMS],
             claims: 0,
             next: ptr::null_mut(),
             next_idle: ptr::null_mut(),
@@ -85,6 +87,8 @@ impl Cache {
             // SAFETY: blocks in a list are free and of at least 16 bytes.
             unsafe {
                 list.head = (*head).next;
+                // Who gets the block must not keep the next one alive by it.
+                (*head).next = ptr::null_mut();
                 (*head).key = 0;
             }
             list.room += 1;

@@ -1,10 +1,11 @@
 //! A collection: everything is locked, the world stops, what is reachable is marked, the world goes on. Sweeping
 //! comes later, when blocks are needed.
 
+use core::ffi::c_void;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
-use heaptoll_floor::{Collected, Damage, Message, Phase, Reason as Told, now_ns};
+use heaptoll_floor::{Collected, Damage, Message, PAGE, Phase, Reason as Told, now_ns};
 use heaptoll_roots::{Origin, Refused, Root, Unstopped, World};
 
 use crate::added::Added;
@@ -16,6 +17,10 @@ use crate::policy::{Cycle, Policy, decimal};
 use crate::settings::{Mode, Settings};
 use crate::stack::MarkStack;
 
+/// Bytes of blocks for a hundred bytes of memory: where every block is touched, and at most.
+const UNSTRETCHED: usize = 100;
+const MOST_STRETCHED: usize = 1600;
+
 /// What a collection needs and what is remembered from one to the next. Its lock lets one thread collect at a time.
 pub struct Collection {
     pub(crate) policy: Policy,
@@ -24,6 +29,10 @@ pub struct Collection {
     pub(crate) statistics: Statistics,
     world: Option<&'static World>,
     log: Option<Sink>,
+    /// The budget that the policy gave last, bytes.
+    granted: usize,
+    /// Bytes of addresses that blocks may have for a hundred bytes of memory.
+    stretch: usize,
     /// When the last one ended, ns.
     ended_ns: u64,
     /// A collection is going on: what a listener does in the middle of it must not begin another.
@@ -66,6 +75,8 @@ impl Collection {
             },
             world: None,
             log: None,
+            granted: 0,
+            stretch: UNSTRETCHED,
             ended_ns: 0,
             busy: false,
             told: false,
@@ -96,7 +107,8 @@ impl Heap {
         collection.ended_ns = now_ns();
         self.mode.store(settings.mode as u32, Ordering::Relaxed);
         self.poison.store(settings.poison, Ordering::Relaxed);
-        let budget = isize::try_from(collection.policy.first()).unwrap_or(isize::MAX);
+        collection.granted = collection.policy.first();
+        let budget = isize::try_from(collection.granted).unwrap_or(isize::MAX);
         self.budget.store(budget, Ordering::Relaxed);
         self.free_units.store(0, Ordering::Relaxed);
         self.open_fast_way();
@@ -130,6 +142,9 @@ impl Heap {
             // Another thread collected while this one waited for the lock.
             return Ok(());
         }
+        if reason == Reason::Budget && self.postpone(&mut collection) {
+            return Ok(());
+        }
         collection.busy = true;
         self.sweep_all();
         let outcome = self.collect_stopped(&mut collection, reason);
@@ -140,6 +155,48 @@ impl Heap {
             complaint.write();
         }
         outcome
+    }
+
+    /// A program may ask for large blocks and touch little of them: these cost addresses, not memory. When they are
+    /// a good part of what was handed out, the blocks are stretched over more addresses than the budget says, as
+    /// long as the pages in memory are no more. Says whether the collection can wait.
+    fn postpone(&self, collection: &mut Collection) -> bool {
+        let live = self.live.load(Ordering::Relaxed);
+        let allowed = live.saturating_add(collection.granted);
+        let resident = self.resident_bytes();
+        // What is free and resident will be used again, unless it is more than that.
+        self.purge_due.store(resident > allowed.saturating_add(allowed / 4), Ordering::Relaxed);
+        if self.large.load(Ordering::Relaxed) < collection.granted / 4 {
+            collection.stretch = UNSTRETCHED;
+            return false;
+        }
+        let blocks = self.live_bytes();
+        let stretch = (blocks / (allowed / UNSTRETCHED).max(1)).clamp(UNSTRETCHED, MOST_STRETCHED);
+        if resident < allowed - allowed / 8 && stretch < MOST_STRETCHED {
+            let left = allowed - resident;
+            let extended = self.since.load(Ordering::Relaxed).saturating_add_unsigned(left);
+            self.budget.store(extended, Ordering::Relaxed);
+            return true;
+        }
+        collection.stretch = if resident > allowed + allowed / 8 { (stretch - stretch / 8).max(UNSTRETCHED) } else { stretch };
+        false
+    }
+
+    /// Bytes of the heap that are in memory.
+    fn resident_bytes(&self) -> usize {
+        let mut pages = [0u8; 4096];
+        let bytes = self.room.units() * UNIT;
+        let mut resident = 0;
+        for at in (0..bytes).step_by(pages.len() * PAGE) {
+            let length = (bytes - at).min(pages.len() * PAGE);
+            let start = (self.room.base() + at) as *mut c_void;
+            // SAFETY: mapped memory, and a byte for each page of it.
+            if unsafe { libc::mincore(start, length, pages.as_mut_ptr()) } != 0 {
+                return bytes;
+            }
+            resident += pages[..length / PAGE].iter().filter(|&&page| page & 1 != 0).count() * PAGE;
+        }
+        resident
     }
 
     fn collect_stopped(&self, collection: &mut Collection, reason: Reason) -> Result<(), NotCollected> {
@@ -170,7 +227,7 @@ impl Heap {
         }
         let epoch = self.epoch().wrapping_add(1);
         self.teller.phase(number, Phase::Mark);
-        self.reserve(&held);
+        let reserved = self.reserve(&held);
         let left_out = self.left_out(collection, &held);
         let mut roots_bytes = 0;
         let mut marker = Marker::new(&self.room, &mut collection.stack, epoch);
@@ -183,7 +240,7 @@ impl Heap {
             read(Root { range, origin: Origin::Mapping });
         }
         let found = stopped.as_ref().map_or(Ok(()), |stopped| stopped.roots(&left_out, &mut read));
-        let live = marker.marked;
+        let live = marker.marked + reserved;
         if found.is_err() {
             // What was marked is not all there is: nothing may be reclaimed by it.
             self.forget_marks();
@@ -213,7 +270,14 @@ impl Heap {
         });
         self.live.store(live, Ordering::Relaxed);
         self.since.store(0, Ordering::Relaxed);
-        self.budget.store(isize::try_from(budget).unwrap_or(isize::MAX), Ordering::Relaxed);
+        self.large.store(0, Ordering::Relaxed);
+        collection.granted = budget;
+        if self.is_mode(Mode::Collect) {
+            held.units.keep = budget;
+        }
+        let allowed = live.saturating_add(budget);
+        let stretched = (allowed / UNSTRETCHED).saturating_mul(collection.stretch).max(allowed) - live;
+        self.budget.store(isize::try_from(stretched).unwrap_or(isize::MAX), Ordering::Relaxed);
         self.teller.phase(number, Phase::Resume);
         drop(stopped);
         let resumed = now_ns();
@@ -288,15 +352,16 @@ impl Heap {
         }
     }
 
-    /// Marks what caches hold, without reading it: it stays theirs.
-    fn reserve(&self, held: &Held<'_>) {
+    /// Marks what caches hold, without reading it: it stays theirs. Says how many bytes it is.
+    fn reserve(&self, held: &Held<'_>) -> usize {
+        let mut bytes = 0;
         held.caches.each(|cache| {
             // SAFETY: caches are never given back; their threads stand still, with lists that are whole.
             let cache = unsafe { &*cache };
             for list in &cache.lists[1..] {
                 let mut block = list.head;
                 while !block.is_null() {
-                    self.mark_block(block as usize);
+                    bytes += self.mark_block(block as usize);
                     // SAFETY: a block in a list is free and linked.
                     block = unsafe { (*block).next };
                 }
@@ -307,15 +372,18 @@ impl Heap {
                 bits.marked.fetch_or(claim.mask, Ordering::Relaxed);
             }
         });
+        bytes
     }
 
-    fn mark_block(&self, address: usize) {
+    /// Marks a block; says its size, bytes.
+    fn mark_block(&self, address: usize) -> usize {
         let unit = self.room.first((address - self.room.base()) >> UNIT_SHIFT);
         let kind = self.room.kind(unit as usize) as usize;
         let block = CLASS[kind].index(address - self.room.address(unit));
         // SAFETY: a span of the heap, and a block of it.
         let bits = unsafe { &(*self.room.span(unit)).bits[block / 64] };
         bits.marked.fetch_or(1 << (block % 64), Ordering::Relaxed);
+        CLASS[kind].size as usize
     }
 
     fn forget_marks(&self) {

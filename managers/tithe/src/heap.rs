@@ -20,6 +20,9 @@ use crate::runs::Units;
 use crate::settings::Mode;
 use crate::spans::{Spans, Swept, Wrong};
 
+/// Mode `collect`: blocks up to this size are cleared before they are handed out again, bytes.
+const CLEARED_MAX: usize = 8 << 10;
+
 /// The heap of a process. Locks are taken in this order: the collection's, a kind's, the units', the caches'.
 pub struct Heap {
     pub(crate) room: Room,
@@ -33,12 +36,16 @@ pub struct Heap {
     pub(crate) epoch: AtomicU32,
     /// Nothing waits to be swept.
     pub(crate) swept: AtomicBool,
+    /// Too much of what is free is resident: when all is swept it goes back to the system.
+    pub(crate) purge_due: AtomicBool,
     /// Bytes the last collection found, and those handed out less those given back since.
     pub(crate) live: AtomicUsize,
     pub(crate) since: AtomicIsize,
     /// When `since` gets here a collection is due, bytes.
     pub(crate) budget: AtomicIsize,
     pub(crate) allocated: AtomicU64,
+    /// Of `since`, bytes in large blocks, as handed out.
+    pub(crate) large: AtomicUsize,
     pub(crate) teller: Teller,
     pub(crate) collection: Lock<Collection>,
     pub(crate) kinds: [Lock<Spans>; KINDS],
@@ -64,10 +71,12 @@ impl Heap {
             poison: AtomicBool::new(false),
             epoch: AtomicU32::new(1),
             swept: AtomicBool::new(true),
+            purge_due: AtomicBool::new(false),
             live: AtomicUsize::new(0),
             since: AtomicIsize::new(0),
             budget: AtomicIsize::new(isize::MAX),
             allocated: AtomicU64::new(0),
+            large: AtomicUsize::new(0),
             teller: Teller::new("tithe"),
             collection: Lock::new(Collection::new()),
             kinds: [const { Lock::new(Spans::new()) }; KINDS],
@@ -179,7 +188,7 @@ impl Heap {
                     let mut units = self.units.lock();
                     let taken = units.take(&self.room, class.units.into(), 1, !is_atomic(kind));
                     if let Some(taken) = taken {
-                        spans.adopt(&self.room, taken.first, kind, self.epoch());
+                        spans.adopt(&self.room, taken, kind, self.epoch());
                         self.grown(&mut units);
                         continue;
                     }
@@ -202,15 +211,21 @@ impl Heap {
         let size = CLASS[kind as usize].size as usize;
         let mut head = cache.lists[kind as usize].head;
         let mut count = 0;
+        // Who asks for memory may leave parts of it as they were, and what blocks held before keeps garbage alive.
+        let clear = size <= CLEARED_MAX && !is_atomic(kind) && self.is_mode(Mode::Collect);
         for claim in cache.pending[..cache.claims].iter().rev() {
             let start = self.room.address(claim.unit) + claim.word as usize * 64 * size;
             let mut mask = claim.mask;
             count += mask.count_ones();
+            if clear && !claim.clean {
+                // SAFETY: the blocks were claimed by this thread and are nobody else's.
+                unsafe { clear_blocks(start, size, mask) };
+            }
             while mask != 0 {
                 let bit = 63 - mask.leading_zeros();
                 mask ^= 1 << bit;
                 let block = (start + bit as usize * size) as *mut FreeBlock;
-                // SAFETY: the block was claimed by this thread and is nobody else's.
+                // SAFETY: as above.
                 unsafe { (*block).next = head };
                 head = block;
             }
@@ -267,7 +282,7 @@ impl Heap {
             return ptr::null_mut();
         };
         let Ok(units) = u32::try_from(whole) else { return ptr::null_mut() };
-        let alignment = (alignment / UNIT).max(1) as u32;
+        let Ok(alignment) = u32::try_from((alignment / UNIT).max(1)) else { return ptr::null_mut() };
         if self.is_due() && self.collects() {
             let _ = self.collect(Reason::Budget);
         }
@@ -280,6 +295,7 @@ impl Heap {
         }
         let Some(address) = taken else { return ptr::null_mut() };
         self.count(bytes);
+        self.large.fetch_add(bytes, Ordering::Relaxed);
         address as *mut u8
     }
 
@@ -381,6 +397,10 @@ impl Heap {
         }
         // SAFETY: a large block's first unit, ours by the lock.
         let (count, bytes) = unsafe { ((*self.room.span(first)).units, (*self.room.span(first)).bytes) };
+        if self.poison.load(Ordering::Relaxed) {
+            // SAFETY: a block of this size, the caller's until now.
+            unsafe { block.write_bytes(crate::spans::POISON, bytes) };
+        }
         units.give(&self.room, first, count, false);
         drop(units);
         self.uncount(bytes);
@@ -529,9 +549,12 @@ impl Heap {
                 unit += self.sweep_large(unit, kind, poison);
             }
         }
-        let _units = self.units.lock();
+        let mut units = self.units.lock();
         if self.epoch() == epoch {
             self.swept.store(true, Ordering::Release);
+            if self.purge_due.swap(false, Ordering::Relaxed) {
+                units.purge(&self.room);
+            }
         }
     }
 
@@ -554,7 +577,9 @@ impl Heap {
                     // SAFETY: nobody has the block any more.
                     unsafe { (self.room.address(first) as *mut u8).write_bytes(crate::spans::POISON, bytes) };
                 }
-                units.give(&self.room, first, count, false);
+                // What it held would keep garbage alive when parts of it are used again, and clearing it costs more.
+                let clean = self.is_mode(Mode::Collect) && units.drop_pages(self.room.address(first), bytes);
+                units.give(&self.room, first, count, clean);
             }
         }
         first as usize + count as usize - unit
@@ -600,9 +625,26 @@ impl Default for Heap {
     }
 }
 
+/// Clears the blocks of a word that are in the mask, neighbours at once.
+///
+/// # Safety
+/// They are the caller's.
+unsafe fn clear_blocks(start: usize, size: usize, mut mask: u64) {
+    while mask != 0 {
+        let first = mask.trailing_zeros();
+        let count = (!(mask >> first)).trailing_zeros();
+        // SAFETY: the caller's word.
+        unsafe { ((start + first as usize * size) as *mut u8).write_bytes(0, count as usize * size) };
+        mask &= !(u64::MAX >> (64 - count) << first);
+    }
+}
+
 fn misuse_of(wrong: Wrong) -> Misuse {
     match wrong {
         Wrong::Free => Misuse::DoubleFree,
         Wrong::Inside => Misuse::Damaged,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,9 +9,16 @@ use heaptoll_floor::Message;
 use crate::settings::{Mode, Settings};
 
 /// Mode `collect`: percent of what a collection reads that may be allocated before the next one.
-pub const COLLECT_HEADROOM: usize = 60;
-/// Mode `collect`: bytes that may be allocated in any case.
-pub const COLLECT_MIN_HEADROOM: usize = 2 << 20;
+pub const COLLECT_HEADROOM: usize = 50;
+/// Mode `collect`: bytes that may be allocated on top of that.
+pub const COLLECT_MIN_HEADROOM: usize = 3 << 20;
+/// Mode `collect`: the headroom is given in quarters, and grows from 4 of them to so many where collections cost
+/// much.
+pub const COLLECT_QUARTERS: usize = 6;
+/// A collection is dear when it takes more than this share of the time since the one before, percent, and cheap when
+/// it takes less than the second.
+pub const DEAR: u64 = 20;
+pub const CHEAP: u64 = 8;
 /// Mode `hybrid`: as [`COLLECT_HEADROOM`], of bytes allocated less those freed. The program frees by itself, so a
 /// collection only looks for what it leaked, and may come more rarely.
 pub const HYBRID_HEADROOM: usize = 100;
@@ -81,6 +88,9 @@ pub struct Policy {
     given_up: u32,
     /// `Proportional` in mode `hybrid`: how often the headroom has been doubled.
     doublings: u32,
+    /// `Proportional` in mode `collect`: the headroom in quarters.
+    quarters: usize,
+    adaptive: bool,
     /// `Zorn1992`: the heap's size.
     size: usize,
     /// `MemBalancer`: what the program allocated, and in what time.
@@ -110,6 +120,8 @@ impl Policy {
             budget: HYBRID_MIN_HEADROOM,
             given_up: 0,
             doublings: 0,
+            quarters: 4,
+            adaptive: true,
             size: ZORN_START,
             allocation: Rate::new(),
             marking: Rate::new(),
@@ -123,6 +135,7 @@ impl Policy {
             rule: settings.rule,
             collects: settings.mode != Mode::Explicit,
             headroom: settings.headroom,
+            adaptive: settings.adaptive,
             min_headroom: settings.min_headroom,
             max_heap: settings.max_heap,
             ..Policy::new()
@@ -205,11 +218,19 @@ impl Policy {
                 self.doublings = self.doublings.saturating_sub(1);
             }
         }
+        if cycle.mode == Mode::Collect && self.adaptive && self.due(cycle) {
+            let dear = |share: u64| u128::from(cycle.mark_ns) * 100 > u128::from(share) * u128::from(cycle.mutator_ns);
+            if dear(DEAR) {
+                self.quarters = COLLECT_QUARTERS.min(self.quarters + 1);
+            } else if !dear(CHEAP) {
+                self.quarters = 4.max(self.quarters - 1);
+            }
+        }
         // Roots cost as much to read as blocks, so a program with large statics and a small heap would otherwise pay
         // for them far too often.
         let read = cycle.live.saturating_add(cycle.roots);
-        bytes(read as u128 * self.headroom as u128 / 100)
-            .max(self.min_headroom)
+        bytes(read as u128 * self.headroom as u128 * self.quarters as u128 / 400)
+            .saturating_add(self.min_headroom)
             .saturating_mul(1 << self.doublings)
     }
 

@@ -5,14 +5,14 @@
 
 use heaptoll_floor::Damage;
 
-use crate::class::{FREE, UNIT};
+use crate::class::{FREE, UNIT, UNIT_SHIFT};
 use crate::room::{Memory, Room};
 use crate::span::{NONE, UnitIndex};
 
 /// Lengths with a list of their own.
 const EXACT: u32 = 32;
 const BINS: usize = 64;
-/// How many runs are looked at for one that is not on the black list.
+/// How many runs of a list are looked at for one that is not on the black list, or has an aligned part.
 const TRIES: u32 = 16;
 /// Free memory that stays resident before it goes back to the system, bytes: at least, and as a share of the heap.
 const RESIDENT_MIN: usize = 4 << 20;
@@ -28,6 +28,8 @@ pub struct Units {
     /// Units in free runs, and in those of them that may be resident.
     free: u32,
     dirty: u32,
+    /// Free memory that will be used soon, bytes: what may be handed out before the next collection.
+    pub keep: usize,
     /// The system does not take memory back (mlockall).
     locked: bool,
     /// The number of the last collection, for the black list.
@@ -52,7 +54,7 @@ const fn bin_of(units: u32) -> usize {
 
 impl Units {
     pub const fn new() -> Units {
-        Units { memory: Memory::new(), bins: [NONE; BINS], filled: 0, free: 0, dirty: 0, locked: false, epoch: 0, told: 0, avoided: 0 }
+        Units { memory: Memory::new(), bins: [NONE; BINS], filled: 0, free: 0, dirty: 0, keep: 0, locked: false, epoch: 0, told: 0, avoided: 0 }
     }
 
     /// Bytes in free runs.
@@ -130,7 +132,7 @@ impl Units {
             clean &= was_clean;
         }
         self.link(room, first, units, clean);
-        let resident = RESIDENT_MIN.max(room.units() * UNIT / RESIDENT_SHARE);
+        let resident = RESIDENT_MIN.max(room.units() * UNIT / RESIDENT_SHARE).max(self.keep);
         if self.dirty as usize * UNIT > resident && !self.locked {
             self.purge(room);
         }
@@ -139,21 +141,23 @@ impl Units {
     /// Takes `units` units that begin at a multiple of `alignment` units; grows the heap where there is no such run.
     /// What is on the black list is avoided if `avoid`. The kinds of the units are the caller's to set.
     pub fn take(&mut self, room: &Room, units: u32, alignment: u32, avoid: bool) -> Option<Taken> {
-        self.find(room, units, alignment, avoid)
+        self.find(room, units, alignment, avoid, TRIES)
             .or_else(|| {
                 self.grow(room, units.checked_add(alignment - 1)?)?;
-                self.find(room, units, alignment, avoid)
+                self.find(room, units, alignment, avoid, TRIES)
             })
-            .or_else(|| if avoid { self.find(room, units, alignment, false) } else { None })
+            .or_else(|| self.find(room, units, alignment, false, u32::MAX))
     }
 
-    fn find(&mut self, room: &Room, units: u32, alignment: u32, avoid: bool) -> Option<Taken> {
-        let mut tries = TRIES;
+    /// Looks at no more than `limit` runs of a list: each list gets its turn, however many runs in those of shorter
+    /// ones do not do.
+    fn find(&mut self, room: &Room, units: u32, alignment: u32, avoid: bool, limit: u32) -> Option<Taken> {
         let mut bins = self.filled & (u64::MAX << bin_of(units));
         while bins != 0 {
             let bin = bins.trailing_zeros() as usize;
             bins &= bins - 1;
             let mut run = self.bins[bin];
+            let mut tries = limit;
             while run != NONE && tries > 0 {
                 // SAFETY: a free run, which the lock makes ours.
                 let (length, next) = unsafe { ((*room.span(run)).units, (*room.span(run)).next) };
@@ -170,7 +174,8 @@ impl Units {
         None
     }
 
-    /// Where in a free run the units fit.
+    /// Where in a free run the units fit. What counts for the alignment is the address: the heap itself begins at a
+    /// multiple of less.
     fn place(
         &mut self,
         room: &Room,
@@ -179,9 +184,11 @@ impl Units {
         alignment: u32,
         avoid: bool,
     ) -> Option<UnitIndex> {
+        let before = room.base() >> UNIT_SHIFT;
         let mut at = run.start;
         loop {
-            at = at.checked_next_multiple_of(alignment)?;
+            let aligned = (before + at as usize).checked_next_multiple_of(alignment as usize)? - before;
+            at = UnitIndex::try_from(aligned).ok()?;
             if at.checked_add(units)? > run.end {
                 return None;
             }
@@ -275,6 +282,19 @@ impl Units {
         }
     }
 
+    /// Gives pages of units that the caller is about to give back to the system, which has zeros in their place. Says
+    /// whether it did.
+    pub fn drop_pages(&mut self, start: usize, bytes: usize) -> bool {
+        // SAFETY: errno's address is valid for the calling thread; the pages are nobody's.
+        unsafe {
+            let errno = *libc::__errno_location();
+            let dropped = libc::madvise(start as *mut _, bytes, libc::MADV_DONTNEED) == 0;
+            *libc::__errno_location() = errno;
+            self.locked |= !dropped;
+            dropped
+        }
+    }
+
     /// Verifies lists, lengths and neighbours.
     ///
     /// # Errors
@@ -320,3 +340,6 @@ impl Units {
 pub const fn shade(epoch: u32) -> u8 {
     (epoch % 255) as u8 + 1
 }
+
+#[cfg(test)]
+mod tests;

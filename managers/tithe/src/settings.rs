@@ -41,6 +41,8 @@ pub struct Settings {
     pub rule: Rule,
     /// `TITHE_HEADROOM`, percent; its default depends on the mode.
     pub headroom: usize,
+    /// The headroom is nobody's wish: the policy may give more where collections cost much.
+    pub adaptive: bool,
     /// `TITHE_MIN_HEADROOM`, bytes; its default depends on the mode.
     pub min_headroom: usize,
     /// `TITHE_MAX_HEAP`, bytes; present with [`Rule::Fixed`].
@@ -91,6 +93,7 @@ impl Settings {
             mode: Mode::Hybrid,
             rule: Rule::Proportional,
             headroom: policy::HYBRID_HEADROOM,
+            adaptive: true,
             min_headroom: policy::HYBRID_MIN_HEADROOM,
             max_heap: None,
             markers: None,
@@ -174,6 +177,7 @@ impl Settings {
             Mode::Hybrid | Mode::Explicit => (policy::HYBRID_HEADROOM, policy::HYBRID_MIN_HEADROOM),
         };
         settings.headroom = headroom.unwrap_or(defaults.0);
+        settings.adaptive = headroom.is_none();
         settings.min_headroom = min_headroom.unwrap_or(defaults.1);
         Ok(settings)
     }

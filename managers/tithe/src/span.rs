@@ -38,7 +38,8 @@ pub struct Span {
     pub free: u16,
     /// Whether it is in its class's list of spans with free blocks.
     pub listed: bool,
-    /// Of a free run: no page of it was touched since the system gave it, or gave it anew: it reads as zeros.
+    /// Of a free run: no page of it was touched since the system gave it, or gave it anew: it reads as zeros. Of a
+    /// span: this was so when it began, and no block of it has come back yet. Of a large block: when it was taken.
     pub clean: bool,
     /// Of a large block: the bytes it may use, whole pages.
     pub bytes: usize,

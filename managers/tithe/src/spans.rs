@@ -11,6 +11,7 @@ use heaptoll_floor::Damage;
 use crate::cache::{CLAIMS, Cache, Claim};
 use crate::class::{CLASS, Class};
 use crate::room::Room;
+use crate::runs::Taken;
 use crate::span::{NONE, Span, UnitIndex};
 
 /// The state of one kind.
@@ -82,7 +83,8 @@ impl Spans {
     }
 
     /// Makes fresh units a span of this kind and lists it.
-    pub fn adopt(&mut self, room: &Room, unit: UnitIndex, kind: u8, epoch: u32) {
+    pub fn adopt(&mut self, room: &Room, taken: Taken, kind: u8, epoch: u32) {
+        let unit = taken.first;
         let class = &CLASS[kind as usize];
         // SAFETY: the units are the caller's.
         let span = unsafe { &mut *room.span(unit) };
@@ -92,6 +94,7 @@ impl Spans {
         span.free = class.blocks;
         span.hint = 0;
         span.bytes = 0;
+        span.clean = taken.clean;
         span.clear_bits(class.blocks as usize);
         room.assign(unit, u32::from(class.units), kind);
         self.link(room, unit);
@@ -114,7 +117,7 @@ impl Spans {
                     bits.taken |= mask;
                     got += mask.count_ones();
                     span.free -= mask.count_ones() as u16;
-                    cache.pending[cache.claims] = Claim { unit, word: word as u32, mask };
+                    cache.pending[cache.claims] = Claim { unit, word: word as u32, clean: span.clean, mask };
                     cache.claims += 1;
                 }
                 if mask == available {
@@ -163,6 +166,7 @@ impl Spans {
         }
         span.epoch = epoch;
         span.listed = false;
+        span.clean = false;
         let class = &CLASS[span.kind as usize];
         let mut free = 0;
         for (word, bits) in span.bits[..usize::from(class.blocks).div_ceil(64)].iter_mut().enumerate() {
@@ -215,6 +219,7 @@ impl Spans {
             return Err(Wrong::Free);
         }
         bits.taken &= !bit;
+        span.clean = false;
         span.free += 1;
         span.hint = span.hint.min(word as u32);
         let (free, listed) = (span.free, span.listed);
@@ -323,3 +328,6 @@ fn fill(start: usize, class: &Class, word: usize, mut mask: u64) {
         unsafe { ((start + block * size) as *mut u8).write_bytes(POISON, size) };
     }
 }
+
+#[cfg(test)]
+mod tests;
