@@ -79,6 +79,7 @@ pub fn measure(
             name: manager.name.clone(),
             preload: sleeper.into_iter().chain(manager.object.as_deref()).map(Path::to_path_buf).collect(),
             environment: manager.environment.clone(),
+            tells: false,
         })
         .collect();
     let asked = experiment::Settings {

@@ -19,6 +19,8 @@ pub struct Stack {
     pub preload: Vec<PathBuf>,
     /// Environment.
     pub environment: Vec<(String, String)>,
+    /// Whether its manager keeps the statistics page.
+    pub tells: bool,
 }
 
 /// Runs `program`, which is no server, under the stacks, the first of them being the baseline unless `baseline` names another.
@@ -53,7 +55,7 @@ fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settin
         origin: String::new(),
         proof: String::new(),
         warnings: vec![],
-        tells: false,
+        tells: stack.tells,
     };
     let first = stacks.first().map(|stack| stack.name.as_str());
     Experiment {

@@ -69,7 +69,7 @@ fn relabelled(measured: &Experiment, rows: &[Vec<Pair>], n: usize, rng: &mut Cha
 pub fn run(repetitions_made: u32, resamplings: u32, n: usize) -> Result<(), BenchError> {
     let places = Places::find()?;
     let stacks: Vec<Stack> = (0..STACKS)
-        .map(|i| Stack { name: format!("glibc#{i}"), preload: vec![], environment: vec![] })
+        .map(|i| Stack { name: format!("glibc#{i}"), preload: vec![], environment: vec![], tells: false })
         .collect();
     let measured = rig::run(&places, rig::cfrac(&places)?, &stacks, repetitions_made, 1992)?;
     let rows = repetitions(&measured);

@@ -39,6 +39,7 @@ fn stack(name: &str, object: &Path, turns: f64) -> Stack {
         name: name.into(),
         preload: vec![object.to_path_buf()],
         environment: vec![("DELAY_TURNS".into(), format!("{turns:.0}"))],
+        tells: false,
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::comparison::{Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row};
+use crate::comparison::{
+    CollectionFigures, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
+};
 use crate::experiment::Experiment;
-use crate::observation::{Observation, Outcome, Phase};
+use crate::observation::{Collections, Observation, Outcome, Phase};
 use crate::side::{Side, Sides};
 use crate::statistics::{self, FEWEST_PAIRS, median};
 use crate::verdict;
@@ -153,12 +155,26 @@ fn row(experiment: &Experiment, program: &str, side: &Side, figures: BTreeMap<Me
         heap_high_water_bytes: middle(
             rows.iter().filter_map(|row| row.heap_high_water_bytes).map(|bytes| bytes as f64).collect(),
         ),
+        collections: collections(&rows),
         load_figures: by_name.into_iter().map(|(name, values)| (name, median(&values))).collect(),
         verdict: verdict::words(side.stack == experiment.baseline, &figures, &marks),
         on_frontier: false,
         marks,
         figures,
     }
+}
+
+fn collections(rows: &[&Observation]) -> Option<CollectionFigures> {
+    let told: Vec<Collections> = rows.iter().filter_map(|row| row.collections).collect();
+    let middle = |figure: fn(&Collections) -> u64| {
+        median(&told.iter().map(|one| figure(one) as f64).collect::<Vec<_>>())
+    };
+    (!told.is_empty()).then(|| CollectionFigures {
+        count: middle(|one| one.count),
+        pause_total_s: middle(|one| one.pause_total_ns) / 1e9,
+        pause_max_s: middle(|one| one.pause_max_ns) / 1e9,
+        reclaimed_bytes: middle(|one| one.reclaimed_bytes),
+    })
 }
 
 /// What went wrong, most frequent first, e.g. `3x killed by signal 11`.

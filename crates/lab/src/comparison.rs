@@ -57,6 +57,19 @@ impl Metric {
     }
 }
 
+/// What a manager's collector did on a program; medians.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CollectionFigures {
+    /// Collections of a run.
+    pub count: f64,
+    /// Seconds that a run stood still for them.
+    pub pause_total_s: f64,
+    /// Longest pause of a run, seconds.
+    pub pause_max_s: f64,
+    /// Bytes that they reclaimed in a run.
+    pub reclaimed_bytes: f64,
+}
+
 /// One stack on one program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -74,6 +87,9 @@ pub struct Row {
     pub minor_faults: f64,
     /// Median heap high-water, bytes, from managers that tell.
     pub heap_high_water_bytes: Option<f64>,
+    /// Garbage collections: medians over the good timed rows, from managers that tell.
+    #[serde(default)]
+    pub collections: Option<CollectionFigures>,
     /// Figures of a server's load, by name: median.
     pub load_figures: std::collections::BTreeMap<String, f64>,
     /// The verdict in words, e.g. `14 % less CPU, 1.5x the memory` or `no difference seen`.

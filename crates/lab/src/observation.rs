@@ -86,6 +86,20 @@ impl Counters {
     }
 }
 
+/// What the collectors of a run's processes did, as they wrote it down; zeroes from a manager that tells and never
+/// collected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collections {
+    /// Collections finished, of all processes.
+    pub count: u64,
+    /// Time that a process stood still for them, ns, sum over all processes.
+    pub pause_total_ns: u64,
+    /// The longest such pause of any process, ns.
+    pub pause_max_ns: u64,
+    /// Bytes in blocks that they reclaimed, of all processes.
+    pub reclaimed_bytes: u64,
+}
+
 /// What a server's invocation adds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServeFigures {
@@ -138,6 +152,9 @@ pub struct Observation {
     pub output_digest: String,
     /// The most memory the manager had mapped at once, bytes; only from managers that tell.
     pub heap_high_water_bytes: Option<u64>,
+    /// Garbage collections; only from managers that tell.
+    #[serde(default)]
+    pub collections: Option<Collections>,
     /// Hardware events.
     pub counters: Counters,
     /// Unix time at the start, seconds.
@@ -175,4 +192,8 @@ pub struct MemoryTrack {
     /// The kernel's own high-water mark as last seen in `/proc/PID/status` (`VmHWM`), KiB; cross-checks
     /// `peak_rss_kib`.
     pub vm_hwm_kib: u64,
+    /// The most anonymous memory of the whole process tree that was resident at once (`RssAnon`), KiB, as sampled; 0
+    /// in files of before it was.
+    #[serde(default)]
+    pub anonymous_peak_kib: u64,
 }

@@ -13,7 +13,7 @@ use crate::experiment::{Experiment, ProgramInfo, StackInfo};
 use crate::interrupt::Interrupt;
 use crate::launch::{self, Finished, Invocation, LaunchError};
 use crate::machine;
-use crate::observation::{Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures};
+use crate::observation::{Collections, Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures};
 use crate::plan::Cell;
 use crate::sampler::{Sampled, Sampler};
 use crate::serve;
@@ -267,27 +267,37 @@ fn observe(
         _ => (launch::run(&bench.launcher, &invocation, &bench.interrupt)?, None, None),
     };
     let outcome = outcome(&finished, served.as_ref(), experiment, bench, &invocation, cell.phase);
-    let track = sampled.map(|Sampled { samples, vm_hwm_kib }| MemoryTrack {
+    let track = sampled.map(|Sampled { samples, vm_hwm_kib, anonymous_peak_kib }| MemoryTrack {
         program: program.name.clone(),
         stack: stack.name.clone(),
         repetition: cell.repetition,
         samples,
         vm_hwm_kib,
+        anonymous_peak_kib,
     });
     // Every server round is sampled; one track a stack is enough to draw.
     let track =
         track.filter(|_| program.serve.is_none() || cell.repetition == 0 && cell.phase == Phase::Timed);
     let row = row(experiment, cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures));
+    let (heap_high_water_bytes, collections) = page.and_then(told).unzip();
     Ok((
-        Observation { started_unix_s, load_average, heap_high_water_bytes: page.and_then(high_water), ..row },
+        Observation { started_unix_s, load_average, heap_high_water_bytes, collections, ..row },
         track.filter(|track| !track.samples.is_empty()),
     ))
 }
 
-/// The most memory any process of the run had mapped, as its manager wrote it down; `None` when none did.
-fn high_water(page: StatsPage) -> Option<u64> {
+/// The most memory any process of the run had mapped, bytes, and what was collected in all of them, as their managers
+/// wrote it down; `None` when none did.
+fn told(page: StatsPage) -> Option<(u64, Collections)> {
     let slots = page.read().ok()?;
-    slots.iter().filter(|slot| slot.kind == Kind::Manager).map(|slot| slot.mapped_high_bytes).max()
+    let of_managers = || slots.iter().filter(|slot| slot.kind == Kind::Manager);
+    let collections = Collections {
+        count: of_managers().map(|slot| slot.collections).sum(),
+        pause_total_ns: of_managers().map(|slot| slot.pause_total_ns).sum(),
+        pause_max_ns: of_managers().map(|slot| slot.pause_max_ns).max()?,
+        reclaimed_bytes: of_managers().map(|slot| slot.collected_bytes).sum(),
+    };
+    Some((of_managers().map(|slot| slot.mapped_high_bytes).max()?, collections))
 }
 
 fn outcome(
@@ -354,6 +364,7 @@ fn row(
         output_bytes: finished.output_bytes,
         output_digest: finished.digest.clone(),
         heap_high_water_bytes: None,
+        collections: None,
         counters: Counters { instructions, cycles, llc_misses, dtlb_misses },
         started_unix_s: 0.0,
         load_average: 0.0,

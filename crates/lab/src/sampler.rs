@@ -17,6 +17,8 @@ pub struct Sampled {
     pub samples: Vec<(f64, u64)>,
     /// Last `VmHWM` of the first process, KiB.
     pub vm_hwm_kib: u64,
+    /// Most anonymous resident KiB of the tree (`RssAnon`) at a sample.
+    pub anonymous_peak_kib: u64,
 }
 
 /// A thread that watches a process tree.
@@ -47,7 +49,10 @@ fn sample(pid: i32, mut pace: Duration, stop: &AtomicBool) -> Sampled {
     while !stop.load(Ordering::Relaxed) {
         let Some(hwm) = status_kib(pid, "VmHWM:") else { break };
         seen.vm_hwm_kib = seen.vm_hwm_kib.max(hwm);
-        let resident: u64 = tree(pid).iter().filter_map(|&member| status_kib(member, "VmRSS:")).sum();
+        let members = tree(pid);
+        let sum = |key| -> u64 { members.iter().filter_map(|&member| status_kib(member, key)).sum() };
+        let resident = sum("VmRSS:");
+        seen.anonymous_peak_kib = seen.anonymous_peak_kib.max(sum("RssAnon:"));
         seen.samples.push((start.elapsed().as_secs_f64(), resident));
         if seen.samples.len() >= MOST {
             let mut keep = false;
@@ -156,5 +161,7 @@ mod tests {
         child.wait().expect("it was killed");
         let seen = sampler.finish();
         assert!(seen.samples.len() >= 3 && seen.vm_hwm_kib > 0, "{seen:?}");
+        let most = seen.samples.iter().map(|sample| sample.1).max();
+        assert!(seen.anonymous_peak_kib > 0 && Some(seen.anonymous_peak_kib) < most, "{seen:?}");
     }
 }

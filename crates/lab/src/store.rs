@@ -28,12 +28,18 @@ CREATE TABLE observation (
     output_bytes INTEGER NOT NULL, output_digest TEXT NOT NULL, heap_high_water_bytes INTEGER,
     instructions INTEGER, cycles INTEGER, llc_misses INTEGER, dtlb_misses INTEGER,
     started_unix_s REAL NOT NULL, load_average REAL NOT NULL, env_padding INTEGER NOT NULL,
-    stderr_tail TEXT NOT NULL, left_behind INTEGER NOT NULL, serve TEXT);
+    stderr_tail TEXT NOT NULL, left_behind INTEGER NOT NULL, serve TEXT, collections TEXT);
 CREATE TABLE memory_sample (
     program TEXT NOT NULL, stack TEXT NOT NULL, repetition INTEGER NOT NULL, t_s REAL NOT NULL, rss_kib INTEGER NOT NULL);
 CREATE TABLE memory_mark (
-    program TEXT NOT NULL, stack TEXT NOT NULL, repetition INTEGER NOT NULL, vm_hwm_kib INTEGER NOT NULL);
+    program TEXT NOT NULL, stack TEXT NOT NULL, repetition INTEGER NOT NULL, vm_hwm_kib INTEGER NOT NULL,
+    anonymous_peak_kib INTEGER);
 ";
+
+/// Columns that files of the same layout may lack, because they were begun before there were such figures. They come
+/// last in their tables and may be null.
+const ADDED: [(&str, &str, &str); 2] =
+    [("observation", "collections", "TEXT"), ("memory_mark", "anonymous_peak_kib", "INTEGER")];
 
 /// A file that cannot be used, or cannot be written any more.
 #[derive(Debug, Error)]
@@ -134,6 +140,7 @@ impl Store {
     pub fn resume(path: &Path) -> Result<(Store, Experiment), StoreError> {
         let mut store = Store::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         store.become_writer()?;
+        store.add_columns()?;
         let experiment = store.load()?;
         Ok((store, experiment))
     }
@@ -205,6 +212,22 @@ impl Store {
             Err(_) => {}
         }
         Ok(())
+    }
+
+    /// Gives an older file the columns that it lacks.
+    fn add_columns(&self) -> Result<(), StoreError> {
+        for (table, column, kind) in ADDED {
+            if !self.has_column(table, column)? {
+                self.connection
+                    .execute_batch(&format!("ALTER TABLE {table} ADD COLUMN {column} {kind}"))
+                    .map_err(|cause| self.error(cause))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn has_column(&self, table: &str, column: &str) -> Result<bool, StoreError> {
+        self.connection.column_exists(None, table, column).map_err(|cause| self.error(cause))
     }
 
     /// Whether a journal stands beside the file that a read-only connection cannot apply.
@@ -283,12 +306,13 @@ impl Store {
         // Plain text for those who query the file: `phase = 'timed'`.
         let (phase, outcome) = (json(&row.phase)?.replace('"', ""), json(&row.outcome)?);
         let serve = row.serve.as_ref().map(|serve| json(serve)).transpose()?;
+        let collections = row.collections.as_ref().map(|collections| json(collections)).transpose()?;
         // SQLite's integers are signed; figures beyond 2^63 do not occur.
         let n = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         self.connection
             .execute(
                 "INSERT INTO observation VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,\
-                 ?20,?21,?22,?23,?24,?25,?26,?27)",
+                 ?20,?21,?22,?23,?24,?25,?26,?27,?28)",
                 params![
                     row.order,
                     row.repetition,
@@ -317,6 +341,7 @@ impl Store {
                     row.stderr_tail,
                     row.left_behind,
                     serve,
+                    collections,
                 ],
             )
             .map(drop)
@@ -338,8 +363,14 @@ impl Store {
                 )?;
             }
             transaction.execute(
-                "INSERT INTO memory_mark VALUES (?1, ?2, ?3, ?4)",
-                params![track.program, track.stack, track.repetition, n(track.vm_hwm_kib)],
+                "INSERT INTO memory_mark VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![
+                    track.program,
+                    track.stack,
+                    track.repetition,
+                    n(track.vm_hwm_kib),
+                    n(track.anonymous_peak_kib)
+                ],
             )?;
             transaction.commit()
         })();
@@ -364,6 +395,7 @@ impl Store {
     }
 
     fn observations(&self) -> Result<Vec<Observation>, StoreError> {
+        let has_collections = self.has_column("observation", "collections")?;
         let read = || -> rusqlite::Result<Vec<RawRow>> {
             let mut statement = self.connection.prepare("SELECT * FROM observation ORDER BY position")?;
             let rows = statement.query_map([], |row| {
@@ -390,6 +422,7 @@ impl Store {
                     output_bytes: n(14)?,
                     output_digest: row.get(15)?,
                     heap_high_water_bytes: some(16)?,
+                    collections: None,
                     counters: Counters {
                         instructions: some(17)?,
                         cycles: some(18)?,
@@ -403,23 +436,27 @@ impl Store {
                     left_behind: row.get(25)?,
                     serve: None,
                 };
-                Ok((observation, [row.get(2)?, row.get(5)?], row.get(26)?))
+                let collections = if has_collections { row.get(27)? } else { None };
+                Ok((observation, [row.get(2)?, row.get(5)?], [row.get(26)?, collections]))
             })?;
             rows.collect()
         };
         let rows = read().map_err(|cause| self.error(cause))?;
         let damaged = |error: serde_json::Error| self.damaged(&format!("a row: {error}"));
         rows.into_iter()
-            .map(|(mut row, [phase, outcome], serve)| {
+            .map(|(mut row, [phase, outcome], [serve, collections])| {
                 row.phase = serde_json::from_value(phase.into()).map_err(damaged)?;
                 row.outcome = serde_json::from_str(&outcome).map_err(damaged)?;
                 row.serve = serve.map(|text| serde_json::from_str(&text)).transpose().map_err(damaged)?;
+                row.collections =
+                    collections.map(|text| serde_json::from_str(&text)).transpose().map_err(damaged)?;
                 Ok(row)
             })
             .collect()
     }
 
     fn tracks(&self) -> Result<Vec<MemoryTrack>, StoreError> {
+        let has_anonymous = self.has_column("memory_mark", "anonymous_peak_kib")?;
         let read = || -> rusqlite::Result<Vec<MemoryTrack>> {
             let mut marks = self.connection.prepare("SELECT * FROM memory_mark ORDER BY rowid")?;
             let mut samples = self.connection.prepare(
@@ -432,6 +469,11 @@ impl Store {
                     repetition: row.get(2)?,
                     samples: Vec::new(),
                     vm_hwm_kib: row.get::<_, i64>(3)?.max(0) as u64,
+                    anonymous_peak_kib: if has_anonymous {
+                        row.get::<_, Option<i64>>(4)?.unwrap_or(0).max(0) as u64
+                    } else {
+                        0
+                    },
                 })
             })?;
             heads
@@ -450,8 +492,8 @@ impl Store {
     }
 }
 
-/// A row whose phase and outcome, and whose server's figures, are still JSON.
-type RawRow = (Observation, [String; 2], Option<String>);
+/// A row whose phase and outcome, and whose server's figures and collections, are still JSON.
+type RawRow = (Observation, [String; 2], [Option<String>; 2]);
 
 /// A serialisable value behind a reference, so that one closure serves several types.
 mod erased {

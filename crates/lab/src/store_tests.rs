@@ -1,7 +1,7 @@
 //! The file gives back what was put in, and says clearly when it cannot.
 
 use super::*;
-use crate::observation::{Outcome, ServeFigures};
+use crate::observation::{Collections, Outcome, ServeFigures};
 use crate::testing::{experiment, row};
 
 fn folder() -> tempfile::TempDir {
@@ -24,6 +24,12 @@ fn what_is_stored_comes_back() {
             outcome,
             serve: (index == 1).then_some(serve),
             heap_high_water_bytes: (index == 2).then_some(9),
+            collections: (index == 0).then_some(Collections {
+                count: 3,
+                pause_total_ns: 5_000_000_000,
+                pause_max_ns: 4,
+                reclaimed_bytes: 1 << 40,
+            }),
             ..row("glibc", index as u32, 0.1, 77)
         };
         store.append(&row).expect("appends");
@@ -35,6 +41,7 @@ fn what_is_stored_comes_back() {
         repetition: 0,
         samples: vec![(0.0, 1), (0.5, 2)],
         vm_hwm_kib: 3,
+        anonymous_peak_kib: 2,
     };
     store.append_track(&track).expect("appends");
     made.tracks.push(track);
@@ -43,6 +50,30 @@ fn what_is_stored_comes_back() {
     drop(store);
     assert_eq!(Store::read(&path).expect("reads"), made);
     assert_eq!(Store::resume(&path).expect("resumes").1, made);
+}
+
+#[test]
+fn a_file_from_before_collections_is_read_and_gone_on_with() {
+    let folder = folder();
+    let path = folder.path().join("e.db");
+    let mut made = experiment(&["glibc"]);
+    let store = Store::create(&path, &made).expect("creates");
+    store
+        .connection
+        .execute_batch(
+            "ALTER TABLE observation DROP COLUMN collections; ALTER TABLE memory_mark DROP COLUMN anonymous_peak_kib;
+             INSERT INTO memory_mark VALUES ('prog', 'glibc', 0, 3)",
+        )
+        .expect("becomes an older file");
+    drop(store);
+    let read = Store::read(&path).expect("reads");
+    assert_eq!((read.tracks.len(), read.tracks[0].anonymous_peak_kib), (1, 0));
+    let (store, _) = Store::resume(&path).expect("resumes");
+    let collections = Some(Collections { count: 1, ..Collections::default() });
+    let row = Observation { collections, ..row("glibc", 0, 0.1, 77) };
+    store.append(&row).expect("appends");
+    made.observations.push(row);
+    assert_eq!(Store::read(&path).expect("reads").observations, made.observations);
 }
 
 #[test]

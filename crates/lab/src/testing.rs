@@ -64,6 +64,7 @@ pub fn row(stack: &str, repetition: u32, cpu_s: f64, peak_rss_kib: u64) -> Obser
         output_bytes: 3,
         output_digest: "d".into(),
         heap_high_water_bytes: Some(4096),
+        collections: None,
         counters: Counters { instructions: Some(5), ..Counters::default() },
         started_unix_s: 2.0,
         load_average: 0.5,

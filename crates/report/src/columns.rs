@@ -84,6 +84,10 @@ pub static COLUMNS: &[Column] = &[
         server(o, |s| serde_json::to_string(&s.load_figures).map_or(Value::Missing, Value::Text))
     }),
     optional("server_load_report", Kind::Text, |o| server(o, |s| text(&s.load_report))),
+    optional("collections", Kind::Integer, |o| maybe(o.collections.map(|c| c.count))),
+    optional("pause_total_ns", Kind::Integer, |o| maybe(o.collections.map(|c| c.pause_total_ns))),
+    optional("pause_max_ns", Kind::Integer, |o| maybe(o.collections.map(|c| c.pause_max_ns))),
+    optional("reclaimed_bytes", Kind::Integer, |o| maybe(o.collections.map(|c| c.reclaimed_bytes))),
 ];
 
 fn text(value: &str) -> Value {

@@ -5,9 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_lab::comparison::{Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row};
+use heaptoll_lab::comparison::{
+    CollectionFigures, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
+};
 use heaptoll_lab::experiment::{Experiment, Machine, ProgramInfo, ServeInfo, Settings, StackInfo};
-use heaptoll_lab::observation::{Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures};
+use heaptoll_lab::observation::{
+    Collections, Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures,
+};
 
 /// Which experiment to make up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -308,6 +312,12 @@ fn row(
         output_bytes: 1724,
         output_digest: "9f86d081884c7d659a2feaa0c55ad015".into(),
         heap_high_water_bytes: (s == 1).then_some((kib * 900.0) as u64),
+        collections: (s == 1).then_some(Collections {
+            count: 17,
+            pause_total_ns: 24_200_000,
+            pause_max_ns: 3_100_000,
+            reclaimed_bytes: 5 << 20,
+        }),
         counters: Counters {
             instructions: counts(5.1e9),
             cycles: counts(2.6e9),
@@ -339,6 +349,7 @@ fn track(noise: &mut Noise, row: &Observation) -> MemoryTrack {
         repetition: row.repetition,
         samples,
         vm_hwm_kib: row.peak_rss_kib,
+        anonymous_peak_kib: row.peak_rss_kib * 3 / 4,
     }
 }
 
@@ -433,6 +444,12 @@ fn compare(experiment: &Experiment) -> Comparison {
                 startup_cpu_s: figures.get(&Metric::Cpu).map(|f| f.median * 0.0006),
                 minor_faults: median(good.iter().map(|o| o.minor_faults as f64).collect()),
                 heap_high_water_bytes: good.first().and_then(|o| o.heap_high_water_bytes).map(|b| b as f64),
+                collections: good.first().and_then(|o| o.collections).map(|c| CollectionFigures {
+                    count: c.count as f64,
+                    pause_total_s: c.pause_total_ns as f64 / 1e9,
+                    pause_max_s: c.pause_max_ns as f64 / 1e9,
+                    reclaimed_bytes: c.reclaimed_bytes as f64,
+                }),
                 load_figures: good
                     .first()
                     .and_then(|o| o.serve.as_ref())

@@ -438,8 +438,14 @@ mod tests {
     fn thinning_keeps_the_peak_and_the_end() {
         let samples: Vec<(f64, u64)> =
             (0..10_000).map(|i| (i as f64 / 100.0, if i == 4711 { 999_424 } else { 2048 })).collect();
-        let track =
-            MemoryTrack { program: "p".into(), stack: "s".into(), repetition: 0, samples, vm_hwm_kib: 0 };
+        let track = MemoryTrack {
+            program: "p".into(),
+            stack: "s".into(),
+            repetition: 0,
+            samples,
+            vm_hwm_kib: 0,
+            anonymous_peak_kib: 0,
+        };
         let kept = thinned(&track);
         assert!(kept.len() <= SAMPLES + 1, "{}", kept.len());
         assert!(kept.contains(&(47.11, 976.0)) && kept.last() == Some(&(99.99, 2.0)), "{kept:?}");

@@ -292,6 +292,16 @@ fn extra_columns(table: &ProgramTable, observations: &[&Observation]) -> (Vec<St
         counted(row, |c| c.dtlb_misses).map(|n| format::significant(n / 1e6))
     });
     column("Heap peak MiB".into(), &|row| row.heap_high_water_bytes.map(format::mib_from_bytes));
+    if collected(table) {
+        column("Collections".into(), &|row| row.collections.map(|c| format::count(c.count)));
+        column("Pauses ms".into(), &|row| row.collections.map(|c| format::milliseconds(c.pause_total_s)));
+        column("Longest pause ms".into(), &|row| {
+            row.collections.map(|c| format::milliseconds(c.pause_max_s))
+        });
+        column("Reclaimed MiB".into(), &|row| {
+            row.collections.map(|c| format::mib_from_bytes(c.reclaimed_bytes))
+        });
+    }
     let names: BTreeSet<&String> = table.rows.iter().flat_map(|row| row.load_figures.keys()).collect();
     for name in names {
         column(format::printable(name), &|row| {
@@ -299,6 +309,11 @@ fn extra_columns(table: &ProgramTable, observations: &[&Observation]) -> (Vec<St
         });
     }
     (headings, cells)
+}
+
+/// Whether any manager told of a collection.
+fn collected(table: &ProgramTable) -> bool {
+    table.rows.iter().any(|row| row.collections.is_some_and(|told| told.count > 0.0))
 }
 
 fn places(

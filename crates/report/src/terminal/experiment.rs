@@ -83,6 +83,10 @@ fn program(experiment: &Experiment, comparison: &Comparison, table: &ProgramTabl
         out.push('\n');
         out.push_str(&load(table, style));
     }
+    if table.rows.iter().any(|row| row.collections.is_some_and(|told| told.count > 0.0)) {
+        out.push('\n');
+        out.push_str(&collections(table, style));
+    }
     for row in table.rows.iter().filter(|row| !row.marks.is_empty()) {
         let text = format!(
             "{}: {} (left out; {} remain)",
@@ -237,6 +241,44 @@ fn list(comparison: &Comparison, table: &ProgramTable, style: &Style) -> String 
         }
     }
     out
+}
+
+/// What the collectors of those managers did that tell: a table of its own, for the one above is wide.
+fn collections(table: &ProgramTable, style: &Style) -> String {
+    let narrow = style.width.is_some_and(|width| width < 72);
+    let headings = match narrow {
+        false => ["garbage collections", "number", "pauses ms", "longest ms", "reclaimed MiB"],
+        true => ["collector", "GCs", "ms", "max ms", "MiB"],
+    };
+    // A table of five columns has its least width; below that the figures go into lines.
+    if style.width.is_some_and(|width| width < 52) {
+        let mut out = String::new();
+        for (row, told) in table.rows.iter().filter_map(|row| Some((row, row.collections?))) {
+            let text = format!(
+                "{}: {} collections, pauses {} ms, longest {} ms, {} MiB reclaimed",
+                row.stack,
+                format::count(told.count),
+                format::milliseconds(told.pause_total_s),
+                format::milliseconds(told.pause_max_s),
+                format::mib_from_bytes(told.reclaimed_bytes)
+            );
+            out.push_str(&style.paragraph("", &text, Tone::Plain));
+        }
+        return out;
+    }
+    let mut text = style.table(&headings);
+    for (row, told) in table.rows.iter().filter_map(|row| Some((row, row.collections?))) {
+        text.add_row([
+            style.cell(&row.stack, Tone::Plain),
+            style.cell(&format::count(told.count), Tone::Plain),
+            style.cell(&format::milliseconds(told.pause_total_s), Tone::Plain),
+            style.cell(&format::milliseconds(told.pause_max_s), Tone::Plain),
+            style.cell(&format::mib_from_bytes(told.reclaimed_bytes), Tone::Plain),
+        ]);
+    }
+    style.pad(&mut text);
+    right(&mut text, &[1, 2, 3, 4]);
+    style.lines(&text)
 }
 
 /// What the load said of the server.
@@ -491,6 +533,28 @@ mod tests {
         assert!(text.contains("\x1b[38;5;9m1.20 (1.10–1.30)"), "{text:?}");
         assert!(text.contains("\x1b[2m1.01 (0.97–1.05)"), "{text:?}");
         assert!(!render(&experiment, &comparison, &Style { color: false, ..style }).contains('\x1b'));
+    }
+
+    #[test]
+    fn collections_are_shown_where_a_manager_told_of_any() {
+        let told = |width| shown(Shape::Single, Some(width));
+        for width in [60, 80, 120] {
+            let line = told(width)
+                .lines()
+                .filter(|line| line.trim_start().starts_with("mimalloc3"))
+                .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+                .next_back()
+                .expect("a line of its own");
+            assert_eq!(line, "mimalloc3 17 24.2 3.10 5.0", "{}", told(width));
+        }
+        let (experiment, mut comparison) = experiment(Shape::Single);
+        for row in &mut comparison.tables[0].rows {
+            if let Some(told) = &mut row.collections {
+                told.count = 0.0;
+            }
+        }
+        let text = render(&experiment, &comparison, &Style { color: false, width: Some(120), unicode: true });
+        assert!(!text.contains("garbage collections"), "{text}");
     }
 
     #[test]
