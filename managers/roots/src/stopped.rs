@@ -2,12 +2,14 @@
 
 use core::cell::RefCell;
 use core::ops::Range;
+use core::sync::atomic::Ordering;
 
 use crate::areas::{self, Gatherer};
 use crate::buffer::NoMemory;
+use crate::kernel;
 use crate::maps::{self, Failure};
 use crate::pages::Pages;
-use crate::registers::Registers;
+use crate::registers::{RED_ZONE, Registers};
 use crate::world::{Desk, World};
 use crate::{Origin, Root};
 
@@ -85,6 +87,33 @@ impl<'a> Stopped<'a> {
             }
         }
         desk.mappings(self.world, left_out, visit)
+    }
+
+    /// The thread in whose registers or on whose stack a word lies, of those that [`Stopped::roots`] has shown last.
+    /// `None`: nobody's. For who wants to tell where a pointer is.
+    pub fn thread_of(&self, word: usize) -> Option<i32> {
+        let desk = self.desk.borrow();
+        let epoch = self.world.epoch();
+        let others =
+            self.world.records.iter().filter_map(|(_, record)| {
+                Some((record.tid.load(Ordering::Relaxed), record.registers(epoch)?))
+            });
+        let threads = core::iter::once((kernel::thread(), &desk.caller)).chain(others);
+        let area = desk.areas.as_slice().iter().find(|area| (area.start..area.end).contains(&word));
+        let mut nearest = None;
+        for (tid, registers) in threads {
+            if whereabouts(registers).contains(&word) || registers.vector.contains(&word) {
+                return Some(tid);
+            }
+            let pointer = registers.stack_pointer;
+            if area.is_some_and(|area| (area.start..area.end).contains(&pointer))
+                && pointer <= word.saturating_add(RED_ZONE)
+                && nearest.is_none_or(|(_, other)| other < pointer)
+            {
+                nearest = Some((tid, pointer));
+            }
+        }
+        nearest.map(|(tid, _)| tid)
     }
 }
 
