@@ -314,8 +314,10 @@ impl World {
     }
 
     fn send(&self, process: i32, index: u32, record: &Record, epoch: u32) {
+        // Before, since the thread may have handled it when the call returns.
+        record.pending.store(true, Ordering::SeqCst);
         match signal::send(self.signal(), process, record.tid.load(Ordering::Relaxed), index) {
-            Sent::Yes => record.pending.store(true, Ordering::SeqCst),
+            Sent::Yes => {}
             Sent::Gone => self.give_up(record, epoch),
             Sent::Full => record.pending.store(false, Ordering::SeqCst),
         }

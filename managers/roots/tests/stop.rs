@@ -187,6 +187,25 @@ fn hundreds_of_threads_stop() {
     assert!(left < 100, "{left} threads");
 }
 
+/// Whether a signal was on its way was noted after it was sent, when the thread might have taken it: the next stop
+/// then sent none, and found out 20 ms later.
+#[test]
+fn a_signal_that_was_taken_at_once_is_not_thought_to_be_on_its_way() {
+    let _alone = alone(None, 10_000);
+    let crew = Crew::new(32, |_| std::thread::sleep(Duration::from_millis(50)));
+    let mut times: Vec<Duration> = (0..50)
+        .map(|_| {
+            let begun = std::time::Instant::now();
+            drop(WORLD.stop().expect("all stop"));
+            begun.elapsed()
+        })
+        .collect();
+    times.sort();
+    // A busy machine may delay many stops, but not most.
+    assert!(times[10] < Duration::from_millis(20), "{times:?}");
+    crew.finish();
+}
+
 #[test]
 fn errno_is_kept_by_the_caller_and_by_those_who_are_stopped() {
     let _alone = alone(None, 5000);
