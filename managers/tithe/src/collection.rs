@@ -106,6 +106,8 @@ impl Heap {
         collection.log = settings.log;
         collection.ended_ns = now_ns();
         self.mode.store(settings.mode as u32, Ordering::Relaxed);
+        let rounding = if settings.mode == Mode::Explicit { 15 } else { 16 };
+        self.rounding.store(rounding, Ordering::Relaxed);
         self.poison.store(settings.poison, Ordering::Relaxed);
         collection.granted = collection.policy.first();
         let budget = isize::try_from(collection.granted).unwrap_or(isize::MAX);
@@ -148,6 +150,11 @@ impl Heap {
         collection.busy = true;
         self.sweep_all();
         let outcome = self.collect_stopped(&mut collection, reason);
+        if reason == Reason::Called {
+            // Who asks wants to see it done, and the memory back.
+            self.purge_due.store(true, Ordering::Relaxed);
+            self.sweep_all();
+        }
         collection.busy = false;
         let complaint = collection.policy.complaint();
         drop(collection);

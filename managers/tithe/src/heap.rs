@@ -30,6 +30,10 @@ pub struct Heap {
     pub(crate) free_units: AtomicUsize,
     /// What the second word of a cached block holds that the program gave back.
     pub(crate) key: AtomicU64,
+    /// What is added to a request before its class is looked up in steps of 16: 15 to round up; where collections
+    /// happen one byte more, so that the address one past the end of what was asked for lies in the block. C allows
+    /// a program to keep only that.
+    pub(crate) rounding: AtomicUsize,
     pub(crate) mode: AtomicU32,
     pub(crate) poison: AtomicBool,
     /// The number of the last collection.
@@ -67,6 +71,7 @@ impl Heap {
             room: Room::new(),
             free_units: AtomicUsize::new(0),
             key: AtomicU64::new(0x9e37_79b9_7f4a_7c15),
+            rounding: AtomicUsize::new(15),
             mode: AtomicU32::new(Mode::Explicit as u32),
             poison: AtomicBool::new(false),
             epoch: AtomicU32::new(1),
@@ -318,8 +323,14 @@ impl Heap {
 
     // --- all blocks ---------------------------------------------------------------------------------------------
 
+    /// A request with the byte behind its end where that is needed.
+    fn with_end(&self, bytes: usize) -> usize {
+        bytes.saturating_add(self.rounding.load(Ordering::Relaxed) - 15)
+    }
+
     /// A block of at least `bytes`. Null when there is no memory.
     pub fn allocate(&self, cache: &mut Cache, bytes: usize, atomic: bool) -> *mut u8 {
+        let bytes = self.with_end(bytes);
         if bytes <= SMALL_MAX {
             let class = class_of(bytes.max(1)) + if atomic { CLASSES } else { 0 };
             return self.allocate_kind(cache, class as Kind);
@@ -337,7 +348,7 @@ impl Heap {
             return block;
         }
         // SAFETY: a large block's descriptor is its owner's to read.
-        let clean = bytes > SMALL_MAX
+        let clean = self.with_end(bytes) > SMALL_MAX
             && unsafe { (*self.room.span(((block as usize - self.room.base()) >> UNIT_SHIFT) as u32)).clean };
         if !clean {
             // SAFETY: the block has that many bytes.
@@ -348,6 +359,7 @@ impl Heap {
 
     /// As [`Heap::allocate`], at a multiple of `alignment`, a power of two.
     pub fn allocate_aligned(&self, cache: &mut Cache, alignment: usize, bytes: usize) -> *mut u8 {
+        let bytes = self.with_end(bytes);
         if alignment <= UNIT
             && let Some(class) = aligned_class_of(alignment, bytes)
         {
@@ -438,7 +450,7 @@ impl Heap {
         if is_small(kind) {
             self.verify(unit, kind, address)?;
             usable = CLASS[kind as usize].size as usize;
-            if bytes <= usable && (bytes > usable / 2 || usable <= 32) {
+            if self.with_end(bytes) <= usable && (bytes > usable / 2 || usable <= 32) {
                 return Ok(block.as_ptr());
             }
         } else {
@@ -449,13 +461,14 @@ impl Heap {
                 return Err(Misuse::Damaged);
             }
             usable = self.large_bytes(unit);
-            if bytes > SMALL_MAX && bytes <= LARGEST && self.resize_large(unit, kind, bytes) {
+            if bytes > SMALL_MAX && bytes < LARGEST && self.resize_large(unit, kind, self.with_end(bytes)) {
                 return Ok(block.as_ptr());
             }
         }
         // Who grew once will grow again: room behind it costs no memory until it is touched.
         let new = if bytes > SMALL_MAX && bytes <= LARGEST && bytes > usable {
-            self.allocate_large(bytes, UNIT, if is_atomic(kind) { LARGE_ATOMIC } else { LARGE }, bytes / 2)
+            let kind = if is_atomic(kind) { LARGE_ATOMIC } else { LARGE };
+            self.allocate_large(self.with_end(bytes), UNIT, kind, bytes / 2)
         } else {
             self.allocate(cache, bytes, is_atomic(kind))
         };

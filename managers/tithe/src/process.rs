@@ -168,8 +168,11 @@ impl Manager for Process {
 
     #[inline(always)]
     fn allocate(&self, bytes: usize) -> *mut u8 {
-        if bytes <= FAST_MAX {
-            let kind = FAST[(bytes + 15) >> 4] as usize;
+        // With the byte behind the end a request of FAST_MAX bytes is beyond the table.
+        if bytes < FAST_MAX {
+            let step = (bytes + self.heap.rounding.load(Ordering::Relaxed)) >> 4;
+            // SAFETY: at most 1023 + 16 bytes, 64 steps.
+            let kind = usize::from(unsafe { *FAST.get_unchecked(step) });
             let cache = CACHE::get() as *mut Cache;
             // SAFETY: the thread's cache, or the empty one, of which this reads only. Kinds in the table have lists.
             unsafe {

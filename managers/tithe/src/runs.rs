@@ -14,7 +14,7 @@ const EXACT: u32 = 32;
 const BINS: usize = 64;
 /// How many runs of a list are looked at for one that is not on the black list, or has an aligned part.
 const TRIES: u32 = 16;
-/// Free memory that stays resident before it goes back to the system, bytes: at least, and as a share of the heap.
+/// Free memory that stays resident before it goes back to the system, bytes: at least, and as a share of what is not free.
 const RESIDENT_MIN: usize = 4 << 20;
 const RESIDENT_SHARE: usize = 8;
 
@@ -132,7 +132,8 @@ impl Units {
             clean &= was_clean;
         }
         self.link(room, first, units, clean);
-        let resident = RESIDENT_MIN.max(room.units() * UNIT / RESIDENT_SHARE).max(self.keep);
+        let used = (room.units() - self.free as usize) * UNIT;
+        let resident = RESIDENT_MIN.max(used / RESIDENT_SHARE).max(self.keep);
         if self.dirty as usize * UNIT > resident && !self.locked {
             self.purge(room);
         }

@@ -1,0 +1,197 @@
+//! The heap against models of what it was asked for: contents, places, alignments, counts. The parts have files of
+//! their own; here is what they share.
+
+extern crate std;
+
+mod accounting;
+mod blocks;
+mod collecting;
+mod graphs;
+mod memory;
+mod misuse;
+mod sweeping;
+mod threads;
+
+use std::boxed::Box;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Mutex, MutexGuard};
+use std::vec::Vec;
+
+use heaptoll_floor::RawCensus;
+
+use super::*;
+use crate::settings::Settings;
+use crate::spans::POISON;
+
+/// How many heaps there are at once: a process has address space for some tens of regions.
+static LANES: [Mutex<()>; 4] = [const { Mutex::new(()) }; 4];
+
+/// A heap with some caches.
+struct Bench {
+    heap: Box<Heap>,
+    caches: Vec<*mut Cache>,
+    _lane: MutexGuard<'static, ()>,
+}
+
+impl Bench {
+    /// A heap that collects when it is told to.
+    fn new(mode: Mode, caches: usize) -> Bench {
+        Bench::with(&Settings { mode, min_headroom: 1 << 40, poison: true, ..Settings::new() }, caches)
+    }
+
+    fn with(settings: &Settings, caches: usize) -> Bench {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let lane = &LANES[NEXT.fetch_add(1, Ordering::Relaxed) % LANES.len()];
+        let lane = lane.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let heap = Box::new(Heap::new());
+        heap.configure(settings, None);
+        let caches = (0..caches).map(|at| heap.open_cache(at as i32 + 1).expect("a cache")).collect();
+        Bench { heap, caches, _lane: lane }
+    }
+
+    /// A cache that is open.
+    #[allow(clippy::mut_from_ref)]
+    fn cache(&self, at: usize) -> &mut Cache {
+        // SAFETY: the heap's, never given back; tests use one reference at a time.
+        unsafe { &mut *self.caches[at % self.caches.len()] }
+    }
+
+    fn allocate(&self, bytes: usize) -> usize {
+        let block = self.heap.allocate(self.cache(0), bytes, false);
+        assert!(!block.is_null(), "there is memory for {bytes} bytes");
+        block as usize
+    }
+
+    /// As [`Bench::allocate`], every byte of it zero.
+    fn allocate_clear(&self, bytes: usize, atomic: bool) -> usize {
+        let block = self.heap.allocate(self.cache(0), bytes, atomic);
+        assert!(!block.is_null(), "there is memory for {bytes} bytes");
+        // SAFETY: the block was just handed out.
+        unsafe { block.write_bytes(0, self.heap.usable(block)) };
+        block as usize
+    }
+
+    fn free(&self, address: usize) -> Result<(), Misuse> {
+        // SAFETY: tests give up what they free, and test what is refused.
+        unsafe { self.heap.free(self.cache(0), address as *mut u8) }
+    }
+
+    fn usable(&self, address: usize) -> usize {
+        self.heap.usable(address as *const u8)
+    }
+
+    /// Has words read by collections.
+    fn add_roots(&self, words: &[usize]) {
+        let range = words.as_ptr_range();
+        let mut collection = self.heap.collection.lock();
+        collection.added.add(range.start as usize, range.end as usize, 0).expect("memory for a range");
+    }
+
+    fn collect(&self) {
+        assert_eq!(self.heap.collect(Reason::Called), Ok(()));
+    }
+
+    /// Closes the caches: what they held is the spans' again.
+    fn close(&mut self) {
+        for cache in self.caches.drain(..) {
+            // SAFETY: the heap's, and nobody's from now on.
+            unsafe { self.heap.close_cache(cache) };
+        }
+    }
+
+    fn check(&self) {
+        assert_eq!(self.heap.check(), Ok(()));
+    }
+
+    /// Whether a block begins there that is the program's or a cache's.
+    fn is_taken(&self, address: usize) -> bool {
+        self.heap.sweep_all();
+        let Some(unit) = self.heap.room.unit_of(address) else { return false };
+        let kind = self.heap.room.kind(unit);
+        if kind == FREE {
+            return false;
+        }
+        let first = self.heap.room.first(unit);
+        let offset = address - self.heap.room.address(first);
+        // SAFETY: a span of the heap; the test is its only thread.
+        let span = unsafe { &*self.heap.room.span(first) };
+        if !is_small(kind) {
+            return offset == 0;
+        }
+        let class = &CLASS[kind as usize];
+        let block = class.index(offset);
+        block * class.size as usize == offset && block < class.blocks.into() && span.is_taken(block)
+    }
+
+    fn census(&self) -> RawCensus {
+        let mut census = RawCensus {
+            size: size_of::<RawCensus>() as u32,
+            class_capacity: 0,
+            class_count: 0,
+            exact: 0,
+            mapped_bytes: 0,
+            mapped_high_bytes: 0,
+            live_bytes: 0,
+            free_bytes: 0,
+            metadata_bytes: 0,
+            quarantined_bytes: 0,
+            unused_bytes: 0,
+            requested_bytes: 0,
+            classes: ptr::null_mut(),
+        };
+        // SAFETY: there is no array of classes.
+        unsafe { self.heap.census(&mut census, true) };
+        census
+    }
+
+    /// Bytes in caches.
+    fn cached_bytes(&self) -> usize {
+        let mut bytes = 0;
+        self.heap.caches.lock().each(|cache| {
+            for kind in 1..KINDS {
+                // SAFETY: caches are never given back; the test is the only thread.
+                bytes += unsafe { (*cache).length(kind) } as usize * CLASS[kind].size as usize;
+            }
+        });
+        bytes
+    }
+
+    /// Everything that must hold at any time.
+    fn audit(&self) {
+        self.check();
+        let census = self.census();
+        self.check();
+        assert_eq!(
+            census.live_bytes + census.free_bytes + census.metadata_bytes + census.unused_bytes,
+            census.mapped_bytes
+        );
+        let mapped = {
+            let units = self.heap.units.lock();
+            let caches = self.heap.caches.lock().range().len().next_multiple_of(PAGE);
+            units.memory.mapped_bytes() + caches + self.heap.collection.lock().stack_range().len()
+        };
+        assert_eq!(census.mapped_bytes, mapped as u64, "what the system gave is what there is");
+        assert_eq!(
+            self.heap.live_bytes() as u64,
+            census.live_bytes + self.cached_bytes() as u64,
+            "what is counted on the way is what there is"
+        );
+    }
+}
+
+/// Reads a word of a live block.
+fn word(address: usize) -> usize {
+    // SAFETY: the tests' word.
+    unsafe { (address as *const usize).read() }
+}
+
+/// Writes a word of a live block.
+fn set_word(address: usize, value: usize) {
+    // SAFETY: the tests' word.
+    unsafe { (address as *mut usize).write(value) };
+}
+
+fn bytes_at(address: usize, bytes: usize) -> &'static [u8] {
+    // SAFETY: the tests' word: memory of a heap that lives on.
+    unsafe { core::slice::from_raw_parts(address as *const u8, bytes) }
+}
