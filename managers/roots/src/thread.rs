@@ -37,8 +37,10 @@ pub struct Record {
     pub tid: AtomicI32,
     /// A [`Phase`] of an epoch. The collector asks, the thread stops: whoever is too late finds another epoch.
     pub state: AtomicU32,
-    /// A signal was sent and its handler has not begun: no need for another.
+    /// A signal is sent and its handler has not begun: no need for another.
     pub pending: AtomicBool,
+    /// But it could not be sent yet.
+    pub unsent: AtomicBool,
     /// Never asked: a main thread that has ended while others go on, which stays listed, or a worker of the kernel.
     pub passed_over: AtomicBool,
     /// The last epoch in which the thread was listed.
@@ -139,6 +141,7 @@ impl Records {
         };
         if let Some(record) = self.get(index) {
             record.pending.store(false, Ordering::Relaxed);
+            record.unsent.store(false, Ordering::Relaxed);
             record.passed_over.store(false, Ordering::Relaxed);
             record.state.store(0, Ordering::Relaxed);
             record.tid.store(tid, Ordering::Release);

@@ -308,7 +308,7 @@ impl World {
     /// Asks a thread to stop, by a signal if none is on its way.
     fn ask(&self, process: i32, index: u32, record: &Record, epoch: u32) {
         record.state.store(Phase::Asked.of(epoch), Ordering::SeqCst);
-        if !record.pending.swap(true, Ordering::SeqCst) {
+        if !record.pending.swap(true, Ordering::SeqCst) || record.unsent.load(Ordering::Relaxed) {
             self.send(process, index, record, epoch);
         }
     }
@@ -316,10 +316,11 @@ impl World {
     fn send(&self, process: i32, index: u32, record: &Record, epoch: u32) {
         // Before, since the thread may have handled it when the call returns.
         record.pending.store(true, Ordering::SeqCst);
+        record.unsent.store(false, Ordering::Relaxed);
         match signal::send(self.signal(), process, record.tid.load(Ordering::Relaxed), index) {
             Sent::Yes => {}
             Sent::Gone => self.give_up(record, epoch),
-            Sent::Full => record.pending.store(false, Ordering::SeqCst),
+            Sent::Full => record.unsent.store(true, Ordering::Relaxed),
         }
     }
 
@@ -377,8 +378,10 @@ impl World {
             // about to disappear.
             record.passed_over.store(tid == process || fate == Fate::Worker, Ordering::Relaxed);
             self.give_up(record, epoch);
-        } else if !record.pending.load(Ordering::SeqCst)
-            || lost && proc::is_pending(tid, self.signal()) == Some(false)
+        } else if record.unsent.load(Ordering::Relaxed)
+            || lost
+                && record.pending.load(Ordering::SeqCst)
+                && proc::is_pending(tid, self.signal()) == Some(false)
         {
             // The queue was full, or somebody has taken the signal: by ignoring it for a while, or by waiting for it.
             self.send(process, index, record, epoch);
