@@ -626,3 +626,33 @@ fn a_word_on_the_stack_of_a_coroutine_below_that_of_the_one_that_runs_is_found()
     running.enter(look, upper);
     assert_eq!(running.found.stack, 1, "{:?}", running.found);
 }
+
+#[test]
+fn working_memory_is_not_shown() {
+    let _alone = alone(None, 5000);
+    let hider = Hider::new(|ready, end| {
+        ready.raise();
+        end.wait();
+    });
+    let mut kept = Vec::with_capacity(1000);
+    let mut mapped = Vec::with_capacity(10_000);
+    let stopped = WORLD.stop().expect("all stop");
+    let shown = stopped.roots(&[], &mut |root| {
+        // General registers are kept in memory of the library; others, of another length, are on stacks.
+        let list = if root.origin == Origin::Registers && root.range.len() == 16 * 8 {
+            &mut kept
+        } else {
+            &mut mapped
+        };
+        if list.len() < list.capacity() {
+            list.push(root.range);
+        }
+    });
+    drop(stopped);
+    shown.expect("readable");
+    hider.finish();
+    assert!(kept.len() >= 2 && kept.len() < kept.capacity() && mapped.len() < mapped.capacity());
+    for registers in kept {
+        assert!(!mapped.iter().any(|range| range.contains(&registers.start)), "{registers:x?}");
+    }
+}

@@ -447,3 +447,36 @@ fn workers_of_the_kernel_do_not_hold_it_up() {
     // SAFETY: opened above.
     unsafe { libc::close(ring as i32) };
 }
+
+/// Languages with small stacks of their own have handlers run on the alternate one.
+#[test]
+fn a_thread_without_a_usable_stack_stops_on_its_alternate_one() {
+    let _alone = alone(None, 5000);
+    let flags = Arc::new([const { common::Flag::new() }; 2]);
+    let shared = flags.clone();
+    // The standard library gives each thread an alternate stack.
+    let thread = std::thread::spawn(move || {
+        // SAFETY: the stack pointer is put back; nothing in between uses the stack, and no other signal comes.
+        unsafe {
+            std::arch::asm!(
+                "mov r12, rsp",
+                "mov rsp, 4096",
+                "mov byte ptr [rcx], 1",
+                "2: pause",
+                "cmp byte ptr [rdx], 0",
+                "je 2b",
+                "mov rsp, r12",
+                in("rcx") shared[0].as_ptr(),
+                in("rdx") shared[1].as_ptr(),
+                out("r12") _,
+            );
+        }
+    });
+    flags[0].wait();
+    for _ in 0..10 {
+        let secret = Secret::new();
+        assert!(!search(secret).any());
+    }
+    flags[1].raise();
+    thread.join().expect("the thread");
+}
