@@ -17,9 +17,9 @@ PEERS := $(TARGET)/release/heaptoll-peers
 OURS := $(patsubst managers/%/manager.toml,%,$(wildcard managers/*/manager.toml))
 
 # What `make bench` needs beside the tool.
-BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance)
+BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance collectors)
 # A shell brings a panic handler of its own, which a test harness has too.
-UNSHELLED := --workspace $(addprefix --exclude ,$(OURS))
+UNSHELLED := --workspace $(addprefix --exclude ,$(OURS) tithe-static)
 
 .PHONY: help demo test build tool peers-fast peers-slow install bench clean check lint unit
 
@@ -27,7 +27,7 @@ help:
 	@echo "make demo               set up, build, compare real programs under all managers (about six minutes)"
 	@echo "make test               set up, build, and run every test"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
-	@echo "make bench              measure heaptoll itself, the peers, and the historic managers beside their papers"
+	@echo "make bench              measure heaptoll itself, the peers, the historic managers beside their papers, the collectors"
 	@echo "make install PREFIX=DIR install what is built (default /usr/local)"
 
 # --- building ---------------------------------------------------------------------------------------------------
@@ -35,9 +35,10 @@ help:
 tool:
 	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-launcher -p heaptoll-peers -p heaptoll-espresso $(EXTRA)
 	$(CARGO) build --release --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml
-	$(CARGO) build --release --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(addprefix -p ,$(OURS))
-	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs
+	$(CARGO) build --release --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(addprefix -p ,$(OURS) tithe-static)
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
+	@managers/tithe/static/pack $(TARGET)/managers/release/libtithe_static.a $(LIB)/libtithe.a
+	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs
 	@install -m 755 $(TARGET)/release/heaptoll-launch $(LIB)/
 	@install -m 755 $(TARGET)/release/heaptoll-espresso $(LIB)/programs/
 	@install -m 644 $(TARGET)/layers/release/libheaptoll_count.so $(TARGET)/layers/release/libheaptoll_start.so $(TARGET)/layers/release/libheaptoll_live.so $(LIB)/layers/
@@ -66,7 +67,7 @@ install:
 	@test -x $(HEAPTOLL) || { echo "nothing is built yet: run make build first" >&2; exit 1; }
 	install -d "$(INTO)/bin" "$(INTO)/lib/heaptoll" "$(INTO)/share/heaptoll" "$(INTO)/share/doc/heaptoll" "$(INTO)/include"
 	install -m 755 $(HEAPTOLL) "$(INTO)/bin/heaptoll"
-	install -m 644 include/heaptoll.h "$(INTO)/include/heaptoll.h"
+	install -m 644 include/heaptoll.h include/tithe.h "$(INTO)/include/"
 	rm -rf "$(INTO)/lib/heaptoll/layers" "$(INTO)/lib/heaptoll/managers" "$(INTO)/lib/heaptoll/programs"
 	cp -r $(LIB)/. "$(INTO)/lib/heaptoll/"
 	rm -rf "$(INTO)/share/heaptoll/programs"
@@ -96,7 +97,7 @@ lint:
 	$(CARGO) clippy --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml --release -- -D warnings
 	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --release -- -D warnings
 	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --all-targets $(UNSHELLED) -- -D warnings
-	shellcheck .ci/run scripts/*
+	shellcheck .ci/run scripts/setup scripts/demo scripts/bench managers/tithe/static/pack
 
 unit:
 	HEAPTOLL_HOME=$(abspath $(STAGE)) HEAPTOLL_LAYERS_DIR=$(abspath $(LIB))/layers $(CARGO) test --locked --target-dir $(TARGET) --workspace
