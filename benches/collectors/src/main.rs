@@ -1,0 +1,50 @@
+//! `heaptoll-collectors`: collectors beside allocators and beside each other. Interleaved runs of the catalog's programs,
+//! geometric means, curves of CPU over memory, threads, and GCBench; each beside what Tithe has to reach.
+
+mod document;
+mod error;
+mod measure;
+mod table;
+mod targets;
+mod threads;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use error::Error;
+
+/// Put collectors beside allocators.
+///
+/// Exit status: 0 all runs ended well, whatever the figures say; 1 some did not, and the table says which; 2 the table
+/// could not be made.
+#[derive(Debug, Parser)]
+#[command(name = "heaptoll-collectors", version)]
+#[command(arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// CPU and memory of programs over glibc's, and the targets of Tithe's modes
+    Table(table::Options),
+    /// Throughput of one thread and of two
+    Threads(threads::Options),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Table(options) => table::run(&options),
+        Command::Threads(options) => threads::run(&options),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("heaptoll-collectors: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

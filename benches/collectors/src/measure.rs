@@ -1,0 +1,263 @@
+//! Programs under managers: planned, interleaved and compared by the laboratory, program by program.
+
+use std::path::Path;
+
+use heaptoll_catalog::{Catalog, Prepared, Size};
+use heaptoll_lab::compare::{compare, judge_outputs};
+use heaptoll_lab::comparison::{CollectionFigures, Interval, Metric, Row};
+use heaptoll_lab::experiment::{Experiment, Settings, StackInfo};
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::machine;
+use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::observation::Observation;
+use heaptoll_lab::places::Places;
+use heaptoll_lab::plan::Cell;
+use heaptoll_lab::runner::{Bench, Progress};
+use heaptoll_preflight::inspect_manager;
+use heaptoll_rig::Stack;
+use serde::Serialize;
+
+use crate::Error;
+
+/// How often, how large and with which dice.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Effort {
+    /// Timed repetitions; in each every manager runs once, in random order
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repetitions: u32,
+    /// Size of the programs' inputs
+    #[arg(long, value_name = "SIZE", default_value = "demo", value_parser = clap::builder::PossibleValuesParser::new(["quick", "demo", "full"]))]
+    pub size: String,
+    /// Seconds after which a run is given up
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub timeout: u32,
+    /// Seed of the order
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// The installation and what belongs to it.
+pub struct Workshop {
+    /// heaptoll's own pieces.
+    pub places: Places,
+    catalog: Catalog,
+    known: Vec<Manager>,
+    effort: Effort,
+}
+
+/// A manager on a program.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    /// Stack name.
+    pub manager: String,
+    /// Good timed runs.
+    pub runs: u32,
+    /// Median CPU seconds less start-up.
+    pub cpu_s: Option<f64>,
+    /// Median elapsed seconds less start-up.
+    pub wall_s: Option<f64>,
+    /// CPU over the baseline's: mean of paired ratios.
+    pub cpu: Option<Interval>,
+    /// Elapsed time over the baseline's.
+    pub wall: Option<Interval>,
+    /// Median peak RSS, KiB.
+    pub rss_kib: Option<f64>,
+    /// Most anonymous resident memory at once in the watched run, KiB.
+    pub anonymous_kib: Option<f64>,
+    /// What its collector did, where it tells.
+    pub collections: Option<CollectionFigures>,
+    /// What went wrong in some runs.
+    pub marks: Vec<String>,
+}
+
+/// A program under several managers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProgramFigures {
+    /// Name in the catalog.
+    pub program: String,
+    /// In the order asked for, the baseline first.
+    pub managers: Vec<Measured>,
+}
+
+impl ProgramFigures {
+    /// A manager's figures.
+    pub fn of(&self, manager: &str) -> Option<&Measured> {
+        self.managers.iter().find(|one| one.manager == manager)
+    }
+}
+
+/// Says on standard error how far it is.
+struct Counter<'a> {
+    program: &'a str,
+    done: usize,
+}
+
+impl Progress for Counter<'_> {
+    fn begins(&mut self, _: &Cell, _: &StackInfo) {}
+
+    fn ended(&mut self, _: &Cell, _: Option<&Observation>) {
+        self.done += 1;
+        if self.done.is_multiple_of(50) {
+            eprintln!("{}: {} runs", self.program, self.done);
+        }
+    }
+}
+
+impl Workshop {
+    /// Finds everything.
+    ///
+    /// # Errors
+    /// heaptoll is not built, or its catalog or a manager's description cannot be read.
+    pub fn open(effort: &Effort) -> Result<Workshop, Error> {
+        let places = Places::find()?;
+        let catalog = Catalog::load(&places.catalog())?;
+        let known = manager::known(&places)?;
+        Ok(Workshop { places, catalog, known, effort: effort.clone() })
+    }
+
+    /// A program ready to run.
+    ///
+    /// # Errors
+    /// It is not in the catalog or not installed, or an input cannot be written.
+    pub fn program(&self, name: &str) -> Result<Prepared, Error> {
+        let folders =
+            heaptoll_catalog::Places { bin: self.places.programs(), inputs_cache: Places::inputs() };
+        let program = self.catalog.find(name)?;
+        if let Some(reason) = program.missing(&folders) {
+            return Err(Error::Missing { program: name.into(), reason });
+        }
+        let size: Size = self.effort.size.parse()?;
+        Ok(program.prepare(size, &folders)?)
+    }
+
+    /// The stack of a manager.
+    ///
+    /// # Errors
+    /// It is not known.
+    pub fn stack(&self, name: &str) -> Result<Stack, Error> {
+        let found = manager::find(&self.known, name)?;
+        let tells = found.object.as_deref().is_some_and(|object| has_control(object));
+        Ok(Stack {
+            name: found.name,
+            preload: found.object.into_iter().collect(),
+            environment: found.environment,
+            tells,
+        })
+    }
+
+    /// The stacks of managers by name, group or path, glibc in front of them; names that are not built here are left out
+    /// with a word on standard error when they were not asked for.
+    ///
+    /// # Errors
+    /// One that was asked for is not known.
+    pub fn stacks(&self, asked: &[String], default: &[&str]) -> Result<Vec<Stack>, Error> {
+        let mut names: Vec<String> = vec!["glibc".into()];
+        if asked.is_empty() {
+            for name in default {
+                match manager::find(&self.known, name) {
+                    Ok(_) => names.push((*name).into()),
+                    Err(_) => eprintln!("{name} is not built here and left out"),
+                }
+            }
+        } else {
+            let found = manager::choose(&self.known, asked.iter().map(String::as_str))?;
+            names.extend(found.into_iter().map(|manager| manager.name));
+        }
+        let mut seen: Vec<String> = vec![];
+        names.retain(|name| {
+            let new = !seen.contains(name);
+            seen.push(name.clone());
+            new
+        });
+        names.iter().map(|name| self.stack(name)).collect()
+    }
+
+    /// Runs one program under the stacks, the first being the baseline.
+    ///
+    /// # Errors
+    /// What stops an experiment; a stack that fails has marks and no figures.
+    pub fn measure(&self, program: &Prepared, stacks: &[Stack]) -> Result<ProgramFigures, Error> {
+        eprintln!("{} under {}", program.name, count(stacks.len()));
+        let settings = Settings {
+            repetitions: self.effort.repetitions,
+            warmup: 1,
+            seed: self.effort.seed,
+            timeout_s: self.effort.timeout.into(),
+            ..Settings::default()
+        };
+        let bench = Bench {
+            launcher: self.places.launcher(),
+            start_layer: self.places.start_layer(),
+            interrupt: Interrupt::default(),
+        };
+        let mut progress = Counter { program: &program.name, done: 0 };
+        let mut experiment = heaptoll_rig::run(program, stacks, None, settings, &bench, &mut progress)?;
+        judge_outputs(&mut experiment);
+        let rows = compare(&experiment).tables.into_iter().flat_map(|table| table.rows);
+        let rows: Vec<Row> = rows.collect();
+        let managers = stacks
+            .iter()
+            .filter_map(|stack| {
+                Some(measured(&experiment, stack, rows.iter().find(|r| r.stack == stack.name)?))
+            })
+            .collect();
+        Ok(ProgramFigures { program: program.name.clone(), managers })
+    }
+}
+
+fn count(stacks: usize) -> String {
+    if stacks == 1 { "1 stack".into() } else { format!("{stacks} stacks") }
+}
+
+fn has_control(object: &Path) -> bool {
+    inspect_manager(object).is_ok_and(|facts| facts.control)
+}
+
+fn measured(experiment: &Experiment, stack: &Stack, row: &Row) -> Measured {
+    let median = |metric| row.figures.get(&metric).map(|figure| figure.median);
+    let ratio = |metric| row.figures.get(&metric).and_then(|figure| figure.ratio);
+    let track = experiment.tracks.iter().find(|track| track.stack == stack.name);
+    let mut marks = row.marks.clone();
+    if stack.tells && row.good > 0 && row.collections.is_none() {
+        marks.push("told nothing: was it served?".into());
+    }
+    Measured {
+        manager: stack.name.clone(),
+        runs: row.good,
+        cpu_s: median(Metric::Cpu),
+        wall_s: median(Metric::Wall),
+        cpu: ratio(Metric::Cpu),
+        wall: ratio(Metric::Wall),
+        rss_kib: median(Metric::PeakRss),
+        anonymous_kib: track.map(|track| track.anonymous_peak_kib as f64).filter(|kib| *kib > 0.0),
+        collections: row.collections,
+        marks,
+    }
+}
+
+/// The machine, in a line.
+pub fn machine_line() -> String {
+    let machine = machine::read();
+    format!(
+        "{}, {} cores, Linux {}, {}, glibc {}, load {:.1}",
+        machine.cpu, machine.cores, machine.kernel, machine.distribution, machine.libc, machine.load[0]
+    )
+}
+
+/// Geometric mean; `None` of nothing.
+pub fn geometric_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let logs: Vec<f64> = values.into_iter().map(f64::ln).collect();
+    (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_geometric_mean_is_symmetric_in_ratios() {
+        assert_eq!(geometric_mean([]), None);
+        let mean = geometric_mean([0.5, 2.0, 1.0]).expect("a mean");
+        assert!((mean - 1.0).abs() < 1e-12);
+    }
+}
