@@ -6,7 +6,7 @@
 use core::marker::PhantomData;
 use core::ptr;
 
-use heaptoll_floor::Region;
+use heaptoll_floor::{Region, round_up};
 
 use crate::header::{Bits, CHUNK, HEADER, Header};
 use crate::{BlackLists, Buffer, LARGE, Version};
@@ -152,17 +152,31 @@ impl<V: Version> Chunks<V> {
         }
     }
 
-    /// Extends the heap by `bytes`, whole chunks. `None` when the system gives no more.
-    pub fn grow(&mut self, bytes: usize) -> Option<()> {
+    /// Extends the heap by `most` bytes, or `least` if the system does not give as much; whole chunks, not nothing.
+    /// `None` when it does not give these either.
+    pub fn grow(&mut self, least: usize, most: usize) -> Option<()> {
+        debug_assert!(least > 0 && least <= most);
+        let mut most = most;
+        while self.prepare(most).is_none() {
+            if most == least {
+                return None;
+            }
+            most = round_up(most / 2, CHUNK).max(least);
+        }
+        let (start, bytes) = self.region.grow_within(least, most)?;
+        // SAFETY: the chunks are new and zero.
+        unsafe { self.release(start.as_ptr() as usize, bytes, false, 0) };
+        Some(())
+    }
+
+    /// Makes room in the tables for `bytes` more.
+    fn prepare(&mut self, bytes: usize) -> Option<()> {
         let chunks = (self.region.end() - self.region.start()).checked_add(bytes)? / CHUNK;
         self.map.reserve(chunks)?;
         self.scratch.reserve(chunks)?;
         if !V::HEADER_INSIDE {
             self.table.reserve(chunks)?;
         }
-        let start = self.region.grow(bytes)?.as_ptr() as usize;
-        // SAFETY: the chunks are new and zero.
-        unsafe { self.release(start, bytes, false, 0) };
         Some(())
     }
 

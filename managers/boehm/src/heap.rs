@@ -10,6 +10,9 @@ use crate::classes::{MOST_CLASSES, MOST_WORDS};
 use crate::header::CHUNK;
 use crate::{BlackLists, LARGE, MarkStack, Mutators, Version, status};
 
+/// A heap at its limit is full when a collection reclaims less than this part of it.
+const SHORT: usize = 16;
+
 /// A heap of a version of the collector.
 pub struct Boehm<V: Version> {
     /// The free objects of each class, linked through their first words, and zero behind them.
@@ -29,6 +32,8 @@ pub struct Boehm<V: Version> {
     pub(crate) live: usize,
     /// Bytes of roots in the last collection; stacks count twice.
     pub(crate) roots: usize,
+    /// The system has refused memory in this call.
+    pub(crate) refused: bool,
     /// How many chunks the heap grows by next.
     pub increment: usize,
 }
@@ -48,6 +53,7 @@ impl<V: Version> Boehm<V> {
             collections: 0,
             live: 0,
             roots: 0,
+            refused: false,
             increment: 0,
         }
     }
@@ -84,9 +90,23 @@ impl<V: Version> Boehm<V> {
         self.chunks.first_free != 0
     }
 
-    /// Extends the heap by so many chunks. `None` when the system gives no more.
-    pub fn grow(&mut self, chunks: usize) -> Option<()> {
-        self.chunks.grow(chunks.checked_mul(CHUNK)?)
+    /// Extends the heap by `most` chunks, or `least`, at least 1, if the system does not give as many. `None` when it
+    /// does not give these either.
+    pub fn grow(&mut self, least: usize, most: usize) -> Option<()> {
+        // What a call was refused once it does not ask for again.
+        if self.refused {
+            return None;
+        }
+        let least = least.checked_mul(CHUNK)?;
+        let grown = self.chunks.grow(least, most.saturating_mul(CHUNK).max(least));
+        self.refused = grown.is_none();
+        grown
+    }
+
+    /// Whether memory is short: the system refuses more of it, and `found` is so little that a program at its limit
+    /// would spend its time in collections.
+    pub const fn is_short(&self, found: &crate::Found) -> bool {
+        self.refused && found.reclaimed_bytes < self.bytes() / SHORT
     }
 
     /// Takes a free run of `bytes`, whole chunks.
@@ -143,6 +163,7 @@ impl<V: Version> Boehm<V> {
     #[cold]
     #[inline(never)]
     fn refilled(&mut self, class: usize) -> Option<NonNull<u8>> {
+        self.refused = false;
         self.stack.prepare()?;
         V::refill(self, class)?;
         Some(self.first(class))
@@ -152,6 +173,7 @@ impl<V: Version> Boehm<V> {
     #[cold]
     #[inline(never)]
     fn large(&mut self, alignment: usize, bytes: usize) -> Option<NonNull<u8>> {
+        self.refused = false;
         self.stack.prepare()?;
         // Where it begins in its first chunk; for an alignment above a chunk, in the second.
         let offset = match Chunks::<V>::FRONT {

@@ -53,10 +53,11 @@ pub enum V16 {}
 pub type Bw16 = Boehm<V16>;
 
 impl V16 {
-    /// Extends a heap by what is needed and half of what it has, or at least by what is needed.
-    fn grow(heap: &mut Bw16, chunks: usize) -> Option<()> {
+    /// Extends a heap by what is needed, at least one chunk, and half of what it has; if that cannot be had, by what is
+    /// needed.
+    fn grow(heap: &mut Bw16, needed: usize) -> Option<()> {
         let more = if heap.bytes() == 0 { FIRST } else { heap.bytes() / CHUNK / 2 };
-        heap.grow(chunks.max(chunks.checked_add(more)?)).or_else(|| heap.grow(chunks))
+        heap.grow(needed, needed.checked_add(more)?)
     }
 }
 
@@ -71,10 +72,13 @@ impl Version for V16 {
 
     fn refill(heap: &mut Bw16, class: usize) -> Option<()> {
         if heap.bytes() == 0 {
-            heap.grow(FIRST).or_else(|| heap.grow(1))?;
+            heap.grow(1, FIRST)?;
         } else if !heap.has_free_chunks() {
             // One that was given up leaves the heap to grow.
-            let _ = heap.collect_by_itself();
+            let found = heap.collect_by_itself();
+            if found.is_ok_and(|found| heap.is_short(&found)) {
+                return None;
+            }
             if heap.has(class) {
                 return Some(());
             }
@@ -92,12 +96,16 @@ impl Version for V16 {
 
     fn run(heap: &mut Bw16, bytes: usize) -> Option<usize> {
         if heap.bytes() == 0 {
-            heap.grow(FIRST);
+            // What is needed may be more than that.
+            let _ = heap.grow(1, FIRST);
         }
         if let Some(run) = heap.take(bytes) {
             return Some(run);
         }
-        let _ = heap.collect_by_itself();
+        let found = heap.collect_by_itself();
+        if found.is_ok_and(|found| heap.is_short(&found)) {
+            return None;
+        }
         if let Some(run) = heap.take(bytes) {
             return Some(run);
         }
@@ -108,7 +116,7 @@ impl Version for V16 {
     fn collected(heap: &mut Bw16, reclaimed: usize) {
         if reclaimed < heap.bytes() / 4 {
             // Without more memory the next collection comes sooner.
-            let _ = Self::grow(heap, 0);
+            let _ = heap.grow(1, heap.bytes() / CHUNK / 2);
         }
     }
 }

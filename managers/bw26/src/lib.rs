@@ -63,7 +63,7 @@ impl V26 {
         if heap.bytes() == 0 {
             heap.increment = FIRST;
             // Without it the first need is what it begins with.
-            let _ = heap.grow(FIRST);
+            let _ = heap.grow(FIRST, FIRST);
         }
     }
 
@@ -73,14 +73,14 @@ impl V26 {
         if due && heap.collect_by_itself().is_ok() {
             return Some(());
         }
-        if heap.grow(heap.increment.checked_add(needed)?).or_else(|| heap.grow(needed)).is_some() {
+        if heap.grow(needed, heap.increment.checked_add(needed)?).is_some() {
             heap.increment = (heap.increment * 3 / 2).min(LARGEST);
             return Some(());
         }
         if core::mem::replace(forced, true) {
             return None;
         }
-        heap.collect_for_memory().ok().map(drop)
+        heap.collect_for_memory().ok().filter(|found| !heap.is_short(found)).map(drop)
     }
 }
 

@@ -18,12 +18,13 @@ pub const PAGE: usize = 4096;
 const STEP: usize = 128 << 10;
 
 /// Where regions are put, if nothing is there: above what Linux hands out by itself from below, below what it hands
-/// out from above. The lower ones are for machines and simulators with fewer address bits.
-const PLACES: [usize; 4] = [16 << 40, 64 << 30, 32 << 30, 8 << 30];
+/// out from above. The upper half of such an address is no round number, so that a pair of small integers is rarely
+/// taken for one by a conservative collector. The lower ones are for machines and simulators with fewer address bits.
+const PLACES: [usize; 4] = [0x15a7 << 32, 64 << 30, 32 << 30, 8 << 30];
 /// Room between two regions of a process, bytes.
 const APART: usize = 1 << 40;
 /// How many such rooms there are above the first place.
-const ROOMS: usize = 64;
+const ROOMS: usize = 56;
 
 /// The next room: a process normally has one region, a test has many.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -86,14 +87,26 @@ impl Region {
     #[cold]
     #[inline(never)]
     pub fn grow(&mut self, bytes: usize) -> Option<NonNull<u8>> {
-        debug_assert!(bytes.is_multiple_of(crate::WORD));
+        Some(self.grow_within(bytes, bytes)?.0)
+    }
+
+    /// As [`Region::grow`], by `most` bytes, or by half of it, and so on, down to `least`. Also says by how much.
+    pub fn grow_within(&mut self, least: usize, most: usize) -> Option<(NonNull<u8>, usize)> {
+        debug_assert!(least.is_multiple_of(crate::WORD) && most.is_multiple_of(crate::WORD));
         self.requests += 1;
         if self.fail_every != 0 && self.requests.is_multiple_of(self.fail_every) {
             return None;
         }
         // SAFETY: errno's address is valid for the calling thread.
         let errno = unsafe { *libc::__errno_location() };
-        let extended = self.extend(bytes);
+        let mut bytes = most;
+        let extended = loop {
+            match self.extend(bytes) {
+                Some(start) => break Some((start, bytes)),
+                None if bytes <= least => break None,
+                None => bytes = least.max(round_up(bytes / 2, PAGE)),
+            }
+        };
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = errno };
         if extended.is_some()
@@ -239,6 +252,18 @@ mod tests {
         assert!(region.grow(PAGE).is_some());
         assert!(region.grow_to_page(usize::MAX - 100).is_none());
         assert_eq!(region.mapped_bytes(), PAGE);
+    }
+
+    #[test]
+    fn less_is_taken_where_the_system_does_not_give_the_most() {
+        let mut region = Region::new();
+        let (first, bytes) = region.grow_within(PAGE, 3 * PAGE).expect("the most");
+        assert_eq!((first.as_ptr() as usize, bytes), (region.start(), 3 * PAGE));
+        let (second, bytes) = region.grow_within(PAGE, isize::MAX as usize & !15).expect("less");
+        assert_eq!(second.as_ptr() as usize, region.start() + 3 * PAGE);
+        assert!(bytes >= PAGE && bytes < 1 << 47, "{bytes} bytes");
+        region.fail_every(1);
+        assert!(region.grow_within(PAGE, 2 * PAGE).is_none(), "one request, one fault");
     }
 
     #[test]
