@@ -60,6 +60,16 @@ pub fn now_us() -> u64 {
     time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
 }
 
+/// Has the calling thread block these signals and no others; gives those that it blocked.
+pub fn block(signals: u64) -> u64 {
+    let mut former = 0_u64;
+    let how = libc::SIG_SETMASK as usize;
+    let (new, old) = (&raw const signals as usize, &raw mut former as usize);
+    // SAFETY: both sets are valid.
+    let _ = unsafe { call(libc::SYS_rt_sigprocmask, [how, new, old, size_of::<u64>(), 0, 0]) };
+    former
+}
+
 /// Sleeps while the word is `expected`, at most `patience_us` microseconds (`None`: for ever). Wakes early at times.
 pub fn wait(word: &AtomicU32, expected: u32, patience_us: Option<u64>) {
     let time = patience_us.map(|us| libc::timespec {

@@ -1,6 +1,7 @@
 //! The world while it stands: where its words are.
 
 use core::cell::RefCell;
+use core::marker::PhantomData;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
@@ -48,11 +49,15 @@ pub struct Stopped<'a> {
     world: &'a World,
     desk: RefCell<&'a mut Desk>,
     threads: usize,
+    /// The signals that the thread blocks when it is over.
+    blocked: u64,
+    /// To be dropped by the thread that has stopped the others.
+    _here: PhantomData<*const ()>,
 }
 
 impl<'a> Stopped<'a> {
-    pub(crate) fn new(world: &'a World, desk: &'a mut Desk, threads: usize) -> Stopped<'a> {
-        Stopped { world, desk: RefCell::new(desk), threads }
+    pub(crate) fn new(world: &'a World, desk: &'a mut Desk, threads: usize, blocked: u64) -> Stopped<'a> {
+        Stopped { world, desk: RefCell::new(desk), threads, blocked, _here: PhantomData }
     }
 
     /// How many threads the process has, the calling one included; those that were left running are not.
@@ -165,6 +170,6 @@ fn whereabouts<T>(value: &T) -> Range<usize> {
 
 impl Drop for Stopped<'_> {
     fn drop(&mut self) {
-        self.world.release();
+        self.world.release(self.blocked);
     }
 }

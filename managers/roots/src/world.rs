@@ -189,7 +189,7 @@ impl World {
     }
 
     /// Stops all other threads of the process, until what it gives is dropped. Called by one thread at a time, which
-    /// holds whatever locks the others shall not be stopped under.
+    /// holds whatever locks the others shall not be stopped under. Its signals wait meanwhile.
     ///
     /// # Errors
     /// [`Refused`] says why; everything runs on.
@@ -200,10 +200,12 @@ impl World {
         }
         // SAFETY: `busy` was false and is true: the desk is this call's until it is false again.
         let desk = unsafe { &mut *self.desk.get() };
+        // A handler of the program that ran here now might wait for another thread, or never return.
+        let unblocked = kernel::block(u64::MAX);
         match self.halt(process, desk) {
-            Ok(threads) => Ok(Stopped::new(self, desk, threads)),
+            Ok(threads) => Ok(Stopped::new(self, desk, threads, unblocked)),
             Err(refused) => {
-                self.release();
+                self.release(unblocked);
                 Err(refused)
             }
         }
@@ -214,10 +216,11 @@ impl World {
         self.epoch.load(Ordering::SeqCst)
     }
 
-    /// Ends a stop: everything runs on, and the desk is free.
-    pub(crate) fn release(&self) {
+    /// Ends a stop: everything runs on, and the desk is free. `blocked` are the signals that the caller blocks.
+    pub(crate) fn release(&self, blocked: u64) {
         self.resume();
         self.busy.store(false, Ordering::Release);
+        kernel::block(blocked);
     }
 
     fn resume(&self) {

@@ -480,3 +480,27 @@ fn a_thread_without_a_usable_stack_stops_on_its_alternate_one() {
     flags[1].raise();
     thread.join().expect("the thread");
 }
+
+#[test]
+fn signals_of_the_caller_wait_until_all_run_again() {
+    static RECEIVED: AtomicU32 = AtomicU32::new(0);
+    extern "C" fn receive(_: i32) {
+        RECEIVED.fetch_add(1, Ordering::SeqCst);
+    }
+    let _alone = alone(None, 5000);
+    // SAFETY: the handler is a function of this kind.
+    let raise = || unsafe { assert_eq!(libc::pthread_kill(libc::pthread_self(), libc::SIGUSR1), 0) };
+    // SAFETY: as above.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = receive as *const () as usize;
+        assert_eq!(libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()), 0);
+    }
+    raise();
+    assert_eq!(RECEIVED.load(Ordering::SeqCst), 1);
+    let stopped = WORLD.stop().expect("all stop");
+    raise();
+    assert_eq!(RECEIVED.load(Ordering::SeqCst), 1);
+    drop(stopped);
+    assert_eq!(RECEIVED.load(Ordering::SeqCst), 2);
+}
