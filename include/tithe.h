@@ -5,7 +5,8 @@
  * byte or any further one, not the one after its end). Preloaded, libtithe.so serves malloc and free with the same
  * heap. The environment variables TITHE_* (docs/tithe.md) hold for both.
  *
- * All functions may be called from any thread, not from signal handlers. Distributed under MIT or Apache-2.0.
+ * All functions may be called from any thread, not from signal handlers. Those that return an int return 0 or an error
+ * number, and leave errno alone. How to link, and an example: docs/tithe-api.md. Distributed under MIT or Apache-2.0.
  */
 #ifndef TITHE_H
 #define TITHE_H
@@ -32,25 +33,29 @@ void tithe_free(void *block);
 /* Bytes that may be used of a block. */
 size_t tithe_usable_size(const void *block);
 
-/* A full collection, finished on return. 0; ENOTSUP in mode `explicit`; EAGAIN when a thread would not stop. */
+/* A full collection, finished on return. 0; ENOTSUP in mode `explicit`; EAGAIN when a thread would not stop, or the
+ * system refused memory or /proc. */
 int tithe_collect(void);
 
 /* Words from `start` up to `end` are roots, although no mapping that Tithe reads holds them. Needed only for memory
- * that is not readable and writable at the time of a collection. 0, or ENOMEM. */
+ * that is not readable and writable at the time of a collection; pages of it that cannot even be read then are passed
+ * over. 0; ENOMEM; EINVAL when `end` lies before `start`. */
 int tithe_add_roots(const void *start, const void *end);
 /* Takes back what tithe_add_roots was given, exactly. 0, or ENOENT. */
 int tithe_remove_roots(const void *start, const void *end);
 
 /* The calling thread's stack lies from `low` up to `high` in memory Tithe does not find by itself (see
- * tithe_add_roots). 0, or ENOMEM. Ends with the thread, or with tithe_unregister_thread. */
+ * tithe_add_roots). 0; ENOMEM; EINVAL when it is empty. Ends with the thread, or with tithe_unregister_thread; several
+ * calls add up. */
 int tithe_register_thread(const void *low, const void *high);
+/* Takes back all stacks that the calling thread has registered. 0, or ENOENT when there is none. */
 int tithe_unregister_thread(void);
 
 /* Counters since the start of the process. The caller sets size to sizeof(struct tithe_stats). */
 struct tithe_stats {
     uint64_t size;
-    uint64_t heap_bytes;         /* address space in use by the heap, now */
-    uint64_t heap_high_bytes;    /* most that has ever been */
+    uint64_t heap_bytes;         /* address space of the heap that blocks of some size or large blocks have, now */
+    uint64_t heap_high_bytes;    /* address space of the heap in all, which never shrinks */
     uint64_t live_bytes;         /* in blocks handed out; after a collection what it found, and what came since */
     uint64_t allocated_bytes;    /* handed to thread caches or as large blocks, ever */
     uint64_t collections;        /* finished */
@@ -60,8 +65,31 @@ struct tithe_stats {
     uint64_t collected_bytes;    /* reclaimed by collections, ever */
     uint64_t blacklisted_bytes;  /* address space avoided because of words that look like addresses in it */
 };
-/* 0, or EINVAL. */
+/* 0; EINVAL when `stats` is null or its size is less than that of this structure. */
 int tithe_stats(struct tithe_stats *stats);
+
+/* --- debugging: slow, since each call stops all threads ----------------------------------------------------------- */
+
+/* 1 when the address lies in a block that is handed out: neither given back nor collected. Else 0. -1 when it cannot
+ * be told, as a thread would not stop. */
+int tithe_is_live(const void *address);
+
+/* Why the block at this address stays: writes the shortest chain of words that leads to it as lines of text, from a
+ * root through blocks to the block, and a zero byte, as far as `capacity` bytes go. Returns the length of the whole
+ * text as snprintf does; 0 when no block is handed out there or no root leads to it, and with errno EAGAIN when it
+ * cannot be told. A chain from the calling thread's own stack or registers is told only if there is no other: who asks
+ * has the address at hand. The environment variable TITHE_WHY=0xADDRESS has the same written after each collection. */
+size_t tithe_why(const void *address, char *text, size_t capacity);
+
+/* Bytes in blocks that would go if the words of one sort of root were gone: what each sort holds alone. */
+struct tithe_held {
+    uint64_t stacks;
+    uint64_t statics;
+    uint64_t mappings;   /* other memory, and roots that were added */
+    uint64_t registers;  /* of other threads; the calling one's count as its stack */
+};
+/* 0; EINVAL when `held` is null; EAGAIN when it cannot be told. */
+int tithe_held(struct tithe_held *held);
 
 #ifdef __cplusplus
 }

@@ -5,11 +5,15 @@
 //! and in the static library.
 
 use core::ffi::{c_int, c_void};
+use core::slice;
 use core::sync::atomic::{AtomicUsize, Ordering};
+
+use heaptoll_floor::LARGEST;
 
 use crate::class::{FREE, UNIT};
 use crate::heap::Heap;
 use crate::runs::shade;
+use crate::why::{Frame, NotTold, Shares};
 
 /// Stacks that are registered: as long as there is none, no thread has to look for its own when it ends.
 static REGISTERED: AtomicUsize = AtomicUsize::new(0);
@@ -136,6 +140,42 @@ impl Heap {
         0
     }
 
+    /// `tithe_why`: 0 and EAGAIN when it cannot be told.
+    ///
+    /// # Safety
+    /// `text` leads to `capacity` bytes.
+    pub unsafe fn tell_why(&self, address: usize, text: *mut u8, capacity: usize, frame: Frame) -> usize {
+        let text = if text.is_null() || capacity == 0 {
+            &mut []
+        } else {
+            // SAFETY: the caller's word; no block is larger than half of the address space.
+            unsafe { slice::from_raw_parts_mut(text, capacity.min(LARGEST)) }
+        };
+        self.why(address, text, frame).unwrap_or_else(|NotTold| {
+            // SAFETY: errno's address is valid for the calling thread.
+            unsafe { *libc::__errno_location() = libc::EAGAIN };
+            0
+        })
+    }
+
+    /// `tithe_held`.
+    ///
+    /// # Safety
+    /// `shares` is null or leads to such a structure.
+    pub unsafe fn tell_held(&self, shares: *mut Shares, frame: Frame) -> c_int {
+        if shares.is_null() {
+            return libc::EINVAL;
+        }
+        match self.held(frame) {
+            Ok(told) => {
+                // SAFETY: the caller's word.
+                unsafe { shares.write_unaligned(told) };
+                0
+            }
+            Err(NotTold) => libc::EAGAIN,
+        }
+    }
+
     fn counters(&self, size: u64) -> Stats {
         let statistics = self.collection.lock().statistics;
         let units = self.units.lock();
@@ -189,10 +229,13 @@ fn is_readable(address: usize) -> bool {
 #[macro_export]
 macro_rules! tithe_api {
     ($process:ident) => {
-        const _: () = {
+        mod tithe_api {
             use core::ffi::{c_int, c_void};
 
             use $crate::api::{Stats, family};
+            use $crate::why::{Frame, Shares};
+
+            use super::$process;
 
             #[unsafe(no_mangle)]
             extern "C" fn tithe_malloc(bytes: usize) -> *mut c_void {
@@ -256,7 +299,62 @@ macro_rules! tithe_api {
                 // SAFETY: see `tithe_realloc`.
                 unsafe { $process.heap().stats(stats) }
             }
-        };
+
+            #[unsafe(no_mangle)]
+            extern "C" fn tithe_is_live(address: *const c_void) -> c_int {
+                $process.heap().is_live(address as usize)
+            }
+
+            /// Has the registers that calls preserve lie on the stack, and says where.
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn tithe_why(address: *const c_void, text: *mut u8, capacity: usize) -> usize {
+                core::arch::naked_asm!(
+                    "push rbx",
+                    "push rbp",
+                    "push r12",
+                    "push r13",
+                    "push r14",
+                    "push r15",
+                    "mov rcx, rsp",
+                    "sub rsp, 8",
+                    "call {why}",
+                    "add rsp, 56",
+                    "ret",
+                    why = sym why_from,
+                )
+            }
+
+            unsafe extern "C" fn why_from(address: usize, text: *mut u8, capacity: usize, frame: Frame) -> usize {
+                // SAFETY: see `tithe_realloc`.
+                unsafe { $process.heap().tell_why(address, text, capacity, frame) }
+            }
+
+            /// As `tithe_why`.
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn tithe_held(held: *mut Shares) -> c_int {
+                core::arch::naked_asm!(
+                    "push rbx",
+                    "push rbp",
+                    "push r12",
+                    "push r13",
+                    "push r14",
+                    "push r15",
+                    "mov rsi, rsp",
+                    "sub rsp, 8",
+                    "call {held}",
+                    "add rsp, 56",
+                    "ret",
+                    held = sym held_from,
+                )
+            }
+
+            unsafe extern "C" fn held_from(held: *mut Shares, frame: Frame) -> c_int {
+                // SAFETY: see `tithe_realloc`.
+                unsafe { $process.heap().tell_held(held, frame) }
+            }
+        }
     };
 }
 

@@ -9,6 +9,7 @@ use heaptoll_floor::{Collected, Damage, Message, PAGE, Phase, Reason as Told, no
 use heaptoll_roots::{Origin, Refused, Root, Unstopped, World};
 
 use crate::added::Added;
+use crate::api::readable;
 use crate::class::{CLASS, FREE, KINDS, UNIT, UNIT_SHIFT};
 use crate::heap::{Heap, Held};
 use crate::log::{self, Abandoned, Cause, Reason, Report, Sink};
@@ -27,8 +28,10 @@ pub struct Collection {
     pub(crate) stack: MarkStack,
     pub(crate) added: Added,
     pub(crate) statistics: Statistics,
-    world: Option<&'static World>,
-    log: Option<Sink>,
+    pub(crate) world: Option<&'static World>,
+    pub(crate) log: Option<Sink>,
+    /// After each collection it is told what keeps the block at this address.
+    pub(crate) why: Option<usize>,
     /// The budget that the policy gave last, bytes.
     granted: usize,
     /// Bytes of addresses that blocks may have for a hundred bytes of memory.
@@ -75,6 +78,7 @@ impl Collection {
             },
             world: None,
             log: None,
+            why: None,
             granted: 0,
             stretch: UNSTRETCHED,
             ended_ns: 0,
@@ -104,6 +108,7 @@ impl Heap {
         collection.policy.configure(settings);
         collection.world = world;
         collection.log = settings.log;
+        collection.why = settings.why;
         collection.ended_ns = now_ns();
         self.mode.store(settings.mode as u32, Ordering::Relaxed);
         let rounding = if settings.mode == Mode::Explicit { 15 } else { 16 };
@@ -244,7 +249,7 @@ impl Heap {
             unsafe { marker.range(root.range) };
         };
         for range in collection.added.ranges() {
-            read(Root { range, origin: Origin::Mapping });
+            readable(range, &mut |range| read(Root { range, origin: Origin::Mapping }));
         }
         let found = stopped.as_ref().map_or(Ok(()), |stopped| stopped.roots(&left_out, &mut read));
         let live = marker.marked + reserved;
@@ -303,6 +308,7 @@ impl Heap {
         });
         drop(held);
         collection.ended_ns = resumed;
+        let ambiguous = self.explain(collection);
         if let Some(sink) = &collection.log {
             log::write(sink, &Report {
                 number,
@@ -311,7 +317,7 @@ impl Heap {
                 heap_after: self.room.units() * UNIT,
                 live,
                 reclaimed,
-                ambiguous: None,
+                ambiguous,
                 roots_bytes,
                 budget,
                 threads,
@@ -360,7 +366,7 @@ impl Heap {
     }
 
     /// Marks what caches hold, without reading it: it stays theirs. Says how many bytes it is.
-    fn reserve(&self, held: &Held<'_>) -> usize {
+    pub(crate) fn reserve(&self, held: &Held<'_>) -> usize {
         let mut bytes = 0;
         held.caches.each(|cache| {
             // SAFETY: caches are never given back; their threads stand still, with lists that are whole.
@@ -393,7 +399,7 @@ impl Heap {
         CLASS[kind].size as usize
     }
 
-    fn forget_marks(&self) {
+    pub(crate) fn forget_marks(&self) {
         let mut unit = 0;
         while unit < self.room.units() {
             if self.room.kind(unit) == FREE {
@@ -410,7 +416,7 @@ impl Heap {
     }
 
     /// What is the heap's own: read block by block, or not at all.
-    fn left_out(&self, collection: &Collection, held: &Held<'_>) -> [Range<usize>; 8] {
+    pub(crate) fn left_out(&self, collection: &Collection, held: &Held<'_>) -> [Range<usize>; 8] {
         let [spans, kinds, firsts, black] = held.units.memory.tables();
         let own = core::ptr::from_ref(self) as usize;
         let heap = &held.units.memory.heap;

@@ -30,6 +30,7 @@ pub mod settings;
 pub mod span;
 pub mod spans;
 pub mod stack;
+pub mod why;
 
 pub use heap::Heap;
 pub use process::Process;
