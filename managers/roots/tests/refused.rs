@@ -247,8 +247,9 @@ fn a_signal_that_is_ignored_while_it_is_needed_is_sent_again() {
         std::thread::sleep(Duration::from_millis(5));
         // This throws away what waits for either thread.
         take(libc::SIG_IGN);
-        mask(libc::SIG_UNBLOCK);
+        // Before this thread is stopped itself.
         flags[0].raise();
+        mask(libc::SIG_UNBLOCK);
     });
     std::thread::sleep(Duration::from_millis(2));
     let stopped = WORLD.stop().map(|stopped| stopped.threads());
