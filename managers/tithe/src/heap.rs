@@ -591,7 +591,9 @@ impl Heap {
                     unsafe { (self.room.address(first) as *mut u8).write_bytes(crate::spans::POISON, bytes) };
                 }
                 // What it held would keep garbage alive when parts of it are used again, and clearing it costs more.
-                let clean = self.is_mode(Mode::Collect) && units.drop_pages(self.room.address(first), bytes);
+                // All units: behind the bytes there may be what a longer block left.
+                let whole = count as usize * UNIT;
+                let clean = self.is_mode(Mode::Collect) && units.drop_pages(self.room.address(first), whole);
                 units.give(&self.room, first, count, clean);
             }
         }

@@ -38,6 +38,12 @@ impl MarkStack {
         self.limit = entries.max(1);
     }
 
+    /// Makes every `every`-th request for memory fail from now on, 0 none.
+    #[cfg(test)]
+    pub(crate) fn fail_every(&mut self, every: u64) {
+        self.region.fail_every(every);
+    }
+
     /// Where it lies.
     pub fn range(&self) -> Range<usize> {
         self.region.start()..self.region.end()

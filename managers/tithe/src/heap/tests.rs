@@ -26,6 +26,9 @@ use crate::spans::POISON;
 /// How many heaps there are at once: a process has address space for some tens of regions.
 static LANES: [Mutex<()>; 4] = [const { Mutex::new(()) }; 4];
 
+/// The largest request that a class serves in every mode: collecting ones add the byte behind the end.
+const LAST: usize = SMALL_MAX - 1;
+
 /// A heap with some caches.
 struct Bench {
     heap: Box<Heap>,
@@ -52,8 +55,9 @@ impl Bench {
     /// A cache that is open.
     #[allow(clippy::mut_from_ref)]
     fn cache(&self, at: usize) -> &mut Cache {
+        let cache = self.caches[at % self.caches.len()];
         // SAFETY: the heap's, never given back; tests use one reference at a time.
-        unsafe { &mut *self.caches[at % self.caches.len()] }
+        unsafe { &mut *cache }
     }
 
     fn allocate(&self, bytes: usize) -> usize {
@@ -89,6 +93,23 @@ impl Bench {
 
     fn collect(&self) {
         assert_eq!(self.heap.collect(Reason::Called), Ok(()));
+    }
+
+    /// A collection after which everything waits to be swept.
+    fn collect_lazily(&self) {
+        assert_eq!(self.heap.collect(Reason::Memory), Ok(()));
+        assert!(!self.heap.swept.load(Ordering::Relaxed));
+    }
+
+    /// The kind of a block.
+    fn kind(&self, address: usize) -> Kind {
+        self.heap.room.kind(self.heap.room.unit_of(address).expect("an address in the heap"))
+    }
+
+    /// Whether a block that was reclaimed shows it: poison, unless its units were given back.
+    fn is_spoilt(&self, address: usize, bytes: usize) -> bool {
+        let bytes = bytes_at(address, bytes);
+        bytes.iter().all(|&byte| byte == POISON) || self.kind(address) == FREE && bytes.iter().all(|&byte| byte == 0)
     }
 
     /// Closes the caches: what they held is the spans' again.

@@ -116,7 +116,11 @@ impl Line {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Take { units: u32, alignment: u32, avoid: bool },
+    Take {
+        units: u32,
+        alignment: u32,
+        avoid: bool,
+    },
     Give(usize),
     /// Gives the end of what was taken back.
     Shorten(usize, u32),
@@ -210,7 +214,7 @@ fn run(line: &mut Line, steps: &[Step], faults: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_unit_is_taken_once_or_free(steps in prop::collection::vec(step(), 1..80)) {

@@ -1,0 +1,293 @@
+//! malloc, calloc, memalign, realloc and free of all sizes through several caches, with collections in between.
+
+use std::collections::BTreeMap;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Blocks at once.
+const SLOTS: usize = 256;
+
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    usable: usize,
+    bytes: usize,
+    seed: u8,
+    slot: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Allocate {
+        cache: usize,
+        bytes: usize,
+        atomic: bool,
+    },
+    Zeroed {
+        cache: usize,
+        bytes: usize,
+    },
+    Aligned {
+        cache: usize,
+        shift: u32,
+        bytes: usize,
+    },
+    Resize {
+        cache: usize,
+        at: usize,
+        bytes: usize,
+    },
+    Free {
+        cache: usize,
+        at: usize,
+    },
+    /// Forgets a block.
+    Leak {
+        at: usize,
+    },
+    /// Closes a cache and opens one.
+    Reopen {
+        cache: usize,
+    },
+    Collect { lazily: bool },
+    Sweep,
+}
+
+fn size() -> impl Strategy<Value = usize> {
+    prop_oneof![
+        6 => 0..200_usize,
+        3 => 0..5000_usize,
+        3 => 0..70_000_usize,
+        1 => 0..1_500_000_usize,
+        1 => prop::sample::select(std::vec![15, 16, 32, 128, 1023, 1024, 1025, LAST, SMALL_MAX, SMALL_MAX + 1, UNIT, 4 * UNIT]),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (at, cache) = (any::<usize>(), 0..3_usize);
+    prop_oneof![
+        8 => (cache.clone(), size(), any::<bool>())
+            .prop_map(|(cache, bytes, atomic)| Step::Allocate { cache, bytes, atomic }),
+        2 => (cache.clone(), size()).prop_map(|(cache, bytes)| Step::Zeroed { cache, bytes }),
+        1 => (cache.clone(), 5..23_u32, size())
+            .prop_map(|(cache, shift, bytes)| Step::Aligned { cache, shift, bytes }),
+        3 => (cache.clone(), at.clone(), size())
+            .prop_map(|(cache, at, bytes)| Step::Resize { cache, at, bytes }),
+        6 => (cache.clone(), at.clone()).prop_map(|(cache, at)| Step::Free { cache, at }),
+        1 => at.prop_map(|at| Step::Leak { at }),
+        1 => cache.prop_map(|cache| Step::Reopen { cache }),
+        1 => any::<bool>().prop_map(|lazily| Step::Collect { lazily }),
+        1 => Just(Step::Sweep),
+    ]
+}
+
+/// The heap, what it gave, and the words that keep it.
+struct Model {
+    bench: Bench,
+    blocks: BTreeMap<usize, Block>,
+    slots: Vec<usize>,
+    seed: u8,
+    /// The system may refuse memory.
+    faults: bool,
+}
+
+/// Which bytes of a block are looked at.
+fn places(bytes: usize) -> impl Iterator<Item = usize> {
+    (0..bytes).step_by((bytes / 64).max(1)).chain(bytes.checked_sub(1))
+}
+
+fn pattern(seed: u8, at: usize) -> u8 {
+    (at as u8).wrapping_mul(31) ^ seed | 1
+}
+
+impl Model {
+    fn new(settings: &Settings, faults: u64) -> Model {
+        let bench = Bench::with(settings, 3);
+        bench.heap.units.lock().memory.heap.fail_every(faults);
+        let slots = std::vec![0; SLOTS];
+        bench.add_roots(&slots);
+        Model { bench, blocks: BTreeMap::new(), slots, seed: 0, faults: faults != 0 }
+    }
+
+    /// Takes over what the heap gave.
+    fn got(&mut self, address: *mut u8, bytes: usize, alignment: usize) {
+        if address.is_null() {
+            assert!(self.faults, "there is memory for {bytes} bytes at {alignment}");
+            return;
+        }
+        let address = address as usize;
+        assert!(address.is_multiple_of(alignment.max(16)), "{address:#x} by {alignment:#x}");
+        let usable = self.bench.usable(address);
+        assert!(usable >= bytes, "{usable} of {bytes}");
+        let before = self.blocks.range(..address + usable.max(1)).next_back();
+        assert!(before.is_none_or(|(at, block)| at + block.usable <= address), "blocks lie apart");
+        self.seed = self.seed.wrapping_add(37);
+        let slot = self.slots.iter().position(|&slot| slot == 0).expect("a slot");
+        self.slots[slot] = address;
+        let block = Block { usable, bytes, seed: self.seed, slot };
+        for at in places(bytes) {
+            // SAFETY: a byte of the block.
+            unsafe { ((address + at) as *mut u8).write(pattern(block.seed, at)) };
+        }
+        self.blocks.insert(address, block);
+    }
+
+    fn verify(&self, address: usize, block: &Block) {
+        assert_eq!(self.bench.usable(address), block.usable);
+        for at in places(block.bytes) {
+            // SAFETY: a byte of a live block.
+            let byte = unsafe { ((address + at) as *const u8).read() };
+            assert_eq!(byte, pattern(block.seed, at), "byte {at} of {block:?}");
+        }
+    }
+
+    fn nth(&self, at: usize) -> Option<usize> {
+        let at = at.checked_rem(self.blocks.len())?;
+        self.blocks.keys().nth(at).copied()
+    }
+
+    fn forget(&mut self, address: usize) -> Block {
+        let block = self.blocks.remove(&address).expect("a live block");
+        self.verify(address, &block);
+        self.slots[block.slot] = 0;
+        block
+    }
+
+    fn step(&mut self, step: &Step) {
+        let full = self.blocks.len() >= SLOTS;
+        match *step {
+            Step::Allocate { cache, bytes, atomic } if !full => {
+                let got = self.bench.heap.allocate(self.bench.cache(cache), bytes, atomic);
+                self.got(got, bytes, 16);
+            }
+            Step::Zeroed { cache, bytes } if !full => {
+                let got = self.bench.heap.allocate_zeroed(self.bench.cache(cache), bytes);
+                assert!(got.is_null() || bytes_at(got as usize, bytes).iter().all(|&byte| byte == 0));
+                self.got(got, bytes, 16);
+            }
+            Step::Aligned { cache, shift, bytes } if !full => {
+                let got = self.bench.heap.allocate_aligned(self.bench.cache(cache), 1 << shift, bytes);
+                self.got(got, bytes, 1 << shift);
+            }
+            Step::Resize { cache, at, bytes } => self.resize(cache, at, bytes),
+            Step::Free { cache, at } => {
+                if let Some(address) = self.nth(at) {
+                    self.forget(address);
+                    // SAFETY: a live block, given up.
+                    let freed = unsafe { self.bench.heap.free(self.bench.cache(cache), address as *mut u8) };
+                    assert_eq!(freed, Ok(()));
+                }
+            }
+            Step::Leak { at } => {
+                if let Some(address) = self.nth(at) {
+                    self.forget(address);
+                }
+            }
+            Step::Reopen { cache } => {
+                // SAFETY: the heap's, and nobody's from now on.
+                unsafe { self.bench.heap.close_cache(self.bench.caches[cache]) };
+                self.bench.caches[cache] = self.bench.heap.open_cache(7).expect("the one just closed");
+            }
+            Step::Collect { lazily } => {
+                let reason = if lazily { Reason::Memory } else { Reason::Called };
+                assert_eq!(self.bench.heap.collect(reason).is_ok(), self.bench.heap.collects());
+            }
+            Step::Sweep => self.bench.heap.sweep_all(),
+            Step::Allocate { .. } | Step::Zeroed { .. } | Step::Aligned { .. } => {}
+        }
+    }
+
+    fn resize(&mut self, cache: usize, at: usize, bytes: usize) {
+        let Some(address) = self.nth(at) else { return };
+        let old = self.blocks[&address];
+        let block = NonNull::new(address as *mut u8).expect("an address");
+        // SAFETY: a live block.
+        let got = unsafe { self.bench.heap.reallocate(self.bench.cache(cache), block, bytes) };
+        let got = got.expect("a live block is no misuse");
+        if got.is_null() {
+            assert!(self.faults);
+            return self.verify(address, &old);
+        }
+        // What was there moved along, as far as there is room for it.
+        for at in places(old.bytes).filter(|&at| at < bytes) {
+            // SAFETY: a byte of the block.
+            assert_eq!(unsafe { got.add(at).read() }, pattern(old.seed, at));
+        }
+        self.blocks.remove(&address);
+        self.slots[old.slot] = 0;
+        self.got(got, bytes, 16);
+    }
+
+    fn run(mut self, steps: &[Step]) {
+        for (number, step) in steps.iter().enumerate() {
+            self.step(step);
+            if number % 8 == 0 {
+                self.bench.check();
+            }
+            if number % 32 == 0 {
+                self.bench.audit();
+            }
+        }
+        self.blocks.iter().for_each(|(&address, block)| self.verify(address, block));
+        self.bench.audit();
+        while let Some(address) = self.nth(0) {
+            self.forget(address);
+            assert_eq!(self.bench.free(address), Ok(()));
+        }
+        self.bench.close();
+        self.bench.audit();
+        if self.bench.heap.collects() {
+            // What was forgotten is all there is, and nothing leads to it.
+            self.bench.collect();
+            assert_eq!(self.bench.census().live_bytes, 0);
+            assert_eq!(self.bench.heap.live_bytes(), 0);
+            let free = self.bench.heap.units.lock().free_bytes();
+            assert_eq!(free, self.bench.heap.room.units() * UNIT, "empty spans are given back");
+        }
+        self.bench.check();
+    }
+}
+
+fn settings(mode: Mode, poison: bool) -> Settings {
+    // The least there is: collections come by themselves.
+    Settings { mode, poison, min_headroom: 64 << 10, headroom: 30, ..Settings::new() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn blocks_keep_their_contents_without_collections(
+        steps in prop::collection::vec(step(), 1..300),
+        poison in any::<bool>(),
+    ) {
+        Model::new(&settings(Mode::Explicit, poison), 0).run(&steps);
+    }
+
+    #[test]
+    fn blocks_keep_their_contents_in_hybrid_mode(
+        steps in prop::collection::vec(step(), 1..300),
+        poison in any::<bool>(),
+    ) {
+        Model::new(&settings(Mode::Hybrid, poison), 0).run(&steps);
+    }
+
+    #[test]
+    fn blocks_keep_their_contents_in_collect_mode(
+        steps in prop::collection::vec(step(), 1..300),
+        poison in any::<bool>(),
+    ) {
+        Model::new(&settings(Mode::Collect, poison), 0).run(&steps);
+    }
+
+    #[test]
+    fn refusals_of_the_system_leave_the_heap_sound(
+        steps in prop::collection::vec(step(), 1..300),
+        every in prop::sample::select(std::vec![2_u64, 3, 7]),
+        mode in prop::sample::select(std::vec![Mode::Explicit, Mode::Hybrid, Mode::Collect]),
+    ) {
+        Model::new(&settings(mode, true), every).run(&steps);
+    }
+}

@@ -1,0 +1,151 @@
+//! Threads with a cache each on one heap.
+
+use std::sync::mpsc;
+use std::thread;
+use std::vec::Vec;
+
+use super::*;
+
+const THREADS: usize = 4;
+const ROUNDS: usize = 4000;
+
+/// What threads share: a pointer to a bench that outlives them.
+#[derive(Clone, Copy)]
+struct Shared(*const Heap);
+
+// SAFETY: the heap is made to be shared; it outlives the threads.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    fn heap(&self) -> &'static Heap {
+        // SAFETY: as above.
+        unsafe { &*self.0 }
+    }
+}
+
+/// The next number of a simple generator.
+fn next(state: &mut u64) -> usize {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as usize
+}
+
+fn fill(block: usize, bytes: usize) {
+    set_word(block, bytes);
+    set_word(block + bytes / 8 * 8 - 8, bytes ^ block);
+}
+
+fn verify(block: usize) {
+    let bytes = word(block);
+    assert!((16..300_000).contains(&bytes), "{bytes} in {block:#x}");
+    assert_eq!(if bytes < 24 { bytes ^ block } else { word(block + bytes / 8 * 8 - 8) }, bytes ^ block);
+}
+
+fn size(state: &mut u64) -> usize {
+    match next(state) % 20 {
+        0 => 24 + next(state) % 200_000,
+        1..4 => 24 + next(state) % 20_000,
+        _ => 24 + next(state) % 500,
+    }
+}
+
+/// Allocates, and has other threads free half of it.
+fn work(heap: &Heap, number: usize, to: &mpsc::SyncSender<usize>, from: &mpsc::Receiver<usize>) {
+    // SAFETY: the thread's own.
+    let mut cache = unsafe { &mut *heap.open_cache(number as i32 + 1).expect("a cache") };
+    let mut state = number as u64 + 99;
+    let mut own = Vec::new();
+    for round in 0..ROUNDS {
+        let bytes = size(&mut state);
+        let block = heap.allocate(cache, bytes, round % 5 == 0) as usize;
+        assert!(block != 0 && block % 16 == 0);
+        fill(block, bytes);
+        if next(&mut state) % 2 == 0 {
+            own.push(block);
+        } else if let Err(mpsc::TrySendError::Full(block) | mpsc::TrySendError::Disconnected(block)) =
+            to.try_send(block)
+        {
+            own.push(block);
+        }
+        while let Ok(block) = from.try_recv() {
+            verify(block);
+            // SAFETY: a live block that the other thread gave away.
+            assert_eq!(unsafe { heap.free(cache, block as *mut u8) }, Ok(()));
+        }
+        if own.len() > 200 {
+            let block = own.swap_remove(next(&mut state) % own.len());
+            verify(block);
+            // SAFETY: a live block.
+            assert_eq!(unsafe { heap.free(cache, block as *mut u8) }, Ok(()));
+        }
+        if round % 1000 == 999 {
+            // As if the thread ended and another one came.
+            // SAFETY: the thread's own, which it uses no more.
+            unsafe { heap.close_cache(cache) };
+            // SAFETY: the thread's own.
+            cache = unsafe { &mut *heap.open_cache(number as i32 + 1).expect("a cache") };
+            assert_eq!(heap.check(), Ok(()));
+        }
+    }
+    for block in own {
+        verify(block);
+        // SAFETY: a live block.
+        assert_eq!(unsafe { heap.free(cache, block as *mut u8) }, Ok(()));
+    }
+    // SAFETY: the thread's own, which it uses no more.
+    unsafe { heap.close_cache(cache) };
+}
+
+fn run(mode: Mode, fail_every: u64) -> Bench {
+    let bench = Bench::new(mode, 0);
+    bench.heap.units.lock().memory.heap.fail_every(fail_every);
+    let shared = Shared(&raw const *bench.heap);
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::sync_channel(500)).unzip();
+    let threads: Vec<_> = receivers
+        .into_iter()
+        .enumerate()
+        .map(|(number, receiver)| {
+            let sender = senders[(number + 1) % THREADS].clone();
+            thread::spawn(move || {
+                let heap = shared.heap();
+                work(heap, number, &sender, &receiver);
+                receiver
+            })
+        })
+        .collect();
+    drop(senders);
+    let rests: Vec<_> = threads.into_iter().map(|thread| thread.join().expect("no thread fails")).collect();
+    bench.check();
+    // What nobody came to free.
+    let cache = bench.heap.open_cache(1).expect("a cache");
+    for block in rests.iter().flat_map(|rest| rest.try_iter()) {
+        verify(block);
+        // SAFETY: a live block, and a cache of this thread.
+        assert_eq!(unsafe { bench.heap.free(&mut *cache, block as *mut u8) }, Ok(()));
+    }
+    // SAFETY: this thread's, which it uses no more.
+    unsafe { bench.heap.close_cache(cache) };
+    bench
+}
+
+#[test]
+fn blocks_go_from_thread_to_thread() {
+    for mode in [Mode::Explicit, Mode::Hybrid] {
+        let bench = run(mode, 0);
+        bench.audit();
+        assert_eq!((bench.heap.live_bytes(), bench.census().live_bytes), (0, 0));
+        let free = bench.heap.units.lock().free_bytes();
+        assert_eq!(free, bench.heap.room.units() * UNIT);
+    }
+}
+
+#[test]
+fn caches_are_used_again() {
+    let bench = run(Mode::Explicit, 0);
+    let mut count = 0;
+    bench.heap.caches.lock().each(|cache| {
+        count += 1;
+        // SAFETY: nobody uses it.
+        assert!((1..KINDS).all(|kind| unsafe { (*cache).length(kind) } == 0));
+    });
+    assert!(count <= THREADS, "{count} caches for {THREADS} threads at a time");
+}
