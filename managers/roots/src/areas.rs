@@ -111,8 +111,13 @@ impl<'a> Gatherer<'a> {
         if data {
             self.data_end = end;
         }
-        let origin =
-            if data || line.name.is_empty() && follows_data { Origin::Statics } else { Origin::Mapping };
+        let origin = if line.executable {
+            Origin::Code
+        } else if data || line.name.is_empty() && follows_data {
+            Origin::Statics
+        } else {
+            Origin::Mapping
+        };
         self.areas.push(Area {
             start,
             end,
@@ -224,7 +229,7 @@ mod tests {
     fn kinds_follow_from_names_and_access() {
         let cases = [
             ("rw-p", "", Some((Kind::Anonymous, Origin::Mapping))),
-            ("r-xp", "", Some((Kind::Anonymous, Origin::Mapping))),
+            ("r-xp", "", Some((Kind::Anonymous, Origin::Code))),
             ("r--p", "[anon:jit]", Some((Kind::Anonymous, Origin::Mapping))),
             ("rw-p", "[heap]", Some((Kind::Anonymous, Origin::Mapping))),
             ("rw-p", "/dev/zero", Some((Kind::Anonymous, Origin::Mapping))),

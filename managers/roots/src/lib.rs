@@ -52,6 +52,9 @@ pub enum Origin {
     Statics,
     /// Any other mapping.
     Mapping,
+    /// A mapping that can be executed: code made by the program, with addresses as operands of instructions, at any
+    /// byte.
+    Code,
 }
 
 /// Words to be read: `start` and `end` are multiples of 8; every page of it is readable.

@@ -173,6 +173,11 @@ impl World {
         self.busy.store(false, Ordering::Release);
     }
 
+    /// The patience that [`World::start`] was given, ms.
+    pub fn patience_ms(&self) -> u32 {
+        self.patience_ms.load(Ordering::Relaxed)
+    }
+
     /// Leaves a thread running in all stops: one of the collector's own, which keeps no pointers of the program. At
     /// most 64; false: no place for another.
     pub fn leave_running(&self, tid: i32) -> bool {
@@ -194,6 +199,16 @@ impl World {
     /// # Errors
     /// [`Refused`] says why; everything runs on.
     pub fn stop(&self) -> Result<Stopped<'_>, Refused> {
+        self.stop_within(self.patience_ms.load(Ordering::Relaxed))
+    }
+
+    /// As [`World::stop`], with a patience of its own, ms. The C library frees memory with all signals blocked when a
+    /// thread ends: a thread that waits there for a lock which the caller holds will not answer, so the caller lets go
+    /// of it and tries again.
+    ///
+    /// # Errors
+    /// As [`World::stop`].
+    pub fn stop_within(&self, patience_ms: u32) -> Result<Stopped<'_>, Refused> {
         let process = kernel::process();
         if process != self.process.load(Ordering::Relaxed) || self.busy.swap(true, Ordering::Acquire) {
             return Err(Refused::NotOurProcess);
@@ -202,7 +217,7 @@ impl World {
         let desk = unsafe { &mut *self.desk.get() };
         // A handler of the program that ran here now might wait for another thread, or never return.
         let unblocked = kernel::block(u64::MAX);
-        match self.halt(process, desk) {
+        match self.halt(process, desk, patience_ms) {
             Ok(threads) => Ok(Stopped::new(self, desk, threads, unblocked)),
             Err(refused) => {
                 self.release(unblocked);
@@ -233,7 +248,7 @@ impl World {
     }
 
     /// Stops the others; gives the number of threads that stand, the caller included.
-    fn halt(&self, process: i32, desk: &mut Desk) -> Result<usize, Refused> {
+    fn halt(&self, process: i32, desk: &mut Desk, patience_ms: u32) -> Result<usize, Refused> {
         let caller = kernel::thread();
         self.arrived.store(0, Ordering::SeqCst);
         self.awaited.store(u32::MAX, Ordering::SeqCst);
@@ -282,9 +297,8 @@ impl World {
                 continue;
             }
             fruitless = 0;
-            let deadline = *deadline.get_or_insert_with(|| {
-                kernel::now_us() + u64::from(self.patience_ms.load(Ordering::Relaxed)) * 1000
-            });
+            let deadline =
+                *deadline.get_or_insert_with(|| kernel::now_us() + u64::from(patience_ms) * 1000);
             self.awaited.store(asked, Ordering::SeqCst);
             self.wait_for_all(process, epoch, deadline)?;
         }

@@ -6,7 +6,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use heaptoll_floor::{Collected, Damage, Message, PAGE, Phase, Reason as Told, now_ns};
-use heaptoll_roots::{Origin, Refused, Root, Unstopped, World};
+use heaptoll_roots::{Origin, Refused, Root, Stopped, Unstopped, World};
 
 use crate::added::Added;
 use crate::api::readable;
@@ -18,6 +18,8 @@ use crate::policy::{Cycle, Policy, decimal};
 use crate::settings::{Mode, Settings};
 use crate::stack::MarkStack;
 
+/// How long a thread may take to stop before the locks are given back for a moment, ms; then twice as long.
+const FIRST_PATIENCE_MS: u32 = 10;
 /// Bytes of blocks for a hundred bytes of memory: where every block is touched, and at most.
 const UNSTRETCHED: usize = 100;
 const MOST_STRETCHED: usize = 1600;
@@ -211,8 +213,29 @@ impl Heap {
         resident
     }
 
+    /// Takes all locks and stops the world. A thread that ends frees what the C library gave it with all signals
+    /// blocked: should it wait for a lock there, it gets it, and is asked again.
+    pub(crate) fn halt(
+        &self,
+        world: Option<&'static World>,
+    ) -> Result<(Held<'_>, Option<Stopped<'static>>), Refused> {
+        let Some(world) = world else { return Ok((self.hold(), None)) };
+        let mut left_ms = world.patience_ms();
+        let mut patience_ms = FIRST_PATIENCE_MS;
+        loop {
+            let held = self.hold();
+            match world.stop_within(patience_ms.min(left_ms)) {
+                Ok(stopped) => return Ok((held, Some(stopped))),
+                Err(Refused::Thread(_)) if patience_ms < left_ms => {
+                    left_ms -= patience_ms;
+                    patience_ms *= 2;
+                }
+                Err(refused) => return Err(refused),
+            }
+        }
+    }
+
     fn collect_stopped(&self, collection: &mut Collection, reason: Reason) -> Result<(), NotCollected> {
-        let mut held = self.hold();
         let number = collection.statistics.collections + 1;
         let mut times = Times { started: now_ns(), ..Times::default() };
         let mutator_ns = times.started.saturating_sub(collection.ended_ns);
@@ -220,11 +243,9 @@ impl Heap {
         let before = self.live_bytes();
         self.teller.collection_starts(number, told(reason));
         self.teller.phase(number, Phase::Stop);
-        let stopped = match collection.world.map(World::stop) {
-            None => None,
-            Some(Ok(stopped)) => Some(stopped),
-            Some(Err(refused)) => {
-                drop(held);
+        let (mut held, stopped) = match self.halt(collection.world) {
+            Ok(halted) => halted,
+            Err(refused) => {
                 self.abandon(collection, reason, cause(&refused), before, times.started);
                 return Err(NotCollected::Abandoned);
             }
@@ -275,7 +296,7 @@ impl Heap {
             allocated: usize::try_from(since).unwrap_or(0),
             heap,
             roots: roots_bytes,
-            mark_ns: times.marked - times.stopped,
+            mark_ns: times.marked - times.started,
             mutator_ns,
             reclaimed,
             mode: if self.is_mode(Mode::Collect) { Mode::Collect } else { Mode::Hybrid },

@@ -112,7 +112,7 @@ fn seek_in(root: &Root, secret: Secret, found: &mut Found) {
         Origin::Registers => found.registers += count,
         Origin::Stack => found.stack += count,
         Origin::Statics => found.statics += count,
-        Origin::Mapping => found.mapping += count,
+        Origin::Mapping | Origin::Code => found.mapping += count,
     }
 }
 

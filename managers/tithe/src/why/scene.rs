@@ -165,7 +165,7 @@ impl<'a> Scene<'a> {
                 Origin::Registers => visit(range, Source::Registers, false),
                 Origin::Stack => visit(range, Source::Stack, is_own),
                 Origin::Statics => visit(range, Source::Statics, is_own),
-                Origin::Mapping => visit(range, Source::Mapping, is_own),
+                Origin::Mapping | Origin::Code => visit(range, Source::Mapping, is_own),
             }
         };
         stopped.roots(&self.left_out, each).map_err(|_| NotTold)
