@@ -33,6 +33,18 @@ fn tid() -> i32 {
     unsafe { libc::gettid() }
 }
 
+/// A thread that does something with the signal blocked, and is known to have blocked it.
+fn helper(work: impl FnOnce() + Send + 'static) -> std::thread::JoinHandle<()> {
+    let (tell, hear) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        mask(libc::SIG_BLOCK);
+        tell.send(()).expect("the test listens");
+        work();
+    });
+    hear.recv().expect("it blocks");
+    thread
+}
+
 /// Stops, which is refused because of one thread, and says which and how long that took.
 fn refusal() -> (Unstopped, Duration) {
     let begun = Instant::now();
@@ -146,13 +158,11 @@ fn a_stale_signal_that_arrives_in_a_later_stop_stops_the_thread() {
     let blocker = Blocker::new("late");
     assert_eq!(refusal().0.tid, blocker.tid);
     let flags = blocker.flags.clone();
-    let helper = std::thread::spawn(move || {
-        mask(libc::SIG_BLOCK);
+    let helper = helper(move || {
         std::thread::sleep(Duration::from_millis(50));
         flags[0].raise();
         mask(libc::SIG_UNBLOCK);
     });
-    std::thread::sleep(Duration::from_millis(10));
     // Both unblock it while the stop waits for them.
     assert!(WORLD.stop().expect("all stop").threads() >= 3);
     helper.join().expect("the helper");
@@ -242,8 +252,7 @@ fn a_signal_that_is_ignored_while_it_is_needed_is_sent_again() {
     let _alone = start();
     let blocker = Blocker::new("ignorant");
     let flags = blocker.flags.clone();
-    let helper = std::thread::spawn(move || {
-        mask(libc::SIG_BLOCK);
+    let helper = helper(move || {
         std::thread::sleep(Duration::from_millis(5));
         // This throws away what waits for either thread.
         take(libc::SIG_IGN);
@@ -251,7 +260,6 @@ fn a_signal_that_is_ignored_while_it_is_needed_is_sent_again() {
         flags[0].raise();
         mask(libc::SIG_UNBLOCK);
     });
-    std::thread::sleep(Duration::from_millis(2));
     let stopped = WORLD.stop().map(|stopped| stopped.threads());
     helper.join().expect("the helper");
     blocker.finish();
@@ -296,14 +304,12 @@ fn a_full_queue_of_signals_is_waited_for() {
         }
         let end = Arc::new(Flag::new());
         let shared = end.clone();
-        let helper = std::thread::spawn(move || {
-            mask(libc::SIG_BLOCK);
+        let helper = helper(move || {
             std::thread::sleep(Duration::from_millis(50));
             limit(1000);
             mask(libc::SIG_UNBLOCK);
             shared.wait();
         });
-        std::thread::sleep(Duration::from_millis(5));
         if WORLD.stop().map_or(0, |stopped| stopped.threads()) != 3 {
             return 2;
         }
