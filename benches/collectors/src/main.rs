@@ -1,8 +1,11 @@
 //! `heaptoll-collectors`: collectors beside allocators and beside each other. Interleaved runs of the catalog's programs,
 //! geometric means, curves of CPU over memory, threads, and GCBench; each beside what Tithe has to reach.
 
+mod curve;
 mod document;
+mod envelope;
 mod error;
+mod gcbench;
 mod measure;
 mod table;
 mod targets;
@@ -30,13 +33,19 @@ struct Arguments {
 enum Command {
     /// CPU and memory of programs over glibc's, and the targets of Tithe's modes
     Table(table::Options),
+    /// CPU against memory over heap sizes, ours and Boehm's: a page of charts and a verdict a program
+    Curve(curve::Options),
     /// Throughput of one thread and of two
     Threads(threads::Options),
+    /// GCBench linked with Tithe and with libgc, at equal heap sizes
+    Gcbench(gcbench::Options),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Table(options) => table::run(&options),
+        Command::Curve(options) => curve::run(&options),
+        Command::Gcbench(options) => gcbench::run(&options),
         Command::Threads(options) => threads::run(&options),
     };
     match outcome {

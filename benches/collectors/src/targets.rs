@@ -71,7 +71,7 @@ impl Target {
 
 /// `pass`, or by how much it is missed.
 pub fn verdict(value: f64, limit: f64) -> String {
-    if value <= limit { "pass".into() } else { format!("miss by {:.0} %", (value / limit - 1.0) * 100.0) }
+    if value <= limit { "pass".into() } else { format!("miss by {:.1} %", (value / limit - 1.0) * 100.0) }
 }
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(collect.of_program("make").cpu, 3.0);
         assert_eq!(collect.of_program("perl").cpu, 1.5);
         assert!(target("bdw").is_none());
-        assert_eq!(verdict(1.2, 1.0), "miss by 20 %");
+        assert_eq!(verdict(1.2, 1.0), "miss by 20.0 %");
         assert_eq!(verdict(1.0, 1.0), "pass");
     }
 }

@@ -248,7 +248,7 @@ pub(super) fn cpu_s(row: &Observation) -> f64 {
 }
 
 /// Text for plotly, which reads a little HTML of its own.
-fn plot_text(text: &str) -> String {
+pub(super) fn plot_text(text: &str) -> String {
     format::printable(text)
         .replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -334,7 +334,7 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 
-fn plot() -> Plot {
+pub(super) fn plot() -> Plot {
     let mut plot = Plot::new();
     plot.set_configuration(
         Configuration::new().responsive(true).display_mode_bar(DisplayModeBar::False).display_logo(false),
@@ -342,7 +342,7 @@ fn plot() -> Plot {
     plot
 }
 
-fn layout(height: usize) -> Layout {
+pub(super) fn layout(height: usize) -> Layout {
     Layout::new()
         .height(height)
         .auto_size(true)
@@ -373,7 +373,7 @@ fn axis(title: &str) -> Axis {
 }
 
 /// An axis of amounts: logarithmic where one of them would press all others flat, as a manager that frees nothing does.
-fn spread_axis(title: &str, values: &[f64]) -> Axis {
+pub(super) fn spread_axis(title: &str, values: &[f64]) -> Axis {
     let above_zero = || values.iter().copied().filter(|value| *value > 0.0);
     let (least, most) = (above_zero().fold(f64::INFINITY, f64::min), above_zero().fold(0.0, f64::max));
     if most <= 20.0 * least {

@@ -1,6 +1,7 @@
 //! One self-contained page: charts and tables of an experiment, for paper, phones and the dark.
 
 mod charts;
+pub mod curves;
 mod engine;
 mod page;
 mod palette;

@@ -39,6 +39,18 @@ impl Palette {
         Palette { baseline: experiment.baseline.clone(), stacks }
     }
 
+    /// Marks for names, the first being the baseline.
+    pub fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut distinct: Vec<String> = Vec::new();
+        for name in names {
+            if distinct.iter().all(|known| known != name) {
+                distinct.push(name.to_owned());
+            }
+        }
+        let baseline = if distinct.is_empty() { String::new() } else { distinct.remove(0) };
+        Palette { baseline, stacks: distinct }
+    }
+
     /// Every stack, the baseline first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.baseline.as_str()).chain(self.stacks.iter().map(String::as_str))

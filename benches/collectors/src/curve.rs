@@ -1,0 +1,207 @@
+//! A collector is a curve and not a point: CPU against memory over heap sizes, ours and Boehm's, both with every free
+//! ignored.
+
+use std::path::PathBuf;
+
+use heaptoll_report::html::curves::{self, Curve, Curves, CurvesPage, Point};
+use heaptoll_rig::Stack;
+use serde::Serialize;
+
+use crate::Error;
+use crate::document::{self, Outputs, make_folder};
+use crate::envelope::{Cost, Held, hold, verdict};
+use crate::measure::{Effort, ProgramFigures, Workshop, machine_line};
+use crate::table::PROGRAMS;
+
+const OURS: &str = "tithe-collect";
+const THEIRS: &str = "bdw-nofree";
+
+/// The command line of `curve`.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// A program of the catalog; several times for several [default: the nine of the table of peers]
+    #[arg(short, long = "program", value_name = "PROGRAM")]
+    programs: Vec<String>,
+    /// Headrooms of tithe-collect (TITHE_HEADROOM), percent of live bytes
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values_t = [15u32, 30, 60, 100, 200, 400])]
+    headroom: Vec<u32>,
+    /// Divisors of bdw-nofree (GC_FREE_SPACE_DIVISOR): the larger, the smaller its heap
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1u32, 2, 3, 4, 6, 8])]
+    divisor: Vec<u32>,
+    /// Page of charts to write
+    #[arg(long, value_name = "FILE", default_value = "out/collectors.html")]
+    html: PathBuf,
+    #[command(flatten)]
+    effort: Effort,
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+/// A program's curves.
+#[derive(Debug, Clone, Serialize)]
+struct ProgramCurves {
+    program: String,
+    glibc: Vec<Cost>,
+    ours: Vec<Cost>,
+    theirs: Vec<Cost>,
+    held: Vec<Held>,
+    verdict: String,
+    not_well: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Figures {
+    machine: String,
+    size: String,
+    repetitions: u32,
+    programs: Vec<ProgramCurves>,
+}
+
+/// Runs it. False when a program failed at some setting.
+///
+/// # Errors
+/// Nothing could be measured, or the files cannot be written.
+pub fn run(options: &Options) -> Result<bool, Error> {
+    let workshop = Workshop::open(&options.effort)?;
+    let stacks = stacks(&workshop, options)?;
+    let names: Vec<&str> = match options.programs.is_empty() {
+        true => PROGRAMS.to_vec(),
+        false => options.programs.iter().map(String::as_str).collect(),
+    };
+    let mut figures = Figures {
+        machine: machine_line(),
+        size: options.effort.size.clone(),
+        repetitions: options.effort.repetitions,
+        programs: vec![],
+    };
+    for name in names {
+        let measured = workshop.measure(&workshop.program(name)?, &stacks)?;
+        figures.programs.push(curves_of(&measured));
+        options.outputs.keep("curve", &markdown(&figures), &figures)?;
+        let page = curves::render(&page(&figures))?;
+        make_folder(&options.html)?;
+        std::fs::write(&options.html, page).map_err(Error::file("write", &options.html))?;
+    }
+    options.outputs.write("curve", &markdown(&figures), &figures)?;
+    Ok(figures.programs.iter().all(|program| program.not_well.is_empty()))
+}
+
+/// glibc, then each setting of the two collectors under a name of its own.
+fn stacks(workshop: &Workshop, options: &Options) -> Result<Vec<Stack>, Error> {
+    let mut stacks = vec![workshop.stack("glibc")?];
+    let (ours, theirs) = (workshop.stack(OURS)?, workshop.stack(THEIRS)?);
+    for percent in &options.headroom {
+        stacks.push(with(&ours, "TITHE_HEADROOM", percent, &format!("headroom {percent} %")));
+    }
+    for divisor in &options.divisor {
+        stacks.push(with(&theirs, "GC_FREE_SPACE_DIVISOR", divisor, &format!("divisor {divisor}")));
+    }
+    Ok(stacks)
+}
+
+fn with(stack: &Stack, variable: &str, value: &u32, setting: &str) -> Stack {
+    let mut stack = stack.clone();
+    stack.name = format!("{}, {setting}", stack.name);
+    stack.environment.push((variable.into(), value.to_string()));
+    stack
+}
+
+fn curves_of(measured: &ProgramFigures) -> ProgramCurves {
+    let costs = |prefix: &str| -> Vec<Cost> {
+        let of = measured.managers.iter().filter_map(|one| {
+            let setting = one.manager.strip_prefix(prefix)?.trim_start_matches(", ").to_owned();
+            Some(Cost { setting, memory_mib: one.rss_kib? / 1024.0, cpu_s: one.cpu_s? })
+        });
+        of.collect()
+    };
+    let (ours, theirs) = (costs(OURS), costs(THEIRS));
+    let held = hold(&ours, &theirs);
+    ProgramCurves {
+        program: measured.program.clone(),
+        verdict: verdict(&held, OURS, THEIRS),
+        glibc: costs("glibc"),
+        ours,
+        theirs,
+        held,
+        not_well: measured
+            .managers
+            .iter()
+            .filter(|one| !one.marks.is_empty())
+            .map(|one| format!("{}: {}", one.manager, one.marks.join(", ")))
+            .collect(),
+    }
+}
+
+fn markdown(figures: &Figures) -> String {
+    let mut text = format!(
+        "{}. Size `{}`, {} interleaved repetitions; medians of CPU seconds less start-up, and of peak RSS. At each heap \
+         size of {THEIRS}, {OURS} is read at the same memory: on the straight line between its two neighbouring \
+         settings, and where it never takes as much, at its largest.\n\n",
+        figures.machine, figures.size, figures.repetitions
+    );
+    let shown = |costs: &[Cost]| {
+        let points = costs.iter().map(|cost| {
+            let setting = if cost.setting.is_empty() { String::new() } else { format!("{}: ", cost.setting) };
+            format!("{setting}{:.2}/{:.1}", cost.cpu_s, cost.memory_mib)
+        });
+        points.collect::<Vec<_>>().join("; ")
+    };
+    let headings = ["program", "glibc", OURS, THEIRS, "verdict"].map(String::from);
+    let rows: Vec<Vec<String>> = figures
+        .programs
+        .iter()
+        .map(|one| {
+            let mut verdict = one.verdict.clone();
+            for mark in &one.not_well {
+                verdict.push_str(&format!("; not well: {mark}"));
+            }
+            vec![one.program.clone(), shown(&one.glibc), shown(&one.ours), shown(&one.theirs), verdict]
+        })
+        .collect();
+    text.push_str(&document::table(&headings, &rows));
+    let all = figures.programs.iter().filter(|one| one.held.iter().all(Held::is_below)).count();
+    text.push_str(&format!(
+        "\nCPU s / peak RSS MiB. {OURS} lies below on all heap sizes of {all} of {} programs.\n",
+        figures.programs.len()
+    ));
+    text
+}
+
+fn page(figures: &Figures) -> CurvesPage {
+    let curve = |name: &str, costs: &[Cost]| {
+        let mut points: Vec<Point> = costs
+            .iter()
+            .map(|cost| Point { x: cost.memory_mib, y: cost.cpu_s, setting: cost.setting.clone() })
+            .collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        Curve { name: name.into(), points }
+    };
+    let program = |one: &ProgramCurves| Curves {
+        program: one.program.clone(),
+        verdict: format!("{}.", one.verdict),
+        curves: vec![curve("glibc", &one.glibc), curve(OURS, &one.ours), curve(THEIRS, &one.theirs)],
+    };
+    CurvesPage {
+        title: "Collectors: CPU against memory".into(),
+        notes: vec![
+            "Every free is ignored under both collectors; glibc, which frees, is the point beside them."
+                .into(),
+            "Each point is a heap size: medians of CPU seconds less start-up, and of peak resident memory."
+                .into(),
+            format!(
+                "At each heap size of {THEIRS}, {OURS} is read at the same memory, on the line between its settings."
+            ),
+        ],
+        facts: vec![
+            ("Machine".into(), figures.machine.clone()),
+            (
+                "Plan".into(),
+                format!("size {}, {} interleaved repetitions", figures.size, figures.repetitions),
+            ),
+        ],
+        x_title: "peak RSS, MiB".into(),
+        y_title: "CPU, s".into(),
+        programs: figures.programs.iter().map(program).collect(),
+        command: format!("heaptoll-collectors curve --size {} -n {}", figures.size, figures.repetitions),
+    }
+}
