@@ -318,7 +318,13 @@ impl Heap {
         span.clear_bits(1);
         span.bits[0].taken = 1;
         self.room.assign(taken.first, count, kind);
-        Some(self.room.address(taken.first))
+        let address = self.room.address(taken.first);
+        if !taken.clean {
+            // A key that a small block left there: realloc would carry it into a small block again.
+            // SAFETY: the units were just taken.
+            unsafe { (*(address as *mut FreeBlock)).key = 0 };
+        }
+        Some(address)
     }
 
     // --- all blocks ---------------------------------------------------------------------------------------------

@@ -109,7 +109,8 @@ impl Bench {
     /// Whether a block that was reclaimed shows it: poison, unless its units were given back.
     fn is_spoilt(&self, address: usize, bytes: usize) -> bool {
         let bytes = bytes_at(address, bytes);
-        bytes.iter().all(|&byte| byte == POISON) || self.kind(address) == FREE && bytes.iter().all(|&byte| byte == 0)
+        bytes.iter().all(|&byte| byte == POISON)
+            || self.kind(address) == FREE && bytes.iter().all(|&byte| byte == 0)
     }
 
     /// Closes the caches: what they held is the spans' again.

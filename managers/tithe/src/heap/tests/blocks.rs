@@ -51,7 +51,9 @@ enum Step {
     Reopen {
         cache: usize,
     },
-    Collect { lazily: bool },
+    Collect {
+        lazily: bool,
+    },
     Sweep,
 }
 

@@ -96,3 +96,21 @@ fn a_program_may_write_anything_but_the_key() {
     }
     bench.audit();
 }
+
+/// A large block lay where small ones had been freed; realloc made it small, with the key of one of those, and free
+/// refused it.
+#[test]
+fn a_large_block_brings_no_old_key_into_a_small_one() {
+    let mut bench = Bench::new(Mode::Explicit, 1);
+    let blocks: std::vec::Vec<_> = (0..4000).map(|_| bench.allocate(48)).collect();
+    blocks.iter().for_each(|&block| assert_eq!(bench.free(block), Ok(())));
+    bench.close();
+    bench.caches.push(bench.heap.open_cache(1).expect("a cache"));
+    let large = bench.allocate(100_000);
+    assert!(blocks.contains(&large), "where a small block was");
+    let at = NonNull::new(large as *mut u8).expect("an address");
+    // SAFETY: a live block.
+    let small = unsafe { bench.heap.reallocate(bench.cache(0), at, 100) }.expect("a live block");
+    assert_eq!(bench.free(small as usize), Ok(()));
+    bench.audit();
+}
