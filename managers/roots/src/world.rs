@@ -297,8 +297,7 @@ impl World {
                 continue;
             }
             fruitless = 0;
-            let deadline =
-                *deadline.get_or_insert_with(|| kernel::now_us() + u64::from(patience_ms) * 1000);
+            let deadline = *deadline.get_or_insert_with(|| kernel::now_us() + u64::from(patience_ms) * 1000);
             self.awaited.store(asked, Ordering::SeqCst);
             self.wait_for_all(process, epoch, deadline)?;
         }

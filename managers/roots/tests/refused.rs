@@ -124,6 +124,20 @@ fn a_thread_that_blocks_the_signal_is_named_and_all_run_on() {
 }
 
 #[test]
+fn a_stop_may_be_less_patient() {
+    let _alone = start();
+    let blocker = Blocker::new("slow");
+    let begun = Instant::now();
+    assert!(
+        matches!(WORLD.stop_within(50).err(), Some(Refused::Thread(thread)) if thread.tid == blocker.tid)
+    );
+    assert!((50..u128::from(PATIENCE_MS)).contains(&begun.elapsed().as_millis()));
+    blocker.unblock();
+    assert!(WORLD.stop().is_ok());
+    blocker.finish();
+}
+
+#[test]
 fn however_often_it_is_refused_one_signal_waits() {
     let _alone = start();
     let flag = Arc::new(Flag::new());

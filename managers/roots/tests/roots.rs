@@ -656,3 +656,29 @@ fn working_memory_is_not_shown() {
         assert!(!mapped.iter().any(|range| range.contains(&registers.start)), "{registers:x?}");
     }
 }
+
+#[test]
+fn a_word_belongs_to_the_thread_on_whose_stack_it_is() {
+    let _alone = alone(None, 5000);
+    let (place, tid) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let told = (place.clone(), tid.clone());
+    let hider = Hider::new(move |ready, end| {
+        let word = 0_usize;
+        told.0.store(&raw const word as usize, Ordering::SeqCst);
+        // SAFETY: no conditions.
+        told.1.store(unsafe { libc::gettid() } as usize, Ordering::SeqCst);
+        ready.raise();
+        end.wait();
+        std::hint::black_box(&word);
+    });
+    let (own, global) = (0_usize, Mapping::anonymous(PAGE));
+    let stopped = WORLD.stop().expect("all stop");
+    let shown = stopped.roots(&[], &mut |_| {});
+    let of = [place.load(Ordering::SeqCst), &raw const own as usize, global.start]
+        .map(|word| stopped.thread_of(word));
+    drop(stopped);
+    hider.finish();
+    shown.expect("readable");
+    // SAFETY: no conditions.
+    assert_eq!(of, [Some(tid.load(Ordering::SeqCst) as i32), Some(unsafe { libc::gettid() }), None]);
+}
