@@ -127,6 +127,9 @@ CASE(PLAIN, realloc_wrong, "realloc of foreign, interior, static and freed addre
     void *wrong[] = {static_bytes, here, (char *)words[3] + 16, (char *)words[15] + 4096, freed, (void *)16};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         for (size_t size = 1; size < 100000; size *= 50) {
+            /* Where free does nothing, what was freed is still a block. */
+            if (wrong[i] == freed && mode() == COLLECT)
+                continue;
             void *got = realloc(hidden_pointer(wrong[i]), size);
             CHECK(!got, "realloc of wrong address %zu gave a block", i);
         }

@@ -56,7 +56,7 @@ static int stopping, forking;
 /* Where root words are. The stack's are in the frame of each worker. */
 static void *volatile static_words[PARTITIONS][SLOTS_A_PLACE];
 static __thread void *volatile thread_words[SLOTS_A_PLACE];
-static void *volatile *table_words[PARTITIONS]; /* keeps the tables that malloc gave */
+static void *volatile *volatile table_words[PARTITIONS]; /* keeps the tables that malloc gave */
 
 static void *volatile childs_words[SLOTS_A_PLACE];
 
@@ -138,7 +138,9 @@ static int walk(uint32_t number, uint32_t *found) {
         slot = random_slot(of);
     if (!slot->edge.target || partition_of(slot->edge.target - 1) != number)
         return 0;
-    CHECK(*(void *volatile *)undisguise(slot->where) == word_of(slot->edge), "a root of partition %u changed", number);
+    CHECK(*(void *volatile *)undisguise(slot->where) == word_of(slot->edge),
+          "root %td of partition %u, to node %u, is %p and should be %p", slot - of->slot, number, slot->edge.target - 1,
+          *(void *volatile *)undisguise(slot->where), word_of(slot->edge));
     uint32_t at = slot->edge.target - 1;
     for (size_t steps = rng_below(&of->rng, 12); steps > 0; steps--) {
         const struct shadow_node *node = &shadow->node[at];

@@ -1,0 +1,258 @@
+//! Tithe under proof, as it is shipped and with its assertions, in each of its modes.
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use heaptoll_conformance::process::{End, Ending};
+use heaptoll_conformance::suite::in_parallel;
+use heaptoll_proof::object::{Profile, built};
+use heaptoll_proof::program::Program;
+use heaptoll_proof::subject::Subject;
+use heaptoll_proof::verdict::{Verdict, measurements, median};
+
+/// A case needs a second at most on an idle machine.
+const LIMIT: Duration = Duration::from_secs(60);
+const MODES: [&str; 3] = ["hybrid", "collect", "explicit"];
+
+struct Bench {
+    program: Program,
+    release: PathBuf,
+    checked: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+static BENCH: LazyLock<Bench> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    Bench {
+        program: Program::build(folder.path()).expect("the program compiles"),
+        release: built("tithe", Profile::Release).expect("tithe can be built"),
+        checked: built("tithe", Profile::Checked).expect("tithe can be built with assertions"),
+        folder,
+    }
+});
+
+fn release(mode: &str) -> Subject {
+    Subject::of(&format!("tithe {mode}"), BENCH.release.clone()).with("TITHE_MODE", mode)
+}
+
+/// Collections as often as can be, and what they reclaim overwritten.
+fn severe(mode: &str, object: &PathBuf) -> Subject {
+    let subject = Subject::of(&format!("tithe {mode}, {}", object.display()), object.clone());
+    subject.with("TITHE_MODE", mode).with("TITHE_POISON", "1").with("TITHE_MIN_HEADROOM", "64K")
+}
+
+/// These wait for threads that do not stop, and get a patience of their own.
+fn is_about_patience(case: &str) -> bool {
+    case.starts_with("stubborn") || case == "kernel_timer_thread" || case == "process_vfork_long"
+}
+
+fn run(case: &str, subject: &Subject) -> End {
+    BENCH.program.run(case, subject, LIMIT).expect("the case can be run")
+}
+
+fn failures(jobs: &[(&str, Subject)]) -> Vec<String> {
+    let verdicts = in_parallel(jobs, |(case, subject)| Verdict::of(&run(case, subject)));
+    jobs.iter()
+        .zip(verdicts)
+        .filter_map(|((case, subject), verdict)| match verdict {
+            Verdict::Fails(how) => Some(format!("{case} under {}: {how}", subject.name)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn malloc_comes_from_tithe() {
+    for object in [&BENCH.release, &BENCH.checked] {
+        let end = BENCH.program.malloc_of(&Subject::of("tithe", object.clone())).expect("it runs");
+        assert_eq!(PathBuf::from(end.said.trim()).canonicalize().ok(), object.canonicalize().ok());
+    }
+}
+
+#[test]
+fn every_case_holds_in_every_mode() {
+    let mut jobs = Vec::new();
+    for case in &BENCH.program.cases {
+        for mode in MODES {
+            // The case that takes a million blocks checks too much of them under assertions.
+            let object = if case.name == "large_million" { &BENCH.release } else { &BENCH.checked };
+            let patience = if is_about_patience(&case.name) { "300" } else { "20000" };
+            jobs.push((case.name.as_str(), severe(mode, object).with("TITHE_PATIENCE", patience)));
+        }
+    }
+    let failures = failures(&jobs);
+    assert!(failures.is_empty(), "{} of {}: {failures:#?}", failures.len(), jobs.len());
+}
+
+#[test]
+fn the_shipped_object_holds_with_its_own_settings() {
+    let cases = BENCH.program.cases.iter().filter(|case| !is_about_patience(&case.name));
+    let jobs: Vec<_> = cases.map(|case| (case.name.as_str(), release("collect"))).collect();
+    let failures = failures(&jobs);
+    assert!(failures.is_empty(), "{} of {}: {failures:#?}", failures.len(), jobs.len());
+}
+
+#[test]
+fn every_case_is_asked_of_a_mode_that_it_is_about() {
+    for (case, mode) in [("stress_graph", "collect"), ("free_ignored", "collect"), ("roots_added", "hybrid")] {
+        assert_eq!(run(case, &release(mode)).ending, Ending::Status(0), "{case} in {mode}");
+    }
+}
+
+/// Of what is unreachable at most 1 % stays: the median over seeds, of blocks and of bytes. Without poison, since what
+/// lies in blocks that are used again is then as in real programs.
+#[test]
+fn of_what_is_unreachable_at_most_one_percent_stays() {
+    for mode in ["hybrid", "collect"] {
+        let mut jobs = Vec::new();
+        for threads in ["1", "2", "4", "8"] {
+            for seed in 1..=3 {
+                let subject = release(mode).with("PROOF_THREADS", threads);
+                jobs.push(subject.with("PROOF_SEED", &(seed * 100).to_string()));
+            }
+        }
+        let ends = in_parallel(&jobs, |subject| run("stress_graph", subject));
+        let (mut objects, mut bytes) = (Vec::new(), Vec::new());
+        for end in ends {
+            assert_eq!(end.ending, Ending::Status(0), "{}", end.complained);
+            let found = measurements(&end.said);
+            assert!(found.len() >= 3, "only {} measurements: {}", found.len(), end.said);
+            for one in found {
+                assert!(one.objects > 10, "too few blocks were dropped: {one:?}");
+                objects.push(one.kept_objects as f64 / one.objects as f64);
+                bytes.push(one.kept_bytes as f64 / one.bytes as f64);
+            }
+        }
+        let mean = objects.iter().sum::<f64>() / objects.len() as f64;
+        let (objects, bytes) = (median(objects), median(bytes));
+        assert!(objects.is_some_and(|share| share <= 0.01), "{mode}: {objects:?} of the blocks stay");
+        assert!(bytes.is_some_and(|share| share <= 0.01), "{mode}: {bytes:?} of the bytes stay");
+        assert!(mean <= 0.03, "{mode}: {mean} of the blocks stay in the mean");
+    }
+}
+
+#[test]
+fn a_wrong_setting_ends_the_process_and_is_named() {
+    let wrong = [
+        ("TITHE_MODE", "fast"),
+        ("TITHE_MODE", ""),
+        ("TITHE_POLICY", "zorn"),
+        ("TITHE_POLICY", "fixed"), // without TITHE_MAX_HEAP
+        ("TITHE_HEADROOM", "0"),
+        ("TITHE_HEADROOM", "-5"),
+        ("TITHE_HEADROOM", "many"),
+        ("TITHE_MIN_HEADROOM", "1"),
+        ("TITHE_MIN_HEADROOM", "64Q"),
+        ("TITHE_MIN_HEADROOM", "99999999999999999999"),
+        ("TITHE_MAX_HEAP", "0"),
+        ("TITHE_MAX_HEAP", "1.5G"),
+        ("TITHE_MARKERS", "0"),
+        ("TITHE_MARKERS", "65"),
+        ("TITHE_LOG", "/nowhere/at/all"),
+        ("TITHE_WHY", "here"),
+        ("TITHE_SIGNAL", "9"),
+        ("TITHE_SIGNAL", "rtmax-99"),
+        ("TITHE_PATIENCE", "0"),
+        ("TITHE_PATIENCE", "2s"),
+        ("TITHE_POISON", "yes"),
+        ("TITHE_MOED", "collect"),
+    ];
+    for (name, value) in wrong {
+        let end = run("process_exit", &Subject::of("tithe", BENCH.release.clone()).with(name, value));
+        assert!(matches!(end.ending, Ending::Status(status) if status != 0), "{name}={value}: {}", end.ending);
+        assert!(end.complained.contains(name), "{name}={value}: {}", end.complained);
+        assert!(end.complained.contains(value), "{name}={value}: {}", end.complained);
+        assert!(end.complained.lines().count() <= 3, "{name}={value}: {}", end.complained);
+    }
+}
+
+#[test]
+fn right_settings_are_taken() {
+    let right: [&[(&str, &str)]; 9] = [
+        &[("TITHE_POLICY", "fixed"), ("TITHE_MAX_HEAP", "64M")],
+        &[("TITHE_POLICY", "zorn1992")],
+        &[("TITHE_POLICY", "membalancer")],
+        &[("TITHE_HEADROOM", "300"), ("TITHE_MIN_HEADROOM", "1M")],
+        &[("TITHE_MARKERS", "2")],
+        &[("TITHE_LOG", "-")],
+        &[("TITHE_WHY", "0x1234")],
+        &[("TITHE_SIGNAL", "rtmax-5")],
+        &[("TITHE_SIGNAL", "12")],
+    ];
+    for settings in right {
+        for mode in MODES {
+            let subject = settings.iter().fold(release(mode), |subject, (name, value)| subject.with(name, value));
+            let end = run("stress_graph", &subject);
+            assert_eq!(end.ending, Ending::Status(0), "{settings:?} in {mode}: {}", end.complained);
+        }
+    }
+}
+
+fn messages(end: &End) -> Vec<&str> {
+    end.complained.lines().filter(|line| line.contains("tithe")).collect()
+}
+
+#[test]
+fn a_wrong_free_is_told_once_a_sort_and_by_name() {
+    let cases = ["free_foreign", "free_static", "free_stack", "free_interior", "free_twice_small", "free_twice_large"];
+    for case in cases {
+        for mode in ["hybrid", "explicit"] {
+            let end = run(case, &release(mode));
+            assert_eq!(end.ending, Ending::Status(0), "{case} in {mode}: {}", end.complained);
+            let told = messages(&end);
+            assert!(told.len() == 1, "{case} in {mode}: {told:#?}");
+            assert!(told[0].contains("free(0x"), "{case} in {mode}: {told:#?}");
+        }
+    }
+}
+
+#[test]
+fn exit_runs_no_collection() {
+    for mode in ["hybrid", "collect"] {
+        let log = BENCH.folder.path().join(format!("{mode}.log"));
+        let subject = release(mode).with("TITHE_LOG", &log.display().to_string());
+        let end = run("process_exit", &subject);
+        assert_eq!(end.ending, Ending::Status(0), "{}", end.complained);
+        let text = std::fs::read_to_string(&log).expect("the log was written");
+        assert_eq!(text.lines().count(), 3, "three collections were asked for: {text}");
+    }
+}
+
+#[test]
+fn a_thread_that_does_not_stop_is_named_once() {
+    for mode in ["hybrid", "collect"] {
+        let end = run("stubborn_raw", &release(mode).with("TITHE_PATIENCE", "300"));
+        assert_eq!(end.ending, Ending::Status(0), "{mode}: {} {}", end.complained, end.said);
+        let told = messages(&end);
+        assert!(told.len() == 1 && told[0].contains("stubborn"), "{mode}: {told:#?}");
+    }
+}
+
+/// From so little that nothing can start to so much that nothing is felt.
+#[test]
+fn little_address_space_gives_blocks_or_null_or_a_message() {
+    let mut jobs = Vec::new();
+    for mode in MODES {
+        for mib in [10, 16, 24, 40, 64, 100, 200, 400, 1000] {
+            jobs.push(release(mode).with("PROOF_LIMIT", &(mib << 20_u64).to_string()));
+        }
+    }
+    let ends = in_parallel(&jobs, |subject| run("limit_address_space", subject));
+    let mut went_on = 0;
+    for (subject, end) in jobs.iter().zip(&ends) {
+        let limit = &subject.environment;
+        match end.ending {
+            Ending::Status(0) => went_on += 1,
+            Ending::Status(status) => {
+                assert!(!end.complained.is_empty(), "{limit:?}: status {status} and no word about it");
+                let by_tithe = end.complained.contains("tithe");
+                // The loader says so when there is no room for the libraries themselves.
+                let by_loader = end.complained.contains("error while loading shared libraries");
+                assert!(by_tithe || by_loader, "{limit:?}: {}", end.complained);
+            }
+            other => panic!("{limit:?}: {other}: {}", end.complained),
+        }
+    }
+    assert!(went_on >= ends.len() / 2, "only {went_on} of {} went on", ends.len());
+}
