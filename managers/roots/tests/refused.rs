@@ -54,7 +54,7 @@ fn refusal() -> (Unstopped, Duration) {
         Ok(stopped) => {
             let threads = stopped.threads();
             drop(stopped);
-            panic!("{threads} threads stopped")
+            panic!("{threads} threads stopped after {:?}", begun.elapsed())
         }
     }
 }
