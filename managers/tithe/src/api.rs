@@ -207,7 +207,8 @@ pub fn readable(range: core::ops::Range<usize>, visit: &mut dyn FnMut(core::ops:
     let mut at = range.start;
     while at < range.end {
         let end = (at / heaptoll_floor::PAGE + 1).saturating_mul(heaptoll_floor::PAGE).min(range.end);
-        if is_readable(at) {
+        // To the kernel a set of signals at 0 is none.
+        if is_readable(at.max(size_of::<usize>())) {
             visit(at..end);
         }
         at = end;

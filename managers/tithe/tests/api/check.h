@@ -1,0 +1,61 @@
+/* check.h: what the cases share: checks that end the program, and blocks whose addresses nobody sees. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tithe.h"
+
+#define CHECK(condition)                                                           \
+    do {                                                                           \
+        if (!(condition)) {                                                        \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+            exit(1);                                                               \
+        }                                                                          \
+    } while (0)
+
+#define NOINLINE __attribute__((noinline))
+#define SEVERAL 200
+/* A few stay for a stray word on the stack. */
+#define NEARLY_ALL (SEVERAL - SEVERAL / 20)
+
+/* Whether tithe_free does anything. */
+static inline int frees(void) {
+    const char *mode = getenv("TITHE_MODE");
+    return !mode || strcmp(mode, "collect") != 0;
+}
+
+/* The addresses turned over, so that they are none. */
+extern uintptr_t hidden[SEVERAL];
+
+static inline void *shown(uintptr_t word) { return (void *)~word; }
+
+/* Clears what earlier calls have left on the stack. */
+void wipe(void);
+/* Fills `hidden` with fresh blocks, each full of the byte 0x55. */
+void make_several(size_t bytes, int atomic);
+/* How many of them are live. */
+int live_of_several(void);
+
+/* What a case calls. */
+void case_blocks(void);
+void case_misuse(void);
+void case_atomic(void);
+void case_collect(void);
+void case_explicit(void);
+void case_unstoppable(void);
+void case_roots(void);
+void case_threads(void);
+void case_fork(void);
+void case_stats(void);
+void case_live(void);
+void case_why(void);
+void case_chain(void);
+void case_held(void);
+void case_variable(void);
+void case_neighbours(void);
+
+#endif
