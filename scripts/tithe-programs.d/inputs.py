@@ -32,7 +32,11 @@ def tree(folder, seed, files):
 def c_source(path, seed, functions):
     """C with loops, switches, structs and calls from function to function."""
     chance = random.Random(seed)
-    out = ["#include <stdint.h>", "#include <stddef.h>", "struct item { uint64_t key; double weight; struct item *next; };"]
+    out = [
+        "#include <stdint.h>",
+        "#include <stddef.h>",
+        "struct item { uint64_t key; double weight; struct item *next; };",
+    ]
     for number in range(functions):
         cases = "\n".join(
             f"        case {case}: sum = sum * {chance.randrange(3, 999)} + (i ^ {chance.randrange(1 << 16)}); break;"
@@ -64,8 +68,15 @@ uint64_t f{number}(struct item *list, size_t count, uint64_t seed) {{
 def cpp_source(path, depth, kinds):
     """C++ whose cost is in templates: the library's containers of many types, and a recursion over types."""
     out = [
-        "#include <algorithm>", "#include <functional>", "#include <map>", "#include <memory>", "#include <string>",
-        "#include <tuple>", "#include <unordered_map>", "#include <variant>", "#include <vector>",
+        "#include <algorithm>",
+        "#include <functional>",
+        "#include <map>",
+        "#include <memory>",
+        "#include <string>",
+        "#include <tuple>",
+        "#include <unordered_map>",
+        "#include <variant>",
+        "#include <vector>",
         "template <int N, class... T> struct grow { using type = typename grow<N - 1, T..., std::map<int, std::tuple<T...>>*>::type; };",
         "template <class... T> struct grow<0, T...> { using type = std::tuple<T...>; };",
         "template <int N> long walk() { if constexpr (N == 0) return 1; else return N * walk<N - 1>() + walk<N / 2>(); }",
@@ -120,9 +131,7 @@ def repository(path, seed, commits):
         stream.append(f"M 100644 inline {name}\ndata {len(data)}\n{data}\n")
         marks[branch] = mark
     stream.append("done\n")
-    subprocess.run(
-        ["git", "-C", path, "fast-import", "--quiet", "--done"], input="".join(stream).encode(), check=True
-    )
+    subprocess.run(["git", "-C", path, "fast-import", "--quiet", "--done"], input="".join(stream).encode(), check=True)
 
 
 def sql(path, seed, rows):
@@ -134,7 +143,9 @@ def sql(path, seed, rows):
         file.write("create table item(id integer primary key, name text, place int, note text);\n")
         file.write("create virtual table found using fts5(note);\n")
         file.write("create table log(what text, n int);\n")
-        file.write("create trigger t after update on item begin insert into log values('changed', new.id); end;\nbegin;\n")
+        file.write(
+            "create trigger t after update on item begin insert into log values('changed', new.id); end;\nbegin;\n"
+        )
         for row in range(rows):
             name, note, more = all_words[row * 3 : row * 3 + 3]
             file.write(f"insert into item values({row},'{name}',{chance.randrange(1000)},'{note} {more}');\n")
@@ -143,7 +154,15 @@ def sql(path, seed, rows):
         file.write("update item set place = place * 7 % 1000 where id % 5 = 0;\n")
         file.write("select * from v order by n desc, name limit 40;\n")
         file.write("select count(*) from found where found match 'ka* NOT lo*';\n")
-        file.write("select json_group_array(json_object('n', name, 'p', place)) from (select * from item order by id limit 500);\n")
-        file.write("with recursive c(x) as (select 1 union all select x + 1 from c where x < 200000) select sum(x * x % 7) from c;\n")
-        file.write("select a.name, count(*) from item a join item b on a.name = b.name and a.place < b.place group by 1 order by 2 desc, 1 limit 20;\n")
-        file.write("delete from item where id % 3 = 0;\nvacuum;\npragma integrity_check;\nselect count(*), sum(n) from log;\n")
+        file.write(
+            "select json_group_array(json_object('n', name, 'p', place)) from (select * from item order by id limit 500);\n"
+        )
+        file.write(
+            "with recursive c(x) as (select 1 union all select x + 1 from c where x < 200000) select sum(x * x % 7) from c;\n"
+        )
+        file.write(
+            "select a.name, count(*) from item a join item b on a.name = b.name and a.place < b.place group by 1 order by 2 desc, 1 limit 20;\n"
+        )
+        file.write(
+            "delete from item where id % 3 = 0;\nvacuum;\npragma integrity_check;\nselect count(*), sum(n) from log;\n"
+        )

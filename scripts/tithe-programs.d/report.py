@@ -3,6 +3,7 @@
 import datetime
 import os
 import platform
+import statistics
 import subprocess
 
 
@@ -10,7 +11,9 @@ def versions(packages):
     """Versions of Debian packages that are installed."""
     query = subprocess.run(
         ["dpkg-query", "-W", "-f", "${binary:Package} ${Version} ${db:Status-Abbrev}\n", *sorted(set(packages))],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     found = (line.split() for line in query.stdout.splitlines())
     return {words[0].split(":")[0]: words[1] for words in found if len(words) == 3 and words[2].startswith("ii")}
@@ -47,7 +50,8 @@ def table(rows, modes):
         base = row.reference
         lines.append(
             f"| {row.case.name} | {row.case.about} | {base.cpu_s:.2f}, {base.rss_kib / 1024:.0f} | "
-            + " | ".join(cell(row, mode) for mode in modes) + " |"
+            + " | ".join(cell(row, mode) for mode in modes)
+            + " |"
         )
     return lines
 
@@ -76,19 +80,50 @@ def abandoned(rows, modes):
             causes = row.outcomes[mode].abandoned
             if causes:
                 kinds = sorted({cause: causes.count(cause) for cause in causes}.items())
-                lines.append(f"- {row.case.name} under `{mode.name}`: " + ", ".join(f"{cause} ({n})" for cause, n in kinds))
+                lines.append(
+                    f"- {row.case.name} under `{mode.name}`: " + ", ".join(f"{cause} ({n})" for cause, n in kinds)
+                )
     return lines
 
 
-def memory_notes(rows):
-    lines = []
+def memory_notes(rows, bindings):
+    """Where a program's memory comes from, where that is not simply malloc."""
+    notes = {}
     for row in rows:
         if row.case.note:
-            lines.append(f"- **{row.case.name}** {row.case.note}." if row.case.note.startswith("has ") else f"- **{row.case.name}**: {row.case.note}.")
+            notes.setdefault(row.case.note, []).append(row.case.name)
+    lines = [f"- {', '.join(names)}: {note}." for note, names in notes.items()]
+    for name, (plain, preloaded, ours) in sorted(bindings.items()):
+        if plain and not plain.startswith("libc."):
+            lines.append(
+                f"- {name}: without Tithe its malloc is not glibc's but {plain}'s, to which the column \"glibc\" then belongs. "
+                + (
+                    f"Preloaded, malloc is bound to {ours}: the run is Tithe's."
+                    if preloaded == ours
+                    else f"Preloaded, it is bound to {preloaded}."
+                )
+            )
+        elif preloaded and preloaded != ours:
+            lines.append(
+                f"- {name}: its malloc is bound to {preloaded} even when {ours} is preloaded: the run says nothing of Tithe."
+            )
     return lines
 
 
-def markdown(rows, modes, skipped, size, tithe_version, seconds):
+def means(rows, modes):
+    """Geometric means over the programs that ran alike."""
+    words = []
+    for mode in modes:
+        pairs = [(row.outcomes[mode], row.reference) for row in rows if not row.differences[mode]]
+        pairs = [(outcome, base) for outcome, base in pairs if base.cpu_s >= 0.2 and outcome.cpu_s > 0]
+        if pairs:
+            cpu = statistics.geometric_mean(outcome.cpu_s / base.cpu_s for outcome, base in pairs)
+            rss = statistics.geometric_mean(outcome.rss_kib / base.rss_kib for outcome, base in pairs)
+            words.append(f"`{mode.name}` {cpu:.2f} / {rss:.2f}")
+    return f"Geometric means of CPU and memory over those of 0.2 s and more: {', '.join(words)}." if words else ""
+
+
+def markdown(rows, modes, skipped, bindings, size, tithe_version, seconds):
     good = sum(not any(row.differences.values()) for row in rows)
     packages = versions(package for row in rows for package in row.case.packages)
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
@@ -110,15 +145,16 @@ def markdown(rows, modes, skipped, size, tithe_version, seconds):
         "longest pause (the world stood still). **The ratios are of single runs on a machine that may have been busy**: a",
         "difference under a fifth means nothing here, and on programs of a few hundredths of a second no ratio does.",
         "`make bench` measures. CPU time is that of all processes of a program together, memory that of its largest",
-        "process. Processes that ended before they allocated much do not collect. \"Not told\" means that no process found",
+        'process. Processes that ended before they allocated much do not collect. "Not told" means that no process found',
         "the statistics page: its malloc is not ours, or it cleared its environment.",
+        means(rows, modes),
         "",
         *table(rows, modes),
         "",
     ]
     out += section("What differs", differences(rows, modes))
     out += section("Collections given up", abandoned(rows, modes))
-    out += section("Whose malloc", memory_notes(rows))
+    out += section("Whose malloc", memory_notes(rows, bindings))
     out += section(
         "What of the outputs is not compared",
         [f"- {row.case.name}: {row.case.normalised}." for row in rows if row.case.normalised]

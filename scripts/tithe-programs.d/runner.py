@@ -54,8 +54,14 @@ class Runner:
         if os.path.exists(log):
             os.remove(log)
         base = {
-            "PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": os.path.join(self.scratch, "home"), "LC_ALL": "C.UTF-8",
-            "TZ": "UTC", "TERM": "dumb", "USER": "root", "LOGNAME": "root", "GIT_CONFIG_NOSYSTEM": "1",
+            "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
+            "HOME": os.path.join(self.scratch, "home"),
+            "LC_ALL": "C.UTF-8",
+            "TZ": "UTC",
+            "TERM": "dumb",
+            "USER": "root",
+            "LOGNAME": "root",
+            "GIT_CONFIG_NOSYSTEM": "1",
         }
         environment = {"INPUTS": values["inputs"], "CASES": values["cases"], **case.environment}
         if mode.object:
@@ -71,7 +77,13 @@ class Runner:
         names = [os.path.join(self.folder, f"{case.name.replace('/', '_')}.{label}.{end}") for end in ("out", "err")]
         with open(names[0], "wb") as out, open(names[1], "wb") as err, open(case.stdin or os.devnull, "rb") as stdin:
             child = subprocess.Popen(
-                words, cwd=work, env=base, stdin=stdin, stdout=out, stderr=err, pass_fds=[writing],
+                words,
+                cwd=work,
+                env=base,
+                stdin=stdin,
+                stdout=out,
+                stderr=err,
+                pass_fds=[writing],
                 start_new_session=True,
             )
             os.close(writing)
@@ -84,8 +96,15 @@ class Runner:
         wall, user, system, rss = (int(word) for word in last[3:7])
         word = last[1] if last[1] == "timeout" else f"{last[1]} {last[2]}"
         outcome = Outcome(
-            word, (user + system) / 1e6, wall / 1e9, rss, int(last[11]), self.digest(names[0], case.normalise),
-            self.digest(names[1], case.normalise), normal(names[1], case.normalise)[-4000:], names[0],
+            word,
+            (user + system) / 1e6,
+            wall / 1e9,
+            rss,
+            int(last[11]),
+            self.digest(names[0], case.normalise),
+            self.digest(names[1], case.normalise),
+            normal(names[1], case.normalise)[-4000:],
+            names[0],
         )
         if mode.object:
             read_page(page, outcome)
@@ -95,6 +114,20 @@ class Runner:
     @staticmethod
     def digest(name, replacements):
         return hashlib.sha256(normal(name, replacements)).hexdigest()
+
+
+def binding(binary, preload):
+    """The file name of the object that serves a program's calls of malloc; empty where it does not call malloc itself.
+    The loader binds everything and says so, and the program is not run."""
+    environment = {"LD_TRACE_LOADED_OBJECTS": "1", "LD_WARN": "yes", "LD_BIND_NOW": "yes", "LD_DEBUG": "bindings"}
+    if preload:
+        environment["LD_PRELOAD"] = preload
+    told = subprocess.run(
+        [binary], env=environment, capture_output=True, text=True, errors="replace", check=False
+    ).stderr
+    pattern = rf"binding file {re.escape(binary)} \[0\] to (\S+) \[0\]: normal symbol `malloc'"
+    found = re.search(pattern, told)
+    return os.path.basename(found[1]) if found else ""
 
 
 def normal(name, replacements):
@@ -139,6 +172,8 @@ def read_log(name, outcome):
                 collections += 1
                 pause = max(pause, float(keys.get("pause_us", 0)))
             elif "abandoned" in keys:
-                outcome.abandoned.append(f"{keys.get('cause')} {keys.get('thread', '')} {keys.get('state', '')}".strip())
+                outcome.abandoned.append(
+                    f"{keys.get('cause')} {keys.get('thread', '')} {keys.get('state', '')}".strip()
+                )
     outcome.collections = max(outcome.collections, collections)
     outcome.pause_max_us = max(outcome.pause_max_us, pause)
