@@ -69,7 +69,8 @@ impl V26 {
 
     /// Collects if enough was allocated, and grows otherwise. `None` when neither helps.
     fn collect_or_expand(heap: &mut Bw26, needed: usize, forced: &mut bool) -> Option<()> {
-        let due = heap.allocated() >= (heap.bytes() + heap.roots()) / DIVISOR;
+        // An empty heap, whose first growth was refused, has nothing to collect.
+        let due = heap.bytes() > 0 && heap.allocated() >= (heap.bytes() + heap.roots()) / DIVISOR;
         if due && heap.collect_by_itself().is_ok() {
             return Some(());
         }
