@@ -111,3 +111,6 @@ impl Heap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -214,3 +214,6 @@ fn up_to(region: &mut Region, bytes: usize) -> Option<()> {
 }
 
 const _: () = assert!(UNIT == 1 << UNIT_SHIFT && FREE == 0, "fresh tables say that units are free");
+
+#[cfg(test)]
+mod tests;
