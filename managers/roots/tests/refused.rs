@@ -108,7 +108,8 @@ fn a_thread_that_blocks_the_signal_is_named_and_all_run_on() {
         assert_eq!(&thread.name, b"the blocker of \0");
         assert!(matches!(thread.state, 'R' | 'S'), "{}", thread.state);
         let patience = Duration::from_millis(PATIENCE_MS.into());
-        assert!((patience..patience + Duration::from_secs(2)).contains(&time), "{time:?}");
+        // A busy machine may take its time.
+        assert!((patience..patience * 10).contains(&time), "{time:?}");
         let then = rounds.load(Ordering::SeqCst);
         while rounds.load(Ordering::SeqCst) < then + 10 {
             std::thread::yield_now();
@@ -185,7 +186,9 @@ fn a_stale_signal_that_arrives_in_a_later_stop_stops_the_thread() {
 
 #[test]
 fn a_parent_of_vfork_is_named() {
+    static CHILD: Flag = Flag::new();
     extern "C" fn child(_: *mut libc::c_void) -> i32 {
+        CHILD.raise();
         let time = libc::timespec { tv_sec: 3, tv_nsec: 0 };
         // SAFETY: the time is valid.
         unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
@@ -212,9 +215,8 @@ fn a_parent_of_vfork_is_named() {
         let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap_or_default();
         text.rsplit(") ").next().and_then(|rest| rest.chars().next())
     };
-    while state() != Some('D') {
-        std::thread::yield_now();
-    }
+    CHILD.wait();
+    assert_eq!(state(), Some('D'));
     let thread_named = refusal().0;
     assert_eq!((thread_named.tid as u32, thread_named.state), (parent.load(Ordering::SeqCst), 'D'));
     thread.join().expect("the parent");

@@ -166,6 +166,18 @@ fn threads_that_begin_and_end_all_the_time_are_all_caught() {
     crew.finish();
 }
 
+/// The kernel's list of threads ends early when the one ends that it has just listed; it was once taken for complete,
+/// without the calling thread in it.
+#[test]
+fn a_list_of_threads_that_ends_early_is_read_again() {
+    let _alone = alone(None, 10_000);
+    let crew = Crew::new(4, |_| std::thread::spawn(|| {}).join().expect("a child"));
+    for _ in 0..1000 {
+        assert_eq!(WORLD.stop().map(drop), Ok(()));
+    }
+    crew.finish();
+}
+
 #[test]
 fn hundreds_of_threads_stop() {
     let _alone = alone(None, 10_000);
