@@ -297,6 +297,7 @@ impl Heap {
             heap,
             roots: roots_bytes,
             mark_ns: times.marked - times.started,
+            stop_ns: times.stopped - times.started,
             mutator_ns,
             reclaimed,
             mode: if self.is_mode(Mode::Collect) { Mode::Collect } else { Mode::Hybrid },

@@ -15,6 +15,9 @@ pub const COLLECT_MIN_HEADROOM: usize = 3 << 20;
 /// Mode `collect`: the headroom is given in quarters, and grows from 4 of them to so many where collections cost
 /// much.
 pub const COLLECT_QUARTERS: usize = 6;
+/// The same where most of that is waiting for threads to stop, because they do not get a processor. It holds for the
+/// bytes on top as well.
+pub const STOPPING_QUARTERS: usize = 32;
 /// A collection is dear when it takes more than this share of the time since the one before, percent, and cheap when
 /// it takes less than the second.
 pub const DEAR: u64 = 20;
@@ -64,8 +67,10 @@ pub struct Cycle {
     pub heap: usize,
     /// Bytes of roots that were read.
     pub roots: usize,
-    /// How long marking took, roots included, ns.
+    /// How long it took in all, ns.
     pub mark_ns: u64,
+    /// Of that, how long it waited for threads to stop, ns.
+    pub stop_ns: u64,
     /// How long the program ran since the collection before, ns.
     pub mutator_ns: u64,
     /// Bytes in blocks that the collection reclaimed.
@@ -219,10 +224,14 @@ impl Policy {
             }
         }
         if cycle.mode == Mode::Collect && self.adaptive && self.due(cycle) {
-            let dear = |share: u64| u128::from(cycle.mark_ns) * 100 > u128::from(share) * u128::from(cycle.mutator_ns);
-            if dear(DEAR) {
-                self.quarters = COLLECT_QUARTERS.min(self.quarters + 1);
-            } else if !dear(CHEAP) {
+            let dear = |share: u64| {
+                u128::from(cycle.mark_ns) * 100 > u128::from(share) * u128::from(cycle.mutator_ns)
+            };
+            let stopping = cycle.stop_ns > cycle.mark_ns / 2;
+            let most = if stopping { STOPPING_QUARTERS } else { COLLECT_QUARTERS };
+            if dear(DEAR) && self.quarters < most {
+                self.quarters += 1 + usize::from(stopping);
+            } else if !dear(CHEAP) || self.quarters > most {
                 self.quarters = 4.max(self.quarters - 1);
             }
         }
@@ -230,7 +239,7 @@ impl Policy {
         // for them far too often.
         let read = cycle.live.saturating_add(cycle.roots);
         bytes(read as u128 * self.headroom as u128 * self.quarters as u128 / 400)
-            .saturating_add(self.min_headroom)
+            .saturating_add(self.min_headroom.saturating_mul(1 + self.quarters.saturating_sub(COLLECT_QUARTERS) / 4))
             .saturating_mul(1 << self.doublings)
     }
 

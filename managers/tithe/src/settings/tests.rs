@@ -50,8 +50,8 @@ fn each_variable_is_understood() {
         read(&["TITHE_POLICY=fixed", "TITHE_MAX_HEAP=64M"]),
         Ok(Settings { rule: Rule::Fixed, max_heap: Some(64 << 20), ..new })
     );
-    assert_eq!(good("TITHE_HEADROOM=1"), Settings { headroom: 1, ..new });
-    assert_eq!(good("TITHE_HEADROOM=10000"), Settings { headroom: 10_000, ..new });
+    assert_eq!(good("TITHE_HEADROOM=1"), Settings { headroom: 1, adaptive: false, ..new });
+    assert_eq!(good("TITHE_HEADROOM=10000"), Settings { headroom: 10_000, adaptive: false, ..new });
     assert_eq!(good("TITHE_MIN_HEADROOM=65536"), Settings { min_headroom: 65536, ..new });
     assert_eq!(good("TITHE_MIN_HEADROOM=64k"), Settings { min_headroom: 65536, ..new });
     assert_eq!(good("TITHE_MAX_HEAP=3G"), Settings { max_heap: Some(3 << 30), ..new });
