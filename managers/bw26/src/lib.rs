@@ -11,7 +11,7 @@
 //!   last one (stacks count twice, since they cost more to look at); otherwise the heap grows.
 //! - It begins with 64 KiB and grows by 64 KiB and what is needed, then by half as much again each time, by 2 MiB at
 //!   most. Detlefs' text speaks of units of 64 KiB; the sizes in his Table IX follow the sources: the heaps of gawk and
-//!   cfrac, 352 and 504 KB, differ by exactly the fourth increment.
+//!   cfrac, 352 and 504 KB, differ by exactly the third growth.
 //! - Chunks that a number in the program looks like a pointer to are on black lists (Boehm 1993) and avoided once two
 //!   collections have seen it. On a machine with addresses of 64 bits that hardly ever happens.
 //!

@@ -261,7 +261,7 @@ mod tests {
         assert_eq!((first.as_ptr() as usize, bytes), (region.start(), 3 * PAGE));
         let (second, bytes) = region.grow_within(PAGE, isize::MAX as usize & !15).expect("less");
         assert_eq!(second.as_ptr() as usize, region.start() + 3 * PAGE);
-        assert!(bytes >= PAGE && bytes < 1 << 47, "{bytes} bytes");
+        assert!((PAGE..1 << 47).contains(&bytes), "{bytes} bytes");
         region.fail_every(1);
         assert!(region.grow_within(PAGE, 2 * PAGE).is_none(), "one request, one fault");
     }
