@@ -136,7 +136,7 @@ impl Workshop {
     /// It is not known.
     pub fn stack(&self, name: &str) -> Result<Stack, Error> {
         let found = manager::find(&self.known, name)?;
-        let tells = found.object.as_deref().is_some_and(|object| has_control(object));
+        let tells = found.object.as_deref().is_some_and(has_control);
         Ok(Stack {
             name: found.name,
             preload: found.object.into_iter().collect(),
