@@ -35,14 +35,30 @@ static void park(void) {
     scrub_stack(SCRUB / 2);
     set_flag(&ready, 1);
     await_flag(&released, 1, "the release of a parked thread");
+    scrub_stack(SCRUB / 2);
+}
+
+/* The C library keeps the stacks of ended threads for new ones, and on them lie the kernel's copies of the registers
+ * for the stop signal. A thread wipes them before it ends. */
+struct errand {
+    void *(*function)(void *);
+    void *argument;
+};
+
+static void *runs(void *given) {
+    const struct errand *errand = given;
+    errand->function(errand->argument);
+    scrub_stack(SCRUB);
+    return NULL;
 }
 
 /* Parks a thread in `function`, checks what it keeps, and lets it go. */
 static void check_parked(void *(*function)(void *), void *argument, const pthread_attr_t *attributes) {
     set_flag(&ready, 0);
     set_flag(&released, 0);
+    struct errand errand = {function, argument};
     pthread_t thread;
-    int status = pthread_create(&thread, attributes, function, argument);
+    int status = pthread_create(&thread, attributes, runs, &errand);
     CHECK(status == 0, "pthread_create: %d", status);
     await_flag(&ready, 1, "a thread to be ready");
     scrub_stack(SCRUB);
@@ -325,6 +341,7 @@ static void holds(int number) {
         __asm__ volatile("pause" ::: "memory");
     check_whole(&kept);
     clear(words, KEPT);
+    scrub_stack(SCRUB / 2);
 }
 
 static void *in_handler(void *stack) {

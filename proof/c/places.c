@@ -144,7 +144,7 @@ CASE(PLAIN, place_sparse, "one pointer at the end of 256 GiB of untouched memory
     keeps("the end of a sparse mapping", (void *volatile *)((char *)room + bytes - PAGE));
     if (collects()) {
         uint64_t each = (now_ns() - start) / 16;
-        CHECK(each < UINT64_C(2000000000), "a collection took %llu ms", (unsigned long long)(each / 1000000));
+        CHECK(each < UINT64_C(5000000000), "a collection took %llu ms", (unsigned long long)(each / 1000000));
         CHECK(resident_bytes() < before + ((size_t)64 << 20), "reading it made %zu bytes resident",
               resident_bytes() - before);
     }

@@ -201,6 +201,7 @@ CASE(PLAIN, thread_main_goes, "the main thread ends by pthread_exit, others go o
     keep(&of_main, "static data after the main thread has gone", main_words, KEPT, 0, 80);
     start_thread(survives, NULL);
     set_flag(&main_goes, 1);
+    scrub_stack(SCRUB);
     pthread_exit(NULL);
 }
 

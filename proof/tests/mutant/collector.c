@@ -1,5 +1,5 @@
-/* collector.c: the plainest collector that passes every case, and defects that PROOF_MUTANT names. It shows that each
- * case can fail, and that what they ask can be had. One lock, everything stopped, marked and swept at once.
+/* collector.c: a plain collector that passes the cases it is asked, and defects that PROOF_MUTANT names. It shows that
+ * cases can fail, and that what they ask can be had. One lock, everything stopped, marked and swept at once.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -203,9 +203,9 @@ static void *take(size_t bytes, size_t alignment) {
             power *= 2;
         bytes = power;
     }
-    size_t limit = is("small_headroom") ? 1 << 20 : 8 << 20;
+    size_t limit = live_total > (8 << 20) ? live_total : 8 << 20;
     since += bytes;
-    if (!explicit_mode && since > limit)
+    if (!explicit_mode && since > limit && !is("no_last_resort"))
         collect_locked();
     for (int tries = 0; tries < 2; tries++) {
         char *block = NULL;
@@ -470,7 +470,7 @@ static void scan_present(uintptr_t low, uintptr_t high) {
     }
 }
 
-static void scan_maps(void) {
+static void scan_maps(uintptr_t own_sp) {
     static char text[1 << 20];
     int file = open(is("self_maps") ? "/proc/self/maps" : "/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
     page_file = open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -502,6 +502,8 @@ static void scan_maps(void) {
             for (int i = 0; i < stopped_count; i++)
                 if (stopped[i].sp >= low && stopped[i].sp < high)
                     out[out_count++] = (struct range){low, stopped[i].sp - 128};
+        if (is("from_sp") && own_sp >= low && own_sp < high)
+            out[out_count++] = (struct range){low, own_sp};
         if (anonymous && !shared)
             scan_present(low, high);
         else if (shared && is("shared_present"))
@@ -567,7 +569,7 @@ __attribute__((noinline)) static int collect_from(uintptr_t *registers) {
     }
     /* Of the collecting thread's stack, the dead part just below. */
     out[out_count++] = (struct range){own - 65536, own};
-    scan_maps();
+    scan_maps(own);
     drain();
     sweep();
     resume();
