@@ -100,6 +100,12 @@ impl Added {
     }
 }
 
+impl Default for Added {
+    fn default() -> Added {
+        Added::new()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;

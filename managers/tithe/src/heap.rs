@@ -474,7 +474,8 @@ impl Heap {
         // Who grew once will grow again: room behind it costs no memory until it is touched.
         let new = if bytes > SMALL_MAX && bytes <= LARGEST && bytes > usable {
             let kind = if is_atomic(kind) { LARGE_ATOMIC } else { LARGE };
-            self.allocate_large(self.with_end(bytes), UNIT, kind, bytes / 2)
+            let new = self.allocate_large(self.with_end(bytes), UNIT, kind, bytes / 2);
+            if new.is_null() { self.allocate_large(self.with_end(bytes), UNIT, kind, 0) } else { new }
         } else {
             self.allocate(cache, bytes, is_atomic(kind))
         };

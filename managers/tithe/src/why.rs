@@ -21,7 +21,7 @@ use heaptoll_floor::Region;
 
 use crate::collection::Collection;
 use crate::heap::Heap;
-use scene::{Scene, with_scene};
+use scene::{Scene, Wish, with_scene};
 use text::{Text, write_line};
 use tracer::{Entry, Source};
 
@@ -76,7 +76,7 @@ impl Heap {
     /// `tithe_is_live`: 1 if the address lies in a block that is handed out, 0 if not, -1 if this cannot be told.
     pub fn is_live(&self, address: usize) -> c_int {
         let mut collection = self.collection.lock();
-        let live = with_scene(self, &mut collection, 0, |scene| scene.live(address).is_some());
+        let live = with_scene(self, &mut collection, Wish::Blocks, 0, |scene| scene.live(address).is_some());
         live.map_or(-1, c_int::from)
     }
 
@@ -88,7 +88,7 @@ impl Heap {
     pub fn why(&self, address: usize, text: &mut [u8], frame: Frame) -> Result<usize, NotTold> {
         let mut collection = self.collection.lock();
         let mut text = Text::new(text);
-        with_scene(self, &mut collection, frame, |scene| chain(scene, address, usize::MAX, &mut text))??;
+        with_scene(self, &mut collection, Wish::Chains, frame, |scene| chain(scene, address, usize::MAX, &mut text))??;
         text.finish();
         Ok(text.length())
     }
@@ -99,7 +99,7 @@ impl Heap {
     /// [`NotTold`].
     pub fn held(&self, frame: Frame) -> Result<Shares, NotTold> {
         let mut collection = self.collection.lock();
-        with_scene(self, &mut collection, frame, shares)?
+        with_scene(self, &mut collection, Wish::Chains, frame, shares)?
     }
 
     /// After a collection, if `TITHE_WHY` is set: writes the chain to the log or to standard error, and what roots
@@ -135,7 +135,7 @@ unsafe extern "C" fn explain(context: *mut c_void, frame: Frame) {
     // SAFETY: mapped just now, for this.
     let memory = unsafe { slice::from_raw_parts_mut(memory.as_ptr(), LOGGED_BYTES) };
     let mut text = Text::new(memory);
-    let told = with_scene(heap, collection, frame, |scene| {
+    let told = with_scene(heap, collection, Wish::Chains, frame, |scene| {
         let live = chain(scene, address, LOGGED, &mut text)?;
         Ok::<_, NotTold>((live, shares(scene)?))
     });

@@ -36,6 +36,15 @@ pub struct Scene<'a> {
     capacity: usize,
 }
 
+/// What is wished of a scene.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Only [`Scene::live`]: nothing needs memory.
+    Blocks,
+    /// Everything.
+    Chains,
+}
+
 /// How many blocks are handed out or in caches.
 fn taken(heap: &Heap) -> usize {
     let room = &heap.room;
@@ -62,12 +71,13 @@ fn taken(heap: &Heap) -> usize {
 pub fn with_scene<T>(
     heap: &Heap,
     collection: &mut Collection,
+    wish: Wish,
     frame: Frame,
     act: impl FnOnce(&Scene<'_>) -> T,
 ) -> Result<T, NotTold> {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
-    let done = stop_and_act(heap, collection, frame, act);
+    let done = stop_and_act(heap, collection, wish, frame, act);
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
     done
@@ -76,15 +86,19 @@ pub fn with_scene<T>(
 fn stop_and_act<T>(
     heap: &Heap,
     collection: &mut Collection,
+    wish: Wish,
     frame: Frame,
     act: impl FnOnce(&Scene<'_>) -> T,
 ) -> Result<T, NotTold> {
     heap.sweep_all();
     let held = heap.hold();
-    let capacity = taken(heap);
     let mut region = Region::new();
-    let bytes = (mappings::ROOM + capacity * size_of::<Entry>()).next_multiple_of(PAGE);
-    region.grow(bytes).ok_or(NotTold)?;
+    let mut capacity = 0;
+    if wish == Wish::Chains {
+        capacity = taken(heap);
+        let bytes = (mappings::ROOM + capacity * size_of::<Entry>()).next_multiple_of(PAGE);
+        region.grow(bytes).ok_or(NotTold)?;
+    }
     let stopped = match collection.world.map(World::stop) {
         Some(stopped) => Some(stopped.map_err(|_| NotTold)?),
         None => None,

@@ -209,7 +209,7 @@ fn a_long_chain_has_its_middle_left_out_where_that_is_wished() {
         let mut text = Text::new(&mut place);
         let mut collection = bench.heap.collection.lock();
         let chained =
-            with_scene(&bench.heap, &mut collection, 0, |scene| chain(scene, blocks[last], most, &mut text));
+            with_scene(&bench.heap, &mut collection, Wish::Chains, 0, |scene| chain(scene, blocks[last], most, &mut text));
         assert_eq!(chained, Ok(Ok(true)));
         String::from_utf8_lossy(text.finish()).to_string()
     };
