@@ -91,3 +91,26 @@ fn a_program_that_scribbles_over_the_page_does_no_harm() {
         .exits(0);
     assert!(rows_of(&read_json(&json), &teller, "timed")[0]["heap_high_water_bytes"].is_null());
 }
+
+#[test]
+fn collections_that_are_told_are_shown_in_every_form() {
+    let bench = Bench::new();
+    let told = "slot->collections = 3; slot->pause_total_ns = 5000000; slot->pause_max_ns = 2500000; \
+                slot->collected_bytes = 1 << 20; __atomic_store_n(&slot->state";
+    let collector = bench.manager("gc.so", &TELLER.replace("__atomic_store_n(&slot->state", told));
+    let (json, csv, html) = (bench.at("o.json"), bench.at("o.csv"), bench.at("o.html"));
+    let forms = ["--json", &json, "--csv", &csv, "--html", &html];
+    let run = ["run", "-m", &collector, "-n", "2", "--warmup", "0"];
+    let said = bench.heaptoll(&[&run[..], &forms, &["--", "ls", "/"]].concat()).exits(0);
+    said.shows(&["garbage collections", "longest ms"]);
+    let read = read_json(&json);
+    let row = rows_of(&read, &collector, "timed")[0];
+    assert_eq!(row["collections"]["count"], 3, "{row}");
+    assert_eq!(row["collections"]["pause_max_ns"], 2_500_000, "{row}");
+    assert!(rows_of(&read, "glibc", "timed").iter().all(|row| row["collections"].is_null()));
+    assert_eq!(line(&read, &collector)["collections"]["pause_total_s"], 0.005);
+    let csv = std::fs::read_to_string(csv).expect("the CSV file is there");
+    assert!(csv.lines().any(|line| line.ends_with(",3,5000000,2500000,1048576")), "{csv}");
+    let html = std::fs::read_to_string(html).expect("the page is there");
+    assert!(html.contains("Longest pause ms") && html.contains("<td class=\"num\">2.50</td>"));
+}
