@@ -113,7 +113,9 @@ fn run(mode: Mode, fail_every: u64) -> Bench {
         })
         .collect();
     drop(senders);
-    let rests: Vec<_> = threads.into_iter().map(|thread| thread.join().expect("no thread fails")).collect();
+    // All of them, before a failure of one takes the heap away from the others.
+    let joined: Vec<_> = threads.into_iter().map(thread::JoinHandle::join).collect();
+    let rests: Vec<_> = joined.into_iter().map(|rest| rest.expect("no thread fails")).collect();
     bench.check();
     // What nobody came to free.
     let cache = bench.heap.open_cache(1).expect("a cache");
