@@ -88,7 +88,9 @@ impl Heap {
     pub fn why(&self, address: usize, text: &mut [u8], frame: Frame) -> Result<usize, NotTold> {
         let mut collection = self.collection.lock();
         let mut text = Text::new(text);
-        with_scene(self, &mut collection, Wish::Chains, frame, |scene| chain(scene, address, usize::MAX, &mut text))??;
+        with_scene(self, &mut collection, Wish::Chains, frame, |scene| {
+            chain(scene, address, usize::MAX, &mut text)
+        })??;
         text.finish();
         Ok(text.length())
     }

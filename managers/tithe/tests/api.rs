@@ -172,6 +172,20 @@ fn a_chain_begins_where_the_word_is() {
 }
 
 #[test]
+fn a_chain_may_begin_in_a_register() {
+    everywhere("registers");
+}
+
+#[test]
+fn asking_and_collecting_do_not_get_in_each_others_way() {
+    for program in [&built().linked, &built().shared] {
+        for mode in ["hybrid", "collect"] {
+            case(program, "asking", &[("TITHE_MODE", mode)]);
+        }
+    }
+}
+
+#[test]
 fn shares_are_what_one_sort_of_root_holds_alone() {
     everywhere("held");
 }

@@ -208,8 +208,9 @@ fn a_long_chain_has_its_middle_left_out_where_that_is_wished() {
         let mut place = std::vec![0; 1 << 15];
         let mut text = Text::new(&mut place);
         let mut collection = bench.heap.collection.lock();
-        let chained =
-            with_scene(&bench.heap, &mut collection, Wish::Chains, 0, |scene| chain(scene, blocks[last], most, &mut text));
+        let chained = with_scene(&bench.heap, &mut collection, Wish::Chains, 0, |scene| {
+            chain(scene, blocks[last], most, &mut text)
+        });
         assert_eq!(chained, Ok(Ok(true)));
         String::from_utf8_lossy(text.finish()).to_string()
     };

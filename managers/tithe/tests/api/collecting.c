@@ -12,6 +12,7 @@
 #include "check.h"
 
 static void *volatile statics[SEVERAL];
+static _Atomic int turn;
 
 static NOINLINE void keep_in(void *volatile *place) {
     for (int at = 0; at < SEVERAL; at++) place[at] = shown(hidden[at]);
@@ -66,7 +67,30 @@ void case_atomic(void) {
     CHECK(live_behind(1, 1) <= SEVERAL - NEARLY_ALL);
 }
 
+static void *frees_several(void *nothing) {
+    for (int at = 0; at < SEVERAL; at++) tithe_free(shown(hidden[at]));
+    turn = 1;
+    while (turn == 1) usleep(1000);
+    return nothing;
+}
+
+/* What lies in another thread's cache is not handed out. */
+static void free_elsewhere(void) {
+    make_several(48, 0);
+    keep_in(statics);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, frees_several, NULL) == 0);
+    while (turn == 0) usleep(1000);
+    CHECK(live_of_several() == (frees() ? 0 : SEVERAL));
+    CHECK(tithe_collect() == 0);
+    CHECK(live_of_several() == (frees() ? 0 : SEVERAL));
+    turn = 2;
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(live_of_several() == (frees() ? 0 : SEVERAL));
+}
+
 void case_live(void) {
+    free_elsewhere();
     char *small = tithe_malloc(100), *large = tithe_malloc(100000);
     CHECK(tithe_is_live(small) == 1 && tithe_is_live(small + 99) == 1);
     CHECK(tithe_is_live(large) == 1 && tithe_is_live(large + 99999) == 1);
@@ -86,8 +110,6 @@ void case_live(void) {
     /* The neighbours came with it from the heap and are in the cache. */
     CHECK(tithe_is_live(again + tithe_usable_size(again)) + tithe_is_live(again - 1) <= 1);
 }
-
-static _Atomic int turn;
 
 static void *blocks_every_signal(void *nothing) {
     /* As raw as this, it blocks those too that the C library keeps to itself. */
@@ -302,4 +324,33 @@ void case_neighbours(void) {
     for (int at = 0; at < 3; at++) CHECK(pthread_join(threads[at], NULL) == 0);
     struct tithe_stats stats = {.size = sizeof stats};
     CHECK(tithe_stats(&stats) == 0 && stats.collections >= 9 && stats.abandoned == 0);
+}
+
+/* All that stops the world, at the same time. */
+static void *asks(void *nothing) {
+    static char text[3][4096];
+    static _Atomic int next;
+    int mine = next++ % 3;
+    for (int at = 0; at < 60; at++) {
+        void *volatile block = tithe_malloc(100);
+        struct tithe_held held;
+        CHECK(tithe_is_live(block) == 1);
+        CHECK(tithe_why(block, text[mine], sizeof *text) > 0);
+        if (at % 10 == 0) CHECK(tithe_held(&held) == 0);
+        if (at % 10 == 5) CHECK(tithe_collect() == 0);
+        CHECK(tithe_is_live(block) == 1);
+        tithe_free(block);
+        struct tithe_stats stats = {.size = sizeof stats};
+        CHECK(tithe_stats(&stats) == 0);
+    }
+    return nothing;
+}
+
+void case_asking(void) {
+    pthread_t threads[6];
+    for (int at = 0; at < 6; at++)
+        CHECK(pthread_create(&threads[at], NULL, at % 2 ? asks : exchanges, (void *)(uintptr_t)(at + 1)) == 0);
+    for (int at = 0; at < 6; at++) CHECK(pthread_join(threads[at], NULL) == 0);
+    struct tithe_stats stats = {.size = sizeof stats};
+    CHECK(tithe_stats(&stats) == 0 && stats.abandoned == 0);
 }

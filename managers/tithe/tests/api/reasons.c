@@ -207,6 +207,50 @@ void case_why(void) {
     CHECK(errno == 99);
 }
 
+/* The addresses are turned over where they are, so that nothing but the register has them. */
+static void *in_register(void *vector) {
+    uintptr_t turned = links[3];
+    sleeper = gettid();
+    if (vector) {
+        __asm__ volatile(
+            "movq %0, %%xmm7\n pcmpeqd %%xmm6, %%xmm6\n pxor %%xmm6, %%xmm7\n movl $1, (%1)\n"
+            "1: pause\n cmpl $1, (%1)\n je 1b\n pxor %%xmm7, %%xmm7"
+            :
+            : "r"(turned), "r"(&turn)
+            : "xmm6", "xmm7", "memory", "cc");
+    } else {
+        __asm__ volatile(
+            "mov %0, %%r10\n not %%r10\n movl $1, (%1)\n 1: pause\n cmpl $1, (%1)\n je 1b\n xor %%r10d, %%r10d"
+            :
+            : "r"(turned), "r"(&turn)
+            : "r10", "memory", "cc");
+    }
+    return NULL;
+}
+
+void case_registers(void) {
+    for (uintptr_t vector = 0; vector < 2; vector++) {
+        make_one();
+        wipe();
+        pthread_t thread;
+        turn = 0;
+        CHECK(pthread_create(&thread, NULL, in_register, (void *)vector) == 0);
+        while (turn == 0) usleep(1000);
+        char root[64];
+        snprintf(root, sizeof root, "register of thread %d -> ", sleeper);
+        wipe();
+        CHECK(why(links[3], 0) > 0);
+        CHECK(strncmp(text, root, strlen(root)) == 0);
+        struct tithe_held held;
+        CHECK(tithe_held(&held) == 0);
+        /* Vector registers are saved on the stack, which holds the block as well. */
+        if (!vector) CHECK(held.registers >= 64);
+        turn = 2;
+        CHECK(pthread_join(thread, NULL) == 0);
+        wipe();
+    }
+}
+
 static NOINLINE void fill(void *volatile *place, size_t bytes) {
     *place = tithe_calloc(1, bytes);
     CHECK(*place);
