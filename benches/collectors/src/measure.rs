@@ -22,8 +22,8 @@ use crate::Error;
 /// How often, how large and with which dice.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Effort {
-    /// Timed repetitions; in each every manager runs once, in random order
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Timed repetitions, two or more; in each every manager runs once, in random order
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub repetitions: u32,
     /// Size of the programs' inputs
     #[arg(long, value_name = "SIZE", default_value = "demo", value_parser = clap::builder::PossibleValuesParser::new(["quick", "demo", "full"]))]
