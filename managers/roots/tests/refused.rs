@@ -352,9 +352,7 @@ fn a_thread_that_ends_while_it_is_waited_for_is_not_missed() {
         hear.recv().expect("it blocks");
         flag.raise();
         // It never unblocks the signal, but ends in time.
-        let begun = Instant::now();
-        assert!(WORLD.stop().is_ok());
-        assert!(begun.elapsed() < Duration::from_millis(PATIENCE_MS.into()));
+        assert_eq!(WORLD.stop().map(drop), Ok(()));
         thread.join().expect("the thread");
     }
 }
