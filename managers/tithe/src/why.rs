@@ -3,7 +3,7 @@
 //! For who debugs a leak, and slow: the world stands while everything is read, once for a chain and five times for the
 //! shares. The collector's own marking keeps no parents, so this is a tracer apart. It goes breadth first, so that a
 //! chain is as short as can be, and its queue, which is the list of all blocks it has reached, remembers where each
-//! was found; the memory for it is mapped before the world stops.
+//! was found; the memory for it is mapped, never allocated.
 //!
 //! Who asks holds the address himself, in a register or on his stack. Therefore [`with_frame`] keeps apart what is
 //! his from what is ours, and the chain that is told avoids the asking thread's stack if there is another.
@@ -233,9 +233,12 @@ fn tell_root(scene: &Scene<'_>, entry: Entry, text: &mut Text<'_>) {
             text.text("added root at ");
             text.address(entry.word);
         }
-        Source::Statics | Source::Mapping => {
-            let is_static = entry.source == Source::Statics;
-            text.text(if is_static { "static datum" } else { "mapping" });
+        source @ (Source::Statics | Source::Mapping | Source::Code) => {
+            text.text(match source {
+                Source::Statics => "static datum",
+                Source::Code => "code",
+                _ => "mapping",
+            });
             if let Some(mapping) = scene.mapping(entry.word) {
                 if !mapping.name.is_empty() {
                     text.text(" ");
@@ -263,7 +266,7 @@ fn tell_block(scene: &Scene<'_>, entry: Entry, text: &mut Text<'_>) {
 fn tell_word(word: usize, text: &mut Text<'_>) {
     text.text(" -> ");
     // SAFETY: a word that was read, and everybody stands still since.
-    text.address(unsafe { (word as *const usize).read() });
+    text.address(unsafe { (word as *const usize).read_unaligned() });
     text.text("\n");
 }
 
@@ -284,7 +287,7 @@ fn shares(scene: &Scene<'_>) -> Result<Shares, NotTold> {
     Ok(Shares {
         stacks: all - without(&[Source::Stack])?,
         statics: all - without(&[Source::Statics])?,
-        mappings: all - without(&[Source::Mapping, Source::Added])?,
+        mappings: all - without(&[Source::Mapping, Source::Code, Source::Added])?,
         registers: all - without(&[Source::Registers])?,
     })
 }

@@ -91,7 +91,7 @@ fn stop_and_act<T>(
     act: impl FnOnce(&Scene<'_>) -> T,
 ) -> Result<T, NotTold> {
     heap.sweep_all();
-    let held = heap.hold();
+    let (held, stopped) = heap.halt(collection.world).map_err(|_| NotTold)?;
     let mut region = Region::new();
     let mut capacity = 0;
     if wish == Wish::Chains {
@@ -99,10 +99,6 @@ fn stop_and_act<T>(
         let bytes = (mappings::ROOM + capacity * size_of::<Entry>()).next_multiple_of(PAGE);
         region.grow(bytes).ok_or(NotTold)?;
     }
-    let stopped = match collection.world.map(World::stop) {
-        Some(stopped) => Some(stopped.map_err(|_| NotTold)?),
-        None => None,
-    };
     let world = collection.world.map_or(0..0, |world| {
         let start = core::ptr::from_ref(world) as usize;
         start..start + size_of::<World>()
@@ -179,7 +175,8 @@ impl<'a> Scene<'a> {
                 Origin::Registers => visit(range, Source::Registers, false),
                 Origin::Stack => visit(range, Source::Stack, is_own),
                 Origin::Statics => visit(range, Source::Statics, is_own),
-                Origin::Mapping | Origin::Code => visit(range, Source::Mapping, is_own),
+                Origin::Mapping => visit(range, Source::Mapping, is_own),
+                Origin::Code => visit(range, Source::Code, is_own),
             }
         };
         stopped.roots(&self.left_out, each).map_err(|_| NotTold)

@@ -7,6 +7,9 @@ use crate::class::{CLASS, FREE, is_atomic};
 use crate::heap::Heap;
 use crate::span::{Bits, UnitIndex};
 
+/// At which distances addresses are looked for in memory that can be executed, bytes: as the collector's marker does.
+const CODE_STEP: usize = size_of::<usize>();
+
 /// Where a chain begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -15,6 +18,7 @@ pub enum Source {
     Stack,
     Statics,
     Mapping,
+    Code,
     Added,
 }
 
@@ -152,12 +156,17 @@ impl<'a> Tracer<'a> {
     /// # Safety
     /// The words of the range are readable.
     unsafe fn words(&mut self, range: Range<usize>, link: u32, source: Source) {
-        for word in range.step_by(size_of::<usize>()) {
+        if range.len() < size_of::<usize>() {
+            return;
+        }
+        let is_code = link == NONE && source == Source::Code;
+        let last = range.end.saturating_sub(size_of::<usize>());
+        for word in (range.start..=last).step_by(if is_code { CODE_STEP } else { size_of::<usize>() }) {
             if self.found.is_some() {
                 return;
             }
             // SAFETY: the caller's word.
-            let value = unsafe { (word as *const usize).read() };
+            let value = unsafe { (word as *const usize).read_unaligned() };
             let Some(block) = block_at(self.heap, value) else { continue };
             if block.is_marked(self.heap) {
                 continue;
