@@ -62,7 +62,8 @@ impl Heap {
         });
         let metadata = held.units.memory.metadata_bytes()
             + held.caches.range().len().next_multiple_of(heaptoll_floor::PAGE)
-            + collection.stack_range().len();
+            + collection.stack_range().len()
+            + collection.markers.range().len();
         census.class_count = 0;
         (census.live_bytes, census.free_bytes) = (large.live_bytes, 0);
         for class in classes.iter_mut().filter(|class| class.live_blocks + class.free_blocks > 0) {

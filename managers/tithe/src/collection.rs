@@ -6,17 +6,16 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use heaptoll_floor::{Collected, Damage, Message, PAGE, Phase, Reason as Told, now_ns};
-use heaptoll_roots::{Origin, Refused, Root, Stopped, Unstopped, World};
+use heaptoll_roots::{Refused, Stopped, Unstopped, World};
 
 use crate::added::Added;
-use crate::api::readable;
 use crate::class::{CLASS, FREE, KINDS, UNIT, UNIT_SHIFT};
 use crate::heap::{Heap, Held};
 use crate::log::{self, Abandoned, Cause, Reason, Report, Sink};
-use crate::mark::Marker;
+use crate::markers::{Markers, Roots};
 use crate::policy::{Cycle, Policy, decimal};
 use crate::settings::{Mode, Settings};
-use crate::stack::MarkStack;
+use crate::stack::{KEPT, MarkStack};
 
 /// How long a thread may take to stop before the locks are given back for a moment, ms; then twice as long.
 const FIRST_PATIENCE_MS: u32 = 10;
@@ -28,6 +27,7 @@ const MOST_STRETCHED: usize = 1600;
 pub struct Collection {
     pub(crate) policy: Policy,
     pub(crate) stack: MarkStack,
+    pub(crate) markers: Markers,
     pub(crate) added: Added,
     pub(crate) statistics: Statistics,
     pub(crate) world: Option<&'static World>,
@@ -70,6 +70,7 @@ impl Collection {
         Collection {
             policy: Policy::new(),
             stack: MarkStack::new(),
+            markers: Markers::new(),
             added: Added::new(),
             statistics: Statistics {
                 collections: 0,
@@ -108,6 +109,7 @@ impl Heap {
     pub fn configure(&self, settings: &Settings, world: Option<&'static World>) {
         let mut collection = self.collection.lock();
         collection.policy.configure(settings);
+        collection.markers.configure(settings.markers);
         collection.world = world;
         collection.log = settings.log;
         collection.why = settings.why;
@@ -261,27 +263,19 @@ impl Heap {
         let epoch = self.epoch().wrapping_add(1);
         self.teller.phase(number, Phase::Mark);
         let reserved = self.reserve(&held);
+        let markers = collection.markers.prepare(self.live.load(Ordering::Relaxed));
         let left_out = self.left_out(collection, &held);
-        let mut roots_bytes = 0;
-        let mut marker = Marker::new(&self.room, &mut collection.stack, epoch);
-        let mut read = |root: Root| {
-            roots_bytes += root.range.len();
-            // SAFETY: the roots' word: readable, aligned, and the world stands still.
-            unsafe { marker.range(root.range) };
-        };
-        for range in collection.added.ranges() {
-            readable(range, &mut |range| read(Root { range, origin: Origin::Mapping }));
-        }
-        let found = stopped.as_ref().map_or(Ok(()), |stopped| stopped.roots(&left_out, &mut read));
-        let live = marker.marked + reserved;
-        if found.is_err() {
+        let Collection { added, markers: crew, stack, .. } = &mut *collection;
+        let roots = Roots { added, stopped: stopped.as_ref(), left_out: &left_out };
+        let Ok(marked) = crew.mark(markers, &self.room, stack, epoch, &roots) else {
             // What was marked is not all there is: nothing may be reclaimed by it.
             self.forget_marks();
             drop(stopped);
             drop(held);
             self.abandon(collection, reason, Cause::Roots, before, times.started);
             return Err(NotCollected::Abandoned);
-        }
+        };
+        let live = marked.live + reserved;
         times.marked = now_ns();
         self.epoch.store(epoch, Ordering::Relaxed);
         self.swept.store(false, Ordering::Release);
@@ -295,7 +289,7 @@ impl Heap {
             live,
             allocated: usize::try_from(since).unwrap_or(0),
             heap,
-            roots: roots_bytes,
+            roots: marked.roots,
             mark_ns: times.marked - times.started,
             stop_ns: times.stopped - times.started,
             mutator_ns,
@@ -315,7 +309,7 @@ impl Heap {
         self.teller.phase(number, Phase::Resume);
         drop(stopped);
         let resumed = now_ns();
-        collection.stack.shrink();
+        collection.stack.shrink(KEPT);
         let pause_ns = resumed - times.started;
         let statistics = &mut collection.statistics;
         statistics.collections = number;
@@ -340,10 +334,10 @@ impl Heap {
                 live,
                 reclaimed,
                 ambiguous,
-                roots_bytes,
+                roots_bytes: marked.roots,
                 budget,
                 threads,
-                markers: 1,
+                markers: marked.markers,
                 stop_ns: times.stopped - times.started,
                 roots_ns: 0,
                 mark_ns: times.marked - times.stopped,
@@ -438,7 +432,7 @@ impl Heap {
     }
 
     /// What is the heap's own: read block by block, or not at all.
-    pub(crate) fn left_out(&self, collection: &Collection, held: &Held<'_>) -> [Range<usize>; 8] {
+    pub(crate) fn left_out(&self, collection: &Collection, held: &Held<'_>) -> [Range<usize>; 9] {
         let [spans, kinds, firsts, black] = held.units.memory.tables();
         let own = core::ptr::from_ref(self) as usize;
         let heap = &held.units.memory.heap;
@@ -450,6 +444,7 @@ impl Heap {
             black,
             held.caches.range(),
             collection.stack.range(),
+            collection.markers.range(),
             own..own + size_of::<Heap>(),
         ]
     }

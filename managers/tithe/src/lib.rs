@@ -21,8 +21,10 @@ mod fork;
 pub mod heap;
 pub mod log;
 pub mod mark;
+pub mod markers;
 mod misuse;
 pub mod policy;
+pub mod pool;
 pub mod process;
 pub mod room;
 pub mod runs;
@@ -30,6 +32,7 @@ pub mod settings;
 pub mod span;
 pub mod spans;
 pub mod stack;
+mod sync;
 pub mod why;
 
 pub use heap::Heap;

@@ -1,35 +1,46 @@
 //! Marking: from words that may be addresses to the blocks they lie in, and on to the words in these.
 //!
-//! Three things wait in turn, so that memory has time to arrive: a word that looks like an address waits in a short
-//! queue while the bits of its block are fetched (Cher, Hosking and Vitek 2004, §3); a block just marked waits on the
-//! stack; and a block from the stack waits once more while its first words are fetched.
+//! What is read from memory is asked for long before it is needed, and what a processor cannot guess it is not asked
+//! to: whether a word points into the heap and whether a block is marked already decide how far an index moves, not
+//! where the program goes on. Words are therefore handled in three rounds. The words of some blocks are sifted into
+//! `words`; each of these is led to the bits of its block, which are fetched; then the bits are looked at, and blocks
+//! that were not marked go on the stack. From there they come in batches, whose first words are fetched before the
+//! batch in front is read (Cher, Hosking and Vitek 2004, §3, for a first-in first-out queue before the stack).
 
 use core::ops::Range;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU8, Ordering};
 
 use crate::class::{CLASS, FREE, KINDS, LARGE_ATOMIC, UNIT_SHIFT, is_atomic};
+use crate::pool::Pool;
 use crate::room::{AHEAD, Room};
 use crate::runs::shade;
 use crate::span::{Bits, Span, UnitIndex};
 use crate::stack::{Grey, MarkStack};
 
-/// Words that wait for their bits.
-const QUEUE: usize = 8;
+/// Words that may wait to be looked at.
+const WORDS: usize = 96;
+/// Words read at once: so many always find room.
+const SLICE: usize = 32;
 /// Blocks that wait for their words.
-const FETCHED: usize = 16;
+const FETCHED: usize = 32;
+/// So few of them are too few.
+const FEW: usize = FETCHED * 7 / 8;
+/// Longer blocks are read in pieces, bytes: others may help, and the stack stays low.
+const PIECE: usize = 32 << 10;
 
-/// A block that a word may point into.
+/// A block that a word points into.
 #[derive(Clone, Copy)]
 struct Candidate {
     bits: *mut Bits,
     start: usize,
     bytes: u32,
     bit: u8,
-    atomic: bool,
+    /// It may hold pointers.
+    plain: bool,
 }
 
-/// A thread that marks, while all others stand still.
-pub struct Marker<'a> {
+/// A thread that marks, while all others stand still or mark with it.
+pub struct Marker<'a, const PARALLEL: bool> {
     base: usize,
     /// Words below this distance from the base are looked at: the heap, and what it may grow into.
     watched: usize,
@@ -39,14 +50,15 @@ pub struct Marker<'a> {
     black: *mut u8,
     shade: u8,
     stack: &'a mut MarkStack,
-    queue: [Candidate; QUEUE],
-    queued: usize,
-    fetched: [Grey; FETCHED],
+    /// Where those who mark side by side share what is to be read.
+    pool: Option<&'a Pool<Grey>>,
+    /// Distances from the base, and how many there are.
+    words: [usize; WORDS],
+    waiting: usize,
     /// Bytes in blocks that were marked.
     pub marked: usize,
     /// A block was marked that the stack had no room for.
-    overflowed: bool,
-    /// Where the word lies that is looked at, for who asks why.
+    pub overflowed: bool,
     room: &'a Room,
 }
 
@@ -61,10 +73,14 @@ fn fetch<T>(address: *const T) {
     let _ = address;
 }
 
-impl<'a> Marker<'a> {
-    /// A marker for collection `epoch`, over an empty stack.
-    pub fn new(room: &'a Room, stack: &'a mut MarkStack, epoch: u32) -> Marker<'a> {
-        let nobody = Candidate { bits: core::ptr::null_mut(), start: 0, bytes: 0, bit: 0, atomic: true };
+impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
+    /// A marker for collection `epoch`, over an empty stack. Those that mark side by side have a pool.
+    pub fn new(
+        room: &'a Room,
+        stack: &'a mut MarkStack,
+        epoch: u32,
+        pool: Option<&'a Pool<Grey>>,
+    ) -> Marker<'a, PARALLEL> {
         Marker {
             base: room.base(),
             watched: if room.units() == 0 { 0 } else { (room.units() + AHEAD) << UNIT_SHIFT },
@@ -74,9 +90,9 @@ impl<'a> Marker<'a> {
             black: room.black(),
             shade: shade(epoch),
             stack,
-            queue: [nobody; QUEUE],
-            queued: 0,
-            fetched: [Grey { start: 0, bytes: 0 }; FETCHED],
+            pool,
+            words: [0; WORDS],
+            waiting: 0,
             marked: 0,
             overflowed: false,
             room,
@@ -88,8 +104,38 @@ impl<'a> Marker<'a> {
     /// # Safety
     /// The range is of whole readable words, nobody writes in it, and the marker's heap stands still.
     pub unsafe fn range(&mut self, range: Range<usize>) {
-        // SAFETY: the caller's word.
-        unsafe { self.read(Grey { start: range.start, bytes: range.end.saturating_sub(range.start) }) };
+        let mut start = range.start;
+        while start < range.end {
+            let bytes = PIECE.min(range.end - start);
+            let piece = Grey { start, bytes };
+            start += bytes;
+            // The last piece is read here: whoever waits has enough with the others.
+            if PARALLEL && start < range.end && self.lend(piece) {
+                continue;
+            }
+            // SAFETY: the caller's word.
+            unsafe { self.read(piece) };
+            self.drain();
+        }
+    }
+
+    /// Marks everything that is reachable from what waits.
+    pub fn drain(&mut self) {
+        self.empty();
+        // Those who mark side by side leave it to the one who comes last.
+        while !PARALLEL && core::mem::take(&mut self.overflowed) {
+            self.read_marked();
+        }
+    }
+
+    /// As [`Marker::range`] for what another marker lent.
+    ///
+    /// # Safety
+    /// As there, for each.
+    pub unsafe fn borrowed(&mut self, greys: &[Grey]) {
+        for &grey in greys {
+            self.push(grey);
+        }
         self.drain();
     }
 
@@ -99,140 +145,179 @@ impl<'a> Marker<'a> {
     /// As [`Marker::range`].
     #[inline(always)]
     unsafe fn read(&mut self, grey: Grey) {
-        let mut at = grey.start;
-        let end = grey.start + grey.bytes;
+        let (base, watched) = (self.base, self.watched);
+        let mut at = grey.start as *const usize;
+        let end = (grey.start + grey.bytes) as *const usize;
         while at < end {
-            // SAFETY: the caller's word.
-            let word = unsafe { (at as *const usize).read() };
-            let offset = word.wrapping_sub(self.base);
-            if offset < self.watched {
-                self.candidate(offset);
+            let stop = if end as usize - at as usize > SLICE * size_of::<usize>() {
+                at.wrapping_add(SLICE)
+            } else {
+                end
+            };
+            let mut waiting = self.waiting;
+            // SAFETY: the caller's word; there is room for a slice, and words of blocks come in pairs.
+            unsafe {
+                let words = self.words.as_mut_ptr();
+                if (stop as usize - at as usize) & size_of::<usize>() != 0 {
+                    sift(at, base, watched, words, &mut waiting);
+                    at = at.add(1);
+                }
+                while at < stop {
+                    sift(at, base, watched, words, &mut waiting);
+                    sift(at.add(1), base, watched, words, &mut waiting);
+                    at = at.add(2);
+                }
             }
-            at += size_of::<usize>();
+            self.waiting = waiting;
+            if waiting > WORDS - SLICE {
+                self.resolve();
+            }
         }
     }
 
-    /// A word points `offset` bytes into the heap, or close behind it.
-    #[inline(always)]
-    fn candidate(&mut self, offset: usize) {
-        let unit = offset >> UNIT_SHIFT;
-        // SAFETY: the tables of kinds and of the black list have a row for every watched unit, the others for every
-        // unit that is not free; a span's blocks have bits.
-        unsafe {
-            let kind = *self.kinds.add(unit) as usize;
-            let candidate = if kind < KINDS {
-                if kind == FREE as usize {
-                    self.black.add(unit).write(self.shade);
-                    return;
+    /// Leads the words that wait to their blocks, and marks these.
+    #[inline(never)]
+    fn resolve(&mut self) {
+        let nobody = core::mem::MaybeUninit::<Candidate>::uninit();
+        let mut candidates = [nobody; WORDS];
+        let mut found = 0;
+        for word in 0..core::mem::take(&mut self.waiting) {
+            // SAFETY: `words` holds distances below `watched`. The tables of kinds and of the black list have a row
+            // for each such unit, the others for every unit that is not free; a span's blocks have bits.
+            unsafe {
+                let offset = *self.words.get_unchecked(word);
+                let unit = offset >> UNIT_SHIFT;
+                let kind = *self.kinds.add(unit);
+                if kind as usize >= KINDS {
+                    self.large(offset, kind);
+                    continue;
                 }
-                let class = CLASS.get_unchecked(kind);
+                let class = CLASS.get_unchecked(kind as usize);
                 let first = if class.units == 1 { unit } else { *self.firsts.add(unit) as usize };
                 let block = class.index(offset - (first << UNIT_SHIFT));
                 if block >= class.blocks as usize {
-                    return;
+                    // What is free has no blocks, and other spans have a rest behind the last.
+                    if kind == FREE {
+                        self.blacken(unit);
+                    }
+                    continue;
                 }
-                Candidate {
+                let candidate = Candidate {
                     bits: &raw mut *(*self.spans.add(first)).bits.get_unchecked_mut(block / 64),
                     start: self.base + (first << UNIT_SHIFT) + block * class.size as usize,
                     bytes: class.size,
                     bit: (block % 64) as u8,
-                    atomic: is_atomic(kind as u8),
-                }
-            } else {
-                let first = *self.firsts.add(unit) as usize;
-                let span = self.spans.add(first);
-                if offset - (first << UNIT_SHIFT) >= (*span).bytes {
-                    return;
-                }
-                Candidate {
-                    bits: &raw mut (*span).bits[0],
-                    start: self.base + (first << UNIT_SHIFT),
-                    // Too long for the field: read again from the descriptor.
-                    bytes: 0,
-                    bit: 0,
-                    atomic: kind == LARGE_ATOMIC as usize,
-                }
-            };
-            fetch(candidate.bits);
-            let place = self.queue.get_unchecked_mut(self.queued % QUEUE);
-            self.queued = self.queued.wrapping_add(1);
-            let due = core::mem::replace(place, candidate);
-            self.mark(due);
+                    plain: !is_atomic(kind),
+                };
+                fetch(candidate.bits);
+                candidates.get_unchecked_mut(found).write(candidate);
+                found += 1;
+            }
         }
+        let ample = self.stack.reserve(WORDS);
+        let mut marked = 0;
+        for candidate in &candidates[..found] {
+            // SAFETY: written above.
+            let candidate = unsafe { candidate.assume_init() };
+            // SAFETY: the bits of a block; who else marks does it by atomic instructions too.
+            let new = unsafe { mark::<PARALLEL>(candidate.bits, candidate.bit) };
+            marked += candidate.bytes as usize & (new as usize).wrapping_neg();
+            let grey = Grey { start: candidate.start, bytes: candidate.bytes as usize };
+            if ample {
+                // SAFETY: room was reserved.
+                unsafe { self.stack.push_if(grey, new & candidate.plain) };
+            } else if new & candidate.plain {
+                self.push(grey);
+            }
+        }
+        self.marked += marked;
     }
 
-    /// Marks a block, unless it is marked or free.
-    #[inline(always)]
-    fn mark(&mut self, candidate: Candidate) {
-        if candidate.bits.is_null() {
-            return;
-        }
-        // SAFETY: the bits of a block; all other threads stand still.
+    /// A word points into a large block, or what is left over behind it.
+    #[inline(never)]
+    fn large(&mut self, offset: usize, kind: u8) {
+        // SAFETY: as in `resolve`.
         unsafe {
-            let bits = &*candidate.bits;
-            let bit = 1u64 << candidate.bit;
-            let marked = bits.marked.load(Ordering::Relaxed);
-            if bits.taken & !marked & bit == 0 {
+            let first = *self.firsts.add(offset >> UNIT_SHIFT) as usize;
+            let span = self.spans.add(first);
+            let bytes = (*span).bytes;
+            if offset - (first << UNIT_SHIFT) >= bytes || !mark::<PARALLEL>(&raw mut (*span).bits[0], 0) {
                 return;
             }
-            bits.marked.store(marked | bit, Ordering::Relaxed);
-            let bytes = if candidate.bytes != 0 {
-                candidate.bytes as usize
-            } else {
-                let unit = (candidate.start - self.base) >> UNIT_SHIFT;
-                (*self.spans.add(unit)).bytes
-            };
             self.marked += bytes;
-            if candidate.atomic {
-                return;
-            }
-            if !self.stack.push(Grey { start: candidate.start, bytes }) {
-                self.overflowed = true;
+            if kind != LARGE_ATOMIC {
+                self.push(Grey { start: self.base + (first << UNIT_SHIFT), bytes });
             }
         }
     }
 
-    /// Marks everything that is reachable from what waits.
-    fn drain(&mut self) {
-        loop {
-            self.empty();
-            if !core::mem::take(&mut self.overflowed) {
-                return;
-            }
-            self.read_marked();
+    /// A word points into a unit that is free, or will be of the heap.
+    #[cold]
+    fn blacken(&self, unit: usize) {
+        // SAFETY: as in `resolve`. Markers write the same.
+        unsafe { AtomicU8::from_ptr(self.black.add(unit)) }.store(self.shade, Ordering::Relaxed);
+    }
+
+    fn push(&mut self, grey: Grey) {
+        if !self.stack.push(grey) && !self.lend(grey) {
+            self.overflowed = true;
         }
     }
 
+    /// Marks until nothing is left to read.
     fn empty(&mut self) {
-        let mut turn = 0;
+        let mut fetched = [Grey { start: 0, bytes: 0 }; FETCHED];
+        let (mut head, mut tail) = (0_usize, 0_usize);
         loop {
-            while let Some(next) = self.stack.pop() {
-                fetch(next.start as *const u8);
-                fetch((next.start + 64) as *const u8);
-                let place = &mut self.fetched[turn % FETCHED];
-                turn += 1;
-                let due = core::mem::replace(place, next);
-                // SAFETY: a marked block, which is readable; nobody writes.
-                unsafe { self.read(due) };
+            while tail.wrapping_sub(head) < FETCHED
+                && let Some(mut grey) = self.stack.pop()
+            {
+                if grey.bytes > PIECE {
+                    let rest = Grey { start: grey.start + PIECE, bytes: grey.bytes - PIECE };
+                    if self.stack.push(rest) {
+                        grey.bytes = PIECE;
+                    }
+                }
+                fetch(grey.start as *const u8);
+                fetch((grey.start + grey.bytes.min(128) - 1) as *const u8);
+                fetched[tail % FETCHED] = grey;
+                tail = tail.wrapping_add(1);
             }
-            for place in 0..FETCHED {
-                let due = core::mem::replace(&mut self.fetched[place], Grey { start: 0, bytes: 0 });
-                // SAFETY: as above.
-                unsafe { self.read(due) };
+            if PARALLEL {
+                self.share();
             }
-            for place in 0..QUEUE {
-                let nobody = Candidate { bits: core::ptr::null_mut(), ..self.queue[place] };
-                let due = core::mem::replace(&mut self.queue[place], nobody);
-                self.mark(due);
+            if tail.wrapping_sub(head) < FEW && self.waiting > 0 {
+                // Little is on its way: see first whether more can be.
+                self.resolve();
+                continue;
             }
-            if self.stack.is_empty() {
+            if head == tail {
                 return;
             }
+            // SAFETY: a marked block, which is readable; nobody writes.
+            unsafe { self.read(fetched[head % FETCHED]) };
+            head = head.wrapping_add(1);
         }
     }
 
-    /// The stack was too small: reads every marked block again. Each round marks more than the one before, as the
-    /// stack holds one block at least.
+    /// Leaves a range to another marker; false when nobody has time or there is no room.
+    fn lend(&self, grey: Grey) -> bool {
+        self.pool.is_some_and(|pool| pool.is_wanted() && pool.give(&[grey]) == 1)
+    }
+
+    /// Gives half of the stack, the oldest, to those who wait.
+    #[inline(always)]
+    fn share(&mut self) {
+        if let Some(pool) = self.pool
+            && self.stack.len() >= 2
+            && pool.is_wanted()
+        {
+            self.stack.give(pool);
+        }
+    }
+
+    /// The stack was too small: reads every marked block again. Each round marks more than the one before, or nothing
+    /// is left to mark.
     #[cold]
     fn read_marked(&mut self) {
         let mut unit = 0;
@@ -258,18 +343,43 @@ impl<'a> Marker<'a> {
                 // SAFETY: as above.
                 if unsafe { (*span).is_taken(block) && (*span).is_marked(block) } {
                     // SAFETY: a marked block is readable. Blocks in caches are too, and lead to free blocks only.
-                    unsafe { self.read(Grey { start: self.room.address(first) + block * size, bytes: size }) };
-                    self.empty_some();
+                    unsafe {
+                        self.read(Grey { start: self.room.address(first) + block * size, bytes: size })
+                    };
+                    self.empty();
                 }
             }
         }
     }
+}
 
-    /// Keeps the stack low while blocks are read again.
-    fn empty_some(&mut self) {
-        while let Some(next) = self.stack.pop() {
-            // SAFETY: a marked block, which is readable; nobody writes.
-            unsafe { self.read(next) };
-        }
+/// Notes how far from the base a word points if that is below `watched`. There is room for one more, whatever it is.
+///
+/// # Safety
+/// The word is readable and `waiting` a place in `words`.
+#[inline(always)]
+unsafe fn sift(at: *const usize, base: usize, watched: usize, words: *mut usize, waiting: &mut usize) {
+    // SAFETY: the caller's word.
+    unsafe {
+        let offset = at.read().wrapping_sub(base);
+        words.add(*waiting).write(offset);
+        *waiting += usize::from(offset < watched);
     }
+}
+
+/// Marks a block that is taken; says whether it is that and was not marked before.
+///
+/// # Safety
+/// The bits are a span's.
+#[inline(always)]
+unsafe fn mark<const PARALLEL: bool>(bits: *mut Bits, bit: u8) -> bool {
+    // SAFETY: the caller's word; only `marked` changes while there is marking.
+    let bits = unsafe { &*bits };
+    let marked = bits.marked.load(Ordering::Relaxed);
+    let new = bits.taken & !marked & 1 << bit;
+    if PARALLEL {
+        return new != 0 && bits.marked.fetch_or(new, Ordering::Relaxed) & new == 0;
+    }
+    bits.marked.store(marked | new, Ordering::Relaxed);
+    new != 0
 }

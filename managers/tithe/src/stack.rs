@@ -3,12 +3,17 @@
 
 use core::ops::Range;
 
-use heaptoll_floor::Region;
+use heaptoll_floor::{PAGE, Region};
+
+use crate::pool::Pool;
+use crate::sync::call;
 
 /// What is asked for at once, bytes.
 const STEP: usize = 64 << 10;
 /// What is kept from one collection to the next, bytes.
-const KEPT: usize = 256 << 10;
+pub const KEPT: usize = 256 << 10;
+/// Most entries given to others at once.
+const GIVEN: usize = 512;
 
 /// A block to be read: its address and its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,20 +27,43 @@ pub struct Grey {
 #[derive(Debug)]
 pub struct MarkStack {
     region: Region,
+    entries: *mut Grey,
     length: usize,
     capacity: usize,
     /// No more entries than this: the tests' narrow stack.
     limit: usize,
 }
 
+impl Default for MarkStack {
+    fn default() -> MarkStack {
+        MarkStack::new()
+    }
+}
+
 impl MarkStack {
     pub const fn new() -> MarkStack {
-        MarkStack { region: Region::new(), length: 0, capacity: 0, limit: usize::MAX }
+        MarkStack {
+            region: Region::new(),
+            entries: core::ptr::null_mut(),
+            length: 0,
+            capacity: 0,
+            limit: usize::MAX,
+        }
+    }
+
+    /// A stack in memory of others, which does not grow.
+    ///
+    /// # Safety
+    /// The memory is writable, begins at a multiple of 8, and is nobody else's as long as the stack is used.
+    pub const unsafe fn fixed(memory: Range<usize>) -> MarkStack {
+        let capacity = (memory.end - memory.start) / size_of::<Grey>();
+        let entries = memory.start as *mut Grey;
+        MarkStack { region: Region::new(), entries, length: 0, capacity, limit: capacity }
     }
 
     /// Allows no more than so many entries, at least one.
     pub fn limit(&mut self, entries: usize) {
-        self.limit = entries.max(1);
+        self.limit = self.limit.min(entries.max(1));
     }
 
     /// Makes every `every`-th request for memory fail from now on, 0 none.
@@ -59,6 +87,7 @@ impl MarkStack {
         if self.region.grow(STEP).is_none() {
             return false;
         }
+        self.entries = self.region.start() as *mut Grey;
         self.capacity = (self.region.end() - self.region.start()) / size_of::<Grey>();
         true
     }
@@ -67,13 +96,35 @@ impl MarkStack {
     #[inline(always)]
     #[must_use]
     pub fn push(&mut self, grey: Grey) -> bool {
-        if self.length == self.capacity && !self.grow() || self.length >= self.limit {
+        if self.length >= self.limit || self.length == self.capacity && !self.grow() {
             return false;
         }
         // SAFETY: the region has room for `capacity` entries.
-        unsafe { (self.region.start() as *mut Grey).add(self.length).write(grey) };
+        unsafe { self.entries.add(self.length).write(grey) };
         self.length += 1;
         true
+    }
+
+    /// Makes sure that there is room for so many more. False when there is none: single ones may fit.
+    #[inline(always)]
+    pub fn reserve(&mut self, entries: usize) -> bool {
+        while self.length + entries > self.capacity.min(self.limit) {
+            if self.length + entries > self.limit || !self.grow() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// As [`MarkStack::push`] if `wanted`, without a branch.
+    ///
+    /// # Safety
+    /// Room for it was reserved, wanted or not.
+    #[inline(always)]
+    pub unsafe fn push_if(&mut self, grey: Grey, wanted: bool) {
+        // SAFETY: the region has room for it.
+        unsafe { self.entries.add(self.length).write(grey) };
+        self.length += usize::from(wanted);
     }
 
     /// Takes the block on top.
@@ -84,7 +135,23 @@ impl MarkStack {
         }
         self.length -= 1;
         // SAFETY: an entry that `push` wrote.
-        Some(unsafe { (self.region.start() as *const Grey).add(self.length).read() })
+        Some(unsafe { self.entries.add(self.length).read() })
+    }
+
+    /// How much is on it.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Gives half of it to the pool, the oldest, from which most can be expected; at most what there is room for.
+    pub fn give(&mut self, pool: &Pool<Grey>) {
+        let half = (self.length / 2).min(GIVEN);
+        // SAFETY: as many entries were pushed.
+        let given = pool.give(unsafe { core::slice::from_raw_parts(self.entries, half) });
+        // What is on top fills the gap.
+        self.length -= given;
+        // SAFETY: the gap is the first `given` entries, which are below those that are left on top.
+        unsafe { self.entries.copy_from_nonoverlapping(self.entries.add(self.length), given) };
     }
 
     /// Whether nothing is on it.
@@ -92,15 +159,19 @@ impl MarkStack {
         self.length == 0
     }
 
-    /// Gives the memory of a stack that was deep back to the system.
-    pub fn shrink(&self) {
-        let Range { start, end } = self.range();
-        if self.length == 0 && end - start > KEPT {
+    /// Gives the memory of a stack that was deep back to the system, but for `kept` bytes.
+    pub fn shrink(&self, kept: usize) {
+        let start = (self.entries as usize + kept).next_multiple_of(PAGE);
+        let end = (self.entries as usize + self.capacity * size_of::<Grey>()) & !(PAGE - 1);
+        if self.length == 0 && start < end {
             // SAFETY: nothing is on the stack; what is dropped reads as zeros and is written before it is read.
-            unsafe { libc::madvise((start + KEPT) as *mut _, end - start - KEPT, libc::MADV_DONTNEED) };
+            unsafe { call(libc::SYS_madvise, [start, end - start, libc::MADV_DONTNEED as usize, 0]) };
         }
     }
 }
+
+// SAFETY: the memory is the stack's own.
+unsafe impl Send for MarkStack {}
 
 #[cfg(test)]
 mod tests {
@@ -117,7 +188,7 @@ mod tests {
             assert_eq!(stack.pop(), Some(Grey { start, bytes: 2 * start }));
         }
         assert_eq!(stack.pop(), None);
-        stack.shrink();
+        stack.shrink(KEPT);
         assert!(stack.push(Grey { start: 1, bytes: 1 }));
     }
 

@@ -1,0 +1,83 @@
+//! What the pool is built of: atomics, and waiting by bare system calls. A thread that marks has no thread-local
+//! storage of its own, so the C library's calls, which set `errno`, are not for it. The model of the pool puts other
+//! things of the same names in their place.
+
+use core::arch::asm;
+use core::cell::UnsafeCell;
+use core::sync::atomic::Ordering;
+pub use core::sync::atomic::{AtomicU32, AtomicUsize};
+
+/// A value that is reached by one thread at a time, as whoever uses it sees to.
+pub struct Exclusive<T>(UnsafeCell<T>);
+
+impl<T> Exclusive<T> {
+    pub const fn new(value: T) -> Exclusive<T> {
+        Exclusive(UnsafeCell::new(value))
+    }
+
+    /// Shows where the value lies.
+    pub fn with_mut<R>(&self, action: impl FnOnce(*mut T) -> R) -> R {
+        action(self.0.get())
+    }
+}
+
+/// Any system call; negative is a negated `errno`.
+///
+/// # Safety
+/// As the call's own conditions.
+#[inline(always)]
+pub unsafe fn call(number: i64, arguments: [usize; 4]) -> isize {
+    let result: isize;
+    // SAFETY: the convention of x86_64 Linux; rcx and r11 are the kernel's. What the call does is the caller's word.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// Turns before a waiter lets another thread run: longer than anybody holds the lock unless he was interrupted.
+const TURNS: u32 = 100;
+/// Looks before a waiter sleeps: some microseconds, as sleeping and waking cost as much.
+const LOOKS: u32 = 200;
+
+/// Passes a moment.
+pub fn pause(turns: &mut u32) {
+    *turns += 1;
+    if turns.is_multiple_of(TURNS) {
+        // SAFETY: no conditions.
+        unsafe { call(libc::SYS_sched_yield, [0; 4]) };
+    } else {
+        core::hint::spin_loop();
+    }
+}
+
+/// Waits until the word is not `expected`; may come back early.
+pub fn wait(word: &AtomicU32, expected: u32) {
+    for _ in 0..LOOKS {
+        if word.load(Ordering::Relaxed) != expected {
+            return;
+        }
+        core::hint::spin_loop();
+    }
+    // Not the private kind: it is also how the kernel says that a thread has ended.
+    // SAFETY: the word outlives the call.
+    unsafe {
+        call(libc::SYS_futex, [word.as_ptr() as usize, libc::FUTEX_WAIT as usize, expected as usize, 0])
+    };
+}
+
+/// Wakes up to `count` who wait.
+pub fn wake(word: &AtomicU32, count: u32) {
+    // SAFETY: the word is only looked up by address.
+    unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, libc::FUTEX_WAKE as usize, count as usize, 0]) };
+}
