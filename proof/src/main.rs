@@ -47,13 +47,17 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<bool, Error> {
-    let work = tempfile::tempdir()
-        .map_err(|source| heaptoll_conformance::error::Error::Process { what: "a temporary folder".into(), source })?;
+    let work = tempfile::tempdir().map_err(|source| heaptoll_conformance::error::Error::Process {
+        what: "a temporary folder".into(),
+        source,
+    })?;
     let program = Program::build(work.path())?;
     let chosen: Vec<_> = program
         .cases
         .iter()
-        .filter(|case| options.cases.is_empty() || options.cases.iter().any(|start| case.name.starts_with(start)))
+        .filter(|case| {
+            options.cases.is_empty() || options.cases.iter().any(|start| case.name.starts_with(start))
+        })
         .collect();
     if options.list {
         chosen.iter().for_each(|case| println!("{:24} {}", case.name, case.about));

@@ -39,7 +39,9 @@ pub fn built(manager: &str, profile: Profile) -> Result<PathBuf, Error> {
     let mut same = Command::new(command.get_program());
     same.args(command.get_args());
     match same.output() {
-        Ok(output) if output.status.success() => Ok(target.join(profile.name()).join(format!("lib{manager}.so"))),
+        Ok(output) if output.status.success() => {
+            Ok(target.join(profile.name()).join(format!("lib{manager}.so")))
+        }
         Ok(output) => Err(failed(String::from_utf8_lossy(&output.stderr).trim_end().to_string())),
         Err(source) => Err(failed(source.to_string())),
     }

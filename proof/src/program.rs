@@ -88,8 +88,10 @@ impl Program {
         let mut command = Command::new("cc");
         command.args(FLAGS).args(["-std=gnu11", "-fPIC", "-shared", "-o"]).arg(&library);
         compile(command.arg(own.join(format!("{LIBRARY}.c"))), "gcc")?;
-        let objects: Vec<PathBuf> =
-            units.iter().map(|unit| work.join(unit.file_name().unwrap_or_default()).with_extension("o")).collect();
+        let objects: Vec<PathBuf> = units
+            .iter()
+            .map(|unit| work.join(unit.file_name().unwrap_or_default()).with_extension("o"))
+            .collect();
         let jobs: Vec<_> = units.iter().zip(&objects).collect();
         in_parallel(&jobs, |(unit, object)| {
             let plus = unit.extension().is_some_and(|end| end == "cc");
@@ -101,7 +103,11 @@ impl Program {
         .collect::<Result<Vec<()>, SuiteError>>()?;
         let path = work.join("proof");
         let mut command = Command::new("c++");
-        command.args(["-pthread", "-Wl,-rpath,$ORIGIN", "-o"]).arg(&path).args(&objects).args(["-ldl", "-lrt"]);
+        command
+            .args(["-pthread", "-Wl,-rpath,$ORIGIN", "-o"])
+            .arg(&path)
+            .args(&objects)
+            .args(["-ldl", "-lrt"]);
         compile(&mut command, "g++")?;
         Ok(Program { cases: list(&path)?, path })
     }

@@ -31,7 +31,10 @@ const MUTANTS: &[(&str, &[&str])] = &[
     ("mark_stack_short", &["structure_wide"]),
     ("loses_some", &["structure_list", "structure_wide"]),
     ("self_maps", &["thread_main_goes"]),
-    ("keeps_all", &["structure_ring", "place_static", "library_data", "kernel_epoll", "kernel_timer", "longjmp_frames"]),
+    (
+        "keeps_all",
+        &["structure_ring", "place_static", "library_data", "kernel_epoll", "kernel_timer", "longjmp_frames"],
+    ),
     ("keeps_memory", &["large_million"]),
     ("no_last_resort", &["limit_collects_first"]),
     ("no_restart", &["call_waits"]),
@@ -63,7 +66,8 @@ static BENCH: LazyLock<Bench> = LazyLock::new(|| {
 fn mutant(name: &str, case: &str) -> Subject {
     let mode = if case == "free_ignored" { "collect" } else { "hybrid" };
     // A thread that does not stop is to cost little, and a busy machine is not to look like one.
-    let patience = if case.starts_with("stubborn") || case == "kernel_timer_thread" { "300" } else { "20000" };
+    let patience =
+        if case.starts_with("stubborn") || case == "kernel_timer_thread" { "300" } else { "20000" };
     let subject = Subject::of(name, BENCH.object.clone()).with("PROOF_MUTANT", name);
     subject.with("TITHE_MODE", mode).with("TITHE_PATIENCE", patience)
 }
@@ -78,7 +82,8 @@ fn the_sound_collector_passes_what_finds_a_defect() {
     cases.sort_unstable();
     cases.dedup();
     let verdicts = in_parallel(&cases, |case| judge("none", case, 60));
-    let failures: Vec<_> = cases.iter().zip(verdicts).filter(|(_, verdict)| *verdict != Verdict::Holds).collect();
+    let failures: Vec<_> =
+        cases.iter().zip(verdicts).filter(|(_, verdict)| *verdict != Verdict::Holds).collect();
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
@@ -100,9 +105,11 @@ fn every_defect_is_found() {
 #[test]
 fn what_stays_is_measured() {
     let subject = mutant("keeps_some", "stress_graph").with("PROOF_THREADS", "2");
-    let end = BENCH.program.run("stress_graph", &subject, Duration::from_secs(60)).expect("the case can be run");
+    let end =
+        BENCH.program.run("stress_graph", &subject, Duration::from_secs(60)).expect("the case can be run");
     let found = measurements(&end.said);
     assert!(!found.is_empty(), "{} {}", end.said, end.complained);
-    let (objects, kept) = found.iter().fold((0, 0), |sum, one| (sum.0 + one.objects, sum.1 + one.kept_objects));
+    let (objects, kept) =
+        found.iter().fold((0, 0), |sum, one| (sum.0 + one.objects, sum.1 + one.kept_objects));
     assert!(kept * 100 > objects * 2, "{kept} of {objects}");
 }

@@ -95,7 +95,8 @@ fn the_shipped_object_holds_with_its_own_settings() {
 
 #[test]
 fn every_case_is_asked_of_a_mode_that_it_is_about() {
-    for (case, mode) in [("stress_graph", "collect"), ("free_ignored", "collect"), ("roots_added", "hybrid")] {
+    for (case, mode) in [("stress_graph", "collect"), ("free_ignored", "collect"), ("roots_added", "hybrid")]
+    {
         assert_eq!(run(case, &release(mode)).ending, Ending::Status(0), "{case} in {mode}");
     }
 }
@@ -160,7 +161,11 @@ fn a_wrong_setting_ends_the_process_and_is_named() {
     ];
     for (name, value) in wrong {
         let end = run("process_exit", &Subject::of("tithe", BENCH.release.clone()).with(name, value));
-        assert!(matches!(end.ending, Ending::Status(status) if status != 0), "{name}={value}: {}", end.ending);
+        assert!(
+            matches!(end.ending, Ending::Status(status) if status != 0),
+            "{name}={value}: {}",
+            end.ending
+        );
         assert!(end.complained.contains(name), "{name}={value}: {}", end.complained);
         assert!(end.complained.contains(value), "{name}={value}: {}", end.complained);
         assert!(end.complained.lines().count() <= 3, "{name}={value}: {}", end.complained);
@@ -193,7 +198,14 @@ fn messages(end: &End) -> Vec<&str> {
 
 #[test]
 fn a_wrong_free_is_told_once_a_sort_and_by_name() {
-    let cases = ["free_foreign", "free_static", "free_stack", "free_interior", "free_twice_small", "free_twice_large"];
+    let cases = [
+        "free_foreign",
+        "free_static",
+        "free_stack",
+        "free_interior",
+        "free_twice_small",
+        "free_twice_large",
+    ];
     for case in cases {
         for mode in ["hybrid", "explicit"] {
             let end = run(case, &release(mode));

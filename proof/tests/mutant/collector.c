@@ -276,8 +276,11 @@ static void give_back(char *block, size_t bytes) {
     mapped_chunks -= count;
     for (size_t i = 0; i < count; i++)
         chunks[head + i].kind = FREE_CHUNK;
-    if (!is("keeps_memory"))
+    if (!is("keeps_memory")) {
         madvise(block, bytes, MADV_DONTNEED);
+        madvise(live_bits + granule(block), bytes / 16, MADV_DONTNEED);
+        madvise(mark_bits + granule(block), bytes / 16, MADV_DONTNEED);
+    }
     rover = head < rover ? head : rover;
 }
 
@@ -294,7 +297,7 @@ static void on_stop(int number, siginfo_t *info, void *context) {
     (void)number;
     (void)info;
     int before = errno, mine = __atomic_load_n(&stop_number, __ATOMIC_ACQUIRE);
-    if (__atomic_load_n(&running_number, __ATOMIC_ACQUIRE) == mine)
+    if (__atomic_load_n(&running_number, __ATOMIC_ACQUIRE) >= mine)
         return;
     const ucontext_t *seen = context;
     int at = __atomic_fetch_add(&stopped_count, 1, __ATOMIC_ACQ_REL);
@@ -310,7 +313,8 @@ static void on_stop(int number, siginfo_t *info, void *context) {
     }
     __atomic_fetch_add(&acknowledged, 1, __ATOMIC_ACQ_REL);
     int value;
-    while ((value = __atomic_load_n(&running_number, __ATOMIC_ACQUIRE)) != mine)
+    /* One that waited for the lock was not waited for: by now a later stop may have ended. */
+    while ((value = __atomic_load_n(&running_number, __ATOMIC_ACQUIRE)) < mine)
         syscall(SYS_futex, &running_number, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
     errno = before;
 }
