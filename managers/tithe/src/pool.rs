@@ -6,15 +6,17 @@
 
 use core::sync::atomic::Ordering;
 
-use crate::sync::{AtomicU32, AtomicUsize, Exclusive, pause, wait, wake};
+use crate::sync::{AtomicUsize, Exclusive, News};
+
+/// As many as ever wait.
+const EVERYBODY: u32 = i32::MAX as u32;
 
 /// Work that anybody may take, newest first.
 pub struct Pool<T> {
-    held: AtomicU32,
     /// Markers that wait. Changed by who holds the lock, read by all: who has work looks here whether to share.
     idle: AtomicUsize,
     /// Counts what those who wait may wait for.
-    news: AtomicU32,
+    news: News,
     state: Exclusive<State<T>>,
 }
 
@@ -39,32 +41,20 @@ impl<T: Copy> Pool<T> {
     /// The memory is writable and nobody else's as long as the pool is used.
     pub unsafe fn new(entries: *mut T, capacity: usize) -> Pool<T> {
         Pool {
-            held: AtomicU32::new(0),
             idle: AtomicUsize::new(0),
-            news: AtomicU32::new(0),
+            news: News::new(),
             state: Exclusive::new(State { entries, capacity, length: 0, markers: 1, over: false }),
         }
     }
 
-    fn locked<R>(&self, action: impl FnOnce(&mut State<T>) -> R) -> R {
-        let mut turns = 0;
-        while self.held.swap(1, Ordering::Acquire) != 0 {
-            pause(&mut turns);
-        }
-        // SAFETY: the lock is held, and given back after.
-        let result = self.state.with_mut(|state| action(unsafe { &mut *state }));
-        self.held.store(0, Ordering::Release);
-        result
-    }
-
     /// Counts one marker more, before it comes.
     pub fn join(&self) {
-        self.locked(|state| state.markers += 1);
+        self.state.locked(|state| state.markers += 1);
     }
 
     /// Counts one marker less: it will not come. Called by a marker, so that one is left at least.
     pub fn leave(&self) {
-        self.locked(|state| state.markers -= 1);
+        self.state.locked(|state| state.markers -= 1);
     }
 
     /// Whether a marker waits for work.
@@ -75,18 +65,18 @@ impl<T: Copy> Pool<T> {
 
     /// Leaves work to others; says how many of the entries there was room for, the first ones.
     pub fn give(&self, entries: &[T]) -> usize {
-        let given = self.locked(|state| {
+        let given = self.state.locked(|state| {
             let given = entries.len().min(state.capacity - state.length);
             // SAFETY: there is room for that many.
             unsafe { state.entries.add(state.length).copy_from_nonoverlapping(entries.as_ptr(), given) };
             state.length += given;
             if given > 0 {
-                self.news.fetch_add(1, Ordering::Relaxed);
+                self.news.tell();
             }
             given
         });
         if given > 0 && self.is_wanted() {
-            wake(&self.news, 1);
+            self.news.wake(1);
         }
         given
     }
@@ -96,7 +86,7 @@ impl<T: Copy> Pool<T> {
     pub fn take(&self, entries: &mut [T]) -> usize {
         let mut waits = false;
         loop {
-            let found = self.locked(|state| {
+            let found = self.state.locked(|state| {
                 if state.length > 0 {
                     let others = self.idle.load(Ordering::Relaxed) - usize::from(waits);
                     let taken = state.length.div_ceil(others + 1).min(entries.len());
@@ -116,18 +106,18 @@ impl<T: Copy> Pool<T> {
                 }
                 if state.over || self.idle.load(Ordering::Relaxed) == state.markers {
                     state.over = true;
-                    self.news.fetch_add(1, Ordering::Relaxed);
+                    self.news.tell();
                     return Ok(0);
                 }
-                Err(self.news.load(Ordering::Relaxed))
+                Err(self.news.count())
             });
             match found {
                 Ok(0) => {
-                    wake(&self.news, u32::MAX >> 1);
+                    self.news.wake(EVERYBODY);
                     return 0;
                 }
                 Ok(taken) => return taken,
-                Err(news) => wait(&self.news, news),
+                Err(news) => self.news.wait(news),
             }
         }
     }

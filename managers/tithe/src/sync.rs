@@ -7,17 +7,59 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 pub use core::sync::atomic::{AtomicU32, AtomicUsize};
 
-/// A value that is reached by one thread at a time, as whoever uses it sees to.
-pub struct Exclusive<T>(UnsafeCell<T>);
+/// A value that one thread at a time reaches. The lock is held for some ten nanoseconds, so who waits does not sleep.
+pub struct Exclusive<T> {
+    held: AtomicU32,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached by who holds the lock.
+unsafe impl<T: Send> Sync for Exclusive<T> {}
 
 impl<T> Exclusive<T> {
     pub const fn new(value: T) -> Exclusive<T> {
-        Exclusive(UnsafeCell::new(value))
+        Exclusive { held: AtomicU32::new(0), value: UnsafeCell::new(value) }
     }
 
-    /// Shows where the value lies.
-    pub fn with_mut<R>(&self, action: impl FnOnce(*mut T) -> R) -> R {
-        action(self.0.get())
+    /// Reaches the value.
+    pub fn locked<R>(&self, action: impl FnOnce(&mut T) -> R) -> R {
+        let mut turns = 0;
+        while self.held.swap(1, Ordering::Acquire) != 0 {
+            pause(&mut turns);
+        }
+        // SAFETY: the lock is held.
+        let result = action(unsafe { &mut *self.value.get() });
+        self.held.store(0, Ordering::Release);
+        result
+    }
+}
+
+/// Counts what may interest those who wait.
+pub struct News(AtomicU32);
+
+impl News {
+    pub const fn new() -> News {
+        News(AtomicU32::new(0))
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// One more. Who may sleep is woken after.
+    pub fn tell(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits for more than `known`; may come back early.
+    pub fn wait(&self, known: u32) {
+        wait(&self.0, known);
+    }
+
+    /// Wakes up to `count` who wait.
+    pub fn wake(&self, count: u32) {
+        wake(&self.0, count);
     }
 }
 
@@ -51,7 +93,7 @@ const TURNS: u32 = 100;
 const LOOKS: u32 = 200;
 
 /// Passes a moment.
-pub fn pause(turns: &mut u32) {
+fn pause(turns: &mut u32) {
     *turns += 1;
     if turns.is_multiple_of(TURNS) {
         // SAFETY: no conditions.
@@ -77,7 +119,7 @@ pub fn wait(word: &AtomicU32, expected: u32) {
 }
 
 /// Wakes up to `count` who wait.
-pub fn wake(word: &AtomicU32, count: u32) {
+fn wake(word: &AtomicU32, count: u32) {
     // SAFETY: the word is only looked up by address.
     unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, libc::FUTEX_WAKE as usize, count as usize, 0]) };
 }

@@ -10,31 +10,52 @@ mod pool;
 
 /// In place of the library's own: the same names over loom's model of them.
 mod sync {
-    pub use loom::sync::atomic::{AtomicU32, AtomicUsize};
+    pub use loom::sync::atomic::AtomicUsize;
+    use loom::sync::{Condvar, Mutex};
 
-    pub struct Exclusive<T>(loom::cell::UnsafeCell<T>);
+    pub struct Exclusive<T>(Mutex<T>);
 
     impl<T> Exclusive<T> {
         pub fn new(value: T) -> Exclusive<T> {
-            Exclusive(loom::cell::UnsafeCell::new(value))
+            Exclusive(Mutex::new(value))
         }
 
-        pub fn with_mut<R>(&self, action: impl FnOnce(*mut T) -> R) -> R {
-            self.0.with_mut(action)
-        }
-    }
-
-    pub fn pause(_: &mut u32) {
-        loom::thread::yield_now();
-    }
-
-    pub fn wait(word: &AtomicU32, expected: u32) {
-        while word.load(loom::sync::atomic::Ordering::Relaxed) == expected {
-            loom::thread::yield_now();
+        pub fn locked<R>(&self, action: impl FnOnce(&mut T) -> R) -> R {
+            action(&mut self.0.lock().expect("no panic"))
         }
     }
 
-    pub fn wake(_: &AtomicU32, _: u32) {}
+    /// Who waits is woken by `wake` only, so that a forgotten one is found.
+    pub struct News(Mutex<u32>, Condvar);
+
+    impl News {
+        pub fn new() -> News {
+            News(Mutex::new(0), Condvar::new())
+        }
+
+        pub fn count(&self) -> u32 {
+            *self.0.lock().expect("no panic")
+        }
+
+        pub fn tell(&self) {
+            *self.0.lock().expect("no panic") += 1;
+        }
+
+        pub fn wait(&self, known: u32) {
+            let count = self.0.lock().expect("no panic");
+            if *count == known {
+                drop(self.1.wait(count).expect("no panic"));
+            }
+        }
+
+        pub fn wake(&self, count: u32) {
+            // As futex does: who looked at the count before is asleep by now.
+            let _count = self.0.lock().expect("no panic");
+            for _ in 0..count.min(4) {
+                self.1.notify_one();
+            }
+        }
+    }
 }
 
 use pool::Pool;
