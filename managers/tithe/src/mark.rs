@@ -17,14 +17,18 @@ use crate::runs::shade;
 use crate::span::{Bits, Span, UnitIndex};
 use crate::stack::{Grey, MarkStack};
 
+/// Bytes of a word.
+const WORD: usize = size_of::<usize>();
 /// Words that may wait to be looked at.
-const WORDS: usize = 96;
-/// Words read at once: so many always find room.
+const WORDS: usize = 128;
+/// Words read at once: so many always find room, and as many between them.
 const SLICE: usize = 32;
 /// Blocks that wait for their words.
 const FETCHED: usize = 32;
 /// So few of them are too few.
 const FEW: usize = FETCHED * 7 / 8;
+/// Bytes between the places where addresses are looked for.
+const HALF: usize = 4;
 /// Longer blocks are read in pieces, bytes: others may help, and the stack stays low.
 const PIECE: usize = 32 << 10;
 
@@ -109,6 +113,10 @@ impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
             let bytes = PIECE.min(range.end - start);
             let piece = Grey { start, bytes };
             start += bytes;
+            if start < range.end {
+                // An address may lie across.
+                start -= WORD;
+            }
             // The last piece is read here: whoever waits has enough with the others.
             if PARALLEL && start < range.end && self.lend(piece) {
                 continue;
@@ -117,6 +125,23 @@ impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
             unsafe { self.read(piece) };
             self.drain();
         }
+    }
+
+    /// As [`Marker::range`], where addresses may lie at any byte, as in code.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn bytes(&mut self, range: Range<usize>) {
+        for at in range.start..range.end.saturating_sub(WORD - 1) {
+            let mut waiting = self.waiting;
+            // SAFETY: the caller's word; there is room for one.
+            unsafe { sift(at as *const usize, self.base, self.watched, self.words.as_mut_ptr(), &mut waiting) };
+            self.waiting = waiting;
+            if waiting > WORDS - 2 * SLICE {
+                self.resolve();
+            }
+        }
+        self.drain();
     }
 
     /// Marks everything that is reachable from what waits.
@@ -146,10 +171,14 @@ impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
     #[inline(always)]
     unsafe fn read(&mut self, grey: Grey) {
         let (base, watched) = (self.base, self.watched);
-        let mut at = grey.start as *const usize;
+        // The upper half of an address in the heap: a word between two others ends with the lower half of the second.
+        let upper = (base >> 32) as u32;
+        let spread = ((base + watched) >> 32) as u32 - upper;
+        let begin = grey.start as *const usize;
+        let mut at = begin;
         let end = (grey.start + grey.bytes) as *const usize;
         while at < end {
-            let stop = if end as usize - at as usize > SLICE * size_of::<usize>() {
+            let stop = if end as usize - at as usize > SLICE * WORD {
                 at.wrapping_add(SLICE)
             } else {
                 end
@@ -158,18 +187,27 @@ impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
             // SAFETY: the caller's word; there is room for a slice, and words of blocks come in pairs.
             unsafe {
                 let words = self.words.as_mut_ptr();
-                if (stop as usize - at as usize) & size_of::<usize>() != 0 {
+                if (stop as usize - at as usize) & WORD != 0 {
                     sift(at, base, watched, words, &mut waiting);
+                    if ends_address(at, upper, spread) && at > begin {
+                        sift(at.byte_sub(HALF), base, watched, words, &mut waiting);
+                    }
                     at = at.add(1);
                 }
                 while at < stop {
                     sift(at, base, watched, words, &mut waiting);
                     sift(at.add(1), base, watched, words, &mut waiting);
+                    if ends_address(at, upper, spread) && at > begin {
+                        sift(at.byte_sub(HALF), base, watched, words, &mut waiting);
+                    }
+                    if ends_address(at.add(1), upper, spread) {
+                        sift(at.byte_add(HALF), base, watched, words, &mut waiting);
+                    }
                     at = at.add(2);
                 }
             }
             self.waiting = waiting;
-            if waiting > WORDS - SLICE {
+            if waiting > WORDS - 2 * SLICE {
                 self.resolve();
             }
         }
@@ -273,7 +311,8 @@ impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
                 && let Some(mut grey) = self.stack.pop()
             {
                 if grey.bytes > PIECE {
-                    let rest = Grey { start: grey.start + PIECE, bytes: grey.bytes - PIECE };
+                    // An address may lie across: the piece's last word is read again.
+                    let rest = Grey { start: grey.start + PIECE - WORD, bytes: grey.bytes - PIECE + WORD };
                     if self.stack.push(rest) {
                         grey.bytes = PIECE;
                     }
@@ -361,10 +400,21 @@ impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
 unsafe fn sift(at: *const usize, base: usize, watched: usize, words: *mut usize, waiting: &mut usize) {
     // SAFETY: the caller's word.
     unsafe {
-        let offset = at.read().wrapping_sub(base);
+        let offset = at.read_unaligned().wrapping_sub(base);
         words.add(*waiting).write(offset);
         *waiting += usize::from(offset < watched);
     }
+}
+
+/// Whether the lower half of a word may be the upper half of an address in the heap. Programs keep addresses in packed
+/// structures (Ruby's buffers), at multiples of 4.
+///
+/// # Safety
+/// The word is readable.
+#[inline(always)]
+unsafe fn ends_address(at: *const usize, upper: u32, spread: u32) -> bool {
+    // SAFETY: the caller's word.
+    unsafe { at.cast::<u32>().read() }.wrapping_sub(upper) <= spread
 }
 
 /// Marks a block that is taken; says whether it is that and was not marked before.

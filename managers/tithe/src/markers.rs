@@ -227,7 +227,12 @@ impl Roots<'_> {
         let mut read = |root: Root| {
             bytes += root.range.len();
             // SAFETY: the roots' word: readable, aligned, and the world stands still.
-            unsafe { marker.range(root.range) };
+            unsafe {
+                match root.origin {
+                    Origin::Code => marker.bytes(root.range),
+                    _ => marker.range(root.range),
+                }
+            };
         };
         for range in self.added.ranges() {
             readable(range, &mut |range| read(Root { range, origin: Origin::Mapping }));

@@ -23,8 +23,8 @@ fn an_open_cache_is_empty_and_has_room() {
     // SAFETY: the heap's, and nobody else's.
     let cache = unsafe { &mut *heap.open_cache(5).expect("memory") };
     assert!(core::ptr::eq(cache.heap, &*heap) && cache.thread == 5 && cache.claims == 0);
-    for kind in 1..KINDS {
-        assert_eq!((cache.length(kind), cache.lists[kind].room), (0, u32::from(TRAFFIC[kind].room)));
+    for (kind, traffic) in TRAFFIC.iter().enumerate().skip(1) {
+        assert_eq!((cache.length(kind), cache.lists[kind].room), (0, u32::from(traffic.room)));
         assert!(cache.pop(kind).is_null());
         assert_eq!(cache.length(kind), 0, "nothing came, nothing is counted");
     }

@@ -8,7 +8,9 @@ use crate::heap::Heap;
 use crate::span::{Bits, UnitIndex};
 
 /// At which distances addresses are looked for in memory that can be executed, bytes: as the collector's marker does.
-const CODE_STEP: usize = size_of::<usize>();
+const CODE_STEP: usize = 1;
+/// The same anywhere else.
+const STEP: usize = 4;
 
 /// Where a chain begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +163,7 @@ impl<'a> Tracer<'a> {
         }
         let is_code = link == NONE && source == Source::Code;
         let last = range.end.saturating_sub(size_of::<usize>());
-        for word in (range.start..=last).step_by(if is_code { CODE_STEP } else { size_of::<usize>() }) {
+        for word in (range.start..=last).step_by(if is_code { CODE_STEP } else { STEP }) {
             if self.found.is_some() {
                 return;
             }

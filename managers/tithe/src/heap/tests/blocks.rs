@@ -75,9 +75,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (cache.clone(), size()).prop_map(|(cache, bytes)| Step::Zeroed { cache, bytes }),
         1 => (cache.clone(), 5..23_u32, size())
             .prop_map(|(cache, shift, bytes)| Step::Aligned { cache, shift, bytes }),
-        3 => (cache.clone(), at.clone(), size())
+        3 => (cache.clone(), at, size())
             .prop_map(|(cache, at, bytes)| Step::Resize { cache, at, bytes }),
-        6 => (cache.clone(), at.clone()).prop_map(|(cache, at)| Step::Free { cache, at }),
+        6 => (cache.clone(), at).prop_map(|(cache, at)| Step::Free { cache, at }),
         1 => at.prop_map(|at| Step::Leak { at }),
         1 => cache.prop_map(|cache| Step::Reopen { cache }),
         1 => any::<bool>().prop_map(|lazily| Step::Collect { lazily }),

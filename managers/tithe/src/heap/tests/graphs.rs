@@ -36,9 +36,9 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         10 => (bytes, prop::bool::weighted(0.2), prop::option::weighted(0.3, any::<usize>()))
             .prop_map(|(bytes, atomic, root)| Step::Node { bytes, atomic, root }),
-        12 => (n.clone(), n.clone(), n.clone(), n.clone())
+        12 => (n, n, n, n)
             .prop_map(|(from, word, to, offset)| Step::Edge { from, word, to, offset }),
-        2 => (n.clone(), n.clone(), n.clone()).prop_map(|(root, to, offset)| Step::Root { root, to, offset }),
+        2 => (n, n, n).prop_map(|(root, to, offset)| Step::Root { root, to, offset }),
         1 => n.prop_map(|root| Step::Unroot { root }),
         1 => any::<bool>().prop_map(|lazily| Step::Collect { lazily }),
         1 => Just(Step::Sweep),

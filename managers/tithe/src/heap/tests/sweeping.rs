@@ -163,7 +163,25 @@ fn in_collect_mode_blocks_come_clear() {
             // SAFETY: a live block.
             unsafe { (block as *mut u8).write_bytes(0x77, bytes) };
         }
-        bench.collect();
+        bench.collect_lazily();
     }
+    bench.audit();
+}
+
+/// A large block was shrunk where it was; its sweep dropped the pages of its bytes only, and called all of its last
+/// unit clean.
+#[test]
+fn what_a_longer_block_left_behind_a_shorter_one_is_dropped_with_it() {
+    let bench = Bench::new(Mode::Collect, 1);
+    let block = bench.allocate(80_000);
+    // SAFETY: a live block.
+    unsafe { (block as *mut u8).write_bytes(0xaa, bench.usable(block)) };
+    let at = NonNull::new(block as *mut u8).expect("an address");
+    // SAFETY: as above.
+    assert_eq!(unsafe { bench.heap.reallocate(bench.cache(0), at, 66_000) }, Ok(at.as_ptr()));
+    bench.collect_lazily();
+    let again = bench.heap.allocate_zeroed(bench.cache(0), 80_000) as usize;
+    assert_eq!(again, block, "the same units");
+    assert!(bytes_at(again, 80_000).iter().all(|&byte| byte == 0));
     bench.audit();
 }
