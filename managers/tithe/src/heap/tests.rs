@@ -170,9 +170,9 @@ impl Bench {
     fn cached_bytes(&self) -> usize {
         let mut bytes = 0;
         self.heap.caches.lock().each(|cache| {
-            for kind in 1..KINDS {
+            for (kind, class) in CLASS.iter().enumerate().skip(1) {
                 // SAFETY: caches are never given back; the test is the only thread.
-                bytes += unsafe { (*cache).length(kind) } as usize * CLASS[kind].size as usize;
+                bytes += unsafe { (*cache).length(kind) } as usize * class.size as usize;
             }
         });
         bytes

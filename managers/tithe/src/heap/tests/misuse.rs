@@ -42,7 +42,8 @@ fn addresses_inside_blocks_are_told_from_their_starts() {
 #[test]
 fn the_rest_of_a_span_is_no_block() {
     let bench = Bench::new(Mode::Hybrid, 1);
-    let class = CLASS.iter().position(|class| class.blocks as usize * class.size as usize % UNIT != 0);
+    let class =
+        CLASS.iter().position(|class| !(class.blocks as usize * class.size as usize).is_multiple_of(UNIT));
     let class = &CLASS[class.expect("a class that leaves a rest")];
     let block = bench.allocate(class.size as usize - 1);
     let first = bench.heap.room.first(bench.heap.room.unit_of(block).expect("a unit"));

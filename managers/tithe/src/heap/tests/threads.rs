@@ -57,9 +57,9 @@ fn work(heap: &Heap, number: usize, to: &mpsc::SyncSender<usize>, from: &mpsc::R
     for round in 0..ROUNDS {
         let bytes = size(&mut state);
         let block = heap.allocate(cache, bytes, round % 5 == 0) as usize;
-        assert!(block != 0 && block % 16 == 0);
+        assert!(block != 0 && block.is_multiple_of(16));
         fill(block, bytes);
-        if next(&mut state) % 2 == 0 {
+        if next(&mut state).is_multiple_of(2) {
             own.push(block);
         } else if let Err(mpsc::TrySendError::Full(block) | mpsc::TrySendError::Disconnected(block)) =
             to.try_send(block)
