@@ -251,7 +251,8 @@ fn the_heap_grows_by_steps_and_what_is_asked_for() {
     // A free run at the end is a part of what is asked for.
     line.give(64);
     assert_eq!(line.take(1010, 1, false), Some(64));
-    assert_eq!(line.room.units(), 1064 + 66, "a sixteenth at least");
+    let grown = line.room.units() - 1064;
+    assert!((66..=128).contains(&grown), "a sixteenth at least, and at most a huge page: {grown}");
     line.check();
 }
 
