@@ -186,7 +186,10 @@ const _: () = {
     while class <= CLASSES {
         assert!(CLASS[class].blocks as usize <= BLOCKS_MAX);
         assert!(CLASS[class].units as usize * UNIT <= 1 << 18);
-        assert!((CLASS[class].size as usize <= FAST_MAX) == (CLASS[class].units == 1) || class > FAST[64] as usize);
+        assert!(
+            (CLASS[class].size as usize <= FAST_MAX) == (CLASS[class].units == 1)
+                || class > FAST[64] as usize
+        );
         class += 1;
     }
 };
@@ -237,7 +240,10 @@ mod tests {
         for alignment in [32, 64, 128, 1024, 4096, 16384] {
             for bytes in [0, 1, 33, 100, 1000, 5000, 32768] {
                 let class = aligned_class_of(alignment, bytes).expect("a class");
-                assert!(CLASS[class].size as usize >= bytes && (CLASS[class].size as usize).is_multiple_of(alignment));
+                assert!(
+                    CLASS[class].size as usize >= bytes
+                        && (CLASS[class].size as usize).is_multiple_of(alignment)
+                );
             }
         }
         assert_eq!(aligned_class_of(16384, 32769), None);

@@ -21,7 +21,7 @@ use crate::stack::{KEPT, MarkStack};
 const FIRST_PATIENCE_MS: u32 = 10;
 /// Bytes of blocks for a hundred bytes of memory: where every block is touched, and at most.
 const UNSTRETCHED: usize = 100;
-const MOST_STRETCHED: usize = 1600;
+const MOST_STRETCHED: usize = 800;
 
 /// What a collection needs and what is remembered from one to the next. Its lock lets one thread collect at a time.
 pub struct Collection {
@@ -194,7 +194,8 @@ impl Heap {
             self.budget.store(extended, Ordering::Relaxed);
             return true;
         }
-        collection.stretch = if resident > allowed + allowed / 8 { (stretch - stretch / 8).max(UNSTRETCHED) } else { stretch };
+        collection.stretch =
+            if resident > allowed + allowed / 8 { (stretch - stretch / 8).max(UNSTRETCHED) } else { stretch };
         false
     }
 
@@ -284,11 +285,9 @@ impl Heap {
             spans.reset();
         }
         let reclaimed = before.saturating_sub(live);
-        let heap = self.room.units() * UNIT - held.units.free_bytes();
         let budget = collection.policy.next(&Cycle {
             live,
             allocated: usize::try_from(since).unwrap_or(0),
-            heap,
             roots: marked.roots,
             mark_ns: times.marked - times.started,
             stop_ns: times.stopped - times.started,
@@ -326,30 +325,40 @@ impl Heap {
         collection.ended_ns = resumed;
         let ambiguous = self.explain(collection);
         if let Some(sink) = &collection.log {
-            log::write(sink, &Report {
-                number,
-                reason,
-                heap_before: before,
-                heap_after: self.room.units() * UNIT,
-                live,
-                reclaimed,
-                ambiguous,
-                roots_bytes: marked.roots,
-                budget,
-                threads,
-                markers: marked.markers,
-                stop_ns: times.stopped - times.started,
-                roots_ns: 0,
-                mark_ns: times.marked - times.stopped,
-                sweep_ns: 0,
-                pause_ns,
-            });
+            log::write(
+                sink,
+                &Report {
+                    number,
+                    reason,
+                    heap_before: before,
+                    heap_after: self.room.units() * UNIT,
+                    live,
+                    reclaimed,
+                    ambiguous,
+                    roots_bytes: marked.roots,
+                    budget,
+                    threads,
+                    markers: marked.markers,
+                    stop_ns: times.stopped - times.started,
+                    roots_ns: 0,
+                    mark_ns: times.marked - times.stopped,
+                    sweep_ns: 0,
+                    pause_ns,
+                },
+            );
         }
         Ok(())
     }
 
     /// Gives a collection up: tells once, and lets the heap grow.
-    fn abandon(&self, collection: &mut Collection, reason: Reason, cause: Cause, before: usize, started: u64) {
+    fn abandon(
+        &self,
+        collection: &mut Collection,
+        reason: Reason,
+        cause: Cause,
+        before: usize,
+        started: u64,
+    ) {
         collection.statistics.abandoned += 1;
         let budget = isize::try_from(collection.policy.given_up()).unwrap_or(isize::MAX);
         self.budget.store(self.since.load(Ordering::Relaxed).saturating_add(budget), Ordering::Relaxed);
@@ -371,13 +380,16 @@ impl Heap {
             .write();
         }
         if let Some(sink) = &collection.log {
-            log::write_abandoned(sink, &Abandoned {
-                number: collection.statistics.abandoned,
-                reason,
-                cause,
-                heap_before: before,
-                waited_ns: now_ns().saturating_sub(started),
-            });
+            log::write_abandoned(
+                sink,
+                &Abandoned {
+                    number: collection.statistics.abandoned,
+                    reason,
+                    cause,
+                    heap_before: before,
+                    waited_ns: now_ns().saturating_sub(started),
+                },
+            );
         }
     }
 
@@ -424,7 +436,9 @@ impl Heap {
             }
             // SAFETY: a span of the heap; the locks are held.
             let span = unsafe { &*self.room.span(self.room.first(unit)) };
-            for bits in &span.bits[..CLASS.get(span.kind as usize).map_or(1, |class| class.blocks.div_ceil(64).into())] {
+            for bits in &span.bits
+                [..CLASS.get(span.kind as usize).map_or(1, |class| class.blocks.div_ceil(64).into())]
+            {
                 bits.marked.store(0, Ordering::Relaxed);
             }
             unit += span.units as usize;

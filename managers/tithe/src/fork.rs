@@ -22,7 +22,10 @@ impl Heap {
     }
 
     /// fork's handler in the child, whose thread has this cache.
-    pub fn after_fork_in_child(&self, own: *mut Cache) {
+    ///
+    /// # Safety
+    /// The cache is the calling thread's.
+    pub unsafe fn after_fork_in_child(&self, own: *mut Cache) {
         self.caches.after_fork_in_child();
         self.units.after_fork_in_child();
         self.kinds.iter().for_each(|spans| spans.after_fork_in_child());

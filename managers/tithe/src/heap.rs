@@ -3,7 +3,9 @@
 
 use core::array;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use core::sync::atomic::{
+    AtomicBool, AtomicIsize, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
+};
 
 use heaptoll_floor::{Damage, Guard, LARGEST, Lock, Misuse, PAGE, Teller};
 
@@ -448,7 +450,12 @@ impl Heap {
     ///
     /// # Safety
     /// As [`Heap::free`].
-    pub unsafe fn reallocate(&self, cache: &mut Cache, block: NonNull<u8>, bytes: usize) -> Result<*mut u8, Misuse> {
+    pub unsafe fn reallocate(
+        &self,
+        cache: &mut Cache,
+        block: NonNull<u8>,
+        bytes: usize,
+    ) -> Result<*mut u8, Misuse> {
         let address = block.as_ptr() as usize;
         let Some(unit) = self.room.unit_of(address) else { return Err(Misuse::Foreign) };
         let kind = self.room.kind(unit);

@@ -10,28 +10,28 @@
 //! all of it a malloc.
 #![no_std]
 
-pub mod added;
+mod added;
 pub mod api;
-pub mod cache;
+mod cache;
 mod caches;
 mod census;
 pub mod class;
-pub mod collection;
+mod collection;
 mod fork;
-pub mod heap;
-pub mod log;
-pub mod mark;
-pub mod markers;
+mod heap;
+mod log;
+mod mark;
+mod markers;
 mod misuse;
-pub mod policy;
-pub mod pool;
+mod policy;
+mod pool;
 pub mod process;
-pub mod room;
-pub mod runs;
-pub mod settings;
-pub mod span;
-pub mod spans;
-pub mod stack;
+mod room;
+mod runs;
+mod settings;
+mod span;
+mod spans;
+mod stack;
 mod sync;
 pub mod why;
 

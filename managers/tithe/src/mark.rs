@@ -135,7 +135,9 @@ impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
         for at in range.start..range.end.saturating_sub(WORD - 1) {
             let mut waiting = self.waiting;
             // SAFETY: the caller's word; there is room for one.
-            unsafe { sift(at as *const usize, self.base, self.watched, self.words.as_mut_ptr(), &mut waiting) };
+            unsafe {
+                sift(at as *const usize, self.base, self.watched, self.words.as_mut_ptr(), &mut waiting)
+            };
             self.waiting = waiting;
             if waiting > WORDS - 2 * SLICE {
                 self.resolve();
@@ -178,11 +180,7 @@ impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
         let mut at = begin;
         let end = (grey.start + grey.bytes) as *const usize;
         while at < end {
-            let stop = if end as usize - at as usize > SLICE * WORD {
-                at.wrapping_add(SLICE)
-            } else {
-                end
-            };
+            let stop = if end as usize - at as usize > SLICE * WORD { at.wrapping_add(SLICE) } else { end };
             let mut waiting = self.waiting;
             // SAFETY: the caller's word; there is room for a slice, and words of blocks come in pairs.
             unsafe {

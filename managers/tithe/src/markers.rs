@@ -94,6 +94,7 @@ impl Markers {
         self.count = wanted.unwrap_or_else(|| default_for(cores())).clamp(1, MARKERS_MAX);
     }
 
+    #[cfg(test)]
     /// From how many live bytes on several threads mark, and how many entries their stacks and the pool have at most:
     /// for tests.
     pub fn set_limits(&mut self, threshold: usize, limit: usize) {

@@ -63,8 +63,6 @@ pub struct Cycle {
     pub live: usize,
     /// Bytes counted against the budget since the collection before: handed out; in mode `hybrid` less those freed.
     pub allocated: usize,
-    /// Bytes of address space in blocks, live or free.
-    pub heap: usize,
     /// Bytes of roots that were read.
     pub roots: usize,
     /// How long it took in all, ns.
@@ -239,7 +237,9 @@ impl Policy {
         // for them far too often.
         let read = cycle.live.saturating_add(cycle.roots);
         bytes(read as u128 * self.headroom as u128 * self.quarters as u128 / 400)
-            .saturating_add(self.min_headroom.saturating_mul(1 + self.quarters.saturating_sub(COLLECT_QUARTERS) / 4))
+            .saturating_add(
+                self.min_headroom.saturating_mul(1 + self.quarters.saturating_sub(COLLECT_QUARTERS) / 4),
+            )
             .saturating_mul(1 << self.doublings)
     }
 

@@ -6,9 +6,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering;
 
-use heaptoll_floor::{
-    EventFunction, Manager, Message, RawCensus, ThreadEnd, prepare_barriers, thread_word,
-};
+use heaptoll_floor::{EventFunction, Manager, Message, RawCensus, ThreadEnd, prepare_barriers, thread_word};
 use heaptoll_roots::{DEFAULT_SIGNAL, World};
 
 use crate::cache::{Cache, FreeBlock};
@@ -286,7 +284,11 @@ impl Manager for Process {
         prepare_barriers();
         let settings = match Settings::from_environment() {
             Ok(settings) => settings,
-            Err(wrong) => wrong.message().abort(),
+            Err(wrong) => {
+                wrong.message().write();
+                // SAFETY: nothing has been started; the program has not run.
+                unsafe { libc::_exit(2) }
+            }
         };
         if self.thread_end.prepare().is_err() {
             Message::new().text("tithe: no key for the ends of threads is left (PTHREAD_KEYS_MAX)").abort();
@@ -314,7 +316,8 @@ impl Manager for Process {
 
     fn after_fork_in_child(&self) {
         WORLD.after_fork_in_child();
-        self.heap.after_fork_in_child(CACHE::get() as *mut Cache);
+        // SAFETY: the thread's own.
+        unsafe { self.heap.after_fork_in_child(CACHE::get() as *mut Cache) };
         self.heap.forget_other_threads();
     }
 }

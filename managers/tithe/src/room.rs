@@ -10,8 +10,13 @@ use heaptoll_floor::Region;
 use crate::class::{FREE, Kind, UNIT, UNIT_SHIFT};
 use crate::span::{Span, UnitIndex};
 
-/// Units that are mapped at once, at least: 1 MiB.
+/// Units that are mapped at once, at least: 1 MiB, and a huge page where these are welcome.
 const STEP: usize = 64;
+const HUGE_STEP: usize = HUGE_PAGE / UNIT;
+/// A huge page, bytes.
+const HUGE_PAGE: usize = 2 << 20;
+/// Smaller heaps do without: what they would gain is little, and what is not used of a huge page would show.
+const HUGE_FROM: usize = 16 << 20;
 /// Units beyond the heap's end that the tables of kinds and of the black list cover: a word that looks like an
 /// address there is worth knowing before the heap grows.
 pub const AHEAD: usize = 4096;
@@ -36,6 +41,8 @@ pub struct Memory {
     kinds: Region,
     firsts: Region,
     black: Region,
+    /// Up to this distance from the heap's start the system has been told that huge pages are welcome.
+    advised: usize,
 }
 
 impl Memory {
@@ -46,6 +53,7 @@ impl Memory {
             kinds: Region::new(),
             firsts: Region::new(),
             black: Region::new(),
+            advised: HUGE_FROM,
         }
     }
 
@@ -57,6 +65,22 @@ impl Memory {
     /// Bytes of the tables.
     pub fn metadata_bytes(&self) -> usize {
         self.tables().iter().map(|table| table.len().next_multiple_of(heaptoll_floor::PAGE)).sum()
+    }
+
+    /// A heap that has outgrown its beginnings is dense: where the system leaves huge pages to the program's choice, a
+    /// fault brings two megabytes at once. The part that is not a whole huge page yet stays without.
+    fn welcome_huge_pages(&mut self) {
+        let end = (self.heap.end() - self.heap.start()) / HUGE_PAGE * HUGE_PAGE;
+        if end > self.advised && self.heap.start().is_multiple_of(HUGE_PAGE) {
+            let start = (self.heap.start() + self.advised) as *mut core::ffi::c_void;
+            // SAFETY: mapped memory of the heap; errno's address is valid for the calling thread. Refusal is no harm.
+            unsafe {
+                let errno = *libc::__errno_location();
+                libc::madvise(start, end - self.advised, libc::MADV_HUGEPAGE);
+                *libc::__errno_location() = errno;
+            }
+            self.advised = end;
+        }
     }
 
     /// Bytes of address space held from the system.
@@ -173,7 +197,8 @@ impl Room {
     /// Maps at least `wanted` more units; says how many. `None` when the system gives no more.
     pub fn grow(&self, memory: &mut Memory, wanted: u32) -> Option<u32> {
         let units = self.units();
-        let ample = (wanted as usize).max(STEP).max(units / 16);
+        let step = if units * UNIT < HUGE_FROM { STEP } else { HUGE_STEP };
+        let ample = (wanted as usize).max(step).max(units / 16);
         let grown =
             [ample, wanted as usize].into_iter().find(|&more| extend(memory, units, more).is_some())?;
         if units == 0 {
@@ -189,6 +214,7 @@ impl Room {
             }
         }
         self.units.store(units + grown, Ordering::Release);
+        memory.welcome_huge_pages();
         u32::try_from(grown).ok()
     }
 }

@@ -3,7 +3,7 @@
 //! A run is in a list by its length, exact up to 32 units, then by powers of two. A run's first descriptor knows its
 //! length, the table of firsts leads from its last unit to its first: neighbours that become free are joined at once.
 
-use heaptoll_floor::Damage;
+use heaptoll_floor::{Damage, PAGE};
 
 use crate::class::{FREE, UNIT, UNIT_SHIFT};
 use crate::room::{Memory, Room};
@@ -54,7 +54,18 @@ const fn bin_of(units: u32) -> usize {
 
 impl Units {
     pub const fn new() -> Units {
-        Units { memory: Memory::new(), bins: [NONE; BINS], filled: 0, free: 0, dirty: 0, keep: 0, locked: false, epoch: 0, told: 0, avoided: 0 }
+        Units {
+            memory: Memory::new(),
+            bins: [NONE; BINS],
+            filled: 0,
+            free: 0,
+            dirty: 0,
+            keep: 0,
+            locked: false,
+            epoch: 0,
+            told: 0,
+            avoided: 0,
+        }
     }
 
     /// Bytes in free runs.
@@ -265,9 +276,15 @@ impl Units {
         for bin in 0..BINS {
             let mut run = self.bins[bin];
             while run != NONE {
-                // SAFETY: a free run, which the lock makes ours; nobody has a block in it.
+                // SAFETY: a free run, which the lock makes ours; nobody has a block in it. The descriptors of its units
+                // after the first say nothing, and are written before they are read.
                 unsafe {
                     let span = &mut *room.span(run);
+                    let inner = (room.span(run).add(1) as usize).next_multiple_of(PAGE);
+                    let end = (room.span(run).add(span.units as usize) as usize) & !(PAGE - 1);
+                    if end > inner {
+                        libc::madvise(inner as *mut _, end - inner, libc::MADV_DONTNEED);
+                    }
                     if !span.clean {
                         let bytes = span.units as usize * UNIT;
                         if libc::madvise(room.address(run) as *mut _, bytes, libc::MADV_DONTNEED) != 0 {
@@ -304,7 +321,11 @@ impl Units {
         let (mut free, mut runs) = (0, 0_usize);
         for bin in 0..BINS {
             let mut run = self.bins[bin];
-            Damage::unless((run == NONE) == (self.filled >> bin & 1 == 0), bin, "a list is marked as filled if it is")?;
+            Damage::unless(
+                (run == NONE) == (self.filled >> bin & 1 == 0),
+                bin,
+                "a list is marked as filled if it is",
+            )?;
             let mut previous = NONE;
             while run != NONE {
                 let address = room.address(run);
@@ -312,10 +333,22 @@ impl Units {
                 // SAFETY: a unit of the heap; only read.
                 let span = unsafe { &*room.span(run) };
                 let end = run as usize + span.units as usize;
-                Damage::unless(span.units > 0 && end <= room.units(), address, "a free run lies in the heap")?;
-                Damage::unless(bin_of(span.units) == bin, address, "a free run is in the list of its length")?;
+                Damage::unless(
+                    span.units > 0 && end <= room.units(),
+                    address,
+                    "a free run lies in the heap",
+                )?;
+                Damage::unless(
+                    bin_of(span.units) == bin,
+                    address,
+                    "a free run is in the list of its length",
+                )?;
                 Damage::unless(span.previous == previous, address, "the links of free runs are mutual")?;
-                Damage::unless(room.first(end - 1) == run, address, "a free run's last unit leads to its first")?;
+                Damage::unless(
+                    room.first(end - 1) == run,
+                    address,
+                    "a free run's last unit leads to its first",
+                )?;
                 Damage::unless(
                     (run as usize..end).all(|unit| room.kind(unit) == FREE),
                     address,

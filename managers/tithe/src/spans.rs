@@ -139,9 +139,8 @@ impl Spans {
             return None;
         }
         // SAFETY: the table has a row for every unit.
-        let found = unsafe {
-            libc::memchr(room.kinds().add(self.cursor).cast(), kind.into(), end - self.cursor)
-        };
+        let found =
+            unsafe { libc::memchr(room.kinds().add(self.cursor).cast(), kind.into(), end - self.cursor) };
         if found.is_null() {
             self.cursor = usize::MAX;
             return None;
@@ -268,7 +267,8 @@ impl Spans {
             let span = unsafe { &*room.span(first) };
             let end = unit + usize::from(class.units);
             Damage::unless(
-                end <= room.units() && (unit..end).all(|part| room.kind(part) == kind && room.first(part) == first),
+                end <= room.units()
+                    && (unit..end).all(|part| room.kind(part) == kind && room.first(part) == first),
                 address,
                 "a span's units lead to its first",
             )?;
@@ -286,9 +286,8 @@ impl Spans {
                 Damage::unless(free == u32::from(span.free), address, "the count of free blocks is right")?;
                 Damage::unless(free == 0 || span.listed, address, "a span with free blocks is in the list")?;
                 Damage::unless(
-                    (0..words.min(span.hint as usize)).all(|word| {
-                        span.bits[word].taken == Span::present(class.blocks.into(), word)
-                    }),
+                    (0..words.min(span.hint as usize))
+                        .all(|word| span.bits[word].taken == Span::present(class.blocks.into(), word)),
                     address,
                     "words before the hint are full",
                 )?;

@@ -154,11 +154,6 @@ impl MarkStack {
         unsafe { self.entries.copy_from_nonoverlapping(self.entries.add(self.length), given) };
     }
 
-    /// Whether nothing is on it.
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
     /// Gives the memory of a stack that was deep back to the system, but for `kept` bytes.
     pub fn shrink(&self, kept: usize) {
         let start = (self.entries as usize + kept).next_multiple_of(PAGE);

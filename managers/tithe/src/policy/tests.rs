@@ -37,7 +37,6 @@ fn cycle(policy: &Policy, live: usize) -> Cycle {
     Cycle {
         live,
         allocated,
-        heap: live.saturating_add(allocated),
         roots: 0,
         mark_ns: live as u64,
         stop_ns: 0,
@@ -69,7 +68,6 @@ fn run(policy: &mut Policy, mode: Mode, total: usize, live: impl Fn(usize) -> us
         budget = policy.next(&Cycle {
             live: found,
             allocated: step,
-            heap: kept + step,
             roots: 0,
             mark_ns: found as u64,
             stop_ns: 0,
@@ -154,7 +152,11 @@ fn dear_collections_are_paid_for_with_memory_up_to_a_bound_and_cheap_ones_give_i
         let budget = policy.next(&costing(&policy.clone(), DEAR));
         assert_eq!(budget, quarters((4 + step).min(COLLECT_QUARTERS)));
     }
-    assert_eq!(policy.next(&costing(&policy.clone(), CHEAP)), quarters(COLLECT_QUARTERS), "neither dear nor cheap");
+    assert_eq!(
+        policy.next(&costing(&policy.clone(), CHEAP)),
+        quarters(COLLECT_QUARTERS),
+        "neither dear nor cheap"
+    );
     for step in 1..20 {
         let budget = policy.next(&Cycle { mark_ns: 1, ..costing(&policy.clone(), 0) });
         assert_eq!(budget, quarters(COLLECT_QUARTERS.saturating_sub(step).max(4)));
@@ -172,7 +174,9 @@ fn where_threads_do_not_stop_for_want_of_processors_the_budget_grows_further() {
     assert!(budgets.is_sorted() && budgets[39] > 5 * budgets[0], "{budgets:?}");
     assert_eq!(budgets[39], budgets[38], "there is a bound");
     let mut back = 0;
-    while policy.next(&costing(&policy.clone(), 10 * DEAR)) > 100 * MIB * PERCENT * COLLECT_QUARTERS / 400 + ON_TOP {
+    while policy.next(&costing(&policy.clone(), 10 * DEAR))
+        > 100 * MIB * PERCENT * COLLECT_QUARTERS / 400 + ON_TOP
+    {
         back += 1;
         assert!(back < 40, "it comes back when threads stop at once");
     }
@@ -384,11 +388,10 @@ fn any_size() -> impl Strategy<Value = usize> {
 
 fn any_cycle() -> impl Strategy<Value = Cycle> {
     let mode = prop_oneof![Just(Mode::Hybrid), Just(Mode::Collect)];
-    (any_size(), any_size(), any_size(), any_size(), any_size(), any_size(), any_size(), mode).prop_map(
-        |(live, allocated, heap, roots, mark, mutator, reclaimed, mode)| Cycle {
+    (any_size(), any_size(), any_size(), any_size(), any_size(), any_size(), mode).prop_map(
+        |(live, allocated, roots, mark, mutator, reclaimed, mode)| Cycle {
             live,
             allocated,
-            heap,
             roots,
             mark_ns: mark as u64,
             stop_ns: mark as u64 / 3,
