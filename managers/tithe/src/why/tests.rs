@@ -94,8 +94,8 @@ fn distances(nodes: &[Node]) -> Vec<Option<usize>> {
             queue.push_back(node);
         }
     };
-    for node in 0..nodes.len() {
-        if nodes[node].is_root {
+    for (node, what) in nodes.iter().enumerate() {
+        if what.is_root {
             reach(node, 1, &mut distances, &mut queue);
         }
     }
