@@ -29,6 +29,22 @@ pub const DEVIATIONS: &[Deviation] = &[
         source: "Boehm, \"incr ptr / no free\"",
     },
     Deviation {
+        managers: &["tithe-collect", "bw16", "bw26"],
+        cases: &["reuse_when_full", "census_freed"],
+        always: true,
+        hangs: false,
+        reason: "free does nothing, and the program still has the addresses of what it freed",
+        source: "Zorn 1992, §2.2",
+    },
+    Deviation {
+        managers: &["tithe", "tithe-collect"],
+        cases: &["fault_every_2", "fault_every_3", "fault_every_7"],
+        always: false,
+        hangs: false,
+        reason: "where the system refuses memory they collect and ask again, so that the program sees no refusal",
+        source: "docs/tithe.md",
+    },
+    Deviation {
         managers: &["glibc", "snmalloc", "tcmalloc", "rpmalloc", "debian-gperftools"],
         cases: &["errno_posix_memalign"],
         always: true,

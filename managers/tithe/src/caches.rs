@@ -1,8 +1,9 @@
 //! The caches of all threads: given out to threads that come, taken back from those that go, found by the collector.
 
 use core::ptr;
+use core::sync::atomic::Ordering;
 
-use heaptoll_floor::Region;
+use heaptoll_floor::{PAGE, Region};
 
 use crate::cache::Cache;
 use crate::class::Kind;
@@ -27,6 +28,11 @@ impl Caches {
     /// Where they lie.
     pub fn range(&self) -> core::ops::Range<usize> {
         self.region.start()..self.region.end()
+    }
+
+    /// How much of that is mapped, in whole pages.
+    pub fn mapped_bytes(&self) -> usize {
+        self.range().len().next_multiple_of(PAGE)
     }
 
     /// Shows every cache, idle ones too: these are empty.
@@ -61,11 +67,18 @@ impl Heap {
     /// A cache for the thread that the kernel calls `thread`. `None` when there is no memory.
     pub fn open_cache(&self, thread: i32) -> Option<*mut Cache> {
         let mut caches = self.caches.lock();
+        let before = caches.mapped_bytes();
         let cache = caches.take()?;
+        let grown = caches.mapped_bytes() - before;
+        drop(caches);
         // SAFETY: it is nobody's yet.
         unsafe {
             (*cache).heap = self;
             (*cache).thread = thread;
+        }
+        if grown > 0 {
+            self.beside.fetch_add(grown, Ordering::Relaxed);
+            self.tell_size(&self.units.lock());
         }
         Some(cache)
     }

@@ -61,9 +61,12 @@ impl Heap {
             }
         });
         let metadata = held.units.memory.metadata_bytes()
-            + held.caches.range().len().next_multiple_of(heaptoll_floor::PAGE)
-            + collection.stack_range().len()
-            + collection.markers.range().len();
+            + held.caches.mapped_bytes()
+            + collection.mapped_bytes();
+        debug_assert_eq!(
+            self.beside.load(core::sync::atomic::Ordering::Relaxed),
+            held.caches.mapped_bytes() + collection.mapped_bytes()
+        );
         census.class_count = 0;
         (census.live_bytes, census.free_bytes) = (large.live_bytes, 0);
         for class in classes.iter_mut().filter(|class| class.live_blocks + class.free_blocks > 0) {

@@ -90,9 +90,9 @@ impl Collection {
         }
     }
 
-    /// Where its memory lies.
-    pub fn stack_range(&self) -> Range<usize> {
-        self.stack.range()
+    /// How much memory of its own is mapped, bytes.
+    pub fn mapped_bytes(&self) -> usize {
+        self.stack.range().len() + self.markers.range().len()
     }
 }
 
@@ -305,6 +305,10 @@ impl Heap {
         let allowed = live.saturating_add(budget);
         let stretched = (allowed / UNSTRETCHED).saturating_mul(collection.stretch).max(allowed) - live;
         self.budget.store(isize::try_from(stretched).unwrap_or(isize::MAX), Ordering::Relaxed);
+        let beside = held.caches.mapped_bytes() + collection.mapped_bytes();
+        if self.beside.swap(beside, Ordering::Relaxed) != beside {
+            self.tell_size(&held.units);
+        }
         self.teller.phase(number, Phase::Resume);
         drop(stopped);
         let resumed = now_ns();

@@ -22,6 +22,9 @@ use crate::runs::Units;
 use crate::settings::Mode;
 use crate::spans::{Spans, Swept, Wrong};
 
+/// So many collections for want of memory may be of no use before requests go without.
+const FUTILE: u32 = 8;
+
 /// Mode `collect`: blocks up to this size are cleared before they are handed out again, bytes.
 const CLEARED_MAX: usize = 8 << 10;
 
@@ -52,6 +55,11 @@ pub struct Heap {
     pub(crate) allocated: AtomicU64,
     /// Of `since`, bytes in large blocks, as handed out.
     pub(crate) large: AtomicUsize,
+    /// Bytes of caches, mark stack and markers.
+    pub(crate) beside: AtomicUsize,
+    /// Collections for want of memory that were of no use, one after the other, and requests that will do without.
+    futile: AtomicU32,
+    passed_over: AtomicU32,
     pub(crate) teller: Teller,
     pub(crate) collection: Lock<Collection>,
     pub(crate) kinds: [Lock<Spans>; KINDS],
@@ -84,6 +92,9 @@ impl Heap {
             budget: AtomicIsize::new(isize::MAX),
             allocated: AtomicU64::new(0),
             large: AtomicUsize::new(0),
+            beside: AtomicUsize::new(0),
+            futile: AtomicU32::new(0),
+            passed_over: AtomicU32::new(0),
             teller: Teller::new("tithe"),
             collection: Lock::new(Collection::new()),
             kinds: [const { Lock::new(Spans::new()) }; KINDS],
@@ -123,8 +134,13 @@ impl Heap {
             return;
         }
         units.told = self.room.units();
-        self.teller.grown(units.memory.mapped_bytes());
+        self.tell_size(units);
         self.open_fast_way();
+    }
+
+    /// Tells how much address space there is, the tables beside the heap included. Called with the units' lock held.
+    pub(crate) fn tell_size(&self, units: &Units) {
+        self.teller.grown(units.memory.mapped_bytes() + self.beside.load(Ordering::Relaxed));
     }
 
     /// Sets which frees may take the fast way.
@@ -143,6 +159,29 @@ impl Heap {
 
     fn uncount(&self, bytes: usize) {
         self.since.fetch_sub(bytes as isize, Ordering::Relaxed);
+    }
+
+    /// Collects because the system gives no more memory; says whether to try again. A program that asks again and again
+    /// would do nothing but collect: after some that were of no use, ever more requests go without.
+    fn collect_for_memory(&self) -> bool {
+        if !self.collects() {
+            return false;
+        }
+        let passed = self.passed_over.load(Ordering::Relaxed);
+        if passed > 0 {
+            self.passed_over.store(passed - 1, Ordering::Relaxed);
+            return false;
+        }
+        let futile = self.futile.fetch_add(1, Ordering::Relaxed) + 1;
+        if futile > FUTILE {
+            self.passed_over.store(1 << (futile - FUTILE).min(10), Ordering::Relaxed);
+        }
+        self.collect(Reason::Memory).is_ok()
+    }
+
+    /// The collection for want of memory was of use.
+    fn found_memory(&self) {
+        self.futile.store(0, Ordering::Relaxed);
     }
 
     fn is_due(&self) -> bool {
@@ -183,6 +222,9 @@ impl Heap {
                 loop {
                     let got = spans.claim(&self.room, cache, class, wanted);
                     if got > 0 {
+                        if collected {
+                            self.found_memory();
+                        }
                         return Some(got);
                     }
                     let Some(unit) = spans.next_unswept(&self.room, kind) else { break };
@@ -204,8 +246,7 @@ impl Heap {
             if !swept {
                 self.sweep_all();
                 swept = true;
-            } else if !collected && self.collects() {
-                let _ = self.collect(Reason::Memory);
+            } else if !collected && self.collect_for_memory() {
                 collected = true;
             } else {
                 return None;
@@ -295,10 +336,12 @@ impl Heap {
         }
         self.sweep_all();
         let mut taken = self.take_large(bytes, units, alignment, kind);
-        if taken.is_none() && self.collects() {
-            let _ = self.collect(Reason::Memory);
+        if taken.is_none() && self.collect_for_memory() {
             self.sweep_all();
             taken = self.take_large(bytes, units, alignment, kind);
+            if taken.is_some() {
+                self.found_memory();
+            }
         }
         let Some(address) = taken else { return ptr::null_mut() };
         self.count(bytes);

@@ -6,7 +6,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering;
 
-use heaptoll_floor::{EventFunction, Manager, Message, RawCensus, ThreadEnd, prepare_barriers, thread_word};
+use heaptoll_floor::{EventFunction, Manager, Message, RawCensus, ThreadEnd, fail_every, prepare_barriers, thread_word};
 use heaptoll_roots::{DEFAULT_SIGNAL, World};
 
 use crate::cache::{Cache, FreeBlock};
@@ -301,6 +301,7 @@ impl Manager for Process {
             // The main thread's: its end is rarely the process's.
             let _ = self.thread_end.arm(cache as *mut c_void);
         }
+        self.heap.units.lock().memory.fail_every = fail_every();
         self.heap.configure(&settings, Some(&WORLD));
     }
 

@@ -41,6 +41,9 @@ pub struct Memory {
     kinds: Region,
     firsts: Region,
     black: Region,
+    /// Requests for more, and every how many-th of them is refused: a fault on purpose, 0 for none.
+    requests: u64,
+    pub fail_every: u64,
     /// Up to this distance from the heap's start the system has been told that huge pages are welcome.
     advised: usize,
 }
@@ -53,6 +56,8 @@ impl Memory {
             kinds: Region::new(),
             firsts: Region::new(),
             black: Region::new(),
+            requests: 0,
+            fail_every: 0,
             advised: HUGE_FROM,
         }
     }
@@ -196,6 +201,10 @@ impl Room {
 
     /// Maps at least `wanted` more units; says how many. `None` when the system gives no more.
     pub fn grow(&self, memory: &mut Memory, wanted: u32) -> Option<u32> {
+        memory.requests += 1;
+        if memory.fail_every != 0 && memory.requests.is_multiple_of(memory.fail_every) {
+            return None;
+        }
         let units = self.units();
         let step = if units * UNIT < HUGE_FROM { STEP } else { HUGE_STEP };
         let ample = (wanted as usize).max(step).max(units / 16);

@@ -190,7 +190,7 @@ impl Bench {
         let mapped = {
             let units = self.heap.units.lock();
             let caches = self.heap.caches.lock().range().len().next_multiple_of(PAGE);
-            units.memory.mapped_bytes() + caches + self.heap.collection.lock().stack_range().len()
+            units.memory.mapped_bytes() + caches + self.heap.collection.lock().mapped_bytes()
         };
         assert_eq!(census.mapped_bytes, mapped as u64, "what the system gave is what there is");
         assert_eq!(
