@@ -296,6 +296,7 @@ impl Heap {
             mode: if self.is_mode(Mode::Collect) { Mode::Collect } else { Mode::Hybrid },
         });
         self.live.store(live, Ordering::Relaxed);
+        self.reclaimed.store(reclaimed, Ordering::Relaxed);
         self.since.store(0, Ordering::Relaxed);
         self.large.store(0, Ordering::Relaxed);
         collection.granted = budget;

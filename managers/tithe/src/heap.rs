@@ -22,7 +22,7 @@ use crate::runs::Units;
 use crate::settings::Mode;
 use crate::spans::{Spans, Swept, Wrong};
 
-/// So many collections for want of memory may be of no use before requests go without.
+/// So many collections for want of memory may be of little use before requests go without.
 const FUTILE: u32 = 8;
 
 /// Mode `collect`: blocks up to this size are cleared before they are handed out again, bytes.
@@ -57,7 +57,9 @@ pub struct Heap {
     pub(crate) large: AtomicUsize,
     /// Bytes of caches, mark stack and markers.
     pub(crate) beside: AtomicUsize,
-    /// Collections for want of memory that were of no use, one after the other, and requests that will do without.
+    /// What the last collection reclaimed, bytes.
+    pub(crate) reclaimed: AtomicUsize,
+    /// Collections for want of memory that were of little use, one after the other, and requests that will do without.
     futile: AtomicU32,
     passed_over: AtomicU32,
     pub(crate) teller: Teller,
@@ -93,6 +95,7 @@ impl Heap {
             allocated: AtomicU64::new(0),
             large: AtomicUsize::new(0),
             beside: AtomicUsize::new(0),
+            reclaimed: AtomicUsize::new(0),
             futile: AtomicU32::new(0),
             passed_over: AtomicU32::new(0),
             teller: Teller::new("tithe"),
@@ -179,9 +182,11 @@ impl Heap {
         self.collect(Reason::Memory).is_ok()
     }
 
-    /// The collection for want of memory was of use.
+    /// After a collection for want of memory there was some. If it was not much, the next one will come soon.
     fn found_memory(&self) {
-        self.futile.store(0, Ordering::Relaxed);
+        if self.reclaimed.load(Ordering::Relaxed) >= self.live.load(Ordering::Relaxed) / 16 {
+            self.futile.store(0, Ordering::Relaxed);
+        }
     }
 
     fn is_due(&self) -> bool {
