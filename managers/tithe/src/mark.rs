@@ -229,7 +229,8 @@ impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
                     continue;
                 }
                 let class = CLASS.get_unchecked(kind as usize);
-                let first = if class.units == 1 { unit } else { *self.firsts.add(unit) as usize };
+                // Free units have none, and those beyond the heap's end no row in the table of firsts either.
+                let first = if class.units <= 1 { unit } else { *self.firsts.add(unit) as usize };
                 let block = class.index(offset - (first << UNIT_SHIFT));
                 if block >= class.blocks as usize {
                     // What is free has no blocks, and other spans have a rest behind the last.

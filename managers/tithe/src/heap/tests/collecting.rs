@@ -292,3 +292,21 @@ fn what_is_freed_does_not_count_towards_a_collection() {
     assert_eq!(bench.heap.collection.lock().statistics.collections, 0);
     bench.audit();
 }
+
+#[test]
+fn words_beyond_the_end_are_harmless_wherever_the_tables_end() {
+    // Tables are mapped in steps; at some size of the heap each of them ends where its mapping does.
+    let bench = Bench::new(Mode::Hybrid, 1);
+    let mut words = std::vec![0; 600];
+    bench.add_roots(&words);
+    for number in 0..36 {
+        words[number] = bench.heap.allocate(bench.cache(0), 32 << 20, true) as usize;
+        assert_ne!(words[number], 0);
+        let end = bench.heap.room.base() + bench.heap.room.units() * UNIT;
+        for (at, word) in words[100..].iter_mut().enumerate() {
+            *word = end + at * (crate::room::AHEAD * UNIT / 500);
+        }
+        bench.collect();
+    }
+    assert!(bench.heap.room.units() * UNIT > 1 << 30);
+}
