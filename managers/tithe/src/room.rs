@@ -228,14 +228,15 @@ impl Room {
     }
 }
 
-/// The tables first, then the heap: what is there too much after a refusal is used by the next growth.
+/// The heap first, then the tables: a request beyond a limit is refused before the tables, a fiftieth of it, take what
+/// the limit leaves. What is there too much after a refusal is used by the next growth.
 fn extend(memory: &mut Memory, units: usize, more: usize) -> Option<()> {
     let after = units.checked_add(more).filter(|&after| after < UnitIndex::MAX as usize)?;
+    up_to(&mut memory.heap, after << UNIT_SHIFT)?;
     up_to(&mut memory.spans, after * size_of::<Span>())?;
     up_to(&mut memory.kinds, after + AHEAD)?;
     up_to(&mut memory.black, after + AHEAD)?;
-    up_to(&mut memory.firsts, after * size_of::<UnitIndex>())?;
-    up_to(&mut memory.heap, after << UNIT_SHIFT)
+    up_to(&mut memory.firsts, after * size_of::<UnitIndex>())
 }
 
 /// Grows the region to `bytes` in all, rounded up to words.
