@@ -20,6 +20,10 @@ use crate::settings::{Mode, Settings};
 /// What a thread has that never allocated: every list is empty and has no room, so that the fast ways end there.
 static EMPTY: Cache = Cache::empty();
 
+/// What a thread has whose cache was taken back, as it ends. The C library frees after the last destructor, and a
+/// cache that the thread got then would never be taken back; so it gets one for each call.
+static GONE: Cache = Cache { thread: -1, ..Cache::empty() };
+
 thread_word! {
     /// The thread's cache.
     CACHE: "heaptoll_tithe_cache" = EMPTY
@@ -43,7 +47,7 @@ pub struct Process {
 unsafe extern "C" fn ended(cache: *mut c_void) {
     let cache: *mut Cache = cache.cast();
     if CACHE::get() == cache as usize {
-        CACHE::set(ptr::from_ref(&EMPTY) as usize);
+        CACHE::set(ptr::from_ref(&GONE) as usize);
     }
     // SAFETY: it was armed with the thread's cache, which nobody uses any more and which knows its heap.
     unsafe {
@@ -73,35 +77,47 @@ impl Process {
         &self.heap
     }
 
-    /// The calling thread's cache, made at its first call. `None` when there is no memory for one.
-    #[inline(never)]
-    fn cache(&self) -> Option<&'static mut Cache> {
+    /// Does something with the calling thread's cache, made at its first call. `None` when there is no memory for one.
+    #[inline(always)]
+    fn with_cache<R>(&self, action: impl FnOnce(&mut Cache) -> R) -> Option<R> {
         let mut cache = CACHE::get() as *mut Cache;
-        if ptr::eq(cache, &EMPTY) {
-            cache = self.heap.open_cache(thread())?;
-            CACHE::set(cache as usize);
-            // Arming may allocate, which the cache serves already. Before start there are no other threads to end.
-            let _ = self.thread_end.arm(cache.cast());
+        let mut lent = false;
+        // SAFETY: the thread's cache, which knows its heap, or one of the two statics, which do not.
+        if unsafe { (*cache).heap.is_null() } {
+            (cache, lent) = self.new_cache(cache)?;
         }
         // SAFETY: the cache is this thread's alone while it runs; the collector reads it while the thread stands still.
-        Some(unsafe { &mut *cache })
+        let done = action(unsafe { &mut *cache });
+        if lent {
+            // SAFETY: it was opened for this call.
+            unsafe { self.heap.close_cache(cache) };
+        }
+        Some(done)
+    }
+
+    /// A cache for the calling thread, and whether it is for this call only.
+    #[cold]
+    #[inline(never)]
+    fn new_cache(&self, former: *const Cache) -> Option<(*mut Cache, bool)> {
+        let cache = self.heap.open_cache(thread())?;
+        if ptr::eq(former, &GONE) {
+            return Some((cache, true));
+        }
+        CACHE::set(cache as usize);
+        // Arming may allocate, which the cache serves already. Before start there are no other threads to end.
+        let _ = self.thread_end.arm(cache.cast());
+        Some((cache, false))
     }
 
     #[cold]
     #[inline(never)]
     fn allocate_slowly(&self, bytes: usize) -> *mut u8 {
-        match self.cache() {
-            Some(cache) => self.heap.allocate(cache, bytes, false),
-            None => ptr::null_mut(),
-        }
+        self.with_cache(|cache| self.heap.allocate(cache, bytes, false)).unwrap_or(ptr::null_mut())
     }
 
     /// A block without pointers.
     pub fn allocate_atomic(&self, bytes: usize) -> *mut u8 {
-        match self.cache() {
-            Some(cache) => self.heap.allocate(cache, bytes, true),
-            None => ptr::null_mut(),
-        }
+        self.with_cache(|cache| self.heap.allocate(cache, bytes, true)).unwrap_or(ptr::null_mut())
     }
 
     #[cold]
@@ -110,9 +126,8 @@ impl Process {
         if block.is_null() || self.heap.is_mode(Mode::Collect) {
             return;
         }
-        let Some(cache) = self.cache() else { return };
         // SAFETY: the C caller's word.
-        if let Err(misuse) = unsafe { self.heap.free(cache, block) } {
+        if let Some(Err(misuse)) = self.with_cache(|cache| unsafe { self.heap.free(cache, block) }) {
             tell("free", block as usize, misuse);
         }
     }
@@ -140,10 +155,7 @@ impl Process {
     /// `tithe_register_thread`.
     pub fn register_thread(&self, low: usize, high: usize) -> c_int {
         // The thread's end is noticed by its cache.
-        match self.cache() {
-            Some(_) => self.heap.register_thread(low, high),
-            None => libc::ENOMEM,
-        }
+        self.with_cache(|_| self.heap.register_thread(low, high)).unwrap_or(libc::ENOMEM)
     }
 
     /// A full collection.
@@ -189,17 +201,12 @@ impl Manager for Process {
     }
 
     fn allocate_zeroed(&self, bytes: usize) -> *mut u8 {
-        match self.cache() {
-            Some(cache) => self.heap.allocate_zeroed(cache, bytes),
-            None => ptr::null_mut(),
-        }
+        self.with_cache(|cache| self.heap.allocate_zeroed(cache, bytes)).unwrap_or(ptr::null_mut())
     }
 
     fn allocate_aligned(&self, alignment: usize, bytes: usize) -> *mut u8 {
-        match self.cache() {
-            Some(cache) => self.heap.allocate_aligned(cache, alignment, bytes),
-            None => ptr::null_mut(),
-        }
+        self.with_cache(|cache| self.heap.allocate_aligned(cache, alignment, bytes))
+            .unwrap_or(ptr::null_mut())
     }
 
     #[inline(always)]
@@ -237,14 +244,14 @@ impl Manager for Process {
     }
 
     unsafe fn reallocate(&self, block: NonNull<u8>, bytes: usize) -> *mut u8 {
-        let Some(cache) = self.cache() else { return ptr::null_mut() };
         // SAFETY: the C caller's word.
-        match unsafe { self.heap.reallocate(cache, block, bytes) } {
-            Ok(new) => new,
-            Err(misuse) => {
+        match self.with_cache(|cache| unsafe { self.heap.reallocate(cache, block, bytes) }) {
+            Some(Ok(new)) => new,
+            Some(Err(misuse)) => {
                 tell("realloc", block.as_ptr() as usize, misuse);
                 ptr::null_mut()
             }
+            None => ptr::null_mut(),
         }
     }
 
