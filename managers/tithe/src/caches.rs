@@ -112,7 +112,10 @@ impl Heap {
     /// # Safety
     /// The caller is the only thread.
     pub unsafe fn close_others(&self, own: *mut Cache) {
-        let mut cache = self.caches.lock().all;
+        // It is held where a handler forked that interrupted this very thread in there, which will go on with it.
+        let Some(caches) = self.caches.try_lock() else { return };
+        let mut cache = caches.all;
+        drop(caches);
         while !cache.is_null() {
             // SAFETY: caches are never given back; whose thread stayed behind is nobody's.
             unsafe {

@@ -14,6 +14,7 @@ use crate::heap::{Heap, Held};
 use crate::log::{self, Abandoned, Cause, Reason, Report, Sink};
 use crate::markers::{Markers, Roots};
 use crate::policy::{Cycle, Policy, decimal};
+use crate::quiet::Quiet;
 use crate::settings::{Mode, Settings};
 use crate::stack::{KEPT, MarkStack};
 
@@ -157,6 +158,7 @@ impl Heap {
             return Ok(());
         }
         collection.busy = true;
+        let quiet = Quiet::new();
         self.sweep_all();
         let outcome = self.collect_stopped(&mut collection, reason);
         if reason == Reason::Called {
@@ -167,6 +169,7 @@ impl Heap {
         collection.busy = false;
         let complaint = collection.policy.complaint();
         drop(collection);
+        drop(quiet);
         if let Some(complaint) = complaint {
             complaint.write();
         }

@@ -26,6 +26,7 @@ mod misuse;
 mod policy;
 mod pool;
 pub mod process;
+mod quiet;
 mod room;
 mod runs;
 mod settings;
