@@ -82,7 +82,8 @@ impl Heap {
         Heap {
             room: Room::new(),
             free_units: AtomicUsize::new(0),
-            key: AtomicU64::new(0x9e37_79b9_7f4a_7c15),
+            // Of no meaning: a program that keeps this number must not be told of a double free.
+            key: AtomicU64::new(0xd1b5_8c0e_6f27_a94d),
             rounding: AtomicUsize::new(15),
             mode: AtomicU32::new(Mode::Explicit as u32),
             poison: AtomicBool::new(false),
@@ -615,9 +616,11 @@ impl Heap {
                     if spans.sweep(&self.room, first, self.epoch(), poison) == Swept::Empty {
                         self.units.lock().give(&self.room, first, class.units.into(), false);
                     }
-                    unit = first as usize;
+                    unit = first as usize + usize::from(class.units);
+                } else {
+                    // What was here was given back, and what is now begins and ends elsewhere.
+                    unit += 1;
                 }
-                unit += usize::from(class.units);
             } else if kind == FREE {
                 unit += 1;
             } else {
