@@ -358,3 +358,16 @@ CASE(PLAIN, roots_added, "words in memory that no process maps readable keep not
     CHECK(take(seen, (char *)seen + sizeof static_words) == ENOENT, "tithe_remove_roots of what is not there");
     check_gone(&kept, 1);
 }
+
+CASE(PLAIN, limit_refused_takes_nothing, "a request far beyond the limit is refused and leaves room for others") {
+    void *block = malloc(100000);
+    CHECK(block, "malloc gave null");
+    size_t before = status_kib("VmSize");
+    struct rlimit limit = {(before + 512 * 1024) * 1024, RLIM_INFINITY};
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+    void *volatile much = malloc((size_t)16 << 30);
+    CHECK(!much, "16 GiB of 512 MiB");
+    size_t taken = status_kib("VmSize") - before;
+    CHECK(taken < 16 * 1024, "a refused request took %zu KiB", taken);
+    free(block);
+}

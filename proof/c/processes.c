@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -199,4 +201,38 @@ CASE(PLAIN, process_exit_busy, "exit while other threads allocate and collect") 
     start_thread(churns, (void *)1);
     start_thread(collects_on, NULL);
     join_thread(start_thread(exits, NULL));
+}
+
+static volatile int forks;
+
+static void forks_at_once(int signal) {
+    (void)signal;
+    int saved = errno;
+    int child = fork();
+    if (child == 0)
+        _exit(0);
+    reap(child, 20, "a child of a handler");
+    forks++;
+    errno = saved;
+}
+
+CASE(PLAIN, process_handler_forks, "a handler forks, whatever it interrupts: the child's heap is not locked") {
+    struct sigaction action = {.sa_handler = forks_at_once, .sa_flags = SA_RESTART};
+    struct itimerval often = {{0, 5000}, {0, 5000}}, never = {{0, 0}, {0, 0}};
+    void *volatile *chain = NULL;
+    for (int i = 0; i < 100000; i++) {
+        void *volatile *link = malloc(64);
+        CHECK(link, "malloc gave null");
+        *link = (void *)chain;
+        chain = link;
+    }
+    keep(&kept, "static data under handlers that fork", static_words, KEPT, 0, 3);
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0, "no timer");
+    uint64_t end = now_ns() + 1500 * UINT64_C(1000000);
+    while (now_ns() < end)
+        try_collect();
+    CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0, "no timer");
+    CHECK(forks > 20, "%d forks", forks);
+    check_kept(&kept);
+    CHECK(chain, "no chain");
 }

@@ -243,3 +243,31 @@ CASE(PLAIN, signal_malloc, "a handler allocates and frees while its thread compu
     note("%d handlers ran", (int)handled);
     check_kept(&of_handler);
 }
+
+/* The C library frees the text of an unknown error after the last destructor has run. */
+static void *asks_for_text(void *argument) {
+    void *block = malloc(100);
+    CHECK(block && strerror(12345 + (int)((uintptr_t)argument % 100)), "no text");
+    free(block);
+    return NULL;
+}
+
+static size_t metadata_bytes(void) {
+    struct heaptoll_census census = {.size = sizeof census};
+    return control() && control()->census && control()->census(&census) == 0 ? census.metadata_bytes : 0;
+}
+
+CASE(PLAIN, thread_frees_last, "what is freed after a thread's last destructor leaves nothing behind") {
+    size_t settled = 0;
+    for (size_t first = 0; first < 1600; first += BATCH) {
+        pthread_t threads[BATCH];
+        for (size_t i = 0; i < BATCH; i++)
+            threads[i] = start_thread(asks_for_text, (void *)(first + i));
+        for (size_t i = 0; i < BATCH; i++)
+            join_thread(threads[i]);
+        if (first == 400)
+            settled = metadata_bytes();
+    }
+    size_t grown = metadata_bytes() - settled;
+    CHECK(grown <= 128 * 1024, "1200 threads left %zu bytes of metadata", grown);
+}

@@ -115,3 +115,22 @@ fn a_large_block_brings_no_old_key_into_a_small_one() {
     assert_eq!(bench.free(small as usize), Ok(()));
     bench.audit();
 }
+
+#[test]
+fn blocks_that_hold_the_numbers_of_hash_functions_are_no_double_frees() {
+    let bench = Bench::new(Mode::Hybrid, 1);
+    let numbers: [u64; 6] = [
+        0x9e37_79b9_7f4a_7c15,
+        0xbf58_476d_1ce4_e5b9,
+        0x94d0_49bb_1331_11eb,
+        0xff51_afd7_ed55_8ccd,
+        0xcbf2_9ce4_8422_2325,
+        u64::MAX,
+    ];
+    for number in numbers {
+        let block = bench.allocate(16);
+        set_word(block + 8, number as usize);
+        assert_eq!(bench.free(block), Ok(()), "{number:#x}");
+    }
+    bench.audit();
+}
