@@ -1,6 +1,6 @@
 //! Tithe under proof, as it is shipped and with its assertions, in each of its modes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
