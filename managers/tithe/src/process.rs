@@ -332,7 +332,7 @@ impl Manager for Process {
 
 /// How far below the highest signal the one lies that a linked heap takes where another heap has taken its own: with
 /// one signal for both, each would hand on to the other what is neither's, for ever.
-const SPARE: c_int = 7;
+pub(crate) const SPARE: c_int = 7;
 
 /// Whether somebody handles the signal. glibc's own function refuses to tell of the signals that glibc uses.
 fn is_handled(signal: c_int) -> bool {

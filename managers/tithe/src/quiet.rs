@@ -3,11 +3,21 @@
 //! A collection holds every lock of the heap, and signals gather while the world stands. Were they handled before the
 //! locks are given back, a handler that forks would leave its child a heap that is locked for ever.
 
+use core::ffi::c_int;
 use core::ptr;
 
+use heaptoll_roots::DEFAULT_SIGNAL;
+
+use crate::process::SPARE;
 use crate::sync::call;
 
-/// All signals are blocked until it is dropped.
+/// Signals that stay open, by number: those of the C library, one of which stops threads, and the one by which a
+/// second heap in the process does. Two heaps that collect at once would otherwise wait for each other.
+const OPEN: [u32; 3] = [32, DEFAULT_SIGNAL as u32, (HIGHEST - SPARE) as u32];
+/// The highest signal, the C library's SIGRTMAX.
+const HIGHEST: c_int = 64;
+
+/// All signals of the program's are blocked until it is dropped.
 pub struct Quiet {
     /// What the thread blocked before.
     former: u64,
@@ -16,7 +26,7 @@ pub struct Quiet {
 impl Quiet {
     pub fn new() -> Quiet {
         let mut former = 0;
-        mask(u64::MAX, &raw mut former);
+        mask(OPEN.iter().fold(u64::MAX, |all, signal| all & !(1 << (signal - 1))), &raw mut former);
         Quiet { former }
     }
 }
