@@ -114,13 +114,20 @@ def means(rows, modes):
     """Geometric means over the programs that ran alike."""
     words = []
     for mode in modes:
-        pairs = [(row.outcomes[mode], row.reference) for row in rows if not row.differences[mode]]
+        alike = [row for row in rows if not row.differences[mode] and row.case.name != "gcbench"]
+        pairs = [(row.outcomes[mode], row.reference) for row in alike]
         pairs = [(outcome, base) for outcome, base in pairs if base.cpu_s >= 0.2 and outcome.cpu_s > 0]
         if pairs:
             cpu = statistics.geometric_mean(outcome.cpu_s / base.cpu_s for outcome, base in pairs)
             rss = statistics.geometric_mean(outcome.rss_kib / base.rss_kib for outcome, base in pairs)
             words.append(f"`{mode.name}` {cpu:.2f} / {rss:.2f}")
-    return f"Geometric means of CPU and memory over those of 0.2 s and more: {', '.join(words)}." if words else ""
+    if not words:
+        return []
+    return [
+        f"Geometric means of CPU and memory over programs of 0.2 s and more: {', '.join(words)}.",
+        "`gcbench` is left out of them: it never frees, so that only a collector can reuse its memory.",
+        "",
+    ]
 
 
 def markdown(rows, modes, skipped, bindings, size, tithe_version, seconds):
@@ -147,8 +154,8 @@ def markdown(rows, modes, skipped, bindings, size, tithe_version, seconds):
         "`make bench` measures. CPU time is that of all processes of a program together, memory that of its largest",
         'process. Processes that ended before they allocated much do not collect. "Not told" means that no process found',
         "the statistics page: its malloc is not ours, or it cleared its environment.",
-        means(rows, modes),
         "",
+        *means(rows, modes),
         *table(rows, modes),
         "",
     ]
