@@ -70,6 +70,7 @@ impl Heap {
         let before = caches.mapped_bytes();
         let cache = caches.take()?;
         let grown = caches.mapped_bytes() - before;
+        self.beside.fetch_add(grown, Ordering::Relaxed);
         drop(caches);
         // SAFETY: it is nobody's yet.
         unsafe {
@@ -77,7 +78,6 @@ impl Heap {
             (*cache).thread = thread;
         }
         if grown > 0 {
-            self.beside.fetch_add(grown, Ordering::Relaxed);
             self.tell_size(&self.units.lock());
         }
         Some(cache)

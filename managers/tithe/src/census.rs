@@ -60,9 +60,8 @@ impl Heap {
                 class.free_blocks += cached;
             }
         });
-        let metadata = held.units.memory.metadata_bytes()
-            + held.caches.mapped_bytes()
-            + collection.mapped_bytes();
+        let metadata =
+            held.units.memory.metadata_bytes() + held.caches.mapped_bytes() + collection.mapped_bytes();
         debug_assert_eq!(
             self.beside.load(core::sync::atomic::Ordering::Relaxed),
             held.caches.mapped_bytes() + collection.mapped_bytes()

@@ -9,12 +9,12 @@ use heaptoll_floor::Message;
 use crate::settings::{Mode, Settings};
 
 /// Mode `collect`: percent of what a collection reads that may be allocated before the next one.
-pub const COLLECT_HEADROOM: usize = 50;
+pub const COLLECT_HEADROOM: usize = 48;
 /// Mode `collect`: bytes that may be allocated on top of that.
-pub const COLLECT_MIN_HEADROOM: usize = 3 << 20;
+pub const COLLECT_MIN_HEADROOM: usize = 256 << 10;
 /// Mode `collect`: the headroom is given in quarters, and grows from 4 of them to so many where collections cost
 /// much.
-pub const COLLECT_QUARTERS: usize = 6;
+pub const COLLECT_QUARTERS: usize = 7;
 /// The same where most of that is waiting for threads to stop, because they do not get a processor. It holds for the
 /// bytes on top as well.
 pub const STOPPING_QUARTERS: usize = 32;

@@ -6,7 +6,9 @@ use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering;
 
-use heaptoll_floor::{EventFunction, Manager, Message, RawCensus, ThreadEnd, fail_every, prepare_barriers, thread_word};
+use heaptoll_floor::{
+    EventFunction, Manager, Message, RawCensus, ThreadEnd, fail_every, prepare_barriers, thread_word,
+};
 use heaptoll_roots::{DEFAULT_SIGNAL, World};
 
 use crate::cache::{Cache, FreeBlock};
@@ -226,7 +228,9 @@ impl Manager for Process {
                     let cache = CACHE::get() as *mut Cache;
                     let list = (*cache).lists.as_mut_ptr().add(kind as usize);
                     let key = self.heap.key.load(Ordering::Relaxed);
-                    if class.index(within) * class.size as usize == within
+                    let index = class.index(within);
+                    if index * class.size as usize == within
+                        && index < class.blocks as usize
                         && (*list).room != 0
                         && (*block).key != key
                     {

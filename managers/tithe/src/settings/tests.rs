@@ -224,7 +224,7 @@ fn the_manual_has_every_variable_and_what_it_allows() {
     for default in [
         format!("{} %", policy::COLLECT_HEADROOM),
         format!("{} %", policy::HYBRID_HEADROOM),
-        format!("{}M", policy::COLLECT_MIN_HEADROOM >> 20),
+        format!("{}K", policy::COLLECT_MIN_HEADROOM >> 10),
         format!("{}M", policy::HYBRID_MIN_HEADROOM >> 20),
         PATIENCE_MS.to_string(),
     ] {
