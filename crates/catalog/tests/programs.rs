@@ -78,7 +78,7 @@ fn every_installed_program_prints_what_its_entry_expects() {
         ran.push(prepared.name);
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    for bundled in ["cfrac", "reverse", "reverse:8-byte"] {
+    for bundled in ["cfrac", "exchange", "gcbench", "larson", "reverse", "reverse:8-byte"] {
         assert!(ran.iter().any(|name| name == bundled), "{bundled} did not run, only {ran:?}");
     }
 }
@@ -97,6 +97,9 @@ fn bundled_programs_refuse_what_they_do_not_understand() {
     let places = places(folder.path());
     for (program, arguments) in [
         ("cfrac", &["12x"][..]),
+        ("gcbench", &["18", "16", "5", "4", "30"]),
+        ("larson", &["0", "1", "8", "8", "1", "1"]),
+        ("exchange", &["3", "1", "8", "8"]),
         ("cfrac", &["1"]),
         ("cfrac", &[]),
         ("reverse", &["10"]),
