@@ -38,7 +38,7 @@ fn release(mode: &str) -> Subject {
 
 /// Collections as often as can be, and what they reclaim overwritten.
 fn severe(mode: &str, object: &Path) -> Subject {
-    let subject = Subject::of(&format!("tithe {mode}, {}", object.display()), object.clone());
+    let subject = Subject::of(&format!("tithe {mode}, {}", object.display()), object.to_path_buf());
     subject.with("TITHE_MODE", mode).with("TITHE_POISON", "1").with("TITHE_MIN_HEADROOM", "64K")
 }
 
