@@ -15,10 +15,14 @@ macro_rules! preload {
         static $name: $manager = $value;
 
         #[panic_handler]
-        fn panic(_: &core::panic::PanicInfo) -> ! {
+        fn panic(info: &core::panic::PanicInfo) -> ! {
+            let (file, line) = info.location().map_or(("?", 0), |place| (place.file(), place.line()));
             $crate::Message::new()
                 .text(<$manager as $crate::Manager>::NAME)
-                .text(": a defect in this manager; please report it")
+                .text(": a defect in this manager; please report it: ")
+                .text(file)
+                .text(" at line ")
+                .address(line as usize)
                 .abort()
         }
 

@@ -279,6 +279,7 @@ impl Heap {
             self.abandon(collection, reason, Cause::Roots, before, times.started);
             return Err(NotCollected::Abandoned);
         };
+        wipe_stack();
         let live = marked.live + reserved;
         times.marked = now_ns();
         self.epoch.store(epoch, Ordering::Relaxed);
@@ -482,6 +483,14 @@ impl Heap {
             }
         }
     }
+}
+
+/// Clears what marking has left on the stack below. It is the program's, perhaps one that it mapped itself and that is
+/// read as a whole: addresses of blocks there would keep these alive.
+#[inline(never)]
+fn wipe_stack() {
+    let mut below = [0_u64; 2048];
+    core::hint::black_box(&mut below);
 }
 
 const fn told(reason: Reason) -> Told {

@@ -56,8 +56,8 @@ pub struct Marker<'a, const PARALLEL: bool> {
     stack: &'a mut MarkStack,
     /// Where those who mark side by side share what is to be read.
     pool: Option<&'a Pool<Grey>>,
-    /// Distances from the base, and how many there are.
-    words: [usize; WORDS],
+    /// Distances from the base, and how many there are; one place more, where what does not count is written.
+    words: [usize; WORDS + 1],
     waiting: usize,
     /// Bytes in blocks that were marked.
     pub marked: usize,
@@ -95,7 +95,7 @@ impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
             shade: shade(epoch),
             stack,
             pool,
-            words: [0; WORDS],
+            words: [0; WORDS + 1],
             waiting: 0,
             marked: 0,
             overflowed: false,
@@ -132,12 +132,18 @@ impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
     /// # Safety
     /// As there.
     pub unsafe fn bytes(&mut self, range: Range<usize>) {
-        for at in range.start..range.end.saturating_sub(WORD - 1) {
+        let mut before = 0;
+        for at in range.step_by(WORD) {
+            // SAFETY: the caller's word.
+            let word = unsafe { (at as *const usize).read() };
             let mut waiting = self.waiting;
-            // SAFETY: the caller's word; there is room for one.
-            unsafe {
-                sift(at as *const usize, self.base, self.watched, self.words.as_mut_ptr(), &mut waiting)
-            };
+            for shift in (0..usize::BITS).step_by(8) {
+                // The bytes of two words side by side; where none is of the first, the second itself.
+                let between = if shift == 0 { word } else { before >> shift | word << (usize::BITS - shift) };
+                // SAFETY: there is room for eight.
+                unsafe { sift(between, self.base, self.watched, self.words.as_mut_ptr(), &mut waiting) };
+            }
+            before = word;
             self.waiting = waiting;
             if waiting > WORDS - 2 * SLICE {
                 self.resolve();
@@ -186,20 +192,20 @@ impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
             unsafe {
                 let words = self.words.as_mut_ptr();
                 if (stop as usize - at as usize) & WORD != 0 {
-                    sift(at, base, watched, words, &mut waiting);
+                    sift(at.read(), base, watched, words, &mut waiting);
                     if ends_address(at, upper, spread) && at > begin {
-                        sift(at.byte_sub(HALF), base, watched, words, &mut waiting);
+                        sift(across(at.byte_sub(HALF)), base, watched, words, &mut waiting);
                     }
                     at = at.add(1);
                 }
                 while at < stop {
-                    sift(at, base, watched, words, &mut waiting);
-                    sift(at.add(1), base, watched, words, &mut waiting);
+                    sift(at.read(), base, watched, words, &mut waiting);
+                    sift(at.add(1).read(), base, watched, words, &mut waiting);
                     if ends_address(at, upper, spread) && at > begin {
-                        sift(at.byte_sub(HALF), base, watched, words, &mut waiting);
+                        sift(across(at.byte_sub(HALF)), base, watched, words, &mut waiting);
                     }
                     if ends_address(at.add(1), upper, spread) {
-                        sift(at.byte_add(HALF), base, watched, words, &mut waiting);
+                        sift(across(at.byte_add(HALF)), base, watched, words, &mut waiting);
                     }
                     at = at.add(2);
                 }
@@ -394,15 +400,26 @@ impl<'a, const PARALLEL: bool> Marker<'a, PARALLEL> {
 /// Notes how far from the base a word points if that is below `watched`. There is room for one more, whatever it is.
 ///
 /// # Safety
-/// The word is readable and `waiting` a place in `words`.
+/// `waiting` is a place in `words`.
 #[inline(always)]
-unsafe fn sift(at: *const usize, base: usize, watched: usize, words: *mut usize, waiting: &mut usize) {
+unsafe fn sift(word: usize, base: usize, watched: usize, words: *mut usize, waiting: &mut usize) {
     // SAFETY: the caller's word.
     unsafe {
-        let offset = at.read_unaligned().wrapping_sub(base);
+        let offset = word.wrapping_sub(base);
         words.add(*waiting).write(offset);
         *waiting += usize::from(offset < watched);
     }
+}
+
+/// What lies between two words. Not an unaligned read, which copies: the stack that is read may be this one.
+///
+/// # Safety
+/// It is readable, at a multiple of 4.
+#[inline(always)]
+unsafe fn across(at: *const usize) -> usize {
+    let halves = at.cast::<u32>();
+    // SAFETY: the caller's word.
+    unsafe { halves.read() as usize | (halves.add(1).read() as usize) << 32 }
 }
 
 /// Whether the lower half of a word may be the upper half of an address in the heap. Programs keep addresses in packed
