@@ -39,6 +39,13 @@ pub enum Failure {
     Store(#[from] StoreError),
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// A trace that cannot be read or written, or a request about it that cannot be carried out: the typed error of
+    /// the crate that met it.
+    #[error(transparent)]
+    Refused(Box<dyn std::error::Error>),
+    /// Something went wrong on the way; what was kept until then is kept.
+    #[error(transparent)]
+    Trouble(Box<dyn std::error::Error>),
     /// A request that makes no sense.
     #[error("{0}")]
     Usage(String),
@@ -60,7 +67,7 @@ impl Failure {
     /// The exit status.
     pub fn code(&self) -> u8 {
         match self {
-            Failure::Run(_) | Failure::Stdout(_) | Failure::Report(_) => TROUBLE,
+            Failure::Run(_) | Failure::Stdout(_) | Failure::Report(_) | Failure::Trouble(_) => TROUBLE,
             Failure::Interrupted | Failure::Preflight(Refusal::Cancelled) => INTERRUPTED,
             _ => REFUSED,
         }

@@ -1,6 +1,7 @@
 //! heaptoll: runs an unmodified program under many memory managers and compares them.
 
 mod command;
+mod documents;
 mod failure;
 mod outputs;
 mod preflights;
@@ -31,6 +32,13 @@ enum Command {
     Run(Box<command::run::Arguments>),
     Compare(command::compare::Arguments),
     Report(command::report::Arguments),
+    Record(command::record::Arguments),
+    Stat(command::stat::Arguments),
+    Lifetimes(command::lifetimes::Arguments),
+    Replay(command::replay::Arguments),
+    Ledger(command::ledger::Arguments),
+    Bound(command::bound::Arguments),
+    Export(command::export::Arguments),
     Managers(command::managers::Arguments),
     Programs(command::programs::Arguments),
 }
@@ -53,6 +61,13 @@ fn run(command: Command) -> Result<u8, failure::Failure> {
         Command::Run(arguments) => command::run::run(*arguments),
         Command::Compare(arguments) => command::compare::run(&arguments),
         Command::Report(arguments) => command::report::run(&arguments),
+        Command::Record(arguments) => command::record::run(&arguments),
+        Command::Stat(arguments) => command::stat::run(&arguments),
+        Command::Lifetimes(arguments) => command::lifetimes::run(&arguments),
+        Command::Replay(arguments) => command::replay::run(&arguments),
+        Command::Ledger(arguments) => command::ledger::run(&arguments),
+        Command::Bound(arguments) => command::bound::run(&arguments),
+        Command::Export(arguments) => command::export::run(&arguments),
         Command::Managers(arguments) => command::managers::run(&arguments),
         Command::Programs(arguments) => command::programs::run(&arguments),
     }

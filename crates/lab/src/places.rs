@@ -77,6 +77,21 @@ impl Places {
         self.lib("layers/libheaptoll_start.so")
     }
 
+    /// The recording layer.
+    pub fn record_layer(&self) -> PathBuf {
+        self.lib("layers/libheaptoll_record.so")
+    }
+
+    /// The driver of replays.
+    pub fn replay_driver(&self) -> PathBuf {
+        self.lib("heaptoll-replay")
+    }
+
+    /// The manager that does nothing, for what a replay itself costs.
+    pub fn null_manager(&self) -> PathBuf {
+        self.lib("layers/libheaptoll_null.so")
+    }
+
     /// Bundled programs.
     pub fn programs(&self) -> PathBuf {
         self.lib("programs")

@@ -5,6 +5,7 @@
 
 pub mod columns;
 pub mod csv;
+pub mod document;
 pub mod error;
 pub mod files;
 pub mod format;

@@ -1,7 +1,14 @@
 //! One file a command. Commands gather arguments, call the laboratory, and hand values to the report.
 
+pub mod bound;
 pub mod compare;
+pub mod export;
+pub mod ledger;
+pub mod lifetimes;
 pub mod managers;
 pub mod programs;
+pub mod record;
+pub mod replay;
 pub mod report;
 pub mod run;
+pub mod stat;

@@ -1,0 +1,1 @@
+//! Recording: runs a program with the recording layer and writes its traces.

@@ -1,0 +1,1 @@
+//! Driving any manager with a trace.

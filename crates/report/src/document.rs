@@ -1,0 +1,114 @@
+//! A result as a document: sections of sentences, tables and charts. What analyses traces makes one of these, and it is
+//! printed, put on an HTML page or both, the same way for all of them.
+//!
+//! Figures come formatted in tables and plain in charts. All text may come from a user's file and is made harmless
+//! where it is shown, not here.
+
+/// A whole result.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Document {
+    /// Headline.
+    pub title: String,
+    /// Under it, in one line: what was looked at.
+    pub subtitle: String,
+    /// What makes the figures not the whole, or doubtful; shown first and in colour.
+    pub warnings: Vec<String>,
+    /// The findings, in order.
+    pub sections: Vec<Section>,
+    /// Name and value: machine, file, settings; shown last.
+    pub facts: Vec<(String, String)>,
+    /// The command that makes it again; empty for none.
+    pub command: String,
+}
+
+/// One finding.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Section {
+    /// Heading.
+    pub title: String,
+    /// What is to be seen, sentences.
+    pub text: Vec<String>,
+    /// Tables and charts, in order.
+    pub items: Vec<Item>,
+}
+
+/// A table or a chart.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    /// Shown everywhere.
+    Table(Table),
+    /// Shown on the page; the terminal has the tables.
+    Chart(Chart),
+}
+
+/// Rows of formatted figures.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Table {
+    /// Above it; may be empty.
+    pub caption: String,
+    /// Headings, with their units; the first column is text on the left, the others by `Column`.
+    pub columns: Vec<Column>,
+    /// As many cells a row as columns.
+    pub rows: Vec<Vec<String>>,
+    /// Below it, sentences.
+    pub notes: Vec<String>,
+}
+
+/// How a column is set.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Column {
+    /// Heading.
+    pub title: String,
+    /// Figures go to the right, text to the left.
+    pub figures: bool,
+}
+
+/// Curves, steps, stacked areas or bars.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// What it shows.
+    pub title: String,
+    /// How to read it.
+    pub caption: String,
+    /// Form.
+    pub form: Form,
+    /// Across.
+    pub x: Axis,
+    /// Up.
+    pub y: Axis,
+    /// In the order of the legend; of stacked areas, from the bottom.
+    pub series: Vec<Series>,
+}
+
+/// Form of a chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Straight lines between points.
+    Lines,
+    /// A value holds until the next point.
+    Steps,
+    /// Lines on top of each other, filled.
+    Stacked,
+    /// A bar a point.
+    Bars,
+}
+
+/// An axis.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Axis {
+    /// Label with unit.
+    pub title: String,
+    /// Logarithmic; points at 0 or below are left out.
+    pub log: bool,
+    /// Names of the places 0, 1, 2... of bars; empty for numbers.
+    pub names: Vec<String>,
+}
+
+/// One curve.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Series {
+    /// In the legend.
+    pub name: String,
+    /// x and y.
+    pub points: Vec<(f64, f64)>,
+}

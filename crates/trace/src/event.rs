@@ -1,0 +1,74 @@
+//! What happened to the heap, one call at a time.
+//!
+//! Objects are named by *slots*: small numbers that are reused when an object is freed, the last freed first. So a
+//! reader keeps what it wants to know of live objects in a plain array, and a replay drives a manager from one.
+
+use serde::{Deserialize, Serialize};
+
+/// The call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Kind {
+    /// `malloc`, and `realloc` of nothing: a new object.
+    Malloc,
+    /// `calloc`: a new object, zeroed.
+    Calloc,
+    /// `memalign`, `aligned_alloc`, `posix_memalign`, `valloc`, `pvalloc`: a new object.
+    Aligned,
+    /// `operator new`, aligned or not: a new object.
+    New,
+    /// `realloc` and `reallocarray` of an object: it keeps its slot, and what is kept of it but its size.
+    Realloc,
+    /// `free`: the object's slot is free from here on.
+    Free,
+    /// `operator delete`.
+    Delete,
+    /// `realloc` of an object to size 0 that gave null: frees it.
+    ReallocFree,
+    /// A call for a new object or a resize that gave nothing. No slot: nothing changed.
+    Failed,
+    /// `free`, `delete` or `realloc` of a block that this trace does not know (made before it began, inherited over a
+    /// fork, or made past the layer). No slot. A realloc that gave a block is followed by a `Malloc` of it.
+    Foreign,
+    /// An object that was given back past the layer: its address was handed out again. Frees the slot.
+    Lost,
+}
+
+impl Kind {
+    /// Makes a new object.
+    #[inline(always)]
+    pub fn allocates(self) -> bool {
+        matches!(self, Kind::Malloc | Kind::Calloc | Kind::Aligned | Kind::New)
+    }
+
+    /// Ends an object.
+    #[inline(always)]
+    pub fn frees(self) -> bool {
+        matches!(self, Kind::Free | Kind::Delete | Kind::ReallocFree | Kind::Lost)
+    }
+}
+
+/// One event, in the order in which they happened in the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// The call.
+    pub kind: Kind,
+    /// Realloc: whether the block moved.
+    pub moved: bool,
+    /// Aligned, and New with an alignment: its binary logarithm; otherwise 0.
+    pub align_log2: u8,
+    /// The calling thread: an index into the trace's threads, in order of their first event.
+    pub thread: u32,
+    /// The object. Meaningless for Failed and Foreign (0).
+    pub slot: u32,
+    /// The call stack: an index into the trace's sites; 0 is "not recorded".
+    pub site: u32,
+    /// Bytes asked for: of allocations, reallocs and failures. 0 for frees.
+    pub size: u64,
+    /// Bytes the manager gave, as `malloc_usable_size` says: of allocations and reallocs. 0 where unknown.
+    pub usable: u64,
+    /// ns from the beginning of the trace: of the last stamp at or before this event.
+    pub time_ns: u64,
+    /// ns that the call took; 0 when the trace has no latencies.
+    pub latency_ns: u32,
+}

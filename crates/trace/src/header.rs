@@ -1,0 +1,121 @@
+//! What a trace says of itself: where it was recorded, and how it ended. Unknown members are kept out of the way of
+//! older readers by serde: new ones get a default.
+
+use serde::{Deserialize, Serialize};
+
+/// Of what the trace is; the first chunk of the file, JSON.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Header {
+    /// Program and arguments of this process image.
+    pub command: Vec<String>,
+    /// Path of the executable.
+    pub exe: String,
+    /// Folder in which it was started.
+    pub directory: String,
+    /// Process number, and its parent's.
+    pub pid: i32,
+    /// See `pid`.
+    pub parent_pid: i32,
+    /// Unix seconds at the beginning.
+    pub started_unix_s: u64,
+    /// Manager recorded over: a name (`glibc`) or path, and its version.
+    pub manager: String,
+    /// See `manager`.
+    pub manager_version: String,
+    /// Whether its manager is a collector: then frees may have done nothing.
+    pub collector: bool,
+    /// Version of heaptoll that recorded it.
+    pub recorder: String,
+    /// Whether call stacks were recorded.
+    pub sites: bool,
+    /// Whether every event has a latency.
+    pub latency: bool,
+    /// Whether every event has a time of its own; otherwise stamps are those of batches.
+    pub event_time: bool,
+    /// CPU, kernel, C library: name and value.
+    pub machine: Vec<(String, String)>,
+}
+
+/// How the recording ended; in the last chunk. A file without it was cut off.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ending {
+    /// In words: `exited with status 0`, `killed by signal 9`, `replaced itself by exec`, `recorder stopped`...
+    pub how: String,
+    /// Exit status, where known.
+    pub status: Option<i32>,
+    /// ns from the beginning.
+    pub time_ns: u64,
+    /// The process's peak resident set, KiB, where known (`VmHWM`, or the largest sample).
+    pub peak_rss_kib: Option<u64>,
+    /// User and system CPU of the process, s, where known. With the layer in it.
+    pub cpu_s: Option<f64>,
+    /// Threads: their kernel numbers by index.
+    pub threads: Vec<i32>,
+    /// Largest number of slots in use at once: a reader's table needs no more.
+    pub slots: u32,
+    /// Events in the whole file, counted by the writer.
+    pub events: u64,
+    /// Largest sum of requested bytes of live objects, bytes.
+    pub max_live_bytes: u64,
+    /// Most of what the heap held, bytes, where known: its mappings, or brk segment and large blocks.
+    pub peak_heap_bytes: Option<u64>,
+}
+
+/// The process seen from outside at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sample {
+    /// ns from the beginning.
+    pub time_ns: u64,
+    /// Resident set, KiB.
+    pub rss_kib: u64,
+    /// Anonymous part of it, KiB.
+    pub anon_kib: u64,
+    /// Address space of mappings in which the heap has had blocks, KiB; 0 where not looked at.
+    pub heap_kib: u64,
+}
+
+/// A hole: events that could not be kept.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Gap {
+    /// Why, in words: `disk full`, `chunk 17 is damaged`...
+    pub why: String,
+    /// Events lost, where known.
+    pub events: Option<u64>,
+}
+
+/// A call stack.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Site {
+    /// Frames, innermost first: indices into [`Sites::frames`].
+    pub frames: Vec<u32>,
+}
+
+/// One place in the program's code.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Frame {
+    /// Path of the object it lies in; empty when unknown.
+    pub object: String,
+    /// Offset in the object as its ELF addresses count, or the absolute address when the object is unknown. A return
+    /// address.
+    pub offset: u64,
+    /// Function, demangled; empty when there is no symbol.
+    pub function: String,
+    /// `file:line`; empty when there is no debug information.
+    pub line: String,
+}
+
+/// All call stacks of a trace. Site 0 is "not recorded" and has no frames.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sites {
+    /// By site number.
+    pub sites: Vec<Site>,
+    /// By frame number.
+    pub frames: Vec<Frame>,
+}
