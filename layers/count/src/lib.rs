@@ -9,11 +9,12 @@
 mod binding;
 mod text;
 
+use core::convert::Infallible;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 
 use heaptoll_next::tally;
-use heaptoll_next::watched::Watch;
+use heaptoll_next::watched::{Call, Watch};
 use heaptoll_statspage::{Kind, Writer};
 
 use crate::binding::Stage;
@@ -25,16 +26,27 @@ static WRITER: Writer = Writer::new(Kind::Layer, "count");
 struct Count;
 
 impl Watch for Count {
+    type Begun = ();
     type Before = ();
+    type Giving = Infallible;
 
     #[inline(always)]
-    fn asked(block: *mut c_void, size: usize, operator: bool) {
-        tally::asked(WRITER.slot(), size, !block.is_null(), operator);
+    fn begins() {}
+
+    #[inline(always)]
+    fn asked((): (), block: *mut c_void, size: usize, call: Call) {
+        tally::asked(WRITER.slot(), size, !block.is_null(), call.operator());
     }
 
     #[inline(always)]
-    fn gives_back(_: *mut c_void, operator: bool) {
+    fn gives_back(_: *mut c_void, operator: bool) -> Option<Infallible> {
         tally::gave_back(WRITER.slot(), operator);
+        None
+    }
+
+    #[inline(always)]
+    fn gave_back(giving: Infallible) {
+        match giving {}
     }
 
     #[inline(always)]

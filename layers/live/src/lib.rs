@@ -15,11 +15,12 @@
 
 mod ledger;
 
+use core::convert::Infallible;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use heaptoll_next::tally;
-use heaptoll_next::watched::Watch;
+use heaptoll_next::watched::{Call, Watch};
 use heaptoll_statspage::{Kind, Writer};
 
 use crate::ledger::Locked;
@@ -33,15 +34,20 @@ static OURS: AtomicBool = AtomicBool::new(false);
 struct Live;
 
 impl Watch for Live {
+    type Begun = ();
     type Before = Option<usize>;
+    type Giving = Infallible;
 
     #[inline(always)]
-    fn asked(block: *mut c_void, size: usize, operator: bool) {
+    fn begins() {}
+
+    #[inline(always)]
+    fn asked((): (), block: *mut c_void, size: usize, call: Call) {
         if OURS.load(Ordering::Relaxed) {
             return;
         }
         let slot = WRITER.slot();
-        tally::asked(slot, size, !block.is_null(), operator);
+        tally::asked(slot, size, !block.is_null(), call.operator());
         if !block.is_null() {
             LEDGER.with(|ledger| {
                 ledger.add(block as usize, size);
@@ -51,9 +57,9 @@ impl Watch for Live {
     }
 
     #[inline(always)]
-    fn gives_back(block: *mut c_void, operator: bool) {
+    fn gives_back(block: *mut c_void, operator: bool) -> Option<Infallible> {
         if OURS.load(Ordering::Relaxed) {
-            return;
+            return None;
         }
         let slot = WRITER.slot();
         tally::gave_back(slot, operator);
@@ -61,6 +67,12 @@ impl Watch for Live {
             ledger.remove(block as usize);
             ledger.publish(slot);
         });
+        None
+    }
+
+    #[inline(always)]
+    fn gave_back(giving: Infallible) {
+        match giving {}
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int, c_void};
-use core::mem::transmute;
+use core::mem::{MaybeUninit, transmute};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// `malloc`, `valloc`, `pvalloc`.
@@ -34,7 +34,7 @@ pub struct Family {
     pub usable_size: Option<UsableSize>,
 }
 
-struct Found(UnsafeCell<Option<Family>>);
+struct Found(UnsafeCell<MaybeUninit<Family>>);
 
 // SAFETY: written once, by the thread that moved `STATE` from UNKNOWN to ASKING; read only after READY, which is
 // stored with release and loaded with acquire.
@@ -45,7 +45,7 @@ const ASKING: u32 = 1;
 const READY: u32 = 2;
 
 static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
-static FOUND: Found = Found(UnsafeCell::new(None));
+static FOUND: Found = Found(UnsafeCell::new(MaybeUninit::uninit()));
 
 /// The next family; `None` while it is being looked for, by this thread (`dlsym` allocates) or by another: the
 /// caller takes from the bootstrap arena then, and waits for nobody.
@@ -53,7 +53,7 @@ static FOUND: Found = Found(UnsafeCell::new(None));
 pub fn next() -> Option<&'static Family> {
     if STATE.load(Ordering::Acquire) == READY {
         // SAFETY: READY is stored after the family was written, for good.
-        return unsafe { (*FOUND.0.get()).as_ref() };
+        return Some(unsafe { (*FOUND.0.get()).assume_init_ref() });
     }
     find()
 }
@@ -68,7 +68,7 @@ fn find() -> Option<&'static Family> {
         fatal(c"heaptoll: no next malloc and free from one shared object behind this layer; preload it in front of a manager or of libc.so.6\n");
     };
     // SAFETY: this thread alone is in ASKING, nobody reads before READY.
-    unsafe { *FOUND.0.get() = Some(family) };
+    unsafe { (*FOUND.0.get()).write(family) };
     STATE.store(READY, Ordering::Release);
     next()
 }

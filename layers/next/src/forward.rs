@@ -215,7 +215,8 @@ pub unsafe fn posix_memalign(place: *mut *mut c_void, align: usize, size: usize)
     0
 }
 
-fn page() -> usize {
+/// Bytes in a page.
+pub fn page() -> usize {
     // SAFETY: sysconf has no conditions.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }

@@ -7,23 +7,21 @@
 
 use core::ffi::{CStr, c_void};
 
-use crate::watched::Watch;
+use crate::watched::{Call, Watch, ask};
 use crate::{family, forward};
 
 pub extern "C" fn plain<W: Watch>(size: usize) -> *mut c_void {
     // C++ wants a distinct block for size 0, where C allows null.
-    let block = forward::malloc(size.max(1));
-    W::asked(block, size, true);
-    block
+    ask::<W>(Call::New, size, || forward::malloc(size.max(1)))
 }
 
 pub extern "C" fn aligned<W: Watch>(size: usize, align: usize) -> *mut c_void {
-    let mut block = core::ptr::null_mut();
-    // SAFETY: `block` is a valid place.
-    let code = unsafe { forward::posix_memalign(&mut block, align.max(size_of::<usize>()), size.max(1)) };
-    let block = if code == 0 { block } else { core::ptr::null_mut() };
-    W::asked(block, size, true);
-    block
+    ask::<W>(Call::AlignedNew { align }, size, || {
+        let mut block = core::ptr::null_mut();
+        // SAFETY: `block` is a valid place.
+        let code = unsafe { forward::posix_memalign(&mut block, align.max(size_of::<usize>()), size.max(1)) };
+        if code == 0 { block } else { core::ptr::null_mut() }
+    })
 }
 
 /// The next operator of this name, for the call that failed.
