@@ -33,15 +33,15 @@ help:
 # --- building ---------------------------------------------------------------------------------------------------
 
 tool:
-	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-launcher -p heaptoll-peers -p heaptoll-espresso $(EXTRA)
+	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-launcher -p heaptoll-peers -p heaptoll-espresso -p heaptoll-replay $(EXTRA)
 	$(CARGO) build --release --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml
 	$(CARGO) build --release --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(addprefix -p ,$(OURS) tithe-static)
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
 	@managers/tithe/static/pack $(TARGET)/managers/release/libtithe_static.a $(LIB)/libtithe.a
 	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs
-	@install -m 755 $(TARGET)/release/heaptoll-launch $(LIB)/
+	@install -m 755 $(TARGET)/release/heaptoll-launch $(TARGET)/release/heaptoll-replay $(LIB)/
 	@install -m 755 $(TARGET)/release/heaptoll-espresso $(LIB)/programs/
-	@install -m 644 $(TARGET)/layers/release/libheaptoll_count.so $(TARGET)/layers/release/libheaptoll_start.so $(TARGET)/layers/release/libheaptoll_live.so $(LIB)/layers/
+	@install -m 644 $(foreach layer,count start live record null,$(TARGET)/layers/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	@for manager in $(OURS); do \
 		install -m 644 $(TARGET)/managers/release/lib$$manager.so $(LIB)/managers/$$manager.so && \
 		install -m 644 managers/$$manager/manager.toml $(LIB)/managers/$$manager.toml || exit 1; \

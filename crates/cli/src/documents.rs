@@ -1,12 +1,16 @@
 //! What the commands that ask a trace have in common: print the document, write it as HTML and JSON where asked.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_report::document::Document;
+use heaptoll_report::terminal::render_document;
+use heaptoll_report::{ReportError, files, html};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
+use crate::{outputs, terminal};
 
 /// Output files of a command that asks a trace.
 #[derive(Debug, Args, Default)]
@@ -19,26 +23,112 @@ pub struct DocumentOutputs {
     pub json: Option<PathBuf>,
 }
 
+/// What the JSON file holds: which schema, who wrote it, and the figures beside them.
+#[derive(Serialize)]
+struct Envelope<'a, F: Serialize> {
+    schema: &'a str,
+    heaptoll: &'a str,
+    #[serde(flatten)]
+    figures: &'a F,
+}
+
 impl DocumentOutputs {
     /// Refuses files that could not be written at the end, before time is spent.
     ///
     /// # Errors
     /// A folder that does not exist or does not let us write.
     pub fn check(&self) -> Result<(), Failure> {
-        todo!()
+        for path in [&self.html, &self.json].into_iter().flatten().filter(|path| !is_stdout(path)) {
+            outputs::check(path)
+                .map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
+        }
+        Ok(())
     }
 
-    /// Prints the document and writes the files. `figures` is what the JSON holds, `schema` its name and version in
-    /// the file (`heaptoll-stat/1`). Gives the command's exit status.
+    /// Prints the document and writes the files. `figures`, which serialise as an object, are what the JSON holds
+    /// beside `schema`, its name and version (`heaptoll-stat/1`). Gives the command's exit status.
     ///
     /// # Errors
     /// Standard output is full.
     pub fn deliver(
         &self,
-        _document: &Document,
-        _schema: &str,
-        _figures: &impl Serialize,
+        document: &Document,
+        schema: &str,
+        figures: &impl Serialize,
     ) -> Result<u8, Failure> {
-        todo!()
+        let envelope = Envelope { schema, heaptoll: env!("CARGO_PKG_VERSION"), figures };
+        let instead = self.json.as_deref().is_some_and(is_stdout);
+        let printed = match instead {
+            true => json(&envelope).map_err(Failure::Report).and_then(|text| terminal::print(&text)),
+            false => terminal::print(&render_document(document, &terminal::style())),
+        };
+        let mut all = true;
+        if let Some(path) = &self.html {
+            all &= written(path, || html::document::render(document));
+        }
+        if let Some(path) = self.json.as_ref().filter(|_| !instead) {
+            all &= written(path, || json(&envelope));
+        }
+        printed?;
+        Ok(if all { 0 } else { failure::TROUBLE })
+    }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn json(value: &impl Serialize) -> Result<String, ReportError> {
+    let text = serde_json::to_string_pretty(value);
+    text.map(|text| text + "\n")
+        .map_err(|error| ReportError::Encode { form: "JSON", detail: error.to_string() })
+}
+
+/// Writes one file, says so or why not, and gives whether it is there.
+fn written(path: &Path, text: impl FnOnce() -> Result<String, ReportError>) -> bool {
+    let result = text().and_then(|text| {
+        files::write_atomically(path, |out| {
+            out.write_all(text.as_bytes()).map_err(|source| ReportError::Stream { form: "file", source })
+        })
+    });
+    match result {
+        Ok(()) => terminal::note(&format!("wrote {}", path.display())),
+        Err(ref error) => terminal::error(&error.to_string()),
+    }
+    result.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Figures {
+        objects: u64,
+    }
+
+    fn document() -> Document {
+        Document { title: "gawk".into(), ..Document::default() }
+    }
+
+    #[test]
+    fn files_hold_the_figures_beside_their_schema() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| Some(folder.path().join(name));
+        let outputs = DocumentOutputs { html: path("a.html"), json: path("a.json") };
+        assert!(outputs.check().is_ok());
+        assert_eq!(outputs.deliver(&document(), "heaptoll-stat/1", &Figures { objects: 7 }).ok(), Some(0));
+        let text = std::fs::read_to_string(folder.path().join("a.json")).expect("it is there");
+        let value: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+        assert_eq!(value["schema"], "heaptoll-stat/1");
+        assert_eq!(value["objects"], 7);
+        assert!(folder.path().join("a.html").is_file());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_refused_before() {
+        let outputs = DocumentOutputs { html: Some("/nowhere/a.html".into()), json: None };
+        assert!(outputs.check().is_err_and(|failure| failure.to_string().contains("/nowhere/a.html")));
+        assert_eq!(outputs.deliver(&document(), "s", &Figures { objects: 1 }).ok(), Some(failure::TROUBLE));
     }
 }

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Section, Series, Table};
 use heaptoll_report::html;
 use heaptoll_report::testing::{HOSTILE, Shape, experiment};
 use serde_json::Value;
@@ -24,7 +25,7 @@ const frames = views.map(([theme, width]) => {
 function look(frame, [theme, width]) {
   const inner = frame.contentDocument, root = inner.documentElement, style = frame.contentWindow.getComputedStyle;
   const charts = [...inner.querySelectorAll(".chart")];
-  const marks = (chart) => chart.querySelectorAll("svg .scatterlayer path.point, svg .scatterlayer path.js-line").length;
+  const marks = (chart) => chart.querySelectorAll("svg .scatterlayer path.point, svg .scatterlayer path.js-line, svg .barlayer path").length;
   return {
     theme, width,
     title: inner.title,
@@ -90,35 +91,96 @@ fn look_at(browser: &Path, page: &str) -> (Vec<Value>, Vec<String>) {
     (serde_json::from_str(found.0).unwrap(), console)
 }
 
-fn check(shape: Shape) {
-    let Some(browser) = chromium() else {
+/// Chromium, or a note that nothing was looked at; in continuous integration it must be there.
+fn chromium_or_note() -> Option<PathBuf> {
+    let browser = chromium();
+    if browser.is_none() {
         assert!(std::env::var_os("CI").is_none(), "no Chromium: install the package `chromium`");
         eprintln!(
             "NOTE: the page was NOT looked at, there is no Chromium here: install the package `chromium`"
         );
-        return;
-    };
+    }
+    browser
+}
+
+fn check(shape: Shape) {
+    let Some(browser) = chromium_or_note() else { return };
     let (experiment, comparison) = experiment(shape);
     let page = html::render(&experiment, &comparison).unwrap();
     let (views, console) = look_at(&browser, &page);
     assert!(console.is_empty(), "{shape:?}: {console:#?}");
     assert_eq!(views.len(), 4);
+    let expected = 5 * comparison.tables.len() + if comparison.overall.is_empty() { 0 } else { 2 };
     for view in views {
-        let expected = 5 * comparison.tables.len() + if comparison.overall.is_empty() { 0 } else { 2 };
-        assert_eq!(view["charts"], expected, "{shape:?} {view}");
-        assert_eq!(view["empty"], serde_json::json!([]), "{shape:?} {view}");
-        assert_eq!(view["tooWide"], serde_json::json!([]), "{shape:?} {view}");
-        assert_eq!(view["unresolved"], serde_json::json!([]), "{shape:?} {view}");
-        assert_eq!(view["overflow"], 0, "{shape:?} {view}");
-        assert_eq!(view["alert"], false, "{shape:?} {view}");
-        let (paper, ink) = match view["theme"].as_str() {
-            Some("dark") => ("rgb(20, 23, 27)", "rgb(230, 233, 236)"),
-            _ => ("rgb(255, 255, 255)", "rgb(28, 32, 36)"),
-        };
-        assert_eq!(view["paper"], paper, "{shape:?} {view}");
-        assert_eq!(view["ticks"], serde_json::json!([ink]), "{shape:?} {view}");
-        let title = view["title"].as_str().unwrap();
-        assert!(title.ends_with("· heaptoll"), "{title}");
+        check_view(&view, expected);
+    }
+}
+
+/// What must hold of every page in every window.
+fn check_view(view: &Value, charts: usize) {
+    assert_eq!(view["charts"], charts, "{view}");
+    assert_eq!(view["empty"], serde_json::json!([]), "{view}");
+    assert_eq!(view["tooWide"], serde_json::json!([]), "{view}");
+    assert_eq!(view["unresolved"], serde_json::json!([]), "{view}");
+    assert_eq!(view["overflow"], 0, "{view}");
+    assert_eq!(view["alert"], false, "{view}");
+    let (paper, ink) = match view["theme"].as_str() {
+        Some("dark") => ("rgb(20, 23, 27)", "rgb(230, 233, 236)"),
+        _ => ("rgb(255, 255, 255)", "rgb(28, 32, 36)"),
+    };
+    assert_eq!(view["paper"], paper, "{view}");
+    assert_eq!(view["ticks"], serde_json::json!([ink]), "{view}");
+    let title = view["title"].as_str().unwrap();
+    assert!(title.ends_with("· heaptoll"), "{title}");
+}
+
+/// A document with a chart of each form and a wide table.
+fn document() -> Document {
+    let axis = |title: &str, log| Axis { title: title.into(), log, names: vec![] };
+    let series = |name: &str, slope: f64| Series {
+        name: name.into(),
+        points: (1..200).map(|x| (f64::from(x), 50.0 + slope * f64::from(x))).collect(),
+    };
+    let charts = [Form::Lines, Form::Steps, Form::Stacked, Form::Bars].map(|form| {
+        Item::Chart(Chart {
+            title: format!("{form:?}"),
+            caption: "How to read it.".into(),
+            form,
+            x: axis("byte clock, MiB", form == Form::Lines),
+            y: axis("share", false),
+            series: vec![series("all of them, with a long name", 1.0), series("<img src=x>", 0.5)],
+        })
+    });
+    let column = |place: usize| Column { title: format!("column {place}"), figures: place > 0 };
+    let table = Table {
+        caption: "figures".into(),
+        columns: (0..12).map(column).collect(),
+        rows: vec![(0..12).map(|place| format!("{place},000,000,000")).collect(); 3],
+        notes: vec!["A note.".into()],
+    };
+    Document {
+        title: HOSTILE.into(),
+        warnings: vec!["The trace was cut off.".into()],
+        sections: vec![Section {
+            title: "One".into(),
+            text: vec!["A sentence.".into()],
+            items: charts.into_iter().chain([Item::Table(table)]).collect(),
+        }],
+        facts: vec![("machine".into(), "two cores".into())],
+        command: "heaptoll stat x".into(),
+        ..Document::default()
+    }
+}
+
+#[test]
+fn a_document() {
+    let Some(browser) = chromium_or_note() else { return };
+    let page = html::document::render(&document()).unwrap();
+    let (views, console) = look_at(&browser, &page);
+    assert!(console.is_empty(), "{console:#?}");
+    assert_eq!(views.len(), 4);
+    for view in views {
+        check_view(&view, 4);
     }
 }
 

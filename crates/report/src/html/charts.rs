@@ -315,22 +315,27 @@ fn thinned(track: &MemoryTrack) -> Vec<(f64, f64)> {
     if track.samples.len() <= SAMPLES {
         return track.samples.iter().map(shown).collect();
     }
-    let stretch = track.samples.len().div_ceil(SAMPLES / 2);
-    let mut kept = Vec::with_capacity(SAMPLES + 2);
-    for samples in track.samples.chunks(stretch) {
-        let low = samples.iter().min_by_key(|sample| sample.1);
-        let high = samples.iter().max_by_key(|sample| sample.1);
-        let mut ends: Vec<&(f64, u64)> = low.into_iter().chain(high).collect();
+    thinned_points(&track.samples.iter().map(shown).collect::<Vec<_>>(), SAMPLES)
+}
+
+/// About `most` points, the lowest and the highest of each stretch and the last, so that no peak is lost.
+pub(super) fn thinned_points(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
+    let stretch = points.len().div_ceil((most / 2).max(1)).max(1);
+    let mut kept = Vec::with_capacity(most + 2);
+    for points in points.chunks(stretch) {
+        let low = points.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        let high = points.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let mut ends: Vec<(f64, f64)> = low.into_iter().chain(high).copied().collect();
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
         ends.dedup();
-        kept.extend(ends.into_iter().map(shown));
+        kept.extend(ends);
     }
-    kept.extend(track.samples.last().map(shown));
+    kept.extend(points.last().copied());
     kept
 }
 
 /// Five significant digits: what a chart can show, without the other eleven in the file.
-fn rounded(value: f64) -> f64 {
+pub(super) fn rounded(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 
@@ -359,7 +364,7 @@ pub(super) fn layout(height: usize) -> Layout {
         .drag_mode(DragMode::False)
 }
 
-fn axis(title: &str) -> Axis {
+pub(super) fn axis(title: &str) -> Axis {
     Axis::new()
         .title(Title::with_text(title).font(Font::new().size(12).color(MUTED)))
         .auto_margin(true)

@@ -2,6 +2,7 @@
 
 mod charts;
 pub mod curves;
+pub mod document;
 mod engine;
 mod page;
 mod palette;

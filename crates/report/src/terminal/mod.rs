@@ -1,11 +1,13 @@
 //! Tables for a terminal: an experiment, two experiments side by side, the managers and the programs there are.
 
 mod catalog;
+mod document;
 mod experiment;
 mod pair;
 mod style;
 
 pub use catalog::{ManagerRow, ProgramRow, managers_table, programs_table};
+pub use document::render_document;
 pub(crate) use experiment::overall_verdict;
 pub use experiment::render;
 pub use pair::{PairRow, render_pair};

@@ -1,0 +1,115 @@
+//! A [`Document`] in the terminal: its sentences and tables. Charts are for the page; the tables hold their figures.
+
+use super::style::{Style, Tone, right};
+use crate::document::{Document, Item, Section, Table};
+
+/// Renders a document.
+pub fn render_document(document: &Document, style: &Style) -> String {
+    let mut out = style.paragraph("", &document.title, Tone::Bold);
+    if !document.subtitle.is_empty() {
+        out += &style.paragraph("", &document.subtitle, Tone::Plain);
+    }
+    for warning in &document.warnings {
+        out += &style.paragraph("!", warning, Tone::Bad);
+    }
+    for section in &document.sections {
+        out.push('\n');
+        out += &render_section(section, style);
+    }
+    out
+}
+
+fn render_section(section: &Section, style: &Style) -> String {
+    let mut out = String::new();
+    if !section.title.is_empty() {
+        out += &style.paragraph("", &section.title, Tone::Bold);
+    }
+    for text in &section.text {
+        out += &style.paragraph("", text, Tone::Plain);
+    }
+    let tables = section.items.iter().filter_map(|item| match item {
+        Item::Table(table) => Some(table),
+        Item::Chart(_) => None,
+    });
+    for (place, table) in tables.enumerate() {
+        if place > 0 {
+            out.push('\n');
+        }
+        out += &render_table(table, style);
+    }
+    out
+}
+
+fn render_table(table: &Table, style: &Style) -> String {
+    let mut out = String::new();
+    if !table.caption.is_empty() {
+        out += &style.paragraph("", &table.caption, Tone::Dim);
+    }
+    let headings: Vec<&str> = table.columns.iter().map(|column| column.title.as_str()).collect();
+    let mut drawn = style.table(&headings);
+    for row in &table.rows {
+        drawn.add_row(row.iter().map(|cell| style.cell(cell, Tone::Plain)));
+    }
+    style.pad(&mut drawn);
+    let figures: Vec<usize> = (0..table.columns.len()).filter(|&at| table.columns[at].figures).collect();
+    right(&mut drawn, &figures);
+    out += &style.lines(&drawn);
+    for note in &table.notes {
+        out += &style.paragraph("-", note, Tone::Dim);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Column;
+
+    fn document() -> Document {
+        let column = |title: &str, figures| Column { title: title.into(), figures };
+        let table = Table {
+            caption: "by kind".into(),
+            columns: vec![column("kind", false), column("calls", true)],
+            rows: vec![vec!["malloc".into(), "1,200".into()], vec!["free\u{1b}[2J".into(), "7".into()]],
+            notes: vec!["counted by the recorder".into()],
+        };
+        let section = Section {
+            title: "Calls".into(),
+            text: vec!["Most are plain.".into()],
+            items: vec![Item::Table(table)],
+        };
+        Document {
+            title: "gawk".into(),
+            subtitle: "a trace".into(),
+            warnings: vec!["the trace was cut off".into()],
+            sections: vec![section],
+            ..Document::default()
+        }
+    }
+
+    #[test]
+    fn a_document_is_sentences_and_aligned_tables() {
+        let style = Style { color: false, width: None, unicode: true };
+        let text = render_document(&document(), &style);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[..6],
+            ["gawk", "a trace", "! the trace was cut off", "", "Calls", "Most are plain."]
+        );
+        assert_eq!(lines[7].split_whitespace().collect::<Vec<_>>(), ["kind", "calls"]);
+        let end = lines[9].len();
+        assert!(lines[9].ends_with("1,200") && lines[10].ends_with('7'), "{text}");
+        assert_eq!(lines[10].chars().count(), end, "figures stand under each other: {text}");
+        assert_eq!(lines[11], "- counted by the recorder");
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_narrow_terminal_is_kept_to() {
+        let mut document = document();
+        document.sections[0].text = vec!["word ".repeat(60)];
+        let style = Style { color: false, width: Some(40), unicode: false };
+        let text = render_document(&document, &style);
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+    }
+}
