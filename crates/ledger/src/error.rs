@@ -1,0 +1,47 @@
+//! What can go wrong while looking at a process.
+
+use std::io;
+
+use thiserror::Error;
+
+/// Why a look could not be taken.
+#[derive(Debug, Error)]
+pub enum LedgerError {
+    /// It has ended meanwhile.
+    #[error("process {pid} has ended: its memory cannot be looked at any more")]
+    Ended {
+        /// Whose.
+        pid: i32,
+    },
+    /// The kernel does not let us.
+    #[error(
+        "the kernel does not let us read {file}: run heaptoll as the user of that process or as root; a setuid program \
+         cannot be looked at by others"
+    )]
+    Denied {
+        /// In `/proc`.
+        file: String,
+    },
+    /// Any other failure.
+    #[error("cannot read {file}: {source}")]
+    Read {
+        /// In `/proc`.
+        file: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A line that no kernel writes.
+    #[error("{file} has a line that cannot be understood: {line:?}")]
+    Parse {
+        /// In `/proc`.
+        file: String,
+        /// The line.
+        line: String,
+    },
+    /// A trace without what the ledger needs.
+    #[error(
+        "this trace has no ledger and no samples of resident memory: record it again with `heaptoll record --ledger`, or \
+         run `heaptoll ledger -- COMMAND`"
+    )]
+    NotRecorded,
+}

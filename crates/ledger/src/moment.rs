@@ -1,0 +1,212 @@
+//! One look at a process: the lines of the ledger, which sum up to its resident set.
+
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+
+use crate::census::Census;
+
+/// Bytes by where they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Amount {
+    /// In memory.
+    pub resident: u64,
+    /// On a swap device.
+    pub swapped: u64,
+    /// Mapped and without a page: never touched, given back, or read only.
+    pub absent: u64,
+}
+
+impl Amount {
+    /// All of it, bytes of address space.
+    pub fn total(&self) -> u64 {
+        self.resident + self.swapped + self.absent
+    }
+}
+
+impl AddAssign for Amount {
+    fn add_assign(&mut self, more: Amount) {
+        self.resident += more.resident;
+        self.swapped += more.swapped;
+        self.absent += more.absent;
+    }
+}
+
+impl Add for Amount {
+    type Output = Amount;
+
+    fn add(mut self, more: Amount) -> Amount {
+        self += more;
+        self
+    }
+}
+
+/// What a line of the ledger counts. In the order in which they are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Term {
+    /// Bytes the program asked for in blocks that it holds.
+    Live,
+    /// Usable bytes of those blocks that it did not ask for.
+    Internal,
+    /// Bytes of no live block on pages that hold bytes of one.
+    External,
+    /// Pages of the heap that hold no byte of a live block.
+    Caches,
+    /// Freed by the program, held back by the manager.
+    Quarantine,
+    /// Mapped, never carved into blocks: the step in which the heap grows.
+    Unused,
+    /// Of what was never carved: avoided, since words of the program look like addresses in it.
+    Blacklisted,
+    /// The manager's own: headers, tables, bitmaps.
+    Metadata,
+    /// Freed by the program and not reclaimed, not told apart further.
+    Dead,
+    /// Of the dead: what a collection now reclaims. The room between two collections.
+    Headroom,
+    /// Of the dead: what a collection now does not reclaim, since some word leads to it.
+    Held,
+    /// Live for the manager, unknown to the record: from before it began, or made past the layer.
+    Unrecorded,
+    /// Code and constant data of files.
+    Code,
+    /// Writable data of the program and its libraries, and what a file is mapped for privately.
+    StaticData,
+    /// Stacks of threads.
+    Stacks,
+    /// Files and memory shared with other processes.
+    Shared,
+    /// The recorder's rings and tables in the process.
+    Recorder,
+    /// The kernel's pages (`[vdso]`).
+    Kernel,
+    /// Anonymous memory in which no block has been seen: the program's own mappings, stacks of ended threads, tables of
+    /// managers that do not tell where they are.
+    OtherAnonymous,
+}
+
+/// All terms, in order.
+pub const TERMS: [Term; 19] = [
+    Term::Live,
+    Term::Internal,
+    Term::External,
+    Term::Caches,
+    Term::Quarantine,
+    Term::Unused,
+    Term::Blacklisted,
+    Term::Metadata,
+    Term::Dead,
+    Term::Headroom,
+    Term::Held,
+    Term::Unrecorded,
+    Term::Code,
+    Term::StaticData,
+    Term::Stacks,
+    Term::Shared,
+    Term::Recorder,
+    Term::Kernel,
+    Term::OtherAnonymous,
+];
+
+/// How a line is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// Counted, byte by byte, from the record and the pages of the process.
+    Counted,
+    /// The amount is the manager's word; which of it is resident is the share of the memory it must lie in.
+    Told,
+    /// The page map could not be read: what is resident is estimated from each mapping's total.
+    Estimated,
+}
+
+/// One line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// What.
+    pub term: Term,
+    /// How much.
+    #[serde(flatten)]
+    pub amount: Amount,
+    /// How it is known.
+    pub how: How,
+}
+
+/// What should not be: the record and the process do not agree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Defects {
+    /// Blocks of which some bytes lie in no mapping.
+    pub unmapped_blocks: u64,
+    /// Those bytes.
+    pub unmapped_bytes: u64,
+    /// Of the first such block.
+    pub unmapped_address: u64,
+    /// Blocks that begin before another one's end.
+    pub overlapping_blocks: u64,
+    /// Bytes that two blocks claim, counted once in the lines.
+    pub overlapping_bytes: u64,
+}
+
+/// The ledger at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Moment {
+    /// ns from the beginning of the record.
+    pub time_ns: u64,
+    /// Bytes allocated until then.
+    pub clock_bytes: u64,
+    /// Resident set, bytes: the sum over the mappings as the kernel gives it (`Rss` of `/proc/PID/smaps`). The resident
+    /// bytes of all lines and `difference_bytes` make exactly this.
+    pub rss_bytes: u64,
+    /// The kernel's counter (`VmRSS`), bytes: another way to the same, which may lag by some pages a core.
+    pub vm_rss_bytes: u64,
+    /// What the mappings' totals have more than the page map (less, if negative), bytes: pages that came or went
+    /// between the two. 0 when all threads stand still.
+    pub difference_bytes: i64,
+    /// Terms that have a byte, in the order of [`TERMS`]; each once.
+    pub lines: Vec<Line>,
+    /// Live blocks.
+    pub live_blocks: u64,
+    /// Sum of the bytes asked for, those on no mapping included.
+    pub live_bytes: u64,
+    /// Address space of the heap, bytes.
+    pub heap_bytes: u64,
+    /// Places of it: mappings, or parts of mappings.
+    pub heap_places: u64,
+    /// Resident bytes of the heap on huge pages.
+    pub huge_bytes: u64,
+    /// Resident bytes of the heap without a live block on their (small) page, on huge pages: resident because their
+    /// neighbours are.
+    pub huge_free_bytes: u64,
+    /// Whether the page map could be read; if not, why not.
+    pub no_pagemap: Option<String>,
+    /// Record against process.
+    pub defects: Defects,
+    /// The manager's census, taken in the process at the same pause.
+    pub census: Option<Census>,
+    /// ns that this look took.
+    pub took_ns: u64,
+}
+
+impl Moment {
+    /// A term's amount; nothing where it has no line.
+    pub fn amount(&self, term: Term) -> Amount {
+        self.lines
+            .iter()
+            .filter(|line| line.term == term)
+            .fold(Amount::default(), |sum, line| sum + line.amount)
+    }
+
+    /// Of all lines. Its resident part and `difference_bytes` make `rss_bytes`.
+    pub fn sum(&self) -> Amount {
+        self.lines.iter().fold(Amount::default(), |sum, line| sum + line.amount)
+    }
+
+    /// Whether the sum closes. It does by construction; whoever reads a file may look.
+    pub fn closes(&self) -> bool {
+        i128::from(self.sum().resident) + i128::from(self.difference_bytes) == i128::from(self.rss_bytes)
+    }
+}
