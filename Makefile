@@ -17,7 +17,7 @@ PEERS := $(TARGET)/release/heaptoll-peers
 OURS := $(patsubst managers/%/manager.toml,%,$(wildcard managers/*/manager.toml))
 
 # What `make bench` needs beside the tool.
-BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance collectors)
+BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance collectors recording)
 # A shell brings a panic handler of its own, which a test harness has too.
 UNSHELLED := --workspace $(addprefix --exclude ,$(OURS) tithe-static)
 

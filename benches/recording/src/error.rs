@@ -1,0 +1,43 @@
+//! What can go wrong while heaptoll is measured from outside.
+
+use thiserror::Error;
+
+/// The reason a bench ended early.
+#[derive(Debug, Error)]
+pub enum BenchError {
+    #[error(transparent)]
+    Places(#[from] heaptoll_lab::places::PlacesError),
+    #[error(transparent)]
+    Catalog(#[from] heaptoll_catalog::CatalogError),
+    #[error(transparent)]
+    Trace(#[from] heaptoll_trace::TraceError),
+    /// The system refused something.
+    #[error("{what}: {cause}; is the temporary folder writable and is there room in it?")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// A program or heaptoll ended badly.
+    #[error("`{command}` ended with {how}: {errors}")]
+    Ended {
+        /// The command.
+        command: String,
+        /// Its status.
+        how: String,
+        /// The end of its standard error.
+        errors: String,
+    },
+    /// An answer that is not what it should be.
+    #[error("{0}")]
+    Unexpected(String),
+}
+
+impl BenchError {
+    /// Names what was tried.
+    pub fn system(what: &str) -> impl FnOnce(std::io::Error) -> BenchError {
+        let what = what.to_owned();
+        move |cause| BenchError::System { what, cause }
+    }
+}

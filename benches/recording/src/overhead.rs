@@ -1,0 +1,54 @@
+//! Wall time of recorded programs over plain ones, run by run in random order. heaptoll's own start and end are in it.
+
+use heaptoll_catalog::Size;
+use heaptoll_lab::statistics::paired;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use crate::child::{self, Bench};
+use crate::{BenchError, say};
+
+/// Program, options, and the ratio that the issue asks for.
+const CASES: [(&str, &[&str], f64); 4] =
+    [("cfrac", &[], 1.6), ("cfrac", &["--sites"], 3.0), ("gawk", &[], 1.15), ("perl", &[], 1.15)];
+
+/// Measures all cases.
+///
+/// # Errors
+/// A program is missing or ends badly.
+pub fn run(n: usize, seed: u64) -> Result<(), BenchError> {
+    let bench = Bench::find()?;
+    let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
+    let trace = folder.path().join("trace");
+    let programs: Vec<_> =
+        CASES.iter().map(|(name, ..)| bench.prepare(name, Size::Full)).collect::<Result<_, _>>()?;
+    let mut dice = ChaCha8Rng::seed_from_u64(seed);
+    let mut logs: Vec<Vec<Option<f64>>> = vec![Vec::new(); CASES.len()];
+    // The first round warms files and is not counted.
+    for round in 0..=n {
+        let mut order: Vec<(usize, bool)> =
+            (0..CASES.len()).flat_map(|case| [(case, false), (case, true)]).collect();
+        order.shuffle(&mut dice);
+        let mut seconds = vec![[0.0; 2]; CASES.len()];
+        for (case, recorded) in order {
+            let mut command = match recorded {
+                true => bench.recorded(&programs[case], &trace, CASES[case].1)?,
+                false => bench.plain(&programs[case])?,
+            };
+            seconds[case][usize::from(recorded)] = child::run(&mut command)?.wall_s;
+        }
+        for (case, [plain, recorded]) in seconds.into_iter().enumerate().filter(|_| round > 0) {
+            logs[case].push(Some((recorded / plain).ln()));
+        }
+    }
+    for (case, interval) in paired(&logs, 0.05, seed).into_iter().enumerate() {
+        let (name, options, target) = CASES[case];
+        let what = format!("wall time of record {} {name}, over plain", options.join(" ")).replace("  ", " ");
+        let interval =
+            interval.ok_or_else(|| BenchError::Unexpected("-n is too small: give 2 or more".into()))?;
+        let figure = format!("{:.2} ({:.2}-{:.2})", interval.ratio, interval.low, interval.high);
+        say(&what, &figure, &format!("<= {target}"), interval.ratio <= target);
+    }
+    Ok(())
+}
