@@ -1,0 +1,5 @@
+#![no_std]
+pub mod rule;
+pub mod rules;
+pub mod system;
+pub mod tables;

@@ -1,0 +1,156 @@
+//! The unwind rule of one place in the code: where, of a function interrupted there, its caller's return address,
+//! stack pointer and frame pointer are. DWARF's tables can say far more than compilers have them say; what they do say
+//! for x86-64 at a call fits into 30 bits, and so an address and its rule fit into one word, which is read and written
+//! whole.
+//!
+//! CFA, the canonical frame address, is DWARF's name for the caller's stack pointer (DWARF 5, section 6.4). The return
+//! address always lies in the word below it: the `call` instruction put it there.
+
+/// A rule, packed. Bits 0 to 2 what kind, 3 to 7 the place of the frame pointer, 8 to 29 an offset in words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rule(u32);
+
+/// What [`Rule`] unpacks to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// The CFA is the stack pointer plus so many bytes.
+    Stack(usize),
+    /// The CFA is the frame pointer plus so many bytes.
+    Base(isize),
+    /// The CFA lies in the word at the frame pointer plus so many bytes: of functions that align their own frame.
+    AtBase(isize),
+    /// The kernel called a signal handler here: registers lie in the context that it left on the stack.
+    Signal,
+    /// There is no caller: the first function of a thread or of the program.
+    Outermost,
+    /// No table tells, or one tells what this form cannot.
+    Unknown,
+}
+
+/// Where the caller's frame pointer is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Base {
+    /// Untouched, in its register.
+    Same,
+    /// So many bytes below the CFA.
+    Below(usize),
+    /// In the word that the frame pointer points to.
+    AtBase,
+}
+
+/// Bits that a packed rule takes.
+pub const BITS: u32 = 30;
+
+const OFFSET_BITS: u32 = 22;
+const AT_BASE: u32 = 31;
+
+impl Rule {
+    /// The rule of places that nothing is known of.
+    pub const UNKNOWN: Rule = Rule(6);
+
+    /// Packs a rule; [`Rule::UNKNOWN`] when it does not fit.
+    pub fn new(way: Way, base: Base) -> Rule {
+        let (kind, bytes) = match way {
+            Way::Stack(bytes) => (1, bytes as isize),
+            Way::Base(bytes) => (2, bytes),
+            Way::AtBase(bytes) => (3, bytes),
+            Way::Signal => (4, 0),
+            Way::Outermost => (5, 0),
+            Way::Unknown => return Rule::UNKNOWN,
+        };
+        let base = match base {
+            Base::Same => 0,
+            Base::Below(bytes) if bytes % 8 == 0 && (1..AT_BASE as usize).contains(&(bytes / 8)) => bytes as u32 / 8,
+            Base::Below(_) => return Rule::UNKNOWN,
+            Base::AtBase => AT_BASE,
+        };
+        let words = bytes / 8;
+        let fits = -(1 << (OFFSET_BITS - 1)) <= words && words < 1 << (OFFSET_BITS - 1);
+        if bytes % 8 != 0 || !fits {
+            return Rule::UNKNOWN;
+        }
+        let words = words as u32 & ((1 << OFFSET_BITS) - 1);
+        Rule(kind | base << 3 | words << 8)
+    }
+
+    /// From the packed form, which [`Rule::packed`] gave.
+    #[inline(always)]
+    pub fn from_packed(packed: u32) -> Rule {
+        Rule(packed)
+    }
+
+    /// [`BITS`] bits, not all zero.
+    #[inline(always)]
+    pub fn packed(self) -> u32 {
+        self.0
+    }
+
+    /// Where the CFA is.
+    #[inline(always)]
+    pub fn way(self) -> Way {
+        let bytes = ((self.0 << 2) as i32 >> 10) as isize * 8;
+        match self.0 & 7 {
+            1 => Way::Stack(bytes as usize),
+            2 => Way::Base(bytes),
+            3 => Way::AtBase(bytes),
+            4 => Way::Signal,
+            5 => Way::Outermost,
+            _ => Way::Unknown,
+        }
+    }
+
+    /// Where the caller's frame pointer is.
+    #[inline(always)]
+    pub fn base(self) -> Base {
+        match self.0 >> 3 & 31 {
+            0 => Base::Same,
+            AT_BASE => Base::AtBase,
+            words => Base::Below(words as usize * 8),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn packing_keeps_everything(kind in 1..4, words in -(1isize << 21)..1 << 21, base in 0usize..=31) {
+            let way = match kind {
+                1 => Way::Stack(words.unsigned_abs().min((1 << 21) - 1) * 8),
+                2 => Way::Base(words * 8),
+                _ => Way::AtBase(words * 8),
+            };
+            let base = match base {
+                0 => Base::Same,
+                31 => Base::AtBase,
+                words => Base::Below(words * 8),
+            };
+            let rule = Rule::from_packed(Rule::new(way, base).packed());
+            prop_assert_eq!((rule.way(), rule.base()), (way, base));
+            prop_assert!(rule.packed() < 1 << BITS && rule.packed() != 0);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_unknown() {
+        for (way, base) in [
+            (Way::Stack(1 << 24), Base::Same),
+            (Way::Stack(12), Base::Same),
+            (Way::Base(-(1 << 24) - 8), Base::Same),
+            (Way::Stack(8), Base::Below(31 * 8)),
+            (Way::Stack(8), Base::Below(4)),
+            (Way::Unknown, Base::Same),
+        ] {
+            assert_eq!(Rule::new(way, base), Rule::UNKNOWN);
+        }
+        assert_eq!(Rule::UNKNOWN.way(), Way::Unknown);
+        assert_eq!(Rule::new(Way::Signal, Base::Same).way(), Way::Signal);
+        assert_eq!(Rule::new(Way::Outermost, Base::Same).way(), Way::Outermost);
+    }
+}

@@ -1,0 +1,135 @@
+//! What is asked of the kernel: memory, and whether an address can be read. By hand and not through the C library:
+//! these calls are made within a program's call of `malloc`, where `errno` is the program's, and some programs define
+//! `mmap` themselves.
+
+use core::arch::asm;
+use core::ptr::NonNull;
+
+/// What the memory is called in `/proc/PID/maps`.
+const NAME: &core::ffi::CStr = c"heaptoll sites";
+
+/// Bytes in a page.
+pub const PAGE: usize = 4096;
+
+/// # Safety
+/// As the system call itself.
+unsafe fn call(number: libc::c_long, a: [usize; 6]) -> isize {
+    let answer: isize;
+    // SAFETY: the kernel's calling convention; what it does to memory is the caller's promise.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => answer,
+            in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5],
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// Zeroed memory of its own, page by page as it is touched; `None` when the system gives none. `anew_in_child`: a child
+/// of fork finds it zeroed again.
+pub fn map(bytes: usize, anew_in_child: bool) -> Option<NonNull<u8>> {
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
+    // SAFETY: new memory, which disturbs nothing; its failure is tested.
+    let made = unsafe { call(libc::SYS_mmap, [0, bytes, protection, flags, usize::MAX, 0]) };
+    let place = NonNull::new(made as *mut u8).filter(|_| made > 0)?;
+    let start = place.as_ptr() as usize;
+    if anew_in_child {
+        // SAFETY: advice on this memory alone.
+        let advised = unsafe { call(libc::SYS_madvise, [start, bytes, libc::MADV_WIPEONFORK as usize, 0, 0, 0]) };
+        if advised < 0 {
+            unmap(place, bytes);
+            return None;
+        }
+    }
+    let name = NAME.as_ptr() as usize;
+    // SAFETY: names this memory alone. A kernel that keeps no names refuses, and nothing depends on it.
+    unsafe {
+        let option = libc::PR_SET_VMA as usize;
+        call(libc::SYS_prctl, [option, libc::PR_SET_VMA_ANON_NAME as usize, start, bytes, name, 0])
+    };
+    Some(place)
+}
+
+/// Gives memory of [`map`] back, which nobody has a reference to.
+pub fn unmap(place: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller's own mapping, by contract unused from here on.
+    unsafe { call(libc::SYS_munmap, [place.as_ptr() as usize, bytes, 0, 0, 0, 0]) };
+}
+
+/// Whether the word at an address, a multiple of 8, can be read. Asks the kernel to take a signal mask from there for a
+/// purpose that does not exist: it reads the mask first. A sandbox that lets a process live lets it do that.
+pub fn readable(address: usize) -> bool {
+    const NO_PURPOSE: usize = !0;
+    // SAFETY: changes nothing: the purpose is invalid.
+    let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_PURPOSE, address, 0, 8, 0, 0]) };
+    answer == -(libc::EINVAL as isize)
+}
+
+/// The kernel's number of the calling thread.
+pub fn thread() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { call(libc::SYS_gettid, [0; 6]) as u32 }
+}
+
+/// Whether the process has such a thread.
+pub fn lives(thread: u32) -> bool {
+    // SAFETY: signal 0 is none; the answer alone is of interest.
+    unsafe {
+        let process = call(libc::SYS_getpid, [0; 6]) as usize;
+        call(libc::SYS_tgkill, [process, thread as usize, 0, 0, 0, 0]) != -(libc::ESRCH as isize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    #[test]
+    fn memory_is_zeroed_and_writable() {
+        let place = map(3 * PAGE, true).unwrap();
+        for at in (0..3 * PAGE).step_by(1000) {
+            // SAFETY: within the mapping just made.
+            unsafe {
+                assert_eq!(place.add(at).read(), 0);
+                place.add(at).write(7);
+            }
+        }
+        unmap(place, 3 * PAGE);
+        assert!(map(1 << 50, false).is_none());
+    }
+
+    #[test]
+    fn readable_tells_memory_from_none() {
+        let word = 5u64;
+        assert!(readable(&raw const word as usize));
+        assert!(readable(readable as *const () as usize & !7));
+        assert!(!readable(0));
+        assert!(!readable(1 << 46));
+        let place = map(PAGE, false).unwrap();
+        // SAFETY: this test's own page.
+        unsafe { libc::mprotect(place.as_ptr().cast(), PAGE, libc::PROT_NONE) };
+        assert!(!readable(place.as_ptr() as usize));
+        unmap(place, PAGE);
+    }
+
+    #[test]
+    fn a_thread_lives_until_it_is_joined() {
+        assert!(lives(thread()));
+        let other = std::thread::spawn(thread).join().unwrap();
+        assert_ne!(other, thread());
+        // The kernel takes its time to let go of the number.
+        for _ in 0..1000 {
+            if !lives(other) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        panic!("thread {other} lives on");
+    }
+}

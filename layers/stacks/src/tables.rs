@@ -1,0 +1,294 @@
+//! Unwind rules from the `.eh_frame` tables that every object for exceptions and debuggers brings along, with or
+//! without frame pointers (System V ABI, AMD64 supplement, section 4.2.4; DWARF 5, section 6.4). `gimli` reads the
+//! tables; here its instructions are followed for the three things that a walk needs: the CFA, the return address and
+//! the frame pointer.
+//!
+//! The object an address lies in is found by `_dl_find_object`, which takes no lock and is made for unwinding within
+//! signal handlers (glibc 2.35). It is a weak symbol here: without it every place is unknown, and a stack is its first
+//! frame.
+
+use core::ffi::{c_int, c_void};
+
+use gimli::{
+    BaseAddresses, CallFrameInstruction, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, NativeEndian,
+    Operation, Register, UnwindExpression, UnwindSection, X86_64,
+};
+
+use crate::rule::{Base, Rule, Way};
+
+type Bytes = EndianSlice<'static, NativeEndian>;
+
+/// glibc's answer, `struct dl_find_object` of <dlfcn.h>.
+#[repr(C)]
+struct Found {
+    flags: u64,
+    map_start: usize,
+    map_end: usize,
+    link_map: *const c_void,
+    eh_frame_header: *const c_void,
+    reserved: [u64; 7],
+}
+
+core::arch::global_asm!(".weak _dl_find_object");
+
+/// Part of an object in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// Its first byte.
+    pub start: usize,
+    /// The byte behind its last.
+    pub end: usize,
+    /// Its table of tables, `.eh_frame_hdr`.
+    header: usize,
+}
+
+/// The object that an address lies in.
+pub fn object(address: usize) -> Option<Object> {
+    let function: usize;
+    // SAFETY: loads the symbol's address, 0 when there is no such function.
+    unsafe {
+        core::arch::asm!(
+            "mov {}, qword ptr [rip + _dl_find_object@GOTPCREL]",
+            out(reg) function,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    if function == 0 {
+        return None;
+    }
+    // SAFETY: glibc's function has this type since it exists.
+    let function: unsafe extern "C" fn(*const c_void, *mut Found) -> c_int =
+        unsafe { core::mem::transmute(function as *const c_void) };
+    let mut found = Found {
+        flags: 0,
+        map_start: 0,
+        map_end: 0,
+        link_map: core::ptr::null(),
+        eh_frame_header: core::ptr::null(),
+        reserved: [0; 7],
+    };
+    // SAFETY: any address may be asked for, and `found` is as large as glibc's structure.
+    let nothing = unsafe { function(address as *const c_void, &mut found) } != 0;
+    let (start, end, header) = (found.map_start, found.map_end, found.eh_frame_header as usize);
+    (!nothing && start < end && (start..end).contains(&header)).then_some(Object { start, end, header })
+}
+
+/// The rule for a place in the code.
+pub fn rule(address: usize) -> Rule {
+    object(address).and_then(|object| from_tables(object, address).ok().flatten()).unwrap_or(Rule::UNKNOWN)
+}
+
+/// Memory of an object, from an address to its end.
+fn bytes(object: &Object, start: usize) -> Option<Bytes> {
+    if !(object.start..object.end).contains(&start) {
+        return None;
+    }
+    // SAFETY: the dynamic linker maps an object's whole range; the tables lie in a segment that nobody writes to, and
+    // reads stay within tables. The object stays: one of its functions is being executed.
+    let slice = unsafe { core::slice::from_raw_parts(start as *const u8, object.end - start) };
+    Some(EndianSlice::new(slice, NativeEndian))
+}
+
+fn from_tables(object: Object, address: usize) -> gimli::Result<Option<Rule>> {
+    let Some(header_bytes) = bytes(&object, object.header) else { return Ok(None) };
+    let bases = BaseAddresses::default().set_eh_frame_hdr(object.header as u64);
+    let header = EhFrameHdr::from(header_bytes).parse(&bases, 8)?;
+    let section = header.eh_frame_ptr().direct()?;
+    let (Some(table), Some(section_bytes)) = (header.table(), bytes(&object, section as usize)) else {
+        return Ok(None);
+    };
+    let bases = bases.set_eh_frame(section);
+    let section = EhFrame::from(section_bytes);
+    let place = table.lookup(address as u64, &bases)?;
+    if place.direct()? < header.eh_frame_ptr().direct()? {
+        return Ok(None);
+    }
+    let entry = section.fde_from_offset(&bases, table.pointer_to_offset(place)?, EhFrame::cie_from_offset)?;
+    if !entry.contains(address as u64) {
+        return Ok(None);
+    }
+    if entry.cie().is_signal_trampoline() {
+        return Ok(Some(Rule::new(Way::Signal, Base::Same)));
+    }
+    Row::at(&section, &bases, &entry, address as u64).map(|row| row.map(|row| row.rule()))
+}
+
+/// Where a register's former value is, as far as rules have room for it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Saved {
+    Same,
+    Undefined,
+    /// At so many bytes from the CFA.
+    FromCfa(i64),
+    /// In the word that the frame pointer points to.
+    AtBase,
+    Otherwise,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cfa {
+    Offset(Register, i64),
+    /// In the word at so many bytes from the frame pointer.
+    AtBase(i64),
+    Otherwise,
+}
+
+/// One row of the table that the instructions make.
+#[derive(Clone, Copy)]
+struct Row {
+    cfa: Cfa,
+    base: Saved,
+    back: Saved,
+}
+
+/// How deep compilers push rows: once. More is given up.
+const PUSHED: usize = 4;
+
+impl Row {
+    /// The row for an address; `None` when the instructions are of no use to a walk.
+    fn at(
+        section: &EhFrame<Bytes>,
+        bases: &BaseAddresses,
+        entry: &FrameDescriptionEntry<Bytes>,
+        address: u64,
+    ) -> gimli::Result<Option<Row>> {
+        let cie = entry.cie();
+        let mut row = Row { cfa: Cfa::Otherwise, base: Saved::Same, back: Saved::Otherwise };
+        let mut instructions = cie.instructions(section, bases);
+        while let Some(instruction) = instructions.next()? {
+            row.follow(section, cie.data_alignment_factor(), instruction);
+        }
+        let initial = row;
+        let (mut pushed, mut depth) = ([row; PUSHED], 0);
+        let mut place = entry.initial_address();
+        let mut instructions = entry.instructions(section, bases);
+        while let Some(instruction) = instructions.next()? {
+            match instruction {
+                CallFrameInstruction::AdvanceLoc { delta } => {
+                    place = place.wrapping_add(u64::from(delta).wrapping_mul(cie.code_alignment_factor()));
+                }
+                CallFrameInstruction::SetLoc { address } => place = address,
+                CallFrameInstruction::RememberState if depth < PUSHED => {
+                    pushed[depth] = row;
+                    depth += 1;
+                }
+                CallFrameInstruction::RememberState => return Ok(None),
+                CallFrameInstruction::RestoreState if depth > 0 => {
+                    depth -= 1;
+                    row = pushed[depth];
+                }
+                CallFrameInstruction::RestoreState => return Ok(None),
+                CallFrameInstruction::Restore { register: X86_64::RBP } => row.base = initial.base,
+                CallFrameInstruction::Restore { register: X86_64::RA } => row.back = initial.back,
+                instruction => row.follow(section, cie.data_alignment_factor(), instruction),
+            }
+            if place > address {
+                break;
+            }
+        }
+        Ok(Some(row))
+    }
+
+    fn follow(&mut self, section: &EhFrame<Bytes>, factor: i64, instruction: CallFrameInstruction<usize>) {
+        use CallFrameInstruction as Do;
+        let offset = |cfa: Cfa, offset: i64| match cfa {
+            Cfa::Offset(register, _) => Cfa::Offset(register, offset),
+            _ => Cfa::Otherwise,
+        };
+        match instruction {
+            Do::DefCfa { register, offset } => self.cfa = Cfa::Offset(register, offset as i64),
+            Do::DefCfaSf { register, factored_offset } => {
+                self.cfa = Cfa::Offset(register, factored_offset.wrapping_mul(factor));
+            }
+            Do::DefCfaRegister { register } => {
+                self.cfa = match self.cfa {
+                    Cfa::Offset(_, offset) => Cfa::Offset(register, offset),
+                    _ => Cfa::Otherwise,
+                }
+            }
+            Do::DefCfaOffset { offset: bytes } => self.cfa = offset(self.cfa, bytes as i64),
+            Do::DefCfaOffsetSf { factored_offset } => {
+                self.cfa = offset(self.cfa, factored_offset.wrapping_mul(factor));
+            }
+            Do::DefCfaExpression { expression } => self.cfa = at_base(section, expression),
+            Do::Undefined { register } => self.save(register, Saved::Undefined),
+            Do::SameValue { register } => self.save(register, Saved::Same),
+            Do::Offset { register, factored_offset } => {
+                self.save(register, Saved::FromCfa((factored_offset as i64).wrapping_mul(factor)));
+            }
+            Do::OffsetExtendedSf { register, factored_offset } => {
+                self.save(register, Saved::FromCfa(factored_offset.wrapping_mul(factor)));
+            }
+            Do::Expression { register, expression } => {
+                let saved = if points_to_base(section, expression) { Saved::AtBase } else { Saved::Otherwise };
+                self.save(register, saved);
+            }
+            Do::ValOffset { register, .. } | Do::ValOffsetSf { register, .. } | Do::Register { dest_register: register, .. } => {
+                self.save(register, Saved::Otherwise);
+            }
+            Do::ValExpression { register, .. } => self.save(register, Saved::Otherwise),
+            _ => {}
+        }
+    }
+
+    fn save(&mut self, register: Register, saved: Saved) {
+        match register {
+            X86_64::RBP => self.base = saved,
+            X86_64::RA => self.back = saved,
+            _ => {}
+        }
+    }
+
+    fn rule(self) -> Rule {
+        if self.back == Saved::Undefined {
+            return Rule::new(Way::Outermost, Base::Same);
+        }
+        if self.back != Saved::FromCfa(-8) {
+            return Rule::UNKNOWN;
+        }
+        let way = match self.cfa {
+            Cfa::Offset(X86_64::RSP, bytes) if bytes > 0 => Way::Stack(bytes as usize),
+            Cfa::Offset(X86_64::RBP, bytes) => Way::Base(bytes as isize),
+            Cfa::AtBase(bytes) => Way::AtBase(bytes as isize),
+            Cfa::Offset(..) | Cfa::Otherwise => Way::Unknown,
+        };
+        let base = match self.base {
+            Saved::Same | Saved::Undefined => Base::Same,
+            Saved::FromCfa(bytes) if bytes < 0 => Base::Below(bytes.unsigned_abs() as usize),
+            Saved::AtBase => Base::AtBase,
+            Saved::FromCfa(_) | Saved::Otherwise => return Rule::UNKNOWN,
+        };
+        Rule::new(way, base)
+    }
+}
+
+/// The first two operations of an expression, when there are no more than those.
+fn operations(
+    section: &EhFrame<Bytes>,
+    expression: UnwindExpression<usize>,
+) -> Option<(Operation<Bytes>, Option<Operation<Bytes>>)> {
+    let encoding = gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 4 };
+    let mut operations = expression.get(section).ok()?.operations(encoding);
+    let first = operations.next().ok()??;
+    let second = operations.next().ok()?;
+    operations.next().ok()?.is_none().then_some((first, second))
+}
+
+/// `DW_OP_breg6 n; DW_OP_deref`: what gcc says of functions that align their frame.
+fn at_base(section: &EhFrame<Bytes>, expression: UnwindExpression<usize>) -> Cfa {
+    match operations(section, expression) {
+        Some((
+            Operation::RegisterOffset { register: X86_64::RBP, offset, .. },
+            Some(Operation::Deref { size: 8, space: false, .. }),
+        )) => Cfa::AtBase(offset),
+        _ => Cfa::Otherwise,
+    }
+}
+
+/// `DW_OP_breg6 0`.
+fn points_to_base(section: &EhFrame<Bytes>, expression: UnwindExpression<usize>) -> bool {
+    matches!(
+        operations(section, expression),
+        Some((Operation::RegisterOffset { register: X86_64::RBP, offset: 0, .. }, None))
+    )
+}
