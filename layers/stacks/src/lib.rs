@@ -3,3 +3,4 @@ pub mod rule;
 pub mod rules;
 pub mod system;
 pub mod tables;
+pub mod word;
