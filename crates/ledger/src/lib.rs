@@ -3,12 +3,18 @@
 //! The recorder pauses a program, knows every live block, and has an [`Observer`] look at the process: mappings, pages,
 //! and what the manager says. A [`Moment`] is what it saw, a [`Ledger`] all of a run, [`Pace`] says when to look.
 
+mod attribution;
 mod block;
 mod census;
 mod error;
 mod ledger;
+mod mapping;
 mod moment;
 mod observer;
+mod places;
+mod residency;
+mod share;
+mod tenants;
 
 pub use block::{Block, Blocks};
 pub use census::{Census, Held, Source};

@@ -23,6 +23,15 @@ impl Amount {
     pub fn total(&self) -> u64 {
         self.resident + self.swapped + self.absent
     }
+
+    /// What is left without `part`, which it holds.
+    pub(crate) fn without(&self, part: Amount) -> Amount {
+        Amount {
+            resident: self.resident - part.resident,
+            swapped: self.swapped - part.swapped,
+            absent: self.absent - part.absent,
+        }
+    }
 }
 
 impl AddAssign for Amount {
@@ -52,8 +61,12 @@ pub enum Term {
     Internal,
     /// Bytes of no live block on pages that hold bytes of one.
     External,
-    /// Pages of the heap that hold no byte of a live block.
+    /// Pages of the heap that hold no byte of a live block, and have.
     Caches,
+    /// Pages of the heap's mappings in which no block has been: never carved, the manager's own tables, or the
+    /// program's own memory that the kernel made one mapping with the heap. Told from [`Term::Caches`] only where the
+    /// record knows all places of blocks.
+    Fresh,
     /// Freed by the program, held back by the manager.
     Quarantine,
     /// Mapped, never carved into blocks: the step in which the heap grows.
@@ -88,11 +101,12 @@ pub enum Term {
 }
 
 /// All terms, in order.
-pub const TERMS: [Term; 19] = [
+pub const TERMS: [Term; 20] = [
     Term::Live,
     Term::Internal,
     Term::External,
     Term::Caches,
+    Term::Fresh,
     Term::Quarantine,
     Term::Unused,
     Term::Blacklisted,
@@ -116,7 +130,8 @@ pub const TERMS: [Term; 19] = [
 pub enum How {
     /// Counted, byte by byte, from the record and the pages of the process.
     Counted,
-    /// The amount is the manager's word; which of it is resident is the share of the memory it must lie in.
+    /// The amount is the manager's word, or what was counted without it; which of it is resident is the share of the
+    /// memory it must lie in.
     Told,
     /// The page map could not be read: what is resident is estimated from each mapping's total.
     Estimated,
@@ -181,7 +196,9 @@ pub struct Moment {
     /// Resident bytes of the heap without a live block on their (small) page, on huge pages: resident because their
     /// neighbours are.
     pub huge_free_bytes: u64,
-    /// Whether the page map could be read; if not, why not.
+    /// Address space without access (kept for later, guard pages), bytes; in no line.
+    pub reserved_bytes: u64,
+    /// Why the page map could not be read, if it could not.
     pub no_pagemap: Option<String>,
     /// Record against process.
     pub defects: Defects,

@@ -1,11 +1,19 @@
 //! Looks at a live process.
 
+use std::io;
 use std::path::PathBuf;
+use std::time::Instant;
 
-use crate::block::Blocks;
+use crate::attribution::{Place, Shares, attribute};
+use crate::block::{Block, Blocks, sort};
 use crate::census::Census;
 use crate::error::LedgerError;
-use crate::moment::Moment;
+use crate::mapping::{self, Mapping};
+use crate::moment::{Amount, How, Moment, Term};
+use crate::places::{Layout, Places};
+use crate::residency::{PageMap, Run, State, Walk};
+use crate::share::Lines;
+use crate::tenants::{Tenants, resident};
 
 /// What is known of the process before the first look.
 #[derive(Debug, Clone, Default)]
@@ -22,28 +30,238 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Observer {
     pid: i32,
-    options: Options,
+    /// `/proc/PID`.
+    folder: PathBuf,
+    collector: bool,
+    layout: Layout,
+    places: Places,
+    tenants: Tenants,
+    page: u64,
+    /// Room for the blocks, kept from look to look.
+    blocks: Vec<Block>,
 }
 
 impl Observer {
     /// An observer of process `pid`. Nothing is read yet. A new image (exec) wants a new observer.
     pub fn new(pid: i32, options: Options) -> Observer {
-        Observer { pid, options }
+        Observer::of(PathBuf::from(format!("/proc/{pid}")), pid, options)
+    }
+
+    /// An observer of a process whose files are in `folder`.
+    fn of(folder: PathBuf, pid: i32, options: Options) -> Observer {
+        // SAFETY: sysconf has no preconditions.
+        let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+        let layout = Layout::of(&options.manager);
+        Observer {
+            pid,
+            folder,
+            collector: options.collector,
+            layout,
+            places: Places::new(layout, page),
+            tenants: Tenants::new(options.rings.as_deref()),
+            page,
+            blocks: Vec::new(),
+        }
     }
 
     /// The ledger now. The program's allocating threads should be paused and all that they said drained, so that
-    /// `blocks` are the live ones.
+    /// `blocks` are the live ones; `census` is what the manager said at this pause.
     ///
     /// # Errors
     /// The process has ended, or its memory map cannot be read.
     pub fn observe(
         &mut self,
-        _time_ns: u64,
-        _clock_bytes: u64,
-        _blocks: &dyn Blocks,
-        _census: Option<Census>,
+        time_ns: u64,
+        clock_bytes: u64,
+        blocks: &dyn Blocks,
+        census: Option<Census>,
     ) -> Result<Moment, LedgerError> {
-        let _ = &self.options;
-        Err(LedgerError::Ended { pid: self.pid })
+        let begun = Instant::now();
+        let vm_rss_bytes = resident(&self.folder, self.pid)?;
+        let mappings = mapping::mappings(&self.folder, self.pid)?;
+        if mappings.is_empty() {
+            return Err(LedgerError::Ended { pid: self.pid });
+        }
+        sort(blocks, &mut self.blocks);
+        let mut ever = Vec::new();
+        blocks.ever(&mut |start, end| ever.push((start, end)));
+        let ever = joined(ever, self.page);
+
+        let places = self.places.find(&mappings, &self.blocks, &ever);
+        let (runs, no_pagemap) = match self.runs(&mappings, &places) {
+            Ok(runs) => (runs, None),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+                return Err(LedgerError::Ended { pid: self.pid });
+            }
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        let (mut shares, defects) = attribute(&self.blocks, &places, &runs, self.layout.header(), self.page);
+        if no_pagemap.is_some() {
+            estimate(&mut shares, &places, &mappings);
+        }
+        let how = if no_pagemap.is_some() { How::Estimated } else { How::Counted };
+
+        let mut moment = Moment {
+            time_ns,
+            clock_bytes,
+            rss_bytes: mappings.iter().map(|mapping| mapping.rss).sum(),
+            vm_rss_bytes,
+            live_blocks: self.blocks.len() as u64,
+            live_bytes: self.blocks.iter().map(|block| block.requested).sum(),
+            heap_bytes: places.iter().map(|place| place.end - place.start).sum(),
+            heap_places: places.len() as u64,
+            huge_bytes: shares.iter().map(|shares| shares.huge).sum(),
+            huge_free_bytes: shares.iter().map(|shares| shares.huge_idle).sum(),
+            no_pagemap,
+            defects,
+            census,
+            ..Moment::default()
+        };
+        let mut lines = Lines::new();
+        for shares in &shares {
+            lines.add(Term::Live, shares.live, how);
+            lines.add(Term::Internal, shares.internal, how);
+            lines.add(Term::Metadata, shares.headers, how);
+            lines.add(Term::External, shares.pinned, how);
+            lines.add(Term::Caches, shares.idle, how);
+        }
+        if how == How::Counted && !ever.is_empty() {
+            // Live blocks are where blocks have been; what they have not touched of their pages is pinned.
+            let fresh = fresh(&self.blocks, &ever, &places, &runs, self.page);
+            let caches = lines.amount(Term::Caches);
+            *caches = caches.without(fresh);
+            lines.add(Term::Fresh, fresh, how);
+        }
+        self.rest(&mappings, &places, &shares, &mut lines, &mut moment);
+        if let Some(census) = census {
+            lines.census(&census, self.collector);
+        }
+        moment.lines = lines.finish();
+        moment.difference_bytes = (i128::from(moment.rss_bytes) - i128::from(moment.sum().resident)) as i64;
+        moment.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Ok(moment)
+    }
+
+    /// The runs of pages in all places.
+    fn runs(&self, mappings: &[Mapping], places: &[Place]) -> io::Result<Vec<Run>> {
+        let mut map = PageMap::open(&self.folder, self.page)?;
+        let mut runs = Vec::new();
+        for place in places {
+            let mapping = &mappings[place.mapping];
+            if mapping.rss + mapping.swap == 0 {
+                continue;
+            }
+            let before = runs.len();
+            map.runs(place.start, place.end, &mut runs)?;
+            if mapping.swap == 0 {
+                // Marks of the kernel's own look like swapped pages.
+                let mut at = 0;
+                runs.retain(|run| {
+                    at += 1;
+                    at <= before || run.state != State::Swapped
+                });
+            }
+        }
+        Ok(runs)
+    }
+
+    /// What is in mappings beside the places of the heap.
+    fn rest(
+        &mut self,
+        mappings: &[Mapping],
+        places: &[Place],
+        shares: &[Shares],
+        lines: &mut Lines,
+        moment: &mut Moment,
+    ) {
+        self.tenants.look_for_stacks(&self.folder, mappings);
+        let mut heap = places.iter().zip(shares).peekable();
+        for (number, mapping) in mappings.iter().enumerate() {
+            let mut taken = Amount::default();
+            while let Some((_, shares)) = heap.next_if(|(place, _)| place.mapping == number) {
+                taken += shares.total();
+            }
+            let left = mapping.bytes() - taken.total();
+            if left == 0 {
+                continue;
+            }
+            let resident = mapping.rss.saturating_sub(taken.resident).min(left);
+            let swapped = mapping.swap.saturating_sub(taken.swapped).min(left - resident);
+            let mut rest = Amount { resident, swapped, absent: left - resident - swapped };
+            if !mapping.accessible {
+                moment.reserved_bytes += rest.absent;
+                rest.absent = 0;
+            }
+            for (term, amount) in self.tenants.terms(mappings, number, rest) {
+                lines.add(term, amount, How::Counted);
+            }
+        }
+    }
+}
+
+/// Pages in places without a live block in which no block has been.
+fn fresh(blocks: &[Block], ever: &[(u64, u64)], places: &[Place], runs: &[Run], page: u64) -> Amount {
+    // Pages with live blocks are seen too, whatever `ever` says.
+    let live = blocks.iter().filter(|block| block.bytes() > 0).map(|block| (block.address, block.end()));
+    let seen = joined(live.chain(ever.iter().copied()).collect(), page);
+    let (mut all, mut walk) = (Amount::default(), Walk::new(runs));
+    let mut at = 0;
+    for place in places {
+        let mut from = place.start;
+        while seen.get(at).is_some_and(|&(_, end)| end <= from) {
+            at += 1;
+        }
+        for &(start, end) in seen[at..].iter().take_while(|&&(start, _)| start < place.end) {
+            if start > from {
+                all += walk.look(from, start).amount;
+            }
+            from = from.max(end.min(place.end));
+        }
+        all += walk.look(from, place.end).amount;
+    }
+    all
+}
+
+/// Ranges made whole pages, in order and apart.
+fn joined(mut ranges: Vec<(u64, u64)>, page: u64) -> Vec<(u64, u64)> {
+    for (start, end) in &mut ranges {
+        *start = *start / page * page;
+        *end = end.checked_next_multiple_of(page).unwrap_or(u64::MAX / page * page);
+    }
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, last| {
+        let touches = next.0 <= last.1;
+        if touches {
+            last.1 = last.1.max(next.1);
+        }
+        touches
+    });
+    ranges
+}
+
+/// Without a page map: the resident and swapped bytes of a mapping are those of its places in proportion to their
+/// lengths, and in a place, first those of pages with live blocks.
+fn estimate(shares: &mut [Shares], places: &[Place], mappings: &[Mapping]) {
+    for (place, shares) in places.iter().zip(shares) {
+        let mapping = &mappings[place.mapping];
+        let bytes = place.end - place.start;
+        let part =
+            |all: u64| (u128::from(all) * u128::from(bytes) / u128::from(mapping.bytes().max(1))) as u64;
+        let (mut resident, mut swapped) = (part(mapping.rss), part(mapping.swap));
+        let parts = [
+            &mut shares.live,
+            &mut shares.headers,
+            &mut shares.internal,
+            &mut shares.pinned,
+            &mut shares.idle,
+        ];
+        for amount in parts {
+            amount.resident = resident.min(amount.absent);
+            amount.absent -= amount.resident;
+            resident -= amount.resident;
+            amount.swapped = swapped.min(amount.absent);
+            amount.absent -= amount.swapped;
+            swapped -= amount.swapped;
+        }
     }
 }

@@ -1,0 +1,297 @@
+//! Which parts of the address space are the heap's.
+//!
+//! In general: a mapping in which a block has ever been. The kernel makes one mapping of neighbours, so memory that the
+//! program mapped itself may be in it; where the manager's layout is known (glibc), places are cut out of mappings.
+
+use crate::attribution::Place;
+use crate::block::Block;
+use crate::mapping::Mapping;
+
+/// What is known of a manager's heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Nothing.
+    Unknown,
+    /// glibc's malloc (malloc/malloc.c, malloc/arena.c): the segment of brk, arenas in windows of 64 MiB that are
+    /// aligned to as much, and blocks with a mapping of their own, which end with a page; all others end 8 bytes past a
+    /// multiple of 16. Before each block, 8 bytes are its size.
+    Glibc,
+}
+
+/// Size and alignment of an arena's windows (`HEAP_MAX_SIZE` of a 64-bit glibc).
+const WINDOW: u64 = 64 << 20;
+
+impl Layout {
+    /// Of a manager by name.
+    pub fn of(manager: &str) -> Layout {
+        if manager == "glibc" { Layout::Glibc } else { Layout::Unknown }
+    }
+
+    /// Bytes before each block that are the manager's.
+    pub fn header(self) -> u64 {
+        match self {
+            Layout::Unknown => 0,
+            Layout::Glibc => 8,
+        }
+    }
+}
+
+/// Places, found again at each look.
+#[derive(Debug)]
+pub struct Places {
+    layout: Layout,
+    page: u64,
+    /// Ranges that have been the heap's and were mapped at the last look, in order and apart.
+    known: Vec<(u64, u64)>,
+}
+
+impl Places {
+    /// None yet.
+    pub fn new(layout: Layout, page: u64) -> Places {
+        Places { layout, page, known: Vec::new() }
+    }
+
+    /// The places now, in order and apart: of `blocks`, in order of address, of `ever`, ranges in which blocks have
+    /// been, and of what was found before, as far as it is in `mappings`.
+    pub fn find(&mut self, mappings: &[Mapping], blocks: &[Block], ever: &[(u64, u64)]) -> Vec<Place> {
+        let mut found = Vec::new();
+        self.of_blocks(mappings, blocks, &mut found);
+        let kept: Vec<(u64, u64)> = match self.layout {
+            // A block's own mapping goes with it.
+            Layout::Glibc => self.known.iter().copied().filter(|(start, _)| start % WINDOW == 0).collect(),
+            Layout::Unknown => self.known.iter().chain(ever).copied().collect(),
+        };
+        for (start, end) in kept {
+            for (number, mapping) in overlapping(mappings, start, end) {
+                if !mapping.accessible && mapping.rss + mapping.swap == 0 {
+                    // Address space kept for later.
+                    continue;
+                }
+                match self.layout {
+                    Layout::Glibc => found.push(cut(mapping, number, start, end)),
+                    Layout::Unknown if is_image(mappings, number) => {
+                        found.push(cut(mapping, number, start, end));
+                    }
+                    // A file in place of what was heap is none.
+                    Layout::Unknown if mapping.is_private_file() => {}
+                    Layout::Unknown => found.push(whole(mapping, number)),
+                }
+            }
+        }
+        if self.layout == Layout::Glibc {
+            let segments = mappings.iter().enumerate().filter(|(_, mapping)| mapping.name == "[heap]");
+            found.extend(segments.map(|(number, mapping)| whole(mapping, number)));
+        }
+        let places = merged(found, self.page);
+        self.known = match self.layout {
+            // The window, not what of it was mapped: arenas grow.
+            Layout::Glibc => {
+                let mut windows: Vec<(u64, u64)> = places
+                    .iter()
+                    .filter(|place| mappings[place.mapping].name != "[heap]")
+                    .map(|place| window(place.start))
+                    .collect();
+                windows.retain(|window| self.known.contains(window) || self.is_arena(*window, blocks));
+                windows.dedup();
+                windows
+            }
+            Layout::Unknown => places.iter().map(|place| (place.start, place.end)).collect(),
+        };
+        places
+    }
+
+    /// Places of live blocks.
+    fn of_blocks(&self, mappings: &[Mapping], blocks: &[Block], found: &mut Vec<Place>) {
+        let mut number = 0;
+        // Up to here, blocks are in the place found last.
+        let mut until = 0;
+        for block in blocks {
+            // A block without bytes has a place all the same.
+            let end = block.end().max(block.address.saturating_add(1));
+            if end <= until {
+                continue;
+            }
+            while mappings.get(number).is_some_and(|mapping| mapping.end <= block.address) {
+                number += 1;
+            }
+            let mut at = number;
+            while let Some(mapping) = mappings.get(at).filter(|mapping| mapping.start < end) {
+                let place = self.of_block(mappings, at, block.address, end);
+                until = until.max(place.end.min(mapping.end));
+                if self.layout == Layout::Glibc && self.is_own_mapping(block) {
+                    // Behind its end there may be a neighbour in the same mapping.
+                    until = until.min(end);
+                }
+                found.push(place);
+                at += 1;
+            }
+        }
+    }
+
+    /// The place in one mapping that goes with a block from `start` to `end`.
+    fn of_block(&self, mappings: &[Mapping], number: usize, start: u64, end: u64) -> Place {
+        let mapping = &mappings[number];
+        let pages = || {
+            // A header may begin the page before.
+            let first = start.saturating_sub(2 * self.layout.header()) / self.page * self.page;
+            cut(mapping, number, first, end.next_multiple_of(self.page))
+        };
+        match self.layout {
+            Layout::Unknown if is_image(mappings, number) => pages(),
+            Layout::Unknown => whole(mapping, number),
+            Layout::Glibc if mapping.name == "[heap]" => whole(mapping, number),
+            Layout::Glibc if end.is_multiple_of(self.page) || is_image(mappings, number) => pages(),
+            Layout::Glibc => {
+                let (start, end) = window(start);
+                cut(mapping, number, start, end)
+            }
+        }
+    }
+
+    fn is_own_mapping(&self, block: &Block) -> bool {
+        block.end().is_multiple_of(self.page)
+    }
+
+    /// Whether a block of an arena, not one with a mapping of its own, is in the window.
+    fn is_arena(&self, (start, end): (u64, u64), blocks: &[Block]) -> bool {
+        let first = blocks.partition_point(|block| block.address < start);
+        blocks[first..]
+            .iter()
+            .take_while(|block| block.address < end)
+            .any(|block| !self.is_own_mapping(block))
+    }
+}
+
+/// The window of an arena that an address is in.
+fn window(address: u64) -> (u64, u64) {
+    let start = address / WINDOW * WINDOW;
+    (start, start.saturating_add(WINDOW))
+}
+
+/// Whether the mapping has other tenants for sure, so that only what is near blocks may be the heap's: static data of
+/// the program and its libraries, and the stack.
+fn is_image(mappings: &[Mapping], number: usize) -> bool {
+    let mapping = &mappings[number];
+    mapping.is_private_file() || mapping.name == "[stack]" || follows_image(mappings, number)
+}
+
+/// Whether a mapping without a name goes on where a file's writable data ends: its zeroed data (`.bss`).
+pub fn follows_image(mappings: &[Mapping], number: usize) -> bool {
+    let mapping = &mappings[number];
+    let before = number.checked_sub(1).and_then(|before| mappings.get(before));
+    mapping.is_anonymous()
+        && mapping.name.is_empty()
+        && before
+            .is_some_and(|before| before.end == mapping.start && before.is_private_file() && before.writable)
+}
+
+fn whole(mapping: &Mapping, number: usize) -> Place {
+    Place { start: mapping.start, end: mapping.end, mapping: number }
+}
+
+fn cut(mapping: &Mapping, number: usize, start: u64, end: u64) -> Place {
+    Place { start: start.max(mapping.start), end: end.min(mapping.end), mapping: number }
+}
+
+/// Mappings with a byte of a range.
+fn overlapping(mappings: &[Mapping], start: u64, end: u64) -> impl Iterator<Item = (usize, &Mapping)> {
+    let first = mappings.partition_point(|mapping| mapping.end <= start);
+    mappings.iter().enumerate().skip(first).take_while(move |(_, mapping)| mapping.start < end)
+}
+
+/// The places in order, those of one mapping that touch or overlap made one.
+fn merged(mut found: Vec<Place>, page: u64) -> Vec<Place> {
+    found.retain(|place| place.start < place.end);
+    found.sort_unstable_by_key(|place| (place.start, place.end));
+    let mut places: Vec<Place> = Vec::new();
+    for mut place in found {
+        place.start = place.start / page * page;
+        match places.last_mut() {
+            Some(last) if last.mapping == place.mapping && place.start <= last.end => {
+                last.end = last.end.max(place.end);
+            }
+            _ => places.push(place),
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(start: u64, end: u64, name: &str) -> Mapping {
+        let inode = u64::from(name.starts_with('/'));
+        Mapping {
+            start,
+            end,
+            inode,
+            name: name.into(),
+            writable: true,
+            accessible: true,
+            ..Mapping::default()
+        }
+    }
+
+    fn block(address: u64, usable: u64) -> Block {
+        Block { address, requested: usable, usable }
+    }
+
+    fn ranges(places: &[Place]) -> Vec<(u64, u64)> {
+        places.iter().map(|place| (place.start, place.end)).collect()
+    }
+
+    #[test]
+    fn a_mapping_with_a_block_is_heap_also_when_the_block_has_gone() {
+        let mappings =
+            [mapping(0x1000, 0x9000, ""), mapping(0x9000, 0xa000, ""), mapping(0xb000, 0xc000, "/bin/x")];
+        let mut places = Places::new(Layout::Unknown, 0x1000);
+        assert_eq!(ranges(&places.find(&mappings, &[], &[])), []);
+        assert_eq!(ranges(&places.find(&mappings, &[block(0x2010, 16)], &[])), [(0x1000, 0x9000)]);
+        // It grew, and its block is gone.
+        let grown = [mapping(0x1000, 0xa000, ""), mapping(0xb000, 0xc000, "/bin/x")];
+        assert_eq!(ranges(&places.find(&grown, &[], &[])), [(0x1000, 0xa000)]);
+        // Unmapped, it is forgotten.
+        assert_eq!(ranges(&places.find(&mappings[2..], &[], &[])), []);
+        assert_eq!(ranges(&places.find(&mappings, &[], &[])), []);
+        assert_eq!(ranges(&places.find(&mappings, &[], &[(0x9800, 0x9900)])), [(0x9000, 0xa000)]);
+    }
+
+    #[test]
+    fn in_static_data_only_the_pages_with_blocks_are_heap() {
+        let mappings = [mapping(0x10000, 0x20000, "/bin/x"), mapping(0x20000, 0x30000, "")];
+        let blocks = [block(0x12010, 16), block(0x21ff8, 16), block(0x28000, 0x10)];
+        let found = Places::new(Layout::Unknown, 0x1000).find(&mappings, &blocks, &[]);
+        assert_eq!(ranges(&found), [(0x12000, 0x13000), (0x21000, 0x23000), (0x28000, 0x29000)]);
+    }
+
+    #[test]
+    fn a_block_across_mappings_makes_both_heap() {
+        let mappings =
+            [mapping(0x1000, 0x3000, ""), mapping(0x3000, 0x5000, ""), mapping(0x6000, 0x7000, "")];
+        let blocks = [block(0x1010, 16), block(0x2800, 0x1000)];
+        let found = Places::new(Layout::Unknown, 0x1000).find(&mappings, &blocks, &[]);
+        assert_eq!(ranges(&found), [(0x1000, 0x3000), (0x3000, 0x5000)]);
+    }
+
+    #[test]
+    fn glibcs_large_blocks_do_not_take_their_neighbours() {
+        const BASE: u64 = 0x7f12_3400_0000;
+        let mappings = [
+            mapping(0x5000_0000, 0x5002_1000, "[heap]"),
+            // An arena's window begins here, and the program's own memory lies behind it in one mapping.
+            mapping(BASE, BASE + WINDOW + 0x10000, ""),
+            // A block of its own between memory of the program's.
+            mapping(BASE + 2 * WINDOW, BASE + 2 * WINDOW + 0x100_0000, ""),
+        ];
+        let large = BASE + 2 * WINDOW + 0x8010;
+        let blocks = [block(BASE + 0x8b0, 24), block(large, 0x40_0000 - 16)];
+        let mut places = Places::new(Layout::Glibc, 0x1000);
+        let found = places.find(&mappings, &blocks, &[]);
+        let expected =
+            [(0x5000_0000, 0x5002_1000), (BASE, BASE + WINDOW), (large - 16, large - 16 + 0x40_0000)];
+        assert_eq!(ranges(&found), expected);
+        // All freed: the arena stays, the block's own mapping does not.
+        assert_eq!(ranges(&places.find(&mappings, &[], &[])), expected[..2]);
+    }
+}

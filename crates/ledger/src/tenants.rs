@@ -1,0 +1,205 @@
+//! What a mapping is for that is not the heap's.
+
+use std::path::Path;
+
+use crate::mapping::{self, Mapping};
+use crate::moment::{Amount, Term};
+use crate::places::follows_image;
+
+/// Tasks looked at for their stacks: more would take too long.
+const MOST_TASKS: usize = 4096;
+
+/// Who is in which mapping.
+#[derive(Debug, Default)]
+pub struct Tenants {
+    /// Path of the recorder's shared file.
+    rings: Option<String>,
+    /// Addresses within stacks seen so far.
+    stacks: Vec<u64>,
+}
+
+impl Tenants {
+    /// `rings`: the recorder's shared file.
+    pub fn new(rings: Option<&Path>) -> Tenants {
+        Tenants { rings: rings.map(|path| path.display().to_string()), stacks: Vec::new() }
+    }
+
+    /// Looks where the threads of the process have their stacks: at the stack pointers of those that wait in the
+    /// kernel. One that runs is found where it was before, if ever.
+    pub fn look_for_stacks(&mut self, folder: &Path, mappings: &[Mapping]) {
+        let tasks = std::fs::read_dir(folder.join("task")).into_iter().flatten().flatten();
+        for task in tasks.take(MOST_TASKS) {
+            let text = std::fs::read_to_string(task.path().join("syscall")).unwrap_or_default();
+            self.stacks.extend(stack_pointer(&text));
+        }
+        self.stacks.sort_unstable();
+        // One for each mapping is enough; what is mapped no more is forgotten.
+        let home = |address: u64| {
+            let at = mappings.partition_point(|mapping| mapping.end <= address);
+            mappings.get(at).filter(|mapping| mapping.start <= address).map(|mapping| mapping.start)
+        };
+        self.stacks.dedup_by_key(|address| home(*address));
+        self.stacks.retain(|&address| home(address).is_some());
+    }
+
+    /// What a mapping is, and of its resident and swapped bytes how much. `number` is its place in `mappings`.
+    pub fn terms(&self, mappings: &[Mapping], number: usize, rest: Amount) -> [(Term, Amount); 2] {
+        let mapping = &mappings[number];
+        let term = self.term(mappings, number);
+        if term != Term::Code {
+            return [(term, rest), (term, Amount::default())];
+        }
+        // Pages of a file that were written before they were made constant (relocated data) are no file's any more.
+        let written =
+            Amount { resident: mapping.anonymous.min(rest.resident), swapped: rest.swapped, absent: 0 };
+        let code = Amount { resident: rest.resident - written.resident, swapped: 0, absent: rest.absent };
+        [(Term::Code, code), (Term::StaticData, written)]
+    }
+
+    fn term(&self, mappings: &[Mapping], number: usize) -> Term {
+        let mapping = &mappings[number];
+        let name = mapping.name.as_str();
+        let plain = name.strip_suffix(" (deleted)").unwrap_or(name);
+        if self.rings.as_deref() == Some(plain) {
+            return Term::Recorder;
+        }
+        match name {
+            "[stack]" => return Term::Stacks,
+            "[vdso]" | "[vvar]" | "[vvar_vclock]" | "[vsyscall]" | "[uprobes]" | "[sigpage]" => {
+                return Term::Kernel;
+            }
+            // Where the kernel keeps names, our collectors' tables and our layers' say what they are.
+            "[anon:heaptoll roots]" => return Term::Metadata,
+            _ if name.starts_with("[anon:heaptoll") || name.starts_with("[anon_shmem:heaptoll") => {
+                return Term::Recorder;
+            }
+            _ => {}
+        }
+        if mapping.shared {
+            return Term::Shared;
+        }
+        if mapping.is_private_file() {
+            return if mapping.writable { Term::StaticData } else { Term::Code };
+        }
+        let at = self.stacks.partition_point(|&address| address < mapping.start);
+        if self.stacks.get(at).is_some_and(|&address| address < mapping.end) {
+            return Term::Stacks;
+        }
+        if follows_image(mappings, number) { Term::StaticData } else { Term::OtherAnonymous }
+    }
+}
+
+/// The stack pointer in `/proc/PID/task/TID/syscall`: the last but one word, if the thread is in the kernel.
+fn stack_pointer(text: &str) -> Option<u64> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let word = words.len().checked_sub(2).map(|at| words[at])?;
+    u64::from_str_radix(word.strip_prefix("0x")?, 16).ok().filter(|&address| address != 0)
+}
+
+/// `VmRSS` in a text as of `/proc/PID/status`, bytes.
+pub fn resident(folder: &Path, pid: i32) -> Result<u64, crate::error::LedgerError> {
+    let text = mapping::read(&folder.join("status"), pid)?;
+    let kib = text
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    // A process that has ended has no such line until its parent has taken note of it.
+    kib.map(|kib| kib.saturating_mul(1024)).ok_or(crate::error::LedgerError::Ended { pid })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(start: u64, end: u64, access: &str, name: &str) -> Mapping {
+        Mapping {
+            start,
+            end,
+            accessible: access != "---p",
+            writable: access.contains('w'),
+            shared: access.ends_with('s'),
+            inode: u64::from(name.starts_with('/')),
+            name: name.into(),
+            ..Mapping::default()
+        }
+    }
+
+    #[test]
+    fn stack_pointers_of_waiting_threads_are_read() {
+        let line = "202 0x7f00 0x80 0x0 0x0 0x0 0xffffffff 0x7ffd8a6b4d10 0x7f0a1b2c3d4e\n";
+        assert_eq!(stack_pointer(line), Some(0x7ffd_8a6b_4d10));
+        assert_eq!(stack_pointer("running\n"), None);
+        assert_eq!(stack_pointer("-1 0x7ffd8a6b4d10 0x7f0a1b2c3d4e\n"), Some(0x7ffd_8a6b_4d10));
+        assert_eq!(stack_pointer(""), None);
+    }
+
+    #[test]
+    fn each_mapping_has_its_term() {
+        let mappings = [
+            mapping(0x1000, 0x2000, "r-xp", "/bin/x"),
+            mapping(0x2000, 0x3000, "rw-p", "/bin/x"),
+            mapping(0x3000, 0x4000, "rw-p", ""),
+            mapping(0x5000, 0x6000, "rw-p", ""),
+            mapping(0x7000, 0x8000, "rw-p", ""),
+            mapping(0x9000, 0xa000, "rw-s", "/dev/shm/rings (deleted)"),
+            mapping(0xa000, 0xb000, "rw-s", "/dev/zero"),
+            mapping(0xc000, 0xd000, "rw-p", "[stack]"),
+            mapping(0xd000, 0xe000, "r-xp", "[vdso]"),
+            mapping(0xe000, 0xf000, "rw-p", "[anon:heaptoll roots]"),
+            mapping(0xf000, 0x10000, "rw-p", "[anon:heaptoll live]"),
+        ];
+        let mut tenants = Tenants::new(Some(Path::new("/dev/shm/rings")));
+        tenants.stacks = vec![0x7ff0];
+        let terms: Vec<Term> = (0..mappings.len()).map(|number| tenants.term(&mappings, number)).collect();
+        let expected = [
+            Term::Code,
+            Term::StaticData,
+            Term::StaticData,
+            Term::OtherAnonymous,
+            Term::Stacks,
+            Term::Recorder,
+            Term::Shared,
+            Term::Stacks,
+            Term::Kernel,
+            Term::Metadata,
+            Term::Recorder,
+        ];
+        assert_eq!(terms, expected);
+    }
+
+    #[test]
+    fn relocated_constants_are_static_data() {
+        let mut mappings = [mapping(0x1000, 0x9000, "r--p", "/bin/x")];
+        mappings[0].anonymous = 0x2000;
+        let rest = Amount { resident: 0x5000, swapped: 0x1000, absent: 0x2000 };
+        let told = Tenants::new(None).terms(&mappings, 0, rest);
+        assert_eq!(told[0], (Term::Code, Amount { resident: 0x3000, swapped: 0, absent: 0x2000 }));
+        assert_eq!(told[1], (Term::StaticData, Amount { resident: 0x2000, swapped: 0x1000, absent: 0 }));
+    }
+
+    #[test]
+    fn our_own_stack_is_found() {
+        let folder = Path::new("/proc/self");
+        let mappings = mapping::mappings(folder, 0).expect("ours");
+        let mut tenants = Tenants::new(None);
+        let (send, receive) = std::sync::mpsc::channel::<()>();
+        let (tell, hear) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let local = 0_u8;
+            let _ = tell.send(&raw const local as u64);
+            let _ = receive.recv();
+        });
+        let address = hear.recv().expect("told");
+        // It waits in the kernel soon.
+        let found = (0..1000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            let mappings = mapping::mappings(folder, 0).expect("ours");
+            tenants.look_for_stacks(folder, &mappings);
+            let home = mappings.iter().position(|mapping| (mapping.start..mapping.end).contains(&address));
+            tenants.term(&mappings, home.expect("mapped")) == Term::Stacks
+        });
+        drop(send);
+        thread.join().expect("ends");
+        assert!(found && !mappings.is_empty());
+    }
+}
