@@ -1,6 +1,328 @@
+//! Call stacks, for the recording layer: which stack an allocation was made from, as a number.
+//!
+//! Programs are built without frame pointers, so a stack is walked by the tables that exceptions need. A walk from
+//! scratch takes microseconds, a program allocates tens of millions of times a second; so a call goes the first of these
+//! ways that leads to an end:
+//!
+//! 1. It is a stack that the thread has been at, told by comparing the words that a walk would read ([`seen`]).
+//! 2. A walk by rules that have been worked out before, one word for each place in the code ([`rules`]).
+//! 3. A rule that is missing is worked out from the tables ([`tables`]).
+//!
+//! Nothing here takes a lock or allocates on the heap; memory comes from the system, `errno` is untouched. A signal
+//! handler that comes in between does without way 1. Stacks end at 64 frames ([`MOST_FRAMES`]), at code without tables
+//! (made at run time), and where they are damaged.
 #![no_std]
-pub mod rule;
-pub mod rules;
-pub mod system;
-pub mod tables;
-pub mod word;
+
+mod numbers;
+mod rule;
+mod rules;
+mod seen;
+mod system;
+mod tables;
+mod threads;
+mod walk;
+mod word;
+
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+use crate::numbers::{Numbers, digest};
+use crate::rules::Rules;
+use crate::threads::Threads;
+use crate::walk::{Cursor, NoNotes, Notes, Readable, Step};
+
+/// Frames of a stack, the innermost ones, at most.
+pub const MOST_FRAMES: usize = 64;
+
+/// After the frames of a definition: there were more.
+pub const DEEPER: usize = 1;
+/// After the frames of a definition: the walk could not go on.
+pub const LOST: usize = 2;
+/// After the frames of a definition, this and the number of times that objects were unloaded so far: what is known of
+/// the process's mappings from before the last of them may be wrong by now. Absent before the first.
+pub const UNLOADED: usize = 16;
+
+/// Whatever is below is no address of code: the first page is never mapped.
+pub const LOWEST_ADDRESS: usize = 4096;
+
+/// A definition's words: frames and what follows them.
+const WORDS: usize = MOST_FRAMES + 2;
+
+/// The stacks of a process.
+pub struct Stacks {
+    state: AtomicPtr<State>,
+    threads: Threads,
+    /// The layer's object, whose frames are not told.
+    own_start: AtomicUsize,
+    own_bytes: AtomicUsize,
+    /// Times that objects were unloaded.
+    era: AtomicU32,
+    /// Where unloaded objects lay: addresses there mean something else in each era.
+    unloaded_start: AtomicUsize,
+    unloaded_end: AtomicUsize,
+}
+
+struct State {
+    rules: Rules,
+    numbers: Numbers,
+}
+
+/// How often each way was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Figures {
+    /// Stacks recognised. 0 without the feature `figures`.
+    pub hits: u64,
+    /// Walks.
+    pub walks: u64,
+    /// Rules worked out from tables.
+    pub rules: u64,
+    /// Different stacks.
+    pub stacks: u64,
+}
+
+impl Default for Stacks {
+    fn default() -> Stacks {
+        Stacks::new()
+    }
+}
+
+impl Stacks {
+    /// Without memory yet; a static of the layer.
+    pub const fn new() -> Stacks {
+        Stacks {
+            state: AtomicPtr::new(ptr::null_mut()),
+            threads: Threads::new(),
+            own_start: AtomicUsize::new(0),
+            own_bytes: AtomicUsize::new(0),
+            era: AtomicU32::new(0),
+            unloaded_start: AtomicUsize::new(usize::MAX),
+            unloaded_end: AtomicUsize::new(0),
+        }
+    }
+
+    /// Takes memory; before it every site is 0. `own`: an address in the object whose frames are not to be told, the
+    /// layer's, or 0. Once, while there is one thread. False: the system gives no memory, and sites stay 0.
+    pub fn prepare(&self, own: usize) -> bool {
+        let (Some(rules), Some(numbers), Some(place)) =
+            (Rules::new(), Numbers::new(), system::map(size_of::<State>(), false))
+        else {
+            return false;
+        };
+        if let Some(object) = tables::object(own) {
+            self.own_start.store(object.start, Ordering::Relaxed);
+            self.own_bytes.store(object.end - object.start, Ordering::Relaxed);
+        }
+        let place = place.cast::<State>();
+        // SAFETY: new memory, large and aligned enough.
+        unsafe { place.write(State { rules, numbers }) };
+        self.state.store(place.as_ptr(), Ordering::Release);
+        true
+    }
+
+    /// The number of the stack that this is called from, from 1; 0 when there is none to be had. A stack's first call
+    /// gives its number and return addresses, innermost first, to `define`; see [`DEEPER`] for what may follow them.
+    /// `define` is called with nothing held.
+    #[inline(always)]
+    pub fn site(&self, define: impl FnOnce(u32, &[usize])) -> u32 {
+        let (place, pointer, base): (usize, usize, usize);
+        // SAFETY: reads registers. Within a function's body the tables tell its frame at any instruction.
+        unsafe {
+            core::arch::asm!(
+                "lea {}, [rip]",
+                "mov {}, rsp",
+                "mov {}, rbp",
+                out(reg) place, out(reg) pointer, out(reg) base,
+                options(nomem, nostack, preserves_flags),
+            );
+        }
+        let at = Cursor::new(place + 1, pointer, base);
+        match self.recognise(at) {
+            0 => self.discover(at, define),
+            site => site,
+        }
+    }
+
+    fn state(&self) -> Option<&State> {
+        // SAFETY: null, or what `prepare` made, which is never given back.
+        unsafe { self.state.load(Ordering::Acquire).as_ref() }
+    }
+
+    #[inline(always)]
+    fn own(&self, frame: usize) -> bool {
+        frame.wrapping_sub(self.own_start.load(Ordering::Relaxed)) < self.own_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Way 1: 0 when it does not lead there.
+    #[inline(never)]
+    fn recognise(&self, at: Cursor) -> u32 {
+        self.recognised(at).unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn recognised(&self, mut at: Cursor) -> Option<u32> {
+        let mut within = self.threads.mine()?.enter()?;
+        let rules = &self.state()?.rules;
+        let mine = within.mine();
+        mine.stack.begin(at.pointer);
+        let look = |at: &mut Cursor, stack: &mut Readable| {
+            let rule = rules.get(at.code())?;
+            (at.step(rule, stack, &mut NoNotes) == Step::Caller).then_some(())
+        };
+        while self.own(at.frame) {
+            look(&mut at, &mut mine.stack)?;
+        }
+        let at = at.afresh(&mut mine.stack)?;
+        // SAFETY: a frame of the present stack: this call's caller.
+        let site = unsafe { mine.seen.entry(&at, 0).site(&at, self.era.load(Ordering::Relaxed)) };
+        if cfg!(feature = "figures") && site != 0 {
+            mine.hits += 1;
+        }
+        Some(site)
+    }
+
+    /// Ways 2 and 3.
+    #[cold]
+    #[inline(never)]
+    fn discover(&self, at: Cursor, define: impl FnOnce(u32, &[usize])) -> u32 {
+        let mut words = [0; WORDS];
+        match self.discovered(at, &mut words) {
+            None => 0,
+            Some((site, 0)) => site,
+            Some((site, count)) => {
+                define(site, &words[..count]);
+                site
+            }
+        }
+    }
+
+    /// The site, and how many words its definition has when it is new.
+    fn discovered(&self, mut at: Cursor, words: &mut [usize; WORDS]) -> Option<(u32, usize)> {
+        let state = self.state()?;
+        let era = self.era.load(Ordering::Relaxed);
+        let mut within = self.threads.take().and_then(|thread| thread.enter());
+        let mut mine = within.as_mut().map(|within| within.mine());
+        let mut stack = mine.as_ref().map_or(Readable::new(), |mine| mine.stack);
+        stack.begin(at.pointer);
+        let mut worked_out = 0;
+        while self.own(at.frame) {
+            let rule = state.rule(at.code(), &mut worked_out);
+            if at.step(rule, &mut stack, &mut NoNotes) != Step::Caller {
+                return None;
+            }
+        }
+        let at = at.afresh(&mut stack)?;
+        let seen = mine.as_mut().map(|mine| mine.seen.entry(&at, 0));
+        let (number, count) = match seen {
+            Some(entry) => {
+                entry.begin(&at, era);
+                let count = self.walk(state, at, &mut stack, entry, words, &mut worked_out);
+                let number = state.numbers.number(self.digest(&words[..count], era))?;
+                entry.finish(number.number);
+                (number, count)
+            }
+            None => {
+                let count = self.walk(state, at, &mut stack, &mut NoNotes, words, &mut worked_out);
+                (state.numbers.number(self.digest(&words[..count], era))?, count)
+            }
+        };
+        if let Some(mine) = mine {
+            mine.stack = stack;
+            mine.walks += 1;
+            mine.rules += worked_out;
+        }
+        if !number.new {
+            return Some((number.number, 0));
+        }
+        let mut count = count;
+        if era > 0 && count < WORDS {
+            words[count] = UNLOADED + era as usize;
+            count += 1;
+        }
+        Some((number.number, count))
+    }
+
+    /// Walks to the end; gives the number of words.
+    fn walk(
+        &self,
+        state: &State,
+        mut at: Cursor,
+        stack: &mut Readable,
+        notes: &mut impl Notes,
+        words: &mut [usize; WORDS],
+        worked_out: &mut u64,
+    ) -> usize {
+        for count in 0..MOST_FRAMES {
+            words[count] = at.frame;
+            let rule = state.rule(at.code(), worked_out);
+            match at.step(rule, stack, notes) {
+                Step::Caller => {}
+                Step::Outermost => return count + 1,
+                Step::Lost => {
+                    words[count + 1] = LOST;
+                    return count + 2;
+                }
+            }
+        }
+        words[MOST_FRAMES] = DEEPER;
+        MOST_FRAMES + 1
+    }
+
+    fn digest(&self, words: &[usize], era: u32) -> u64 {
+        let unloaded = self.unloaded_start.load(Ordering::Relaxed)..self.unloaded_end.load(Ordering::Relaxed);
+        let mut sum = words.len() as u64;
+        for &word in words {
+            sum = digest(sum, word);
+            if unloaded.contains(&word) {
+                sum = digest(sum, era as usize);
+            }
+        }
+        digest(sum, 0)
+    }
+
+    /// Told before an object is unloaded: the bytes in memory of the one that an address lies in.
+    pub fn closing(&self, address: usize) -> Option<(usize, usize)> {
+        tables::object(address).map(|object| (object.start, object.end))
+    }
+
+    /// Told after it: if it was unloaded, what is known of its code is forgotten, as other code may come to lie there.
+    pub fn closed(&self, object: (usize, usize)) {
+        let Some(state) = self.state() else { return };
+        if tables::object(object.0).is_some() {
+            return;
+        }
+        self.unloaded_start.fetch_min(object.0, Ordering::Relaxed);
+        self.unloaded_end.fetch_max(object.1, Ordering::Relaxed);
+        self.era.fetch_add(1, Ordering::Relaxed);
+        state.rules.clear();
+    }
+
+    /// How often each way was taken, so far.
+    pub fn figures(&self) -> Figures {
+        let [hits, walks, rules] = self.threads.figures();
+        Figures { hits, walks, rules, stacks: self.state().map_or(0, |state| state.numbers.given()) }
+    }
+}
+
+impl State {
+    #[inline(always)]
+    fn rule(&self, code: usize, worked_out: &mut u64) -> rule::Rule {
+        match self.rules.get(code) {
+            Some(rule) => rule,
+            None => {
+                *worked_out += 1;
+                self.work_out(code)
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn work_out(&self, code: usize) -> rule::Rule {
+        let rule = tables::rule(code);
+        // An address that no object has may get one later.
+        if rule != rule::Rule::UNKNOWN || tables::object(code).is_some() {
+            self.rules.put(code, rule);
+        }
+        rule
+    }
+}

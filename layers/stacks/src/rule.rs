@@ -60,7 +60,9 @@ impl Rule {
         };
         let base = match base {
             Base::Same => 0,
-            Base::Below(bytes) if bytes % 8 == 0 && (1..AT_BASE as usize).contains(&(bytes / 8)) => bytes as u32 / 8,
+            Base::Below(bytes) if bytes % 8 == 0 && (1..AT_BASE as usize).contains(&(bytes / 8)) => {
+                bytes as u32 / 8
+            }
             Base::Below(_) => return Rule::UNKNOWN,
             Base::AtBase => AT_BASE,
         };

@@ -39,7 +39,8 @@ pub fn map(bytes: usize, anew_in_child: bool) -> Option<NonNull<u8>> {
     let start = place.as_ptr() as usize;
     if anew_in_child {
         // SAFETY: advice on this memory alone.
-        let advised = unsafe { call(libc::SYS_madvise, [start, bytes, libc::MADV_WIPEONFORK as usize, 0, 0, 0]) };
+        let advised =
+            unsafe { call(libc::SYS_madvise, [start, bytes, libc::MADV_WIPEONFORK as usize, 0, 0, 0]) };
         if advised < 0 {
             unmap(place, bytes);
             return None;

@@ -10,8 +10,8 @@
 use core::ffi::{c_int, c_void};
 
 use gimli::{
-    BaseAddresses, CallFrameInstruction, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, NativeEndian,
-    Operation, Register, UnwindExpression, UnwindSection, X86_64,
+    BaseAddresses, CallFrameInstruction, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry,
+    NativeEndian, Operation, Register, UnwindExpression, UnwindSection, X86_64,
 };
 
 use crate::rule::{Base, Rule, Way};
@@ -220,10 +220,13 @@ impl Row {
                 self.save(register, Saved::FromCfa(factored_offset.wrapping_mul(factor)));
             }
             Do::Expression { register, expression } => {
-                let saved = if points_to_base(section, expression) { Saved::AtBase } else { Saved::Otherwise };
+                let saved =
+                    if points_to_base(section, expression) { Saved::AtBase } else { Saved::Otherwise };
                 self.save(register, saved);
             }
-            Do::ValOffset { register, .. } | Do::ValOffsetSf { register, .. } | Do::Register { dest_register: register, .. } => {
+            Do::ValOffset { register, .. }
+            | Do::ValOffsetSf { register, .. }
+            | Do::Register { dest_register: register, .. } => {
                 self.save(register, Saved::Otherwise);
             }
             Do::ValExpression { register, .. } => self.save(register, Saved::Otherwise),

@@ -54,6 +54,8 @@ pub fn set(word: usize) {
 pub fn thread_pointer() -> usize {
     let word: usize;
     // SAFETY: every thread has that word.
-    unsafe { asm!("mov {0}, qword ptr fs:[0]", out(reg) word, options(pure, readonly, nostack, preserves_flags)) };
+    unsafe {
+        asm!("mov {0}, qword ptr fs:[0]", out(reg) word, options(pure, readonly, nostack, preserves_flags))
+    };
     word
 }

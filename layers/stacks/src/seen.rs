@@ -1,0 +1,110 @@
+//! Stacks that a thread has been at, to be recognised without a walk.
+//!
+//! A program allocates at few places of few stacks over and over. An entry keeps of one walk the words that it read, and
+//! where: return addresses, and the frame pointers that it needed. When the code and the stack pointer are those of the
+//! entry, and the same words lie at the same places, then a walk would read them again one by one and end where it ended
+//! then; so the stack is the same. This is exact, not a guess: a walk depends on nothing but those words and the rules,
+//! and rules change only when code is unloaded, which makes all entries void ([`Seen::find`]'s `era`).
+//!
+//! It is also why the words can be read without asking whether they can be: the walk up to a word was the same as then,
+//! so the frame that the word lies in is there.
+
+use crate::walk::{Cursor, Notes};
+
+/// Words of an entry: the return addresses of a walk and some frame pointers.
+const WORDS: usize = 80;
+/// Entries, a power of two.
+const ENTRIES: usize = 256;
+
+/// One walk.
+#[repr(C, align(64))]
+pub struct Entry {
+    frame: usize,
+    pointer: usize,
+    base: usize,
+    era: u32,
+    /// 0: not an entry.
+    site: u32,
+    words: u32,
+    /// Whether the frame pointer's register matters.
+    by_base: bool,
+    /// Whether the walk cannot be kept.
+    useless: bool,
+    offsets: [u32; WORDS],
+    values: [usize; WORDS],
+}
+
+/// The entries of one thread.
+#[repr(C)]
+pub struct Seen([Entry; ENTRIES]);
+
+impl Seen {
+    /// The entry for a walk that begins here. `hint`: what else of the stack is known.
+    #[inline(always)]
+    pub fn entry(&mut self, at: &Cursor, hint: usize) -> &mut Entry {
+        let mixed = (at.frame ^ at.pointer << 17 ^ hint << 31).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        &mut self.0[mixed >> (usize::BITS - ENTRIES.trailing_zeros())]
+    }
+}
+
+impl Entry {
+    /// The site, if this stack is the entry's; otherwise 0. `at` was made [`Cursor::afresh`].
+    ///
+    /// # Safety
+    /// `at` is a frame of the calling thread's present stack.
+    #[inline(always)]
+    pub unsafe fn site(&self, at: &Cursor, era: u32) -> u32 {
+        if self.frame != at.frame || self.pointer != at.pointer || self.era != era {
+            return 0;
+        }
+        if self.by_base && self.base != at.register() {
+            return 0;
+        }
+        for n in 0..(self.words as usize).min(WORDS) {
+            let place = at.pointer + self.offsets[n] as usize;
+            // SAFETY: all words before were as in the walk, which came to this one: it is in a frame of the stack.
+            if unsafe { (place as *const usize).read() } != self.values[n] {
+                return 0;
+            }
+        }
+        self.site
+    }
+
+    /// Empties the entry and begins another: told as [`Notes`].
+    pub fn begin(&mut self, at: &Cursor, era: u32) {
+        self.site = 0;
+        (self.frame, self.pointer, self.base, self.era) = (at.frame, at.pointer, at.register(), era);
+        (self.words, self.by_base, self.useless) = (0, false, false);
+    }
+
+    /// Completes it.
+    pub fn finish(&mut self, site: u32) {
+        if self.useless {
+            self.frame = 0;
+        } else {
+            self.site = site;
+        }
+    }
+}
+
+impl Notes for Entry {
+    fn word(&mut self, place: usize, value: usize) {
+        let at = self.words as usize;
+        let offset = place.checked_sub(self.pointer).and_then(|offset| u32::try_from(offset).ok());
+        match offset {
+            Some(offset) if at < WORDS => {
+                (self.offsets[at], self.values[at]) = (offset, value);
+                self.words += 1;
+            }
+            _ => self.useless = true,
+        }
+    }
+
+    fn base(&mut self) {
+        self.by_base = true;
+    }
+
+    fn signal(&mut self) {
+        self.useless = true;
+    }
+}

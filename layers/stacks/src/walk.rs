@@ -1,0 +1,315 @@
+//! The walk up a stack, a rule a frame, within memory that can be read.
+//!
+//! Correct tables on a sound stack lead from frame to frame and to its end. Neither is certain: assembly tells wrong
+//! rules, and programs overrun buffers. So a walk goes upwards only, word by word aligned, and reads no page of which it
+//! is not known that it can be read.
+
+use crate::rule::{Base, Rule, Way};
+use crate::system::{PAGE, readable};
+
+/// How far beyond what is known to be stack a walk looks for more: a frame larger than this ends it. 32 MiB.
+const FARTHEST: usize = 32 << 20;
+
+/// Stack that can be read: whole pages.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Readable {
+    low: usize,
+    high: usize,
+}
+
+impl Readable {
+    /// Nothing yet.
+    pub const fn new() -> Readable {
+        Readable { low: 0, high: 0 }
+    }
+
+    /// Begins a walk at a stack pointer in use, whose page can therefore be read. What was known before stays known when
+    /// it is the same stack.
+    #[inline(always)]
+    pub fn begin(&mut self, pointer: usize) {
+        if !(self.low..self.high).contains(&pointer) {
+            self.lower(pointer);
+        }
+    }
+
+    #[cold]
+    fn lower(&mut self, pointer: usize) {
+        let page = pointer & !(PAGE - 1);
+        let near = pointer < self.low && self.low - page <= FARTHEST;
+        let joined = near && (page..self.low).step_by(PAGE).all(readable);
+        let high = if joined { self.high } else { page + PAGE };
+        *self = Readable { low: page, high };
+    }
+
+    /// The word at a place, if it is one of the stack's.
+    #[inline(always)]
+    pub fn read(&mut self, place: usize) -> Option<usize> {
+        if place < self.low || place % 8 != 0 || (place >= self.high && !self.reach(place)) {
+            return None;
+        }
+        // SAFETY: an aligned word in a page that can be read.
+        Some(unsafe { (place as *const usize).read_volatile() })
+    }
+
+    #[cold]
+    fn reach(&mut self, place: usize) -> bool {
+        if place - self.high > FARTHEST {
+            return false;
+        }
+        while self.high <= place {
+            if !readable(self.high) {
+                return false;
+            }
+            self.high += PAGE;
+        }
+        true
+    }
+}
+
+/// What a walk read to find its way, told as it reads: the same words at the same places make the same walk.
+pub trait Notes {
+    /// A word on the stack.
+    fn word(&mut self, place: usize, value: usize);
+    /// The frame pointer's register, as it was at the beginning.
+    fn base(&mut self);
+    /// A signal's context, which leads to another place on another stack.
+    fn signal(&mut self);
+}
+
+/// Nobody wants to know.
+pub struct NoNotes;
+
+impl Notes for NoNotes {
+    #[inline(always)]
+    fn word(&mut self, _: usize, _: usize) {}
+    #[inline(always)]
+    fn base(&mut self) {}
+    #[inline(always)]
+    fn signal(&mut self) {}
+}
+
+/// Where the frame pointer of the present frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// In its register since the beginning.
+    Register,
+    /// Read and noted.
+    Noted,
+    /// In this word, unread.
+    At(usize),
+}
+
+/// A frame of the walk.
+#[derive(Debug, Clone, Copy)]
+pub struct Cursor {
+    /// The return address to it; of an interrupted function, the address behind the place. So the byte before it always
+    /// lies in the code that is being executed.
+    pub frame: usize,
+    /// Its stack pointer, when execution returns there.
+    pub pointer: usize,
+    base: usize,
+    held: Held,
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The cursor is at the caller.
+    Caller,
+    /// There is none.
+    Outermost,
+    /// No rule, or one that does not lead on.
+    Lost,
+}
+
+impl Cursor {
+    /// A walk's beginning.
+    #[inline(always)]
+    pub fn new(frame: usize, pointer: usize, base: usize) -> Cursor {
+        Cursor { frame, pointer, base, held: Held::Register }
+    }
+
+    /// The same, with the frame pointer as if it were in its register.
+    #[inline(always)]
+    pub fn afresh(mut self, stack: &mut Readable) -> Option<Cursor> {
+        let base = self.base(stack, &mut NoNotes)?;
+        Some(Cursor::new(self.frame, self.pointer, base))
+    }
+
+    /// The frame pointer, of a cursor made [`Cursor::afresh`].
+    #[inline(always)]
+    pub fn register(&self) -> usize {
+        self.base
+    }
+
+    /// The address to look the rule up by.
+    #[inline(always)]
+    pub fn code(&self) -> usize {
+        self.frame.wrapping_sub(1)
+    }
+
+    #[inline(always)]
+    fn base(&mut self, stack: &mut Readable, notes: &mut impl Notes) -> Option<usize> {
+        match self.held {
+            Held::Register => notes.base(),
+            Held::Noted => {}
+            Held::At(place) => {
+                self.base = stack.read(place)?;
+                notes.word(place, self.base);
+                self.held = Held::Noted;
+            }
+        }
+        Some(self.base)
+    }
+
+    /// Goes to the caller.
+    #[inline(always)]
+    pub fn step(&mut self, rule: Rule, stack: &mut Readable, notes: &mut impl Notes) -> Step {
+        match rule.way() {
+            Way::Outermost => Step::Outermost,
+            Way::Unknown => Step::Lost,
+            Way::Signal => self.interrupted(stack, notes).map_or(Step::Lost, |()| Step::Caller),
+            way => self.called(way, rule.base(), stack, notes).unwrap_or(Step::Lost),
+        }
+    }
+
+    #[inline(always)]
+    fn called(&mut self, way: Way, base: Base, stack: &mut Readable, notes: &mut impl Notes) -> Option<Step> {
+        let cfa = match way {
+            Way::Stack(bytes) => self.pointer.wrapping_add(bytes),
+            Way::Base(bytes) => self.base(stack, notes)?.wrapping_add_signed(bytes),
+            _ => {
+                let Way::AtBase(bytes) = way else { return None };
+                let place = self.base(stack, notes)?.wrapping_add_signed(bytes);
+                let cfa = stack.read(place)?;
+                notes.word(place, cfa);
+                cfa
+            }
+        };
+        if cfa <= self.pointer {
+            return None;
+        }
+        let frame = stack.read(cfa.wrapping_sub(8))?;
+        notes.word(cfa - 8, frame);
+        match base {
+            Base::Same => {}
+            Base::Below(bytes) => self.held = Held::At(cfa.wrapping_sub(bytes)),
+            Base::AtBase => self.held = Held::At(self.base(stack, notes)?),
+        }
+        (self.frame, self.pointer) = (frame, cfa);
+        // The C library's `clone` leaves 0 below a thread's first function.
+        Some(if frame == 0 { Step::Outermost } else { Step::Caller })
+    }
+
+    /// Over a signal handler's frame, to what it interrupted. The handler returns to code whose stack pointer is at the
+    /// kernel's `struct ucontext` (Linux, arch/x86/include/uapi/asm/sigcontext.h).
+    #[cold]
+    fn interrupted(&mut self, stack: &mut Readable, notes: &mut impl Notes) -> Option<()> {
+        const RBP: usize = 40 + 10 * 8;
+        const RSP: usize = 40 + 15 * 8;
+        const RIP: usize = 40 + 16 * 8;
+        let context = self.pointer;
+        let base = stack.read(context + RBP)?;
+        let pointer = stack.read(context + RSP)?;
+        let place = stack.read(context + RIP)?;
+        notes.signal();
+        *self = Cursor { frame: place.wrapping_add(1), pointer, base, held: Held::Noted };
+        stack.begin(pointer);
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    /// Words as a stack, and the address of the first.
+    fn stack(words: &[usize]) -> (Readable, usize) {
+        let start = words.as_ptr() as usize;
+        let mut stack = Readable::new();
+        stack.begin(start);
+        (stack, start)
+    }
+
+    #[derive(Default)]
+    struct Noted(std::vec::Vec<usize>, bool);
+
+    impl Notes for Noted {
+        fn word(&mut self, place: usize, value: usize) {
+            // SAFETY: a place that the walk has read.
+            assert_eq!(unsafe { (place as *const usize).read() }, value);
+            self.0.push(place);
+        }
+        fn base(&mut self) {
+            self.1 = true;
+        }
+        fn signal(&mut self) {
+            panic!("no signal");
+        }
+    }
+
+    #[test]
+    fn frames_with_and_without_a_frame_pointer() {
+        let mut words = [0usize; 12];
+        let at = |n: usize| words.as_ptr() as usize + n * 8;
+        let (second_base, third_base) = (at(6), at(9));
+        // First: no frame pointer, two words. Second: saved the caller's, its own is at word 6. Third: as the second.
+        words[1] = 0x2222;
+        words[5] = 1;
+        words[6] = third_base;
+        words[7] = 0x3333;
+        words[9] = 77;
+        words[10] = 0;
+        let (mut stack, start) = stack(&words);
+        let mut notes = Noted::default();
+        let mut cursor = Cursor::new(0x1111, start, second_base);
+        let first = Rule::new(Way::Stack(16), Base::Same);
+        assert_eq!(cursor.step(first, &mut stack, &mut notes), Step::Caller);
+        assert_eq!((cursor.frame, cursor.pointer, notes.1), (0x2222, start + 16, false));
+        let framed = Rule::new(Way::Base(16), Base::Below(16));
+        assert_eq!(cursor.step(framed, &mut stack, &mut notes), Step::Caller);
+        assert_eq!((cursor.frame, cursor.pointer, notes.1), (0x3333, start + 64, true));
+        assert_eq!(cursor.step(framed, &mut stack, &mut notes), Step::Outermost);
+        // Both return addresses, the third's base, and the 0 that ends it.
+        assert_eq!(notes.0, [start + 8, start + 56, start + 48, start + 80]);
+    }
+
+    #[test]
+    fn no_rule_leads_downwards_or_out_of_the_stack() {
+        let words = [0usize; 64];
+        let (mut stack, start) = stack(&words);
+        let downwards = Rule::new(Way::Base(16), Base::Same);
+        for base in [0, start - 16, start - 1024, start + 3, usize::MAX - 7, 1 << 47, start + (40 << 20)] {
+            let mut cursor = Cursor::new(0x1111, start, base);
+            assert_eq!(cursor.step(downwards, &mut stack, &mut NoNotes), Step::Lost, "{base:x}");
+        }
+        let mut cursor = Cursor::new(0x1111, start, 0);
+        assert_eq!(cursor.step(Rule::UNKNOWN, &mut stack, &mut NoNotes), Step::Lost);
+        assert_eq!(
+            cursor.step(Rule::new(Way::AtBase(-8), Base::AtBase), &mut stack, &mut NoNotes),
+            Step::Lost
+        );
+    }
+
+    #[test]
+    fn another_stack_is_begun_anew() {
+        let place = crate::system::map(8 * PAGE, false).unwrap();
+        let start = place.as_ptr() as usize;
+        // SAFETY: this test's own pages.
+        unsafe { libc::mprotect(place.as_ptr().add(4 * PAGE).cast(), PAGE, libc::PROT_NONE) };
+        let mut stack = Readable::new();
+        stack.begin(start + 6 * PAGE);
+        assert_eq!(stack.read(start + 7 * PAGE), Some(0));
+        assert_eq!(stack.read(start + 5 * PAGE), None, "below the beginning");
+        stack.begin(start + 5 * PAGE);
+        assert_eq!(stack.read(start + 7 * PAGE), Some(0));
+        // Below the guard page: a stack of its own.
+        stack.begin(start + 2 * PAGE + 64);
+        assert_eq!(stack.read(start + 3 * PAGE), Some(0));
+        assert_eq!(stack.read(start + 4 * PAGE), None);
+        assert_eq!(stack.read(start + 5 * PAGE), None);
+        crate::system::unmap(place, 8 * PAGE);
+    }
+}
