@@ -1,7 +1,30 @@
 //! The trace: every allocation of one process, in order, in a compact file that may be cut anywhere.
+//!
+//! [`Writer`] makes one, [`Reader`] reads it as a stream, [`tables`] reads all but the events. docs/trace-format.md is
+//! the specification.
 
+mod decoder;
+mod encoder;
+mod error;
 mod event;
+mod format;
+mod frame;
 mod header;
+mod lane;
+mod live;
+mod looks;
+mod output;
+mod reader;
+mod sites;
+mod tables;
+mod text;
+mod writer;
 
+pub use error::TraceError;
 pub use event::{Event, Kind};
+pub use format::VERSION;
 pub use header::{Ending, Frame, Gap, Header, Sample, Site, Sites};
+pub use output::{Output, Stream, TraceFile};
+pub use reader::{Batch, Reader};
+pub use tables::{Tables, tables};
+pub use writer::{Allocation, Settings, Writer};

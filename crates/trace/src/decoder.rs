@@ -1,0 +1,395 @@
+//! Columns as events: a chunk is unpacked, then decoded in parts.
+
+use zstd::bulk::Decompressor;
+
+use crate::event::{Event, Kind};
+use crate::format::{
+    CLOCK_MAX, COLUMN_HEAD, EVENT_TIMES, EVENTS_HEAD, EVENTS_MAX, EventsHead, PLAIN, PREDICTED, SITE_SLACK,
+    SIZE_MAX, THREAD_SLACK, ZSTD, column, op, u32_at,
+};
+use crate::lane::{LaneReader, SLACK, unzigzag};
+use crate::live::Live;
+
+/// A column unpacked.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Its bytes and [`SLACK`] zeroes.
+    bytes: Vec<u8>,
+    length: usize,
+    at: usize,
+}
+
+/// The chunk that is being decoded.
+pub(crate) struct Decoder {
+    lanes: [Lane; column::COUNT],
+    decompressor: Option<Decompressor<'static>>,
+    head: EventsHead,
+    /// Events not yet decoded.
+    left: u32,
+    predicted: Box<[u32; PREDICTED]>,
+    /// Slots freed in this chunk, as the file numbers them.
+    freed: Vec<u32>,
+    /// Slots in use by the file's numbers.
+    slots: u32,
+    last_slot: u32,
+    thread: u32,
+    time_ns: u64,
+}
+
+/// What a chunk is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed(pub(crate) &'static str);
+
+/// What the reader has seen of the whole trace.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) live: Live,
+    /// Events given.
+    pub(crate) events: u64,
+    /// Sum of all sizes: bounds every sum that anyone forms of them.
+    pub(crate) sizes: u64,
+}
+
+impl Decoder {
+    pub(crate) fn new() -> Decoder {
+        Decoder {
+            lanes: std::array::from_fn(|_| Lane::default()),
+            decompressor: Decompressor::new().ok(),
+            head: EventsHead::default(),
+            left: 0,
+            predicted: Box::new([0; PREDICTED]),
+            freed: Vec::new(),
+            slots: 0,
+            last_slot: 0,
+            thread: 0,
+            time_ns: 0,
+        }
+    }
+
+    pub(crate) fn head(&self) -> &EventsHead {
+        &self.head
+    }
+
+    /// Events not yet decoded.
+    pub(crate) fn left(&self) -> u32 {
+        self.left
+    }
+
+    /// Slots in use and time at this place, as the file says.
+    pub(crate) fn place(&self) -> (u32, u64) {
+        (self.slots, self.time_ns)
+    }
+
+    /// Gives up the rest of the chunk.
+    pub(crate) fn drop_rest(&mut self) {
+        self.left = 0;
+    }
+
+    /// Unpacks a chunk.
+    pub(crate) fn load(&mut self, payload: &[u8]) -> Result<(), Malformed> {
+        self.left = 0;
+        let head = EventsHead::parse(payload).ok_or(Malformed("its head is too short"))?;
+        if head.events > EVENTS_MAX {
+            return Err(Malformed("it says that it has more events than a chunk may have"));
+        }
+        if head.time_ns > CLOCK_MAX || head.clock_bytes > CLOCK_MAX || head.first_event > CLOCK_MAX {
+            return Err(Malformed("its clocks are beyond reason"));
+        }
+        for lane in &mut self.lanes {
+            lane.bytes.clear();
+            lane.bytes.resize(SLACK, 0);
+            lane.length = 0;
+            lane.at = 0;
+        }
+        let columns = head.columns as usize;
+        let mut data = EVENTS_HEAD + columns * COLUMN_HEAD;
+        if payload.len() < data {
+            return Err(Malformed("its list of columns is too short"));
+        }
+        for row in payload[EVENTS_HEAD..data].chunks_exact(COLUMN_HEAD) {
+            let (length, stored) = (u32_at(row, 4) as usize, u32_at(row, 8) as usize);
+            let bytes = payload.get(data..data + stored).ok_or(Malformed("a column is too short"))?;
+            data += stored;
+            // Columns of later versions are passed over.
+            let Some(lane) = self.lanes.get_mut(row[0] as usize) else { continue };
+            if length > head.events as usize * column::WIDTH[row[0] as usize] {
+                return Err(Malformed("a column is longer than its events can fill"));
+            }
+            lane.bytes.clear();
+            match row[1] {
+                PLAIN if stored == length => lane.bytes.extend_from_slice(bytes),
+                ZSTD => {
+                    lane.bytes.reserve(length + SLACK);
+                    lane.bytes.resize(length, 0);
+                    let unpacked = self
+                        .decompressor
+                        .as_mut()
+                        .and_then(|unpack| unpack.decompress_to_buffer(bytes, &mut lane.bytes[..]).ok());
+                    if unpacked != Some(length) {
+                        lane.bytes.clear();
+                        return Err(Malformed("a column cannot be unpacked"));
+                    }
+                }
+                _ => return Err(Malformed("a column is packed in an unknown way")),
+            }
+            lane.bytes.resize(length + SLACK, 0);
+            lane.length = length;
+        }
+        self.head = head;
+        self.left = head.events;
+        self.predicted.fill(0);
+        self.freed.clear();
+        self.slots = head.slots;
+        self.last_slot = 0;
+        self.thread = head.thread;
+        // Time does not run backwards, whatever a chunk says.
+        self.time_ns = self.time_ns.max(head.time_ns);
+        Ok(())
+    }
+
+    /// Decodes about `count` events more. On an error, events up to it are given.
+    pub(crate) fn decode(
+        &mut self,
+        count: u32,
+        seen: &mut Seen,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Malformed> {
+        let result = if seen.live.missing() {
+            self.run::<true>(count, seen, events)
+        } else {
+            self.run::<false>(count, seen, events)
+        };
+        if result.is_err() {
+            self.left = 0;
+        }
+        result
+    }
+
+    fn run<const MISSING: bool>(
+        &mut self,
+        count: u32,
+        seen: &mut Seen,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Malformed> {
+        const SHORT: Malformed = Malformed("a column ends too early");
+        const WRONG_SLOT: Malformed = Malformed("it names an object that cannot be");
+        let count = count.min(self.left);
+        let mut lanes = self.lanes.each_ref().map(|lane| LaneReader { bytes: &lane.bytes, at: lane.at });
+        let with_sites = self.lanes[column::SITES].length != 0;
+        let with_latencies = self.lanes[column::LATENCIES].length != 0;
+        let with_times = self.head.flags & EVENT_TIMES != 0;
+        let each = with_latencies || with_times;
+        let threads = seen.events.saturating_add(THREAD_SLACK);
+        let sites = seen.events.saturating_add(SITE_SLACK);
+        let mut last_slot = self.last_slot;
+        let mut thread = self.thread;
+        let mut time_ns = self.time_ns;
+        let mut sizes = seen.sizes;
+        let live = &mut seen.live;
+        // At most a Lost more for each.
+        events.reserve(count as usize + 1);
+        let mut result = Ok(());
+        let mut done = 0;
+        while done < count {
+            // An immediately called closure so that `?` ends one event.
+            let step = (|| {
+                let mut code = lanes[column::OPS].byte().ok_or(SHORT)?;
+                while code & 15 >= op::STAMP {
+                    match code {
+                        op::STAMP => {
+                            let elapsed = lanes[column::TIMES].number().ok_or(SHORT)?;
+                            time_ns = time_ns.saturating_add(elapsed).min(CLOCK_MAX);
+                        }
+                        op::THREAD => {
+                            let number = lanes[column::THREADS].number().ok_or(SHORT)?;
+                            if number >= threads {
+                                return Err(Malformed("a thread's number is beyond reason"));
+                            }
+                            thread = number as u32;
+                        }
+                        _ => return Err(Malformed("it holds an unknown kind of event")),
+                    }
+                    code = lanes[column::OPS].byte().ok_or(SHORT)?;
+                }
+                let mut latency_ns = 0;
+                if each {
+                    if with_times {
+                        let elapsed = lanes[column::TIMES].number().ok_or(SHORT)?;
+                        time_ns = time_ns.saturating_add(elapsed).min(CLOCK_MAX);
+                    }
+                    if with_latencies {
+                        latency_ns = lanes[column::LATENCIES].number().ok_or(SHORT)? as u32;
+                    }
+                }
+                let mut event = Event {
+                    kind: Kind::Malloc,
+                    moved: false,
+                    align_log2: 0,
+                    thread,
+                    slot: 0,
+                    site: 0,
+                    size: 0,
+                    usable: 0,
+                    time_ns,
+                    latency_ns,
+                };
+                let which = code & 15;
+                match which {
+                    op::FREE | op::DELETE | op::REALLOC_FREE | op::LOST => {
+                        let slot = next_slot(&mut lanes[column::SLOTS], last_slot).ok_or(SHORT)?;
+                        last_slot = slot;
+                        event.kind = match which {
+                            op::FREE => Kind::Free,
+                            op::DELETE => Kind::Delete,
+                            op::REALLOC_FREE => Kind::ReallocFree,
+                            _ => Kind::Lost,
+                        };
+                        self.freed.push(slot);
+                        match live.find(slot) {
+                            Some(known) if live.clear(known) => event.slot = known,
+                            _ if MISSING => event.kind = Kind::Foreign,
+                            _ => return Err(WRONG_SLOT),
+                        }
+                        events.push(event);
+                        return Ok(());
+                    }
+                    op::FOREIGN => {
+                        event.kind = Kind::Foreign;
+                        events.push(event);
+                        return Ok(());
+                    }
+                    op::FAILED => {
+                        event.kind = Kind::Failed;
+                        event.size = lanes[column::SIZES].number().ok_or(SHORT)?;
+                        if with_sites {
+                            event.site = next_site(&mut lanes[column::SITES], sites)?;
+                        }
+                        events.push(event);
+                        return Ok(());
+                    }
+                    _ => {}
+                }
+                // Calls that make or resize an object.
+                let resizes = matches!(which, op::REALLOC | op::REALLOC_MOVED);
+                let mut fresh = false;
+                let slot = if code & op::SLOT != 0 || resizes {
+                    next_slot(&mut lanes[column::SLOTS], last_slot).ok_or(SHORT)?
+                } else if let Some(slot) = self.freed.pop() {
+                    slot
+                } else {
+                    fresh = true;
+                    let slot = self.slots;
+                    self.slots = slot.checked_add(1).filter(|&next| next < u32::MAX).ok_or(WRONG_SLOT)?;
+                    slot
+                };
+                last_slot = slot;
+                let size = lanes[column::SIZES].number().ok_or(SHORT)?;
+                sizes = sizes.saturating_add(size);
+                if size > SIZE_MAX || sizes > CLOCK_MAX {
+                    return Err(Malformed("it holds sizes beyond reason"));
+                }
+                event.size = size;
+                if code & op::ALIGN != 0 {
+                    event.align_log2 = lanes[column::ALIGNS].byte().ok_or(SHORT)?;
+                    if event.align_log2 > 63 {
+                        return Err(Malformed("it holds an alignment beyond reason"));
+                    }
+                }
+                let entry = self.predicted.get_mut(size as usize);
+                if code & op::USABLE != 0 {
+                    let excess = unzigzag(lanes[column::USABLES].number().ok_or(SHORT)?);
+                    event.usable = size.wrapping_add(excess as u64);
+                    if event.usable > CLOCK_MAX {
+                        return Err(Malformed("it holds usable sizes beyond reason"));
+                    }
+                    if let Some(entry) = entry {
+                        *entry = u32::try_from(event.usable).unwrap_or(0);
+                    }
+                } else if let Some(entry) = entry {
+                    event.usable = u64::from(*entry);
+                }
+                if with_sites {
+                    event.site = next_site(&mut lanes[column::SITES], sites)?;
+                }
+                if resizes {
+                    event.kind = Kind::Realloc;
+                    event.moved = which == op::REALLOC_MOVED;
+                    match live.find(slot) {
+                        Some(known) if live.is_live(known) => {
+                            event.slot = known;
+                            events.push(event);
+                            return Ok(());
+                        }
+                        // Of an object whose birth is missing: as a realloc of an unknown block is.
+                        _ if MISSING => {
+                            event.kind = Kind::Malloc;
+                            event.moved = false;
+                        }
+                        _ => return Err(WRONG_SLOT),
+                    }
+                } else {
+                    event.kind = match which {
+                        op::MALLOC => Kind::Malloc,
+                        op::CALLOC => Kind::Calloc,
+                        op::ALIGNED => Kind::Aligned,
+                        _ => Kind::New,
+                    };
+                }
+                let known =
+                    if fresh && !MISSING { live.next() } else { live.place(slot).ok_or(WRONG_SLOT)? };
+                if !live.set(known) {
+                    if !MISSING {
+                        return Err(WRONG_SLOT);
+                    }
+                    events.push(Event {
+                        kind: Kind::Lost,
+                        slot: known,
+                        size: 0,
+                        usable: 0,
+                        site: 0,
+                        align_log2: 0,
+                        latency_ns: 0,
+                        ..event
+                    });
+                }
+                event.slot = known;
+                events.push(event);
+                Ok(())
+            })();
+            if let Err(error) = step {
+                result = Err(error);
+                break;
+            }
+            done += 1;
+        }
+        let ends = lanes.map(|lane| lane.at);
+        for (lane, at) in self.lanes.iter_mut().zip(ends) {
+            lane.at = at;
+        }
+        self.left -= done;
+        self.last_slot = last_slot;
+        self.thread = thread;
+        self.time_ns = time_ns;
+        seen.sizes = sizes.min(CLOCK_MAX);
+        seen.events += u64::from(done);
+        if self.left == 0 && result.is_ok() && self.lanes.iter().any(|lane| lane.at != lane.length) {
+            return Err(Malformed("its columns do not fit its number of events"));
+        }
+        result
+    }
+}
+
+#[inline(always)]
+fn next_slot(lane: &mut LaneReader<'_>, last: u32) -> Option<u32> {
+    let step = unzigzag(lane.number()?);
+    u32::try_from(i64::from(last).wrapping_add(step)).ok()
+}
+
+#[inline(always)]
+fn next_site(lane: &mut LaneReader<'_>, sites: u64) -> Result<u32, Malformed> {
+    let site = lane.number().ok_or(Malformed("a column ends too early"))?;
+    if site >= sites {
+        return Err(Malformed("a site's number is beyond reason"));
+    }
+    u32::try_from(site).map_err(|_| Malformed("a site's number is beyond reason"))
+}

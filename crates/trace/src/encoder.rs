@@ -1,0 +1,258 @@
+//! Events as columns: what one chunk of events is made from. Knows nothing of objects but their slots.
+
+use zstd::bulk::Compressor;
+
+use crate::event::Kind;
+use crate::format::{COLUMN_HEAD, EVENT_TIMES, EVENTS_HEAD, EventsHead, PLAIN, PREDICTED, ZSTD, column, op};
+use crate::lane::{LaneWriter, zigzag};
+
+/// A column shorter than this is not worth compressing.
+const WORTH: usize = 48;
+
+/// What an event of an allocating call has in columns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call {
+    pub(crate) op: u8,
+    pub(crate) size: u64,
+    pub(crate) usable: u64,
+    pub(crate) align_log2: u8,
+    pub(crate) site: u32,
+}
+
+/// The columns of the chunk that is being filled.
+pub(crate) struct Encoder {
+    lanes: [LaneWriter; column::COUNT],
+    /// Usable size by requested size, as last seen in this chunk.
+    predicted: Box<[u32; PREDICTED]>,
+    /// The slot last named or given.
+    last_slot: u32,
+    /// Events in the chunk.
+    events: u32,
+    /// Thread and time of the last event.
+    thread: u32,
+    time_ns: u64,
+    /// Time of the next event.
+    now_ns: u64,
+    with_sites: bool,
+    with_latencies: bool,
+    with_times: bool,
+    compressor: Option<Compressor<'static>>,
+}
+
+impl Encoder {
+    pub(crate) fn new(limit: u32, level: i32, sites: bool, latencies: bool, times: bool) -> Encoder {
+        Encoder {
+            lanes: std::array::from_fn(|at| LaneWriter::new(limit as usize * column::WIDTH[at])),
+            predicted: Box::new([0; PREDICTED]),
+            last_slot: 0,
+            events: 0,
+            thread: 0,
+            time_ns: 0,
+            now_ns: 0,
+            with_sites: sites,
+            with_latencies: latencies,
+            with_times: times,
+            // Without a compressor (no memory for it), columns are kept plain.
+            compressor: if level == 0 { None } else { Compressor::new(level).ok() },
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn events(&self) -> u32 {
+        self.events
+    }
+
+    #[inline(always)]
+    pub(crate) fn stamp(&mut self, time_ns: u64) {
+        self.now_ns = self.now_ns.max(time_ns.min(crate::format::CLOCK_MAX));
+    }
+
+    /// What precedes every event: thread and time, where they changed.
+    #[inline(always)]
+    fn begin(&mut self, thread: u32, latency_ns: u32) {
+        self.events += 1;
+        if self.thread != thread || self.now_ns != self.time_ns {
+            self.turn(thread);
+        } else if self.with_times {
+            self.lanes[column::TIMES].number(0);
+        }
+        if self.with_latencies {
+            self.lanes[column::LATENCIES].number(u64::from(latency_ns));
+        }
+    }
+
+    #[cold]
+    fn turn(&mut self, thread: u32) {
+        let elapsed = self.now_ns - self.time_ns;
+        if self.with_times {
+            self.lanes[column::TIMES].number(elapsed);
+        } else if elapsed != 0 {
+            self.lanes[column::OPS].byte(op::STAMP);
+            self.lanes[column::TIMES].number(elapsed);
+        }
+        self.time_ns = self.now_ns;
+        if self.thread != thread {
+            self.lanes[column::OPS].byte(op::THREAD);
+            self.lanes[column::THREADS].number(u64::from(thread));
+            self.thread = thread;
+        }
+    }
+
+    /// An allocation that gets the slot which a reader predicts, or another.
+    #[inline(always)]
+    pub(crate) fn allocate(&mut self, call: Call, thread: u32, latency_ns: u32, slot: u32, predicted: bool) {
+        self.begin(thread, latency_ns);
+        let mut call = call;
+        if !predicted {
+            call.op |= op::SLOT;
+            self.slot(slot);
+        }
+        self.last_slot = slot;
+        self.call(call);
+    }
+
+    #[inline(always)]
+    pub(crate) fn resize(&mut self, call: Call, thread: u32, latency_ns: u32, slot: u32) {
+        self.begin(thread, latency_ns);
+        self.slot(slot);
+        self.call(call);
+    }
+
+    #[inline(always)]
+    pub(crate) fn free(&mut self, op: u8, thread: u32, latency_ns: u32, slot: u32) {
+        self.begin(thread, latency_ns);
+        self.slot(slot);
+        self.lanes[column::OPS].byte(op);
+    }
+
+    pub(crate) fn failed(&mut self, size: u64, site: u32, thread: u32, latency_ns: u32) {
+        self.begin(thread, latency_ns);
+        self.lanes[column::OPS].byte(op::FAILED);
+        self.lanes[column::SIZES].number(size);
+        if self.with_sites {
+            self.lanes[column::SITES].number(u64::from(site));
+        }
+    }
+
+    pub(crate) fn foreign(&mut self, thread: u32, latency_ns: u32) {
+        self.begin(thread, latency_ns);
+        self.lanes[column::OPS].byte(op::FOREIGN);
+    }
+
+    #[inline(always)]
+    fn slot(&mut self, slot: u32) {
+        self.lanes[column::SLOTS].number(zigzag(i64::from(slot) - i64::from(self.last_slot)));
+        self.last_slot = slot;
+    }
+
+    #[inline(always)]
+    fn call(&mut self, call: Call) {
+        let mut op = call.op;
+        self.lanes[column::SIZES].number(call.size);
+        if call.align_log2 != 0 {
+            op |= op::ALIGN;
+            self.lanes[column::ALIGNS].byte(call.align_log2);
+        }
+        if let Some(entry) = self.predicted.get_mut(call.size as usize) {
+            if u64::from(*entry) != call.usable {
+                *entry = u32::try_from(call.usable).unwrap_or(0);
+                op |= op::USABLE;
+            }
+        } else if call.usable != 0 {
+            op |= op::USABLE;
+        }
+        if op & op::USABLE != 0 {
+            let excess = call.usable.wrapping_sub(call.size) as i64;
+            self.lanes[column::USABLES].number(zigzag(excess));
+        }
+        self.lanes[column::OPS].byte(op);
+        if self.with_sites {
+            self.lanes[column::SITES].number(u64::from(call.site));
+        }
+    }
+
+    /// The chunk's payload; an empty chunk is begun. `head` says where the chunk began, but for what is known here.
+    pub(crate) fn payload(&mut self, mut head: EventsHead) -> Vec<u8> {
+        let present = self.lanes.iter().filter(|lane| !lane.written().is_empty()).count();
+        head.events = self.events;
+        head.columns = present as u16;
+        head.flags = if self.with_times { EVENT_TIMES } else { 0 };
+        let total: usize = self.lanes.iter().map(|lane| lane.written().len()).sum();
+        let directory = EVENTS_HEAD + present * COLUMN_HEAD;
+        let mut payload = Vec::with_capacity(directory + total + zstd::zstd_safe::compress_bound(total) / 2);
+        head.write(&mut payload);
+        payload.resize(directory, 0);
+        let mut entry = EVENTS_HEAD;
+        for (which, lane) in self.lanes.iter_mut().enumerate() {
+            let plain = lane.written();
+            if plain.is_empty() {
+                continue;
+            }
+            let start = payload.len();
+            let compressor = self.compressor.as_mut().filter(|_| plain.len() >= WORTH);
+            let encoding = if compressor.is_some_and(|compressor| squeeze(compressor, plain, &mut payload)) {
+                ZSTD
+            } else {
+                payload.truncate(start);
+                payload.extend_from_slice(plain);
+                PLAIN
+            };
+            let stored = payload.len() - start;
+            let row = &mut payload[entry..entry + COLUMN_HEAD];
+            row[0] = which as u8;
+            row[1] = encoding;
+            row[4..8].copy_from_slice(&(plain.len() as u32).to_le_bytes());
+            row[8..12].copy_from_slice(&(stored as u32).to_le_bytes());
+            entry += COLUMN_HEAD;
+            lane.clear();
+        }
+        self.events = 0;
+        self.last_slot = 0;
+        self.predicted.fill(0);
+        payload
+    }
+
+    /// Thread and time at which the next chunk begins.
+    pub(crate) fn place(&self) -> (u32, u64) {
+        (self.thread, self.time_ns)
+    }
+}
+
+/// Appends `plain` compressed; false when that is not shorter.
+fn squeeze(compressor: &mut Compressor<'_>, plain: &[u8], out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    out.resize(start + zstd::zstd_safe::compress_bound(plain.len()), 0);
+    match compressor.compress_to_buffer(plain, &mut out[start..]) {
+        Ok(length) if length < plain.len() => {
+            out.truncate(start + length);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The op of a call that makes or resizes an object.
+#[inline(always)]
+pub(crate) fn op_of(kind: Kind, moved: bool) -> Option<u8> {
+    Some(match kind {
+        Kind::Malloc => op::MALLOC,
+        Kind::Calloc => op::CALLOC,
+        Kind::Aligned => op::ALIGNED,
+        Kind::New => op::NEW,
+        Kind::Realloc if moved => op::REALLOC_MOVED,
+        Kind::Realloc => op::REALLOC,
+        _ => return None,
+    })
+}
+
+/// The op of a call that ends an object.
+#[inline(always)]
+pub(crate) fn op_of_free(kind: Kind) -> Option<u8> {
+    Some(match kind {
+        Kind::Free => op::FREE,
+        Kind::Delete => op::DELETE,
+        Kind::ReallocFree => op::REALLOC_FREE,
+        Kind::Lost => op::LOST,
+        _ => return None,
+    })
+}

@@ -1,0 +1,104 @@
+//! What goes wrong with a trace: the file is something else, newer, or the system refuses. Damage is no error: a reader
+//! warns of it and gives what is whole.
+
+use std::io;
+
+use thiserror::Error;
+
+/// Why a trace cannot be read or written.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// The bytes are something else.
+    #[error("{name} is no trace of heaptoll: it looks like {looks}; `heaptoll record` makes traces")]
+    NotATrace {
+        /// The file.
+        name: String,
+        /// What it seems to be.
+        looks: String,
+    },
+    /// Written by a later heaptoll.
+    #[error(
+        "{name} is a trace of format version {version}, this heaptoll reads up to version {known}: \
+         read it with the heaptoll that recorded it, or a newer one"
+    )]
+    Newer {
+        /// The file.
+        name: String,
+        /// Version of the file.
+        version: u32,
+        /// Newest version known here.
+        known: u32,
+    },
+    /// The system refused to open, make, read or write a file.
+    #[error("cannot {action} {name}: {source}")]
+    System {
+        /// What was tried: `open`, `make`, `read`, `write`.
+        action: &'static str,
+        /// The file.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file to be made is there.
+    #[error("{name} exists: choose another name, or say that it may be replaced (--force)")]
+    Exists {
+        /// The file.
+        name: String,
+    },
+    /// An extra table cannot be read or written as JSON.
+    #[error("the table `{table}` of {name} is not as expected: {source}; was it written by another version?")]
+    Table {
+        /// The file.
+        name: String,
+        /// Its name.
+        table: String,
+        /// What the JSON library said.
+        source: serde_json::Error,
+    },
+    /// A caller of the writer names an object that is not live.
+    #[error("object {slot} is resized or freed, but it is not live: whoever writes the trace has lost count")]
+    NotLive {
+        /// The object.
+        slot: u32,
+    },
+    /// A caller of the writer uses a call for what it is not for.
+    #[error("{kind:?} is not a kind of event that `{call}` takes")]
+    WrongKind {
+        /// The kind.
+        kind: crate::Kind,
+        /// The function.
+        call: &'static str,
+    },
+    /// More objects live at once than slots can be numbered.
+    #[error("more than 4,294,967,294 objects are live at once: a trace cannot number them")]
+    TooManyObjects,
+}
+
+impl TraceError {
+    pub(crate) fn system(action: &'static str, name: &str, source: io::Error) -> TraceError {
+        TraceError::System { action, name: name.to_string(), source }
+    }
+
+    /// The same error again, for one more who asks.
+    pub(crate) fn copy(&self) -> TraceError {
+        match self {
+            TraceError::System { action, name, source } => {
+                let source = source.raw_os_error().map_or_else(
+                    || io::Error::new(source.kind(), source.to_string()),
+                    io::Error::from_raw_os_error,
+                );
+                TraceError::System { action, name: name.clone(), source }
+            }
+            TraceError::Table { name, table, source } => {
+                let source = serde::ser::Error::custom(source);
+                TraceError::Table { name: name.clone(), table: table.clone(), source }
+            }
+            other => TraceError::system("write", "the trace", io::Error::other(other.to_string())),
+        }
+    }
+
+    /// Whether there was no room left: on the disk, in the quota, or under the file size limit.
+    pub fn is_full(&self) -> bool {
+        matches!(self, TraceError::System { source, .. } if crate::output::is_full(source))
+    }
+}

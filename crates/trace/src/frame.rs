@@ -1,0 +1,202 @@
+//! Chunks out of a stream of bytes, through damage: what is no whole chunk is passed over up to the next whole one.
+
+use std::io::{self, Read};
+
+use crate::format::{CHUNK_HEAD, CHUNK_MAGIC, ChunkHead};
+
+/// Bytes asked of the source at once.
+const STEP: usize = 256 << 10;
+
+/// What the stream gives next.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A whole chunk: its payload is [`Framer::payload`].
+    Chunk(ChunkHead),
+    /// So many bytes that belong to no whole chunk, and what they seem to have been.
+    Damage { bytes: u64, what: String },
+    /// The end of the stream.
+    End,
+}
+
+/// A stream cut into chunks. Keeps no more than the largest chunk.
+pub(crate) struct Framer<R> {
+    read: R,
+    bytes: Vec<u8>,
+    /// The next byte, and the end of what has been read.
+    start: usize,
+    end: usize,
+    ended: bool,
+    /// Place of `start` in the stream.
+    offset: u64,
+    /// Length of the chunk found last: passed over when the next is asked for.
+    found: usize,
+}
+
+impl<R: Read> Framer<R> {
+    pub(crate) fn new(read: R, offset: u64) -> Framer<R> {
+        Framer { read, bytes: Vec::new(), start: 0, end: 0, ended: false, offset, found: 0 }
+    }
+
+    /// Place of the next byte.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset + self.found as u64
+    }
+
+    /// At least `count` bytes, if there are as many; never more than asked for by much.
+    pub(crate) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
+        while self.end - self.start < count && !self.ended {
+            if self.start > 0 && self.bytes.len() - self.start < count.max(STEP) {
+                self.bytes.copy_within(self.start..self.end, 0);
+                self.end -= self.start;
+                self.start = 0;
+            }
+            // Grows with what has come, not with what a damaged length promises.
+            if self.bytes.len() - self.end < STEP {
+                self.bytes.resize(self.end + STEP, 0);
+            }
+            match self.read.read(&mut self.bytes[self.end..]) {
+                Ok(0) => self.ended = true,
+                Ok(count) => self.end += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(&self.bytes[self.start..self.end])
+    }
+
+    pub(crate) fn consume(&mut self, count: usize) {
+        debug_assert!(count <= self.end - self.start);
+        self.start += count;
+        self.offset += count as u64;
+    }
+
+    /// The payload of the chunk found last.
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.bytes[self.start + CHUNK_HEAD..self.start + self.found]
+    }
+
+    /// The next chunk, or what is in the way.
+    pub(crate) fn next(&mut self) -> io::Result<Found> {
+        let found = std::mem::take(&mut self.found);
+        self.consume(found);
+        let what = match self.whole()? {
+            Ok(head) => return Ok(Found::Chunk(head)),
+            Err(what) if what.is_empty() => return Ok(Found::End),
+            Err(what) => what,
+        };
+        let mut skipped = 0;
+        // At least one byte is passed over each time, and the next whole chunk ends it.
+        loop {
+            let seen = self.peek(STEP)?;
+            if seen.is_empty() {
+                return Ok(Found::Damage { bytes: skipped, what });
+            }
+            let from = usize::from(skipped == 0);
+            let candidate = find(&seen[from.min(seen.len())..]).map(|at| at + from);
+            // The magic may lie across the end of what is seen.
+            let pass = match candidate {
+                Some(at) => at,
+                None if self.ended => self.end - self.start,
+                None => (self.end - self.start).saturating_sub(CHUNK_MAGIC.len() - 1).max(from),
+            };
+            self.consume(pass);
+            skipped += pass as u64;
+            if candidate.is_some() {
+                if self.whole()?.is_ok() {
+                    self.found = 0;
+                    return Ok(Found::Damage { bytes: skipped, what });
+                }
+                self.consume(1);
+                skipped += 1;
+            }
+        }
+    }
+
+    /// The whole chunk that begins here; otherwise in words what is wrong, empty at the end of the stream.
+    fn whole(&mut self) -> io::Result<Result<ChunkHead, String>> {
+        let seen = self.peek(CHUNK_HEAD)?;
+        if seen.is_empty() {
+            return Ok(Err(String::new()));
+        }
+        if seen.len() < CHUNK_HEAD {
+            return Ok(Err("it is cut off".to_string()));
+        }
+        let Some(head) = ChunkHead::parse(seen) else {
+            return Ok(Err("the head of a chunk is damaged".to_string()));
+        };
+        let length = CHUNK_HEAD + head.length as usize;
+        let seen = self.peek(length)?;
+        if seen.len() < length {
+            return Ok(Err(format!("chunk {} is cut off", head.sequence)));
+        }
+        if crc32fast::hash(&seen[CHUNK_HEAD..length]) != head.payload_sum {
+            return Ok(Err(format!("chunk {} is damaged", head.sequence)));
+        }
+        self.found = length;
+        Ok(Ok(head))
+    }
+}
+
+fn find(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(CHUNK_MAGIC.len()).position(|window| window == CHUNK_MAGIC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(sequence: u64, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = ChunkHead::of(1, sequence, payload).bytes().to_vec();
+        bytes.extend_from_slice(payload);
+        bytes
+    }
+
+    /// Gives a byte at a time.
+    struct Slow<'a>(&'a [u8]);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let count = self.0.len().min(into.len()).min(1);
+            into[..count].copy_from_slice(&self.0[..count]);
+            self.0 = &self.0[count..];
+            Ok(count)
+        }
+    }
+
+    fn all(bytes: &[u8]) -> (Vec<u64>, u64) {
+        let mut framer = Framer::new(Slow(bytes), 0);
+        let mut chunks = Vec::new();
+        let mut lost = 0;
+        loop {
+            match framer.next().unwrap() {
+                Found::Chunk(head) => {
+                    assert_eq!(crc32fast::hash(framer.payload()), head.payload_sum);
+                    chunks.push(head.sequence);
+                }
+                Found::Damage { bytes, .. } => lost += bytes,
+                Found::End => return (chunks, lost),
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_before_and_after_damage_are_found() {
+        let parts: Vec<Vec<u8>> = (0..4).map(|n| chunk(n, &vec![n as u8; 40 * n as usize])).collect();
+        let whole = parts.concat();
+        assert_eq!(all(&whole), (vec![0, 1, 2, 3], 0));
+        let second = parts[0].len()..parts[0].len() + parts[1].len();
+        for at in second.clone() {
+            let mut hit = whole.clone();
+            hit[at] ^= 0x10;
+            assert_eq!(all(&hit), (vec![0, 2, 3], second.len() as u64), "byte {at}");
+        }
+        for cut in 0..whole.len() {
+            let (chunks, lost) = all(&whole[..cut]);
+            let kept: usize = parts[..chunks.len()].iter().map(Vec::len).sum();
+            assert_eq!(kept + lost as usize, cut);
+        }
+        let mut inserted = whole.clone();
+        inserted.splice(second.start + 40..second.start + 40, CHUNK_MAGIC);
+        assert_eq!(all(&inserted).0, [0, 2, 3]);
+    }
+}

@@ -1,0 +1,102 @@
+//! Which objects live, as far as a reader has seen: it makes every sequence of events a legal one.
+//!
+//! Without damage, what the file says is checked: a slot is allocated when it is free, and freed when it is live. Once
+//! events are missing, that cannot be so any more: then a free of an object whose birth is missing becomes
+//! [`Kind::Foreign`](crate::Kind::Foreign), a resize of one a `Malloc`, and before the allocation of a slot whose free
+//! is missing stands a [`Kind::Lost`](crate::Kind::Lost). Slots that the file numbers higher than events have been seen
+//! are numbered anew, so that tables by slot never grow beyond the number of events seen.
+
+use std::collections::HashMap;
+
+/// The live slots.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    bits: Vec<u64>,
+    /// Slots seen: numbers are below it.
+    slots: u32,
+    /// Set when events are missing: slots at or above it are numbered by `renamed`.
+    missing: Option<u32>,
+    renamed: HashMap<u32, u32>,
+}
+
+impl Live {
+    /// Slots given out so far.
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Whether events are missing.
+    pub(crate) fn missing(&self) -> bool {
+        self.missing.is_some()
+    }
+
+    /// Events are missing from here on.
+    pub(crate) fn miss(&mut self) {
+        self.missing.get_or_insert(self.slots);
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_live(&self, slot: u32) -> bool {
+        self.bits.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 != 0)
+    }
+
+    /// A new slot, next in number.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> u32 {
+        let slot = self.slots;
+        if slot as usize / 64 == self.bits.len() {
+            self.bits.push(0);
+        }
+        self.slots += 1;
+        slot
+    }
+
+    /// The reader's number of the file's slot, for an allocation.
+    pub(crate) fn place(&mut self, slot: u32) -> Option<u32> {
+        match self.missing {
+            None => (slot < self.slots).then_some(slot),
+            Some(base) if slot < base => Some(slot),
+            Some(_) => {
+                if let Some(&known) = self.renamed.get(&slot) {
+                    return Some(known);
+                }
+                if self.slots >= u32::MAX - 1 {
+                    return None;
+                }
+                let new = self.next();
+                self.renamed.insert(slot, new);
+                Some(new)
+            }
+        }
+    }
+
+    /// The reader's number of the file's slot, for a free or resize; none when it is not known.
+    #[inline(always)]
+    pub(crate) fn find(&self, slot: u32) -> Option<u32> {
+        match self.missing {
+            None => Some(slot),
+            Some(base) if slot < base => Some(slot),
+            Some(_) => self.renamed.get(&slot).copied(),
+        }
+    }
+
+    /// Marks a slot as live that is below [`Live::slots`]. False when it was.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, slot: u32) -> bool {
+        let bit = 1 << (slot % 64);
+        let word = &mut self.bits[slot as usize / 64];
+        let was = *word & bit;
+        *word |= bit;
+        was == 0
+    }
+
+    /// Marks a slot as free. False when it was not live.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self, slot: u32) -> bool {
+        let Some(word) = self.bits.get_mut(slot as usize / 64) else { return false };
+        let bit = 1 << (slot % 64);
+        let was = *word & bit;
+        *word &= !bit;
+        was != 0
+    }
+}

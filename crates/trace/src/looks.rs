@@ -1,0 +1,44 @@
+//! What a file that is no trace seems to be, so that the error helps.
+
+use crate::format::FILE_MAGIC;
+
+/// First bytes and names of what people give by mistake.
+const KNOWN: [(&[u8], &str); 14] = [
+    (b"\x7fELF", "a program or library (ELF)"),
+    (b"\x1f\x8b", "a file compressed by gzip"),
+    (b"\x28\xb5\x2f\xfd", "a file compressed by zstd"),
+    (b"\xfd7zXZ\0", "a file compressed by xz"),
+    (b"BZh", "a file compressed by bzip2"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"PAR1", "a Parquet file"),
+    (b"SQLite format 3\0", "an SQLite database, as `heaptoll run` keeps experiments"),
+    (b"heaptrack", "a recording of heaptrack"),
+    (b"%PDF", "a PDF"),
+    (b"PERFILE2", "a recording of perf"),
+    (b"# callgrind format", "a profile of callgrind"),
+    (b"desc: ", "a profile of massif"),
+    (b"<!DOCTYPE html", "an HTML page"),
+];
+
+/// In words, to go after `it looks like`.
+pub(crate) fn like(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "an empty file".to_string();
+    }
+    if FILE_MAGIC.starts_with(&bytes[..bytes.len().min(FILE_MAGIC.len())]) {
+        return "a trace that was cut off within its first bytes".to_string();
+    }
+    if let Some((_, name)) = KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        return (*name).to_string();
+    }
+    let start = &bytes[..bytes.len().min(512)];
+    if start.iter().all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..)) {
+        let json = start.trim_ascii_start().first().is_some_and(|byte| matches!(byte, b'{' | b'['));
+        return if json { "JSON" } else { "text" }.to_string();
+    }
+    if start.iter().all(|&byte| byte == 0) {
+        return "zeroes".to_string();
+    }
+    let bytes: Vec<String> = start.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("binary data that begin with {}", bytes.join(" "))
+}

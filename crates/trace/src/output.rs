@@ -1,0 +1,167 @@
+//! Where a trace goes: memory, a pipe, or a file that keeps room for its own last words.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::TraceError;
+
+/// Bytes kept free behind the end of a file: a gap and an ending fit in.
+pub(crate) const RESERVE: usize = 64 << 10;
+
+/// What a writer needs of its output.
+pub trait Output {
+    /// Appends whole chunks: all of it or, on an error, nothing.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Appends the last chunk, if need be into room that was kept for it (64 KiB), and ends the output.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn conclude(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// What error messages call it.
+    fn name(&self) -> String;
+}
+
+impl Output for Vec<u8> {
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn conclude(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.add(bytes)
+    }
+
+    fn name(&self) -> String {
+        "the trace in memory".to_string()
+    }
+}
+
+/// A pipe, a socket or anything else that takes bytes. What was written before an error stays: readers resynchronise.
+#[derive(Debug)]
+pub struct Stream<W>(pub W);
+
+impl<W: Write> Output for Stream<W> {
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)?;
+        self.0.flush()
+    }
+
+    fn conclude(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.add(bytes)
+    }
+
+    fn name(&self) -> String {
+        "the stream".to_string()
+    }
+}
+
+/// A trace's file. It ends with a whole chunk at every moment, and behind its end room is reserved, so that even on a
+/// full disk it can say how it ended.
+#[derive(Debug)]
+pub struct TraceFile {
+    file: File,
+    name: String,
+    /// Bytes that hold whole chunks.
+    length: u64,
+    /// Whether the file system reserves room ahead.
+    reserves: bool,
+}
+
+impl TraceFile {
+    /// Makes the file (mode 0600: a trace tells what a program did).
+    ///
+    /// # Errors
+    /// It exists and `replace` is false; the system refuses.
+    pub fn create(path: &Path, replace: bool) -> Result<TraceFile, TraceError> {
+        let name = path.display().to_string();
+        let mut options = OpenOptions::new();
+        options.write(true).mode(0o600);
+        if replace {
+            options.create(true).truncate(true);
+        } else {
+            options.create_new(true);
+        }
+        match options.open(path) {
+            Ok(file) => {
+                let mut this = TraceFile { file, name, length: 0, reserves: true };
+                // A file system that cannot reserve is no reason not to record; a full one shows at the first chunk.
+                let _ = this.reserve(0);
+                Ok(this)
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(TraceError::Exists { name }),
+            Err(error) => Err(TraceError::system("make", &name, error)),
+        }
+    }
+
+    /// Room for `bytes` more, and the reserve behind it.
+    fn reserve(&mut self, bytes: usize) -> io::Result<()> {
+        if !self.reserves {
+            return Ok(());
+        }
+        let length = (bytes + RESERVE) as libc::off_t;
+        // SAFETY: the descriptor is open for as long as `self.file` lives; the call takes no pointers.
+        let refused = unsafe {
+            libc::fallocate(
+                self.file.as_raw_fd(),
+                libc::FALLOC_FL_KEEP_SIZE,
+                self.length as libc::off_t,
+                length,
+            ) != 0
+        };
+        if refused {
+            let error = io::Error::last_os_error();
+            if is_full(&error) {
+                return Err(error);
+            }
+            // Not supported here: written without a reserve from now on.
+            self.reserves = false;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self.file.write_all_at(bytes, self.length) {
+            Ok(()) => {
+                self.length += bytes.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // A part may have been written: the file ends with a whole chunk again. If that fails too, a reader
+                // takes the part for what it is.
+                let _ = self.file.set_len(self.length);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Output for TraceFile {
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // Nothing is written before there is room for all of it: the reserve behind the end stays as it is.
+        self.reserve(bytes.len())?;
+        self.write(bytes)
+    }
+
+    fn conclude(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write(bytes)?;
+        // Gives back what was reserved.
+        self.file.set_len(self.length)
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+}
+
+/// Whether an error says that there is no room left: disk, quota or limit of file sizes.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG))
+}

@@ -1,0 +1,481 @@
+//! The writer: gives objects their slots, counts, fills chunks and hands them to the output.
+//!
+//! A disk that is full (or an output that fails in another way) is not the program's concern: the writer goes on giving
+//! slots and counting, tries again with every chunk, and marks what is lost as a gap. [`Writer::flush`] and
+//! [`Writer::trouble`] tell it.
+
+use std::io;
+
+use serde::Serialize;
+
+use crate::encoder::{Call, Encoder, op_of, op_of_free};
+use crate::event::Kind;
+use crate::format::{self, ChunkHead, EVENTS_MAX, EventsHead, SITE_SLACK, SIZE_MAX, THREAD_SLACK, chunk};
+use crate::header::{Ending, Gap, Header, Sample, Sites};
+use crate::output::{self, Output, RESERVE};
+use crate::{TraceError, sites, text};
+
+/// How a trace is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Level of zstd; 0 keeps columns as they are. Negative levels are faster.
+    pub level: i32,
+    /// Events of a chunk: what is lost at most when heaptoll dies without [`Writer::flush`]. At most 262,144.
+    pub events_per_chunk: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { level: 1, events_per_chunk: 65_536 }
+    }
+}
+
+/// A call that made or resized an object, or failed to.
+#[derive(Debug, Clone, Copy)]
+pub struct Allocation {
+    /// Which call.
+    pub kind: Kind,
+    /// The calling thread, an index.
+    pub thread: u32,
+    /// Bytes asked for.
+    pub size: u64,
+    /// Bytes given, as `malloc_usable_size` says; 0 where unknown.
+    pub usable: u64,
+    /// Binary logarithm of the alignment asked for; 0 for none.
+    pub align_log2: u8,
+    /// The call stack; kept when the header says that there are sites.
+    pub site: u32,
+    /// ns that the call took; kept when the header says that there are latencies.
+    pub latency_ns: u32,
+}
+
+/// What marks a slot as free in the table of sizes.
+const FREE: u64 = u64::MAX;
+/// Sites buffered before they are cut into chunks, and samples likewise.
+const SAMPLES_PER_CHUNK: usize = 4096;
+
+/// Writes one trace.
+pub struct Writer<W> {
+    out: W,
+    encoder: Encoder,
+    limit: u32,
+    /// Requested sizes by slot; [`FREE`] where none is live.
+    sizes: Vec<u64>,
+    /// Free slots, the last freed on top; the upper `local` of them were freed in this chunk.
+    free: Vec<u32>,
+    local: usize,
+    /// Where this chunk began.
+    head: EventsHead,
+    /// Chunks written.
+    sequence: u64,
+    /// Chunks written that were chunks of events, and their events.
+    kept: u64,
+    /// Events lost since the last chunk that could be written.
+    lost: u64,
+    clock_bytes: u64,
+    live_bytes: u64,
+    max_live_bytes: u64,
+    samples: Vec<Sample>,
+    /// Payloads of JSON chunks that are not yet written.
+    pending: Vec<(u8, Vec<u8>)>,
+    trouble: Option<TraceError>,
+}
+
+impl<W: Output> Writer<W> {
+    /// Begins a trace.
+    ///
+    /// # Errors
+    /// The output does not take the first chunk, or the header is no JSON.
+    pub fn new(mut out: W, header: &Header, settings: &Settings) -> Result<Self, TraceError> {
+        let limit = settings.events_per_chunk.clamp(1, EVENTS_MAX);
+        let encoder = Encoder::new(limit, settings.level, header.sites, header.latency, header.event_time);
+        let payload = text::json("", header).map_err(|source| table(&out, "header", source))?;
+        let mut first = format::file_head().to_vec();
+        for (sequence, payload) in payload.iter().enumerate() {
+            first.extend_from_slice(&ChunkHead::of(chunk::HEADER, sequence as u64, payload).bytes());
+            first.extend_from_slice(payload);
+        }
+        out.add(&first).map_err(|source| TraceError::system("write", &out.name(), source))?;
+        Ok(Writer {
+            out,
+            encoder,
+            limit,
+            sizes: Vec::new(),
+            free: Vec::new(),
+            local: 0,
+            head: EventsHead::default(),
+            sequence: payload.len() as u64,
+            kept: 0,
+            lost: 0,
+            clock_bytes: 0,
+            live_bytes: 0,
+            max_live_bytes: 0,
+            samples: Vec::new(),
+            pending: Vec::new(),
+            trouble: None,
+        })
+    }
+
+    /// A new object; gives its slot.
+    ///
+    /// # Errors
+    /// Of the caller's: a kind that makes no object, a number of live objects beyond 2^32.
+    #[inline]
+    pub fn allocate(&mut self, call: &Allocation) -> Result<u32, TraceError> {
+        let Some(op) = op_of(call.kind, false).filter(|_| call.kind.allocates()) else {
+            return Err(TraceError::WrongKind { kind: call.kind, call: "allocate" });
+        };
+        self.make_room();
+        let size = call.size.min(SIZE_MAX);
+        let (slot, predicted) = match self.free.pop() {
+            Some(slot) => {
+                let predicted = self.local > 0;
+                self.local -= usize::from(predicted);
+                self.sizes[slot as usize] = size;
+                (slot, predicted)
+            }
+            None => (self.new_slot(size)?, true),
+        };
+        self.clock_bytes += size;
+        self.live_bytes += size;
+        self.max_live_bytes = self.max_live_bytes.max(self.live_bytes);
+        let fields = self.fields(op, size, call);
+        self.encoder.allocate(fields, self.thread(call.thread), call.latency_ns, slot, predicted);
+        Ok(slot)
+    }
+
+    #[cold]
+    fn new_slot(&mut self, size: u64) -> Result<u32, TraceError> {
+        let slot = u32::try_from(self.sizes.len()).ok().filter(|&slot| slot < u32::MAX - 1);
+        let slot = slot.ok_or(TraceError::TooManyObjects)?;
+        self.sizes.push(size);
+        Ok(slot)
+    }
+
+    /// An object gets another size and keeps its slot; `moved`: and another address.
+    ///
+    /// # Errors
+    /// Of the caller's: the kind is not [`Kind::Realloc`], the object is not live.
+    #[inline]
+    pub fn resize(&mut self, slot: u32, call: &Allocation, moved: bool) -> Result<(), TraceError> {
+        let Some(op) = op_of(call.kind, moved).filter(|_| call.kind == Kind::Realloc) else {
+            return Err(TraceError::WrongKind { kind: call.kind, call: "resize" });
+        };
+        let size = call.size.min(SIZE_MAX);
+        let Some(old) = self.sizes.get_mut(slot as usize).filter(|old| **old != FREE) else {
+            return Err(TraceError::NotLive { slot });
+        };
+        let before = std::mem::replace(old, size);
+        self.make_room();
+        self.clock_bytes += size.saturating_sub(before);
+        self.live_bytes = self.live_bytes - before + size;
+        self.max_live_bytes = self.max_live_bytes.max(self.live_bytes);
+        let fields = self.fields(op, size, call);
+        self.encoder.resize(fields, self.thread(call.thread), call.latency_ns, slot);
+        Ok(())
+    }
+
+    /// The end of an object.
+    ///
+    /// # Errors
+    /// Of the caller's: the kind frees nothing, the object is not live.
+    #[inline]
+    pub fn free(&mut self, slot: u32, kind: Kind, thread: u32, latency_ns: u32) -> Result<(), TraceError> {
+        let Some(op) = op_of_free(kind) else {
+            return Err(TraceError::WrongKind { kind, call: "free" });
+        };
+        let Some(size) = self.sizes.get_mut(slot as usize).filter(|size| **size != FREE) else {
+            return Err(TraceError::NotLive { slot });
+        };
+        let before = std::mem::replace(size, FREE);
+        self.make_room();
+        self.live_bytes -= before;
+        self.free.push(slot);
+        self.local += 1;
+        self.encoder.free(op, self.thread(thread), latency_ns, slot);
+        Ok(())
+    }
+
+    /// A call that changed nothing: [`Kind::Failed`] (size, thread, site and latency are kept) or [`Kind::Foreign`]
+    /// (thread and latency are kept).
+    ///
+    /// # Errors
+    /// Of the caller's: another kind.
+    pub fn note(&mut self, kind: Kind, call: &Allocation) -> Result<(), TraceError> {
+        if !matches!(kind, Kind::Failed | Kind::Foreign) {
+            return Err(TraceError::WrongKind { kind, call: "note" });
+        }
+        self.make_room();
+        let thread = self.thread(call.thread);
+        if kind == Kind::Failed {
+            self.encoder.failed(call.size, self.site(call.site), thread, call.latency_ns);
+        } else {
+            self.encoder.foreign(thread, call.latency_ns);
+        }
+        Ok(())
+    }
+
+    /// The time of what follows, ns from the beginning; one that lies before the last is taken as the last.
+    #[inline]
+    pub fn stamp(&mut self, time_ns: u64) {
+        self.encoder.stamp(time_ns);
+    }
+
+    /// The process seen from outside.
+    pub fn sample(&mut self, sample: &Sample) {
+        self.samples.push(*sample);
+        if self.samples.len() >= SAMPLES_PER_CHUNK {
+            self.put_samples();
+        }
+    }
+
+    /// Events that were lost before they reached the writer, at this place.
+    pub fn gap(&mut self, gap: &Gap) {
+        // What comes after the gap is in a chunk of its own.
+        self.cut();
+        self.put(chunk::GAP, "", gap);
+        self.write_pending();
+    }
+
+    /// Call stacks; may be called again with more.
+    pub fn sites(&mut self, sites: &Sites) {
+        for part in sites::parts(sites) {
+            self.put(chunk::SITES, "", &part);
+        }
+    }
+
+    /// A table of the caller's under a name of at most 255 bytes; a later one of the same name replaces it.
+    pub fn extra(&mut self, name: &str, json: &impl Serialize) {
+        self.put(chunk::EXTRA, name, json);
+    }
+
+    /// Writes what is held back as whole chunks: it is safe from the end of this process.
+    ///
+    /// # Errors
+    /// The output takes nothing more, since this or an earlier chunk. The writer may go on being used: it tries again.
+    pub fn flush(&mut self) -> Result<(), TraceError> {
+        self.cut();
+        self.put_samples();
+        self.write_pending();
+        match &self.trouble {
+            Some(error) => Err(error.copy()),
+            None => Ok(()),
+        }
+    }
+
+    /// What the output refused last; gone when it takes chunks again.
+    pub fn trouble(&self) -> Option<&TraceError> {
+        self.trouble.as_ref()
+    }
+
+    /// Events lost so far because the output refused chunks, and not yet marked by a gap.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Events so far.
+    pub fn events(&self) -> u64 {
+        self.head.first_event + u64::from(self.encoder.events())
+    }
+
+    /// Sum of the requested bytes so far.
+    pub fn clock_bytes(&self) -> u64 {
+        self.clock_bytes
+    }
+
+    /// Requested bytes of live objects.
+    pub fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
+    /// Requested bytes of a live object.
+    pub fn size(&self, slot: u32) -> Option<u64> {
+        self.sizes.get(slot as usize).copied().filter(|&size| size != FREE)
+    }
+
+    /// Ends the trace. Members of `ending` that the writer knows are filled in by it.
+    ///
+    /// # Errors
+    /// Even the last chunk, for which room was kept, could not be written. Chunks lost before are no error here: they
+    /// are a gap in the trace; look at [`Writer::flush`] before.
+    pub fn finish(mut self, ending: &Ending) -> Result<W, TraceError> {
+        // Its error is in the gap, which is what a reader sees.
+        let refused = self.flush();
+        let mut ending = ending.clone();
+        ending.slots = self.sizes.len() as u32;
+        ending.events = self.kept;
+        ending.max_live_bytes = self.max_live_bytes;
+        let last_words = |ending: &Ending, this: &Self| -> Result<Vec<u8>, TraceError> {
+            let mut words = Vec::new();
+            let mut sequence = this.sequence;
+            let mut put = |kind, payloads: Vec<Vec<u8>>| {
+                for payload in payloads {
+                    words.extend_from_slice(&ChunkHead::of(kind, sequence, &payload).bytes());
+                    words.extend_from_slice(&payload);
+                    sequence += 1;
+                }
+            };
+            if let Err(error) = &refused {
+                let gap = Gap { why: reason(error), events: Some(this.lost) };
+                put(chunk::GAP, text::json("", &gap).map_err(|source| table(&this.out, "gap", source))?);
+            }
+            put(chunk::ENDING, text::json("", ending).map_err(|source| table(&this.out, "ending", source))?);
+            Ok(words)
+        };
+        let words = last_words(&ending, &self)?;
+        let mut result = self.out.conclude(&words);
+        if result.is_err() && words.len() > RESERVE {
+            // Only the threads' numbers can be that long.
+            ending.threads.clear();
+            let words = last_words(&ending, &self)?;
+            result = self.out.conclude(&words);
+        }
+        match result {
+            Ok(()) => Ok(self.out),
+            Err(source) => Err(TraceError::system("write", &self.out.name(), source)),
+        }
+    }
+
+    #[inline(always)]
+    fn make_room(&mut self) {
+        if self.encoder.events() >= self.limit {
+            self.next_chunk();
+        }
+    }
+
+    #[cold]
+    fn next_chunk(&mut self) {
+        self.cut();
+        self.write_pending();
+    }
+
+    #[inline(always)]
+    fn fields(&self, op: u8, size: u64, call: &Allocation) -> Call {
+        let usable = call.usable.min(SIZE_MAX);
+        Call { op, size, usable, align_log2: call.align_log2.min(63), site: self.site(call.site) }
+    }
+
+    /// Numbers that a reader would take for damage are not written.
+    #[inline(always)]
+    fn site(&self, site: u32) -> u32 {
+        if u64::from(site) < SITE_SLACK || u64::from(site) < SITE_SLACK + self.events() { site } else { 0 }
+    }
+
+    #[inline(always)]
+    fn thread(&self, thread: u32) -> u32 {
+        if u64::from(thread) < THREAD_SLACK || u64::from(thread) < THREAD_SLACK + self.events() {
+            thread
+        } else {
+            0
+        }
+    }
+
+    /// Ends the chunk of events, if there is one.
+    fn cut(&mut self) {
+        let events = u64::from(self.encoder.events());
+        if events == 0 {
+            return;
+        }
+        let payload = self.encoder.payload(self.head);
+        let (thread, time_ns) = self.encoder.place();
+        self.head = EventsHead {
+            first_event: self.head.first_event + events,
+            clock_bytes: self.clock_bytes,
+            live_bytes: self.live_bytes,
+            time_ns,
+            thread,
+            slots: self.sizes.len() as u32,
+            ..EventsHead::default()
+        };
+        self.local = 0;
+        if self.heal() && self.write(chunk::EVENTS, &payload) {
+            self.kept += events;
+        } else {
+            self.lost += events;
+        }
+    }
+
+    /// After a refusal, marks the gap before anything else is written. False when the output still refuses.
+    fn heal(&mut self) -> bool {
+        if self.lost == 0 {
+            return true;
+        }
+        let why = self.trouble.as_ref().map_or_else(String::new, reason);
+        let gap = Gap { why, events: Some(self.lost) };
+        let Ok(payloads) = text::json("", &gap) else { return false };
+        let healed = payloads.iter().all(|payload| self.write(chunk::GAP, payload));
+        if healed {
+            self.lost = 0;
+        }
+        healed
+    }
+
+    fn put_samples(&mut self) {
+        if !self.samples.is_empty() {
+            let samples = std::mem::take(&mut self.samples);
+            self.put(chunk::SAMPLES, "", &samples);
+        }
+    }
+
+    fn put(&mut self, kind: u8, name: &str, value: &impl Serialize) {
+        match text::json(name, value) {
+            Ok(payloads) => self.pending.extend(payloads.into_iter().map(|payload| (kind, payload))),
+            Err(source) => self.trouble = Some(table(&self.out, name, source)),
+        }
+    }
+
+    fn write_pending(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        let mut rest = pending.into_iter();
+        while let Some((kind, payload)) = rest.next() {
+            if !self.write(kind, &payload) {
+                self.pending.push((kind, payload));
+                self.pending.extend(rest);
+                return;
+            }
+        }
+    }
+
+    fn write(&mut self, kind: u8, payload: &[u8]) -> bool {
+        let mut bytes = Vec::with_capacity(format::CHUNK_HEAD + payload.len());
+        bytes.extend_from_slice(&ChunkHead::of(kind, self.sequence, payload).bytes());
+        bytes.extend_from_slice(payload);
+        match self.out.add(&bytes) {
+            Ok(()) => {
+                self.sequence += 1;
+                self.trouble = None;
+                true
+            }
+            Err(source) => {
+                self.trouble = Some(TraceError::system("write", &self.out.name(), source));
+                false
+            }
+        }
+    }
+}
+
+impl<W> std::fmt::Debug for Writer<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer")
+            .field("chunks", &self.sequence)
+            .field("lost", &self.lost)
+            .finish_non_exhaustive()
+    }
+}
+
+fn table(out: &impl Output, table: &str, source: serde_json::Error) -> TraceError {
+    TraceError::Table { name: out.name(), table: table.to_string(), source }
+}
+
+/// Of a gap, in words.
+fn reason(error: &TraceError) -> String {
+    match error {
+        TraceError::System { source, .. } if output::is_full(source) => "disk full".to_string(),
+        TraceError::System { source, .. } => no_number(source),
+        other => other.to_string(),
+    }
+}
+
+fn no_number(error: &io::Error) -> String {
+    format!("the file could not be written: {error}")
+}
