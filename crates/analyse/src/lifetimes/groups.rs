@@ -1,0 +1,188 @@
+//! Objects by size, call site or thread, and the ages of each group.
+//!
+//! Groups are a partition, so the ages of all objects are the sum over groups and need no histogram of their own while
+//! events pass. Of call sites there may be too many: then those with the fewest bytes so far are put together for good.
+
+use serde::Serialize;
+
+use super::ages::{Ages, Sum};
+use super::birth::Birth;
+use crate::stat::size_class;
+
+/// What objects are grouped by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// The power of two that the last size is rounded up to.
+    #[default]
+    Size,
+    /// The call site that made the object.
+    Site,
+    /// The thread that made the object.
+    Thread,
+}
+
+/// Groups kept apart; half of them are put together when there are more.
+const GROUPS: usize = 1 << 13;
+/// Keys (site and thread numbers) that can have a group of their own.
+const KEYS: usize = 1 << 22;
+/// The group of what is put together.
+const REST: u32 = 0;
+/// A key without a group.
+const NONE: u32 = u32::MAX;
+
+/// One group.
+#[derive(Debug, Clone, Default)]
+pub struct Group {
+    /// Site or thread number or size class; meaningless for the first group.
+    pub key: u32,
+    /// Ages in bytes.
+    pub bytes: Ages,
+    /// Ages in time.
+    pub time: Ages,
+    /// Never freed.
+    pub still_live: Sum,
+}
+
+/// All groups.
+#[derive(Debug, Clone)]
+pub struct Groups {
+    by: By,
+    /// Group by key.
+    of: Vec<u32>,
+    /// The first is [`REST`].
+    groups: Vec<Group>,
+    /// Keys that are in the first.
+    lumped: u64,
+}
+
+impl Groups {
+    /// None yet.
+    pub fn new(by: By) -> Groups {
+        Groups { by, of: Vec::new(), groups: vec![Group::default()], lumped: 0 }
+    }
+
+    /// The group of an object.
+    #[inline(always)]
+    pub fn of(&mut self, birth: &Birth) -> &mut Group {
+        let key = match self.by {
+            By::Size => size_class(birth.size()) as u32,
+            By::Site => birth.site,
+            By::Thread => birth.thread,
+        };
+        let group = match self.of.get(key as usize) {
+            Some(&group) if group != NONE => group,
+            _ => self.found(key),
+        };
+        &mut self.groups[group as usize]
+    }
+
+    #[cold]
+    fn found(&mut self, key: u32) -> u32 {
+        let index = key as usize;
+        if index >= KEYS {
+            return REST;
+        }
+        if index >= self.of.len() {
+            self.of.resize(index + 1, NONE);
+        }
+        if self.groups.len() == GROUPS {
+            self.put_together();
+        }
+        self.groups.push(Group { key, ..Group::default() });
+        self.of[index] = self.groups.len() as u32 - 1;
+        self.of[index]
+    }
+
+    /// Puts the half with the fewest bytes into the first group.
+    fn put_together(&mut self) {
+        let mut others = self.groups.split_off(1);
+        others.sort_by_cached_key(|group| std::cmp::Reverse(group.all().bytes));
+        let small = others.split_off(others.len() / 2);
+        self.lumped += small.len() as u64;
+        for group in small {
+            self.of[group.key as usize] = REST;
+            self.groups[0].merge(&group);
+        }
+        for group in others {
+            self.of[group.key as usize] = self.groups.len() as u32;
+            self.groups.push(group);
+        }
+    }
+
+    /// The groups that hold something with the most bytes first, all others (put together), and how many those are.
+    pub fn finish(mut self, most: usize) -> (Vec<Group>, Option<(Group, u64)>) {
+        let mut rest = self.groups.remove(0);
+        let mut groups = self.groups;
+        if self.by == By::Size {
+            groups.sort_by_key(|group| group.key);
+        } else {
+            groups.sort_by_cached_key(|group| (std::cmp::Reverse(group.all().bytes), group.key));
+        }
+        let mut lumped = self.lumped;
+        for group in groups.drain(most.min(groups.len())..) {
+            rest.merge(&group);
+            lumped += 1;
+        }
+        let has_rest = rest.all().objects > 0;
+        (groups, has_rest.then_some((rest, lumped)))
+    }
+}
+
+impl Group {
+    /// All its objects.
+    pub fn all(&self) -> Sum {
+        self.bytes.all().plus(self.still_live)
+    }
+
+    /// Adds another group's objects.
+    pub fn merge(&mut self, other: &Group) {
+        self.bytes.merge(&other.bytes);
+        self.time.merge(&other.time);
+        self.still_live = self.still_live.plus(other.still_live);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_sites_are_put_together_but_not_the_great_ones() {
+        let mut groups = Groups::new(By::Site);
+        let count = GROUPS as u32 * 2;
+        for site in 0..count {
+            let size = if site == 17 { 1 << 20 } else { 8 };
+            let birth = Birth::new(0, 0, size, site, 0);
+            groups.of(&birth).bytes.add(100, size);
+        }
+        let (top, rest) = groups.finish(10);
+        assert_eq!((top[0].key, top[0].all().bytes), (17, 1 << 20));
+        let (rest, lumped) = rest.expect("there is a rest");
+        assert_eq!(
+            (top.len() as u64 + lumped, top.len() as u64 + rest.all().objects),
+            (count.into(), count.into())
+        );
+    }
+
+    #[test]
+    fn groups_by_size_come_by_size_and_by_thread_by_bytes() {
+        for (by, keys) in [(By::Size, [4, 11]), (By::Thread, [0, 1])] {
+            let mut groups = Groups::new(by);
+            for (size, thread) in [(1024, 0), (8, 1), (7, 1)] {
+                let birth = Birth::new(0, 0, size, 0, thread);
+                groups.of(&birth).still_live.add(size);
+            }
+            let (all, rest) = groups.finish(9);
+            assert_eq!(all.iter().map(|group| group.key).collect::<Vec<_>>(), keys);
+            assert!(rest.is_none());
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_all_bounds_take_no_memory() {
+        let mut groups = Groups::new(By::Thread);
+        groups.of(&Birth::new(0, 0, 8, 0, u32::MAX)).still_live.add(8);
+        assert_eq!(groups.finish(9).1.map(|(rest, _)| rest.all().objects), Some(1));
+    }
+}

@@ -1,0 +1,317 @@
+//! How long objects live: survival curves as in Figure 8 of Zorn 1992, and whether generations would pay.
+//!
+//! An object's age is what the clock ran between the end of its allocation and its free, so an object that is freed at
+//! once has the age 0. A realloc keeps the object; its size is the last. Objects that are never freed count as
+//! surviving every age, and are told apart. Memory: 32 bytes a slot, and histograms that do not grow with the trace.
+
+mod ages;
+mod birth;
+mod clock;
+mod decades;
+mod figures;
+mod groups;
+mod nursery;
+
+use std::collections::HashMap;
+
+use heaptoll_trace::{Event, Kind};
+
+use ages::Ages;
+use birth::Birth;
+use decades::Decades;
+pub use figures::*;
+use groups::{Group, Groups};
+use nursery::Nursery;
+
+use crate::slots::{MAX_SIZE, Slots};
+use crate::stat::size_bounds;
+use crate::subject::Subject;
+
+/// Nurseries that are tried, bytes.
+const NURSERIES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
+/// Most groups in the result; what is beyond them is put together.
+const GROUPS: usize = 100;
+/// Most sites in the list of never-freed objects.
+const STILL_LIVE_SITES: usize = 1000;
+
+/// Takes the ages of a trace's objects.
+#[derive(Debug, Clone)]
+pub struct Lifetimes {
+    slots: Slots<Birth>,
+    by: By,
+    groups: Groups,
+    decades: Decades,
+    nurseries: [Nursery; NURSERIES.len()],
+    events: u64,
+    clock: u64,
+    time_ns: u64,
+    lost: u64,
+    misfits: u64,
+}
+
+impl Lifetimes {
+    /// Nothing yet.
+    pub fn new(by: By) -> Lifetimes {
+        Lifetimes {
+            slots: Slots::default(),
+            by,
+            groups: Groups::new(by),
+            decades: Decades::default(),
+            nurseries: NURSERIES.map(Nursery::new),
+            events: 0,
+            clock: 0,
+            time_ns: 0,
+            lost: 0,
+            misfits: 0,
+        }
+    }
+
+    /// Takes the next events.
+    pub fn events(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| self.event(event));
+    }
+
+    /// Takes the next event.
+    #[inline(always)]
+    pub fn event(&mut self, event: &Event) {
+        self.events += 1;
+        self.time_ns = event.time_ns;
+        match event.kind {
+            Kind::Malloc | Kind::Calloc | Kind::Aligned | Kind::New => self.allocate(event),
+            Kind::Free | Kind::Delete | Kind::ReallocFree | Kind::Lost => self.free(event),
+            Kind::Realloc => self.resize(event),
+            Kind::Failed | Kind::Foreign => {}
+        }
+    }
+
+    #[inline(always)]
+    fn allocate(&mut self, event: &Event) {
+        let size = event.size.min(MAX_SIZE);
+        self.fill(size, size);
+        let birth = Birth::new(self.clock, self.time_ns, size, event.site, event.thread);
+        let before = std::mem::replace(self.slots.claim(event.slot), birth);
+        if before.is_alive() {
+            self.misfits += 1;
+            self.end(&before);
+        }
+    }
+
+    #[inline(always)]
+    fn free(&mut self, event: &Event) {
+        let Some(slot) = self.slots.get(event.slot).filter(|slot| slot.is_alive()) else {
+            self.misfits += 1;
+            return;
+        };
+        let birth = std::mem::take(slot);
+        self.lost += u64::from(event.kind == Kind::Lost);
+        self.end(&birth);
+    }
+
+    #[inline]
+    fn resize(&mut self, event: &Event) {
+        let size = event.size.min(MAX_SIZE);
+        let Some(slot) = self.slots.get(event.slot).filter(|slot| slot.is_alive()) else {
+            self.misfits += 1;
+            return;
+        };
+        let growth = size.saturating_sub(slot.size());
+        slot.resize(size);
+        self.fill(growth, size);
+    }
+
+    /// The byte clock and the nurseries go on by `growth` bytes for an object of `size`.
+    #[inline(always)]
+    fn fill(&mut self, growth: u64, size: u64) {
+        for nursery in &mut self.nurseries {
+            nursery.allocate(growth, size, self.clock);
+        }
+        self.clock = self.clock.saturating_add(growth);
+    }
+
+    #[inline(always)]
+    fn end(&mut self, birth: &Birth) {
+        let size = birth.size();
+        let age_ns = self.time_ns.saturating_sub(birth.time_ns);
+        let group = self.groups.of(birth);
+        group.bytes.add(self.clock - birth.clock, size);
+        group.time.add(age_ns, size);
+        self.decades.add(age_ns, size);
+        for nursery in &mut self.nurseries {
+            nursery.free(birth.clock, size);
+        }
+    }
+
+    /// Time of the last event, ns from the beginning.
+    pub fn time_ns(&self) -> u64 {
+        self.time_ns
+    }
+
+    /// The result. `site_name` gives the call stack of a site in words; none when the trace has no sites.
+    pub fn figures(mut self, subject: Subject, site_name: Option<&dyn Fn(u32) -> String>) -> LifetimeFigures {
+        let mut left: HashMap<u32, Sum> = HashMap::new();
+        for birth in self.slots.iter().filter(|birth| birth.is_alive()) {
+            let size = birth.size();
+            self.groups.of(birth).still_live.add(size);
+            self.nurseries.iter_mut().for_each(|nursery| nursery.keep(birth.clock, size));
+            if site_name.is_some() {
+                left.entry(birth.site).or_default().add(size);
+            }
+        }
+        let name = |key: u32| match (self.by, site_name) {
+            (By::Size, _) => size_name(key),
+            (By::Site, Some(name)) => name(key),
+            (By::Site, None) => format!("site {key}"),
+            (By::Thread, _) => format!("thread {key}"),
+        };
+        let (groups, rest) = self.groups.finish(GROUPS);
+        let mut all = Group::default();
+        groups.iter().chain(rest.as_ref().map(|(group, _)| group)).for_each(|group| all.merge(group));
+        let mut survival = survivals(&all);
+        for younger in survival.iter_mut().filter(|s| s.clock == Clock::Time).flat_map(|s| &mut s.younger) {
+            if let Some(ended) = self.decades.younger_than(younger.age) {
+                younger.objects = crate::stat::share(ended.objects, all.all().objects);
+                younger.bytes = crate::stat::share(ended.bytes, all.all().bytes);
+            }
+        }
+        LifetimeFigures {
+            subject,
+            events: self.events,
+            all: all.all(),
+            still_live: all.still_live,
+            lost: self.lost,
+            clock_bytes: self.clock,
+            survival,
+            by: self.by,
+            groups: groups
+                .iter()
+                .map(|group| {
+                    let key = match self.by {
+                        By::Size => size_bounds(group.key as usize).1,
+                        By::Site | By::Thread => u64::from(group.key),
+                    };
+                    group_figures(group, name(group.key), Some(key))
+                })
+                .collect(),
+            other_groups: rest
+                .map(|(group, count)| (group_figures(&group, "all others".into(), None), count)),
+            still_live_by_site: still_live(left, site_name),
+            nurseries: self.nurseries.iter().map(Nursery::figures).collect(),
+            misfits: self.misfits,
+        }
+    }
+}
+
+fn survivals(group: &Group) -> Vec<Survival> {
+    let clocks: [(Clock, &Ages); 2] = [(Clock::Bytes, &group.bytes), (Clock::Time, &group.time)];
+    clocks.map(|(clock, ages)| Survival::new(clock, ages, group.all())).into()
+}
+
+fn group_figures(group: &Group, name: String, key: Option<u64>) -> GroupFigures {
+    GroupFigures { name, key, all: group.all(), still_live: group.still_live, survival: survivals(group) }
+}
+
+fn size_name(class: u32) -> String {
+    let (from, up_to) = size_bounds(class as usize);
+    if from == up_to { format!("{from} B") } else { format!("{from} to {up_to} B") }
+}
+
+fn still_live(left: HashMap<u32, Sum>, site_name: Option<&dyn Fn(u32) -> String>) -> Vec<StillLive> {
+    let Some(name) = site_name else { return Vec::new() };
+    let mut sites: Vec<(u32, Sum)> = left.into_iter().collect();
+    sites.sort_by_key(|&(site, held)| (std::cmp::Reverse(held.bytes), std::cmp::Reverse(held.objects), site));
+    sites.truncate(STILL_LIVE_SITES);
+    sites.into_iter().map(|(site, held)| StillLive { site, name: name(site), held }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stat::tests::event;
+
+    fn lifetimes(by: By, events: &[Event]) -> LifetimeFigures {
+        let mut lifetimes = Lifetimes::new(by);
+        lifetimes.events(events);
+        lifetimes.figures(Subject::default(), Some(&|site| format!("site {site}")))
+    }
+
+    fn at(time_ns: u64, event: Event) -> Event {
+        Event { time_ns, ..event }
+    }
+
+    #[test]
+    fn ages_run_from_the_end_of_the_allocation_to_the_free() {
+        let figures = lifetimes(
+            By::Size,
+            &[
+                at(0, event(Kind::Malloc, 0, 100)),
+                at(0, event(Kind::Malloc, 1, 2000)),
+                at(999_999, event(Kind::Free, 1, 0)),   // age 0
+                at(1_000_000, event(Kind::Free, 0, 0)), // age 2000 bytes, 1 ms
+                at(1_000_000, event(Kind::Calloc, 0, 50)),
+                at(1_000_000, event(Kind::Realloc, 0, 2000)), // grows by 1950: its own age
+                at(1_000_000, event(Kind::Malloc, 1, 10)),
+                at(9_000_000, event(Kind::Free, 0, 0)), // age 1960 bytes, 8 ms, 2000 bytes
+            ],
+        );
+        assert_eq!(figures.all, Sum { objects: 4, bytes: 4110 });
+        assert_eq!(figures.still_live, Sum { objects: 1, bytes: 10 });
+        assert_eq!(figures.clock_bytes, 100 + 2000 + 2000 + 10);
+        let [bytes, time] = &figures.survival[..] else { panic!("two clocks") };
+        let kib = bytes.younger_than(1024).expect("a threshold");
+        assert_eq!((kib.objects, kib.bytes), (0.25, 2000.0 / 4110.0));
+        assert_eq!(bytes.younger_than(10240).map(|y| y.objects), Some(0.75));
+        assert_eq!(time.younger_than(1_000_000).map(|y| y.objects), Some(0.25));
+        assert_eq!(time.younger_than(10_000_000).map(|y| y.objects), Some(0.75));
+        assert!(bytes.median_age.is_some_and(|age| (1920..2048).contains(&age)), "{:?}", bytes.median_age);
+        assert_eq!(bytes.age_90, None, "a quarter lives to the end");
+        assert_eq!(bytes.curve.last().map(|point| point.objects), Some(0.25));
+        assert_eq!(bytes.curve[0], CurvePoint { age: 1, objects: 0.75, bytes: 1.0 - 2000.0 / 4110.0 });
+        let names: Vec<_> =
+            figures.groups.iter().map(|group| (group.name.as_str(), group.all.objects)).collect();
+        assert_eq!(names, [("9 to 16 B", 1), ("65 to 128 B", 1), ("1025 to 2048 B", 2)]);
+    }
+
+    #[test]
+    fn what_was_never_freed_is_told_by_site() {
+        let site = |site, event: Event| Event { site, ..event };
+        let figures = lifetimes(
+            By::Site,
+            &[
+                site(1, event(Kind::Malloc, 0, 10)),
+                site(2, event(Kind::Malloc, 1, 30)),
+                site(1, event(Kind::New, 2, 15)),
+                site(3, event(Kind::New, 3, 99)),
+                site(9, event(Kind::Lost, 3, 0)),
+                event(Kind::Failed, 0, 5),
+                event(Kind::Foreign, 0, 0),
+                event(Kind::Free, 77, 0),
+            ],
+        );
+        let left: Vec<_> =
+            figures.still_live_by_site.iter().map(|s| (&*s.name, s.held.objects, s.held.bytes)).collect();
+        assert_eq!(left, [("site 2", 1, 30), ("site 1", 2, 25)]);
+        assert_eq!((figures.lost, figures.misfits, figures.all.objects), (1, 1, 4));
+        assert_eq!(
+            figures.groups.iter().map(|group| group.key).collect::<Vec<_>>(),
+            [Some(3), Some(2), Some(1)]
+        );
+    }
+
+    #[test]
+    fn a_program_that_never_frees_survives_every_nursery() {
+        let events: Vec<Event> = (0..200).map(|slot| event(Kind::Malloc, slot, 1 << 16)).collect();
+        let figures = lifetimes(By::Thread, &events);
+        assert_eq!(figures.nurseries[0].collections, 12, "12.5 MiB");
+        assert_eq!(figures.nurseries[0].survival_bytes, Some(1.0));
+        assert_eq!(figures.nurseries[2].survival_bytes, None);
+        assert_eq!(figures.survival[0].younger.iter().map(|younger| younger.objects).sum::<f64>(), 0.0);
+        assert!(figures.survival[0].curve.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_said_of_no_objects() {
+        let figures = lifetimes(By::Size, &[]);
+        assert_eq!((figures.all, figures.groups.len()), (Sum::default(), 0));
+        assert_eq!(figures.survival[0].median_age, None);
+    }
+}

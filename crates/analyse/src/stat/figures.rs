@@ -1,0 +1,147 @@
+//! The result of `heaptoll stat`, as it goes into JSON.
+
+use heaptoll_trace::{Kind, Sample};
+use serde::Serialize;
+
+pub use super::latency::LatencyFigures;
+pub use super::places::{SiteFigures, Sum};
+pub use super::reallocs::{ChainRow, FactorRow, Reallocs};
+pub use super::sizes::{ExactSize, SizeRow, Sizes};
+pub use super::threads::ThreadFigures;
+pub use super::timeline::Point;
+use crate::subject::Subject;
+
+/// Everything `heaptoll stat` says.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct StatFigures {
+    /// What was looked at.
+    pub subject: Subject,
+    /// Events read.
+    pub events: u64,
+    /// Objects made.
+    pub objects: u64,
+    /// The byte clock at the end: bytes asked for by new objects, and what reallocs grew by.
+    pub bytes: u64,
+    /// `bytes` by `objects`.
+    pub average_size_bytes: Option<f64>,
+    /// The moment of most requested bytes alive (the first of them).
+    pub peak: Peak,
+    /// Most objects alive at one time, not always at the peak.
+    pub max_live_objects: u64,
+    /// Never freed.
+    pub at_exit: Held,
+    /// Counts and bytes by kind, those that occurred.
+    pub kinds: Vec<KindFigures>,
+    /// Per second.
+    pub rates: Rates,
+    /// Sizes of objects when they are made.
+    pub sizes: Sizes,
+    /// Usable minus requested bytes.
+    pub internal: Internal,
+    /// How realloc was used.
+    pub reallocs: Reallocs,
+    /// Objects that live very shortly.
+    pub temporary: Temporary,
+    /// By thread.
+    pub threads: Vec<ThreadFigures>,
+    /// Objects freed by another thread than the one that made them.
+    pub cross_thread_frees: u64,
+    /// Frees of objects that the trace knows.
+    pub frees: u64,
+    /// Durations of calls; empty when the trace has none.
+    pub latencies: Vec<LatencyFigures>,
+    /// Live bytes over the run.
+    pub timeline: Vec<Point>,
+    /// Resident set over the run: time in ns, KiB.
+    pub resident: Vec<(u64, u64)>,
+    /// By call site, by number; empty when the trace has none.
+    pub sites: Vec<SiteFigures>,
+    /// Events that do not fit to what was before them, in a damaged trace: frees of nothing, and objects made where
+    /// there is one.
+    pub misfits: u64,
+}
+
+/// A moment, and what was alive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Peak {
+    /// Requested bytes alive.
+    pub live_bytes: u64,
+    /// Objects alive.
+    pub live_objects: u64,
+    /// Usable bytes alive.
+    pub usable_bytes: u64,
+    /// Byte clock.
+    pub clock_bytes: u64,
+    /// ns from the beginning.
+    pub time_ns: u64,
+    /// Number of the event, from 1.
+    pub event: u64,
+}
+
+/// What is held at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// Objects.
+    pub objects: u64,
+    /// Requested bytes.
+    pub bytes: u64,
+    /// Usable bytes.
+    pub usable_bytes: u64,
+}
+
+/// Calls of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KindFigures {
+    /// The kind.
+    pub kind: Kind,
+    /// Calls.
+    pub calls: u64,
+    /// Bytes: asked for by allocations, reallocs (whole new sizes) and failures; given back by frees.
+    pub bytes: u64,
+}
+
+/// Per second; none where the seconds are not known or none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Rates {
+    /// Objects made per second of wall time.
+    pub objects_per_s: Option<f64>,
+    /// Bytes allocated per second of wall time.
+    pub bytes_per_s: Option<f64>,
+    /// Objects made per second of CPU.
+    pub objects_per_cpu_s: Option<f64>,
+    /// Bytes allocated per second of CPU.
+    pub bytes_per_cpu_s: Option<f64>,
+}
+
+/// Internal fragmentation: usable minus requested bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Internal {
+    /// At the peak, bytes.
+    pub at_peak_bytes: u64,
+    /// At the peak, by the usable bytes, 0 to 1.
+    pub at_peak_share: Option<f64>,
+    /// Over all blocks that were handed out, reallocs included, bytes.
+    pub overall_bytes: u64,
+    /// The same by the usable bytes, 0 to 1.
+    pub overall_share: Option<f64>,
+    /// Blocks whose usable size is unknown; taken as having none to spare.
+    pub unknown: u64,
+}
+
+/// Objects freed soon, by two measures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Temporary {
+    /// Freed before the next allocation of the thread that made them.
+    pub before_next_1: u64,
+    /// Freed before the tenth next.
+    pub before_next_10: u64,
+    /// Freed before the hundredth next.
+    pub before_next_100: u64,
+    /// Freed before 4 KiB more were allocated by the whole program.
+    pub within_4_kib: u64,
+}
+
+/// Resident sets as points.
+pub fn resident(samples: &[Sample]) -> Vec<(u64, u64)> {
+    samples.iter().map(|sample| (sample.time_ns, sample.rss_kib)).collect()
+}

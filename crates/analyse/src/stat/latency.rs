@@ -1,0 +1,86 @@
+//! How long the calls took, as percentiles: of a manager, the tail is what users feel.
+
+use hdrhistogram::Histogram;
+use heaptoll_trace::{Event, Kind};
+use serde::Serialize;
+
+/// Percentiles that are given.
+const PERCENTILES: [f64; 6] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
+
+/// Latencies by kind of call.
+#[derive(Debug, Clone)]
+pub struct Latencies {
+    of: [Histogram<u64>; 3],
+}
+
+/// How long one kind of call took, ns.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LatencyFigures {
+    /// `allocate`, `resize` or `free`.
+    pub call: &'static str,
+    /// Calls.
+    pub calls: u64,
+    /// Mean, ns.
+    pub mean_ns: f64,
+    /// Percentile and ns, to three digits.
+    pub percentiles: Vec<(f64, u64)>,
+    /// The longest, ns.
+    pub max_ns: u64,
+}
+
+const CALLS: [&str; 3] = ["allocate", "resize", "free"];
+
+impl Latencies {
+    /// None yet. None at all when the histograms cannot be made, which the bounds rule out.
+    pub fn new() -> Option<Latencies> {
+        let histogram = || Histogram::new_with_bounds(1, u64::from(u32::MAX), 3).ok();
+        Some(Latencies { of: [histogram()?, histogram()?, histogram()?] })
+    }
+
+    /// Counts a call.
+    #[inline]
+    pub fn add(&mut self, event: &Event) {
+        let call = match event.kind {
+            Kind::Realloc => 1,
+            Kind::Lost | Kind::Foreign => return,
+            kind if kind.frees() => 2,
+            _ => 0,
+        };
+        self.of[call].saturating_record(u64::from(event.latency_ns));
+    }
+
+    /// The kinds of call there were.
+    pub fn figures(&self) -> Vec<LatencyFigures> {
+        let seen = CALLS.iter().zip(&self.of).filter(|(_, histogram)| !histogram.is_empty());
+        seen.map(|(call, histogram)| LatencyFigures {
+            call,
+            calls: histogram.len(),
+            mean_ns: histogram.mean(),
+            percentiles: PERCENTILES.map(|p| (p, histogram.value_at_percentile(p))).into(),
+            max_ns: histogram.max(),
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stat::tests::event;
+
+    #[test]
+    fn percentiles_are_those_of_the_calls() {
+        let mut latencies = Latencies::new().expect("bounds are fine");
+        for ns in 1..=1000 {
+            latencies.add(&Event { latency_ns: ns, ..event(Kind::Malloc, 0, 8) });
+        }
+        latencies.add(&Event { latency_ns: u32::MAX, ..event(Kind::Free, 0, 0) });
+        latencies.add(&Event { latency_ns: 5, ..event(Kind::Lost, 0, 0) });
+        let figures = latencies.figures();
+        assert_eq!(figures.len(), 2);
+        assert_eq!((figures[0].call, figures[0].calls, figures[0].max_ns), ("allocate", 1000, 1000));
+        assert_eq!(figures[0].percentiles[..3], [(50.0, 500), (90.0, 900), (99.0, 990)]);
+        assert_eq!((figures[1].call, figures[1].calls), ("free", 1));
+        assert!(figures[1].max_ns.abs_diff(u64::from(u32::MAX)) < u64::from(u32::MAX) / 500);
+    }
+}

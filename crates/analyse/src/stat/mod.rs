@@ -1,0 +1,459 @@
+//! Counts, sizes and rates of a trace: Table II of Detlefs, Dosser & Zorn 1994, and what an engineer asks next.
+
+mod figures;
+mod latency;
+mod live;
+mod places;
+mod reallocs;
+mod sizes;
+mod threads;
+mod timeline;
+
+use heaptoll_trace::{Event, Kind, Sample};
+
+pub use figures::*;
+use latency::Latencies;
+use live::Live;
+use places::Places;
+use reallocs::ReallocCounts;
+use sizes::SizeCounts;
+use threads::Threads;
+use timeline::Timeline;
+
+pub use sizes::{bounds as size_bounds, class as size_class};
+
+use crate::slots::{MAX_SIZE, Slots};
+use crate::subject::Subject;
+
+/// Commonest sizes that are listed.
+const COMMONEST: usize = 20;
+/// "Within 4 KiB of the byte clock".
+const SOON_BYTES: u64 = 4096;
+
+/// All kinds, in the order of their numbers.
+const KINDS: [Kind; 11] = [
+    Kind::Malloc,
+    Kind::Calloc,
+    Kind::Aligned,
+    Kind::New,
+    Kind::Realloc,
+    Kind::Free,
+    Kind::Delete,
+    Kind::ReallocFree,
+    Kind::Failed,
+    Kind::Foreign,
+    Kind::Lost,
+];
+
+/// Sums up the events of a trace. Memory: 32 bytes a slot, and tables that do not grow with the trace.
+#[derive(Debug, Clone)]
+pub struct Stat {
+    slots: Slots<Live>,
+    calls: [u64; KINDS.len()],
+    kind_bytes: [u64; KINDS.len()],
+    events: u64,
+    clock: u64,
+    time_ns: u64,
+    live: Held,
+    max_live_objects: u64,
+    peak: Peak,
+    given: Held,
+    unknown_usable: u64,
+    misfits: u64,
+    temporary: Temporary,
+    sizes: SizeCounts,
+    reallocs: ReallocCounts,
+    threads: Threads,
+    timeline: Timeline,
+    latencies: Option<Latencies>,
+    places: Option<Places>,
+}
+
+impl Stat {
+    /// Nothing yet. `latency` and `sites`: whether the trace has them.
+    pub fn new(latency: bool, sites: bool) -> Stat {
+        Stat {
+            slots: Slots::default(),
+            calls: Default::default(),
+            kind_bytes: Default::default(),
+            events: 0,
+            clock: 0,
+            time_ns: 0,
+            live: Held::default(),
+            max_live_objects: 0,
+            peak: Peak::default(),
+            given: Held::default(),
+            unknown_usable: 0,
+            misfits: 0,
+            temporary: Temporary::default(),
+            sizes: SizeCounts::default(),
+            reallocs: ReallocCounts::default(),
+            threads: Threads::default(),
+            timeline: Timeline::default(),
+            latencies: if latency { Latencies::new() } else { None },
+            places: sites.then(Places::default),
+        }
+    }
+
+    /// Takes the next event.
+    pub fn event(&mut self, event: &Event) {
+        self.events(std::slice::from_ref(event));
+    }
+
+    /// Takes the next events.
+    pub fn events(&mut self, mut events: &[Event]) {
+        while !events.is_empty() {
+            let left = usize::try_from(self.timeline.left()).unwrap_or(usize::MAX);
+            let (stretch, rest) = events.split_at(left.min(events.len()));
+            for event in stretch {
+                self.take(event);
+            }
+            if let Some(latencies) = &mut self.latencies {
+                stretch.iter().for_each(|event| latencies.add(event));
+            }
+            self.timeline.pass(stretch.len() as u64, self.now());
+            events = rest;
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, event: &Event) {
+        self.events += 1;
+        self.time_ns = event.time_ns;
+        self.calls[event.kind as usize] += 1;
+        match event.kind {
+            Kind::Malloc | Kind::Calloc | Kind::Aligned | Kind::New => self.allocate(event),
+            Kind::Free | Kind::Delete | Kind::ReallocFree | Kind::Lost => self.free(event),
+            Kind::Realloc => self.resize(event),
+            Kind::Failed | Kind::Foreign => self.add_kind_bytes(event.kind, event.size),
+        }
+    }
+
+    #[inline(always)]
+    fn allocate(&mut self, event: &Event) {
+        let size = event.size.min(MAX_SIZE);
+        let usable = usable(event, size);
+        self.unknown_usable += u64::from(event.usable == 0);
+        self.clock = self.clock.saturating_add(size);
+        self.add_kind_bytes(event.kind, size);
+        self.sizes.add(size);
+        let thread = self.threads.of(event.thread);
+        thread.objects += 1;
+        thread.bytes = thread.bytes.saturating_add(size);
+        let live = Live::new(size, usable, self.clock, thread.objects, event.thread, event.site);
+        let slot = self.slots.claim(event.slot);
+        let before = std::mem::replace(slot, live);
+        if before.is_alive() {
+            self.misfits += 1;
+            self.end(&before);
+        }
+        self.live.objects += 1;
+        self.live.bytes = self.live.bytes.saturating_add(size);
+        self.live.usable_bytes = self.live.usable_bytes.saturating_add(usable);
+        self.given.bytes = self.given.bytes.saturating_add(size);
+        self.given.usable_bytes = self.given.usable_bytes.saturating_add(usable);
+        self.max_live_objects = self.max_live_objects.max(self.live.objects);
+        if let Some(places) = &mut self.places {
+            places.allocate(event.site, size, self.events, self.peak.event);
+        }
+        self.rise();
+    }
+
+    #[inline(always)]
+    fn free(&mut self, event: &Event) {
+        let Some(slot) = self.slots.get(event.slot).filter(|slot| slot.is_alive()) else {
+            self.misfits += 1;
+            return;
+        };
+        let live = std::mem::take(slot);
+        self.add_kind_bytes(event.kind, live.size());
+        // An object that went past the layer was freed at an unknown time by an unknown thread.
+        if event.kind != Kind::Lost {
+            let maker = self.threads.of(live.thread).objects;
+            let thread = self.threads.of(event.thread);
+            thread.frees += 1;
+            thread.frees_of_others += u64::from(event.thread != live.thread);
+            let next = live.age_allocations(maker);
+            self.temporary.before_next_1 += u64::from(next < 1);
+            self.temporary.before_next_10 += u64::from(next < 10);
+            self.temporary.before_next_100 += u64::from(next < 100);
+            self.temporary.within_4_kib += u64::from(live.age_bytes(self.clock) < SOON_BYTES);
+        }
+        self.end(&live);
+    }
+
+    #[inline]
+    fn resize(&mut self, event: &Event) {
+        let size = event.size.min(MAX_SIZE);
+        let Some(slot) = self.slots.get(event.slot).filter(|slot| slot.is_alive()) else {
+            self.misfits += 1;
+            return;
+        };
+        let before = *slot;
+        let usable = usable(event, size);
+        slot.resize(size, usable);
+        self.unknown_usable += u64::from(event.usable == 0);
+        self.add_kind_bytes(Kind::Realloc, size);
+        let growth = size.saturating_sub(before.size());
+        self.clock = self.clock.saturating_add(growth);
+        self.reallocs.add(before.size(), size, event.moved);
+        let thread = self.threads.of(event.thread);
+        thread.resizes += 1;
+        thread.bytes = thread.bytes.saturating_add(growth);
+        self.live.bytes = self.live.bytes.saturating_sub(before.size()).saturating_add(size);
+        self.live.usable_bytes =
+            self.live.usable_bytes.saturating_sub(before.usable()).saturating_add(usable);
+        self.given.bytes = self.given.bytes.saturating_add(size);
+        self.given.usable_bytes = self.given.usable_bytes.saturating_add(usable);
+        if let Some(places) = &mut self.places {
+            places.resize(before.site, before.size(), size, self.events, self.peak.event);
+        }
+        self.rise();
+    }
+
+    /// An object is no more.
+    #[inline(always)]
+    fn end(&mut self, live: &Live) {
+        self.live.objects -= 1;
+        self.live.bytes = self.live.bytes.saturating_sub(live.size());
+        self.live.usable_bytes = self.live.usable_bytes.saturating_sub(live.usable());
+        if live.resizes() > 0 {
+            self.reallocs.end_chain(live.resizes());
+        }
+        if let Some(places) = &mut self.places {
+            places.free(live.site, live.size(), self.events, self.peak.event);
+        }
+    }
+
+    /// Looks whether more is alive than ever.
+    #[inline(always)]
+    fn rise(&mut self) {
+        if self.live.bytes <= self.timeline.highest_bytes() {
+            return;
+        }
+        self.timeline.rise(self.now());
+        if self.live.bytes > self.peak.live_bytes {
+            self.peak = Peak {
+                live_bytes: self.live.bytes,
+                live_objects: self.live.objects,
+                usable_bytes: self.live.usable_bytes,
+                clock_bytes: self.clock,
+                time_ns: self.time_ns,
+                event: self.events,
+            };
+        }
+    }
+
+    #[inline(always)]
+    fn add_kind_bytes(&mut self, kind: Kind, bytes: u64) {
+        let sum = &mut self.kind_bytes[kind as usize];
+        *sum = sum.saturating_add(bytes);
+    }
+
+    #[inline(always)]
+    fn now(&self) -> Point {
+        Point {
+            clock_bytes: self.clock,
+            time_ns: self.time_ns,
+            live_bytes: self.live.bytes,
+            live_objects: self.live.objects,
+        }
+    }
+
+    /// Time of the last event, ns from the beginning.
+    pub fn time_ns(&self) -> u64 {
+        self.time_ns
+    }
+
+    /// The result. `site_name` gives the call stack of a site in words.
+    pub fn figures(
+        mut self,
+        subject: Subject,
+        samples: &[Sample],
+        site_name: impl Fn(u32) -> String,
+    ) -> StatFigures {
+        for live in self.slots.iter().filter(|live| live.is_alive() && live.resizes() > 0) {
+            self.reallocs.end_chain(live.resizes());
+        }
+        let now = self.now();
+        let count = |kinds: fn(Kind) -> bool| -> u64 {
+            KINDS.iter().filter(|kind| kinds(**kind)).map(|kind| self.calls[*kind as usize]).sum()
+        };
+        let objects = count(Kind::allocates);
+        let per = |amount: u64, seconds: f64| (seconds > 0.0).then(|| amount as f64 / seconds);
+        let threads = self.threads.figures();
+        let kinds = KINDS.iter().filter(|kind| self.calls[**kind as usize] > 0);
+        StatFigures {
+            events: self.events,
+            objects,
+            bytes: self.clock,
+            average_size_bytes: (objects > 0).then(|| self.clock as f64 / objects as f64),
+            peak: self.peak,
+            max_live_objects: self.max_live_objects,
+            at_exit: self.live,
+            kinds: kinds
+                .map(|&kind| KindFigures {
+                    kind,
+                    calls: self.calls[kind as usize],
+                    bytes: self.kind_bytes[kind as usize],
+                })
+                .collect(),
+            rates: Rates {
+                objects_per_s: per(objects, subject.wall_s),
+                bytes_per_s: per(self.clock, subject.wall_s),
+                objects_per_cpu_s: subject.cpu_s.and_then(|cpu_s| per(objects, cpu_s)),
+                bytes_per_cpu_s: subject.cpu_s.and_then(|cpu_s| per(self.clock, cpu_s)),
+            },
+            sizes: self.sizes.figures(COMMONEST),
+            internal: internal(&self.peak, &self.given, self.unknown_usable),
+            reallocs: self.reallocs.figures(),
+            temporary: self.temporary,
+            cross_thread_frees: threads.iter().map(|thread| thread.frees_of_others).sum(),
+            frees: threads.iter().map(|thread| thread.frees).sum(),
+            threads,
+            latencies: self.latencies.map_or_else(Vec::new, |latencies| latencies.figures()),
+            timeline: self.timeline.finish(now),
+            resident: figures::resident(samples),
+            sites: self.places.map_or_else(Vec::new, |places| places.figures(self.peak.event, site_name)),
+            misfits: self.misfits,
+            subject,
+        }
+    }
+}
+
+/// Usable bytes of a block: never less than was asked for, and just that where unknown.
+#[inline(always)]
+fn usable(event: &Event, size: u64) -> u64 {
+    event.usable.clamp(size, MAX_SIZE)
+}
+
+fn internal(peak: &Peak, given: &Held, unknown: u64) -> Internal {
+    let part = |usable: u64, bytes: u64| (usable > 0).then(|| share(usable.saturating_sub(bytes), usable));
+    Internal {
+        at_peak_bytes: peak.usable_bytes.saturating_sub(peak.live_bytes),
+        at_peak_share: part(peak.usable_bytes, peak.live_bytes),
+        overall_bytes: given.usable_bytes.saturating_sub(given.bytes),
+        overall_share: part(given.usable_bytes, given.bytes),
+        unknown,
+    }
+}
+
+/// A part of a whole, 0 to 1; of nothing 0.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// An event of thread 0 without anything else.
+    pub fn event(kind: Kind, slot: u32, size: u64) -> Event {
+        Event {
+            kind,
+            moved: false,
+            align_log2: 0,
+            thread: 0,
+            slot,
+            site: 0,
+            size,
+            usable: size.saturating_add(15) & !15,
+            time_ns: 0,
+            latency_ns: 0,
+        }
+    }
+
+    fn stat(events: &[Event]) -> StatFigures {
+        let mut stat = Stat::new(false, true);
+        stat.events(events);
+        stat.figures(Subject::default(), &[], |site| site.to_string())
+    }
+
+    #[test]
+    fn a_small_trace_gives_the_figures_counted_by_hand() {
+        let at = |event: Event, thread, site, time_ns| Event { thread, site, time_ns, ..event };
+        let figures = stat(&[
+            at(event(Kind::Malloc, 0, 100), 0, 1, 10), // live 100, usable 112
+            at(event(Kind::Calloc, 1, 40), 1, 2, 20),  // 140, 160
+            at(event(Kind::Free, 0, 0), 1, 0, 30),     // 40, 48: freed before thread 0's next
+            at(event(Kind::New, 0, 8), 0, 1, 40),      // 48, 64
+            Event { moved: true, ..at(event(Kind::Realloc, 1, 5000), 1, 3, 50) }, // 5008, 5024
+            at(event(Kind::Failed, 0, 1 << 40), 0, 0, 60),
+            at(event(Kind::Foreign, 0, 0), 0, 0, 60),
+            at(event(Kind::Delete, 0, 0), 0, 0, 70), // its age is 4960 bytes
+            at(event(Kind::Aligned, 0, 0), 0, 4, 80),
+        ]);
+        assert_eq!((figures.events, figures.objects, figures.bytes), (9, 4, 148 + 4960));
+        assert_eq!(figures.average_size_bytes, Some(5108.0 / 4.0));
+        let peak = Peak {
+            live_bytes: 5008,
+            live_objects: 2,
+            usable_bytes: 5024,
+            clock_bytes: 5108,
+            time_ns: 50,
+            event: 5,
+        };
+        assert_eq!((figures.peak, figures.max_live_objects), (peak, 2));
+        assert_eq!(figures.at_exit, Held { objects: 2, bytes: 5000, usable_bytes: 5008 });
+        let kind = |kind| {
+            let found = figures.kinds.iter().find(|figures| figures.kind == kind);
+            found.map(|figures| (figures.calls, figures.bytes))
+        };
+        assert_eq!(kind(Kind::Malloc), Some((1, 100)));
+        assert_eq!(kind(Kind::Realloc), Some((1, 5000)));
+        assert_eq!(kind(Kind::Free), Some((1, 100)));
+        assert_eq!(kind(Kind::Delete), Some((1, 8)));
+        assert_eq!(kind(Kind::Failed), Some((1, 1 << 40)));
+        assert_eq!(kind(Kind::Foreign), Some((1, 0)));
+        assert_eq!(kind(Kind::Lost), None);
+        assert_eq!((figures.frees, figures.cross_thread_frees), (2, 1));
+        let temporary =
+            Temporary { before_next_1: 2, before_next_10: 2, before_next_100: 2, within_4_kib: 1 };
+        assert_eq!(figures.temporary, temporary);
+        assert_eq!(figures.internal.at_peak_bytes, 16);
+        assert_eq!(figures.internal.overall_bytes, 12 + 8 + 8 + 8);
+        assert_eq!(figures.internal.unknown, 1, "aligned of 0 bytes");
+        assert_eq!((figures.reallocs.grown, figures.reallocs.moved), (1, 1));
+        assert_eq!(figures.reallocs.resized_objects, 1, "alive at exit and counted");
+        let threads: Vec<_> =
+            figures.threads.iter().map(|t| (t.objects, t.bytes, t.resizes, t.frees)).collect();
+        assert_eq!(threads, [(3, 108, 0, 1), (1, 5000, 1, 1)]);
+        let sites: Vec<_> =
+            figures.sites.iter().map(|s| (s.site, s.objects, s.bytes, s.at_peak.bytes)).collect();
+        assert_eq!(sites, [(1, 2, 108, 8), (2, 1, 5000, 5000), (4, 1, 0, 0)], "growth is its maker's");
+        assert_eq!(figures.misfits, 0);
+    }
+
+    #[test]
+    fn events_of_a_damaged_trace_are_counted_and_do_no_harm() {
+        let figures = stat(&[
+            event(Kind::Free, 7, 0),
+            event(Kind::Realloc, 7, 10),
+            event(Kind::Malloc, 1, 10),
+            event(Kind::Malloc, 1, u64::MAX),
+            event(Kind::Malloc, 2, u64::MAX),
+            event(Kind::Free, 1, 0),
+            event(Kind::Free, 1, 0),
+        ]);
+        assert_eq!((figures.misfits, figures.objects), (4, 3));
+        assert_eq!(figures.at_exit.objects, 1);
+        assert_eq!(figures.at_exit.bytes, MAX_SIZE);
+    }
+
+    #[test]
+    fn an_empty_trace_has_no_averages() {
+        let figures = stat(&[]);
+        assert_eq!((figures.objects, figures.average_size_bytes, figures.rates), (0, None, Rates::default()));
+        assert_eq!(figures.internal.at_peak_share, None);
+    }
+
+    #[test]
+    fn rates_are_taken_by_wall_and_cpu_time() {
+        let mut stat = Stat::new(false, false);
+        stat.events(&[event(Kind::Malloc, 0, 100), event(Kind::Malloc, 1, 100)]);
+        let subject = Subject { wall_s: 4.0, cpu_s: Some(0.5), ..Subject::default() };
+        let rates = stat.figures(subject, &[], |_| String::new()).rates;
+        assert_eq!((rates.objects_per_s, rates.bytes_per_s), (Some(0.5), Some(50.0)));
+        assert_eq!((rates.objects_per_cpu_s, rates.bytes_per_cpu_s), (Some(4.0), Some(400.0)));
+    }
+}

@@ -1,0 +1,97 @@
+//! What was looked at: the process image that a trace is of, and what makes its figures not the whole.
+
+use heaptoll_trace::{Ending, Gap, Header};
+use serde::Serialize;
+
+/// The recorded process, in every result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Subject {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Path of the executable.
+    pub exe: String,
+    /// Process number.
+    pub pid: i32,
+    /// Manager it was recorded over.
+    pub manager: String,
+    /// Its version; empty when unknown.
+    pub manager_version: String,
+    /// Whether that manager is a collector.
+    pub collector: bool,
+    /// Unix seconds at the beginning.
+    pub started_unix_s: u64,
+    /// How it ended, in words; none when the trace was cut off.
+    pub ended: Option<String>,
+    /// Wall time from the beginning to the end of the trace, s.
+    pub wall_s: f64,
+    /// User and system CPU of the process with the recording layer in it, s; none where unknown.
+    pub cpu_s: Option<f64>,
+    /// Peak resident set, KiB; none where unknown.
+    pub peak_rss_kib: Option<u64>,
+    /// Whether every event has a time of its own. Otherwise times are those of batches, about a millisecond apart.
+    pub event_time: bool,
+    /// Holes: events that are not in the trace.
+    pub gaps: Vec<Hole>,
+    /// What the reader met: damage, a missing end.
+    pub warnings: Vec<String>,
+}
+
+/// Events that could not be kept.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Hole {
+    /// Why.
+    pub why: String,
+    /// How many, where known.
+    pub events: Option<u64>,
+}
+
+impl Subject {
+    /// From what a reader knows when it has come to the end. `last_ns` is the time of the last event, for a trace
+    /// that was cut off.
+    pub fn new(
+        header: &Header,
+        ending: Option<&Ending>,
+        gaps: &[Gap],
+        warnings: &[String],
+        last_ns: u64,
+    ) -> Subject {
+        let end_ns = ending.map_or(0, |ending| ending.time_ns).max(last_ns);
+        Subject {
+            command: header.command.clone(),
+            exe: header.exe.clone(),
+            pid: header.pid,
+            manager: header.manager.clone(),
+            manager_version: header.manager_version.clone(),
+            collector: header.collector,
+            started_unix_s: header.started_unix_s,
+            ended: ending.map(|ending| ending.how.clone()),
+            wall_s: end_ns as f64 / 1e9,
+            cpu_s: ending.and_then(|ending| ending.cpu_s),
+            peak_rss_kib: ending.and_then(|ending| ending.peak_rss_kib),
+            event_time: header.event_time,
+            gaps: gaps.iter().map(|gap| Hole { why: gap.why.clone(), events: gap.events }).collect(),
+            warnings: warnings.to_vec(),
+        }
+    }
+
+    /// Name of the program without its folder; the executable's when there is no command.
+    pub fn program(&self) -> &str {
+        let path = self.command.first().map_or(self.exe.as_str(), String::as_str);
+        path.rsplit('/').next().unwrap_or(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_that_was_cut_off_lasts_until_its_last_event() {
+        let header = Header { command: vec!["/bin/prog".into(), "-x".into()], ..Header::default() };
+        let cut = Subject::new(&header, None, &[], &["cut off".into()], 2_500_000_000);
+        assert_eq!((cut.wall_s, cut.ended.as_deref(), cut.program()), (2.5, None, "prog"));
+        let ending = Ending { time_ns: 3_000_000_000, how: "exited".into(), ..Ending::default() };
+        let whole = Subject::new(&header, Some(&ending), &[], &[], 2_500_000_000);
+        assert_eq!((whole.wall_s, whole.ended.as_deref()), (3.0, Some("exited")));
+    }
+}
