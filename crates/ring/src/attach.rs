@@ -1,0 +1,401 @@
+//! Registration: of the file at a process image's first event, of a process after each fork, of each thread.
+
+use core::ffi::{CStr, c_char};
+use core::mem::size_of;
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use crate::layout::{
+    Control, EXE_BYTES, Geometry, Header, MAGIC, PAGE, Process, SHARED, VARIABLE, VERSION, gate, state,
+};
+use crate::rings::{Core, mark, stage};
+use crate::state::{Life, STATE_BYTES, State};
+use crate::sys::{self, Descriptor, Errno};
+
+/// Of a limited address space, this part may go to the mapping.
+const PART_OF_ADDRESS_SPACE: usize = 8;
+
+/// Fewest rings worth having.
+const FEWEST_RINGS: usize = 4;
+
+/// Takes a spin lock. Its holders do not wait for anything but, at worst, the tool.
+pub(crate) fn lock(word: &AtomicU32, holder: u32) {
+    let mut rounds = 0u32;
+    while word.compare_exchange_weak(0, holder, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        rounds += 1;
+        if rounds < 64 {
+            core::hint::spin_loop();
+        } else if rounds < 1000 {
+            sys::yield_now();
+        } else {
+            sys::futex_wait(word, word.load(Ordering::Relaxed), 200_000);
+        }
+    }
+}
+
+impl Core {
+    /// The process's own memory.
+    pub(crate) fn life(&self) -> *const Life {
+        self.life.load(Ordering::Acquire)
+    }
+
+    /// The mapped header.
+    ///
+    /// # Safety
+    /// Attached.
+    pub(crate) unsafe fn mapped_header(&self) -> &Header {
+        // SAFETY: the caller says that there is a mapping; it stays.
+        unsafe { &*self.header.load(Ordering::Acquire) }
+    }
+
+    /// Whether a [`mark::SHARED`] word was made in this process, not before a fork.
+    pub(crate) fn current(&self, word: usize) -> bool {
+        // SAFETY: such a word was made after attaching, so there is a life.
+        let life = unsafe { &*self.life() };
+        !life.process.load(Ordering::Acquire).is_null()
+            && life.image.load(Ordering::Relaxed) as usize & 31 == word >> 3 & 31
+    }
+
+    /// No more events go anywhere, from this process and from children it forks.
+    pub(crate) fn detach(&self) {
+        self.attached.store(stage::DETACHED, Ordering::Release);
+        let life = self.life();
+        if !life.is_null() {
+            // SAFETY: the life and the entries stay mapped.
+            unsafe {
+                let process = (*life).process.load(Ordering::Acquire);
+                if !process.is_null() {
+                    (*process).detached.store(1, Ordering::Release);
+                }
+            }
+        }
+    }
+
+    /// Registers the calling thread, and before it what is needed. Gives the thread's new word; 0 when detached or
+    /// left out.
+    #[cold]
+    pub(crate) fn register(&self) -> usize {
+        let _errno = Errno::keep();
+        if !self.attach() {
+            return 0;
+        }
+        // SAFETY: attached, so there are a life and a header.
+        let (life, header) = unsafe { (&*self.life(), self.mapped_header()) };
+        lock(&life.lock, 1);
+        let word = self.register_locked(life, header);
+        life.lock.store(0, Ordering::Release);
+        word
+    }
+
+    fn register_locked(&self, life: &Life, header: &Header) -> usize {
+        if life.process.load(Ordering::Acquire).is_null() && !self.register_process(life, header) {
+            return 0;
+        }
+        // SAFETY: registered just now or before; entries stay mapped.
+        let process = unsafe { &*life.process.load(Ordering::Acquire) };
+        // A process that shares our memory under another number (a child of vfork) has threads that are not found
+        // among ours: their rings are kept until this process ends.
+        let tid =
+            if sys::getpid() as u32 == life.pid.load(Ordering::Relaxed) { sys::gettid() as u32 } else { 0 };
+        let mapped = self.mapped.load(Ordering::Relaxed);
+        let Some(geometry) = header.geometry() else { return 0 };
+        let shared = geometry.shared_rings(mapped);
+        let thread = process.threads.fetch_add(1, Ordering::AcqRel);
+        if thread > 0 {
+            process.gate.0.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
+        }
+        if let Some(state) = self.claim_ring(life, header, geometry, shared..mapped, thread, tid) {
+            return state as usize | mark::OWN;
+        }
+        process.gate.0.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
+        if life.shared.load(Ordering::Acquire).is_null() {
+            let Some(state) = self.claim_ring(life, header, geometry, 0..shared, SHARED, 0) else {
+                header.registry.0.threads_left_out.fetch_add(1, Ordering::Relaxed);
+                return 0;
+            };
+            life.shared.store(state, Ordering::Release);
+        }
+        let image = life.image.load(Ordering::Relaxed) as usize & 31;
+        (thread as usize) << 32
+            | (tid as usize & ((1 << crate::word::TID_BITS) - 1)) << 8
+            | image << 3
+            | mark::SHARED
+    }
+
+    /// The ring for threads without one of their own; for a process that has none yet.
+    #[cold]
+    pub(crate) fn open_shared(&self, life: &Life) -> Option<*mut State> {
+        // SAFETY: attached, as there is a life.
+        let header = unsafe { self.mapped_header() };
+        let geometry = header.geometry()?;
+        lock(&life.lock, 1);
+        let known = life.shared.load(Ordering::Acquire);
+        let state = if known.is_null() {
+            let shared = geometry.shared_rings(self.mapped.load(Ordering::Relaxed));
+            // SAFETY: who tells an event has registered its process; entries stay mapped.
+            unsafe {
+                (*life.process.load(Ordering::Acquire)).gate.0.fetch_or(gate::SEQUENCED, Ordering::AcqRel)
+            };
+            let made = self.claim_ring(life, header, geometry, 0..shared, SHARED, 0);
+            life.shared.store(made.unwrap_or(core::ptr::null_mut()), Ordering::Release);
+            made
+        } else {
+            Some(known)
+        };
+        life.lock.store(0, Ordering::Release);
+        state
+    }
+
+    /// Whether the tool's process number means nothing here.
+    pub(crate) fn blind(&self) -> bool {
+        self.same_namespace.load(Ordering::Relaxed) == 0
+    }
+
+    /// Maps the file, once.
+    fn attach(&self) -> bool {
+        loop {
+            match self.attached.compare_exchange(
+                stage::NEW,
+                stage::ATTACHING,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => {
+                    let mapped = self.map();
+                    let now = if mapped { stage::ATTACHED } else { stage::DETACHED };
+                    self.attached.store(now, Ordering::Release);
+                    return mapped;
+                }
+                Err(stage::ATTACHING) => sys::yield_now(),
+                Err(known) => return known == stage::ATTACHED,
+            }
+        }
+    }
+
+    fn map(&self) -> bool {
+        let mut name = [0u8; 32];
+        name[..VARIABLE.len()].copy_from_slice(VARIABLE.as_bytes());
+        // SAFETY: the name is a C string; what getenv gives is one.
+        let path = unsafe {
+            let path = libc::getenv(name.as_ptr().cast::<c_char>());
+            if path.is_null() {
+                return false;
+            }
+            CStr::from_ptr(path)
+        };
+        let bytes = path.to_bytes_with_nul();
+        // SAFETY: only the one thread that attaches is here; see `Core`.
+        let kept = unsafe { &mut *self.path.get() };
+        if bytes.len() > kept.len() {
+            return false;
+        }
+        kept[..bytes.len()].copy_from_slice(bytes);
+        let Ok(file) = Descriptor::open(path) else { return false };
+        let Some((geometry, namespace)) = read_header(&file) else { return false };
+        if file.length() < geometry.bytes(geometry.rings) || file.locked() == Some(false) {
+            return false;
+        }
+        let mut rings = geometry.rings;
+        if let Some(limit) = sys::address_space_limit() {
+            while rings > FEWEST_RINGS && geometry.bytes(rings) > limit / PART_OF_ADDRESS_SPACE {
+                rings = (rings / 2).max(FEWEST_RINGS);
+            }
+        }
+        let header = loop {
+            let map = file.map(geometry.bytes(rings));
+            if !map.is_null() {
+                break map.cast::<Header>();
+            }
+            if rings <= FEWEST_RINGS {
+                return false;
+            }
+            rings = (rings / 2).max(FEWEST_RINGS);
+        };
+        let own = size_of::<Life>().next_multiple_of(PAGE);
+        let life = sys::wiped_on_fork(own + rings * STATE_BYTES);
+        if life.is_null() {
+            // SAFETY: our own mapping, which nobody else has seen.
+            unsafe { sys::unmap(header.cast(), geometry.bytes(rings)) };
+            return false;
+        }
+        self.mapped.store(rings, Ordering::Relaxed);
+        let same = namespace != 0 && namespace == sys::namespace();
+        self.same_namespace.store(u32::from(same), Ordering::Relaxed);
+        self.life.store(life.cast(), Ordering::Release);
+        self.header.store(header, Ordering::Release);
+        true
+    }
+
+    /// Claims an entry of the process table and fills it in.
+    fn register_process(&self, life: &Life, header: &Header) -> bool {
+        if !self.tool_lives() {
+            self.detach();
+            return false;
+        }
+        let Some(geometry) = header.geometry() else { return false };
+        let pid = sys::getpid();
+        let registry = &header.registry.0;
+        let hint = registry.process_hint.load(Ordering::Relaxed) as usize;
+        let claimed = (0..geometry.processes).map(|n| (hint + n) % geometry.processes).find(|&n| {
+            let claim = u64::from(pid as u32) << 8 | state::CLAIMED;
+            // SAFETY: an entry of the table, which lies in the mapping.
+            let entry = unsafe { &*process_entry(header, n) };
+            entry.state.load(Ordering::Relaxed) == state::FREE
+                && entry
+                    .state
+                    .compare_exchange(state::FREE, claim, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+        });
+        let Some(index) = claimed else {
+            registry.processes_left_out.fetch_add(1, Ordering::Relaxed);
+            self.detach();
+            return false;
+        };
+        registry.process_hint.store(index as u32 + 1, Ordering::Relaxed);
+        // SAFETY: as above.
+        let entry = unsafe { &*process_entry(header, index) };
+        let image = registry.images.fetch_add(1, Ordering::Relaxed);
+        entry.parent_pid.store(sys::getppid(), Ordering::Relaxed);
+        entry.image.store(image, Ordering::Relaxed);
+        entry.started_ns.store(sys::now_ns(), Ordering::Relaxed);
+        entry.namespace.store(sys::namespace(), Ordering::Relaxed);
+        entry.sequence.0.store(0, Ordering::Relaxed);
+        entry.newest.0.store(0, Ordering::Relaxed);
+        entry.threads.store(0, Ordering::Relaxed);
+        entry.detached.store(0, Ordering::Relaxed);
+        entry.gate.0.store(gate::VALID | gate::TICK, Ordering::Relaxed);
+        write_exe(entry);
+        life.index.store(index as u32, Ordering::Relaxed);
+        life.image.store(image, Ordering::Relaxed);
+        life.pid.store(pid as u32, Ordering::Relaxed);
+        self.gate.store(core::ptr::from_ref(&entry.gate.0).cast_mut(), Ordering::Release);
+        life.process.store(core::ptr::from_ref(entry).cast_mut(), Ordering::Release);
+        entry.state.store(u64::from(pid as u32) << 8 | state::LIVE, Ordering::Release);
+        push(&registry.newest, &entry.next, index);
+        if header.doorbell.0.swap(0, Ordering::AcqRel) != 0 {
+            sys::futex_wake(&header.doorbell.0);
+        }
+        true
+    }
+
+    /// Claims a free ring among `among` and begins a state on it.
+    fn claim_ring(
+        &self,
+        life: &Life,
+        header: &Header,
+        geometry: Geometry,
+        among: core::ops::Range<usize>,
+        thread: u32,
+        tid: u32,
+    ) -> Option<*mut State> {
+        let who = u64::from(life.index.load(Ordering::Relaxed) + 1) << 32 | u64::from(tid);
+        let from =
+            if thread == SHARED { 0 } else { header.registry.0.ring_hint.load(Ordering::Relaxed) as usize };
+        let ring = (from.max(among.start)..among.end)
+            .chain(among.start..from.clamp(among.start, among.end))
+            .find(|&n| {
+                // SAFETY: a mapped ring's control words.
+                let owner = unsafe { &(*control(header, geometry, n)).owner.0 };
+                owner.who.load(Ordering::Relaxed) == 0
+                    && owner.who.compare_exchange(0, who, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            })?;
+        if thread != SHARED {
+            header.registry.0.ring_hint.store(ring as u32 + 1, Ordering::Relaxed);
+        }
+        let own = size_of::<Life>().next_multiple_of(PAGE);
+        let control = control(header, geometry, ring);
+        // SAFETY: the mapping of states has room for a state of each mapped ring; the ring is ours, so no other thread
+        // of this process uses its state; the entry is registered.
+        unsafe {
+            let state =
+                self.life.load(Ordering::Acquire).cast::<u8>().add(own + ring * STATE_BYTES).cast::<State>();
+            let words = ring_words(header, geometry, ring);
+            (*control).owner.0.thread.store(thread, Ordering::Relaxed);
+            (*state).begin(words, control, geometry.block_words(), thread);
+            let process = &*life.process.load(Ordering::Acquire);
+            push(&process.newest.0, &(*control).owner.0.next, ring);
+            Some(state)
+        }
+    }
+
+    /// Whether the tool is there to read.
+    pub(crate) fn tool_lives(&self) -> bool {
+        // SAFETY: attached or attaching, so there is a header; `path` is written before.
+        let (header, path) = unsafe { (self.mapped_header(), &*self.path.get()) };
+        if header.closed.load(Ordering::Acquire) != 0 {
+            return false;
+        }
+        let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
+        if let Ok(file) = Descriptor::open(path)
+            && let Some(locked) = file.locked()
+        {
+            return locked;
+        }
+        // The path leads nowhere: a changed root, another mount namespace, no descriptor left, no permission.
+        self.same_namespace.load(Ordering::Relaxed) == 0
+            || sys::exists(header.tool_pid.load(Ordering::Relaxed))
+    }
+}
+
+/// Pushes entry `index` on a list that its reader takes as a whole.
+fn push(newest: &AtomicU32, next: &AtomicU32, index: usize) {
+    let mut head = newest.load(Ordering::Relaxed);
+    loop {
+        next.store(head, Ordering::Relaxed);
+        match newest.compare_exchange_weak(head, index as u32 + 1, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(other) => head = other,
+        }
+    }
+}
+
+/// Maps the header alone and reads what it says.
+fn read_header(file: &Descriptor) -> Option<(Geometry, u64)> {
+    if file.length() < PAGE {
+        return None;
+    }
+    let map = file.map(PAGE);
+    if map.is_null() {
+        return None;
+    }
+    // SAFETY: the mapping is a page and the file as long; all of the header is atomic integers.
+    unsafe {
+        let header = &*map.cast::<Header>();
+        let good = header.magic.load(Ordering::Acquire) == MAGIC
+            && header.version.load(Ordering::Relaxed) == VERSION
+            && header.closed.load(Ordering::Relaxed) == 0;
+        let said = if good { header.geometry() } else { None };
+        let namespace = header.namespace.load(Ordering::Relaxed);
+        sys::unmap(map, PAGE);
+        said.map(|geometry| (geometry, namespace))
+    }
+}
+
+fn write_exe(entry: &Process) {
+    let mut path = [0u8; 4096];
+    let read = sys::exe(&mut path);
+    let kept = read.min(EXE_BYTES);
+    for (to, from) in entry.exe.iter().zip(&path[read - kept..read]) {
+        AtomicU8::store(to, *from, Ordering::Relaxed);
+    }
+    entry.exe_bytes.store(kept as u32, Ordering::Relaxed);
+}
+
+/// An entry of the process table.
+pub(crate) fn process_entry(header: *const Header, index: usize) -> *const Process {
+    // SAFETY (of the caller's use): the table follows the header; both lie in one mapping.
+    header.wrapping_add(1).cast::<Process>().wrapping_add(index)
+}
+
+/// A ring's control words.
+pub(crate) fn control(header: *const Header, geometry: Geometry, ring: usize) -> *const Control {
+    header.cast::<u8>().wrapping_add(geometry.directory()).cast::<Control>().wrapping_add(ring)
+}
+
+/// A ring's first word.
+pub(crate) fn ring_words(header: *const Header, geometry: Geometry, ring: usize) -> *mut AtomicU64 {
+    header
+        .cast::<u8>()
+        .wrapping_add(geometry.first_ring() + ring * geometry.ring_bytes())
+        .cast_mut()
+        .cast::<AtomicU64>()
+}

@@ -1,0 +1,289 @@
+//! The bytes of the shared file: a header, the process table, the ring directory, the rings.
+//!
+//! What different parties write lies on different cache lines: a line that two cores write goes back and forth
+//! between them at every event.
+
+use core::mem::{offset_of, size_of};
+use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
+
+use crate::flags::Flags;
+
+/// The environment variable that names the file.
+pub const VARIABLE: &str = "HEAPTOLL_RECORD";
+/// The bytes `HTRING01`, read as a little-endian word.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"HTRING01");
+/// Version of the layout.
+pub const VERSION: u32 = 1;
+/// Bytes of in-process facts in a process entry.
+pub const FACTS_BYTES: usize = 1024;
+/// Bytes kept of an executable's path.
+pub const EXE_BYTES: usize = 512;
+/// Bytes of a page: what the parts of the file are aligned to.
+pub const PAGE: usize = 4096;
+
+/// The gate's bits. A gate is never 0 and never [`gate::BUSY`], so that these can stand for "no gate".
+pub mod gate {
+    /// Set in every gate.
+    pub const VALID: u32 = 1;
+    /// What a producer's copy of the gate is while it writes a word.
+    pub const BUSY: u32 = 2;
+    /// Producers wait while this is set.
+    pub const PAUSE: u32 = 1 << 2;
+    /// Every event carries a sequence number.
+    pub const SEQUENCED: u32 = 1 << 3;
+    /// The tool wants no more events of this process.
+    pub const DISMISSED: u32 = 1 << 4;
+    /// In-process facts are asked for.
+    pub const FACTS: u32 = 1 << 5;
+    /// One tick.
+    pub const TICK: u32 = 1 << 8;
+}
+
+/// First page of the file.
+#[repr(C)]
+pub struct Header {
+    /// [`MAGIC`], written last.
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: AtomicU32,
+    /// [`Flags`].
+    pub flags: AtomicU32,
+    /// Process number of the tool, in its own namespace.
+    pub tool_pid: AtomicI32,
+    /// Entries of the process table.
+    pub processes: AtomicU32,
+    /// Rings.
+    pub rings: AtomicU32,
+    /// Binary logarithm of the words of a ring.
+    pub ring_log2: AtomicU32,
+    /// Binary logarithm of the words of a block.
+    pub block_log2: AtomicU32,
+    /// 1 once the tool has closed the file in good order.
+    pub closed: AtomicU32,
+    /// `CLOCK_MONOTONIC` when the file was made, ns: times in the rings count from here.
+    pub created_ns: AtomicU64,
+    /// Inode of the tool's namespace of process numbers; 0 unknown.
+    pub namespace: AtomicU64,
+    /// Ticks of the tool, of all gates: shows a producer in another namespace that the tool lives.
+    pub beat: Line<AtomicU32>,
+    /// 1 while the tool sleeps and wants to be woken: a futex.
+    pub doorbell: Line<AtomicU32>,
+    /// What registration writes.
+    pub registry: Line<Registry>,
+    /// Zero.
+    pub reserved_1: [u8; PAGE - 4 * 64],
+}
+
+/// Alone on its cache line.
+#[repr(C, align(64))]
+pub struct Line<T>(pub T);
+
+/// What processes and threads write when they register.
+#[repr(C)]
+pub struct Registry {
+    /// Process entries that have registered and that the tool has not seen: the newest, plus one; 0 none.
+    pub newest: AtomicU32,
+    /// No process entry below this one is free.
+    pub process_hint: AtomicU32,
+    /// No ring below this one is free.
+    pub ring_hint: AtomicU32,
+    /// Process images registered so far.
+    pub images: AtomicU32,
+    /// Processes that found no entry: they are not recorded.
+    pub processes_left_out: AtomicU32,
+    /// Threads that found no ring, not even a shared one: they are not recorded.
+    pub threads_left_out: AtomicU32,
+    /// Events that could not be told: from signal handlers that interrupted the telling of another event.
+    pub events_left_out: AtomicU32,
+}
+
+/// [`Process::state`]: the low byte; the process number is above it.
+pub mod state {
+    /// Nobody's.
+    pub const FREE: u64 = 0;
+    /// Being filled in.
+    pub const CLAIMED: u64 = 1;
+    /// In use.
+    pub const LIVE: u64 = 2;
+}
+
+/// One process image.
+#[repr(C, align(64))]
+pub struct Process {
+    /// [`state`] and, from bit 8, the process number as the process sees it.
+    pub state: AtomicU64,
+    /// Its parent's number.
+    pub parent_pid: AtomicI32,
+    /// Number of the image: counts registrations.
+    pub image: AtomicU32,
+    /// `CLOCK_MONOTONIC` at registration, ns.
+    pub started_ns: AtomicU64,
+    /// Inode of the namespace of its process number; 0 unknown.
+    pub namespace: AtomicU64,
+    /// Next in the list of new processes, plus one.
+    pub next: AtomicU32,
+    /// Length of `exe`.
+    pub exe_bytes: AtomicU32,
+    /// See [`gate`]. A futex.
+    pub gate: Line<AtomicU32>,
+    /// The next sequence number.
+    pub sequence: Line<AtomicU64>,
+    /// Rings of this process that the tool has not seen: the newest, plus one; 0 none.
+    pub newest: Line<AtomicU32>,
+    /// Threads registered so far.
+    pub threads: AtomicU32,
+    /// Facts asked for: counts requests.
+    pub facts_asked: AtomicU32,
+    /// The last request that was answered.
+    pub facts_answered: AtomicU32,
+    /// 1 while a thread is answering.
+    pub facts_lock: AtomicU32,
+    /// Bytes of the answer.
+    pub facts_bytes: AtomicU32,
+    /// 1 once the process has seen that it is dismissed, or has detached.
+    pub detached: AtomicU32,
+    /// `/proc/self/exe`; the end of it when longer.
+    pub exe: [AtomicU8; EXE_BYTES],
+    /// Facts.
+    pub facts: Facts,
+}
+
+/// What a process told of itself; the layer says what it means.
+#[repr(C, align(1024))]
+pub struct Facts(pub [AtomicU8; FACTS_BYTES]);
+
+/// One ring's control words.
+#[repr(C)]
+pub struct Control {
+    /// Who owns the ring, and what the owner writes.
+    pub owner: Line<Owner>,
+    /// What the consumer writes.
+    pub consumer: Line<Consumer>,
+}
+
+/// See [`Control::owner`].
+#[repr(C)]
+pub struct Owner {
+    /// 0: free. Otherwise bits 0-31 the kernel's number of the thread (0: not known, or shared by threads), bits 32-63
+    /// the process entry plus one.
+    pub who: AtomicU64,
+    /// The thread's index in its process; [`SHARED`] for a ring that threads share.
+    pub thread: AtomicU32,
+    /// Next in the process's list of new rings, plus one.
+    pub next: AtomicU32,
+    /// 1 from before a sequence number is taken until its words are written.
+    pub busy: AtomicU32,
+}
+
+/// [`Owner::thread`] of a ring that threads share under a lock: notes in it tell whose words follow.
+pub const SHARED: u32 = u32::MAX;
+
+/// See [`Control::consumer`].
+#[repr(C)]
+pub struct Consumer {
+    /// Blocks drained since the ring was claimed, modulo 2^32: a futex.
+    pub taken: AtomicU32,
+    /// 1 when the producer waits for `taken` to move.
+    pub waiting: AtomicU32,
+}
+
+/// Where everything lies in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Entries of the process table.
+    pub processes: usize,
+    /// Rings.
+    pub rings: usize,
+    /// Binary logarithm of the words of a ring.
+    pub ring_log2: u32,
+    /// Binary logarithm of the words of a block.
+    pub block_log2: u32,
+}
+
+const fn to_page(bytes: usize) -> usize {
+    (bytes + PAGE - 1) & !(PAGE - 1)
+}
+
+impl Geometry {
+    /// Bytes before the ring directory.
+    pub const fn directory(&self) -> usize {
+        to_page(size_of::<Header>() + self.processes * size_of::<Process>())
+    }
+
+    /// Bytes before the first ring.
+    pub const fn first_ring(&self) -> usize {
+        to_page(self.directory() + self.rings * size_of::<Control>())
+    }
+
+    /// Bytes of a ring.
+    pub const fn ring_bytes(&self) -> usize {
+        8 << self.ring_log2
+    }
+
+    /// Words of a ring.
+    pub const fn ring_words(&self) -> usize {
+        1 << self.ring_log2
+    }
+
+    /// Words of a block.
+    pub const fn block_words(&self) -> usize {
+        1 << self.block_log2
+    }
+
+    /// Blocks of a ring.
+    pub const fn ring_blocks(&self) -> u32 {
+        1 << (self.ring_log2 - self.block_log2)
+    }
+
+    /// Bytes of a file, or of the mapping of its first `rings` rings.
+    pub const fn bytes(&self, rings: usize) -> usize {
+        self.first_ring() + rings * self.ring_bytes()
+    }
+
+    /// Rings that are kept for threads to share, of `mapped` ones: the first.
+    pub const fn shared_rings(&self, mapped: usize) -> usize {
+        let eighth = mapped / 8;
+        if eighth == 0 { 1 } else { eighth }
+    }
+}
+
+impl Header {
+    /// What the header says; `None` when it makes no sense.
+    pub fn geometry(&self) -> Option<Geometry> {
+        use core::sync::atomic::Ordering::Relaxed;
+        let geometry = Geometry {
+            processes: self.processes.load(Relaxed) as usize,
+            rings: self.rings.load(Relaxed) as usize,
+            ring_log2: self.ring_log2.load(Relaxed),
+            block_log2: self.block_log2.load(Relaxed),
+        };
+        geometry.sensible().then_some(geometry)
+    }
+
+    /// The tool's wishes.
+    pub fn flags(&self) -> Flags {
+        Flags::from_bits(self.flags.load(core::sync::atomic::Ordering::Relaxed))
+    }
+}
+
+impl Geometry {
+    /// Whether it keeps the bounds that the code relies on: blocks hold any group of words twice, rings two blocks.
+    pub const fn sensible(&self) -> bool {
+        self.block_log2 >= 6
+            && self.block_log2 < self.ring_log2
+            && self.ring_log2 <= 24
+            && self.rings >= 1
+            && self.rings <= 1 << 16
+            && self.processes >= 1
+            && self.processes <= 1 << 20
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Header>() == PAGE);
+    assert!(size_of::<Process>() == 2048);
+    assert!(offset_of!(Process, facts) == 1024);
+    assert!(offset_of!(Process, gate) == 64);
+    assert!(offset_of!(Process, sequence) == 128);
+    assert!(size_of::<Control>() == 128);
+};

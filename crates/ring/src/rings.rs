@@ -1,0 +1,157 @@
+//! The layer's handle on the shared file: one static a process, from which each thread gets its [`Producer`].
+
+use core::cell::UnsafeCell;
+use core::marker::PhantomData;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+use crate::flags::Flags;
+use crate::layout::{FACTS_BYTES, Header};
+use crate::producer::Producer;
+use crate::state::{Life, State};
+
+/// A thread-local word that is 0 in each new thread. The layer makes one in the model "initial exec".
+pub trait ThreadWord {
+    /// The calling thread's word.
+    fn get() -> usize;
+    /// Changes the calling thread's word.
+    fn set(word: usize);
+}
+
+/// Fills in what the tool asked for about this process; gives how many bytes it wrote. Called on a thread of the
+/// program, outside of the manager; it must not wait for other threads of the program.
+pub type FactsHook = fn(&mut [u8; FACTS_BYTES]) -> usize;
+
+/// What a thread's word says besides 0, a new thread.
+pub(crate) mod mark {
+    /// The rest is the address of a state of its own.
+    pub const OWN: usize = 1;
+    /// It is registering, or about to find that it cannot.
+    pub const REGISTERING: usize = 2;
+    /// It has no ring of its own: bits 8-29 the kernel's number, 32-63 the index; bits 3-7 of the image's number.
+    pub const SHARED: usize = 4;
+}
+
+/// [`Core::attached`].
+pub(crate) mod stage {
+    pub const NEW: u32 = 0;
+    pub const ATTACHING: u32 = 1;
+    pub const ATTACHED: u32 = 2;
+    pub const DETACHED: u32 = 3;
+}
+
+/// What does not depend on the thread word.
+pub(crate) struct Core {
+    /// See [`stage`].
+    pub attached: AtomicU32,
+    /// The mapping. Never given back.
+    pub header: AtomicPtr<Header>,
+    /// Rings in the mapping.
+    pub mapped: AtomicUsize,
+    /// The gate of this process, or of its parent until it has registered; before there is one, `shut`.
+    pub gate: AtomicPtr<AtomicU32>,
+    /// The process's own memory.
+    pub life: AtomicPtr<Life>,
+    /// Inode of the namespace of the tool's process number is that of ours.
+    pub same_namespace: AtomicU32,
+    /// See [`FactsHook`].
+    pub facts: AtomicPtr<()>,
+    /// The file's path, NUL-terminated. Written while attaching.
+    pub path: UnsafeCell<[u8; 256]>,
+}
+
+// SAFETY: everything but `path` is atomic; `path` is written by the one thread that attaches, before `attached` says
+// so, and only read afterwards.
+unsafe impl Sync for Core {}
+
+/// The rings of this process. One static of it belongs into the layer.
+pub struct Rings<W> {
+    core: Core,
+    word: PhantomData<fn() -> W>,
+}
+
+impl<W: ThreadWord> Default for Rings<W> {
+    fn default() -> Self {
+        Rings::new()
+    }
+}
+
+impl<W: ThreadWord> Rings<W> {
+    /// Not attached yet: the first event attaches, or [`Rings::attach`].
+    pub const fn new() -> Rings<W> {
+        Rings {
+            core: Core {
+                attached: AtomicU32::new(stage::NEW),
+                header: AtomicPtr::new(ptr::null_mut()),
+                mapped: AtomicUsize::new(0),
+                gate: AtomicPtr::new(ptr::null_mut()),
+                life: AtomicPtr::new(ptr::null_mut()),
+                same_namespace: AtomicU32::new(0),
+                facts: AtomicPtr::new(ptr::null_mut()),
+                path: UnsafeCell::new([0; 256]),
+            },
+            word: PhantomData,
+        }
+    }
+
+    /// Maps the file that the environment names and registers the calling process and thread. False when there is
+    /// none, or nobody reads it: then every later call does nothing.
+    pub fn attach(&self) -> bool {
+        self.thread().is_some()
+    }
+
+    /// The calling thread's producer, for one event. `None`: detached, or the thread is in the middle of registering.
+    #[inline(always)]
+    pub fn thread(&self) -> Option<Producer<'_, W>> {
+        let word = W::get();
+        if word & mark::OWN != 0 {
+            let state = (word - mark::OWN) as *const State;
+            // SAFETY: a word with this mark is the address of a state in a mapping that stays.
+            return Some(unsafe { Producer::new(&self.core, &*state) });
+        }
+        self.other_thread(word)
+    }
+
+    /// What the tool wants to be told. Nothing when not attached.
+    #[inline]
+    pub fn flags(&self) -> Flags {
+        let header = self.core.header.load(Ordering::Acquire);
+        // SAFETY: a header that is not null lies in a mapping that stays.
+        if header.is_null() { Flags::default() } else { unsafe { (*header).flags() } }
+    }
+
+    /// Whether events of this process no longer go anywhere.
+    pub fn detached(&self) -> bool {
+        self.core.attached.load(Ordering::Acquire) == stage::DETACHED
+    }
+
+    /// What to call when the tool asks for facts about this process.
+    pub fn answer_with(&self, hook: FactsHook) {
+        self.core.facts.store(hook as *mut (), Ordering::Release);
+    }
+
+    /// A thread without a ring of its own, or not known yet.
+    #[cold]
+    #[inline(never)]
+    fn other_thread(&self, word: usize) -> Option<Producer<'_, W>> {
+        if word == mark::REGISTERING || self.core.attached.load(Ordering::Acquire) == stage::DETACHED {
+            return None;
+        }
+        if word & mark::SHARED != 0 && self.core.current(word) {
+            // SAFETY: `current` says that the process has registered, so there is a life.
+            return Some(unsafe { Producer::new(&self.core, &(*self.core.life()).nobody) });
+        }
+        W::set(mark::REGISTERING);
+        let word = self.core.register();
+        W::set(word);
+        if word & mark::OWN != 0 {
+            // SAFETY: as in `thread`.
+            Some(unsafe { Producer::new(&self.core, &*((word - mark::OWN) as *const State)) })
+        } else if word & mark::SHARED != 0 {
+            // SAFETY: as above.
+            Some(unsafe { Producer::new(&self.core, &(*self.core.life()).nobody) })
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The tool's side: making the file, reading the rings.
+
+mod decode;
+mod error;
+mod map;
+mod proc;
+mod shared;
+mod tap;
+
+pub use decode::{Said, Sink};
+pub use error::RingError;
+pub use shared::{Arrival, LeftOut, Options, Paused, Shared};
+pub use tap::{Drained, Tap};

@@ -1,0 +1,295 @@
+//! From words to what was said: one ring's reader.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::map::Map;
+use crate::layout::SHARED;
+use crate::word::{
+    ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, LAP, NOTE, PREDICTED, PREFIX, RESIZE_BEGIN, RESIZE_END,
+    TID_BITS, VALUE_MASK, address, note, prefix, tag, which,
+};
+
+/// What a thread told. Addresses and sizes in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said<'a> {
+    /// A call for a new block gave one. `kind` is the layer's.
+    Alloc { address: u64, size: u64, usable: u64, kind: u8, align_log2: u8, site: u32, latency_ns: u32 },
+    /// A block is about to be given back.
+    Free { address: u64, delete: bool, latency_ns: u32 },
+    /// A block is about to be resized.
+    ResizeBegin { address: u64 },
+    /// The block of this thread's last `ResizeBegin` is now here; 0: the manager gave null.
+    ResizeEnd { address: u64, size: u64, usable: u64, site: u32, latency_ns: u32 },
+    /// A call for a new block gave nothing.
+    Failed { kind: u8, size: u64, site: u32, latency_ns: u32 },
+    /// The time, ns since the file was made: between the events of this thread before and after. Threads' times come
+    /// as their events do, so one may be before one told earlier by another thread.
+    Time { ns: u64 },
+    /// What a site is: return addresses, innermost first.
+    SiteDefinition { site: u32, frames: &'a [u64] },
+}
+
+/// What is done about it.
+pub trait Sink {
+    /// A thread has told something. `thread` counts the process's threads by arrival.
+    fn said(&mut self, thread: u32, said: Said<'_>);
+    /// A thread is new; `tid` is the kernel's number, 0 when not known. Told before anything else of this thread.
+    fn thread(&mut self, thread: u32, tid: i32);
+}
+
+/// What the next group is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Head {
+    /// Not written yet.
+    Nothing,
+    /// An event without a number, or a note.
+    Plain,
+    /// An event with this number.
+    Numbered(u64),
+}
+
+/// One ring, where its reader is.
+pub(crate) struct Reader {
+    pub ring: usize,
+    pub thread: u32,
+    shared: bool,
+    words: *const AtomicU64,
+    /// The next word.
+    at: usize,
+    ring_words: usize,
+    block_mask: usize,
+    /// The lap bit of words that are written.
+    lap: u64,
+    taken: u32,
+    wants_latency: bool,
+    usable: Box<[u16; PREDICTED]>,
+    frames: Vec<u64>,
+}
+
+// SAFETY: a reader only reads the words, which are atomic, through a pointer that its tap keeps valid.
+unsafe impl Send for Reader {}
+
+impl Reader {
+    pub fn new(map: &Map, ring: usize, wants_latency: bool) -> Reader {
+        let thread = map.control(ring).owner.0.thread.load(Ordering::Relaxed);
+        Reader {
+            ring,
+            thread,
+            shared: thread == SHARED,
+            words: map.words(ring),
+            at: 0,
+            ring_words: map.geometry.ring_words(),
+            block_mask: map.geometry.block_words() - 1,
+            lap: LAP,
+            taken: 0,
+            wants_latency,
+            usable: Box::new([0; PREDICTED]),
+            frames: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    fn word(&self, at: usize) -> u64 {
+        debug_assert!(at < self.ring_words);
+        // SAFETY: `at` is within the ring, whose mapping the tap keeps.
+        unsafe { (*self.words.add(at)).load(Ordering::Acquire) }
+    }
+
+    #[inline(always)]
+    fn written(&self, word: u64) -> bool {
+        (word ^ self.lap) & LAP == 0
+    }
+
+    /// Goes on by `words`, which do not cross the end of a block; at its end, tells the producer.
+    #[inline(always)]
+    fn advance(&mut self, map: &Map, words: usize) {
+        self.at += words;
+        if self.at & self.block_mask == 0 {
+            self.leave_block(map);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave_block(&mut self, map: &Map) {
+        if self.at == self.ring_words {
+            self.at = 0;
+            self.lap ^= LAP;
+        }
+        self.taken = self.taken.wrapping_add(1);
+        let consumer = &map.control(self.ring).consumer.0;
+        consumer.taken.store(self.taken, Ordering::SeqCst);
+        if consumer.waiting.load(Ordering::SeqCst) != 0 {
+            consumer.waiting.store(0, Ordering::Relaxed);
+            crate::sys::futex_wake(&consumer.taken);
+        }
+    }
+
+    /// What comes next.
+    #[inline(always)]
+    pub fn head(&self) -> Head {
+        let word = self.word(self.at);
+        if !self.written(word) {
+            Head::Nothing
+        } else if tag(word) == PREFIX && which(word) == prefix::SEQ {
+            Head::Numbered(word & VALUE_MASK)
+        } else {
+            Head::Plain
+        }
+    }
+
+    /// Gives what is there and has no number, at most `budget` words; how many there were.
+    #[inline(always)]
+    pub fn plain(&mut self, map: &Map, budget: usize, sink: &mut impl Sink) -> usize {
+        let mut read = 0;
+        while read < budget {
+            let word = self.word(self.at);
+            if !self.written(word) {
+                break;
+            }
+            match tag(word) {
+                ALLOC => {
+                    let size = word >> 44 & 0xffff;
+                    let usable = if (size as usize) < PREDICTED { self.usable[size as usize] } else { 0 };
+                    let said = Said::Alloc {
+                        address: address(word, 0),
+                        size,
+                        usable: usable.into(),
+                        kind: 0,
+                        align_log2: 0,
+                        site: 0,
+                        latency_ns: 0,
+                    };
+                    sink.said(self.thread, said);
+                    self.advance(map, 1);
+                    read += 1;
+                }
+                FREE if !self.wants_latency => {
+                    let said = Said::Free {
+                        address: address(word, 0),
+                        delete: word & FREE_DELETE != 0,
+                        latency_ns: 0,
+                    };
+                    sink.said(self.thread, said);
+                    self.advance(map, 1);
+                    read += 1;
+                }
+                PREFIX if which(word) == prefix::SEQ => break,
+                _ => match self.group(map, sink) {
+                    0 => break,
+                    words => read += words,
+                },
+            }
+        }
+        read
+    }
+
+    /// Gives the next group, which is written; how many words it had. 0: it must wait for the latency of a free.
+    #[inline(never)]
+    pub fn group(&mut self, map: &Map, sink: &mut impl Sink) -> usize {
+        let begin = self.at;
+        let mut at = begin;
+        let mut site = 0;
+        let mut latency_ns = 0;
+        let mut rest = 0;
+        let mut usable = None;
+        let mut word = self.word(at);
+        while tag(word) == PREFIX {
+            let value = word & VALUE_MASK;
+            match which(word) {
+                prefix::USABLE => usable = Some(value),
+                prefix::SITE => site = value as u32,
+                prefix::LATENCY => latency_ns = value as u32,
+                prefix::ADDRESS => rest = value,
+                _ => {}
+            }
+            at = self.next(at);
+            word = self.word(at);
+        }
+        let address = address(word, rest);
+        match tag(word) {
+            ALLOC => {
+                let size = word >> 44 & 0xffff;
+                let usable = self.usable(size, usable);
+                let said = Said::Alloc { address, size, usable, kind: 0, align_log2: 0, site, latency_ns };
+                sink.said(self.thread, said);
+            }
+            ALLOC_LONG => {
+                at = self.next(at);
+                let size = self.word(at) & DATA_MASK;
+                let kind = (word >> 44 & 15) as u8;
+                if address == 0 {
+                    sink.said(self.thread, Said::Failed { kind, size, site, latency_ns });
+                } else {
+                    let usable = self.usable(size, usable);
+                    let align_log2 = (word >> 48 & 63) as u8;
+                    sink.said(
+                        self.thread,
+                        Said::Alloc { address, size, usable, kind, align_log2, site, latency_ns },
+                    );
+                }
+            }
+            FREE => {
+                let delete = word & FREE_DELETE != 0;
+                sink.said(self.thread, Said::Free { address, delete, latency_ns });
+            }
+            RESIZE_BEGIN => sink.said(self.thread, Said::ResizeBegin { address }),
+            RESIZE_END => {
+                at = self.next(at);
+                let size = self.word(at) & DATA_MASK;
+                let usable = usable.unwrap_or(0);
+                sink.said(self.thread, Said::ResizeEnd { address, size, usable, site, latency_ns });
+            }
+            NOTE => at = self.note(word, at, sink),
+            _ => {}
+        }
+        let words = at + 1 - begin;
+        self.advance(map, words);
+        words
+    }
+
+    /// The place after `at`, in the same block.
+    fn next(&self, at: usize) -> usize {
+        if at & self.block_mask == self.block_mask { at } else { at + 1 }
+    }
+
+    fn usable(&mut self, size: u64, told: Option<u64>) -> u64 {
+        let Some(entry) = self.usable.get_mut(size as usize) else { return told.unwrap_or(0) };
+        match told {
+            Some(usable) => {
+                *entry = u16::try_from(usable).unwrap_or(0);
+                usable
+            }
+            None => (*entry).into(),
+        }
+    }
+
+    /// Gives a note; where its last word is.
+    fn note(&mut self, word: u64, at: usize, sink: &mut impl Sink) -> usize {
+        let value = word & VALUE_MASK;
+        let block_end = at | self.block_mask;
+        match which(word) {
+            note::PAD => (at + value as usize).min(block_end),
+            note::TIME => {
+                sink.said(self.thread, Said::Time { ns: value });
+                at
+            }
+            note::THREAD if self.shared => {
+                self.thread = (value >> TID_BITS) as u32;
+                sink.thread(self.thread, (value & ((1 << TID_BITS) - 1)) as i32);
+                at
+            }
+            note::SITE => {
+                let count = (value >> 32) as usize;
+                let end = (at + count).min(block_end);
+                let mut frames = std::mem::take(&mut self.frames);
+                frames.clear();
+                frames.extend((at + 1..=end).map(|n| self.word(n) & DATA_MASK));
+                sink.said(self.thread, Said::SiteDefinition { site: value as u32, frames: &frames });
+                self.frames = frames;
+                end
+            }
+            _ => at,
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The file as the tool makes it, and what the tool tells all producers.
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use std::{env, process};
+
+use super::error::RingError;
+use super::map::{self, Map};
+use crate::flags::Flags;
+use crate::layout::{Geometry, MAGIC, VERSION, gate};
+use crate::sys;
+
+/// What the file is to be like.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What producers are to tell.
+    pub flags: Flags,
+    /// Rings: as many threads have one of their own, an eighth of them less.
+    pub rings: usize,
+    /// Binary logarithm of the words of a ring.
+    pub ring_log2: u32,
+    /// Binary logarithm of the words of a block, at least 6.
+    pub block_log2: u32,
+    /// Process images that can be there at once.
+    pub processes: usize,
+    /// The folder. `None`: `$XDG_RUNTIME_DIR`, `/dev/shm`, `$TMPDIR`, `/tmp`, the first that takes it.
+    pub folder: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            flags: Flags::default(),
+            rings: 2048,
+            ring_log2: 17,
+            block_log2: 13,
+            processes: 16384,
+            folder: None,
+        }
+    }
+}
+
+/// A process image that has registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its entry: for [`Tap::new`](crate::Tap::new).
+    pub index: usize,
+    /// Counts images; the entry's number may be used again, this is not.
+    pub image: u32,
+    /// Process number.
+    pub pid: i32,
+    /// Its parent's.
+    pub parent_pid: i32,
+    /// The executable, or the end of its path.
+    pub exe: PathBuf,
+    /// ns since the file was made.
+    pub started_ns: u64,
+}
+
+/// What could not be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LeftOut {
+    /// Processes that found no entry.
+    pub processes: u32,
+    /// Threads that found no ring.
+    pub threads: u32,
+    /// Events of signal handlers that interrupted the telling of another one, where they could not be told.
+    pub events: u32,
+}
+
+/// The shared file. Dropped, it is deleted, and producers detach.
+#[derive(Debug)]
+pub struct Shared {
+    pub(crate) map: Arc<Map>,
+}
+
+/// Producers stand still until this is dropped.
+#[derive(Debug)]
+pub struct Paused<'a> {
+    shared: &'a Shared,
+}
+
+impl Shared {
+    /// Makes the file: sparse, so that only what is used takes memory, and for this user only.
+    ///
+    /// # Errors
+    /// [`RingError`].
+    pub fn create(options: &Options) -> Result<Shared, RingError> {
+        let geometry = Geometry {
+            processes: options.processes,
+            rings: options.rings,
+            ring_log2: options.ring_log2,
+            block_log2: options.block_log2,
+        };
+        if !geometry.sensible() {
+            return Err(RingError::Options);
+        }
+        let (path, file) = make_file(options.folder.as_deref())?;
+        let bytes = geometry.bytes(geometry.rings);
+        let failed = |what, error| RingError::Io(path.clone(), what, error);
+        let prepared = (|| {
+            file.set_len(bytes as u64).map_err(|error| failed("size", error))?;
+            hold(&file).map_err(|error| failed("lock", error))?;
+            map::map(&file, bytes).map_err(|error| failed("map", error))
+        })();
+        let base = match prepared {
+            Ok(base) => base,
+            Err(error) => {
+                let _ = std::fs::remove_file(&path);
+                return Err(error);
+            }
+        };
+        let map = Map { path, file, geometry, base, live: Mutex::new(Vec::new()) };
+        let header = map.header();
+        header.version.store(VERSION, Ordering::Relaxed);
+        header.flags.store(options.flags.bits(), Ordering::Relaxed);
+        header.tool_pid.store(process::id() as i32, Ordering::Relaxed);
+        header.processes.store(geometry.processes as u32, Ordering::Relaxed);
+        header.rings.store(geometry.rings as u32, Ordering::Relaxed);
+        header.ring_log2.store(geometry.ring_log2, Ordering::Relaxed);
+        header.block_log2.store(geometry.block_log2, Ordering::Relaxed);
+        header.created_ns.store(sys::now_ns(), Ordering::Relaxed);
+        header.namespace.store(sys::namespace(), Ordering::Relaxed);
+        header.magic.store(MAGIC, Ordering::Release);
+        Ok(Shared { map: Arc::new(map) })
+    }
+
+    /// The file, for `HEAPTOLL_RECORD`.
+    pub fn path(&self) -> &Path {
+        &self.map.path
+    }
+
+    /// What producers were told to tell.
+    pub fn flags(&self) -> Flags {
+        self.map.header().flags()
+    }
+
+    /// `CLOCK_MONOTONIC` when the file was made, ns: the zero of all times that are told.
+    pub fn created_ns(&self) -> u64 {
+        self.map.header().created_ns.load(Ordering::Relaxed)
+    }
+
+    /// Has every producer note the time at its next event. To be called about every ms.
+    pub fn tick(&self) {
+        self.map.header().beat.0.fetch_add(1, Ordering::Relaxed);
+        self.each_gate(|gate| {
+            gate.fetch_add(gate::TICK, Ordering::AcqRel);
+        });
+    }
+
+    /// Has every producer stop at its next event. Events that were being told are told; calls that have begun go on.
+    /// Processes whose arrival has not been given run.
+    pub fn pause(&self) -> Paused<'_> {
+        self.each_gate(|gate| {
+            gate.fetch_or(gate::PAUSE, Ordering::AcqRel);
+        });
+        Paused { shared: self }
+    }
+
+    /// Process images that have registered since the last call, in order.
+    pub fn arrivals(&mut self) -> Vec<Arrival> {
+        let mut next = self.map.header().registry.0.newest.swap(0, Ordering::AcqRel);
+        let mut found = Vec::new();
+        while next != 0 {
+            let index = next as usize - 1;
+            let process = self.map.process(index);
+            let length = process.exe_bytes.load(Ordering::Relaxed) as usize;
+            let exe: Vec<u8> = process.exe.iter().take(length).map(|b| b.load(Ordering::Relaxed)).collect();
+            found.push(Arrival {
+                index,
+                image: process.image.load(Ordering::Relaxed),
+                pid: (process.state.load(Ordering::Acquire) >> 8) as i32,
+                parent_pid: process.parent_pid.load(Ordering::Relaxed),
+                exe: PathBuf::from(OsStr::from_bytes(&exe)),
+                started_ns: process.started_ns.load(Ordering::Relaxed).saturating_sub(self.created_ns()),
+            });
+            next = process.next.load(Ordering::Relaxed);
+        }
+        found.reverse();
+        self.map.live().extend(found.iter().map(|arrival| arrival.index));
+        found
+    }
+
+    /// Sleeps until a ring is half full, a process registers, or the time is over.
+    pub fn wait(&self, longest: Duration) {
+        let bell = &self.map.header().doorbell.0;
+        bell.store(1, Ordering::SeqCst);
+        if self.map.header().registry.0.newest.load(Ordering::SeqCst) == 0 {
+            sys::futex_wait(bell, 1, u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
+        }
+        bell.store(0, Ordering::Relaxed);
+    }
+
+    /// What could not be recorded so far.
+    pub fn left_out(&self) -> LeftOut {
+        let registry = &self.map.header().registry.0;
+        LeftOut {
+            processes: registry.processes_left_out.load(Ordering::Relaxed),
+            threads: registry.threads_left_out.load(Ordering::Relaxed),
+            events: registry.events_left_out.load(Ordering::Relaxed),
+        }
+    }
+
+    fn each_gate(&self, act: impl Fn(&AtomicU32)) {
+        for &index in self.map.live().iter() {
+            act(&self.map.process(index).gate.0);
+        }
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        self.shared.each_gate(|gate| {
+            gate.fetch_and(!gate::PAUSE, Ordering::AcqRel);
+            sys::futex_wake(gate);
+        });
+    }
+}
+
+/// Makes an empty file of a new name.
+fn make_file(folder: Option<&Path>) -> Result<(PathBuf, File), RingError> {
+    let folders = match folder {
+        Some(folder) => vec![folder.to_owned()],
+        None => {
+            let named = |variable| env::var_os(variable).filter(|v| !v.is_empty()).map(PathBuf::from);
+            [named("XDG_RUNTIME_DIR"), Some("/dev/shm".into()), named("TMPDIR"), Some("/tmp".into())]
+                .into_iter()
+                .flatten()
+                .collect()
+        }
+    };
+    let mut tried = Vec::new();
+    for folder in folders {
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        for n in 0..1000 {
+            let path = folder.join(format!("heaptoll-{}-{n}.rings", process::id()));
+            // The layer keeps the path in a small array.
+            if path.as_os_str().len() > 255 {
+                tried.push((path, io::Error::from(io::ErrorKind::InvalidFilename)));
+                break;
+            }
+            match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(file) => return Ok((path, file)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) => {
+                    tried.push((folder, error));
+                    break;
+                }
+            }
+        }
+    }
+    Err(RingError::NoFolder(tried))
+}
+
+/// Locks the first byte, for as long as the file is open: by this a producer knows that the tool lives.
+fn hold(file: &File) -> io::Result<()> {
+    // SAFETY: zero is a valid `flock`; the kernel only reads it.
+    let done = unsafe {
+        let mut lock: libc::flock = std::mem::zeroed();
+        lock.l_type = libc::F_WRLCK as i16;
+        lock.l_whence = libc::SEEK_SET as i16;
+        lock.l_len = 1;
+        libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
