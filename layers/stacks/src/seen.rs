@@ -4,7 +4,7 @@
 //! where: return addresses, and the frame pointers that it needed. When the code and the stack pointer are those of the
 //! entry, and the same words lie at the same places, then a walk would read them again one by one and end where it ended
 //! then; so the stack is the same. This is exact, not a guess: a walk depends on nothing but those words and the rules,
-//! and rules change only when code is unloaded, which makes all entries void ([`Seen::find`]'s `era`).
+//! and rules change only when code is unloaded, which makes all entries void (the era is another).
 //!
 //! It is also why the words can be read without asking whether they can be: the walk up to a word was the same as then,
 //! so the frame that the word lies in is there.
@@ -13,8 +13,8 @@ use crate::walk::{Cursor, Notes};
 
 /// Words of an entry: the return addresses of a walk and some frame pointers.
 const WORDS: usize = 80;
-/// Entries, a power of two.
-const ENTRIES: usize = 256;
+/// Sets of two entries, a power of two.
+const SETS: usize = 128;
 
 /// One walk.
 #[repr(C, align(64))]
@@ -36,24 +36,54 @@ pub struct Entry {
 
 /// The entries of one thread.
 #[repr(C)]
-pub struct Seen([Entry; ENTRIES]);
-
-impl Seen {
-    /// The entry for a walk that begins here. `hint`: what else of the stack is known.
-    #[inline(always)]
-    pub fn entry(&mut self, at: &Cursor, hint: usize) -> &mut Entry {
-        let mixed = (at.frame ^ at.pointer << 17 ^ hint << 31).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        &mut self.0[mixed >> (usize::BITS - ENTRIES.trailing_zeros())]
-    }
+pub struct Seen {
+    entries: [[Entry; 2]; SETS],
+    /// Of each set, the entry that was of use last.
+    last: [u8; SETS],
 }
 
-impl Entry {
-    /// The site, if this stack is the entry's; otherwise 0. `at` was made [`Cursor::afresh`].
+impl Seen {
+    #[inline(always)]
+    fn set(at: &Cursor, hint: usize) -> usize {
+        let mixed = (at.frame ^ at.pointer << 17 ^ hint << 31).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        mixed >> (usize::BITS - SETS.trailing_zeros())
+    }
+
+    /// The site, if the thread was at this stack; otherwise 0. `at` was made [`Cursor::afresh`]; `hint` is what else of
+    /// the stack is known.
     ///
     /// # Safety
     /// `at` is a frame of the calling thread's present stack.
     #[inline(always)]
-    pub unsafe fn site(&self, at: &Cursor, era: u32) -> u32 {
+    pub unsafe fn find(&mut self, at: &Cursor, hint: usize, era: u32) -> u32 {
+        let set = Seen::set(at, hint);
+        let last = self.last[set] as usize & 1;
+        // SAFETY: the caller's promise is the same.
+        let site = unsafe { self.entries[set][last].site(at, era) };
+        if site != 0 {
+            return site;
+        }
+        // SAFETY: as above.
+        let site = unsafe { self.entries[set][last ^ 1].site(at, era) };
+        if site != 0 {
+            self.last[set] = last as u8 ^ 1;
+        }
+        site
+    }
+
+    /// The entry to keep a walk in that begins here.
+    pub fn entry(&mut self, at: &Cursor, hint: usize) -> &mut Entry {
+        let set = Seen::set(at, hint);
+        self.last[set] ^= 1;
+        &mut self.entries[set][self.last[set] as usize & 1]
+    }
+}
+
+impl Entry {
+    /// # Safety
+    /// `at` is a frame of the calling thread's present stack.
+    #[inline(always)]
+    unsafe fn site(&self, at: &Cursor, era: u32) -> u32 {
         if self.frame != at.frame || self.pointer != at.pointer || self.era != era {
             return 0;
         }
