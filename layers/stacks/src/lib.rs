@@ -307,7 +307,7 @@ impl Stacks {
 
 /// Frames above the first that choose a place among the stacks seen: a function that wraps `malloc` is called from many
 /// places at one depth.
-const HINTS: usize = 2;
+const HINTS: usize = 1;
 
 /// A number that tells stacks with the same innermost frame apart.
 #[inline(always)]
