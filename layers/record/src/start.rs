@@ -1,0 +1,71 @@
+//! The layer's mode, and how it comes about: at the first call, or by the constructor, whichever is earlier.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::{RINGS, STACKS, clock, facts};
+
+/// A bit of the mode: nothing is known yet, or it is being found out. What is called meanwhile is the layer's own doing.
+pub const STARTING: u64 = 1;
+/// There is nobody to tell.
+pub const DETACHED: u64 = 2;
+/// The time that calls take is wanted.
+pub const LATENCY: u64 = 4;
+/// Call stacks are wanted.
+pub const SITES: u64 = 8;
+/// How many bits there are.
+pub const BITS: u32 = 4;
+
+/// 0: record, by the short way.
+static MODE: AtomicU64 = AtomicU64::new(STARTING);
+static BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// The mode.
+#[inline(always)]
+pub fn mode() -> u64 {
+    // Acquire: with a mode of 0 the next family is known.
+    MODE.load(Ordering::Acquire)
+}
+
+/// Finds out whom to tell, once, and gives the mode. Libraries' constructors run before this layer's, and allocate.
+#[cold]
+#[inline(never)]
+pub fn start() -> u64 {
+    if BEGUN.swap(true, Ordering::AcqRel) {
+        return mode();
+    }
+    // SAFETY: errno's address is valid for the calling thread.
+    let errno = unsafe { *libc::__errno_location() };
+    // A failing dlsym allocates its message. Resolved here, while there is one thread, rather than at some thread's
+    // first call.
+    let family = heaptoll_next::next();
+    let mut mode = DETACHED;
+    if let Some(family) = family
+        && RINGS.attach()
+    {
+        let flags = RINGS.flags();
+        mode = 0;
+        if flags.latency {
+            clock::prepare();
+            mode |= LATENCY;
+        }
+        if flags.sites && STACKS.prepare(at_start as *const () as usize) {
+            mode |= SITES;
+        }
+        if flags.ledger {
+            facts::prepare(family);
+            RINGS.answer_with(facts::answer);
+        }
+    }
+    MODE.store(mode, Ordering::Release);
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    mode
+}
+
+extern "C" fn at_start() {
+    start();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = at_start;
