@@ -253,20 +253,28 @@ impl Stacks {
         words: &mut [usize; WORDS],
         worked_out: &mut u64,
     ) -> usize {
-        for count in 0..MOST_FRAMES {
-            words[count] = at.frame;
+        let mut count = 0;
+        for _ in 0..2 * MOST_FRAMES {
+            if count == MOST_FRAMES {
+                break;
+            }
+            // The layer's can be in between: it stands in front of `dlclose`, too.
+            if !self.own(at.frame) {
+                words[count] = at.frame;
+                count += 1;
+            }
             let rule = state.rule(at.code(), worked_out);
             match at.step(rule, stack, notes) {
                 Step::Caller => {}
-                Step::Outermost => return count + 1,
+                Step::Outermost => return count,
                 Step::Lost => {
-                    words[count + 1] = LOST;
-                    return count + 2;
+                    words[count] = LOST;
+                    return count + 1;
                 }
             }
         }
-        words[MOST_FRAMES] = DEEPER;
-        MOST_FRAMES + 1
+        words[count] = DEEPER;
+        count + 1
     }
 
     fn digest(&self, words: &[usize], era: u32) -> u64 {
@@ -283,6 +291,7 @@ impl Stacks {
 
     /// Told before an object is unloaded: the bytes in memory of the one that an address lies in.
     pub fn closing(&self, address: usize) -> Option<(usize, usize)> {
+        self.state()?;
         tables::object(address).map(|object| (object.start, object.end))
     }
 
