@@ -107,7 +107,7 @@ fn size_at(events: &[Event], object: &Object, at: usize) -> u64 {
     let slot = events[object.born].slot;
     let sized =
         |event: &&Event| event.slot == slot && (event.kind == Kind::Realloc || event.kind.allocates());
-    events[object.born..end].iter().filter(sized).next_back().map_or(0, |event| event.size)
+    events[object.born..end].iter().rfind(sized).map_or(0, |event| event.size)
 }
 
 /// Whether it is alive just after event `at`.

@@ -14,7 +14,7 @@ mod nursery;
 
 use std::collections::HashMap;
 
-use heaptoll_trace::{Event, Kind};
+use heaptoll_trace::{Batch, Event, Kind};
 
 use ages::Ages;
 use birth::Birth;
@@ -64,6 +64,15 @@ impl Lifetimes {
             lost: 0,
             misfits: 0,
         }
+    }
+
+    /// Takes a batch of a trace. Where events are missing before it, the byte clock goes on by what they allocated, so
+    /// that older objects have their true age.
+    pub fn batch(&mut self, batch: &Batch) {
+        if batch.after_gap {
+            self.clock = self.clock.max(batch.chunk_clock_bytes);
+        }
+        self.events(&batch.events);
     }
 
     /// Takes the next events.
@@ -306,6 +315,22 @@ mod tests {
         assert_eq!(figures.nurseries[2].survival_bytes, None);
         assert_eq!(figures.survival[0].younger.iter().map(|younger| younger.objects).sum::<f64>(), 0.0);
         assert!(figures.survival[0].curve.is_empty());
+    }
+
+    #[test]
+    fn ages_go_on_over_a_gap() {
+        let mut lifetimes = Lifetimes::new(By::Size);
+        let batch = |events: &[Event], after_gap, chunk_clock_bytes| Batch {
+            events: events.to_vec(),
+            after_gap,
+            chunk_clock_bytes,
+            ..Batch::default()
+        };
+        lifetimes.batch(&batch(&[event(Kind::Malloc, 0, 10)], false, 0));
+        lifetimes.batch(&batch(&[event(Kind::Free, 0, 0)], true, 1 << 20));
+        let figures = lifetimes.figures(Subject::default(), None);
+        assert_eq!(figures.survival[0].younger_than(100 << 10).map(|younger| younger.objects), Some(0.0));
+        assert_eq!(figures.clock_bytes, 1 << 20);
     }
 
     #[test]
