@@ -33,7 +33,8 @@ __attribute__((unused)) static void say(const char *format, ...) {
     if (!log_own) {
         log_own = __atomic_add_fetch(&log_count, 1, __ATOMIC_SEQ_CST);
         log_tid = syscall(SYS_gettid);
-        logs[log_own - 1].text = mmap(0, LOG_BYTES, PROT_READ | PROT_WRITE,
+        logs[log_own - 1].used = 0;
+        logs[log_own - 1].text = (char *)mmap(0, LOG_BYTES, PROT_READ | PROT_WRITE,
                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     }
     va_list arguments;

@@ -1,6 +1,8 @@
 //! A workshop for the tests of layers: the layers, small programs compiled on the spot.
 #![allow(dead_code)]
 
+pub mod recorded;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;

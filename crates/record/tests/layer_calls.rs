@@ -1,0 +1,154 @@
+//! The recording layer tells every call, as it was, in the order of the process.
+
+mod layer_support;
+
+use layer_support::Shop;
+use layer_support::recorded::{Recording, agree, logged, marked};
+
+#[test]
+fn every_function_of_the_family_is_told_as_it_was_called() {
+    let shop = Shop::new();
+    let run = Recording::default().run(&shop, &shop.program("family.c", &[]), &[]).ok();
+    let image = run.image();
+    let log = logged(&run.stdout);
+    let expected = &log[&image.pid];
+    assert!(expected.len() > 10_000);
+    agree(marked(&image.of_thread(image.pid)), expected, false);
+    image.follow(false);
+    assert_eq!(run.left_out, Default::default());
+}
+
+#[test]
+fn every_operator_is_told_as_it_was_called() {
+    let shop = Shop::new();
+    let run = Recording::default().run(&shop, &shop.program("operators.cc", &[]), &[]).ok();
+    let image = run.image();
+    agree(marked(&image.of_thread(image.pid)), &logged(&run.stdout)[&image.pid], false);
+    image.follow(false);
+    // operator new, the malloc of the runtime's own, the same again after the handler; and without exceptions the
+    // runtime's operator comes back to the plain one first.
+    assert_eq!(image.counts().failed, 6);
+}
+
+#[test]
+fn threads_and_what_they_give_each_other_are_told_in_order() {
+    let shop = Shop::new();
+    let program = shop.program("threads.c", &[]);
+    for (threads, rounds) in [("1", "20000"), ("7", "10000"), ("200", "300")] {
+        let run = Recording::default().run(&shop, &program, &[threads, rounds]).ok();
+        let image = run.image();
+        let log = logged(&run.stdout);
+        assert_eq!(log.len(), threads.parse::<usize>().expect("a number") + 1);
+        for (tid, expected) in &log {
+            agree(&image.of_thread(*tid), expected, true);
+        }
+        image.follow(false);
+        assert_eq!(run.left_out, Default::default());
+    }
+}
+
+#[test]
+fn threads_that_share_a_ring_are_told_all_the_same() {
+    let shop = Shop::new();
+    let program = shop.program("threads.c", &[]);
+    let options = heaptoll_ring::Options { rings: 4, ..Recording::default().options };
+    let run = Recording { options, ..Recording::default() }.run(&shop, &program, &["30", "500"]).ok();
+    let image = run.image();
+    for (tid, expected) in &logged(&run.stdout) {
+        agree(&image.of_thread(*tid), expected, true);
+    }
+    image.follow(false);
+    assert_eq!(run.left_out, Default::default());
+}
+
+#[test]
+fn blocks_given_back_at_the_very_end_are_told() {
+    let shop = Shop::new();
+    let program = shop.program("endings.c", &[]);
+    for (how, code) in [
+        ("exit", Some(0)),
+        ("return", Some(0)),
+        ("thread", Some(0)),
+        ("_exit", Some(0)),
+        ("abort", None),
+        ("kill", None),
+    ] {
+        let run = Recording::default().run(&shop, &program, &[how]);
+        assert_eq!(run.status.code(), code, "{how}: {}", run.stderr);
+        let image = run.image();
+        let log = logged(&run.stdout);
+        assert_eq!(log.len(), 2, "{how}");
+        for (tid, expected) in &log {
+            agree(&image.of_thread(*tid), expected, true);
+        }
+        image.follow(false);
+    }
+}
+
+#[test]
+fn each_process_tells_its_own_and_a_child_of_vfork_is_its_parent() {
+    let shop = Shop::new();
+    let program = shop.program("family_tree.c", &[]);
+    for (how, images) in [("fork", 3), ("clone", 2), ("vfork", 2), ("exec", 2)] {
+        let run = Recording::default().run(&shop, &program, &[how]).ok();
+        assert_eq!(run.images.len(), images, "{how}");
+        let log = logged(&run.stdout);
+        for (tid, expected) in &log {
+            // The image that exec began in the same process comes after it.
+            let told: Vec<_> = run
+                .images
+                .iter()
+                .filter(|image| image.pid == *tid)
+                .flat_map(|image| image.of_thread(*tid))
+                .collect();
+            agree(&told, expected, true);
+        }
+        for image in &run.images {
+            image.follow(true);
+        }
+        let first = &run.images[0];
+        first.follow(false);
+        assert!(run.images[1..].iter().all(|image| image.parent_pid != 0 && image.exe == first.exe));
+        if how == "vfork" {
+            let of_child = |event: &&(u32, layer_support::recorded::Event)| {
+                matches!(event.1, layer_support::recorded::Event::Alloc { size: 5555, .. })
+            };
+            assert_eq!(first.events.iter().filter(of_child).count(), 1);
+        }
+    }
+}
+
+#[test]
+fn a_program_that_closes_all_descriptors_changes_its_root_and_forgets_its_environment_is_told() {
+    let shop = Shop::new();
+    let run = Recording::default().run(&shop, &shop.program("closes.c", &[]), &[]).ok();
+    let image = run.image();
+    let log = logged(&run.stdout);
+    assert_eq!(log.len(), 2);
+    for (tid, expected) in &log {
+        assert!(expected.len() >= 2000);
+        agree(&image.of_thread(*tid), expected, true);
+    }
+    image.follow(false);
+}
+
+#[test]
+fn handlers_that_allocate_at_any_moment_leave_the_record_sound() {
+    let shop = Shop::new();
+    let program = shop.program("handler.c", &[]);
+    // A manager that bears it: these calls may interrupt any other.
+    let manager = shop.program("reentrant.c", &["-shared", "-fPIC"]);
+    let recording = Recording { behind: vec![&manager], ..Recording::default() };
+    let run = recording.run(&shop, &program, &["20000"]).ok();
+    let image = run.image();
+    agree(marked(&image.of_thread(image.pid)), &logged(&run.stdout)[&image.pid], false);
+    let of_handlers = image
+        .events
+        .iter()
+        .filter(|(_, event)| {
+            matches!(event, layer_support::recorded::Event::ResizeEnd { size: 333, .. })
+        })
+        .count();
+    assert!(of_handlers + run.left_out.events as usize >= 20_000, "{of_handlers} {:?}", run.left_out);
+    assert!(of_handlers >= 10_000, "{of_handlers} {:?}", run.left_out);
+}
