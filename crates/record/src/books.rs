@@ -1,0 +1,96 @@
+//! Where the memory is, some sixty times in a recording: the program is stopped, everything that it has told is taken
+//! in, and the ledger's observer looks at it.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use heaptoll_ledger::{Block, Blocks, Ledger, Observer, Options, Pace};
+use heaptoll_ring::{Shared, Tap};
+use heaptoll_trace::Output;
+
+use crate::request::Request;
+use crate::resolver::Resolver;
+use crate::told::Told;
+
+/// Whoever stops does so at its next event. Threads that tell nothing for so long are taken to stand still.
+const SILENCE: Duration = Duration::from_micros(100);
+/// The program is held up no longer than this by waiting for silence.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// The ledger of one process.
+pub struct Books {
+    observer: Observer,
+    ledger: Ledger,
+    pace: Pace,
+}
+
+impl Books {
+    /// Of process `pid`, which maps `rings`.
+    pub fn new(pid: i32, request: &Request, rings: &Path) -> Books {
+        let manager = &request.manager;
+        let options = Options {
+            manager: manager.name.clone(),
+            collector: manager.collector,
+            rings: Some(rings.to_path_buf()),
+            ..Options::default()
+        };
+        Books {
+            observer: Observer::new(pid, options),
+            ledger: Ledger {
+                manager: manager.name.clone(),
+                collector: manager.collector,
+                ..Ledger::default()
+            },
+            pace: Pace::default(),
+        }
+    }
+
+    /// Whether it is time for a look.
+    pub fn is_due(&self, now_ns: u64, live_bytes: u64) -> bool {
+        self.pace.due(now_ns, live_bytes)
+    }
+
+    /// Stops the program and looks. `now_ns` counts from the beginning of the trace.
+    pub fn look<W: Output>(&mut self, shared: &Shared, tap: &mut Tap, told: &mut Told<W>, now_ns: u64) {
+        let _paused = shared.pause();
+        let begun = Instant::now();
+        let mut silent = Instant::now();
+        while silent.elapsed() < SILENCE && begun.elapsed() < PATIENCE {
+            if tap.drain(usize::MAX, told).words > 0 {
+                silent = Instant::now();
+            }
+        }
+        let resolver = told.resolver();
+        let clock_bytes = resolver.written().clock_bytes();
+        // A process that has just ended has no ledger: its trace has.
+        if let Ok(moment) = self.observer.observe(now_ns, clock_bytes, &LiveOf(resolver), None) {
+            self.pace.taken(now_ns, &moment);
+            self.ledger.push(moment);
+        }
+    }
+
+    /// What was seen.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}
+
+/// The live blocks of a resolver, as the ledger wants them.
+struct LiveOf<'a, W>(&'a Resolver<W>);
+
+impl<W: Output> Blocks for LiveOf<'_, W> {
+    fn each(&self, show: &mut dyn FnMut(Block)) {
+        self.0.live().each(&mut |address, slot| {
+            let requested = self.0.written().size(slot).unwrap_or(0);
+            show(Block { address, requested, usable: self.0.usable(slot) });
+        });
+    }
+
+    fn count(&self) -> usize {
+        self.0.live().len()
+    }
+
+    fn ever(&self, show: &mut dyn FnMut(u64, u64)) {
+        self.0.live().ever(show);
+    }
+}

@@ -1,0 +1,256 @@
+//! The program as our child: a plain one, so that it lives on if we do not.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+
+use crate::error::RecordError;
+use crate::request::Request;
+
+/// The variable that the loader reads.
+const PRELOAD: &str = "LD_PRELOAD";
+/// The variable that names the rings' file.
+const RECORD: &str = "HEAPTOLL_RECORD";
+
+/// The program, running.
+pub struct Child {
+    /// Its process number.
+    pub pid: i32,
+    /// Most that this process itself had resident when it started the program, KiB: the kernel counts it as the
+    /// program's until the program has had more.
+    own_peak_kib: u64,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ended {
+    /// What `wait` said.
+    pub status: ExitStatus,
+    /// User and system time, s.
+    pub cpu_s: f64,
+    /// Most that it had resident, KiB, where that can be told.
+    pub peak_rss_kib: Option<u64>,
+}
+
+impl Ended {
+    /// As a shell gives it: the exit status, or 128 and the signal.
+    pub fn code(&self) -> u8 {
+        let code = self.status.code().or_else(|| self.status.signal().map(|signal| 128 + signal));
+        code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+    }
+
+    /// In words.
+    pub fn words(&self) -> String {
+        match (self.status.code(), self.status.signal()) {
+            (Some(code), _) => format!("exited with status {code}"),
+            (None, Some(signal)) => format!("killed by signal {signal}"),
+            (None, None) => "ended".into(),
+        }
+    }
+}
+
+/// The value of `LD_PRELOAD`: the layer, the manager, and what the caller preloads anyway.
+///
+/// # Errors
+/// A path that the variable cannot hold.
+pub fn preload_list(request: &Request, inherited: Option<&OsStr>) -> Result<OsString, RecordError> {
+    let mut list = OsString::new();
+    for path in std::iter::once(&request.layer).chain(&request.manager.preload) {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        if absolute.as_os_str().as_encoded_bytes().iter().any(|byte| b": ".contains(byte)) {
+            return Err(RecordError::NotPreloadable { path: absolute });
+        }
+        if !list.is_empty() {
+            list.push(":");
+        }
+        list.push(absolute);
+    }
+    if let Some(inherited) = inherited.filter(|value| !value.is_empty()) {
+        list.push(":");
+        list.push(inherited);
+    }
+    Ok(list)
+}
+
+/// Starts the program with the layer, which finds its rings at `rings`.
+///
+/// # Errors
+/// It cannot be started, or one of its streams cannot be opened.
+pub fn start(request: &Request, rings: &Path) -> Result<Child, RecordError> {
+    let program = request.command.first().ok_or(RecordError::NoCommand)?;
+    let mut command = Command::new(program);
+    command.args(&request.command[1..]);
+    command.envs(request.environment.iter().map(|(name, value)| (name, value)));
+    command.envs(request.manager.environment.iter().map(|(name, value)| (name, value)));
+    let inherited = request
+        .environment
+        .iter()
+        .rev()
+        .find(|(name, _)| name == PRELOAD)
+        .map(|(_, value)| value.clone())
+        .or_else(|| std::env::var_os(PRELOAD));
+    command.env(PRELOAD, preload_list(request, inherited.as_deref())?);
+    command.env(RECORD, rings);
+    if let Some(directory) = &request.directory {
+        command.current_dir(directory);
+    }
+    if let Some(path) = &request.stdin {
+        command.stdin(stream(path, File::open(path))?);
+    }
+    if let Some(path) = &request.stdout {
+        command.stdout(stream(path, File::options().append(true).create(true).open(path))?);
+    }
+    if let Some(path) = &request.stderr {
+        command.stderr(stream(path, File::options().append(true).create(true).open(path))?);
+    }
+    // More processes than files that we may usually have open may be recorded at once. The program keeps its limit.
+    if let Some(limit) = raise_open_files() {
+        // SAFETY: setrlimit is safe after fork; nothing else is done.
+        unsafe {
+            command.pre_exec(move || match libc::setrlimit(libc::RLIMIT_NOFILE, &limit) {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            });
+        }
+    }
+    let own_peak_kib = own_peak_kib();
+    let child = command.spawn().map_err(|source| RecordError::Start {
+        program: program.to_string_lossy().into_owned(),
+        source,
+    })?;
+    Ok(Child { pid: child.id() as i32, own_peak_kib })
+}
+
+fn stream(path: &Path, opened: io::Result<File>) -> Result<Stdio, RecordError> {
+    opened.map(Stdio::from).map_err(|source| RecordError::Stream { path: PathBuf::from(path), source })
+}
+
+/// Lets this process open as many files as it may, and gives the limits from before, when they were others.
+fn raise_open_files() -> Option<libc::rlimit> {
+    static BEFORE: OnceLock<Option<libc::rlimit>> = OnceLock::new();
+    *BEFORE.get_or_init(raise_once)
+}
+
+fn raise_once() -> Option<libc::rlimit> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a live local that is filled in, and read.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 || limit.rlim_cur == limit.rlim_max {
+            return None;
+        }
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max.min(1 << 16).max(limit.rlim_cur), ..limit };
+        (libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0).then_some(limit)
+    }
+}
+
+fn own_peak_kib() -> u64 {
+    // SAFETY: all zeroes is a valid rusage, which getrusage fills.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        u64::try_from(usage.ru_maxrss).unwrap_or(0)
+    }
+}
+
+impl Child {
+    /// How it ended, once it has; reaps it.
+    pub fn ended(&self) -> Option<Ended> {
+        let mut status = 0;
+        // SAFETY: all zeroes is a valid rusage; both places are live locals; the process is our child, not reaped yet.
+        let (reaped, usage) = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            (libc::wait4(self.pid, &mut status, libc::WNOHANG, &mut usage), usage)
+        };
+        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+        let peak = u64::try_from(usage.ru_maxrss).unwrap_or(0);
+        (reaped == self.pid).then(|| Ended {
+            status: ExitStatus::from_raw(status),
+            cpu_s: seconds(usage.ru_utime) + seconds(usage.ru_stime),
+            peak_rss_kib: (peak > self.own_peak_kib).then_some(peak),
+        })
+    }
+
+    /// Sends it a signal, when it has not been reaped.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: a signal to our own child; the caller has not reaped it.
+        unsafe { libc::kill(self.pid, signal) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(script: &str) -> Request {
+        Request {
+            command: vec!["sh".into(), "-c".into(), script.into()],
+            layer: "/no-such-layer.so".into(),
+            stderr: Some("/dev/null".into()),
+            ..Request::default()
+        }
+    }
+
+    fn run(script: &str) -> Ended {
+        let child = start(&request(script), Path::new("/no-rings")).expect("starts");
+        loop {
+            if let Some(ended) = child.ended() {
+                return ended;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn statuses_are_those_of_a_shell() {
+        let ended = run("exit 7");
+        assert_eq!((ended.code(), ended.words().as_str()), (7, "exited with status 7"));
+        let ended = run("kill -9 $$");
+        assert_eq!((ended.code(), ended.words().as_str()), (137, "killed by signal 9"));
+        assert!(ended.cpu_s < 5.0);
+    }
+
+    #[test]
+    fn the_program_has_the_limits_that_we_had() {
+        let now = || {
+            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: a live local that is filled in.
+            unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+            limit.rlim_cur
+        };
+        let before = raise_open_files().map_or_else(now, |limit| limit.rlim_cur);
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = folder.path().join("said");
+        let mut request = request("ulimit -n; echo $HEAPTOLL_RECORD");
+        request.stdout = Some(said.clone());
+        let child = start(&request, Path::new("/rings")).expect("starts");
+        while child.ended().is_none() {
+            std::thread::yield_now();
+        }
+        let text = std::fs::read_to_string(&said).expect("it said something");
+        let (limit, rings) = text.split_once('\n').expect("two lines");
+        assert_eq!(limit, before.to_string());
+        assert_eq!(rings.trim(), "/rings");
+    }
+
+    #[test]
+    fn the_callers_own_objects_come_last() {
+        let mut request = request(":");
+        request.manager.preload = vec!["/m.so".into()];
+        let list = preload_list(&request, Some(OsStr::new("/mine.so"))).expect("a list");
+        assert_eq!(list, "/no-such-layer.so:/m.so:/mine.so");
+        request.manager.preload = vec!["/with space.so".into()];
+        assert!(matches!(preload_list(&request, None), Err(RecordError::NotPreloadable { .. })));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_said_to_be() {
+        let missing = Request { command: vec!["/no/such/program".into()], ..request("") };
+        let error = start(&missing, Path::new("/rings")).err().expect("an error").to_string();
+        assert!(error.contains("/no/such/program") && error.contains("No such file"), "{error}");
+        assert!(matches!(start(&Request::default(), Path::new("/")), Err(RecordError::NoCommand)));
+    }
+}

@@ -1,0 +1,90 @@
+//! Why nothing was recorded: each says what happened, to what, and what to do next.
+
+use std::io;
+use std::path::PathBuf;
+
+use heaptoll_ring::RingError;
+use heaptoll_trace::TraceError;
+use thiserror::Error;
+
+/// A recording that could not begin. The program has not run, except where it says so.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// The command is empty.
+    #[error("no command was given; name the program to record after `--`")]
+    NoCommand,
+    /// The trace is there already.
+    #[error("{} exists; --force overwrites it, -o FILE names another", .path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The trace would be a folder.
+    #[error("{} is a folder; name a file in it with -o", .path.display())]
+    IsFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Standard output is the program's.
+    #[error(
+        "a trace cannot go to standard output, which is the program's; name a file with -o, or a named pipe that something reads"
+    )]
+    StandardOutput,
+    /// The trace cannot be made.
+    #[error("cannot write the trace {}: {source}; name another place with -o", .path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The trace's beginning could not be written.
+    #[error("cannot begin the trace {}: {source}; name another place with -o", .path.display())]
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: TraceError,
+    },
+    /// The recording layer is not installed.
+    #[error("the recording layer {} cannot be read ({source}); build it with `make build`", .path.display())]
+    Layer {
+        /// Where it should be.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The loader would not find it.
+    #[error("the path {} holds a space or a colon, which LD_PRELOAD takes for a separator; use a symbolic link without them", .path.display())]
+    NotPreloadable {
+        /// A layer or manager.
+        path: PathBuf,
+    },
+    /// The rings could not be made.
+    #[error("cannot make the memory that the program's calls are told through: {0}")]
+    Ring(#[from] RingError),
+    /// The program could not be started.
+    #[error("cannot start {program}: {source}; check that it runs by hand")]
+    Start {
+        /// The command.
+        program: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file that the program should read or write.
+    #[error("cannot open {} for the program: {source}", .path.display())]
+    Stream {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The system refused something that a recording needs.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+}

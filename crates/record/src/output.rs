@@ -1,0 +1,143 @@
+//! The files of a recording: which names they have, and which are refused before anything runs.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use heaptoll_trace::{Output, Stream, TraceError, TraceFile};
+
+use crate::error::RecordError;
+
+/// Where a trace goes.
+#[derive(Debug)]
+pub enum Destination {
+    /// A file of its own.
+    File(TraceFile),
+    /// A named pipe or a device that was there.
+    Stream(Stream<File>, PathBuf),
+}
+
+impl Output for Destination {
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Destination::File(file) => file.add(bytes),
+            Destination::Stream(stream, _) => stream.add(bytes),
+        }
+    }
+
+    fn conclude(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Destination::File(file) => file.conclude(bytes),
+            Destination::Stream(stream, _) => stream.conclude(bytes),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Destination::File(file) => file.name(),
+            Destination::Stream(_, path) => path.display().to_string(),
+        }
+    }
+}
+
+/// Makes the first trace's file. What is there and no regular file (a named pipe, a device) is written to as it is.
+///
+/// # Errors
+/// It exists, is a folder, or the system will not have it.
+pub fn make_first(path: &Path, force: bool) -> Result<Destination, RecordError> {
+    if path == Path::new("-") {
+        return Err(RecordError::StandardOutput);
+    }
+    match path.metadata() {
+        Ok(found) if found.is_dir() => return Err(RecordError::IsFolder { path: path.to_path_buf() }),
+        Ok(found) if !found.is_file() => {
+            let stream = open_stream(path)
+                .map_err(|source| RecordError::Output { path: path.to_path_buf(), source })?;
+            return Ok(Destination::Stream(Stream(stream), path.to_path_buf()));
+        }
+        _ => {}
+    }
+    match TraceFile::create(path, force) {
+        Ok(file) => Ok(Destination::File(file)),
+        Err(TraceError::Exists { .. }) => Err(RecordError::Exists { path: path.to_path_buf() }),
+        Err(TraceError::System { source, .. }) => {
+            Err(RecordError::Output { path: path.to_path_buf(), source })
+        }
+        Err(source) => Err(RecordError::Trace { path: path.to_path_buf(), source }),
+    }
+}
+
+/// Opens what is no regular file. A pipe that nobody reads is an error rather than a wait that Ctrl-C could not end.
+fn open_stream(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(|error| {
+        match error.raw_os_error() {
+            Some(libc::ENXIO) => io::Error::other("nothing reads this pipe yet"),
+            _ => error,
+        }
+    })?;
+    // SAFETY: the descriptor is open; the calls take no pointers. Writes wait again from here on.
+    unsafe {
+        let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
+        if flags < 0 || libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(file)
+}
+
+/// Makes the file of another process image: `FILE.PID`, and `FILE.PID.2` and so on when that is taken.
+///
+/// # Errors
+/// The system's.
+pub fn make_next(first: &Path, pid: i32) -> Result<(PathBuf, Destination), TraceError> {
+    let mut number = 1;
+    loop {
+        let mut name = first.as_os_str().to_os_string();
+        name.push(if number == 1 { format!(".{pid}") } else { format!(".{pid}.{number}") });
+        match TraceFile::create(Path::new(&name), false) {
+            Ok(file) => return Ok((name.into(), Destination::File(file))),
+            Err(TraceError::Exists { .. }) => number += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_taken_are_refused_or_passed_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = folder.path().join("x.heaptoll");
+        drop(make_first(&first, false).expect("makes"));
+        assert!(matches!(make_first(&first, false), Err(RecordError::Exists { .. })));
+        std::fs::write(&first, "old").expect("writes");
+        drop(make_first(&first, true).expect("makes"));
+        assert_eq!(std::fs::read(&first).expect("reads"), b"");
+        assert!(matches!(make_first(folder.path(), true), Err(RecordError::IsFolder { .. })));
+        assert!(matches!(make_first(Path::new("-"), true), Err(RecordError::StandardOutput)));
+        assert!(matches!(make_first(Path::new("/no/such/x"), false), Err(RecordError::Output { .. })));
+        let names: Vec<_> = (0..3).map(|_| make_next(&first, 7).expect("makes").0).collect();
+        let wanted = ["x.heaptoll.7", "x.heaptoll.7.2", "x.heaptoll.7.3"].map(|name| folder.path().join(name));
+        assert_eq!(names, wanted);
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_is_refused_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        let name = std::ffi::CString::new(pipe.as_os_str().as_encoded_bytes()).expect("no NUL");
+        // SAFETY: a C string that outlives the call.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let error = make_first(&pipe, false).expect_err("no reader").to_string();
+        assert!(error.contains("nothing reads this pipe"), "{error}");
+        let reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&pipe).expect("opens");
+        let mut written = make_first(&pipe, false).expect("a reader");
+        written.add(b"words").expect("appends");
+        drop(reader);
+        assert!(written.add(b"words").is_err());
+    }
+}

@@ -1,0 +1,164 @@
+//! A process seen from outside: what `/proc` says of it while it lives.
+
+use std::fs::{read, read_link, read_to_string};
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Its resident memory, KiB.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// `VmRSS`.
+    pub rss_kib: u64,
+    /// `RssAnon`.
+    pub anon_kib: u64,
+    /// `VmHWM`: the most that `VmRSS` has been.
+    pub peak_kib: u64,
+}
+
+/// Reads its memory; `None` when the process is gone or a zombie.
+pub fn memory(pid: i32) -> Option<Memory> {
+    parse_memory(&read_to_string(format!("/proc/{pid}/status")).ok()?)
+}
+
+fn parse_memory(status: &str) -> Option<Memory> {
+    let mut memory = Memory::default();
+    let mut found = false;
+    for line in status.lines() {
+        let Some((name, value)) = line.split_once(':') else { continue };
+        let place = match name {
+            "VmRSS" => &mut memory.rss_kib,
+            "RssAnon" => &mut memory.anon_kib,
+            "VmHWM" => &mut memory.peak_kib,
+            _ => continue,
+        };
+        *place = value.split_ascii_whitespace().next()?.parse().ok()?;
+        found = true;
+    }
+    found.then_some(memory)
+}
+
+/// Adds up its anonymous mappings, the brk segment among them, of which `holds` is true, bytes.
+pub fn mappings_bytes(pid: i32, holds: impl Fn(&Range<u64>) -> bool) -> Option<u64> {
+    let maps = read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    // A zombie has none.
+    (!maps.is_empty()).then(|| {
+        maps.lines().filter_map(anonymous).filter(|range| holds(range)).map(|range| range.end - range.start).sum()
+    })
+}
+
+/// The range of a line of `maps`, when no file lies behind it and it is no stack of the kernel's making.
+fn anonymous(line: &str) -> Option<Range<u64>> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let path = words.nth(4).unwrap_or_default();
+    let own = path.is_empty() || path == "[heap]" || path.starts_with("[anon");
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    own.then_some(number(start)?..number(end)?)
+}
+
+/// The file that it executes.
+pub fn exe(pid: i32) -> Option<PathBuf> {
+    read_link(format!("/proc/{pid}/exe")).ok()
+}
+
+/// Its current folder.
+pub fn directory(pid: i32) -> Option<PathBuf> {
+    read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
+/// Its program and arguments; empty when it is gone.
+pub fn command(pid: i32) -> Vec<String> {
+    let bytes = read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    bytes.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// Its children, whichever of its threads began them.
+pub fn children(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let mut found = Vec::new();
+    for task in tasks.flatten() {
+        let text = read_to_string(task.path().join("children")).unwrap_or_default();
+        found.extend(text.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok()));
+    }
+    found
+}
+
+/// Whether this file has a loader, which would preload the layer; `None` when it cannot be read or is no ELF file.
+pub fn has_loader(exe: &std::path::Path) -> Option<bool> {
+    use std::io::Read;
+    const PT_INTERP: u32 = 3;
+    let mut head = vec![0; 4096];
+    let mut file = std::fs::File::open(exe).ok()?;
+    let length = file.read(&mut head).ok()?;
+    head.truncate(length);
+    let u16_at = |at: usize| Some(u16::from_le_bytes(head.get(at..at + 2)?.try_into().ok()?));
+    let u32_at = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
+    // ELF of 64 bits, little-endian: its program headers follow the file's own in every program there is.
+    if head.get(..6)? != b"\x7fELF\x02\x01" {
+        return None;
+    }
+    let table = usize::try_from(u64::from_le_bytes(head.get(32..40)?.try_into().ok()?)).ok()?;
+    let (size, count) = (usize::from(u16_at(54)?), usize::from(u16_at(56)?));
+    for index in 0..count {
+        if u32_at(table.checked_add(index * size)?)? == PT_INTERP {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_can_be_seen() {
+        let pid = std::process::id() as i32;
+        let memory = memory(pid).expect("it lives");
+        assert!(memory.rss_kib > 500 && memory.peak_kib >= memory.rss_kib && memory.anon_kib < memory.rss_kib);
+        assert_eq!(exe(pid), std::env::current_exe().ok());
+        assert_eq!(directory(pid), std::env::current_dir().ok());
+        assert_eq!(command(pid), std::env::args().collect::<Vec<_>>());
+        let here = Box::new(0u64);
+        let address = &raw const *here as u64;
+        let bytes = mappings_bytes(pid, |range| range.contains(&address)).expect("it lives");
+        assert!((4096..1 << 40).contains(&bytes) && bytes.is_multiple_of(4096), "{bytes}");
+        assert_eq!(mappings_bytes(pid, |_| false), Some(0));
+    }
+
+    #[test]
+    fn children_are_found_and_the_dead_have_no_memory() {
+        let mut child = std::process::Command::new("sleep").arg("10").spawn().expect("sleep runs");
+        let pid = child.id() as i32;
+        assert!(children(std::process::id() as i32).contains(&pid));
+        child.kill().expect("kills");
+        while memory(pid).is_some() {
+            std::thread::yield_now();
+        }
+        assert_eq!(mappings_bytes(pid, |_| true), None, "a zombie has no mappings");
+        child.wait().expect("waits");
+        assert_eq!((memory(pid), exe(pid)), (None, None));
+    }
+
+    #[test]
+    fn files_behind_mappings_are_told_from_memory() {
+        let line = |path: &str| format!("7f00000000-7f00002000 rw-p 00000000 00:00 0 {path}");
+        assert_eq!(anonymous(&line("")), Some(0x7f_0000_0000..0x7f_0000_2000));
+        assert_eq!(anonymous(&line("         [heap]")), anonymous(&line("")));
+        assert_eq!(anonymous(&line("[anon:arena]")), anonymous(&line("")));
+        assert_eq!(anonymous(&line("/lib/libc.so.6")), None);
+        assert_eq!(anonymous(&line("[stack]")), None);
+        assert_eq!(anonymous("nonsense"), None);
+    }
+
+    #[test]
+    fn a_dynamic_program_has_a_loader() {
+        assert_eq!(has_loader(std::path::Path::new("/bin/sh")), Some(true));
+        assert_eq!(has_loader(std::path::Path::new("/etc/passwd")), None);
+        assert_eq!(has_loader(std::path::Path::new("/no/such/file")), None);
+    }
+}

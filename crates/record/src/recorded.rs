@@ -1,0 +1,77 @@
+//! What came of a recording.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One process image and its trace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recording {
+    /// The trace.
+    pub path: PathBuf,
+    /// Process number.
+    pub pid: i32,
+    /// The file it executed; empty when it was gone before anybody looked.
+    pub exe: PathBuf,
+    /// How it ended, in words.
+    pub how: String,
+    /// Events in the trace.
+    pub events: u64,
+    /// Size of the trace, bytes.
+    pub bytes: u64,
+    /// Events that could not be kept.
+    pub lost: u64,
+    /// Why not; `None` when all are there.
+    pub trouble: Option<String>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recorded {
+    /// The traces, that of the first process image first.
+    pub recordings: Vec<Recording>,
+    /// The first process's exit status; 128 and the number of the signal that killed it. `None` when it was left
+    /// alone while it ran.
+    pub status: Option<u8>,
+    /// From its start to the last of its processes that was followed.
+    pub wall: Duration,
+    /// What the reader of the traces must know besides.
+    pub warnings: Vec<String>,
+}
+
+impl Recorded {
+    /// Events in all traces.
+    pub fn events(&self) -> u64 {
+        self.recordings.iter().map(|recording| recording.events).sum()
+    }
+
+    /// Size of all traces, bytes.
+    pub fn bytes(&self) -> u64 {
+        self.recordings.iter().map(|recording| recording.bytes).sum()
+    }
+
+    /// Whether every event was kept.
+    pub fn is_whole(&self) -> bool {
+        self.recordings.iter().all(|recording| recording.trouble.is_none())
+    }
+}
+
+/// Told what happens while it does. It is called from the loop that empties the rings: it must not take long.
+pub trait Progress {
+    /// The program has been started.
+    fn started(&mut self, _pid: i32) {}
+
+    /// A process image, other than the first, is being recorded into this file.
+    fn follows(&mut self, _pid: i32, _path: &std::path::Path) {}
+
+    /// The first process has ended, but others that it started have not. Said once, some seconds later.
+    fn waits_for(&mut self, _pids: &[i32]) {}
+
+    /// Something that the user must know at once, in words: a disk that is full.
+    fn trouble(&mut self, _text: &str) {}
+}
+
+/// Says nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {}

@@ -1,0 +1,343 @@
+//! The loop that empties the rings of all processes, notices who comes and goes, and knows when it is over.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use heaptoll_ring::{Arrival, Options, Shared, Tap};
+
+use crate::child::{self, Child, Ended};
+use crate::deaths::Deaths;
+use crate::error::RecordError;
+use crate::output::{self, Destination};
+use crate::recorded::{Progress, Recorded, Recording};
+use crate::request::{Children, Request};
+use crate::session::{self, Session};
+use crate::strangers::{self, Strangers};
+
+/// Words that one process may have out of its rings before the next one's turn.
+const BUDGET: usize = 1 << 16;
+/// Who comes and goes is looked at this often, ns; and the rings' clock ticks.
+const TICK_NS: u64 = 1_000_000;
+/// Without anything to do the loop rests so long, in the beginning and in the end.
+const REST: Duration = Duration::from_millis(1);
+const LONG_REST: Duration = Duration::from_millis(10);
+/// After so many rests without a word the rests become long.
+const RESTS: u32 = 100;
+/// Words that may wait in the rings: a quarter of one. With fewer at a time the loop rests.
+const ENOUGH: usize = 1 << 15;
+/// Processes that outlive the first one are looked for this often, and spoken of after this time.
+const LOOK_FOR_FOLLOWERS: Duration = Duration::from_millis(100);
+const SPEAK_AFTER: Duration = Duration::from_secs(2);
+/// What is still to come when the recording is stopped is waited for this long.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// Records a program from its start to the end of the last process it started, unless the user stops it earlier.
+///
+/// # Errors
+/// See [`RecordError`]. Once the program runs there are none: what goes wrong is told in [`Recorded`].
+pub fn record(request: &Request, progress: &mut dyn Progress) -> Result<Recorded, RecordError> {
+    if request.command.is_empty() {
+        return Err(RecordError::NoCommand);
+    }
+    std::fs::File::open(&request.layer)
+        .map_err(|source| RecordError::Layer { path: request.layer.clone(), source })?;
+    let destination = output::make_first(&request.output, request.force)?;
+    let made = matches!(destination, Destination::File(_));
+    Recorder::start(request, destination, progress).map(Recorder::run).inspect_err(|_| {
+        // Nothing ran: an empty file would be taken for a trace.
+        if made {
+            let _ = std::fs::remove_file(&request.output);
+        }
+    })
+}
+
+struct Recorder<'a> {
+    request: &'a Request,
+    progress: &'a mut dyn Progress,
+    shared: Shared,
+    child: Child,
+    /// How the first process ended, once it has.
+    ended: Option<(Ended, Instant)>,
+    sessions: Vec<Session>,
+    deaths: Deaths,
+    strangers: Strangers,
+    /// The first trace, until the first process arrives.
+    first: Option<Destination>,
+    recorded: Recorded,
+    begun: Instant,
+    rests: u32,
+    tick_ns: u64,
+    /// How often the user had asked when the first process ended.
+    asked: u32,
+    followers: Followers,
+}
+
+/// Who outlives the first process.
+#[derive(Default)]
+struct Followers {
+    next_look: Option<Instant>,
+    pids: Vec<i32>,
+    spoken_of: bool,
+}
+
+impl<'a> Recorder<'a> {
+    fn start(
+        request: &'a Request,
+        first: Destination,
+        progress: &'a mut dyn Progress,
+    ) -> Result<Recorder<'a>, RecordError> {
+        let shared = Shared::create(&Options {
+            flags: heaptoll_ring::Flags {
+                sites: request.sites,
+                latency: request.latency,
+                event_time: request.event_time,
+                ledger: request.ledger,
+            },
+            ..Options::default()
+        })?;
+        let deaths =
+            Deaths::new().map_err(|source| RecordError::System { what: "watch for ends of processes", source })?;
+        let begun = Instant::now();
+        let child = child::start(request, shared.path())?;
+        progress.started(child.pid);
+        Ok(Recorder {
+            request,
+            progress,
+            shared,
+            child,
+            ended: None,
+            sessions: Vec::new(),
+            deaths,
+            strangers: Strangers::default(),
+            first: Some(first),
+            recorded: Recorded::default(),
+            begun,
+            rests: 0,
+            tick_ns: 0,
+            asked: 0,
+            followers: Followers::default(),
+        })
+    }
+
+    /// The clock of the rings.
+    fn now_ns(&self) -> u64 {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: a live local that is filled in.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+        (now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64).saturating_sub(self.shared.created_ns())
+    }
+
+    fn run(mut self) -> Recorded {
+        loop {
+            let words = self.drain();
+            let now_ns = self.now_ns();
+            if now_ns >= self.tick_ns + TICK_NS {
+                self.tick_ns = now_ns;
+                if self.tick(now_ns) {
+                    break;
+                }
+            }
+            self.rest(words);
+        }
+        self.recorded.wall = self.begun.elapsed();
+        self.recorded.warnings = self.strangers.into_warnings();
+        self.recorded
+    }
+
+    /// One turn for everybody; gives the most words that one had.
+    fn drain(&mut self) -> usize {
+        self.sessions.iter_mut().map(|session| session.drain(BUDGET)).max().unwrap_or(0)
+    }
+
+    /// Lets the program run while there is little to do. Long before a ring is full it is looked at again; whoever finds
+    /// his ring half full rings.
+    fn rest(&mut self, words: usize) {
+        if words >= ENOUGH {
+            self.rests = 0;
+            return;
+        }
+        self.rests = if words > 0 { 0 } else { self.rests.saturating_add(1) };
+        self.shared.wait(if self.rests > RESTS { LONG_REST } else { REST });
+    }
+
+    /// Everything that is not urgent. True when it is over.
+    fn tick(&mut self, now_ns: u64) -> bool {
+        self.shared.tick();
+        // In this order: whoever is dead now has arrived before.
+        let dead = self.deaths.look();
+        let ended = if self.ended.is_none() { self.child.ended() } else { None };
+        self.welcome();
+        for session in &mut self.sessions {
+            if let Some(words) = session.look(&self.shared, now_ns) {
+                self.progress.trouble(&words);
+            }
+        }
+        for image in dead {
+            self.bury(image, now_ns);
+        }
+        if let Some(ended) = ended {
+            self.first_ended(ended, now_ns);
+        }
+        let pids = self.sessions.iter().map(|session| (session.pid, session.exe.as_path()));
+        self.strangers.look(now_ns, pids);
+        self.speak_of_followers();
+        if self.is_stopped() {
+            self.stop();
+            return true;
+        }
+        self.ended.is_some() && self.sessions.is_empty() && !self.more_may_come()
+    }
+
+    /// Begins a session for every process image that has arrived.
+    fn welcome(&mut self) {
+        for arrival in self.shared.arrivals() {
+            // It executes another file: what was there is no more.
+            if let Some(at) = self.sessions.iter().position(|session| session.pid == arrival.pid) {
+                self.finish(at, "replaced itself by exec", None, arrival.started_ns);
+            }
+            self.begin(&arrival);
+        }
+    }
+
+    fn begin(&mut self, arrival: &Arrival) {
+        let first = self.first.take_if(|_| arrival.pid == self.child.pid);
+        if first.is_none() && self.request.children == Children::Ignore {
+            Tap::new(&self.shared, arrival.index).dismiss();
+            return;
+        }
+        let is_first = first.is_some();
+        let made = match first {
+            Some(first) => Ok((self.request.output.clone(), first)),
+            None => output::make_next(&self.request.output, arrival.pid),
+        };
+        let path = made.as_ref().map_or_else(|_| PathBuf::new(), |(path, _)| path.clone());
+        match made.and_then(|place| Session::begin(&self.shared, arrival, self.request, place)) {
+            Ok(session) => {
+                if !is_first {
+                    self.progress.follows(arrival.pid, &path);
+                }
+                if let Err(error) = self.deaths.watch(arrival.pid, arrival.image) {
+                    self.progress.trouble(&format!("cannot watch process {}: {error}", arrival.pid));
+                }
+                self.sessions.push(session);
+            }
+            Err(error) => {
+                Tap::new(&self.shared, arrival.index).dismiss();
+                self.progress.trouble(&error.to_string());
+                self.recorded.recordings.push(Recording {
+                    path,
+                    pid: arrival.pid,
+                    exe: arrival.exe.clone(),
+                    how: "not recorded".into(),
+                    events: 0,
+                    bytes: 0,
+                    lost: 0,
+                    trouble: Some(error.to_string()),
+                });
+            }
+        }
+    }
+
+    /// Ends the session of a dead process. That of the first one is ended when it has been waited for.
+    fn bury(&mut self, image: u32, now_ns: u64) {
+        let found = |session: &Session| session.image == image && session.pid != self.child.pid;
+        if let Some(at) = self.sessions.iter().position(found) {
+            self.finish(at, "ended", None, now_ns);
+        }
+    }
+
+    fn first_ended(&mut self, ended: Ended, now_ns: u64) {
+        self.ended = Some((ended, Instant::now()));
+        self.asked = self.request.interrupt.asked();
+        self.recorded.status = Some(ended.code());
+        if let Some(at) = self.sessions.iter().position(|session| session.pid == self.child.pid) {
+            self.finish(at, &ended.words(), Some(&ended), now_ns);
+        }
+        if let Some(first) = self.first.take() {
+            self.write_empty(first, &ended.words(), Some(&ended));
+        }
+    }
+
+    fn write_empty(&mut self, first: Destination, how: &str, ended: Option<&Ended>) {
+        let recording = session::write_empty(self.request, self.child.pid, first, ended, how);
+        if let Some(trouble) = &recording.trouble {
+            self.progress.trouble(trouble);
+        }
+        self.recorded.recordings.insert(0, recording);
+    }
+
+    fn finish(&mut self, at: usize, how: &str, ended: Option<&Ended>, now_ns: u64) {
+        let session = self.sessions.swap_remove(at);
+        self.deaths.forget(session.image);
+        let is_first = session.path() == self.request.output;
+        let how = match self.strangers.became(session.pid) {
+            Some(exe) => format!("replaced itself by exec of {}, which was not recorded; {how}", exe.display()),
+            None => how.to_string(),
+        };
+        let recording = session.end(&how, ended, now_ns);
+        if let Some(trouble) = &recording.trouble {
+            self.progress.trouble(trouble);
+        }
+        let place = if is_first { 0 } else { self.recorded.recordings.len() };
+        self.recorded.recordings.insert(place, recording);
+    }
+
+    /// Whether, with the first process ended and no other being recorded, one that was started by it may still tell
+    /// something: then it has inherited the name of our rings.
+    fn more_may_come(&mut self) -> bool {
+        if self.request.children == Children::Ignore {
+            return false;
+        }
+        let now = Instant::now();
+        if self.followers.next_look.is_none_or(|next| now >= next) {
+            self.followers.next_look = Some(now + LOOK_FOR_FOLLOWERS);
+            self.followers.pids = strangers::followers(self.shared.path());
+        }
+        !self.followers.pids.is_empty()
+    }
+
+    /// Says once who is waited for.
+    fn speak_of_followers(&mut self) {
+        let Some((_, when)) = self.ended else { return };
+        if self.followers.spoken_of || when.elapsed() < SPEAK_AFTER {
+            return;
+        }
+        self.followers.spoken_of = true;
+        let recorded = self.sessions.iter().map(|session| session.pid);
+        let mut pids: Vec<i32> = recorded.chain(self.followers.pids.iter().copied()).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        self.progress.waits_for(&pids);
+    }
+
+    /// Does what the user asks for. True when the recording is to stop.
+    fn is_stopped(&mut self) -> bool {
+        let interrupt = &self.request.interrupt;
+        if let Some(signal) = interrupt.take_signal()
+            && self.ended.is_none()
+        {
+            self.child.signal(signal);
+        }
+        let asked = interrupt.asked();
+        asked >= 2 || (self.ended.is_some() && asked > self.asked)
+    }
+
+    /// Leaves everybody alone who still runs, and ends their traces with what they have told until now.
+    fn stop(&mut self) {
+        self.welcome();
+        for session in &self.sessions {
+            session.dismiss();
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < LAST_WORDS && self.drain() > 0 {
+            self.shared.tick();
+        }
+        let now_ns = self.now_ns();
+        while !self.sessions.is_empty() {
+            self.finish(0, "recorder stopped", None, now_ns);
+        }
+        if let Some(first) = self.first.take() {
+            self.write_empty(first, "recorder stopped", None);
+        }
+    }
+}

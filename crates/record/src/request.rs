@@ -1,0 +1,70 @@
+//! What is to be recorded, and how.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::interrupt::Interrupt;
+
+/// The processes that the program starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Children {
+    /// A file for each process image.
+    #[default]
+    Files,
+    /// Only the first image of the first process is recorded; the layer leaves the others alone.
+    Ignore,
+}
+
+/// The manager below the recording layer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Manager {
+    /// Its name, for the trace. `glibc` when nothing is preloaded for it.
+    pub name: String,
+    /// Its version, as far as known.
+    pub version: String,
+    /// Whether it collects garbage: frees may then do nothing.
+    pub collector: bool,
+    /// Objects preloaded for it.
+    pub preload: Vec<PathBuf>,
+    /// Variables that it wants set.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// One recording.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Variables set for the program, over those of this process. Its `LD_PRELOAD` is kept behind what is recorded.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Its current folder; this process's when `None`.
+    pub directory: Option<PathBuf>,
+    /// What it reads; this process's standard input when `None`.
+    pub stdin: Option<PathBuf>,
+    /// Where its standard output goes; this process's when `None`.
+    pub stdout: Option<PathBuf>,
+    /// Where its standard error goes; this process's when `None`.
+    pub stderr: Option<PathBuf>,
+    /// The recording layer.
+    pub layer: PathBuf,
+    /// What lies below it.
+    pub manager: Manager,
+    /// The trace of the first process image; those of others have its name with `.PID` behind.
+    pub output: PathBuf,
+    /// Whether a file of that name may be overwritten.
+    pub force: bool,
+    /// Whether to record call stacks.
+    pub sites: bool,
+    /// Whether to record how long each call takes.
+    pub latency: bool,
+    /// Whether each event gets a time of its own; otherwise about every millisecond has one.
+    pub event_time: bool,
+    /// Whether to look at where the memory is, some sixty times.
+    pub ledger: bool,
+    /// Processes that the program starts.
+    pub children: Children,
+    /// Name and value of what the trace should say of the machine.
+    pub machine: Vec<(String, String)>,
+    /// Through which the user stops it.
+    pub interrupt: Interrupt,
+}

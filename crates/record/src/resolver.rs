@@ -1,0 +1,183 @@
+//! From calls with addresses to events with slots, in the order of the process.
+//!
+//! The layer tells a free and the beginning of a resize *before* the manager is called, an allocation and the end of
+//! a resize *after* it answered. So wherever an address comes up again, whoever had it has given it up before. A
+//! resize is two calls: at its beginning the object is lifted out of the table, since another thread may be given its
+//! address before the end, and at its end put where it is then.
+
+use heaptoll_trace::{Allocation, Kind, Output, TraceError, Writer};
+
+use crate::live::LiveBlocks;
+
+/// A resize that has begun.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    /// The object; `None` when the trace does not know it.
+    slot: Option<u32>,
+    /// Where it lay.
+    block: u64,
+}
+
+/// One process's table of live blocks, in front of its trace.
+pub struct Resolver<W> {
+    writer: Writer<W>,
+    live: LiveBlocks,
+    /// By thread: what it is resizing, the last begun on top: a signal handler may resize while a resize goes on.
+    resizing: Vec<Vec<Pending>>,
+    /// By slot: usable sizes, where somebody wants to know them later.
+    usable: Option<Vec<u64>>,
+    /// What should not be: an error of the writer's that is no full disk.
+    defect: Option<TraceError>,
+}
+
+impl<W: Output> Resolver<W> {
+    /// A process that has no blocks yet. `keeps_usable`: usable sizes of live blocks can be asked for.
+    pub fn new(writer: Writer<W>, keeps_usable: bool) -> Resolver<W> {
+        Resolver {
+            writer,
+            live: LiveBlocks::default(),
+            resizing: Vec::new(),
+            usable: keeps_usable.then(Vec::new),
+            defect: None,
+        }
+    }
+
+    /// A new object at `block`.
+    #[inline(always)]
+    pub fn allocate(&mut self, block: u64, call: &Allocation) {
+        let (writer, usable) = (&mut self.writer, &mut self.usable);
+        let put = self.live.put(block, |lost| {
+            if let Some(lost) = lost {
+                writer.free(lost, Kind::Lost, call.thread, 0)?;
+            }
+            let slot = writer.allocate(call)?;
+            if let Some(usable) = usable {
+                remember(usable, slot, call);
+            }
+            Ok(slot)
+        });
+        if let Err(error) = put {
+            self.fails(error);
+        }
+    }
+
+    /// The block is given back.
+    #[inline(always)]
+    pub fn free(&mut self, block: u64, kind: Kind, thread: u32, latency_ns: u32) {
+        let freed = match self.live.take(block) {
+            Some(slot) => self.writer.free(slot, kind, thread, latency_ns),
+            None => self.writer.note(Kind::Foreign, &nothing(thread, latency_ns)),
+        };
+        if let Err(error) = freed {
+            self.fails(error);
+        }
+    }
+
+    /// The block is about to be resized.
+    pub fn resize_begin(&mut self, block: u64, thread: u32) {
+        let slot = self.live.take(block);
+        let index = thread as usize;
+        if self.resizing.len() <= index {
+            self.resizing.resize_with(index + 1, Vec::new);
+        }
+        self.resizing[index].push(Pending { slot, block });
+    }
+
+    /// The block that this thread began to resize lies at `block` now; at 0: it was not resized, or, when 0 bytes were
+    /// asked for, freed.
+    pub fn resize_end(&mut self, block: u64, call: &Allocation) {
+        let pending = self.resizing.get_mut(call.thread as usize).and_then(Vec::pop);
+        // An end without a beginning: the layer came between the two.
+        let Pending { slot, block: old } = pending.unwrap_or(Pending { slot: None, block: 0 });
+        let resized = match (slot, block) {
+            (Some(slot), 0) if call.size == 0 => {
+                self.writer.free(slot, Kind::ReallocFree, call.thread, call.latency_ns)
+            }
+            (Some(slot), 0) => {
+                self.put_back(old, slot, call.thread).and_then(|()| self.writer.note(Kind::Failed, call))
+            }
+            (Some(slot), _) => {
+                let call = Allocation { kind: Kind::Realloc, ..*call };
+                self.put_back(block, slot, call.thread).and_then(|()| {
+                    if let Some(usable) = &mut self.usable {
+                        remember(usable, slot, &call);
+                    }
+                    self.writer.resize(slot, &call, block != old)
+                })
+            }
+            (None, 0) if call.size != 0 => self.writer.note(Kind::Failed, call),
+            (None, 0) => self.writer.note(Kind::Foreign, &nothing(call.thread, call.latency_ns)),
+            (None, _) => {
+                let foreign = self.writer.note(Kind::Foreign, &nothing(call.thread, 0));
+                self.allocate(block, &Allocation { kind: Kind::Malloc, ..*call });
+                foreign
+            }
+        };
+        if let Err(error) = resized {
+            self.fails(error);
+        }
+    }
+
+    /// A call gave nothing.
+    pub fn failed(&mut self, call: &Allocation) {
+        if let Err(error) = self.writer.note(Kind::Failed, call) {
+            self.fails(error);
+        }
+    }
+
+    /// Puts an object that exists to where it is now.
+    fn put_back(&mut self, block: u64, slot: u32, thread: u32) -> Result<(), TraceError> {
+        let writer = &mut self.writer;
+        self.live.put(block, |lost| {
+            lost.map_or(Ok(()), |lost| writer.free(lost, Kind::Lost, thread, 0)).map(|()| slot)
+        })
+    }
+
+    #[cold]
+    fn fails(&mut self, error: TraceError) {
+        self.defect.get_or_insert(error);
+    }
+
+    /// The trace.
+    pub fn writer(&mut self) -> &mut Writer<W> {
+        &mut self.writer
+    }
+
+    /// The same, to be read.
+    pub fn written(&self) -> &Writer<W> {
+        &self.writer
+    }
+
+    /// The live blocks. Those that are being resized are missing.
+    pub fn live(&self) -> &LiveBlocks {
+        &self.live
+    }
+
+    /// Bytes usable in a live object; 0 where unknown.
+    pub fn usable(&self, slot: u32) -> u64 {
+        self.usable.as_ref().and_then(|usable| usable.get(slot as usize)).copied().unwrap_or(0)
+    }
+
+    /// The trace, to be ended, and what was wrong with it but a full disk.
+    pub fn into_parts(self) -> (Writer<W>, Option<TraceError>) {
+        (self.writer, self.defect)
+    }
+}
+
+#[inline]
+fn remember(usable: &mut Vec<u64>, slot: u32, call: &Allocation) {
+    let index = slot as usize;
+    if usable.len() <= index {
+        usable.resize(index + 1, 0);
+    }
+    usable[index] = call.usable;
+}
+
+/// A call of which nothing is known but who made it.
+fn nothing(thread: u32, latency_ns: u32) -> Allocation {
+    Allocation { kind: Kind::Foreign, thread, size: 0, usable: 0, align_log2: 0, site: 0, latency_ns }
+}
+
+#[cfg(test)]
+#[path = "resolver_tests.rs"]
+mod tests;

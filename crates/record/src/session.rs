@@ -1,0 +1,215 @@
+//! One process image while it is recorded: its rings, its table of blocks, its trace.
+
+use std::path::{Path, PathBuf};
+
+use heaptoll_ring::{Arrival, Shared, Tap};
+use heaptoll_trace::{Ending, Gap, Header, Settings, TraceError, Writer};
+
+use crate::books::Books;
+use crate::child::Ended;
+use crate::output::Destination;
+use crate::proc;
+use crate::recorded::Recording;
+use crate::request::Request;
+use crate::told::Told;
+use crate::watch::Watch;
+
+/// What was told is on the disk after this time at the latest, ns: whoever kills heaptoll loses no more.
+const FLUSH_NS: u64 = 1_000_000_000;
+
+/// One process image.
+pub struct Session {
+    /// Its process number.
+    pub pid: i32,
+    /// Its number among all images of this recording.
+    pub image: u32,
+    /// The file it executes.
+    pub exe: PathBuf,
+    path: PathBuf,
+    tap: Tap,
+    told: Told<Destination>,
+    watch: Watch,
+    books: Option<Books>,
+    /// When it began, on the clock of the rings, ns.
+    begun_ns: u64,
+    flushed_ns: u64,
+    /// What the disk said, once it has.
+    trouble: Option<String>,
+}
+
+impl Session {
+    /// Begins the trace of a process that has arrived.
+    ///
+    /// # Errors
+    /// The trace's beginning cannot be written.
+    pub fn begin(
+        shared: &Shared,
+        arrival: &Arrival,
+        request: &Request,
+        (path, destination): (PathBuf, Destination),
+    ) -> Result<Session, TraceError> {
+        let header = header(request, arrival.pid, arrival.parent_pid, &arrival.exe);
+        let writer = Writer::new(destination, &header, &Settings::default())?;
+        Ok(Session {
+            pid: arrival.pid,
+            image: arrival.image,
+            exe: arrival.exe.clone(),
+            path,
+            tap: Tap::new(shared, arrival.index),
+            told: Told::new(writer, request, arrival.started_ns, arrival.pid),
+            watch: Watch::new(arrival.pid),
+            books: request.ledger.then(|| Books::new(arrival.pid, request, shared.path())),
+            begun_ns: arrival.started_ns,
+            flushed_ns: 0,
+            trouble: None,
+        })
+    }
+
+    /// Its trace.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes up to about `budget` words out of its rings; gives how many there were.
+    pub fn drain(&mut self, budget: usize) -> usize {
+        self.tap.drain(budget, &mut self.told).words
+    }
+
+    /// Looks at the process from outside, and after its trace. `now_ns` is the rings' clock. Gives words for the user
+    /// when the disk has said something new.
+    pub fn look(&mut self, shared: &Shared, now_ns: u64) -> Option<String> {
+        let now_ns = now_ns.saturating_sub(self.begun_ns);
+        let live_bytes = self.told.resolver().written().live_bytes();
+        self.watch.look(now_ns, live_bytes, self.told.resolver().live());
+        if let Some(books) = &mut self.books
+            && books.is_due(now_ns, live_bytes)
+        {
+            books.look(shared, &mut self.tap, &mut self.told, now_ns);
+        }
+        if now_ns >= self.flushed_ns + FLUSH_NS {
+            self.flushed_ns = now_ns;
+            return self.flush();
+        }
+        None
+    }
+
+    /// Makes what was told so far safe.
+    fn flush(&mut self) -> Option<String> {
+        let error = self.told.resolver_mut().writer().flush().err()?.to_string();
+        let first = self.trouble.is_none();
+        self.trouble = Some(error.clone());
+        first.then_some(error)
+    }
+
+    /// Tells the process that nobody listens any more.
+    pub fn dismiss(&self) {
+        self.tap.dismiss();
+    }
+
+    /// Takes everything that the dead process, or the image that is no more, has left, and ends the trace. `how` in words; `ended` is what the system told of it, of the first process.
+    pub fn end(mut self, how: &str, ended: Option<&Ended>, now_ns: u64) -> Recording {
+        self.tap.end(&mut self.told);
+        if let Err(error) = self.told.resolver_mut().writer().flush() {
+            self.trouble = Some(error.to_string());
+        }
+        let seen = self.watch.peak_rss_kib();
+        let mut ending = Ending {
+            how: how.to_string(),
+            status: ended.and_then(|ended| ended.status.code()),
+            time_ns: now_ns.saturating_sub(self.begun_ns),
+            peak_rss_kib: ended.and_then(|ended| ended.peak_rss_kib).max(seen),
+            cpu_s: ended.map(|ended| ended.cpu_s),
+            peak_heap_bytes: self.watch.peak_heap_bytes(),
+            ..Ending::default()
+        };
+        let told = self.told.finish();
+        ending.threads = told.threads;
+        let mut writer = told.writer;
+        for sample in self.watch.samples() {
+            writer.sample(sample);
+        }
+        if let Some(sites) = &told.sites {
+            writer.sites(sites);
+        }
+        if let Some(books) = &self.books {
+            writer.extra(heaptoll_ledger::EXTRA, books.ledger());
+        }
+        if let Some(defect) = &told.defect {
+            writer.gap(&Gap { why: defect.to_string(), events: None });
+        }
+        let mut trouble = self.trouble.or(told.defect.map(|defect| defect.to_string()));
+        if let Err(error) = writer.flush() {
+            trouble.get_or_insert(error.to_string());
+        }
+        let (seen, lost) = (writer.events(), writer.lost());
+        if let Err(error) = writer.finish(&ending) {
+            trouble.get_or_insert(error.to_string());
+        }
+        Recording {
+            bytes: size(&self.path),
+            path: self.path,
+            pid: self.pid,
+            exe: self.exe,
+            how: how.to_string(),
+            events: seen - lost,
+            lost,
+            trouble,
+        }
+    }
+}
+
+/// The trace of a process that never told anything.
+pub fn write_empty(
+    request: &Request,
+    pid: i32,
+    destination: Destination,
+    ended: Option<&Ended>,
+    how: &str,
+) -> Recording {
+    let header = header(request, pid, std::process::id() as i32, Path::new(""));
+    let ending = Ending {
+        how: how.to_string(),
+        status: ended.and_then(|ended| ended.status.code()),
+        peak_rss_kib: ended.and_then(|ended| ended.peak_rss_kib),
+        cpu_s: ended.map(|ended| ended.cpu_s),
+        ..Ending::default()
+    };
+    let written = Writer::new(destination, &header, &Settings::default()).and_then(|writer| writer.finish(&ending));
+    Recording {
+        bytes: size(&request.output),
+        path: request.output.clone(),
+        pid,
+        exe: PathBuf::new(),
+        how: how.to_string(),
+        events: 0,
+        lost: 0,
+        trouble: written.err().map(|error| error.to_string()),
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    path.metadata().map_or(0, |file| file.len())
+}
+
+fn header(request: &Request, pid: i32, parent_pid: i32, exe: &Path) -> Header {
+    let asked = || request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let command = proc::command(pid);
+    Header {
+        // It may have ended by now.
+        command: if command.is_empty() { asked() } else { command },
+        exe: exe.display().to_string(),
+        directory: proc::directory(pid).map_or_else(String::new, |folder| folder.display().to_string()),
+        pid,
+        parent_pid,
+        started_unix_s: started.as_secs(),
+        manager: request.manager.name.clone(),
+        manager_version: request.manager.version.clone(),
+        collector: request.manager.collector,
+        recorder: env!("CARGO_PKG_VERSION").into(),
+        sites: request.sites,
+        latency: request.latency,
+        event_time: request.event_time,
+        machine: request.machine.clone(),
+    }
+}

@@ -1,0 +1,160 @@
+//! Processes that the program starts and that the layer cannot reach, as far as a look now and then sees them.
+
+use std::collections::{HashMap, HashSet};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::proc;
+
+/// The first looks come this often, ns; each later one a tenth of that later, until they come once a second.
+const INTERVAL_NS: u64 = 5_000_000;
+const LONGEST_NS: u64 = 1_000_000_000;
+/// Generations of unreached processes that are looked through.
+const DEPTH: usize = 8;
+
+/// What was seen of them.
+#[derive(Debug, Default)]
+pub struct Strangers {
+    next_ns: u64,
+    interval_ns: u64,
+    /// Files that cannot be reached, each said once.
+    seen: HashSet<PathBuf>,
+    warnings: Vec<String>,
+    /// What recorded processes execute by now, when it is something else than what was recorded.
+    became: HashMap<i32, PathBuf>,
+}
+
+impl Strangers {
+    /// Looks when it is time to: at the recorded processes' children, and at what the recorded ones execute by now.
+    pub fn look<'a>(&mut self, now_ns: u64, recorded: impl Iterator<Item = (i32, &'a Path)> + Clone) {
+        if now_ns < self.next_ns {
+            return;
+        }
+        self.interval_ns = (self.interval_ns + self.interval_ns / 10).clamp(INTERVAL_NS, LONGEST_NS);
+        self.next_ns = now_ns + self.interval_ns;
+        let known: HashSet<i32> = recorded.clone().map(|(pid, _)| pid).collect();
+        self.became.retain(|pid, _| known.contains(pid));
+        for (pid, exe) in recorded {
+            if let Some(now) = proc::exe(pid).filter(|now| now != exe && self.is_unreachable(now)) {
+                self.became.insert(pid, now);
+            }
+            self.look_below(pid, &known, DEPTH);
+        }
+    }
+
+    fn look_below(&mut self, pid: i32, known: &HashSet<i32>, depth: usize) {
+        for child in proc::children(pid) {
+            if known.contains(&child) {
+                continue;
+            }
+            if let Some(exe) = proc::exe(child) {
+                self.is_unreachable(&exe);
+            }
+            if depth > 0 {
+                self.look_below(child, known, depth - 1);
+            }
+        }
+    }
+
+    /// Whether the layer is not loaded into this file, with a warning the first time.
+    fn is_unreachable(&mut self, exe: &Path) -> bool {
+        if self.seen.contains(exe) {
+            return true;
+        }
+        let why = if proc::has_loader(exe) == Some(false) {
+            "is statically linked"
+        } else if is_privileged(exe) {
+            "has privileges of its own (set-user-ID or set-group-ID)"
+        } else {
+            return false;
+        };
+        self.seen.insert(exe.to_path_buf());
+        self.warnings.push(format!(
+            "{} {why}, so the loader puts no layer into it: what it allocates is in no trace",
+            exe.display()
+        ));
+        true
+    }
+
+    /// What a recorded process executes by now without being recorded.
+    pub fn became(&self, pid: i32) -> Option<&Path> {
+        self.became.get(&pid).map(PathBuf::as_path)
+    }
+
+    /// What the user must know.
+    pub fn into_warnings(self) -> Vec<String> {
+        self.warnings
+    }
+}
+
+fn is_privileged(exe: &Path) -> bool {
+    let Ok(file) = exe.metadata() else { return false };
+    // SAFETY: these have no conditions.
+    let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
+    let (mode, executable_by_group) = (file.mode(), file.mode() & libc::S_IXGRP != 0);
+    (mode & libc::S_ISUID != 0 && file.uid() != user)
+        || (mode & libc::S_ISGID != 0 && executable_by_group && file.gid() != group)
+}
+
+/// Processes that have inherited the name of the rings' file in their environment and could use it.
+pub fn followers(rings: &Path) -> Vec<i32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let mut variable = b"HEAPTOLL_RECORD=".to_vec();
+    variable.extend_from_slice(rings.as_os_str().as_bytes());
+    let own = std::process::id() as i32;
+    let follows = |pid: &i32| {
+        *pid != own
+            && std::fs::read(format!("/proc/{pid}/environ"))
+                .is_ok_and(|bytes| bytes.split(|&byte| byte == 0).any(|word| word == variable))
+            && proc::exe(*pid).is_some_and(|exe| proc::has_loader(&exe) != Some(false))
+    };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(follows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_inherited_the_rings_are_found() {
+        let rings = Path::new("/dev/shm/rings of this test");
+        let mut child = std::process::Command::new("sleep")
+            .arg("10")
+            .env("HEAPTOLL_RECORD", rings)
+            .spawn()
+            .expect("sleep runs");
+        assert_eq!(followers(rings), [child.id() as i32]);
+        child.kill().expect("kills");
+        child.wait().expect("waits");
+        assert!(followers(rings).is_empty());
+    }
+
+    #[test]
+    fn a_child_of_a_child_that_cannot_be_reached_is_named_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (code, program) = (folder.path().join("x.c"), folder.path().join("still"));
+        std::fs::write(&code, "#include <unistd.h>\nint main(void) { sleep(10); return 0; }").expect("writes");
+        let built = std::process::Command::new("cc").arg("-static").arg("-o").arg(&program).arg(&code).status();
+        assert!(built.is_ok_and(|status| status.success()), "cc runs");
+        let mut child =
+            std::process::Command::new("sh").args(["-c", "\"$0\" & wait"]).arg(&program).spawn().expect("sh runs");
+        let own = std::process::id() as i32;
+        let exe = std::env::current_exe().expect("own name");
+        let mut strangers = Strangers::default();
+        let mut now_ns = 0;
+        while strangers.warnings.is_empty() {
+            now_ns += LONGEST_NS;
+            strangers.look(now_ns, [(own, exe.as_path())].into_iter());
+        }
+        strangers.look(now_ns + LONGEST_NS, [(own, exe.as_path())].into_iter());
+        for grandchild in proc::children(child.id() as i32) {
+            // SAFETY: a signal to a descendant of ours.
+            unsafe { libc::kill(grandchild, libc::SIGKILL) };
+        }
+        child.wait().expect("waits");
+        let warnings = strangers.into_warnings();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].starts_with(&format!("{} is statically linked", program.display())), "{warnings:?}");
+    }
+}

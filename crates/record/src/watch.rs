@@ -1,0 +1,109 @@
+//! Watching a process's memory from outside while it is recorded: samples over time, and its heights.
+
+use std::time::Instant;
+
+use heaptoll_trace::Sample;
+
+use crate::live::LiveBlocks;
+use crate::pace::Paced;
+use crate::proc;
+
+/// The first samples come this often, ns.
+const INTERVAL_NS: u64 = 10_000_000;
+/// Of the time, looks at new heights take at most the part that is 1 over this.
+const SHARE: u64 = 50;
+
+/// What is seen of one process.
+#[derive(Debug)]
+pub struct Watch {
+    pid: i32,
+    samples: Paced<Sample>,
+    /// `VmHWM`, as last seen.
+    peak_rss_kib: u64,
+    peak_heap_bytes: u64,
+    /// Live bytes at the last look at the heap, and the next moment at which a new height is looked at.
+    height: u64,
+    next_height_ns: u64,
+}
+
+impl Watch {
+    /// Of process `pid`.
+    pub fn new(pid: i32) -> Watch {
+        Watch {
+            pid,
+            samples: Paced::new(INTERVAL_NS),
+            peak_rss_kib: 0,
+            peak_heap_bytes: 0,
+            height: 0,
+            next_height_ns: 0,
+        }
+    }
+
+    /// Takes a sample when it is time for one; looks at the heap, too, when more is live than at any look before: its
+    /// height must not fall between two samples. `now_ns` counts from the beginning of the trace.
+    pub fn look(&mut self, now_ns: u64, live_bytes: u64, live: &LiveBlocks) {
+        if self.samples.is_due(now_ns) {
+            let Some(memory) = proc::memory(self.pid) else { return };
+            self.peak_rss_kib = self.peak_rss_kib.max(memory.peak_kib);
+            let heap = self.heap(now_ns, live_bytes, live).unwrap_or(0);
+            let (rss_kib, anon_kib) = (memory.rss_kib, memory.anon_kib);
+            self.samples.keep(now_ns, Sample { time_ns: now_ns, rss_kib, anon_kib, heap_kib: heap / 1024 });
+        } else if live_bytes > self.height + self.height / 64 && now_ns >= self.next_height_ns {
+            self.heap(now_ns, live_bytes, live);
+        }
+    }
+
+    fn heap(&mut self, now_ns: u64, live_bytes: u64, live: &LiveBlocks) -> Option<u64> {
+        let begun = Instant::now();
+        let bytes = proc::mappings_bytes(self.pid, |range| live.any_in(range));
+        let took_ns = begun.elapsed().as_nanos() as u64;
+        self.next_height_ns = now_ns + took_ns.saturating_mul(SHARE);
+        self.height = self.height.max(live_bytes);
+        self.peak_heap_bytes = self.peak_heap_bytes.max(bytes?);
+        bytes
+    }
+
+    /// The samples, in order.
+    pub fn samples(&self) -> &[Sample] {
+        self.samples.kept()
+    }
+
+    /// Most that was resident, KiB, when it was seen at all.
+    pub fn peak_rss_kib(&self) -> Option<u64> {
+        (self.peak_rss_kib > 0).then_some(self.peak_rss_kib)
+    }
+
+    /// Most that the heap's mappings were, bytes, when they were seen at all.
+    pub fn peak_heap_bytes(&self) -> Option<u64> {
+        (self.peak_heap_bytes > 0).then_some(self.peak_heap_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heights_are_seen_between_samples() {
+        let block = vec![1u8; 1 << 20];
+        let mut live = LiveBlocks::default();
+        live.put::<()>(block.as_ptr() as u64 & !7, |_| Ok(0)).expect("puts");
+        let mut watch = Watch::new(std::process::id() as i32);
+        watch.look(0, 1000, &live);
+        assert_eq!(watch.samples().len(), 1);
+        let sample = watch.samples()[0];
+        assert!(sample.heap_kib >= 1024 && sample.rss_kib > sample.anon_kib, "{sample:?}");
+        assert!(watch.peak_rss_kib() >= Some(sample.rss_kib));
+        let first = watch.peak_heap_bytes().expect("a height");
+        let more: Vec<Vec<u8>> = (0..4).map(|_| vec![1u8; 64 << 20]).collect();
+        for more in &more {
+            live.put::<()>(more.as_ptr() as u64 & !7, |_| Ok(1)).expect("puts");
+        }
+        watch.look(9_999_999, 1001, &live);
+        assert_eq!(watch.peak_heap_bytes(), Some(first), "hardly higher: not looked at");
+        watch.next_height_ns = 0;
+        watch.look(9_999_999, 2000, &live);
+        assert!(watch.peak_heap_bytes() >= Some(first + (200 << 20)), "{watch:?}");
+        assert_eq!(watch.samples().len(), 1);
+    }
+}
