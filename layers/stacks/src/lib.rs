@@ -20,6 +20,7 @@ mod seen;
 mod system;
 mod tables;
 mod threads;
+mod told;
 mod walk;
 mod word;
 
@@ -29,6 +30,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use crate::numbers::{Numbers, digest};
 use crate::rules::Rules;
 use crate::threads::Threads;
+use crate::told::Told;
 use crate::walk::{Cursor, NoNotes, Notes, Readable, Step};
 
 /// Frames of a stack, the innermost ones, at most.
@@ -38,15 +40,11 @@ pub const MOST_FRAMES: usize = 64;
 pub const DEEPER: usize = 1;
 /// After the frames of a definition: the walk could not go on.
 pub const LOST: usize = 2;
-/// After the frames of a definition, this and the number of times that objects were unloaded so far: what is known of
-/// the process's mappings from before the last of them may be wrong by now. Absent before the first.
-pub const UNLOADED: usize = 16;
-
 /// Whatever is below is no address of code: the first page is never mapped.
 pub const LOWEST_ADDRESS: usize = 4096;
 
 /// A definition's words: frames and what follows them.
-const WORDS: usize = MOST_FRAMES + 2;
+const WORDS: usize = MOST_FRAMES + 1;
 
 /// The stacks of a process.
 pub struct Stacks {
@@ -65,6 +63,7 @@ pub struct Stacks {
 struct State {
     rules: Rules,
     numbers: Numbers,
+    told: Told,
 }
 
 /// How often each way was taken.
@@ -103,8 +102,8 @@ impl Stacks {
     /// Takes memory; before it every site is 0. `own`: an address in the object whose frames are not to be told, the
     /// layer's, or 0. Once, while there is one thread. False: the system gives no memory, and sites stay 0.
     pub fn prepare(&self, own: usize) -> bool {
-        let (Some(rules), Some(numbers), Some(place)) =
-            (Rules::new(), Numbers::new(), system::map(size_of::<State>(), false))
+        let (Some(rules), Some(numbers), Some(told), Some(place)) =
+            (Rules::new(), Numbers::new(), Told::new(), system::map(size_of::<State>(), false))
         else {
             return false;
         };
@@ -114,16 +113,16 @@ impl Stacks {
         }
         let place = place.cast::<State>();
         // SAFETY: new memory, large and aligned enough.
-        unsafe { place.write(State { rules, numbers }) };
+        unsafe { place.write(State { rules, numbers, told }) };
         self.state.store(place.as_ptr(), Ordering::Release);
         true
     }
 
     /// The number of the stack that this is called from, from 1; 0 when there is none to be had. A stack's first call
-    /// gives its number and return addresses, innermost first, to `define`; see [`DEEPER`] for what may follow them.
-    /// `define` is called with nothing held.
+    /// gives its number and return addresses, innermost first, to `define`, perhaps with [`DEEPER`] or [`LOST`] after
+    /// them; objects that they lie in are given before as definitions of site 0 ([`told`]). Nothing is held meanwhile.
     #[inline(always)]
-    pub fn site(&self, define: impl FnOnce(u32, &[usize])) -> u32 {
+    pub fn site(&self, define: impl FnMut(u32, &[usize])) -> u32 {
         let (place, pointer, base): (usize, usize, usize);
         // SAFETY: reads registers. Within a function's body the tables tell its frame at any instruction.
         unsafe {
@@ -184,12 +183,17 @@ impl Stacks {
     /// Ways 2 and 3.
     #[cold]
     #[inline(never)]
-    fn discover(&self, at: Cursor, define: impl FnOnce(u32, &[usize])) -> u32 {
+    fn discover(&self, at: Cursor, mut define: impl FnMut(u32, &[usize])) -> u32 {
         let mut words = [0; WORDS];
         match self.discovered(at, &mut words) {
             None => 0,
             Some((site, 0)) => site,
             Some((site, count)) => {
+                if let Some(state) = self.state() {
+                    words[..count]
+                        .iter()
+                        .for_each(|&word| state.told.tell(word.wrapping_sub(1), &mut define));
+                }
                 define(site, &words[..count]);
                 site
             }
@@ -232,15 +236,7 @@ impl Stacks {
             mine.walks += 1;
             mine.rules += worked_out;
         }
-        if !number.new {
-            return Some((number.number, 0));
-        }
-        let mut count = count;
-        if era > 0 && count < WORDS {
-            words[count] = UNLOADED + era as usize;
-            count += 1;
-        }
-        Some((number.number, count))
+        Some((number.number, if number.new { count } else { 0 }))
     }
 
     /// Walks to the end; gives the number of words.
@@ -304,6 +300,7 @@ impl Stacks {
         self.unloaded_start.fetch_min(object.0, Ordering::Relaxed);
         self.unloaded_end.fetch_max(object.1, Ordering::Relaxed);
         self.era.fetch_add(1, Ordering::Relaxed);
+        state.told.forget(object.0);
         state.rules.clear();
     }
 

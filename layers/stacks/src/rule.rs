@@ -18,7 +18,7 @@ pub enum Way {
     /// The CFA is the frame pointer plus so many bytes.
     Base(isize),
     /// The CFA lies in the word at the frame pointer plus so many bytes: of functions that align their own frame.
-    AtBase(isize),
+    Indirect(isize),
     /// The kernel called a signal handler here: registers lie in the context that it left on the stack.
     Signal,
     /// There is no caller: the first function of a thread or of the program.
@@ -35,14 +35,14 @@ pub enum Base {
     /// So many bytes below the CFA.
     Below(usize),
     /// In the word that the frame pointer points to.
-    AtBase,
+    Pointed,
 }
 
 /// Bits that a packed rule takes.
 pub const BITS: u32 = 30;
 
 const OFFSET_BITS: u32 = 22;
-const AT_BASE: u32 = 31;
+const POINTED: u32 = 31;
 
 impl Rule {
     /// The rule of places that nothing is known of.
@@ -53,21 +53,21 @@ impl Rule {
         let (kind, bytes) = match way {
             Way::Stack(bytes) => (1, bytes as isize),
             Way::Base(bytes) => (2, bytes),
-            Way::AtBase(bytes) => (3, bytes),
+            Way::Indirect(bytes) => (3, bytes),
             Way::Signal => (4, 0),
             Way::Outermost => (5, 0),
             Way::Unknown => return Rule::UNKNOWN,
         };
         let base = match base {
             Base::Same => 0,
-            Base::Below(bytes) if bytes % 8 == 0 && (1..AT_BASE as usize).contains(&(bytes / 8)) => {
+            Base::Below(bytes) if bytes.is_multiple_of(8) && (1..POINTED as usize).contains(&(bytes / 8)) => {
                 bytes as u32 / 8
             }
             Base::Below(_) => return Rule::UNKNOWN,
-            Base::AtBase => AT_BASE,
+            Base::Pointed => POINTED,
         };
         let words = bytes / 8;
-        let fits = -(1 << (OFFSET_BITS - 1)) <= words && words < 1 << (OFFSET_BITS - 1);
+        let fits = (-(1 << (OFFSET_BITS - 1))..1 << (OFFSET_BITS - 1)).contains(&words);
         if bytes % 8 != 0 || !fits {
             return Rule::UNKNOWN;
         }
@@ -94,7 +94,7 @@ impl Rule {
         match self.0 & 7 {
             1 => Way::Stack(bytes as usize),
             2 => Way::Base(bytes),
-            3 => Way::AtBase(bytes),
+            3 => Way::Indirect(bytes),
             4 => Way::Signal,
             5 => Way::Outermost,
             _ => Way::Unknown,
@@ -106,7 +106,7 @@ impl Rule {
     pub fn base(self) -> Base {
         match self.0 >> 3 & 31 {
             0 => Base::Same,
-            AT_BASE => Base::AtBase,
+            POINTED => Base::Pointed,
             words => Base::Below(words as usize * 8),
         }
     }
@@ -126,11 +126,11 @@ mod tests {
             let way = match kind {
                 1 => Way::Stack(words.unsigned_abs().min((1 << 21) - 1) * 8),
                 2 => Way::Base(words * 8),
-                _ => Way::AtBase(words * 8),
+                _ => Way::Indirect(words * 8),
             };
             let base = match base {
                 0 => Base::Same,
-                31 => Base::AtBase,
+                31 => Base::Pointed,
                 words => Base::Below(words * 8),
             };
             let rule = Rule::from_packed(Rule::new(way, base).packed());

@@ -3,10 +3,11 @@
 //! `mmap` themselves.
 
 use core::arch::asm;
+use core::ffi::CStr;
 use core::ptr::NonNull;
 
 /// What the memory is called in `/proc/PID/maps`.
-const NAME: &core::ffi::CStr = c"heaptoll sites";
+const NAME: &CStr = c"heaptoll sites";
 
 /// Bytes in a page.
 pub const PAGE: usize = 4096;
@@ -68,6 +69,14 @@ pub fn readable(address: usize) -> bool {
     // SAFETY: changes nothing: the purpose is invalid.
     let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_PURPOSE, address, 0, 8, 0, 0]) };
     answer == -(libc::EINVAL as isize)
+}
+
+/// What a symbolic link says, as far as there is room for it; gives its length, 0 when there is none.
+pub fn read_link(path: &CStr, into: &mut [u8]) -> usize {
+    let (path, place, bytes) = (path.as_ptr() as usize, into.as_mut_ptr() as usize, into.len());
+    // SAFETY: a string, and a place with room for so many bytes.
+    let answer = unsafe { call(libc::SYS_readlink, [path, place, bytes, 0, 0, 0]) };
+    usize::try_from(answer).unwrap_or(0)
 }
 
 /// The kernel's number of the calling thread.

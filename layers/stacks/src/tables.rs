@@ -7,7 +7,7 @@
 //! signal handlers (glibc 2.35). It is a weak symbol here: without it every place is unknown, and a stack is its first
 //! frame.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 
 use gimli::{
     BaseAddresses, CallFrameInstruction, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry,
@@ -15,6 +15,7 @@ use gimli::{
 };
 
 use crate::rule::{Base, Rule, Way};
+use crate::system;
 
 type Bytes = EndianSlice<'static, NativeEndian>;
 
@@ -24,20 +25,30 @@ struct Found {
     flags: u64,
     map_start: usize,
     map_end: usize,
-    link_map: *const c_void,
+    link_map: *const LinkMap,
     eh_frame_header: *const c_void,
     reserved: [u64; 7],
 }
 
+/// The public head of the dynamic linker's description, `struct link_map` of <link.h>.
+#[repr(C)]
+struct LinkMap {
+    difference: usize,
+    name: *const c_char,
+}
+
 core::arch::global_asm!(".weak _dl_find_object");
 
-/// Part of an object in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An object in memory.
+#[derive(Clone, Copy)]
 pub struct Object {
     /// Its first byte.
     pub start: usize,
     /// The byte behind its last.
     pub end: usize,
+    /// What is to be added to an address of its file.
+    pub difference: usize,
+    name: *const c_char,
     /// Its table of tables, `.eh_frame_hdr`.
     header: usize,
 }
@@ -63,14 +74,34 @@ pub fn object(address: usize) -> Option<Object> {
         flags: 0,
         map_start: 0,
         map_end: 0,
-        link_map: core::ptr::null(),
+        link_map: core::ptr::null::<LinkMap>(),
         eh_frame_header: core::ptr::null(),
         reserved: [0; 7],
     };
     // SAFETY: any address may be asked for, and `found` is as large as glibc's structure.
     let nothing = unsafe { function(address as *const c_void, &mut found) } != 0;
     let (start, end, header) = (found.map_start, found.map_end, found.eh_frame_header as usize);
-    (!nothing && start < end && (start..end).contains(&header)).then_some(Object { start, end, header })
+    if nothing || start >= end || found.link_map.is_null() {
+        return None;
+    }
+    // SAFETY: the description stays as long as the object.
+    let LinkMap { difference, name } = unsafe { found.link_map.read() };
+    Some(Object { start, end, difference, name, header })
+}
+
+impl Object {
+    /// The path of its file, as far as there is room for it; gives its length. The object is still loaded.
+    pub fn path(&self, into: &mut [u8]) -> usize {
+        // SAFETY: null or a string of the dynamic linker's.
+        let name = if self.name.is_null() { c"" } else { unsafe { CStr::from_ptr(self.name) } }.to_bytes();
+        if name.is_empty() {
+            // The program itself.
+            return system::read_link(c"/proc/self/exe", into);
+        }
+        let length = name.len().min(into.len());
+        into[..length].copy_from_slice(&name[..length]);
+        length
+    }
 }
 
 /// The rule for a place in the code.
@@ -121,7 +152,7 @@ enum Saved {
     /// At so many bytes from the CFA.
     FromCfa(i64),
     /// In the word that the frame pointer points to.
-    AtBase,
+    Pointed,
     Otherwise,
 }
 
@@ -129,7 +160,7 @@ enum Saved {
 enum Cfa {
     Offset(Register, i64),
     /// In the word at so many bytes from the frame pointer.
-    AtBase(i64),
+    Indirect(i64),
     Otherwise,
 }
 
@@ -210,7 +241,7 @@ impl Row {
             Do::DefCfaOffsetSf { factored_offset } => {
                 self.cfa = offset(self.cfa, factored_offset.wrapping_mul(factor));
             }
-            Do::DefCfaExpression { expression } => self.cfa = at_base(section, expression),
+            Do::DefCfaExpression { expression } => self.cfa = indirect(section, expression),
             Do::Undefined { register } => self.save(register, Saved::Undefined),
             Do::SameValue { register } => self.save(register, Saved::Same),
             Do::Offset { register, factored_offset } => {
@@ -221,7 +252,7 @@ impl Row {
             }
             Do::Expression { register, expression } => {
                 let saved =
-                    if points_to_base(section, expression) { Saved::AtBase } else { Saved::Otherwise };
+                    if points_to_base(section, expression) { Saved::Pointed } else { Saved::Otherwise };
                 self.save(register, saved);
             }
             Do::ValOffset { register, .. }
@@ -252,13 +283,13 @@ impl Row {
         let way = match self.cfa {
             Cfa::Offset(X86_64::RSP, bytes) if bytes > 0 => Way::Stack(bytes as usize),
             Cfa::Offset(X86_64::RBP, bytes) => Way::Base(bytes as isize),
-            Cfa::AtBase(bytes) => Way::AtBase(bytes as isize),
+            Cfa::Indirect(bytes) => Way::Indirect(bytes as isize),
             Cfa::Offset(..) | Cfa::Otherwise => Way::Unknown,
         };
         let base = match self.base {
             Saved::Same | Saved::Undefined => Base::Same,
             Saved::FromCfa(bytes) if bytes < 0 => Base::Below(bytes.unsigned_abs() as usize),
-            Saved::AtBase => Base::AtBase,
+            Saved::Pointed => Base::Pointed,
             Saved::FromCfa(_) | Saved::Otherwise => return Rule::UNKNOWN,
         };
         Rule::new(way, base)
@@ -278,12 +309,12 @@ fn operations(
 }
 
 /// `DW_OP_breg6 n; DW_OP_deref`: what gcc says of functions that align their frame.
-fn at_base(section: &EhFrame<Bytes>, expression: UnwindExpression<usize>) -> Cfa {
+fn indirect(section: &EhFrame<Bytes>, expression: UnwindExpression<usize>) -> Cfa {
     match operations(section, expression) {
         Some((
             Operation::RegisterOffset { register: X86_64::RBP, offset, .. },
             Some(Operation::Deref { size: 8, space: false, .. }),
-        )) => Cfa::AtBase(offset),
+        )) => Cfa::Indirect(offset),
         _ => Cfa::Otherwise,
     }
 }

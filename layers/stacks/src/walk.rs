@@ -44,7 +44,7 @@ impl Readable {
     /// The word at a place, if it is one of the stack's.
     #[inline(always)]
     pub fn read(&mut self, place: usize) -> Option<usize> {
-        if place < self.low || place % 8 != 0 || (place >= self.high && !self.reach(place)) {
+        if place < self.low || !place.is_multiple_of(8) || (place >= self.high && !self.reach(place)) {
             return None;
         }
         // SAFETY: an aligned word in a page that can be read.
@@ -179,7 +179,7 @@ impl Cursor {
             Way::Stack(bytes) => self.pointer.wrapping_add(bytes),
             Way::Base(bytes) => self.base(stack, notes)?.wrapping_add_signed(bytes),
             _ => {
-                let Way::AtBase(bytes) = way else { return None };
+                let Way::Indirect(bytes) = way else { return None };
                 let place = self.base(stack, notes)?.wrapping_add_signed(bytes);
                 let cfa = stack.read(place)?;
                 notes.word(place, cfa);
@@ -194,7 +194,7 @@ impl Cursor {
         match base {
             Base::Same => {}
             Base::Below(bytes) => self.held = Held::At(cfa.wrapping_sub(bytes)),
-            Base::AtBase => self.held = Held::At(self.base(stack, notes)?),
+            Base::Pointed => self.held = Held::At(self.base(stack, notes)?),
         }
         (self.frame, self.pointer) = (frame, cfa);
         // The C library's `clone` leaves 0 below a thread's first function.
@@ -288,7 +288,7 @@ mod tests {
         let mut cursor = Cursor::new(0x1111, start, 0);
         assert_eq!(cursor.step(Rule::UNKNOWN, &mut stack, &mut NoNotes), Step::Lost);
         assert_eq!(
-            cursor.step(Rule::new(Way::AtBase(-8), Base::AtBase), &mut stack, &mut NoNotes),
+            cursor.step(Rule::new(Way::Indirect(-8), Base::Pointed), &mut stack, &mut NoNotes),
             Step::Lost
         );
     }

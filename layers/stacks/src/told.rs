@@ -1,0 +1,139 @@
+//! Objects that heaptoll has been told of: which file's code lies where. Told by the process itself, before the first
+//! stack that leads through them, since a process may have unloaded an object, or ended, before anybody can look.
+//!
+//! An object is told as the definition of site 0, whose words are its first address, the one behind its last, the
+//! difference of its addresses in memory to those in its file, the number of bytes of its path, and the path, seven bytes
+//! a word (a word of the ring has room for sixty bits).
+
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::system;
+use crate::tables;
+
+/// Objects at most. Of more, frames have no names.
+const MOST: usize = 2048;
+/// Bytes of a path at most.
+const PATH: usize = 1024;
+/// Bytes of a path in a word.
+pub const PATH_BYTES: usize = 7;
+const WORDS: usize = 4 + PATH.div_ceil(PATH_BYTES);
+
+#[repr(C)]
+struct Range {
+    start: AtomicUsize,
+    end: AtomicUsize,
+}
+
+#[repr(C)]
+struct Ranges {
+    count: AtomicUsize,
+    ranges: [Range; MOST],
+}
+
+/// What was told. A child of fork finds nothing: it tells another file.
+pub struct Told(NonNull<Ranges>);
+
+// SAFETY: the memory is atomics, and there for ever.
+unsafe impl Sync for Told {}
+// SAFETY: as above.
+unsafe impl Send for Told {}
+
+impl Told {
+    /// Nothing yet; `None` when the system gives no memory.
+    pub fn new() -> Option<Told> {
+        Some(Told(system::map(size_of::<Ranges>(), true)?.cast()))
+    }
+
+    fn ranges(&self) -> &Ranges {
+        // SAFETY: zeroed memory is such a table.
+        unsafe { self.0.as_ref() }
+    }
+
+    fn knows(&self, address: usize) -> bool {
+        let ranges = self.ranges();
+        ranges.ranges[..ranges.count.load(Ordering::Relaxed).min(MOST)].iter().any(|range| {
+            let end = range.end.load(Ordering::Acquire);
+            range.start.load(Ordering::Relaxed) <= address && address < end
+        })
+    }
+
+    /// Tells the object that an address lies in, unless it has been told.
+    pub fn tell(&self, address: usize, define: &mut impl FnMut(u32, &[usize])) {
+        if !self.knows(address) {
+            self.tell_new(address, define);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_new(&self, address: usize, define: &mut impl FnMut(u32, &[usize])) {
+        let Some(object) = tables::object(address) else { return };
+        let ranges = self.ranges();
+        let at = ranges.count.fetch_add(1, Ordering::Relaxed);
+        let Some(range) = ranges.ranges.get(at) else {
+            ranges.count.store(MOST, Ordering::Relaxed);
+            return;
+        };
+        range.start.store(object.start, Ordering::Relaxed);
+        range.end.store(object.end, Ordering::Release);
+        let mut path = [0; PATH];
+        let length = object.path(&mut path);
+        let mut words = [0; WORDS];
+        words[..4].copy_from_slice(&[object.start, object.end, object.difference, length]);
+        let parts = path[..length].chunks(PATH_BYTES);
+        let count = parts.len();
+        for (word, part) in words[4..].iter_mut().zip(parts) {
+            *word = part.iter().rev().fold(0, |word, &byte| word << 8 | usize::from(byte));
+        }
+        define(0, &words[..4 + count]);
+    }
+
+    /// An object is no longer there.
+    pub fn forget(&self, start: usize) {
+        let ranges = self.ranges();
+        for range in &ranges.ranges[..ranges.count.load(Ordering::Relaxed).min(MOST)] {
+            if range.start.load(Ordering::Relaxed) == start {
+                range.end.store(0, Ordering::Release);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::string::String;
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// Object words, as heaptoll reads them.
+    fn path(words: &[usize]) -> String {
+        let bytes = words[4..].iter().flat_map(|word| word.to_le_bytes().into_iter().take(PATH_BYTES));
+        String::from_utf8(bytes.take(words[3]).collect()).unwrap()
+    }
+
+    #[test]
+    fn an_object_is_told_once_until_it_is_forgotten() {
+        let told = Told::new().unwrap();
+        let mut definitions: Vec<Vec<usize>> = Vec::new();
+        let mut tell = |address: usize| {
+            told.tell(address, &mut |site, words: &[usize]| {
+                assert_eq!(site, 0);
+                definitions.push(words.to_vec());
+            });
+            definitions.len()
+        };
+        let own = path as *const () as usize;
+        assert_eq!((tell(own), tell(own), tell(own + 1)), (1, 1, 1));
+        assert_eq!((tell(libc::malloc as *const () as usize), tell(8)), (2, 2));
+        told.forget(tables::object(own).unwrap().start);
+        assert_eq!(tell(own), 3);
+        let program = std::env::current_exe().unwrap();
+        assert_eq!(path(&definitions[0]), program.to_str().unwrap());
+        assert!((definitions[0][0]..definitions[0][1]).contains(&own));
+        assert!(path(&definitions[1]).ends_with("/libc.so.6"), "{}", path(&definitions[1]));
+        assert!(definitions.iter().flatten().all(|word| word >> 60 == 0));
+    }
+}
