@@ -1,0 +1,235 @@
+//! The ledger of live processes whose layout is known: C programs that tell their blocks and wait.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use heaptoll_ledger::{Block, How, LedgerError, Moment, Observer, Options, Term};
+
+/// A probe at work, ended with the value.
+struct Probe {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    _folder: tempfile::TempDir,
+}
+
+/// What a probe said of itself.
+struct Told {
+    blocks: Vec<Block>,
+    /// Resident bytes that were asked for, and of the slack behind them, as the probe itself sees them.
+    live: u64,
+    internal: u64,
+}
+
+impl Probe {
+    fn new(name: &str) -> Probe {
+        let source =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join(name);
+        let built = Command::new("cc")
+            .args(["-O1", "-pthread", "-o"])
+            .args([&program, &source])
+            .status()
+            .expect("a C compiler");
+        assert!(built.success(), "{name} does not compile");
+        let mut child = Command::new(&program)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let (stdin, stdout) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        Probe { child, stdin, stdout, _folder: folder }
+    }
+
+    fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    fn observer(&self) -> Observer {
+        Observer::new(self.pid(), Options { manager: "glibc".into(), ..Options::default() })
+    }
+
+    fn word(&mut self) -> u64 {
+        let mut bytes = [0; 8];
+        self.stdout.read_exact(&mut bytes).expect("the probe tells");
+        u64::from_ne_bytes(bytes)
+    }
+
+    fn told(&mut self) -> Told {
+        let (count, live, internal) = (self.word(), self.word(), self.word());
+        let blocks = (0..count)
+            .map(|_| Block { address: self.word(), requested: self.word(), usable: self.word() })
+            .collect();
+        Told { blocks, live, internal }
+    }
+
+    /// Looks, and holds against what the probe says and the kernel's counter what must always be so.
+    fn look(&mut self, observer: &mut Observer) -> (Told, Moment) {
+        let told = self.told();
+        let moment = observer.observe(1, 2, &told.blocks, None).expect("looks");
+        assert!(moment.closes(), "{moment:#?}");
+        assert_eq!(moment.difference_bytes, 0, "all threads stand still: {moment:#?}");
+        assert_eq!(moment.no_pagemap, None);
+        assert_eq!(moment.defects, Default::default());
+        assert_eq!(moment.live_blocks, told.blocks.len() as u64);
+        let requested: u64 = told.blocks.iter().map(|block| block.requested).sum();
+        let usable: u64 = told.blocks.iter().map(|block| block.usable).sum();
+        assert_eq!(moment.amount(Term::Live).total(), requested);
+        assert_eq!(moment.amount(Term::Internal).total(), usable - requested);
+        assert_eq!(moment.amount(Term::Live).resident, told.live);
+        assert_eq!(moment.amount(Term::Internal).resident, told.internal);
+        // The kernel's counter of a process lags by up to 64 pages a core and kind.
+        let lag = 3 * 64 * 4096 * std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        assert!(moment.vm_rss_bytes.abs_diff(moment.rss_bytes) <= lag, "{moment:#?}");
+        (told, moment)
+    }
+
+    fn go_on(&mut self) {
+        self.stdin.write_all(b"g").expect("the probe reads");
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn blocks_written_freed_and_given_back_are_told_apart() {
+    let mut probe = Probe::new("halves");
+    let mut observer = probe.observer();
+    let (_, all) = probe.look(&mut observer);
+    assert_eq!(all.amount(Term::Live).total(), 10_000 << 10);
+    // A header before each block.
+    assert_eq!(all.amount(Term::Metadata).total(), 80_000);
+    // Headers are written, one at least on every page.
+    assert!(all.amount(Term::Live).resident > 9_900 << 10, "{all:#?}");
+    assert!(all.amount(Term::External).total() < 16 << 10, "{all:#?}");
+
+    probe.go_on();
+    let (_, half) = probe.look(&mut observer);
+    assert_eq!(half.amount(Term::Live).total(), 5_000 << 10);
+    // Every page still has a block: what was freed is pinned, 1040 bytes each with slack and header.
+    let pinned = half.amount(Term::External).resident;
+    assert!((5_200_000 - 8192..=5_200_000 + 8192).contains(&pinned), "{half:#?}");
+    // glibc gives nothing of it back.
+    assert!(half.rss_bytes.abs_diff(all.rss_bytes) < 64 << 10, "{} {}", half.rss_bytes, all.rss_bytes);
+
+    probe.go_on();
+    let (_, one) = probe.look(&mut observer);
+    assert_eq!(one.live_blocks, 1);
+    assert!(one.amount(Term::External).total() < 4096, "{one:#?}");
+    // The thread's cache holds blocks near the top, so that glibc lowers nothing.
+    assert!(one.amount(Term::Caches).resident > 9 << 20, "{one:#?}");
+
+    // After malloc_trim the pages are gone and the address space is not.
+    probe.go_on();
+    let (_, trimmed) = probe.look(&mut observer);
+    assert!(trimmed.amount(Term::Caches).resident < 200 << 10, "{trimmed:#?}");
+    assert!(trimmed.amount(Term::Caches).absent > 9 << 20, "{trimmed:#?}");
+}
+
+#[test]
+fn a_large_block_is_resident_where_it_was_written_and_its_neighbour_is_not_heap() {
+    let mut probe = Probe::new("large");
+    let mut observer = probe.observer();
+    let (told, moment) = probe.look(&mut observer);
+    // Ten pages, and the rest of the one with the header: its block begins 16 bytes into it.
+    let large = told.blocks[1];
+    assert_eq!(large.address % 4096, 16);
+    assert_eq!(moment.amount(Term::Live).resident, 100 + 10 * 4096 + (4096 - 16));
+    assert_eq!(moment.amount(Term::Live).absent, (64 << 20) - 10 * 4096 - (4096 - 16));
+    assert!(moment.amount(Term::OtherAnonymous).resident >= 8 << 20, "{moment:#?}");
+    assert!(moment.amount(Term::Caches).resident < 200 << 10, "{moment:#?}");
+}
+
+#[test]
+fn huge_pages_are_resident_whole() {
+    let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if !enabled.contains("[always]") && !enabled.contains("[madvise]") {
+        eprintln!("skipped: no transparent huge pages here");
+        return;
+    }
+    let mut probe = Probe::new("huge");
+    let mut observer = probe.observer();
+    let (_, moment) = probe.look(&mut observer);
+    if moment.huge_bytes == 0 {
+        eprintln!("skipped: the kernel had no huge page free");
+        return;
+    }
+    assert!(moment.amount(Term::Live).resident >= moment.huge_bytes, "{moment:#?}");
+    assert_eq!(moment.huge_bytes % (2 << 20), 0);
+    assert_eq!(moment.huge_free_bytes, 0);
+}
+
+#[test]
+fn arenas_and_stacks_of_threads_are_found() {
+    let mut probe = Probe::new("threads");
+    let mut observer = probe.observer();
+    let (told, moment) = probe.look(&mut observer);
+    assert_eq!(told.blocks.len(), 12_001);
+    assert!(moment.amount(Term::Stacks).resident > 4 * (100 << 10), "{moment:#?}");
+    // The blocks' arenas: nothing but a few pages of them is anything else.
+    assert!(moment.amount(Term::Caches).resident < 1 << 20, "{moment:#?}");
+    assert!(moment.amount(Term::OtherAnonymous).resident < 400 << 10, "{moment:#?}");
+}
+
+#[test]
+fn swapped_pages_are_not_resident() {
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    if swaps.lines().count() < 2 {
+        eprintln!("skipped: no swap device here");
+        return;
+    }
+    let mut probe = Probe::new("out");
+    let mut observer = probe.observer();
+    let (_, moment) = probe.look(&mut observer);
+    assert!(moment.amount(Term::Live).swapped > 7 << 20, "{moment:#?}");
+}
+
+#[test]
+fn a_process_that_has_ended_is_an_error() {
+    let mut probe = Probe::new("halves");
+    let mut observer = probe.observer();
+    let told = probe.told();
+    probe.child.kill().expect("ours");
+    // Not taken note of yet: there is a process without memory.
+    assert!(wait_until_dead(probe.pid()).is_some());
+    let looked = observer.observe(0, 0, &told.blocks, None);
+    assert!(matches!(looked, Err(LedgerError::Ended { .. })), "{looked:?}");
+    probe.child.wait().expect("ends");
+    let looked = observer.observe(0, 0, &told.blocks, None);
+    assert!(matches!(looked, Err(LedgerError::Ended { .. })), "{looked:?}");
+}
+
+/// Waits until a child has ended, without taking note of it: its state in `/proc` is `Z`.
+fn wait_until_dead(pid: i32) -> Option<()> {
+    let path: PathBuf = format!("/proc/{pid}/stat").into();
+    (0..1000).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let text = std::fs::read_to_string(&path).ok()?;
+        text.rsplit_once(") ")?.1.starts_with('Z').then_some(())
+    })
+}
+
+#[test]
+fn a_record_that_is_not_the_processs_is_a_defect() {
+    let mut probe = Probe::new("halves");
+    let mut observer = probe.observer();
+    let mut told = probe.told();
+    // A block nowhere, and one within another.
+    told.blocks.push(Block { address: 0x1000, requested: 100, usable: 104 });
+    let first = told.blocks[0];
+    told.blocks.push(Block { address: first.address + 16, requested: 10, usable: 24 });
+    let moment = observer.observe(0, 0, &told.blocks, None).expect("looks");
+    assert!(moment.closes());
+    assert_eq!((moment.defects.unmapped_blocks, moment.defects.unmapped_bytes), (1, 104));
+    assert_eq!(moment.defects.unmapped_address, 0x1000);
+    assert_eq!((moment.defects.overlapping_blocks, moment.defects.overlapping_bytes), (1, 24));
+    assert!(moment.lines.iter().all(|line| line.how == How::Counted));
+}
