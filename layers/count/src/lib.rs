@@ -9,7 +9,6 @@
 mod binding;
 mod text;
 
-use core::convert::Infallible;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -26,27 +25,18 @@ static WRITER: Writer = Writer::new(Kind::Layer, "count");
 struct Count;
 
 impl Watch for Count {
-    type Begun = ();
     type Before = ();
-    type Giving = Infallible;
 
     #[inline(always)]
-    fn begins() {}
-
-    #[inline(always)]
-    fn asked((): (), block: *mut c_void, size: usize, call: Call) {
+    fn asked(block: *mut c_void, size: usize, call: Call) -> *mut c_void {
         tally::asked(WRITER.slot(), size, !block.is_null(), call.operator());
+        block
     }
 
     #[inline(always)]
-    fn gives_back(_: *mut c_void, operator: bool) -> Option<Infallible> {
+    fn gives_back(_: *mut c_void, operator: bool) -> bool {
         tally::gave_back(WRITER.slot(), operator);
-        None
-    }
-
-    #[inline(always)]
-    fn gave_back(giving: Infallible) {
-        match giving {}
+        true
     }
 
     #[inline(always)]

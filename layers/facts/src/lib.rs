@@ -174,13 +174,8 @@ impl Facts {
         let collected = Totals::from_words(core::array::from_fn(|_| next()));
         let held = Held { stacks: next(), statics: next(), mappings: next(), registers: next() };
         let blacklisted = next();
-        let mallinfo = Mallinfo {
-            arena: next(),
-            hblkhd: next(),
-            uordblks: next(),
-            fordblks: next(),
-            keepcost: next(),
-        };
+        let mallinfo =
+            Mallinfo { arena: next(), hblkhd: next(), uordblks: next(), fordblks: next(), keepcost: next() };
         let mut facts = Facts::default();
         facts.name.copy_from_slice(name);
         facts.census = (said & told::CENSUS != 0).then_some(census);

@@ -15,7 +15,6 @@
 
 mod ledger;
 
-use core::convert::Infallible;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -34,17 +33,12 @@ static OURS: AtomicBool = AtomicBool::new(false);
 struct Live;
 
 impl Watch for Live {
-    type Begun = ();
     type Before = Option<usize>;
-    type Giving = Infallible;
 
     #[inline(always)]
-    fn begins() {}
-
-    #[inline(always)]
-    fn asked((): (), block: *mut c_void, size: usize, call: Call) {
+    fn asked(block: *mut c_void, size: usize, call: Call) -> *mut c_void {
         if OURS.load(Ordering::Relaxed) {
-            return;
+            return block;
         }
         let slot = WRITER.slot();
         tally::asked(slot, size, !block.is_null(), call.operator());
@@ -54,12 +48,13 @@ impl Watch for Live {
                 ledger.publish(slot);
             });
         }
+        block
     }
 
     #[inline(always)]
-    fn gives_back(block: *mut c_void, operator: bool) -> Option<Infallible> {
+    fn gives_back(block: *mut c_void, operator: bool) -> bool {
         if OURS.load(Ordering::Relaxed) {
-            return None;
+            return true;
         }
         let slot = WRITER.slot();
         tally::gave_back(slot, operator);
@@ -67,12 +62,7 @@ impl Watch for Live {
             ledger.remove(block as usize);
             ledger.publish(slot);
         });
-        None
-    }
-
-    #[inline(always)]
-    fn gave_back(giving: Infallible) {
-        match giving {}
+        true
     }
 
     #[inline(always)]

@@ -12,11 +12,11 @@ use crate::{family, forward};
 
 pub extern "C" fn plain<W: Watch>(size: usize) -> *mut c_void {
     // C++ wants a distinct block for size 0, where C allows null.
-    ask::<W>(Call::New, size, || forward::malloc(size.max(1)))
+    ask::<W>(Call::New, size, move || forward::malloc(size.max(1)))
 }
 
 pub extern "C" fn aligned<W: Watch>(size: usize, align: usize) -> *mut c_void {
-    ask::<W>(Call::AlignedNew { align }, size, || {
+    ask::<W>(Call::AlignedNew { align }, size, move || {
         let mut block = core::ptr::null_mut();
         // SAFETY: `block` is a valid place.
         let code = unsafe { forward::posix_memalign(&mut block, align.max(size_of::<usize>()), size.max(1)) };

@@ -42,71 +42,128 @@ impl Call {
 }
 
 /// What a layer does about the program's calls. Everything is called on the program's thread, from within its call,
-/// and must not allocate. What a layer has no use for is of type `()` or [`Infallible`](core::convert::Infallible)
-/// and costs nothing.
+/// and must not allocate.
+///
+/// A call goes one of three ways. *Short*: told once, a call for a new block after its answer, a block given back before
+/// it is; what can be jumps are jumps. *Long*: told before and after, out of line. *Past* the layer, which does nothing.
+/// A layer that knows the short way only pays nothing for the others.
 pub trait Watch {
-    /// What is kept from before a call for a new block to its answer: a point in time, say.
-    type Begun: Copy;
     /// What must be known of a block before it is resized: once it has been, its address may be another thread's.
     type Before;
-    /// What is kept while a block is given back, by a layer that has something to do after it as well.
-    type Giving;
 
-    /// The next object is about to be asked for a new block.
-    fn begins() -> Self::Begun;
+    /// Whether calls go the short way now.
+    #[inline(always)]
+    fn short() -> bool {
+        true
+    }
 
-    /// A call for a new block was answered: by null when nothing was given.
-    fn asked(begun: Self::Begun, block: *mut c_void, size: usize, call: Call);
+    /// Whether those that do not go past the layer.
+    #[inline(always)]
+    fn past() -> bool {
+        false
+    }
 
-    /// A block, not null, is about to be given back. `None`: nothing is to be done after it, and the call goes on as a
-    /// jump.
-    fn gives_back(block: *mut c_void, operator: bool) -> Option<Self::Giving>;
+    /// A call for a new block was answered: by null when nothing was given. Gives the block, so that the last thing to
+    /// do about it can be a jump.
+    fn asked(block: *mut c_void, size: usize, call: Call) -> *mut c_void;
 
-    /// It was given back.
-    fn gave_back(giving: Self::Giving);
+    /// A block, not null, is about to be given back. False: nothing was done, it is to go the long way.
+    fn gives_back(block: *mut c_void, operator: bool) -> bool;
 
-    /// A block, not null, is about to be resized.
+    /// A block, not null, is about to be resized. Whatever the way.
     fn resizes(block: *mut c_void) -> Self::Before;
 
     /// It was resized: to `new`, or, when that is null, not at all (with a size of 0: perhaps given back).
     fn resized(block: *mut c_void, before: Self::Before, size: usize, new: *mut c_void);
+
+    /// The long way: the next object is about to be asked for a new block. What is given here, a point in time, say,
+    /// comes back with the answer.
+    #[inline(always)]
+    fn begins() -> u64 {
+        0
+    }
+
+    /// The long way: a call for a new block was answered.
+    #[inline(always)]
+    fn asked_long(_begun: u64, block: *mut c_void, size: usize, call: Call) {
+        Self::asked(block, size, call);
+    }
+
+    /// The long way: a block, not null, is about to be given back.
+    #[inline(always)]
+    fn gives_back_long(block: *mut c_void, operator: bool) -> u64 {
+        Self::gives_back(block, operator);
+        0
+    }
+
+    /// The long way: it was given back.
+    #[inline(always)]
+    fn gave_back(_begun: u64) {}
 }
 
 /// Asks for a new block, and tells.
 #[inline(always)]
 pub(crate) fn ask<W: Watch>(call: Call, size: usize, forward: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    if W::short() { W::asked(forward(), size, call) } else { ask_otherwise::<W>(call, size, forward) }
+}
+
+#[cold]
+#[inline(never)]
+fn ask_otherwise<W: Watch>(call: Call, size: usize, forward: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    if W::past() {
+        return forward();
+    }
     let begun = W::begins();
     let block = forward();
-    W::asked(begun, block, size, call);
+    W::asked_long(begun, block, size, call);
     block
 }
 
 #[inline(always)]
 pub fn malloc<W: Watch>(size: usize) -> *mut c_void {
-    ask::<W>(Call::Malloc, size, || forward::malloc(size))
+    ask::<W>(Call::Malloc, size, move || forward::malloc(size))
 }
 
 /// # Safety
 /// As C's `free`.
 #[inline(always)]
 pub unsafe fn free<W: Watch>(block: *mut c_void, operator: bool) {
-    let giving = if block.is_null() { None } else { W::gives_back(block, operator) };
+    if block.is_null() {
+        return;
+    }
+    if !W::short() || !W::gives_back(block, operator) {
+        // SAFETY: the caller's promise is the same.
+        return unsafe { free_otherwise::<W>(block, operator) };
+    }
+    // SAFETY: the caller's promise is the same.
+    unsafe { forward::free(block) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn free_otherwise<W: Watch>(block: *mut c_void, operator: bool) {
+    if W::past() {
+        // SAFETY: the caller's promise is the same.
+        return unsafe { forward::free(block) };
+    }
+    let begun = W::gives_back_long(block, operator);
     // SAFETY: the caller's promise is the same.
     unsafe { forward::free(block) };
-    if let Some(giving) = giving {
-        W::gave_back(giving);
-    }
+    W::gave_back(begun);
 }
 
 #[inline(always)]
 pub fn calloc<W: Watch>(count: usize, size: usize) -> *mut c_void {
-    ask::<W>(Call::Calloc, count.saturating_mul(size), || forward::calloc(count, size))
+    ask::<W>(Call::Calloc, count.saturating_mul(size), move || forward::calloc(count, size))
 }
 
 #[inline(always)]
 fn resize<W: Watch>(block: *mut c_void, size: usize, forward: impl FnOnce() -> *mut c_void) -> *mut c_void {
     if block.is_null() {
         return ask::<W>(Call::Malloc, size, forward);
+    }
+    if !W::short() && W::past() {
+        return forward();
     }
     let before = W::resizes(block);
     let new = forward();
@@ -119,7 +176,7 @@ fn resize<W: Watch>(block: *mut c_void, size: usize, forward: impl FnOnce() -> *
 #[inline(always)]
 pub unsafe fn realloc<W: Watch>(block: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the caller's promise is the same.
-    resize::<W>(block, size, || unsafe { forward::realloc(block, size) })
+    resize::<W>(block, size, move || unsafe { forward::realloc(block, size) })
 }
 
 /// # Safety
@@ -128,17 +185,17 @@ pub unsafe fn realloc<W: Watch>(block: *mut c_void, size: usize) -> *mut c_void 
 pub unsafe fn reallocarray<W: Watch>(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
     let bytes = count.saturating_mul(size);
     // SAFETY: the caller's promise is the same.
-    resize::<W>(block, bytes, || unsafe { forward::reallocarray(block, count, size) })
+    resize::<W>(block, bytes, move || unsafe { forward::reallocarray(block, count, size) })
 }
 
 #[inline(always)]
 pub fn memalign<W: Watch>(align: usize, size: usize) -> *mut c_void {
-    ask::<W>(Call::Aligned { align }, size, || forward::memalign(align, size))
+    ask::<W>(Call::Aligned { align }, size, move || forward::memalign(align, size))
 }
 
 #[inline(always)]
 pub fn aligned_alloc<W: Watch>(align: usize, size: usize) -> *mut c_void {
-    ask::<W>(Call::Aligned { align }, size, || forward::aligned_alloc(align, size))
+    ask::<W>(Call::Aligned { align }, size, move || forward::aligned_alloc(align, size))
 }
 
 /// # Safety
@@ -161,12 +218,12 @@ pub unsafe fn posix_memalign<W: Watch>(place: *mut *mut c_void, align: usize, si
 
 #[inline(always)]
 pub fn valloc<W: Watch>(size: usize) -> *mut c_void {
-    ask::<W>(Call::Aligned { align: forward::page() }, size, || forward::valloc(size))
+    ask::<W>(Call::Aligned { align: forward::page() }, size, move || forward::valloc(size))
 }
 
 #[inline(always)]
 pub fn pvalloc<W: Watch>(size: usize) -> *mut c_void {
-    ask::<W>(Call::Aligned { align: forward::page() }, size, || forward::pvalloc(size))
+    ask::<W>(Call::Aligned { align: forward::page() }, size, move || forward::pvalloc(size))
 }
 
 /// Exports the malloc family of C under its names, watched by a type that is [`Watch`].

@@ -4,56 +4,18 @@ use core::ffi::c_void;
 
 use heaptoll_next::arena;
 use heaptoll_next::watched::{Call, Watch};
-use crate::start::{BITS, DETACHED, LATENCY, SITES, STARTING, mode, start};
+
+use crate::start::{DETACHED, LATENCY, SITES, STARTING, mode, start};
 use crate::thread::Word;
 use crate::{RINGS, STACKS, clock, usable};
-
-/// The thread's way into its ring.
-type Producer = heaptoll_ring::Producer<'static, Word>;
 
 /// Tells every call.
 pub struct Record;
 
-/// The mode in which a call began, and above its [`BITS`] the ticks of the clock. 0 in the short way, where a test of
-/// it is all that is left of the mode.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Begun(u64);
+/// The thread's way into its ring.
+type Producer = heaptoll_ring::Producer<'static, Word>;
 
-impl Begun {
-    #[inline(always)]
-    fn now() -> Begun {
-        match mode() {
-            0 => Begun(0),
-            mode => Begun::long(mode),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn long(mut mode: u64) -> Begun {
-        if mode & STARTING != 0 {
-            mode = start();
-        }
-        Begun(mode | if mode & LATENCY != 0 { clock::ticks() << BITS } else { 0 })
-    }
-
-    #[inline(always)]
-    fn is_short(self) -> bool {
-        self.0 == 0
-    }
-
-    fn has(self, bits: u64) -> bool {
-        self.0 & bits != 0
-    }
-
-    /// ns since then.
-    fn elapsed(self) -> u32 {
-        let ticks = (clock::ticks() << BITS).wrapping_sub(self.0 & !((1 << BITS) - 1));
-        clock::ns(ticks >> BITS)
-    }
-}
-
-/// The kind of a call in the ring: [`heaptoll_trace`]'s numbers.
+/// The kind of a call in the ring: the numbers of a trace's kinds.
 #[inline(always)]
 const fn kind(call: Call) -> u8 {
     match call {
@@ -74,135 +36,38 @@ fn align_log2(call: Call) -> u8 {
 }
 
 #[inline(always)]
-fn tell_new(producer: &mut Producer, block: *mut c_void, size: usize, call: Call) {
-    let usable = usable::of(block);
+fn tell_new(producer: &mut Producer, block: *mut c_void, size: usize, usable: usize, call: Call) {
     match call {
         Call::Malloc => producer.alloc(block as usize, size, usable),
         call => producer.alloc_long(block as usize, size, usable, kind(call), align_log2(call)),
     }
 }
 
-impl Watch for Record {
-    type Begun = Begun;
-    type Before = (Begun, bool);
-    type Giving = Begun;
-
-    #[inline(always)]
-    fn begins() -> Begun {
-        Begun::now()
+/// The mode, once it is known whether there is anybody to tell; `None` while it is being found out, by this thread or
+/// by another, and when there is nobody.
+fn telling() -> Option<u64> {
+    let mut mode = mode();
+    if mode & STARTING != 0 {
+        mode = start();
     }
-
-    #[inline(always)]
-    fn asked(begun: Begun, block: *mut c_void, size: usize, call: Call) {
-        if !begun.is_short() || block.is_null() {
-            return asked_long(begun, block, size, call);
-        }
-        if let Some(mut producer) = RINGS.thread() {
-            tell_new(&mut producer, block, size, call);
-        }
-    }
-
-    #[inline(always)]
-    fn gives_back(block: *mut c_void, operator: bool) -> Option<Begun> {
-        if mode() != 0 {
-            return gives_back_long(block, operator);
-        }
-        if !arena::owns(block)
-            && let Some(mut producer) = RINGS.thread()
-        {
-            producer.free(block as usize, operator);
-        }
-        None
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn gave_back(begun: Begun) {
-        let elapsed = begun.elapsed();
-        if let Some(mut producer) = RINGS.thread() {
-            producer.took(elapsed);
-        }
-    }
-
-    #[inline(always)]
-    fn resizes(block: *mut c_void) -> (Begun, bool) {
-        // The mode first: the end must be told if and only if the beginning was.
-        let mut begun = Begun::now();
-        let mut told = false;
-        if !begun.has(STARTING | DETACHED)
-            && !arena::owns(block)
-            && let Some(mut producer) = RINGS.thread()
-        {
-            producer.resize_begin(block as usize);
-            told = true;
-        }
-        if !begun.is_short() {
-            // The time that telling took is not the call's.
-            begun = Begun::now();
-        }
-        (begun, told)
-    }
-
-    #[inline(always)]
-    fn resized(block: *mut c_void, (begun, told): (Begun, bool), size: usize, new: *mut c_void) {
-        if !told || !begun.is_short() {
-            return resized_long(block, begun, told, size, new);
-        }
-        if let Some(mut producer) = RINGS.thread() {
-            let usable = if new.is_null() { 0 } else { usable::of(new) };
-            producer.resize_end(new as usize, size, usable);
-        }
-    }
+    (mode & (STARTING | DETACHED) == 0).then_some(mode)
 }
 
-/// A call that gave nothing, or is told with latency or site, or not at all.
-#[cold]
-#[inline(never)]
-fn asked_long(begun: Begun, block: *mut c_void, size: usize, call: Call) {
-    if begun.has(STARTING | DETACHED) || arena::owns(block) {
-        return;
-    }
-    let Some(mut producer) = extras(begun) else { return };
-    if block.is_null() {
-        producer.failed(kind(call), size);
-    } else {
-        tell_new(&mut producer, block, size, call);
-    }
+/// A point in time to begin from; 0 when latencies are not wanted.
+fn stamp(mode: u64) -> u64 {
+    if mode & LATENCY != 0 { clock::ticks() } else { 0 }
 }
 
-#[cold]
-#[inline(never)]
-fn gives_back_long(block: *mut c_void, operator: bool) -> Option<Begun> {
-    let begun = Begun::now();
-    if begun.has(STARTING | DETACHED) || arena::owns(block) {
-        return None;
-    }
-    RINGS.thread()?.free(block as usize, operator);
-    // The time that telling took is not the call's.
-    begun.has(LATENCY).then(Begun::now)
+/// The whole of the time that a call took which began then, ns, and not 0, which stands for "unknown".
+fn since(stamp: u64) -> u32 {
+    if stamp == 0 { 0 } else { clock::ns(clock::ticks().wrapping_sub(stamp)).max(1) }
 }
 
-#[cold]
-#[inline(never)]
-fn resized_long(block: *mut c_void, begun: Begun, told: bool, size: usize, new: *mut c_void) {
-    if told {
-        if let Some(mut producer) = extras(begun) {
-            let usable = if new.is_null() { 0 } else { usable::of(new) };
-            producer.resize_end(new as usize, size, usable);
-        }
-    } else if arena::owns(block) && !new.is_null() {
-        // Out of the arena, which is nobody's business: for the program's history it begins here.
-        asked_long(begun, new, size, Call::Malloc);
-    }
-}
-
-/// The thread's producer, which has been told what is to be told with the next event: how long the call took until
-/// now, and whence it came.
-fn extras(begun: Begun) -> Option<Producer> {
-    let elapsed = if begun.has(LATENCY) { begun.elapsed().max(1) } else { 0 };
+/// The thread's producer, told what is to be told with the next event: how long it took, and whence it came.
+fn extras(latency: u32) -> Option<Producer> {
     let mut producer = RINGS.thread()?;
-    producer.latency(elapsed);
-    if begun.has(SITES) {
+    producer.latency(latency);
+    if mode() & SITES != 0 {
         let site = STACKS.site(|site, frames| {
             if let Some(mut producer) = RINGS.thread() {
                 producer.define_site(site, frames);
@@ -211,4 +76,149 @@ fn extras(begun: Begun) -> Option<Producer> {
         producer.site(site);
     }
     Some(producer)
+}
+
+/// What is kept from the beginning of a resize to its end.
+pub struct Resizing {
+    /// Its beginning was told, so its end will be.
+    told: bool,
+    stamp: u64,
+}
+
+impl Watch for Record {
+    type Before = Resizing;
+
+    #[inline(always)]
+    fn short() -> bool {
+        mode() == 0
+    }
+
+    #[inline(always)]
+    fn past() -> bool {
+        mode() == DETACHED
+    }
+
+    #[inline(always)]
+    fn asked(block: *mut c_void, size: usize, call: Call) -> *mut c_void {
+        if block.is_null() {
+            return failed(size, kind(call));
+        }
+        let usable = usable::of(block);
+        if let Some(mut producer) = RINGS.thread() {
+            tell_new(&mut producer, block, size, usable, call);
+        }
+        block
+    }
+
+    #[inline(always)]
+    fn gives_back(block: *mut c_void, operator: bool) -> bool {
+        if arena::owns(block) {
+            return false;
+        }
+        if let Some(mut producer) = RINGS.thread() {
+            producer.free(block as usize, operator);
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn resizes(block: *mut c_void) -> Resizing {
+        if mode() != 0 || arena::owns(block) {
+            return resizes_long(block);
+        }
+        let told = match RINGS.thread() {
+            Some(mut producer) => {
+                producer.resize_begin(block as usize);
+                true
+            }
+            None => false,
+        };
+        Resizing { told, stamp: 0 }
+    }
+
+    #[inline(always)]
+    fn resized(block: *mut c_void, before: Resizing, size: usize, new: *mut c_void) {
+        if mode() != 0 || !before.told {
+            return resized_long(block, before, size, new);
+        }
+        let usable = if new.is_null() { 0 } else { usable::of(new) };
+        if let Some(mut producer) = RINGS.thread() {
+            producer.resize_end(new as usize, size, usable);
+        }
+    }
+
+    fn begins() -> u64 {
+        telling().map_or(0, stamp)
+    }
+
+    fn asked_long(begun: u64, block: *mut c_void, size: usize, call: Call) {
+        let latency = since(begun);
+        if telling().is_none() || arena::owns(block) {
+            return;
+        }
+        let Some(mut producer) = extras(latency) else { return };
+        if block.is_null() {
+            producer.failed(kind(call), size);
+        } else {
+            tell_new(&mut producer, block, size, usable::of(block), call);
+        }
+    }
+
+    fn gives_back_long(block: *mut c_void, operator: bool) -> u64 {
+        let Some(mode) = telling().filter(|_| !arena::owns(block)) else { return 0 };
+        let Some(mut producer) = RINGS.thread() else { return 0 };
+        producer.free(block as usize, operator);
+        // The time that telling took is not the call's.
+        stamp(mode)
+    }
+
+    fn gave_back(begun: u64) {
+        if begun != 0 {
+            let latency = since(begun);
+            if let Some(mut producer) = RINGS.thread() {
+                producer.took(latency);
+            }
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn failed(size: usize, kind: u8) -> *mut c_void {
+    if let Some(mut producer) = RINGS.thread() {
+        producer.failed(kind, size);
+    }
+    core::ptr::null_mut()
+}
+
+#[cold]
+#[inline(never)]
+fn resizes_long(block: *mut c_void) -> Resizing {
+    let Some(mode) = telling().filter(|_| !arena::owns(block)) else {
+        return Resizing { told: false, stamp: 0 };
+    };
+    let told = match RINGS.thread() {
+        Some(mut producer) => {
+            producer.resize_begin(block as usize);
+            true
+        }
+        None => false,
+    };
+    // The time that telling took is not the call's.
+    Resizing { told, stamp: stamp(mode) }
+}
+
+#[cold]
+#[inline(never)]
+fn resized_long(block: *mut c_void, before: Resizing, size: usize, new: *mut c_void) {
+    let latency = since(before.stamp);
+    if before.told {
+        if let Some(mut producer) = extras(latency) {
+            let usable = if new.is_null() { 0 } else { usable::of(new) };
+            producer.resize_end(new as usize, size, usable);
+        }
+    } else if arena::owns(block) && !new.is_null() {
+        // Out of the arena, which is nobody's business: for the program's history it begins here.
+        Record::asked_long(0, new, size, Call::Malloc);
+    }
 }

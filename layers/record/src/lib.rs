@@ -15,6 +15,7 @@
 mod calls;
 mod clock;
 mod facts;
+mod stacks;
 mod start;
 mod thread;
 mod usable;

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::{RINGS, STACKS, clock, facts};
+use crate::{RINGS, STACKS, clock, facts, usable};
 
 /// A bit of the mode: nothing is known yet, or it is being found out. What is called meanwhile is the layer's own doing.
 pub const STARTING: u64 = 1;
@@ -12,8 +12,6 @@ pub const DETACHED: u64 = 2;
 pub const LATENCY: u64 = 4;
 /// Call stacks are wanted.
 pub const SITES: u64 = 8;
-/// How many bits there are.
-pub const BITS: u32 = 4;
 
 /// 0: record, by the short way.
 static MODE: AtomicU64 = AtomicU64::new(STARTING);
@@ -43,6 +41,7 @@ pub fn start() -> u64 {
         && RINGS.attach()
     {
         let flags = RINGS.flags();
+        usable::prepare(family);
         mode = 0;
         if flags.latency {
             clock::prepare();
