@@ -1,5 +1,6 @@
 //! What the manager says of its heap, told inside the process at the pause.
 
+use heaptoll_facts::{Facts, wish};
 use serde::{Deserialize, Serialize};
 
 /// `struct heaptoll_census` of include/heaptoll.h, and what else a manager tells. All in bytes.
@@ -10,7 +11,7 @@ pub struct Census {
     pub source: Source,
     /// All other threads stood still.
     pub exact: bool,
-    /// Address space held for the heap.
+    /// Address space held for the heap: live, free, metadata, quarantined and unused bytes together.
     pub mapped_bytes: u64,
     /// In blocks that the program holds; of a collector, that no collection has reclaimed.
     pub live_bytes: u64,
@@ -28,6 +29,52 @@ pub struct Census {
     pub live_after_collection_bytes: Option<u64>,
     /// What each sort of root holds alone, live and dead (`tithe_held`), where told.
     pub held: Option<Held>,
+}
+
+impl Census {
+    /// The first byte of the question to the layer: what is to be told besides the usual. `collect` runs a full
+    /// collection and has all threads stopped some times, which changes the run.
+    pub fn wishes(collect: bool) -> u8 {
+        if collect { wish::COLLECT | wish::HELD } else { 0 }
+    }
+
+    /// From the layer's answer (`heaptoll_facts`). `None`: the manager tells nothing.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Census> {
+        Facts::from_bytes(bytes).and_then(|facts| Census::of(&facts))
+    }
+
+    /// From what the process told.
+    pub fn of(facts: &Facts) -> Option<Census> {
+        if let Some(census) = facts.census {
+            return Some(Census {
+                source: Source::Control,
+                exact: census.exact,
+                mapped_bytes: census.mapped_bytes,
+                live_bytes: census.live_bytes,
+                free_bytes: census.free_bytes,
+                metadata_bytes: census.metadata_bytes,
+                quarantined_bytes: census.quarantined_bytes,
+                unused_bytes: census.unused_bytes,
+                blacklisted_bytes: facts.blacklisted_bytes,
+                live_after_collection_bytes: facts.collected.map(|after| after.live_bytes),
+                held: facts.held.map(|held| Held {
+                    stacks: held.stacks,
+                    statics: held.statics,
+                    mappings: held.mappings,
+                    registers: held.registers,
+                }),
+            });
+        }
+        let info = facts.mallinfo?;
+        Some(Census {
+            source: Source::Mallinfo,
+            mapped_bytes: info.arena.saturating_add(info.hblkhd),
+            live_bytes: info.uordblks.saturating_add(info.hblkhd),
+            free_bytes: info.fordblks,
+            unused_bytes: info.keepcost,
+            ..Census::default()
+        })
+    }
 }
 
 /// Who told a census.
@@ -54,4 +101,29 @@ pub struct Held {
     pub mappings: u64,
     /// Of stopped threads.
     pub registers: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_facts::{Mallinfo, Totals};
+
+    use super::*;
+
+    #[test]
+    fn what_the_layer_tells_is_a_census() {
+        let mut facts = Facts::default();
+        assert_eq!(Census::from_bytes(&facts.to_bytes()), None);
+        assert_eq!(Census::from_bytes(b"?"), None);
+        facts.mallinfo = Some(Mallinfo { arena: 10, hblkhd: 5, uordblks: 7, fordblks: 3, keepcost: 1 });
+        let told = Census::from_bytes(&facts.to_bytes()).expect("told");
+        assert_eq!((told.source, told.mapped_bytes, told.live_bytes), (Source::Mallinfo, 15, 12));
+        facts.census = Some(Totals { live_bytes: 100, mapped_bytes: 300, ..Totals::default() });
+        facts.collected = Some(Totals { live_bytes: 60, ..Totals::default() });
+        facts.blacklisted_bytes = Some(9);
+        let told = Census::from_bytes(&facts.to_bytes()).expect("told");
+        assert_eq!((told.source, told.mapped_bytes, told.live_bytes), (Source::Control, 300, 100));
+        assert_eq!((told.live_after_collection_bytes, told.blacklisted_bytes), (Some(60), Some(9)));
+        assert_eq!(Census::wishes(true), 3);
+        assert_eq!(Census::wishes(false), 0);
+    }
 }

@@ -38,6 +38,9 @@ pub enum LedgerError {
         /// The line.
         line: String,
     },
+    /// A trace that cannot be read.
+    #[error(transparent)]
+    Trace(#[from] heaptoll_trace::TraceError),
     /// A trace without what the ledger needs.
     #[error(
         "this trace has no ledger and no samples of resident memory: record it again with `heaptoll record --ledger`, or \

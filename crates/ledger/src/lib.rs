@@ -6,6 +6,7 @@
 mod attribution;
 mod block;
 mod census;
+mod coarse;
 mod error;
 mod ledger;
 mod mapping;
@@ -13,11 +14,13 @@ mod moment;
 mod observer;
 mod places;
 mod residency;
+mod seen;
 mod share;
 mod tenants;
 
 pub use block::{Block, Blocks};
 pub use census::{Census, Held, Source};
+pub use coarse::{Point, coarse};
 pub use error::LedgerError;
 pub use ledger::{EXTRA, Ledger, Pace};
 pub use moment::{Amount, Defects, How, Line, Moment, TERMS, Term};

@@ -12,6 +12,7 @@ use crate::mapping::{self, Mapping};
 use crate::moment::{Amount, How, Moment, Term};
 use crate::places::{Layout, Places};
 use crate::residency::{PageMap, Run, State, Walk};
+use crate::seen::Seen;
 use crate::share::Lines;
 use crate::tenants::{Tenants, resident};
 
@@ -37,6 +38,7 @@ pub struct Observer {
     places: Places,
     tenants: Tenants,
     page: u64,
+    seen: Seen,
     /// Room for the blocks, kept from look to look.
     blocks: Vec<Block>,
 }
@@ -60,6 +62,7 @@ impl Observer {
             places: Places::new(layout, page),
             tenants: Tenants::new(options.rings.as_deref()),
             page,
+            seen: Seen::new(page),
             blocks: Vec::new(),
         }
     }
@@ -85,9 +88,10 @@ impl Observer {
         sort(blocks, &mut self.blocks);
         let mut ever = Vec::new();
         blocks.ever(&mut |start, end| ever.push((start, end)));
-        let ever = joined(ever, self.page);
+        let is_known = !ever.is_empty();
+        self.seen.look(ever, &self.blocks, &mappings);
 
-        let places = self.places.find(&mappings, &self.blocks, &ever);
+        let places = self.places.find(&mappings, &self.blocks, self.seen.ranges());
         let (runs, no_pagemap) = match self.runs(&mappings, &places) {
             Ok(runs) => (runs, None),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
@@ -125,9 +129,8 @@ impl Observer {
             lines.add(Term::External, shares.pinned, how);
             lines.add(Term::Caches, shares.idle, how);
         }
-        if how == How::Counted && !ever.is_empty() {
-            // Live blocks are where blocks have been; what they have not touched of their pages is pinned.
-            let fresh = fresh(&self.blocks, &ever, &places, &runs, self.page);
+        if how == How::Counted && is_known {
+            let fresh = fresh(self.seen.ranges(), &places, &runs);
             let caches = lines.amount(Term::Caches);
             *caches = caches.without(fresh);
             lines.add(Term::Fresh, fresh, how);
@@ -199,11 +202,8 @@ impl Observer {
     }
 }
 
-/// Pages in places without a live block in which no block has been.
-fn fresh(blocks: &[Block], ever: &[(u64, u64)], places: &[Place], runs: &[Run], page: u64) -> Amount {
-    // Pages with live blocks are seen too, whatever `ever` says.
-    let live = blocks.iter().filter(|block| block.bytes() > 0).map(|block| (block.address, block.end()));
-    let seen = joined(live.chain(ever.iter().copied()).collect(), page);
+/// Pages in places of which nothing has been seen.
+fn fresh(seen: &[(u64, u64)], places: &[Place], runs: &[Run]) -> Amount {
     let (mut all, mut walk) = (Amount::default(), Walk::new(runs));
     let mut at = 0;
     for place in places {
@@ -220,23 +220,6 @@ fn fresh(blocks: &[Block], ever: &[(u64, u64)], places: &[Place], runs: &[Run], 
         all += walk.look(from, place.end).amount;
     }
     all
-}
-
-/// Ranges made whole pages, in order and apart.
-fn joined(mut ranges: Vec<(u64, u64)>, page: u64) -> Vec<(u64, u64)> {
-    for (start, end) in &mut ranges {
-        *start = *start / page * page;
-        *end = end.checked_next_multiple_of(page).unwrap_or(u64::MAX / page * page);
-    }
-    ranges.sort_unstable();
-    ranges.dedup_by(|next, last| {
-        let touches = next.0 <= last.1;
-        if touches {
-            last.1 = last.1.max(next.1);
-        }
-        touches
-    });
-    ranges
 }
 
 /// Without a page map: the resident and swapped bytes of a mapping are those of its places in proportion to their
