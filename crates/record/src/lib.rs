@@ -9,7 +9,6 @@ mod books;
 mod child;
 mod deaths;
 mod error;
-mod frames;
 mod interrupt;
 mod live;
 mod output;
@@ -21,6 +20,7 @@ mod request;
 mod resolver;
 mod session;
 mod strangers;
+mod symbols;
 mod told;
 mod watch;
 

@@ -5,7 +5,7 @@ use heaptoll_trace::{Allocation, Kind, Output, Sites, TraceError, Writer};
 
 use crate::request::Request;
 use crate::resolver::Resolver;
-use crate::frames::Symbols;
+use crate::symbols::Symbols;
 
 /// Takes it in.
 pub struct Told<W> {

@@ -1,0 +1,268 @@
+//! Call stacks and their names.
+//!
+//! The layer numbers the stacks of its process and tells each once, as return addresses; before the first that leads
+//! through an object it tells where that object lies and which file it is of, as the definition of site 0. That comes
+//! from the process itself because a process may have unloaded an object, or ended, before anybody can look into
+//! `/proc`. Names are looked up when the recording ends, in the files on disk, an object at a time.
+
+mod binary;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use heaptoll_trace::{Frame, Site, Sites};
+
+use binary::{Binary, Place};
+
+/// What follows the frames of a stack that has more: `heaptoll_stacks::DEEPER` of the layer.
+const DEEPER: u64 = 1;
+/// What follows the frames of a stack whose walk could not go on: `heaptoll_stacks::LOST`.
+const LOST: u64 = 2;
+/// Words of an object before its path: start, end, difference, length of the path.
+const OBJECT_WORDS: usize = 4;
+/// Bytes of a path in a word.
+const PATH_BYTES: usize = 7;
+
+/// The call stacks of one process.
+#[derive(Debug)]
+pub struct Symbols {
+    /// Where paths without a leading slash begin.
+    directory: PathBuf,
+    objects: Vec<Object>,
+    /// Sites by number, as indices of places.
+    sites: Vec<Vec<u32>>,
+    places: Vec<Code>,
+    numbers: HashMap<Code, u32>,
+}
+
+/// A file's code in memory.
+#[derive(Debug)]
+struct Object {
+    path: PathBuf,
+    start: u64,
+    end: u64,
+    /// What its addresses in memory have more than those in the file.
+    difference: u64,
+    /// When it was told.
+    told: SystemTime,
+}
+
+/// Where a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Code {
+    /// At an address of an object's, as its file counts.
+    Of { object: u32, address: u64 },
+    /// At an address in memory.
+    Bare(u64),
+    /// The stack's end, which is not its end: [`DEEPER`] or [`LOST`].
+    Cut(u64),
+}
+
+impl Symbols {
+    /// Of process `pid`, which lives or has just ended.
+    pub fn new(pid: i32) -> Symbols {
+        Symbols {
+            directory: std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default(),
+            objects: Vec::new(),
+            sites: Vec::new(),
+            places: Vec::new(),
+            numbers: HashMap::new(),
+        }
+    }
+
+    /// What the layer told: a stack's return addresses, innermost first, or, as site 0, an object.
+    pub fn define(&mut self, site: u32, words: &[u64]) {
+        if site == 0 {
+            self.objects.extend(Object::new(words, &self.directory));
+            return;
+        }
+        let places = words.iter().map(|&word| self.place(word)).collect();
+        let index = site as usize;
+        // A site's number has 24 bits in the layer; what else comes is not a site's.
+        if index < 1 << 24 {
+            if self.sites.len() <= index {
+                self.sites.resize_with(index + 1, Vec::new);
+            }
+            self.sites[index] = places;
+        }
+    }
+
+    fn place(&mut self, word: u64) -> u32 {
+        let code = match word {
+            DEEPER | LOST => Code::Cut(word),
+            _ => self.code(word),
+        };
+        *self.numbers.entry(code).or_insert_with(|| {
+            self.places.push(code);
+            self.places.len() as u32 - 1
+        })
+    }
+
+    /// The newest object that an address lay in.
+    fn code(&self, address: u64) -> Code {
+        // The byte before a return address is the call's. Behind it another function can begin, or another object.
+        let call = address.wrapping_sub(1);
+        let object = self.objects.iter().rposition(|object| (object.start..object.end).contains(&call));
+        match object {
+            Some(at) => {
+                Code::Of { object: at as u32, address: address.wrapping_sub(self.objects[at].difference) }
+            }
+            None => Code::Bare(address),
+        }
+    }
+
+    /// All of them, with names.
+    pub fn finish(mut self) -> Sites {
+        // Another thread may have told the object, and its ring may have been read later.
+        for at in 0..self.places.len() {
+            if let Code::Bare(address) = self.places[at] {
+                self.places[at] = self.code(address);
+            }
+        }
+        let mut frames = Frames::default();
+        let mut named: Vec<Vec<u32>> = vec![Vec::new(); self.places.len()];
+        for (number, object) in self.objects.iter().enumerate() {
+            let mut binary = None;
+            for (names, place) in named.iter_mut().zip(&self.places) {
+                match *place {
+                    Code::Of { object: of, address } if of as usize == number => {
+                        let binary = binary.get_or_insert_with(|| {
+                            Binary::load(&object.path, object.end - object.start, object.told)
+                                .unwrap_or_default()
+                        });
+                        *names = frames.of(&object.path, address, binary.places(address.wrapping_sub(1)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for (names, place) in named.iter_mut().zip(&self.places) {
+            match *place {
+                Code::Of { .. } => {}
+                Code::Bare(offset) => names.push(frames.number(Frame { offset, ..Frame::default() })),
+                Code::Cut(why) => {
+                    let function = if why == DEEPER { "[deeper frames]" } else { "[unknown callers]" };
+                    names.push(frames.number(Frame { function: function.to_owned(), ..Frame::default() }));
+                }
+            }
+        }
+        let site = |places: &Vec<u32>| Site {
+            frames: places.iter().flat_map(|&place| named[place as usize].iter().copied()).collect(),
+        };
+        let mut sites: Vec<Site> = self.sites.iter().map(site).collect();
+        if sites.is_empty() {
+            sites.push(Site::default());
+        }
+        Sites { sites, frames: frames.frames }
+    }
+}
+
+impl Object {
+    fn new(words: &[u64], directory: &Path) -> Option<Object> {
+        let (head, path) = words.split_at_checked(OBJECT_WORDS)?;
+        let bytes = path.iter().flat_map(|word| word.to_le_bytes().into_iter().take(PATH_BYTES));
+        let path: Vec<u8> = bytes.take(usize::try_from(head[3]).ok()?).collect();
+        let path = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(&path);
+        (head[0] < head[1]).then(|| Object {
+            path: directory.join(path),
+            start: head[0],
+            end: head[1],
+            difference: head[2],
+            told: SystemTime::now(),
+        })
+    }
+}
+
+/// Frames, each once.
+#[derive(Default)]
+struct Frames {
+    frames: Vec<Frame>,
+    numbers: HashMap<Frame, u32>,
+}
+
+impl Frames {
+    fn number(&mut self, frame: Frame) -> u32 {
+        let frames = &mut self.frames;
+        *self.numbers.entry(frame).or_insert_with_key(|frame| {
+            frames.push(frame.clone());
+            frames.len() as u32 - 1
+        })
+    }
+
+    /// The frames of one place in an object: more than one when functions were inlined there.
+    fn of(&mut self, object: &Path, offset: u64, places: Vec<Place>) -> Vec<u32> {
+        let object = object.to_string_lossy();
+        let frame =
+            |Place { function, line }| Frame { object: object.clone().into_owned(), offset, function, line };
+        places.into_iter().map(|place| self.number(frame(place))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An object as the layer tells it.
+    fn object(start: u64, end: u64, difference: u64, path: &str) -> Vec<u64> {
+        let mut words = vec![start, end, difference, path.len() as u64];
+        words.extend(
+            path.as_bytes()
+                .chunks(PATH_BYTES)
+                .map(|part| part.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))),
+        );
+        words
+    }
+
+    fn frames(sites: &Sites, site: usize) -> Vec<(String, u64, String)> {
+        let frames = sites.sites[site].frames.iter().map(|&frame| &sites.frames[frame as usize]);
+        frames.map(|frame| (frame.object.clone(), frame.offset, frame.function.clone())).collect()
+    }
+
+    #[test]
+    fn an_address_is_of_the_object_that_lay_there_last() {
+        let mut symbols = Symbols::new(std::process::id() as i32);
+        symbols.define(0, &object(0x1000, 0x3000, 0x1000, "/nowhere/first.so"));
+        symbols.define(1, &[0x1500, 0x9000, DEEPER]);
+        symbols.define(0, &object(0x1000, 0x2000, 0x0800, "second.so"));
+        symbols.define(3, &[0x1500, 0x2001, LOST]);
+        let sites = symbols.finish();
+        assert_eq!(sites.sites.len(), 4);
+        let second = std::env::current_dir().unwrap().join("second.so").to_str().unwrap().to_owned();
+        let first = "/nowhere/first.so".to_owned();
+        let none = String::new;
+        let cut = |what: &str| (none(), 0, what.to_owned());
+        let known = (first.clone(), 0x500, none());
+        assert_eq!(frames(&sites, 1), [known, (none(), 0x9000, none()), cut("[deeper frames]")]);
+        // 0x2001 is the return address of a call at 0x2000, where the second object has ended.
+        let newest = (second, 0xd00, none());
+        assert_eq!(frames(&sites, 3), [newest, (first, 0x1001, none()), cut("[unknown callers]")]);
+        assert!(sites.sites[0].frames.is_empty() && sites.sites[2].frames.is_empty());
+    }
+
+    #[test]
+    fn an_object_told_late_is_still_found() {
+        let mut symbols = Symbols::new(std::process::id() as i32);
+        symbols.define(1, &[0x1500]);
+        symbols.define(0, &object(0x1000, 0x3000, 0x1000, "/nowhere/late.so"));
+        assert_eq!(frames(&symbols.finish(), 1), [("/nowhere/late.so".to_owned(), 0x500, String::new())]);
+    }
+
+    #[test]
+    fn words_that_no_layer_tells_do_no_harm() {
+        let mut symbols = Symbols::new(-1);
+        for words in [&[][..], &[1], &[5, 4, 0, 0], &[0, 9, 0, u64::MAX], &[0, 9, 0, 3, u64::MAX]] {
+            symbols.define(0, words);
+        }
+        symbols.define(u32::MAX, &[1, 2, 3]);
+        symbols.define(2, &[0, u64::MAX]);
+        let sites = symbols.finish();
+        assert_eq!(sites.sites.len(), 3);
+        assert_eq!(sites.sites[2].frames.len(), 2);
+    }
+
+    #[test]
+    fn nothing_told_is_the_site_of_nothing() {
+        assert_eq!(Symbols::new(0).finish().sites, [Site::default()]);
+    }
+}

@@ -1,0 +1,194 @@
+//! The names in an ELF file: its symbol tables, and the debug information that says which functions were inlined and at
+//! which line of which file the code was. Both also from the file of debug information that a distribution keeps apart
+//! under `/usr/lib/debug`, when it is installed.
+//!
+//! Files are read and not mapped: a mapped file that another program shortens ends this one.
+
+use std::borrow::Cow;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+use addr2line::{Context, demangle_auto};
+use gimli::{EndianRcSlice, RunTimeEndian};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+
+/// Where distributions keep debug information (GDB manual, "Debugging Information in Separate Files").
+const DEBUG: &str = "/usr/lib/debug";
+
+/// A page: addresses of objects are rounded to it.
+const PAGE: u64 = 4096;
+
+type Bytes = EndianRcSlice<RunTimeEndian>;
+
+/// A function, and a line of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Demangled; empty when unknown.
+    pub function: String,
+    /// `file:line`; empty when unknown.
+    pub line: String,
+}
+
+/// What a file and its debug information say of its code.
+#[derive(Default)]
+pub struct Binary {
+    /// By first address.
+    symbols: Vec<Symbol>,
+    lines: Option<Context<Bytes>>,
+}
+
+struct Symbol {
+    start: u64,
+    end: u64,
+    name: String,
+}
+
+impl Binary {
+    /// Of the file at `path`, `None` when it is not there, is not ELF, or is not the file that a process had loaded at
+    /// `loaded`, taking up `bytes` of memory.
+    pub fn load(path: &Path, bytes: u64, loaded: SystemTime) -> Option<Binary> {
+        let data = read(path, Some(loaded))?;
+        let file = object::File::parse(&*data).ok()?;
+        let start = file.segments().map(|segment| segment.address()).min()? & !(PAGE - 1);
+        let end = file.segments().map(|segment| segment.address().saturating_add(segment.size())).max()?;
+        if end.saturating_sub(start).next_multiple_of(PAGE) != bytes.next_multiple_of(PAGE) {
+            return None;
+        }
+        let apart = apart(&file, path);
+        let apart = apart.as_ref().and_then(|(path, data)| Some((path, object::File::parse(&**data).ok()?)));
+        let symbols = symbols([Some(&file), apart.as_ref().map(|(_, apart)| apart)].into_iter().flatten());
+        let lines = match &apart {
+            _ if file.section_by_name(".debug_info").is_some() => lines(&file, path),
+            Some((path, apart)) => lines(apart, path),
+            None => None,
+        };
+        Some(Binary { symbols, lines })
+    }
+
+    /// The functions at an address, innermost first: one, unless others were inlined there.
+    pub fn places(&self, address: u64) -> Vec<Place> {
+        let mut places = self.lines.as_ref().map_or_else(Vec::new, |lines| inlined(lines, address));
+        if places.is_empty() {
+            places.push(Place::default());
+        }
+        if let Some(outer) = places.last_mut()
+            && outer.function.is_empty()
+        {
+            outer.function = self.symbol(address).unwrap_or_default();
+        }
+        places
+    }
+
+    fn symbol(&self, address: u64) -> Option<String> {
+        let after = self.symbols.partition_point(|symbol| symbol.start <= address);
+        // Symbols can lie within others; the nearest one that reaches this far.
+        let symbol = self.symbols[..after].iter().rev().take(16).find(|symbol| address < symbol.end)?;
+        Some(demangle_auto(Cow::from(&*symbol.name), None).into_owned())
+    }
+}
+
+/// The functions that debug information knows at an address.
+fn inlined(lines: &Context<Bytes>, address: u64) -> Vec<Place> {
+    let mut places = Vec::new();
+    let Ok(mut frames) = lines.find_frames(address).skip_all_loads() else { return places };
+    while let Ok(Some(frame)) = frames.next() {
+        let function = frame.function.as_ref().and_then(|function| function.demangle().ok());
+        let line = frame.location.and_then(|location| match (location.file, location.line) {
+            (Some(file), Some(line)) => Some(format!("{file}:{line}")),
+            (Some(file), None) => Some(file.to_owned()),
+            _ => None,
+        });
+        let function = function.map(Cow::into_owned).unwrap_or_default();
+        places.push(Place { function, line: line.unwrap_or_default() });
+    }
+    places
+}
+
+/// A regular file's bytes, unless it was changed or put there after `loaded`: then it is not what was loaded.
+fn read(path: &Path, loaded: Option<SystemTime>) -> Option<Vec<u8>> {
+    let about = fs::metadata(path).ok()?;
+    let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(about.ctime().try_into().ok()?);
+    let intact = loaded.is_none_or(|loaded| changed <= loaded);
+    (about.is_file() && intact).then(|| fs::read(path).ok()).flatten()
+}
+
+/// Functions of symbol tables, sorted.
+fn symbols<'a>(files: impl Iterator<Item = &'a object::File<'a>>) -> Vec<Symbol> {
+    let mut symbols = Vec::new();
+    for file in files {
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            let is_code = symbol.kind() == SymbolKind::Text && symbol.is_definition();
+            if let (true, Ok(name)) = (is_code, symbol.name())
+                && !name.is_empty()
+            {
+                let (start, size) = (symbol.address(), symbol.size());
+                symbols.push(Symbol { start, end: start.saturating_add(size), name: name.to_owned() });
+            }
+        }
+    }
+    // Of several names of one function the first in the alphabet, so that it is always the same.
+    symbols.sort_by(|a, b| (a.start, a.end, &b.name).cmp(&(b.start, b.end, &a.name)));
+    symbols.dedup_by(|b, a| {
+        (a.start, a.end) == (b.start, b.end) && {
+            a.name.clone_from(&b.name);
+            true
+        }
+    });
+    // Assembly without sizes: until the next.
+    for at in 0..symbols.len() {
+        if symbols[at].end == symbols[at].start
+            && let Some(next) = symbols[at..].iter().find(|next| next.start > symbols[at].start)
+        {
+            symbols[at].end = next.start;
+        }
+    }
+    symbols
+}
+
+/// The file with the debug information of another, by its build ID or its link.
+fn apart(file: &object::File, path: &Path) -> Option<(PathBuf, Vec<u8>)> {
+    let id = file.build_id().ok().flatten();
+    let by_id = id.and_then(|id| {
+        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (folder, name) = hex.split_at_checked(2)?;
+        Some(PathBuf::from(format!("{DEBUG}/.build-id/{folder}/{name}.debug")))
+    });
+    let link = file.gnu_debuglink().ok().flatten();
+    let by_link = link.and_then(|(name, _)| {
+        let name = std::str::from_utf8(name).ok()?;
+        let folder = path.parent()?;
+        let under = Path::new(DEBUG).join(folder.strip_prefix("/").unwrap_or(folder));
+        Some([folder.join(name), folder.join(".debug").join(name), under.join(name)])
+    });
+    by_id.into_iter().chain(by_link.into_iter().flatten()).find_map(|candidate| {
+        if candidate == path {
+            return None;
+        }
+        let data = read(&candidate, None)?;
+        let same = object::File::parse(&*data).ok()?.build_id().ok().flatten() == id;
+        same.then_some((candidate, data))
+    })
+}
+
+/// The debug information of a file, with what it shares with others in a file of its own (`dwz`).
+fn lines(file: &object::File, path: &Path) -> Option<Context<Bytes>> {
+    let mut dwarf = gimli::Dwarf::load(|id| section(file, id)).ok()?;
+    if let Ok(Some((name, _))) = file.gnu_debugaltlink()
+        && let Ok(name) = std::str::from_utf8(name)
+        && let Some(data) = path.parent().and_then(|folder| read(&folder.join(name), None))
+        && let Ok(shared) = object::File::parse(&*data)
+    {
+        dwarf.load_sup(|id| section(&shared, id)).ok()?;
+    }
+    Context::from_dwarf(dwarf).ok()
+}
+
+/// A section, unpacked; empty when it is not there.
+fn section(file: &object::File, id: gimli::SectionId) -> Result<Bytes, gimli::Error> {
+    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let data = file.section_by_name(id.name()).and_then(|section| section.uncompressed_data().ok());
+    Ok(EndianRcSlice::new(Rc::from(&*data.unwrap_or_default()), endian))
+}
