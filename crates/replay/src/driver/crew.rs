@@ -1,0 +1,464 @@
+//! The threads of a replay: as many as the trace has, each begun when the call before its first was made, and ended
+//! after its last. The process's own first thread is the trace's first.
+
+use std::ffi::c_void;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use heaptoll_replay::job::{Job, Outcome};
+use heaptoll_replay::program::{BLOCK, Extent};
+
+use super::area::Area;
+use super::clock::{self, Clocks};
+use super::execute::{AHEAD, Bench, Relations, check};
+use super::process;
+use super::tables::{Blocks, Sizes};
+use super::watch::Watch;
+
+/// What a thread's stack may grow to. Managers' calls are shallow; a collector's are not, but it marks on a stack of
+/// its own.
+const STACK: usize = 1 << 20;
+/// Of it, what is resident from the beginning: the C library's thread block and what calls use.
+const STACK_RESIDENT: usize = 32 << 10;
+/// Words of a block at most: the last operation of one may be long.
+const MOST_WORDS: usize = BLOCK + 8;
+
+/// Where a thread lives; used again by the next.
+#[derive(Clone, Copy)]
+struct Berth {
+    stack: Area,
+    words: Area,
+}
+
+struct Running {
+    thread: libc::pthread_t,
+    berth: Berth,
+}
+
+/// How threads wait for their turn.
+#[derive(Default)]
+struct Bell {
+    /// 1 while the thread sleeps or is about to.
+    asleep: AtomicU32,
+}
+
+/// Sums over threads.
+#[derive(Default)]
+struct Sums {
+    cpu_ns: u64,
+    wall_ns: u64,
+    waited_ns: u64,
+    waits: u64,
+    calls: u64,
+}
+
+/// All threads and what they share.
+pub struct Crew<W: Watch, const TOUCH: u8, const GENERATIONS: bool> {
+    job: Job,
+    program: File,
+    blocks: Blocks<GENERATIONS>,
+    sizes: Sizes,
+    clocks: Clocks,
+    /// Taken out at the end.
+    common: Option<W::Common>,
+    /// Of exact order: the run whose turn it is.
+    turn: AtomicU64,
+    bells: Vec<Bell>,
+    stop: AtomicBool,
+    failure: Mutex<Option<String>>,
+    sums: Mutex<Sums>,
+    running: Mutex<Vec<Option<Running>>>,
+    /// Threads that are done and not joined yet.
+    done: Mutex<Vec<usize>>,
+    berths: Mutex<Vec<Berth>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn no_memory(error: io::Error) -> String {
+    format!("no memory for the driver's own tables: {error}")
+}
+
+impl<W: Watch, const TOUCH: u8, const GENERATIONS: bool> Crew<W, TOUCH, GENERATIONS> {
+    /// Puts everything in place.
+    pub fn new(job: Job, program: File) -> Result<Self, String> {
+        let slots = job.index.slots as usize;
+        let threads = job.index.streams.len();
+        let clocks = Clocks::measure();
+        let common = W::common(&job, clocks)?;
+        Ok(Crew {
+            blocks: Blocks::new(slots).map_err(no_memory)?,
+            sizes: Sizes::new(slots, W::SIZES || TOUCH > 0).map_err(no_memory)?,
+            clocks,
+            common: Some(common),
+            turn: AtomicU64::new(0),
+            bells: (0..threads).map(|_| Bell::default()).collect(),
+            stop: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            sums: Mutex::new(Sums::default()),
+            running: Mutex::new((0..threads).map(|_| None).collect()),
+            done: Mutex::new(Vec::with_capacity(threads)),
+            berths: Mutex::new(Vec::with_capacity(threads)),
+            job,
+            program,
+        })
+    }
+
+    fn most_words(&self, thread: usize) -> usize {
+        self.job.index.streams[thread].iter().map(|extent| extent.1 as usize).max().unwrap_or(0)
+    }
+
+    /// Replays and tells what was found.
+    pub fn go(mut self) -> Result<Outcome, String> {
+        let Some(common) = self.common.take() else { return Err("the driver was started twice".into()) };
+        let words = Area::table::<u64>(MOST_WORDS + AHEAD).map_err(no_memory)?;
+        W::baseline(&common);
+        let faults = process::faults();
+        for repetition in 0..self.job.repetitions {
+            if repetition > 0 {
+                self.turn.store(0, Ordering::Relaxed);
+                // SAFETY: all other threads have been joined.
+                unsafe { self.blocks.clear() };
+            }
+            Hand::new(&self, &common, 0, words).work(&self.job.index.streams, true);
+            self.join_all();
+            self.failed()?;
+            W::repetition(&common, false);
+            if self.job.repetitions > 1 {
+                let leftovers = std::slice::from_ref(&self.job.index.leftovers);
+                Hand::new(&self, &common, 0, words).work(leftovers, false);
+                self.failed()?;
+                W::repetition(&common, true);
+            }
+        }
+        let (minor, major) = process::faults();
+        let sums = std::mem::take(&mut *locked(&self.sums));
+        let found = W::found(common);
+        Ok(Outcome {
+            calls: sums.calls,
+            cpu_ns: sums.cpu_ns,
+            waited_ns: sums.waited_ns,
+            waits: sums.waits,
+            wall_ns: sums.wall_ns,
+            minor_faults: minor - faults.0,
+            major_faults: major - faults.1,
+            latency: found.latency,
+            checkpoints: found.checkpoints,
+            repetitions: found.repetitions,
+            max_live_bytes: found.max_live_bytes,
+            peak_rss_bytes: found.peak_rss_bytes,
+            peak_heap_bytes: found.peak_heap_bytes,
+            ..Outcome::default()
+        })
+    }
+
+    fn failed(&self) -> Result<(), String> {
+        match locked(&self.failure).take() {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
+    }
+
+    fn fail(&self, why: String) {
+        locked(&self.failure).get_or_insert(why);
+        self.stop.store(true, Ordering::SeqCst);
+    }
+
+    /// A place for a thread to live.
+    fn berth(&self, thread: usize) -> Result<Berth, String> {
+        self.join_done();
+        let words = self.most_words(thread) + AHEAD;
+        let mut free = locked(&self.berths);
+        if let Some(fits) = free.iter().position(|berth| berth.words.bytes() >= words * 8) {
+            return Ok(free.swap_remove(fits));
+        }
+        drop(free);
+        let stack = Area::new(STACK, STACK_RESIDENT).map_err(no_memory)?;
+        Ok(Berth { stack, words: Area::table::<u64>(words).map_err(no_memory)? })
+    }
+
+    fn join(&self, thread: usize) {
+        let running = locked(&self.running)[thread].take();
+        if let Some(Running { thread, berth }) = running {
+            // SAFETY: a thread that was started joinable and is joined once.
+            unsafe { libc::pthread_join(thread, ptr::null_mut()) };
+            locked(&self.berths).push(berth);
+        }
+    }
+
+    fn join_done(&self) {
+        loop {
+            let Some(thread) = locked(&self.done).pop() else { return };
+            self.join(thread);
+        }
+    }
+
+    /// Waits for all. Whoever starts a thread is waited for before it, so that none is missed.
+    fn join_all(&self) {
+        while let Some(thread) = {
+            let running = locked(&self.running);
+            running.iter().position(Option::is_some)
+        } {
+            self.join(thread);
+        }
+        locked(&self.done).clear();
+    }
+
+    fn start(&self, common: &W::Common, number: usize) -> Result<(), String> {
+        let berth = self.berth(number)?;
+        let beginning = Box::new(Beginning { crew: self, common, number, words: berth.words });
+        let beginning = Box::into_raw(beginning);
+        let mut thread = 0;
+        // The table is held until the thread is in it, so that it can be joined however soon it is done.
+        let mut running = locked(&self.running);
+        // SAFETY: attributes are initialised before use; the stack is the berth's, which is used again only after the
+        // thread was joined; the beginning is taken by the thread, or by us when there is none.
+        let status = unsafe {
+            let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+            libc::pthread_attr_init(&mut attributes);
+            libc::pthread_attr_setstack(&mut attributes, berth.stack.start().cast(), berth.stack.bytes());
+            let status =
+                libc::pthread_create(&mut thread, &attributes, begin::<W, TOUCH, GENERATIONS>, beginning.cast());
+            libc::pthread_attr_destroy(&mut attributes);
+            status
+        };
+        if status != 0 {
+            // SAFETY: no thread took it.
+            drop(unsafe { Box::from_raw(beginning) });
+            let why = io::Error::from_raw_os_error(status);
+            return Err(format!("cannot start thread {number} of the trace: {why}; see ulimit -u"));
+        }
+        running[number] = Some(Running { thread, berth });
+        Ok(())
+    }
+}
+
+/// What a thread is given.
+struct Beginning<'a, W: Watch, const TOUCH: u8, const GENERATIONS: bool> {
+    crew: &'a Crew<W, TOUCH, GENERATIONS>,
+    common: &'a W::Common,
+    number: usize,
+    words: Area,
+}
+
+extern "C" fn begin<W: Watch, const TOUCH: u8, const GENERATIONS: bool>(given: *mut c_void) -> *mut c_void {
+    // SAFETY: the box that `start` made for this thread alone; the crew outlives its threads, which are joined.
+    let given = unsafe { Box::from_raw(given.cast::<Beginning<'_, W, TOUCH, GENERATIONS>>()) };
+    let Beginning { crew, common, number, words } = *given;
+    Hand::new(crew, common, number, words).work(&crew.job.index.streams, true);
+    locked(&crew.done).push(number);
+    ptr::null_mut()
+}
+
+/// One thread at work.
+struct Hand<'a, W: Watch, const TOUCH: u8, const GENERATIONS: bool> {
+    crew: &'a Crew<W, TOUCH, GENERATIONS>,
+    common: &'a W::Common,
+    number: usize,
+    words: Area,
+    sums: Sums,
+    /// CPU and elapsed time when the present block was begun.
+    begun: (u64, u64),
+}
+
+impl<'a, W: Watch, const TOUCH: u8, const GENERATIONS: bool> Hand<'a, W, TOUCH, GENERATIONS> {
+    fn new(
+        crew: &'a Crew<W, TOUCH, GENERATIONS>,
+        common: &'a W::Common,
+        number: usize,
+        words: Area,
+    ) -> Self {
+        Hand { crew, common, number, words, sums: Sums::default(), begun: (0, 0) }
+    }
+
+    /// Does the thread's stream.
+    fn work(mut self, streams: &[Vec<Extent>], counts: bool) {
+        let bench = Bench::<W, GENERATIONS> {
+            blocks: self.crew.blocks,
+            sizes: self.crew.sizes,
+            common: self.common,
+        };
+        let mut watch = match W::begin(self.common) {
+            Ok(watch) => watch,
+            Err(why) => return self.crew.fail(why),
+        };
+        for extent in streams.get(self.number).map_or(&[][..], Vec::as_slice) {
+            if self.crew.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let calls = match self.read(*extent) {
+                Ok(calls) => calls,
+                Err(why) => {
+                    self.crew.fail(why);
+                    break;
+                }
+            };
+            let words = self.words.start().cast::<u64>();
+            self.go_on();
+            // SAFETY: checked by `read`; the buffer has AHEAD words more; the program's order is kept by `Relations`.
+            let well = unsafe { bench.run::<TOUCH>(words, extent.1 as usize, &mut watch, &mut self) };
+            self.halt();
+            self.sums.calls += calls;
+            if !well {
+                break;
+            }
+        }
+        watch.end(self.common);
+        if counts {
+            let mut sums = locked(&self.crew.sums);
+            sums.cpu_ns += self.sums.cpu_ns;
+            sums.wall_ns += self.sums.wall_ns;
+            sums.waited_ns += self.sums.waited_ns;
+            sums.waits += self.sums.waits;
+            sums.calls += self.sums.calls;
+        }
+    }
+
+    /// Reads a block of words; gives how many calls are in it.
+    fn read(&self, extent: Extent) -> Result<u64, String> {
+        let Extent(at, words) = extent;
+        let bytes = words as usize * 8;
+        if bytes + AHEAD * 8 > self.words.bytes() {
+            return Err("a block of the program is larger than blocks are".into());
+        }
+        let mut got = 0;
+        while got < bytes {
+            // SAFETY: within the buffer, whose length was just compared.
+            let more = unsafe {
+                let to = self.words.start().add(got).cast();
+                libc::pread(self.crew.program.as_raw_fd(), to, bytes - got, (at + got as u64) as libc::off_t)
+            };
+            match more {
+                0 => return Err("the program of the replay ends too early".into()),
+                1.. => got += more as usize,
+                _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+                _ => return Err(format!("cannot read the program of the replay: {}", io::Error::last_os_error())),
+            }
+        }
+        // SAFETY: initialised by the loop above, and not written while borrowed.
+        let words = unsafe { std::slice::from_raw_parts(self.words.start().cast::<u64>(), words as usize) };
+        check(words, &self.crew.blocks).ok_or_else(|| "the program of the replay is damaged".into())
+    }
+
+    /// The clocks go on.
+    fn go_on(&mut self) {
+        self.begun.1 = clock::wall_ns();
+        self.begun.0 = clock::cpu_ns();
+    }
+
+    /// The clocks stand still.
+    fn halt(&mut self) {
+        let (cpu, wall) = (clock::cpu_ns(), clock::wall_ns());
+        self.sums.cpu_ns += (cpu - self.begun.0).saturating_sub(self.crew.clocks.cpu_cost);
+        self.sums.wall_ns += wall.saturating_sub(self.begun.1);
+    }
+
+    /// Waits with the clocks standing still.
+    fn waiting(&mut self, wait: impl FnOnce(&Self) -> bool) -> bool {
+        self.halt();
+        let begun = clock::cpu_ns();
+        let well = wait(self);
+        self.sums.waited_ns += clock::cpu_ns() - begun;
+        self.sums.waits += 1;
+        self.go_on();
+        well
+    }
+}
+
+/// Looks at what is waited for before a thread sleeps: some µs.
+const SPINS: u32 = 100;
+/// How long a thread sleeps before it looks again whether all have given up, ns.
+const NAP: i64 = 50_000_000;
+
+fn futex(word: &AtomicU32, operation: libc::c_int, value: u32, timeout: *const libc::timespec) {
+    // SAFETY: a valid word; a null timeout or a valid one.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation | libc::FUTEX_PRIVATE_FLAG, value, timeout) };
+}
+
+impl<W: Watch, const TOUCH: u8, const GENERATIONS: bool> Relations for Hand<'_, W, TOUCH, GENERATIONS> {
+    #[cold]
+    fn wait(&mut self, slot: u32, generation: u64) -> bool {
+        self.waiting(|hand| {
+            let arrived = || hand.crew.blocks.generation(slot).load(Ordering::Acquire) == generation;
+            let mut looks = 0u32;
+            while !arrived() {
+                if hand.crew.stop.load(Ordering::Relaxed) {
+                    return false;
+                }
+                looks = looks.saturating_add(1);
+                match looks {
+                    ..SPINS => std::hint::spin_loop(),
+                    // SAFETY: no conditions.
+                    ..1000 => unsafe {
+                        libc::sched_yield();
+                    },
+                    _ => std::thread::sleep(std::time::Duration::from_micros(50)),
+                }
+            }
+            true
+        })
+    }
+
+    fn turn(&mut self, run: u64) -> bool {
+        if self.crew.turn.load(Ordering::Acquire) == run {
+            return true;
+        }
+        self.waiting(|hand| {
+            let crew = hand.crew;
+            for _ in 0..SPINS {
+                if crew.turn.load(Ordering::Acquire) == run {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            let asleep = &crew.bells[hand.number].asleep;
+            let nap = libc::timespec { tv_sec: 0, tv_nsec: NAP };
+            loop {
+                asleep.store(1, Ordering::SeqCst);
+                // Whoever passes the turn stores it first and looks whether we sleep then: one of us sees the other.
+                if crew.turn.load(Ordering::SeqCst) == run {
+                    asleep.store(0, Ordering::Relaxed);
+                    return true;
+                }
+                if crew.stop.load(Ordering::SeqCst) {
+                    return false;
+                }
+                futex(asleep, libc::FUTEX_WAIT, 1, &nap);
+            }
+        })
+    }
+
+    fn pass(&mut self, thread: u32) {
+        let crew = self.crew;
+        // Only the holder of the turn writes it.
+        crew.turn.store(crew.turn.load(Ordering::Relaxed) + 1, Ordering::SeqCst);
+        if let Some(bell) = crew.bells.get(thread as usize)
+            && bell.asleep.swap(0, Ordering::SeqCst) == 1
+        {
+            futex(&bell.asleep, libc::FUTEX_WAKE, 1, ptr::null());
+        }
+    }
+
+    #[cold]
+    fn start(&mut self, thread: u32) -> bool {
+        self.halt();
+        let started = self.crew.start(self.common, thread as usize);
+        let well = started.is_ok();
+        if let Err(why) = started {
+            self.crew.fail(why);
+        }
+        self.go_on();
+        well
+    }
+
+    #[cold]
+    fn fail(&mut self, why: String) {
+        self.crew.fail(why);
+    }
+}

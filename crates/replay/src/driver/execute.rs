@@ -1,0 +1,266 @@
+//! Doing what the words say. Each call costs the driver a load of its word, a branch to its kind, and a load or store
+//! in the table of blocks, which was prefetched some words ago.
+
+use std::ffi::c_void;
+
+use heaptoll_replay::word::{self, Code, ESCAPE};
+
+use super::tables::{Blocks, Sizes};
+use super::watch::{Call, Watch};
+
+/// Words between a slot's prefetch and its use.
+pub const AHEAD: usize = 16;
+
+const MALLOC: u64 = Code::Malloc as u64;
+const CALLOC: u64 = Code::Calloc as u64;
+const ALIGNED: u64 = Code::Aligned as u64;
+const REALLOC: u64 = Code::Realloc as u64;
+const FREE: u64 = Code::Free as u64;
+const WAIT: u64 = Code::Wait as u64;
+const TURN: u64 = Code::Turn as u64;
+const PASS: u64 = Code::Pass as u64;
+const START: u64 = Code::Start as u64;
+const MARK: u64 = Code::Mark as u64;
+
+/// What a thread of the driver does for other threads.
+pub trait Relations {
+    /// Waits until a slot has come to a generation; false: give up.
+    fn wait(&mut self, slot: u32, generation: u64) -> bool;
+    /// Waits until it is this run's turn; false: give up.
+    fn turn(&mut self, run: u64) -> bool;
+    /// Gives the turn to another thread.
+    fn pass(&mut self, thread: u32);
+    /// Starts a thread; false: give up.
+    fn start(&mut self, thread: u32) -> bool;
+    /// A call of the manager went wrong.
+    fn fail(&mut self, why: String);
+}
+
+/// What the words work on.
+pub struct Bench<'a, W: Watch, const GENERATIONS: bool> {
+    pub blocks: Blocks<GENERATIONS>,
+    pub sizes: Sizes,
+    pub common: &'a W::Common,
+}
+
+/// Whether words are a whole number of operations on slots of the table; then how many of them are calls.
+pub fn check<const GENERATIONS: bool>(words: &[u64], blocks: &Blocks<GENERATIONS>) -> Option<u64> {
+    let (mut at, mut calls) = (0, 0);
+    while at < words.len() {
+        let word = words[at];
+        let code = word::code(word);
+        let long = code == ALIGNED || code == WAIT || code <= REALLOC && word::size(word) == ESCAPE;
+        if code > MARK || code <= WAIT && !blocks.holds(word::slot(word)) {
+            return None;
+        }
+        calls += u64::from(code <= FREE);
+        at += 1 + usize::from(long);
+    }
+    (at == words.len()).then_some(calls)
+}
+
+/// The byte that a block is filled with: no pointer consists of it.
+fn pattern(slot: u32) -> u8 {
+    (slot as u8).wrapping_mul(37) | 1
+}
+
+/// Whether all bytes of a range are this one.
+fn is_filled(start: *const u8, bytes: usize, with: u8) -> bool {
+    // SAFETY: callers give a part of a block that they wrote.
+    let range = unsafe { std::slice::from_raw_parts(start, bytes) };
+    range.chunks(1 << 12).all(|chunk| chunk.iter().fold(0, |differing, byte| differing | (byte ^ with)) == 0)
+}
+
+impl<W: Watch, const GENERATIONS: bool> Bench<'_, W, GENERATIONS> {
+    /// Does what the words say. False when something went wrong, which has been told.
+    ///
+    /// # Safety
+    /// The words passed [`check`]; [`AHEAD`] more words can be read behind them; slots are used in the program's
+    /// order.
+    pub unsafe fn run<const TOUCH: u8>(
+        &self,
+        words: *const u64,
+        count: usize,
+        watch: &mut W,
+        others: &mut impl Relations,
+    ) -> bool {
+        let mut at = 0;
+        while at < count {
+            // SAFETY: below count, and AHEAD behind it; slots are in the table (the caller's).
+            unsafe {
+                let word = *words.add(at);
+                self.blocks.prefetch(word::slot(*words.add(at + AHEAD)));
+                at += 1;
+                let slot = word::slot(word);
+                let mut size = word::size(word);
+                match word::code(word) {
+                    MALLOC => {
+                        if size == ESCAPE {
+                            size = *words.add(at);
+                            at += 1;
+                        }
+                        let block = watch.call(Call::Allocate, || libc::malloc(size as usize));
+                        if !self.made::<TOUCH>(slot, block, size, false, watch) {
+                            return refused(others, "malloc", size);
+                        }
+                    }
+                    FREE => {
+                        if !self.free::<TOUCH>(slot, watch) {
+                            return changed(others, slot);
+                        }
+                    }
+                    CALLOC => {
+                        if size == ESCAPE {
+                            size = *words.add(at);
+                            at += 1;
+                        }
+                        let block = watch.call(Call::Allocate, || libc::calloc(1, size as usize));
+                        if TOUCH == 2 && !block.is_null() && !is_filled(block.cast(), size as usize, 0) {
+                            others.fail(format!("calloc(1, {size}) gave a block that is not zero"));
+                            return false;
+                        }
+                        if !self.made::<TOUCH>(slot, block, size, true, watch) {
+                            return refused(others, "calloc", size);
+                        }
+                    }
+                    REALLOC => {
+                        if size == ESCAPE {
+                            size = *words.add(at);
+                            at += 1;
+                        }
+                        if !self.resize::<TOUCH>(slot, size, watch, others) {
+                            return false;
+                        }
+                    }
+                    ALIGNED => {
+                        let (size, align_log2) = word::aligned(*words.add(at));
+                        at += 1;
+                        let mut block: *mut c_void = std::ptr::null_mut();
+                        let align = 1usize << align_log2;
+                        let status = watch
+                            .call(Call::Allocate, || libc::posix_memalign(&mut block, align, size as usize));
+                        if status != 0 || block as usize & (align - 1) != 0 {
+                            others.fail(format!(
+                                "posix_memalign({align}, {size}) gave status {status}, address {block:p}"
+                            ));
+                            return false;
+                        }
+                        self.made::<TOUCH>(slot, block, size, false, watch);
+                    }
+                    WAIT => {
+                        let generation = *words.add(at);
+                        at += 1;
+                        if self.blocks.generation(slot).load(std::sync::atomic::Ordering::Acquire) != generation
+                            && !others.wait(slot, generation)
+                        {
+                            return false;
+                        }
+                    }
+                    TURN => {
+                        if !others.turn(word::run(word)) {
+                            return false;
+                        }
+                    }
+                    PASS => others.pass(slot),
+                    START => {
+                        if !others.start(slot) {
+                            return false;
+                        }
+                    }
+                    MARK => watch.mark(self.common),
+                    _ => std::hint::unreachable_unchecked(),
+                }
+            }
+        }
+        true
+    }
+
+    /// A block was had: keeps it. False when it is none.
+    #[inline(always)]
+    unsafe fn made<const TOUCH: u8>(
+        &self,
+        slot: u32,
+        block: *mut c_void,
+        size: u64,
+        _zeroed: bool,
+        watch: &mut W,
+    ) -> bool {
+        // Of 0 bytes a manager may give no block.
+        if block.is_null() && size != 0 {
+            return false;
+        }
+        // SAFETY: the caller's slot; the block is ours, of this size.
+        unsafe {
+            if TOUCH > 0 {
+                block.cast::<u8>().write_bytes(pattern(slot), if block.is_null() { 0 } else { size as usize });
+            }
+            self.sizes.replace(slot, size);
+            watch.made(self.common, block.cast(), size);
+            self.blocks.set(slot, block.cast());
+        }
+        true
+    }
+
+    /// Frees a slot's block. False when its contents were changed.
+    #[inline(always)]
+    unsafe fn free<const TOUCH: u8>(&self, slot: u32, watch: &mut W) -> bool {
+        // SAFETY: the caller's slot; its block is ours until it is freed, and null is fine to free.
+        unsafe {
+            let block = self.blocks.get(slot);
+            let size = self.sizes.replace(slot, 0);
+            if TOUCH == 2 && !block.is_null() && !is_filled(block, size as usize, pattern(slot)) {
+                return false;
+            }
+            watch.call(Call::Free, || libc::free(block.cast()));
+            watch.ended(self.common, size);
+            // Not left in the table: a collector takes it for a root.
+            self.blocks.set(slot, std::ptr::null_mut());
+        }
+        true
+    }
+
+    #[inline(always)]
+    unsafe fn resize<const TOUCH: u8>(
+        &self,
+        slot: u32,
+        size: u64,
+        watch: &mut W,
+        others: &mut impl Relations,
+    ) -> bool {
+        // SAFETY: the caller's slot; its block is ours, and so is what realloc gives for it.
+        unsafe {
+            let old_block = self.blocks.get(slot);
+            let block = watch.call(Call::Resize, || libc::realloc(old_block.cast(), size as usize)).cast::<u8>();
+            if block.is_null() && size != 0 {
+                return refused(others, "realloc", size);
+            }
+            let old = self.sizes.replace(slot, size);
+            if TOUCH > 0 && !block.is_null() {
+                let kept = old.min(size) as usize;
+                if TOUCH == 2 && !is_filled(block, kept, pattern(slot)) {
+                    return changed(others, slot);
+                }
+                block.add(kept).write_bytes(pattern(slot), size as usize - kept);
+            }
+            watch.resized(self.common, block, old, size);
+            self.blocks.set(slot, block);
+        }
+        true
+    }
+}
+
+#[cold]
+fn refused(others: &mut impl Relations, call: &str, size: u64) -> bool {
+    let why = std::io::Error::last_os_error();
+    others.fail(format!("{call} of {size} bytes gave nothing ({why}), which it did when it was recorded"));
+    false
+}
+
+#[cold]
+fn changed(others: &mut impl Relations, slot: u32) -> bool {
+    others.fail(format!(
+        "the contents of a block that is in use were changed (slot {slot}): it was handed out twice, reclaimed, or not \
+         copied by realloc"
+    ));
+    false
+}

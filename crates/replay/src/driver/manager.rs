@@ -1,0 +1,81 @@
+//! Who serves malloc in this process.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+/// What follows version and size in `struct heaptoll_control` (include/heaptoll.h).
+#[repr(C)]
+struct Control {
+    version: u32,
+    size: u32,
+    name: *const c_char,
+    manager_version: *const c_char,
+    census: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+    collect: Option<unsafe extern "C" fn() -> c_int>,
+}
+
+/// The object that `malloc` comes from.
+pub struct Identity {
+    /// Its path, as the loader has it.
+    pub object: String,
+    handle: *mut c_void,
+}
+
+impl Identity {
+    /// Asks the loader.
+    pub fn of_malloc() -> Result<Identity, String> {
+        // SAFETY: names are NUL-terminated; dladdr fills in the struct, whose name lives as long as the object, which
+        // is never unloaded here.
+        unsafe {
+            let malloc = libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr());
+            let mut found: libc::Dl_info = std::mem::zeroed();
+            if malloc.is_null() || libc::dladdr(malloc, &mut found) == 0 || found.dli_fname.is_null() {
+                return Err("the loader does not say which object malloc comes from".into());
+            }
+            let object = CStr::from_ptr(found.dli_fname).to_string_lossy().into_owned();
+            let handle = libc::dlopen(found.dli_fname, libc::RTLD_NOLOAD | libc::RTLD_NOW);
+            Ok(Identity { object, handle })
+        }
+    }
+
+    fn symbol(&self, name: &CStr) -> Option<*mut c_void> {
+        // SAFETY: a handle of an object that is loaded, and a NUL-terminated name.
+        let found = if self.handle.is_null() {
+            std::ptr::null_mut()
+        } else {
+            unsafe { libc::dlsym(self.handle, name.as_ptr()) }
+        };
+        (!found.is_null()).then_some(found)
+    }
+
+    /// How it is known that the manager reclaims by itself; `None` when nothing says so. Makes it collect.
+    pub fn collects(&self) -> Option<String> {
+        if let Some(function) = self.symbol(c"heaptoll_control_v1") {
+            // SAFETY: the contract of include/heaptoll.h: the function takes nothing and gives a struct that lives as
+            // long as the object, with at least `size` bytes.
+            let collect = unsafe {
+                let function: unsafe extern "C" fn() -> *const Control = std::mem::transmute(function);
+                let control = function();
+                let whole = !control.is_null() && (*control).size as usize >= size_of::<Control>();
+                if whole { (*control).collect } else { None }
+            };
+            // SAFETY: as above; called from an ordinary thread.
+            if let Some(collect) = collect
+                && unsafe { collect() } == 0
+            {
+                return Some("it collected when it was asked to".into());
+            }
+        }
+        self.symbol(c"GC_gcollect").map(|_| "it has the Boehm collector's GC_gcollect".into())
+    }
+
+    /// Tells the null manager that contents do not matter.
+    pub fn forget(&self) {
+        if let Some(function) = self.symbol(c"heaptoll_null_forget") {
+            // SAFETY: the null manager's own function, `void heaptoll_null_forget(int)`.
+            unsafe {
+                let function: unsafe extern "C" fn(c_int) = std::mem::transmute(function);
+                function(1);
+            }
+        }
+    }
+}

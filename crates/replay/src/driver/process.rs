@@ -1,0 +1,230 @@
+//! This process as the kernel sees it: resident set, high-water mark, mappings. Read without allocating anything.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::area::{self, Area};
+
+/// A file of /proc, read piece by piece.
+struct ProcFile(libc::c_int);
+
+impl ProcFile {
+    fn open(path: &CStr, flags: libc::c_int) -> Option<ProcFile> {
+        // SAFETY: a NUL-terminated path.
+        let descriptor = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) };
+        (descriptor >= 0).then_some(ProcFile(descriptor))
+    }
+
+    fn read(&self, into: &mut [u8]) -> usize {
+        // SAFETY: a descriptor of ours and a buffer of this length.
+        let got = unsafe { libc::read(self.0, into.as_mut_ptr().cast(), into.len()) };
+        usize::try_from(got).unwrap_or(0)
+    }
+}
+
+impl Drop for ProcFile {
+    fn drop(&mut self) {
+        // SAFETY: a descriptor of ours, closed once.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// The KiB after a label at the beginning of a line, as bytes.
+fn labelled(path: &CStr, label: &[u8]) -> Option<u64> {
+    let file = ProcFile::open(path, libc::O_RDONLY)?;
+    let mut text = [0; 4096];
+    let mut length = 0;
+    loop {
+        match file.read(&mut text[length..]) {
+            0 => break,
+            got => length += got,
+        }
+    }
+    let line = text[..length].split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(label))?;
+    let digits = line.iter().skip_while(|byte| !byte.is_ascii_digit()).take_while(|byte| byte.is_ascii_digit());
+    Some(1024 * digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
+}
+
+/// The resident set, bytes: counted page by page where the kernel can, else its running count, which may be some
+/// hundred KiB off.
+pub fn rss() -> u64 {
+    labelled(c"/proc/self/smaps_rollup", b"Rss:").or_else(|| labelled(c"/proc/self/status", b"VmRSS:")).unwrap_or(0)
+}
+
+/// The high-water mark of the resident set since [`forget_high_water`], bytes.
+pub fn high_water() -> u64 {
+    labelled(c"/proc/self/status", b"VmHWM:").unwrap_or(0)
+}
+
+/// Begins the high-water mark anew; whether the kernel can.
+pub fn forget_high_water() -> bool {
+    let Some(file) = ProcFile::open(c"/proc/self/clear_refs", libc::O_WRONLY) else { return false };
+    // SAFETY: a descriptor of ours and one byte.
+    unsafe { libc::write(file.0, b"5".as_ptr().cast(), 1) == 1 }
+}
+
+/// Linux counts resident pages by CPU and adds up now and then: marks may be off by this many bytes a CPU.
+const LAG_A_CPU: u64 = 256 << 10;
+
+/// What a high-water mark may be off by, bytes.
+pub fn lag() -> u64 {
+    // SAFETY: sysconf has no conditions.
+    LAG_A_CPU * unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u64
+}
+
+/// Minor and major faults of this process.
+pub fn faults() -> (u64, u64) {
+    // SAFETY: all zeroes is a valid rusage, which is filled in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    (usage.ru_minflt as u64, usage.ru_majflt as u64)
+}
+
+/// Bits of an address that user space has.
+const ADDRESS_BITS: u32 = 47;
+/// A page of the map, in bits.
+const PAGE_BITS: u32 = 12;
+/// A bit of the summary is as many pages, in bits: a page of the map.
+const SUMMARY_BITS: u32 = 15;
+
+/// The pages in which blocks have begun, so that the heap's mappings can be told from others.
+pub struct Pages {
+    bits: Area,
+    summary: Area,
+}
+
+impl Pages {
+    /// None yet. `None` where the address space is limited.
+    pub fn new() -> Option<Pages> {
+        let bits = Area::new(1 << (ADDRESS_BITS - PAGE_BITS - 3), 0).ok()?;
+        let summary = 1 << (ADDRESS_BITS - PAGE_BITS - SUMMARY_BITS - 3);
+        Some(Pages { bits, summary: Area::new(summary, summary).ok()? })
+    }
+
+    fn word(area: &Area, bit: usize) -> &AtomicU64 {
+        debug_assert!(bit / 8 < area.bytes());
+        // SAFETY: within the area (callers mask addresses to those it covers), aligned, and only accessed as this.
+        unsafe { AtomicU64::from_ptr(area.start().cast::<u64>().add(bit / 64)) }
+    }
+
+    fn is_set(area: &Area, bit: usize) -> bool {
+        Self::word(area, bit).load(Relaxed) >> (bit % 64) & 1 == 1
+    }
+
+    /// A block begins here.
+    #[inline(always)]
+    pub fn note(&self, block: *mut u8) {
+        let page = (block as usize & ((1 << ADDRESS_BITS) - 1)) >> PAGE_BITS;
+        if !Self::is_set(&self.bits, page) {
+            self.note_first(page);
+        }
+    }
+
+    #[cold]
+    fn note_first(&self, page: usize) {
+        let region = page >> SUMMARY_BITS;
+        let old = Self::word(&self.summary, region).fetch_or(1 << (region % 64), Relaxed);
+        if old >> (region % 64) & 1 == 0 {
+            // The map's page of this region becomes resident with the next line.
+            area::became_resident(1 << PAGE_BITS);
+        }
+        Self::word(&self.bits, page).fetch_or(1 << (page % 64), Relaxed);
+    }
+
+    /// Whether a block has begun in this range of addresses.
+    fn any_in(&self, start: usize, end: usize) -> bool {
+        let last = (1 << ADDRESS_BITS) - 1;
+        if start > last {
+            return false;
+        }
+        let (mut page, end) = (start >> PAGE_BITS, (end.min(last) + (1 << PAGE_BITS) - 1) >> PAGE_BITS);
+        while page < end {
+            if !Self::is_set(&self.summary, page >> SUMMARY_BITS) {
+                page = ((page >> SUMMARY_BITS) + 1) << SUMMARY_BITS;
+            } else if Self::word(&self.bits, page).load(Relaxed) >> (page % 64) == 0 {
+                page = (page / 64 + 1) * 64;
+            } else if Self::is_set(&self.bits, page) {
+                return true;
+            } else {
+                page += 1;
+            }
+        }
+        false
+    }
+
+    /// Address space of the writable mappings in which blocks have begun, bytes.
+    pub fn heap(&self) -> u64 {
+        let mut heap = 0;
+        each_mapping(|start, end, writable| {
+            if writable && self.any_in(start, end) {
+                heap += (end - start) as u64;
+            }
+        });
+        heap
+    }
+}
+
+/// Calls `each` for every mapping of this process: start, end, whether it is writable.
+fn each_mapping(mut each: impl FnMut(usize, usize, bool)) {
+    let Some(file) = ProcFile::open(c"/proc/self/maps", libc::O_RDONLY) else { return };
+    let mut text = [0; 8192];
+    let mut kept = 0;
+    loop {
+        let got = file.read(&mut text[kept..]);
+        let length = kept + got;
+        if got == 0 || length == 0 {
+            return;
+        }
+        let mut at = 0;
+        while let Some(end) = text[at..length].iter().position(|byte| *byte == b'\n') {
+            if let Some((start, stop, writable)) = mapping(&text[at..at + end]) {
+                each(start, stop, writable);
+            }
+            at += end + 1;
+        }
+        // A line longer than the buffer is none of the kernel's: paths have at most 4096 bytes.
+        text.copy_within(at..length, 0);
+        kept = length - at;
+    }
+}
+
+fn mapping(line: &[u8]) -> Option<(usize, usize, bool)> {
+    let hex = |digits: &[u8]| usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+    let mut words = line.splitn(3, |byte| *byte == b' ');
+    let range = words.next()?;
+    let dash = range.iter().position(|byte| *byte == b'-')?;
+    let access = words.next()?;
+    Some((hex(&range[..dash])?, hex(&range[dash + 1..])?, access.get(1) == Some(&b'w')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_tell_heap_mappings_from_others() {
+        let pages = Pages::new().expect("address space");
+        let (heap, other) =
+            (Area::new(1 << 20, 0).expect("a mapping"), Area::new(1 << 20, 0).expect("a mapping"));
+        assert_eq!(pages.heap(), 0);
+        pages.note(heap.start().wrapping_add(70_000));
+        assert_eq!(pages.heap(), 1 << 20);
+        pages.note(heap.start().wrapping_add(900_000));
+        assert_eq!(pages.heap(), 1 << 20);
+        pages.note(other.start().wrapping_add((1 << 20) - 16));
+        assert_eq!(pages.heap(), 2 << 20);
+    }
+
+    #[test]
+    fn mappings_are_those_of_the_kernel() {
+        let mut stack = false;
+        let local = 0;
+        each_mapping(|start, end, writable| stack |= writable && (start..end).contains(&(&raw const local as usize)));
+        assert!(stack);
+        assert!(rss() > 0);
+        assert!(high_water() >= 1 << 20);
+    }
+}

@@ -1,0 +1,92 @@
+//! What can keep a replay from being made.
+
+use std::io;
+use std::path::PathBuf;
+
+use heaptoll_trace::TraceError;
+use thiserror::Error;
+
+/// A replay that cannot be made, or not be gone on with.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The trace has nothing to replay.
+    #[error(
+        "{trace} holds no call that can be replayed ({skipped} were left out: failed, or of blocks it does not know); \
+         was the program recorded from its beginning?"
+    )]
+    Empty {
+        /// The trace.
+        trace: String,
+        /// Calls that were left out.
+        skipped: u64,
+    },
+    /// The flattened trace does not fit.
+    #[error(
+        "no room for the trace as the driver reads it ({needed_mib} MiB so far) in {folder}: {source}; make room, or \
+         set TMPDIR to a folder that has some"
+    )]
+    NoRoom {
+        /// Where it was put.
+        folder: PathBuf,
+        /// What was written until then, MiB.
+        needed_mib: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// More objects at once than slots can be numbered.
+    #[error("the trace (times --scale) has more than 4294967295 objects at once, more than a replay can hold")]
+    TooManyObjects,
+    /// Tables that this machine has no memory for.
+    #[error(
+        "the driver's table of {slots} objects takes {needed_mib} MiB and this machine has {available_mib} MiB free; \
+         use a machine with more memory, or a smaller --scale"
+    )]
+    TableTooLarge {
+        /// Objects at once.
+        slots: u64,
+        /// Its size, MiB.
+        needed_mib: u64,
+        /// What is free, MiB.
+        available_mib: u64,
+    },
+    /// Blocks that would be written and this machine has no memory for.
+    #[error(
+        "the trace's objects take up to {live_mib} MiB at once and this machine has {available_mib} MiB free; \
+         use --touch none, a smaller --scale, or a machine with more memory"
+    )]
+    LiveTooLarge {
+        /// Largest live bytes, MiB.
+        live_mib: u64,
+        /// What is free, MiB.
+        available_mib: u64,
+    },
+    /// One of heaptoll's own pieces is missing.
+    #[error("{what} is missing: {path}; run `make build` in the source tree, or install heaptoll again")]
+    Missing {
+        /// What it is.
+        what: &'static str,
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// A process, pipe or file that the system does not give.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The driver's own cost could not be measured, so no figure would mean anything.
+    #[error("the driver fails under the manager that does nothing, so its own cost is unknown: {0}")]
+    OwnCost(String),
+}
+
+impl ReplayError {
+    /// An error of the system's.
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> ReplayError {
+        move |source| ReplayError::System { what, source }
+    }
+}

@@ -1,0 +1,70 @@
+//! Where the calls come from: a trace's file, calls in memory, or several copies of either, interleaved.
+
+use std::fs::File;
+use std::path::Path;
+
+use heaptoll_trace::{Batch, Event, Reader};
+
+use crate::error::ReplayError;
+
+/// Calls in the order in which they happened.
+pub trait Source {
+    /// The next calls; `None` at the end. Never an empty slice.
+    ///
+    /// # Errors
+    /// The trace cannot be read.
+    fn events(&mut self) -> Result<Option<&[Event]>, ReplayError>;
+}
+
+/// A trace's file.
+pub struct FileSource {
+    reader: Reader<File>,
+    batch: Batch,
+}
+
+impl FileSource {
+    /// Opens a trace.
+    ///
+    /// # Errors
+    /// It is no trace, or cannot be read.
+    pub fn open(path: &Path) -> Result<FileSource, ReplayError> {
+        Ok(FileSource { reader: Reader::open(path)?, batch: Batch::default() })
+    }
+
+    /// What was wrong with the file, once all has been read.
+    pub fn warnings(&self) -> &[String] {
+        self.reader.warnings()
+    }
+}
+
+impl Source for FileSource {
+    fn events(&mut self) -> Result<Option<&[Event]>, ReplayError> {
+        loop {
+            if !self.reader.read(&mut self.batch)? {
+                return Ok(None);
+            }
+            if !self.batch.events.is_empty() {
+                return Ok(Some(&self.batch.events));
+            }
+        }
+    }
+}
+
+/// Calls in memory.
+pub struct Calls<'a> {
+    events: &'a [Event],
+}
+
+impl<'a> Calls<'a> {
+    /// These calls.
+    pub fn new(events: &'a [Event]) -> Calls<'a> {
+        Calls { events }
+    }
+}
+
+impl Source for Calls<'_> {
+    fn events(&mut self) -> Result<Option<&[Event]>, ReplayError> {
+        let all = std::mem::take(&mut self.events);
+        Ok((!all.is_empty()).then_some(all))
+    }
+}

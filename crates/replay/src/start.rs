@@ -1,0 +1,185 @@
+//! One driver, from the tool's side: a fresh process with the manager preloaded, given its job, waited for, and killed
+//! when the user or the clock says so.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use heaptoll_statspage::{Kind, StatsPage};
+
+use crate::error::ReplayError;
+use crate::job::{Answer, Job, Outcome, Pass};
+use crate::program::Program;
+
+/// Under what a driver runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stack {
+    /// Name in rows.
+    pub name: String,
+    /// Shared object of the manager; `None` for the C library's own.
+    pub object: Option<PathBuf>,
+    /// Its environment.
+    pub environment: Vec<(String, String)>,
+}
+
+/// How one driver ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    /// With an answer.
+    Done(Box<Outcome>, Option<u64>),
+    /// Without one that counts: why.
+    Failed(String),
+    /// The user called it off.
+    Interrupted,
+}
+
+/// What every driver of a study is started with.
+#[derive(Debug, Clone)]
+pub struct Starter<'a> {
+    /// The driver's file.
+    pub driver: PathBuf,
+    /// Whether the user has called it off.
+    pub interrupt: &'a AtomicBool,
+    /// Longest that a driver may take.
+    pub timeout: Duration,
+}
+
+/// How often a driver is looked after.
+const PACE: Duration = Duration::from_millis(2);
+/// What is kept of the words it says.
+const TAIL: usize = 2048;
+
+impl Starter<'_> {
+    /// Runs one driver to its end. `padding` is a number of bytes in its environment, which moves its stack.
+    ///
+    /// # Errors
+    /// The system gives no process or no file.
+    pub fn run(&self, stack: &Stack, program: &Program, job: &Job, padding: u32) -> Result<Ended, ReplayError> {
+        let mut asked = tempfile::tempfile().map_err(ReplayError::system("make a file for the driver's job"))?;
+        let text = serde_json::to_vec(job).map_err(|error| io::Error::other(error.to_string()));
+        text.and_then(|text| asked.write_all(&text)).map_err(ReplayError::system("write the driver's job"))?;
+        let (mut answer, to_us) = io::pipe().map_err(ReplayError::system("make a pipe"))?;
+        let words = tempfile::tempfile().map_err(ReplayError::system("make a file for the driver's words"))?;
+        let said = words.try_clone().map_err(ReplayError::system("make a file for the driver's words"))?;
+        let folder = tempfile::Builder::new()
+            .prefix("heaptoll-")
+            .tempdir()
+            .map_err(ReplayError::system("make a temporary folder"))?;
+        let page = (job.pass == Pass::Memory)
+            .then(|| StatsPage::create(&folder.path().join("heaptoll-stats"), 16))
+            .transpose()
+            .map_err(|error| ReplayError::system("make the statistics page")(io::Error::other(error.to_string())))?;
+        use std::os::fd::AsFd;
+        let handed = [program.as_fd().as_raw_fd(), asked.as_raw_fd(), to_us.as_raw_fd()];
+        let mut command = self.command(stack, handed, padding);
+        if let Some(page) = &page {
+            command.env("HEAPTOLL_STATS", page.path());
+        }
+        let quiet = words.try_clone().map_err(ReplayError::system("make a file for the driver's words"))?;
+        command.stdin(Stdio::null()).stdout(Stdio::from(quiet)).stderr(Stdio::from(words));
+        let mut child = command.spawn().map_err(ReplayError::system("start the driver"))?;
+        drop(to_us);
+        let begun = Instant::now();
+        let mut stopped = None;
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(ReplayError::system("wait for the driver"))? {
+                break status;
+            }
+            if stopped.is_none() {
+                stopped = if self.interrupt.load(Ordering::Relaxed) {
+                    Some(Ended::Interrupted)
+                } else if begun.elapsed() > self.timeout {
+                    let seconds = self.timeout.as_secs_f64();
+                    Some(Ended::Failed(format!("killed after {seconds} s (--timeout)")))
+                } else {
+                    None
+                };
+                if stopped.is_some() {
+                    child.kill().map_err(ReplayError::system("kill the driver"))?;
+                }
+            }
+            wait_for(&answer, PACE);
+        };
+        if let Some(ended) = stopped {
+            return Ok(ended);
+        }
+        let mut text = Vec::new();
+        answer.read_to_end(&mut text).map_err(ReplayError::system("read the driver's answer"))?;
+        Ok(match serde_json::from_slice(&text) {
+            Ok(Answer::Done(outcome)) => Ended::Done(outcome, page.and_then(|page| high_water(&page))),
+            Ok(Answer::Failed(why)) => Ended::Failed(why),
+            Err(_) => Ended::Failed(format!("{}{}", how(status), tail(said))),
+        })
+    }
+
+    fn command(&self, stack: &Stack, handed: [RawFd; 3], padding: u32) -> Command {
+        let mut command = Command::new(&self.driver);
+        command.args(handed.map(|descriptor| descriptor.to_string()));
+        for name in ["LD_PRELOAD", "LD_AUDIT", "HEAPTOLL_STATS", "HEAPTOLL_RECORD"] {
+            command.env_remove(name);
+        }
+        if let Some(object) = &stack.object {
+            command.env("LD_PRELOAD", OsString::from(object));
+        }
+        command.envs(stack.environment.iter().map(|(name, value)| (name, value)));
+        command.env("HEAPTOLL_PADDING", "x".repeat(padding as usize));
+        // SAFETY: only async-signal-safe calls between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                // A group of its own, so that Ctrl-C reaches us alone; and an end when we end.
+                libc::setpgid(0, 0);
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                for descriptor in handed {
+                    libc::fcntl(descriptor, libc::F_SETFD, 0);
+                }
+                Ok(())
+            });
+        }
+        command
+    }
+}
+
+/// Sleeps until the driver says something or the time is over.
+fn wait_for(answer: &PipeReader, longest: Duration) {
+    let mut poll = libc::pollfd { fd: answer.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid pollfd.
+    let ready = unsafe { libc::poll(&mut poll, 1, longest.as_millis() as i32) };
+    if ready > 0 {
+        // It ends now; its end is what is waited for.
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn high_water(page: &StatsPage) -> Option<u64> {
+    let slots = page.read().ok()?;
+    slots.iter().filter(|slot| slot.kind == Kind::Manager).map(|slot| slot.mapped_high_bytes).max()
+}
+
+fn how(status: std::process::ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("killed by signal {signal}"),
+        (None, Some(code)) => format!("the driver ended with status {code} before it was done"),
+        (None, None) => "the driver ended before it was done".into(),
+    }
+}
+
+/// The end of what was said, on lines of its own.
+fn tail(mut said: File) -> String {
+    use std::io::{Seek, SeekFrom};
+    let mut text = Vec::new();
+    let length = said.seek(SeekFrom::End(0)).unwrap_or(0);
+    let read = said
+        .seek(SeekFrom::Start(length.saturating_sub(TAIL as u64)))
+        .and_then(|_| said.take(TAIL as u64).read_to_end(&mut text));
+    let text = String::from_utf8_lossy(&text);
+    match (read, text.trim()) {
+        (Err(_), _) | (_, "") => String::new(),
+        (Ok(_), text) => format!("; it said: {text}"),
+    }
+}

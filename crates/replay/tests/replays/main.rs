@@ -1,0 +1,5 @@
+//! Drivers as the tool starts them, under glibc and under managers that watch or misbehave.
+
+mod bench;
+
+mod orders;

@@ -1,0 +1,28 @@
+//! Calls reach the manager as they were recorded.
+
+use heaptoll_replay::job::{Pass, Touch};
+use heaptoll_replay::program::Order;
+
+use crate::bench::{glibc, job, outcome, program, trace};
+
+#[test]
+fn random_traces_come_to_their_end_in_every_order_and_pass() {
+    for seed in 0..8 {
+        for threads in [1, 2, 7] {
+            let events = trace(seed, 6000, threads, 100_000);
+            for order in [Order::Exact, Order::PerThread] {
+                let program = program(&events, order);
+                assert_eq!(program.facts.calls, 6000);
+                for pass in [Pass::Throughput, Pass::Latency, Pass::Memory] {
+                    for touch in [Touch::None, Touch::Write, Touch::All] {
+                        let found = outcome(&glibc(), &program, &job(&program, pass, touch));
+                        assert_eq!(found.calls, 6000);
+                        if pass == Pass::Memory && (order == Order::Exact || threads == 1) {
+                            assert_eq!(found.max_live_bytes, program.facts.max_live_bytes);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
