@@ -145,9 +145,7 @@ fn handlers_that_allocate_at_any_moment_leave_the_record_sound() {
     let of_handlers = image
         .events
         .iter()
-        .filter(|(_, event)| {
-            matches!(event, layer_support::recorded::Event::ResizeEnd { size: 333, .. })
-        })
+        .filter(|(_, event)| matches!(event, layer_support::recorded::Event::ResizeEnd { size: 333, .. }))
         .count();
     assert!(of_handlers + run.left_out.events as usize >= 20_000, "{of_handlers} {:?}", run.left_out);
     assert!(of_handlers >= 10_000, "{of_handlers} {:?}", run.left_out);

@@ -1,7 +1,7 @@
 /* Makes garbage of which nothing in the program knows any more, and asks the collector what it found alive. argv:
  * blocks. Prints live bytes before the garbage and after a collection. */
 #include "log.h"
-#include "heaptoll.h"
+#include "../../../../include/heaptoll.h"
 #include <dlfcn.h>
 
 static uint64_t live(const struct heaptoll_control *control) {

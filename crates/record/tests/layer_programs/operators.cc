@@ -32,12 +32,12 @@ int main() {
     // Out of memory: the next operator is asked, calls the handler, and throws what it has allocated.
     std::set_new_handler(handler);
     try {
-        p = operator new((size_t)1 << 60);
+        p = operator new((size_t)1 << 59);
         CHECK(!"reached");
     } catch (const std::bad_alloc &) {
         handled += 10;
     }
     CHECK(handled == 11);
-    CHECK(operator new((size_t)1 << 60, std::nothrow) == nullptr);
+    CHECK(operator new((size_t)1 << 59, std::nothrow) == nullptr);
     show();
 }

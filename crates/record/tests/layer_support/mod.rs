@@ -5,7 +5,7 @@ pub mod recorded;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The directory of the layers: `$HEAPTOLL_LAYERS_DIR`, or built here at first use.
 pub fn layers() -> &'static Path {
@@ -26,6 +26,26 @@ pub fn layers() -> &'static Path {
         assert!(status.success(), "the layers build");
         target.join("release")
     })
+}
+
+/// A manager of ours: from `$HEAPTOLL_HOME`, or built here at first use.
+pub fn manager(name: &str) -> PathBuf {
+    if let Some(home) = std::env::var_os("HEAPTOLL_HOME") {
+        return Path::new(&home).join("lib/heaptoll/managers").join(format!("{name}.so"));
+    }
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("managers");
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../managers/Cargo.toml");
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--quiet", "--package", name, "--manifest-path"])
+        .arg(manifest)
+        .arg("--target-dir")
+        .arg(&target)
+        .status()
+        .expect("cargo runs");
+    assert!(status.success(), "{name} builds");
+    target.join("release").join(format!("lib{name}.so"))
 }
 
 /// A temporary directory with a compiler.

@@ -192,7 +192,8 @@ pub struct Recording<'a> {
 impl Default for Recording<'_> {
     fn default() -> Self {
         // In the tests' own folder: what a test that is killed leaves behind goes with it.
-        let options = Options { rings: 512, ring_log2: 14, block_log2: 10, processes: 64, ..Options::default() };
+        let options =
+            Options { rings: 512, ring_log2: 14, block_log2: 10, processes: 64, ..Options::default() };
         Recording {
             flags: Flags::default(),
             options,
@@ -334,8 +335,7 @@ pub fn logged(text: &str) -> BTreeMap<i32, Vec<Event>> {
                 let size = number(4).min((1 << 60) - 1);
                 thread.push(Event::ResizeEnd { block: number(3), size, usable: number(5) });
             }
-            "X" => thread
-                .push(Event::Failed { kind: number(2) as u8, size: number(3).min((1 << 60) - 1) }),
+            "X" => thread.push(Event::Failed { kind: number(2) as u8, size: number(3).min((1 << 60) - 1) }),
             "B" => {}
             _ => panic!("{line}"),
         }
