@@ -17,17 +17,31 @@ const PART_OF_ADDRESS_SPACE: usize = 8;
 /// Fewest rings worth having.
 const FEWEST_RINGS: usize = 4;
 
-/// Takes a spin lock. Its holders do not wait for anything but, at worst, the tool.
-pub(crate) fn lock(word: &AtomicU32, holder: u32) {
+/// Takes a spin lock. Its holders do not wait for anything but, at worst, the tool. A holder that has died is known by
+/// its kernel number, a thread of process `pid` (0: not known yet).
+pub(crate) fn lock(word: &AtomicU32, holder: u32, pid: u32) {
     let mut rounds = 0u32;
-    while word.compare_exchange_weak(0, holder, Ordering::Acquire, Ordering::Relaxed).is_err() {
+    loop {
+        let held = match word.compare_exchange_weak(0, holder, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(held) => held,
+        };
         rounds += 1;
         if rounds < 64 {
             core::hint::spin_loop();
         } else if rounds < 1000 {
             sys::yield_now();
         } else {
-            sys::futex_wait(word, word.load(Ordering::Relaxed), 200_000);
+            sys::futex_wait(word, held, 200_000);
+            if held & 1 << 31 == 0
+                && held != 0
+                && pid != 0
+                && rounds.is_multiple_of(64)
+                && !sys::thread_exists(pid as i32, held as i32)
+                && word.compare_exchange(held, holder, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
+                return;
+            }
         }
     }
 }
@@ -47,12 +61,24 @@ impl Core {
         unsafe { &*self.header.load(Ordering::Acquire) }
     }
 
-    /// Whether a [`mark::SHARED`] word was made in this process, not before a fork.
+    /// Whether a word of a thread without a ring of its own was made in this process, not before a fork.
     pub(crate) fn current(&self, word: usize) -> bool {
         // SAFETY: such a word was made after attaching, so there is a life.
         let life = unsafe { &*self.life() };
         !life.process.load(Ordering::Acquire).is_null()
-            && life.image.load(Ordering::Relaxed) as usize & 31 == word >> 3 & 31
+            && life.image.load(Ordering::Relaxed) as u8 == mark::image(word)
+    }
+
+    /// The state that a thread of this word writes by.
+    pub(crate) fn state_of(&self, word: usize) -> Option<*const State> {
+        if word & mark::OWN != 0 {
+            Some((word - mark::OWN) as *const State)
+        } else if mark::is_shared(word) {
+            // SAFETY: such a word was made after attaching, so there is a life.
+            Some(unsafe { &raw const (*self.life()).nobody })
+        } else {
+            None
+        }
     }
 
     /// No more events go anywhere, from this process and from children it forks.
@@ -70,23 +96,24 @@ impl Core {
         }
     }
 
-    /// Registers the calling thread, and before it what is needed. Gives the thread's new word; 0 when detached or
-    /// left out.
+    /// Registers the calling thread, whose word was `word`, and before it what is needed. Gives the thread's new word;
+    /// 0 when detached.
     #[cold]
-    pub(crate) fn register(&self) -> usize {
+    #[inline(never)]
+    pub(crate) fn register(&self, word: usize) -> usize {
         let _errno = Errno::keep();
         if !self.attach() {
             return 0;
         }
         // SAFETY: attached, so there are a life and a header.
         let (life, header) = unsafe { (&*self.life(), self.mapped_header()) };
-        lock(&life.lock, 1);
-        let word = self.register_locked(life, header);
+        lock(&life.lock, sys::gettid() as u32, life.pid.load(Ordering::Relaxed));
+        let word = self.register_locked(life, header, word);
         life.lock.store(0, Ordering::Release);
         word
     }
 
-    fn register_locked(&self, life: &Life, header: &Header) -> usize {
+    fn register_locked(&self, life: &Life, header: &Header, word: usize) -> usize {
         if life.process.load(Ordering::Acquire).is_null() && !self.register_process(life, header) {
             return 0;
         }
@@ -99,6 +126,12 @@ impl Core {
         let mapped = self.mapped.load(Ordering::Relaxed);
         let Some(geometry) = header.geometry() else { return 0 };
         let shared = geometry.shared_rings(mapped);
+        if word & mark::OWN != 0 {
+            // The thread that forked is here, so no other can come with the address of a state from before the fork.
+            for (used, claimed) in self.used.iter().zip(&life.claimed) {
+                used.store(claimed.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+        }
         let thread = process.threads.fetch_add(1, Ordering::AcqRel);
         if thread > 0 {
             process.gate.0.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
@@ -107,27 +140,32 @@ impl Core {
             return state as usize | mark::OWN;
         }
         process.gate.0.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
+        let image = life.image.load(Ordering::Relaxed);
         if life.shared.load(Ordering::Acquire).is_null() {
             let Some(state) = self.claim_ring(life, header, geometry, 0..shared, SHARED, 0) else {
                 header.registry.0.threads_left_out.fetch_add(1, Ordering::Relaxed);
-                return 0;
+                return mark::left_out(image);
             };
             life.shared.store(state, Ordering::Release);
         }
-        let image = life.image.load(Ordering::Relaxed) as usize & 31;
-        (thread as usize) << 32
-            | (tid as usize & ((1 << crate::word::TID_BITS) - 1)) << 8
-            | image << 3
-            | mark::SHARED
+        mark::shared(thread, tid, image)
+    }
+
+    /// The ring that threads share.
+    pub(crate) fn shared_state(&self, life: &Life) -> Option<&State> {
+        let known = life.shared.load(Ordering::Acquire);
+        let state = if known.is_null() { self.open_shared(life)? } else { known };
+        // SAFETY: states stay mapped.
+        Some(unsafe { &*state })
     }
 
     /// The ring for threads without one of their own; for a process that has none yet.
     #[cold]
-    pub(crate) fn open_shared(&self, life: &Life) -> Option<*mut State> {
+    fn open_shared(&self, life: &Life) -> Option<*mut State> {
         // SAFETY: attached, as there is a life.
         let header = unsafe { self.mapped_header() };
         let geometry = header.geometry()?;
-        lock(&life.lock, 1);
+        lock(&life.lock, sys::gettid() as u32, life.pid.load(Ordering::Relaxed));
         let known = life.shared.load(Ordering::Acquire);
         let state = if known.is_null() {
             let shared = geometry.shared_rings(self.mapped.load(Ordering::Relaxed));
@@ -143,11 +181,6 @@ impl Core {
         };
         life.lock.store(0, Ordering::Release);
         state
-    }
-
-    /// Whether the tool's process number means nothing here.
-    pub(crate) fn blind(&self) -> bool {
-        self.same_namespace.load(Ordering::Relaxed) == 0
     }
 
     /// Maps the file, once.
@@ -227,7 +260,7 @@ impl Core {
 
     /// Claims an entry of the process table and fills it in.
     fn register_process(&self, life: &Life, header: &Header) -> bool {
-        if !self.tool_lives() {
+        if header.closed.load(Ordering::Acquire) != 0 {
             self.detach();
             return false;
         }
@@ -269,7 +302,6 @@ impl Core {
         life.pid.store(pid as u32, Ordering::Relaxed);
         self.gate.store(core::ptr::from_ref(&entry.gate.0).cast_mut(), Ordering::Release);
         life.process.store(core::ptr::from_ref(entry).cast_mut(), Ordering::Release);
-        entry.state.store(u64::from(pid as u32) << 8 | state::LIVE, Ordering::Release);
         push(&registry.newest, &entry.next, index);
         if header.doorbell.0.swap(0, Ordering::AcqRel) != 0 {
             sys::futex_wake(&header.doorbell.0);
@@ -295,44 +327,36 @@ impl Core {
             .find(|&n| {
                 // SAFETY: a mapped ring's control words.
                 let owner = unsafe { &(*control(header, geometry, n)).owner.0 };
-                owner.who.load(Ordering::Relaxed) == 0
+                self.may_use(life, n)
+                    && owner.who.load(Ordering::Relaxed) == 0
                     && owner.who.compare_exchange(0, who, Ordering::AcqRel, Ordering::Relaxed).is_ok()
             })?;
         if thread != SHARED {
             header.registry.0.ring_hint.store(ring as u32 + 1, Ordering::Relaxed);
         }
+        life.claimed[ring / 8].fetch_or(1 << (ring % 8), Ordering::Relaxed);
+        self.used[ring / 8].fetch_or(1 << (ring % 8), Ordering::Relaxed);
         let own = size_of::<Life>().next_multiple_of(PAGE);
-        let control = control(header, geometry, ring);
         // SAFETY: the mapping of states has room for a state of each mapped ring; the ring is ours, so no other thread
-        // of this process uses its state; the entry is registered.
+        // of this process uses its state; the process is registered.
         unsafe {
-            let state =
-                self.life.load(Ordering::Acquire).cast::<u8>().add(own + ring * STATE_BYTES).cast::<State>();
+            let control = &*control(header, geometry, ring);
+            let state = self.life().cast::<u8>().add(own + ring * STATE_BYTES).cast::<State>();
             let words = ring_words(header, geometry, ring);
-            (*control).owner.0.thread.store(thread, Ordering::Relaxed);
-            (*state).begin(words, control, geometry.block_words(), thread);
+            control.owner.0.thread.store(thread, Ordering::Relaxed);
             let process = &*life.process.load(Ordering::Acquire);
-            push(&process.newest.0, &(*control).owner.0.next, ring);
-            Some(state)
+            let simple = !header.flags().event_time && thread != SHARED;
+            (*state).begin(words, control, process, geometry.block_words(), simple);
+            push(&process.newest.0, &control.owner.0.next, ring);
+            Some(state.cast_mut())
         }
     }
 
-    /// Whether the tool is there to read.
-    pub(crate) fn tool_lives(&self) -> bool {
-        // SAFETY: attached or attaching, so there is a header; `path` is written before.
-        let (header, path) = unsafe { (self.mapped_header(), &*self.path.get()) };
-        if header.closed.load(Ordering::Acquire) != 0 {
-            return false;
-        }
-        let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
-        if let Ok(file) = Descriptor::open(path)
-            && let Some(locked) = file.locked()
-        {
-            return locked;
-        }
-        // The path leads nowhere: a changed root, another mount namespace, no descriptor left, no permission.
-        self.same_namespace.load(Ordering::Relaxed) == 0
-            || sys::exists(header.tool_pid.load(Ordering::Relaxed))
+    /// Whether this process may use a ring's state. After a fork, the thread that forked may still have the address of
+    /// a state from before, until its next event; if another thread claimed that ring first, both would write by it.
+    fn may_use(&self, life: &Life, ring: usize) -> bool {
+        let (bit, mask) = (ring / 8, 1 << (ring % 8));
+        (self.used[bit].load(Ordering::Relaxed) & !life.claimed[bit].load(Ordering::Relaxed)) & mask == 0
     }
 }
 

@@ -20,6 +20,8 @@ pub const FACTS_BYTES: usize = 1024;
 pub const EXE_BYTES: usize = 512;
 /// Bytes of a page: what the parts of the file are aligned to.
 pub const PAGE: usize = 4096;
+/// Most rings of a file.
+pub const MOST_RINGS: usize = 1 << 13;
 
 /// The gate's bits. A gate is never 0 and never [`gate::BUSY`], so that these can stand for "no gate".
 pub mod gate {
@@ -101,10 +103,8 @@ pub struct Registry {
 pub mod state {
     /// Nobody's.
     pub const FREE: u64 = 0;
-    /// Being filled in.
+    /// In use; filled in once it is in [`Registry::newest`](super::Registry::newest).
     pub const CLAIMED: u64 = 1;
-    /// In use.
-    pub const LIVE: u64 = 2;
 }
 
 /// One process image.
@@ -273,7 +273,7 @@ impl Geometry {
             && self.block_log2 < self.ring_log2
             && self.ring_log2 <= 24
             && self.rings >= 1
-            && self.rings <= 1 << 16
+            && self.rings <= MOST_RINGS
             && self.processes >= 1
             && self.processes <= 1 << 20
     }

@@ -13,12 +13,14 @@ mod producer;
 mod rings;
 mod state;
 mod sys;
+mod tell;
 #[cfg(feature = "tool")]
 mod tool;
+mod wait;
 pub mod word;
 
 pub use flags::Flags;
-pub use producer::Producer;
+pub use producer::{FRAMES, Producer};
 pub use rings::{FactsHook, Rings, ThreadWord};
 #[cfg(feature = "tool")]
 pub use tool::{Arrival, Drained, LeftOut, Options, Paused, RingError, Said, Shared, Sink, Tap};

@@ -3,10 +3,10 @@
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 use crate::flags::Flags;
-use crate::layout::{FACTS_BYTES, Header};
+use crate::layout::{FACTS_BYTES, Header, MOST_RINGS};
 use crate::producer::Producer;
 use crate::state::{Life, State};
 
@@ -28,8 +28,41 @@ pub(crate) mod mark {
     pub const OWN: usize = 1;
     /// It is registering, or about to find that it cannot.
     pub const REGISTERING: usize = 2;
-    /// It has no ring of its own: bits 8-29 the kernel's number, 32-63 the index; bits 3-7 of the image's number.
+    /// It shares a ring: bits 8-29 the kernel's number, 30-55 the index, 56-63 of the image's number.
     pub const SHARED: usize = 4;
+    /// There was no ring for it at all: bits 56-63 of the image's number.
+    pub const LEFT_OUT: usize = 8;
+
+    const TID: usize = (1 << 22) - 1;
+    const THREAD: usize = (1 << 26) - 1;
+
+    pub fn shared(thread: u32, tid: u32, image: u32) -> usize {
+        (image as usize) << 56 | (thread as usize & THREAD) << 30 | (tid as usize & TID) << 8 | SHARED
+    }
+
+    pub fn left_out(image: u32) -> usize {
+        (image as usize) << 56 | LEFT_OUT
+    }
+
+    pub fn is_shared(word: usize) -> bool {
+        word & (OWN | SHARED) == SHARED
+    }
+
+    pub fn is_left_out(word: usize) -> bool {
+        word & (OWN | LEFT_OUT) == LEFT_OUT
+    }
+
+    pub fn tid(word: usize) -> u32 {
+        (word >> 8 & TID) as u32
+    }
+
+    pub fn thread(word: usize) -> u32 {
+        (word >> 30 & THREAD) as u32
+    }
+
+    pub fn image(word: usize) -> u8 {
+        (word >> 56) as u8
+    }
 }
 
 /// [`Core::attached`].
@@ -56,6 +89,8 @@ pub(crate) struct Core {
     pub same_namespace: AtomicU32,
     /// See [`FactsHook`].
     pub facts: AtomicPtr<()>,
+    /// Rings whose states this process or its forebears have used, a bit each. Not wiped by a fork.
+    pub used: [AtomicU8; MOST_RINGS / 8],
     /// The file's path, NUL-terminated. Written while attaching.
     pub path: UnsafeCell<[u8; 256]>,
 }
@@ -88,6 +123,7 @@ impl<W: ThreadWord> Rings<W> {
                 life: AtomicPtr::new(ptr::null_mut()),
                 same_namespace: AtomicU32::new(0),
                 facts: AtomicPtr::new(ptr::null_mut()),
+                used: [const { AtomicU8::new(0) }; MOST_RINGS / 8],
                 path: UnsafeCell::new([0; 256]),
             },
             word: PhantomData,
@@ -137,21 +173,21 @@ impl<W: ThreadWord> Rings<W> {
         if word == mark::REGISTERING || self.core.attached.load(Ordering::Acquire) == stage::DETACHED {
             return None;
         }
-        if word & mark::SHARED != 0 && self.core.current(word) {
-            // SAFETY: `current` says that the process has registered, so there is a life.
-            return Some(unsafe { Producer::new(&self.core, &(*self.core.life()).nobody) });
+        if (mark::is_shared(word) || mark::is_left_out(word)) && self.core.current(word) {
+            // SAFETY: states stay mapped.
+            return self.core.state_of(word).map(|state| unsafe { Producer::new(&self.core, &*state) });
         }
         W::set(mark::REGISTERING);
-        let word = self.core.register();
+        let word = self.core.register(word);
         W::set(word);
-        if word & mark::OWN != 0 {
-            // SAFETY: as in `thread`.
-            Some(unsafe { Producer::new(&self.core, &*((word - mark::OWN) as *const State)) })
-        } else if word & mark::SHARED != 0 {
-            // SAFETY: as above.
-            Some(unsafe { Producer::new(&self.core, &(*self.core.life()).nobody) })
-        } else {
-            None
-        }
+        // SAFETY: as above.
+        self.core.state_of(word).map(|state| unsafe { Producer::new(&self.core, &*state) })
+    }
+
+    /// To be called in the child of a fork, by `pthread_atfork`, where that is to be had: the thread registers anew at
+    /// its next event in any case, but a fork in a signal handler that interrupted the telling of an event would go
+    /// on telling that event in the child.
+    pub fn forked(&self) {
+        W::set(0);
     }
 }

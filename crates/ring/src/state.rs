@@ -2,9 +2,9 @@
 
 use core::cell::Cell;
 use core::mem::size_of;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use crate::layout::{Control, Process};
+use crate::layout::{Control, MOST_RINGS, Process, gate};
 use crate::word::PREDICTED;
 
 /// One ring's writer. All zero: wiped, or never claimed.
@@ -31,6 +31,10 @@ pub(crate) struct State {
     pub ring: Cell<*mut AtomicU64>,
     /// The ring's control words.
     pub control: Cell<*const Control>,
+    /// The process's entry.
+    pub process: Cell<*const Process>,
+    /// Whether only numbers can be asked for besides the event: no times, and the ring is the thread's own.
+    pub simple: Cell<bool>,
     /// Usable sizes last told, by size; 0: not told.
     pub usable: [Cell<u16>; PREDICTED],
 }
@@ -41,9 +45,10 @@ pub(crate) const STATE_BYTES: usize = size_of::<State>();
 /// What a process keeps. All zero: wiped; the process has not registered.
 #[repr(C, align(64))]
 pub(crate) struct Life {
-    /// Held while a process or thread registers: 0 free, 1 held.
+    /// Held while a process or thread registers: 0 free, otherwise the holder's kernel number.
     pub lock: AtomicU32,
-    /// Held while a thread writes to the shared ring: 0 free, otherwise the holder's index plus one.
+    /// Held while a thread writes to the shared ring: 0 free, otherwise the holder's kernel number, or
+    /// where that is not known bit 31 and its index.
     pub shared_lock: AtomicU32,
     /// The process's entry. Null: not registered.
     pub process: AtomicPtr<Process>,
@@ -55,6 +60,8 @@ pub(crate) struct Life {
     pub pid: AtomicU32,
     /// The state of the ring that threads share. Null: none yet.
     pub shared: AtomicPtr<State>,
+    /// Rings that this process has claimed, a bit each.
+    pub claimed: [AtomicU8; MOST_RINGS / 8],
     /// For threads without a ring of their own: zero for ever, so that they never take the short way.
     pub nobody: State,
 }
@@ -66,21 +73,30 @@ impl State {
     }
 
     /// Begins at the beginning of a ring that nothing has been written to.
-    pub fn begin(&self, ring: *mut AtomicU64, control: *const Control, block_words: usize, thread: u32) {
+    pub fn begin(
+        &self,
+        ring: *mut AtomicU64,
+        control: &Control,
+        process: &Process,
+        block_words: usize,
+        simple: bool,
+    ) {
         self.seen.set(0);
         self.at.set(ring);
         // SAFETY: a block lies within its ring.
         self.limit.set(unsafe { ring.add(block_words) });
         self.lap.set(crate::word::LAP);
         self.block.set(0);
-        self.thread.set(thread);
+        self.thread.set(control.owner.0.thread.load(Ordering::Relaxed));
         self.control.set(control);
+        self.process.set(process);
+        self.simple.set(simple);
         for entry in &self.usable {
             if entry.get() != 0 {
                 entry.set(0);
             }
         }
-        self.fast.store(0, core::sync::atomic::Ordering::Relaxed);
+        self.fast.store(0, Ordering::Relaxed);
         self.ring.set(ring);
     }
 
@@ -93,7 +109,13 @@ impl State {
         unsafe { &*self.control.get() }
     }
 
+    /// What [`State::fast`] is while nothing is written.
+    pub fn idle(&self) -> u32 {
+        if self.simple.get() && self.seen.get() & gate::SEQUENCED == 0 { self.seen.get() } else { 0 }
+    }
+
     /// Words left in the current block.
+    #[inline(always)]
     pub fn room(&self) -> usize {
         (self.limit.get() as usize - self.at.get() as usize) / size_of::<u64>()
     }

@@ -109,6 +109,18 @@ pub fn exe(into: &mut [u8]) -> usize {
     usize::try_from(read).unwrap_or(0)
 }
 
+/// Removes a file, if it is there.
+pub fn unlink(path: &CStr) {
+    // SAFETY: a C string.
+    unsafe { libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, path.as_ptr(), 0) };
+}
+
+/// Whether a process has a thread of this number, as far as the caller may know.
+pub fn thread_exists(pid: i32, tid: i32) -> bool {
+    // SAFETY: signal 0 is only a question.
+    (unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) }) == 0 || errno() != libc::ESRCH
+}
+
 /// An open file of our own, closed when dropped.
 pub struct Descriptor(c_int);
 

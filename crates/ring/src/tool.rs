@@ -3,6 +3,7 @@
 mod decode;
 mod error;
 mod map;
+mod merge;
 mod proc;
 mod shared;
 mod tap;

@@ -12,6 +12,7 @@
 //! | `RESIZE_BEGIN` | address / 8 of the block, before the manager is called |
 //! | `RESIZE_END` | address / 8 of the block after it (0: null, nothing or freed); then `DATA` size |
 //! | `DATA` | 60 bits that belong to the word before |
+//! | `NEW` | where an event is expected, the same tag as `DATA`: an `operator new`, as `ALLOC` |
 //! | `PREFIX` | bits 0-53 a value, 54-59 which ([`prefix`]): it belongs to the event of its group |
 //! | `NOTE` | bits 0-53 a value, 54-59 which ([`note`]): an event of its own, without a sequence number |
 //!
@@ -31,8 +32,12 @@ pub const ALLOC_LONG: u64 = 2;
 pub const RESIZE_BEGIN: u64 = 3;
 /// See the table.
 pub const RESIZE_END: u64 = 4;
-/// See the table.
+/// See the table: after the word of an event.
 pub const DATA: u64 = 5;
+/// See the table: where an event is expected.
+pub const NEW: u64 = 5;
+/// The kind of an `operator new`.
+pub const KIND_NEW: u8 = 3;
 /// See the table.
 pub const PREFIX: u64 = 6;
 /// See the table.
@@ -55,7 +60,7 @@ pub const DATA_MASK: u64 = (1 << TAG_SHIFT) - 1;
 
 /// Sizes below this have an entry in the table of predicted usable sizes.
 pub const PREDICTED: usize = 2048;
-/// Words of the longest group but a site's definition.
+/// Words of the longest group but a site's definition: number, time, site, latency, address, usable size, event, data.
 pub const LONGEST: usize = 8;
 
 /// Which prefix.
@@ -68,6 +73,8 @@ pub mod prefix {
     pub const SITE: u64 = 3;
     /// How long the call took, ns.
     pub const LATENCY: u64 = 4;
+    /// When the event was told, ns since the file was made.
+    pub const TIME: u64 = 6;
     /// What of an address does not fit its event: bits 0-2 in bits 0-2, bits 47-63 from bit 3.
     pub const ADDRESS: u64 = 5;
 }
@@ -76,8 +83,6 @@ pub mod prefix {
 pub mod note {
     /// To be skipped: fills a block whose rest is too short for the next group.
     pub const PAD: u64 = 1;
-    /// ns since the file was made.
-    pub const TIME: u64 = 2;
     /// In a ring that threads share: the words that follow are this thread's. Bits 0-21 the kernel's number, bits
     /// 22-53 the index.
     pub const THREAD: u64 = 3;

@@ -1,12 +1,15 @@
 //! From words to what was said: one ring's reader.
+//!
+//! Nothing that a program writes into a ring, wild as it may run, leads a reader out of the ring.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::map::Map;
 use crate::layout::SHARED;
 use crate::word::{
-    ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, LAP, NOTE, PREDICTED, PREFIX, RESIZE_BEGIN, RESIZE_END,
-    TID_BITS, VALUE_MASK, address, note, prefix, tag, which,
+    ADDRESS_BITS, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_NEW, LAP, NEW, NOTE, PREDICTED,
+    PREFIX, RESIZE_BEGIN, RESIZE_END, TID_BITS, VALUE_MASK, address, note, prefix, tag, which,
 };
 
 /// What a thread told. Addresses and sizes in bytes.
@@ -22,8 +25,8 @@ pub enum Said<'a> {
     ResizeEnd { address: u64, size: u64, usable: u64, site: u32, latency_ns: u32 },
     /// A call for a new block gave nothing.
     Failed { kind: u8, size: u64, site: u32, latency_ns: u32 },
-    /// The time, ns since the file was made: between the events of this thread before and after. Threads' times come
-    /// as their events do, so one may be before one told earlier by another thread.
+    /// When the event was told that follows, ns since the file was made. Of threads that tell at the same time, one
+    /// may tell a time a little before one told earlier by the other.
     Time { ns: u64 },
     /// What a site is: return addresses, innermost first.
     SiteDefinition { site: u32, frames: &'a [u64] },
@@ -33,7 +36,9 @@ pub enum Said<'a> {
 pub trait Sink {
     /// A thread has told something. `thread` counts the process's threads by arrival.
     fn said(&mut self, thread: u32, said: Said<'_>);
-    /// A thread is new; `tid` is the kernel's number, 0 when not known. Told before anything else of this thread.
+    /// A thread is new; `tid` is the kernel's number as the thread sees it, 0 when not known. Told before anything else
+    /// of this thread; twice, perhaps, of one that shares a ring. Numbers of threads that could not be recorded are
+    /// left out.
     fn thread(&mut self, thread: u32, tid: i32);
 }
 
@@ -52,7 +57,6 @@ pub(crate) enum Head {
 pub(crate) struct Reader {
     pub ring: usize,
     pub thread: u32,
-    shared: bool,
     words: *const AtomicU64,
     /// The next word.
     at: usize,
@@ -60,10 +64,14 @@ pub(crate) struct Reader {
     block_mask: usize,
     /// The lap bit of words that are written.
     lap: u64,
+    /// Blocks left behind, modulo 2^32.
     taken: u32,
-    wants_latency: bool,
+    /// A free is given when its latency is there.
+    waits: bool,
     usable: Box<[u16; PREDICTED]>,
     frames: Vec<u64>,
+    /// In a ring that threads share: those that have told something.
+    known: Option<HashSet<u32>>,
 }
 
 // SAFETY: a reader only reads the words, which are atomic, through a pointer that its tap keeps valid.
@@ -72,19 +80,251 @@ unsafe impl Send for Reader {}
 impl Reader {
     pub fn new(map: &Map, ring: usize, wants_latency: bool) -> Reader {
         let thread = map.control(ring).owner.0.thread.load(Ordering::Relaxed);
+        let shared = thread == SHARED;
         Reader {
             ring,
             thread,
-            shared: thread == SHARED,
             words: map.words(ring),
             at: 0,
             ring_words: map.geometry.ring_words(),
             block_mask: map.geometry.block_words() - 1,
             lap: LAP,
             taken: 0,
-            wants_latency,
+            waits: wants_latency && !shared,
             usable: Box::new([0; PREDICTED]),
             frames: Vec::new(),
+            known: shared.then(HashSet::new),
+        }
+    }
+
+    /// What comes next.
+    #[inline(always)]
+    pub fn head(&self) -> Head {
+        let word = self.word(self.at);
+        if !self.written(word) || self.waits && self.waiting() {
+            Head::Nothing
+        } else if tag(word) == PREFIX && which(word) == prefix::SEQ {
+            Head::Numbered(word & VALUE_MASK)
+        } else {
+            Head::Plain
+        }
+    }
+
+    /// Whether nothing has been written that was not read.
+    pub fn empty(&self) -> bool {
+        !self.written(self.word(self.at))
+    }
+
+    /// Whether what comes next is a free whose latency is not there yet.
+    pub fn waiting(&self) -> bool {
+        let word = self.word(self.at);
+        if !self.waits || !self.written(word) {
+            return false;
+        }
+        let mut at = self.at;
+        let mut word = word;
+        while tag(word) == PREFIX && at & self.block_mask != self.block_mask {
+            at += 1;
+            word = self.word(at);
+        }
+        tag(word) == FREE && self.after(at).is_none()
+    }
+
+    /// The thread has ended: what is not there will not come.
+    pub fn wait_no_more(&mut self) {
+        self.waits = false;
+    }
+
+    /// Gives what is there and has no number, at most about `budget` words; how many there were.
+    #[inline(always)]
+    pub fn plain(&mut self, map: &Map, budget: usize, sink: &mut impl Sink) -> usize {
+        let mut read = 0;
+        while read < budget {
+            let word = self.word(self.at);
+            if !self.written(word) {
+                break;
+            }
+            match tag(word) {
+                ALLOC => self.short(word, 0, sink),
+                FREE if !self.waits => {
+                    let delete = word & FREE_DELETE != 0;
+                    sink.said(self.thread, Said::Free { address: address(word, 0), delete, latency_ns: 0 });
+                }
+                NEW => self.short(word, KIND_NEW, sink),
+                PREFIX if which(word) == prefix::SEQ => break,
+                _ => match self.group(map, sink) {
+                    0 => break,
+                    words => {
+                        read += words;
+                        continue;
+                    }
+                },
+            }
+            self.advance(map, 1);
+            read += 1;
+        }
+        read
+    }
+
+    /// Gives the event with a number that comes next, which [`Reader::head`] has shown, and what without one is
+    /// behind it; how many words there were, and what comes then.
+    #[inline(always)]
+    pub fn numbered(&mut self, map: &Map, sink: &mut impl Sink) -> (usize, Head) {
+        let word = self.word(self.next(self.at));
+        let mut words = match tag(word) {
+            ALLOC | NEW => {
+                self.short(word, if tag(word) == NEW { KIND_NEW } else { 0 }, sink);
+                self.advance(map, 2);
+                2
+            }
+            FREE if !self.waits => {
+                let delete = word & FREE_DELETE != 0;
+                sink.said(self.thread, Said::Free { address: address(word, 0), delete, latency_ns: 0 });
+                self.advance(map, 2);
+                2
+            }
+            _ => self.group(map, sink),
+        };
+        let mut head = self.head();
+        if head == Head::Plain {
+            words += self.plain(map, usize::MAX, sink);
+            head = self.head();
+        }
+        (words, head)
+    }
+
+    #[inline(always)]
+    fn short(&mut self, word: u64, kind: u8, sink: &mut impl Sink) {
+        let size = word >> ADDRESS_BITS & 0xffff;
+        let usable = if (size as usize) < PREDICTED { self.usable[size as usize] } else { 0 };
+        let said = Said::Alloc {
+            address: address(word, 0),
+            size,
+            usable: usable.into(),
+            kind,
+            align_log2: 0,
+            site: 0,
+            latency_ns: 0,
+        };
+        sink.said(self.thread, said);
+    }
+
+    /// Gives the next group, which is written; how many words it had. 0: it must wait for the latency of a free.
+    #[inline(never)]
+    fn group(&mut self, map: &Map, sink: &mut impl Sink) -> usize {
+        if self.waits && self.waiting() {
+            return 0;
+        }
+        let begin = self.at;
+        let mut at = begin;
+        let (mut site, mut latency_ns, mut rest, mut usable) = (0, 0, 0, None);
+        let mut word = self.word(at);
+        while tag(word) == PREFIX && at & self.block_mask != self.block_mask {
+            let value = word & VALUE_MASK;
+            match which(word) {
+                prefix::USABLE => usable = Some(value),
+                prefix::SITE => site = value as u32,
+                prefix::LATENCY => latency_ns = value as u32,
+                prefix::ADDRESS => rest = value,
+                prefix::TIME => sink.said(self.thread, Said::Time { ns: value }),
+                _ => {}
+            }
+            at += 1;
+            word = self.word(at);
+        }
+        let mut latency_words = 0;
+        let address = address(word, rest);
+        match tag(word) {
+            ALLOC | NEW => {
+                let size = word >> ADDRESS_BITS & 0xffff;
+                let usable = self.usable(size, usable);
+                let kind = if tag(word) == NEW { KIND_NEW } else { 0 };
+                sink.said(
+                    self.thread,
+                    Said::Alloc { address, size, usable, kind, align_log2: 0, site, latency_ns },
+                );
+            }
+            ALLOC_LONG => {
+                at = self.next(at);
+                let size = self.word(at) & DATA_MASK;
+                let kind = (word >> ADDRESS_BITS & 15) as u8;
+                if address == 0 {
+                    sink.said(self.thread, Said::Failed { kind, size, site, latency_ns });
+                } else {
+                    let usable = self.usable(size, usable);
+                    let align_log2 = (word >> (ADDRESS_BITS + 4) & 63) as u8;
+                    sink.said(
+                        self.thread,
+                        Said::Alloc { address, size, usable, kind, align_log2, site, latency_ns },
+                    );
+                }
+            }
+            FREE => {
+                if self.known.is_none()
+                    && let Some(after) = self.after(at)
+                    && tag(after) == NOTE
+                    && which(after) == note::LATENCY
+                {
+                    latency_ns = (after & VALUE_MASK) as u32;
+                    latency_words = 1;
+                }
+                sink.said(self.thread, Said::Free { address, delete: word & FREE_DELETE != 0, latency_ns });
+            }
+            RESIZE_BEGIN => sink.said(self.thread, Said::ResizeBegin { address }),
+            RESIZE_END => {
+                at = self.next(at);
+                let size = self.word(at) & DATA_MASK;
+                let usable = usable.unwrap_or(0);
+                sink.said(self.thread, Said::ResizeEnd { address, size, usable, site, latency_ns });
+            }
+            NOTE => at = self.note(word, at, sink),
+            _ => {}
+        }
+        let words = at + 1 - begin;
+        self.advance(map, words);
+        if latency_words > 0 {
+            self.advance(map, latency_words);
+        }
+        words + latency_words
+    }
+
+    /// Gives a note; where its last word is.
+    fn note(&mut self, word: u64, at: usize, sink: &mut impl Sink) -> usize {
+        let value = word & VALUE_MASK;
+        let block_end = at | self.block_mask;
+        match which(word) {
+            note::PAD => at.saturating_add(value as usize).min(block_end),
+            note::THREAD => {
+                if let Some(known) = &mut self.known {
+                    self.thread = (value >> TID_BITS) as u32;
+                    if known.insert(self.thread) {
+                        sink.thread(self.thread, (value & ((1 << TID_BITS) - 1)) as i32);
+                    }
+                }
+                at
+            }
+            note::SITE => {
+                let end = (at + (value >> 32) as usize).min(block_end);
+                let mut frames = std::mem::take(&mut self.frames);
+                frames.clear();
+                frames.extend((at + 1..=end).map(|n| self.word(n) & DATA_MASK));
+                sink.said(self.thread, Said::SiteDefinition { site: value as u32, frames: &frames });
+                self.frames = frames;
+                end
+            }
+            _ => at,
+        }
+    }
+
+    /// The usable size of a block, by what was told and the table, which learns by the same rule as the producer's.
+    fn usable(&mut self, size: u64, told: Option<u64>) -> u64 {
+        let Some(entry) = self.usable.get_mut(size as usize) else { return told.unwrap_or(0) };
+        match told {
+            Some(usable) => {
+                *entry = u16::try_from(usable).unwrap_or(0);
+                usable
+            }
+            None => (*entry).into(),
         }
     }
 
@@ -98,6 +338,18 @@ impl Reader {
     #[inline(always)]
     fn written(&self, word: u64) -> bool {
         (word ^ self.lap) & LAP == 0
+    }
+
+    /// The word after the one at `at`, which may be in the next block, if it is written.
+    fn after(&self, at: usize) -> Option<u64> {
+        let (at, lap) = if at + 1 == self.ring_words { (0, self.lap ^ LAP) } else { (at + 1, self.lap) };
+        let word = self.word(at);
+        ((word ^ lap) & LAP == 0).then_some(word)
+    }
+
+    /// The place after `at`, in the same block.
+    fn next(&self, at: usize) -> usize {
+        if at & self.block_mask == self.block_mask { at } else { at + 1 }
     }
 
     /// Goes on by `words`, which do not cross the end of a block; at its end, tells the producer.
@@ -118,178 +370,11 @@ impl Reader {
         }
         self.taken = self.taken.wrapping_add(1);
         let consumer = &map.control(self.ring).consumer.0;
+        // Either the producer sees this, or we see that it waits.
         consumer.taken.store(self.taken, Ordering::SeqCst);
         if consumer.waiting.load(Ordering::SeqCst) != 0 {
             consumer.waiting.store(0, Ordering::Relaxed);
             crate::sys::futex_wake(&consumer.taken);
-        }
-    }
-
-    /// What comes next.
-    #[inline(always)]
-    pub fn head(&self) -> Head {
-        let word = self.word(self.at);
-        if !self.written(word) {
-            Head::Nothing
-        } else if tag(word) == PREFIX && which(word) == prefix::SEQ {
-            Head::Numbered(word & VALUE_MASK)
-        } else {
-            Head::Plain
-        }
-    }
-
-    /// Gives what is there and has no number, at most `budget` words; how many there were.
-    #[inline(always)]
-    pub fn plain(&mut self, map: &Map, budget: usize, sink: &mut impl Sink) -> usize {
-        let mut read = 0;
-        while read < budget {
-            let word = self.word(self.at);
-            if !self.written(word) {
-                break;
-            }
-            match tag(word) {
-                ALLOC => {
-                    let size = word >> 44 & 0xffff;
-                    let usable = if (size as usize) < PREDICTED { self.usable[size as usize] } else { 0 };
-                    let said = Said::Alloc {
-                        address: address(word, 0),
-                        size,
-                        usable: usable.into(),
-                        kind: 0,
-                        align_log2: 0,
-                        site: 0,
-                        latency_ns: 0,
-                    };
-                    sink.said(self.thread, said);
-                    self.advance(map, 1);
-                    read += 1;
-                }
-                FREE if !self.wants_latency => {
-                    let said = Said::Free {
-                        address: address(word, 0),
-                        delete: word & FREE_DELETE != 0,
-                        latency_ns: 0,
-                    };
-                    sink.said(self.thread, said);
-                    self.advance(map, 1);
-                    read += 1;
-                }
-                PREFIX if which(word) == prefix::SEQ => break,
-                _ => match self.group(map, sink) {
-                    0 => break,
-                    words => read += words,
-                },
-            }
-        }
-        read
-    }
-
-    /// Gives the next group, which is written; how many words it had. 0: it must wait for the latency of a free.
-    #[inline(never)]
-    pub fn group(&mut self, map: &Map, sink: &mut impl Sink) -> usize {
-        let begin = self.at;
-        let mut at = begin;
-        let mut site = 0;
-        let mut latency_ns = 0;
-        let mut rest = 0;
-        let mut usable = None;
-        let mut word = self.word(at);
-        while tag(word) == PREFIX {
-            let value = word & VALUE_MASK;
-            match which(word) {
-                prefix::USABLE => usable = Some(value),
-                prefix::SITE => site = value as u32,
-                prefix::LATENCY => latency_ns = value as u32,
-                prefix::ADDRESS => rest = value,
-                _ => {}
-            }
-            at = self.next(at);
-            word = self.word(at);
-        }
-        let address = address(word, rest);
-        match tag(word) {
-            ALLOC => {
-                let size = word >> 44 & 0xffff;
-                let usable = self.usable(size, usable);
-                let said = Said::Alloc { address, size, usable, kind: 0, align_log2: 0, site, latency_ns };
-                sink.said(self.thread, said);
-            }
-            ALLOC_LONG => {
-                at = self.next(at);
-                let size = self.word(at) & DATA_MASK;
-                let kind = (word >> 44 & 15) as u8;
-                if address == 0 {
-                    sink.said(self.thread, Said::Failed { kind, size, site, latency_ns });
-                } else {
-                    let usable = self.usable(size, usable);
-                    let align_log2 = (word >> 48 & 63) as u8;
-                    sink.said(
-                        self.thread,
-                        Said::Alloc { address, size, usable, kind, align_log2, site, latency_ns },
-                    );
-                }
-            }
-            FREE => {
-                let delete = word & FREE_DELETE != 0;
-                sink.said(self.thread, Said::Free { address, delete, latency_ns });
-            }
-            RESIZE_BEGIN => sink.said(self.thread, Said::ResizeBegin { address }),
-            RESIZE_END => {
-                at = self.next(at);
-                let size = self.word(at) & DATA_MASK;
-                let usable = usable.unwrap_or(0);
-                sink.said(self.thread, Said::ResizeEnd { address, size, usable, site, latency_ns });
-            }
-            NOTE => at = self.note(word, at, sink),
-            _ => {}
-        }
-        let words = at + 1 - begin;
-        self.advance(map, words);
-        words
-    }
-
-    /// The place after `at`, in the same block.
-    fn next(&self, at: usize) -> usize {
-        if at & self.block_mask == self.block_mask { at } else { at + 1 }
-    }
-
-    fn usable(&mut self, size: u64, told: Option<u64>) -> u64 {
-        let Some(entry) = self.usable.get_mut(size as usize) else { return told.unwrap_or(0) };
-        match told {
-            Some(usable) => {
-                *entry = u16::try_from(usable).unwrap_or(0);
-                usable
-            }
-            None => (*entry).into(),
-        }
-    }
-
-    /// Gives a note; where its last word is.
-    fn note(&mut self, word: u64, at: usize, sink: &mut impl Sink) -> usize {
-        let value = word & VALUE_MASK;
-        let block_end = at | self.block_mask;
-        match which(word) {
-            note::PAD => (at + value as usize).min(block_end),
-            note::TIME => {
-                sink.said(self.thread, Said::Time { ns: value });
-                at
-            }
-            note::THREAD if self.shared => {
-                self.thread = (value >> TID_BITS) as u32;
-                sink.thread(self.thread, (value & ((1 << TID_BITS) - 1)) as i32);
-                at
-            }
-            note::SITE => {
-                let count = (value >> 32) as usize;
-                let end = (at + count).min(block_end);
-                let mut frames = std::mem::take(&mut self.frames);
-                frames.clear();
-                frames.extend((at + 1..=end).map(|n| self.word(n) & DATA_MASK));
-                sink.said(self.thread, Said::SiteDefinition { site: value as u32, frames: &frames });
-                self.frames = frames;
-                end
-            }
-            _ => at,
         }
     }
 }

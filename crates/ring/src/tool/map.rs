@@ -62,7 +62,7 @@ impl Map {
         // SAFETY: the ring lies in the mapping, at a multiple of a page, and nobody uses it. Where the file system
         // cannot punch holes the words are zeroed one by one: the next owner counts on zeroes.
         unsafe {
-            if bytes % crate::layout::PAGE != 0
+            if !bytes.is_multiple_of(crate::layout::PAGE)
                 || libc::madvise(words.cast_mut().cast::<c_void>(), bytes, libc::MADV_REMOVE) != 0
             {
                 for n in 0..self.geometry.ring_words() {

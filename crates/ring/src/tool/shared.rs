@@ -9,13 +9,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{env, process};
 
 use super::error::RingError;
 use super::map::{self, Map};
+use super::proc::{self, Whereabouts};
 use crate::flags::Flags;
-use crate::layout::{Geometry, MAGIC, VERSION, gate};
+use crate::layout::{Geometry, MAGIC, VERSION, gate, state};
 use crate::sys;
 
 /// What the file is to be like.
@@ -55,7 +56,7 @@ pub struct Arrival {
     pub index: usize,
     /// Counts images; the entry's number may be used again, this is not.
     pub image: u32,
-    /// Process number.
+    /// Process number, as the tool sees it. 0 for a process of another namespace that has ended already.
     pub pid: i32,
     /// Its parent's.
     pub parent_pid: i32,
@@ -80,6 +81,9 @@ pub struct LeftOut {
 #[derive(Debug)]
 pub struct Shared {
     pub(crate) map: Arc<Map>,
+    swept: Instant,
+    /// No entry from here on has been used.
+    highest: usize,
 }
 
 /// Producers stand still until this is dropped.
@@ -130,7 +134,7 @@ impl Shared {
         header.created_ns.store(sys::now_ns(), Ordering::Relaxed);
         header.namespace.store(sys::namespace(), Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
-        Ok(Shared { map: Arc::new(map) })
+        Ok(Shared { map: Arc::new(map), swept: Instant::now(), highest: 0 })
     }
 
     /// The file, for `HEAPTOLL_RECORD`.
@@ -165,28 +169,73 @@ impl Shared {
         Paused { shared: self }
     }
 
-    /// Process images that have registered since the last call, in order.
+    /// Process images that have registered since the last call, in order. A process that was followed and now has a
+    /// new image, by exec, has [gone](crate::Tap::gone) in its old one.
     pub fn arrivals(&mut self) -> Vec<Arrival> {
         let mut next = self.map.header().registry.0.newest.swap(0, Ordering::AcqRel);
         let mut found = Vec::new();
-        while next != 0 {
+        // What a program that has run wild wrote into the list must not lead astray.
+        while next != 0
+            && next as usize <= self.map.geometry.processes
+            && found.len() < self.map.geometry.processes
+        {
             let index = next as usize - 1;
-            let process = self.map.process(index);
-            let length = process.exe_bytes.load(Ordering::Relaxed) as usize;
-            let exe: Vec<u8> = process.exe.iter().take(length).map(|b| b.load(Ordering::Relaxed)).collect();
-            found.push(Arrival {
-                index,
-                image: process.image.load(Ordering::Relaxed),
-                pid: (process.state.load(Ordering::Acquire) >> 8) as i32,
-                parent_pid: process.parent_pid.load(Ordering::Relaxed),
-                exe: PathBuf::from(OsStr::from_bytes(&exe)),
-                started_ns: process.started_ns.load(Ordering::Relaxed).saturating_sub(self.created_ns()),
-            });
-            next = process.next.load(Ordering::Relaxed);
+            found.push(self.arrival(index));
+            self.highest = self.highest.max(index + 1);
+            next = self.map.process(index).next.load(Ordering::Relaxed);
         }
         found.reverse();
-        self.map.live().extend(found.iter().map(|arrival| arrival.index));
+        let mut live = self.map.live();
+        for arrival in &found {
+            let now = self.map.process(arrival.index);
+            for &index in live.iter() {
+                let before = self.map.process(index);
+                if before.state.load(Ordering::Relaxed) == now.state.load(Ordering::Relaxed)
+                    && before.namespace.load(Ordering::Relaxed) == now.namespace.load(Ordering::Relaxed)
+                {
+                    before.detached.store(REPLACED, Ordering::Relaxed);
+                }
+            }
+            live.push(arrival.index);
+        }
+        drop(live);
+        if self.swept.elapsed() > SWEEP {
+            self.sweep();
+            self.swept = Instant::now();
+        }
         found
+    }
+
+    fn arrival(&self, index: usize) -> Arrival {
+        let process = self.map.process(index);
+        let length = process.exe_bytes.load(Ordering::Relaxed) as usize;
+        let exe: Vec<u8> = process.exe.iter().take(length).map(|byte| byte.load(Ordering::Relaxed)).collect();
+        let at = Whereabouts::of(&self.map, index);
+        let parent = process.parent_pid.load(Ordering::Relaxed);
+        Arrival {
+            index,
+            image: process.image.load(Ordering::Relaxed),
+            pid: at.pid(),
+            parent_pid: if at.foreign() { proc::parent(at.pid()).unwrap_or(parent) } else { parent },
+            exe: PathBuf::from(OsStr::from_bytes(&exe)),
+            started_ns: process.started_ns.load(Ordering::Relaxed).saturating_sub(self.created_ns()),
+        }
+    }
+
+    /// Frees the entries of processes that were killed before they could register.
+    fn sweep(&mut self) {
+        let live = self.map.live();
+        for index in 0..(self.highest + 64).min(self.map.geometry.processes) {
+            let entry = &self.map.process(index).state;
+            let claim = entry.load(Ordering::Acquire);
+            if claim & 255 == state::CLAIMED
+                && !live.contains(&index)
+                && self.map.header().registry.0.newest.load(Ordering::Acquire) == 0
+                && !Whereabouts::of(&self.map, index).runs()
+            {
+                let _ = entry.compare_exchange(claim, state::FREE, Ordering::AcqRel, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Sleeps until a ring is half full, a process registers, or the time is over.
@@ -224,6 +273,11 @@ impl Drop for Paused<'_> {
         });
     }
 }
+
+/// [`Process::detached`](crate::layout::Process::detached) of an image that another has replaced.
+pub(crate) const REPLACED: u32 = 2;
+/// How often entries are looked for whose processes never registered.
+const SWEEP: Duration = Duration::from_millis(500);
 
 /// Makes an empty file of a new name.
 fn make_file(folder: Option<&Path>) -> Result<(PathBuf, File), RingError> {

@@ -1,16 +1,15 @@
 //! One process's events, in the order of the process.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::decode::{Head, Reader, Sink};
+use super::decode::{Reader, Sink};
 use super::map::Map;
-use super::proc::{process_runs, thread_runs};
-use super::shared::Shared;
-use crate::layout::{SHARED, gate};
+use super::merge::Merge;
+use super::proc::Whereabouts;
+use super::shared::{REPLACED, Shared};
+use crate::layout::{SHARED, gate, state};
 
 /// What a drain did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,7 +20,7 @@ pub struct Drained {
     pub idle: bool,
     /// Events are there, but one before them is not: a thread has been interrupted while telling it.
     pub blocked: bool,
-    /// Sequence numbers whose events will never come: their threads died while telling them.
+    /// Events that will never come: their threads died while telling them.
     pub missing: u64,
 }
 
@@ -29,106 +28,121 @@ pub struct Drained {
 pub struct Tap {
     map: Arc<Map>,
     process: usize,
-    pid: i32,
-    readers: Vec<Option<Reader>>,
-    /// Readers whose next event has a number: the numbers and the readers.
-    heads: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Readers that had nothing to read, the last active last.
-    dry: Vec<usize>,
-    /// The next number.
-    next: u64,
-    /// When the tap was first stuck.
+    at: Whereabouts,
+    merge: Merge,
+    /// Since when an event has been missing.
     stuck: Option<Instant>,
     reaped: Instant,
+    /// Where the last look for ended threads stopped.
+    looked: usize,
+    ended: bool,
 }
 
 /// How long an event may be missing before the threads are looked at.
 const STUCK: Duration = Duration::from_millis(20);
-/// How often threads are looked for that have ended.
-const REAP: Duration = Duration::from_millis(20);
+/// How long an event may be missing whose thread is there but does not go on: a process may be stopped. The event is
+/// given when it comes, after later ones.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often threads are looked for that have ended,
+const REAP: Duration = Duration::from_millis(50);
+/// and how often when rings are scarce,
+const REAP_SCARCE: Duration = Duration::from_millis(2);
+/// and how many at a time.
+const REAP_THREADS: usize = 256;
 
 impl Tap {
     /// A reader of the process in entry `process`, as an arrival says.
     pub fn new(shared: &Shared, process: usize) -> Tap {
         let map = Arc::clone(&shared.map);
-        let pid = (map.process(process).state.load(Ordering::Acquire) >> 8) as i32;
-        Tap {
-            map,
-            process,
-            pid,
-            readers: Vec::new(),
-            heads: BinaryHeap::new(),
-            dry: Vec::new(),
-            next: 0,
-            stuck: None,
-            reaped: Instant::now(),
-        }
+        let at = Whereabouts::of(&map, process);
+        let merge = Merge::new(Arc::clone(&map));
+        Tap { map, process, at, merge, stuck: None, reaped: Instant::now(), looked: 0, ended: false }
     }
 
     /// Gives what is there, at most about `budget` words.
     pub fn drain(&mut self, budget: usize, sink: &mut impl Sink) -> Drained {
+        if self.ended {
+            return Drained { idle: true, ..Drained::default() };
+        }
         self.adopt(sink);
-        let mut drained = self.merge(budget, sink, false);
+        let mut drained = self.merge.give(budget, None, sink);
         if drained.blocked {
-            let since = *self.stuck.get_or_insert_with(Instant::now);
-            if since.elapsed() > STUCK && !self.anyone_busy() {
-                self.adopt(sink);
-                let more = self.merge(budget, sink, true);
-                drained.words += more.words;
-                drained.missing += more.missing;
+            let since = self.stuck.get_or_insert_with(Instant::now).elapsed();
+            if since > STUCK {
+                // Numbers below this are taken. If nobody is busy after that, their events are there or lost.
+                let taken = self.map.process(self.process).sequence.0.load(Ordering::Acquire);
+                if since > PATIENCE || !self.anyone_busy() {
+                    self.adopt(sink);
+                    let more = self.merge.give(budget, Some(taken), sink);
+                    drained = Drained { words: drained.words + more.words, ..more };
+                    self.stuck = None;
+                }
             }
         } else {
             self.stuck = None;
         }
-        if self.reaped.elapsed() > REAP {
-            self.reap();
-            self.reaped = Instant::now();
-        }
+        self.reap();
         drained
     }
 
-    /// Gives all that is left of a process that is dead, and makes its entry and its rings free.
-    pub fn end(mut self, sink: &mut impl Sink) -> Drained {
+    /// Gives all that is left of a process that has [gone](Tap::gone), and makes its entry and its rings free for
+    /// others. Of one that has not gone, gives what is there without waiting for what is missing, and keeps its rings.
+    pub fn end(&mut self, sink: &mut impl Sink) -> Drained {
+        if self.ended {
+            return Drained { idle: true, ..Drained::default() };
+        }
+        let gone = self.gone();
         self.adopt(sink);
-        let mut all = Drained::default();
+        self.merge.wait_no_more();
+        let taken = self.map.process(self.process).sequence.0.load(Ordering::Acquire);
+        let mut all = Drained { idle: true, ..Drained::default() };
         loop {
-            let drained = self.merge(usize::MAX, sink, true);
+            let drained = self.merge.give(usize::MAX, Some(taken), sink);
             all.words += drained.words;
             all.missing += drained.missing;
             if drained.words == 0 {
                 break;
             }
         }
-        all.idle = true;
-        for ring in 0..self.map.geometry.rings {
-            let who = self.map.control(ring).owner.0.who.load(Ordering::Acquire);
-            if who >> 32 == self.process as u64 + 1 {
-                self.map.recycle(ring);
-            }
-        }
+        all.missing += self.merge.skip_to(taken);
+        self.ended = true;
         self.map.live().retain(|&index| index != self.process);
-        let entry = self.map.process(self.process);
-        entry.state.store(crate::layout::state::FREE, Ordering::Release);
-        self.map.header().registry.0.process_hint.fetch_min(self.process as u32, Ordering::AcqRel);
+        if gone {
+            for ring in 0..self.map.geometry.rings {
+                let who = self.map.control(ring).owner.0.who.load(Ordering::Acquire);
+                if who >> 32 == self.process as u64 + 1 {
+                    self.map.recycle(ring);
+                }
+            }
+            self.map.process(self.process).state.store(state::FREE, Ordering::Release);
+            self.map.header().registry.0.process_hint.fetch_min(self.process as u32, Ordering::AcqRel);
+        }
         all
     }
 
-    /// Whether the process has ended, or detached. Another image that registered with its number has replaced it.
-    pub fn gone(&self) -> bool {
-        !process_runs(self.pid)
+    /// The process number, as the tool sees it; 0: it had ended before it could be found.
+    pub fn pid(&self) -> i32 {
+        self.at.pid()
     }
 
-    /// Tells the process that nobody wants its events, nor those of children it forks.
+    /// Whether the process image has ended: the process has, or another image that registered has replaced it.
+    pub fn gone(&self) -> bool {
+        self.map.process(self.process).detached.load(Ordering::Acquire) == REPLACED || !self.at.runs()
+    }
+
+    /// Tells the process that nobody wants its events, nor those of children it forks. It is to be drained and ended
+    /// like others.
     pub fn dismiss(&self) {
         let gate = &self.map.process(self.process).gate.0;
         gate.fetch_or(gate::DISMISSED, Ordering::AcqRel);
         crate::sys::futex_wake(gate);
     }
 
-    /// Asks the process for facts about itself; gives the number of the question. Answered at its next event.
+    /// Asks the process for facts about itself; gives the number of the question. Answered at its next event, paused
+    /// or not.
     pub fn ask(&self) -> u32 {
         let process = self.map.process(self.process);
-        let asked = process.facts_asked.fetch_add(1, Ordering::AcqRel) + 1;
+        let asked = process.facts_asked.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
         process.gate.0.fetch_or(gate::FACTS, Ordering::AcqRel);
         crate::sys::futex_wake(&process.gate.0);
         asked
@@ -144,6 +158,24 @@ impl Tap {
         Some(process.facts.0.iter().take(length).map(|byte| byte.load(Ordering::Relaxed)).collect())
     }
 
+    /// Whether the reader's structures fit each other and the file; what does not.
+    ///
+    /// # Errors
+    /// The first defect, in words.
+    pub fn check(&self) -> Result<(), String> {
+        self.merge.check()?;
+        for reader in self.merge.readers() {
+            let who = self.map.control(reader.ring).owner.0.who.load(Ordering::Relaxed);
+            if who >> 32 != self.process as u64 + 1 {
+                return Err(format!(
+                    "ring {} is read for entry {} but belongs to {who:x}",
+                    reader.ring, self.process
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Finds the rings of new threads.
     fn adopt(&mut self, sink: &mut impl Sink) {
         let newest = &self.map.process(self.process).newest.0;
@@ -152,109 +184,72 @@ impl Tap {
         }
         let mut next = newest.swap(0, Ordering::AcqRel);
         let mut rings = Vec::new();
-        while next != 0 {
+        // What a program that has run wild wrote into the list must not lead astray.
+        while next != 0 && next as usize <= self.map.geometry.rings && rings.len() < self.map.geometry.rings {
             let ring = next as usize - 1;
             rings.push(ring);
             next = self.map.control(ring).owner.0.next.load(Ordering::Relaxed);
         }
+        let waits = self.map.header().flags().latency;
         for ring in rings.into_iter().rev() {
-            let reader = Reader::new(&self.map, ring, self.map.header().flags().latency);
+            let reader = Reader::new(&self.map, ring, waits);
             if reader.thread != SHARED {
-                let who = self.map.control(ring).owner.0.who.load(Ordering::Relaxed);
-                sink.thread(reader.thread, who as u32 as i32);
+                sink.thread(reader.thread, tid(&self.map, &reader));
             }
-            let place = self.readers.iter().position(Option::is_none).unwrap_or(self.readers.len());
-            if place == self.readers.len() {
-                self.readers.push(None);
-            }
-            self.readers[place] = Some(reader);
-            self.dry.push(place);
+            self.merge.add(reader);
         }
     }
 
-    /// Gives events in order: of each ring those without a number as they come, those with one by number.
-    fn merge(&mut self, budget: usize, sink: &mut impl Sink, skip: bool) -> Drained {
-        let mut drained = Drained::default();
-        loop {
-            // Rings that had nothing: what is there now?
-            let mut at = self.dry.len();
-            while at > 0 {
-                at -= 1;
-                let place = self.dry[at];
-                let Some(reader) = &mut self.readers[place] else { continue };
-                drained.words += reader.plain(&self.map, budget.saturating_sub(drained.words), sink);
-                if let Head::Numbered(number) = reader.head() {
-                    self.heads.push(Reverse((number, place)));
-                    self.dry.swap_remove(at);
-                }
+    /// Whether a thread that lives is between its number and its words, or its free and the free's latency.
+    fn anyone_busy(&mut self) -> bool {
+        let (map, at) = (&self.map, &self.at);
+        self.merge.readers_mut().any(|reader| {
+            let owner = &map.control(reader.ring).owner.0;
+            let busy = owner.busy.load(Ordering::Acquire) != 0 || reader.waiting();
+            if !busy {
+                return false;
             }
-            let mut gave = false;
-            while drained.words < budget {
-                let Some(&Reverse((number, place))) = self.heads.peek() else { break };
-                if number != self.next {
-                    if !skip || gave {
-                        break;
-                    }
-                    drained.missing += number.saturating_sub(self.next);
-                    self.next = number;
-                }
-                self.heads.pop();
-                gave = true;
-                let Some(reader) = &mut self.readers[place] else { continue };
-                loop {
-                    drained.words += reader.group(&self.map, sink);
-                    self.next += 1;
-                    drained.words += reader.plain(&self.map, usize::MAX, sink);
-                    match reader.head() {
-                        Head::Numbered(number) if number == self.next && drained.words < budget => {}
-                        Head::Numbered(number) => {
-                            self.heads.push(Reverse((number, place)));
-                            break;
-                        }
-                        _ => {
-                            self.dry.push(place);
-                            break;
-                        }
-                    }
-                }
+            let tid = tid(map, reader);
+            let runs = if tid == 0 { at.runs() } else { at.thread_runs(tid) };
+            if !runs {
+                reader.wait_no_more();
             }
-            if drained.words >= budget {
-                return drained;
-            }
-            if !gave {
-                drained.idle = self.heads.is_empty();
-                drained.blocked = !drained.idle;
-                return drained;
-            }
-        }
-    }
-
-    /// Whether a thread that lives is between its number and its words.
-    fn anyone_busy(&self) -> bool {
-        self.readers.iter().flatten().any(|reader| {
-            let owner = &self.map.control(reader.ring).owner.0;
-            let tid = owner.who.load(Ordering::Relaxed) as u32 as i32;
-            owner.busy.load(Ordering::Acquire) != 0 && (tid == 0 || thread_runs(self.pid, tid))
+            runs
         })
     }
 
     /// Makes the rings of threads that have ended free.
     fn reap(&mut self) {
-        let mut at = 0;
-        while at < self.dry.len() {
-            let place = self.dry[at];
-            let over = self.readers[place].as_ref().is_some_and(|reader| {
-                let who = self.map.control(reader.ring).owner.0.who.load(Ordering::Relaxed) as u32 as i32;
-                who != 0 && !thread_runs(self.pid, who) && reader.head() == Head::Nothing
-            });
-            if over {
-                if let Some(reader) = self.readers[place].take() {
-                    self.map.recycle(reader.ring);
-                }
-                self.dry.swap_remove(at);
-            } else {
-                at += 1;
+        let hint = self.map.header().registry.0.ring_hint.load(Ordering::Relaxed) as usize;
+        let scarce = hint > self.map.geometry.rings / 4 * 3;
+        if self.reaped.elapsed() < if scarce { REAP_SCARCE } else { REAP } {
+            return;
+        }
+        let dry = self.merge.dry();
+        let looks = dry.len().min(REAP_THREADS);
+        let from = if self.looked < dry.len() { self.looked } else { 0 };
+        self.looked = from + looks;
+        let places: Vec<usize> = (0..looks).map(|n| dry[(from + n) % dry.len()]).collect();
+        for place in places {
+            let Some(reader) = self.merge.reader_mut(place) else { continue };
+            let tid = tid(&self.map, reader);
+            if tid == 0 || self.at.thread_runs(tid) {
+                continue;
+            }
+            // Only now: before, the thread may have been about to write.
+            if reader.waiting() {
+                reader.wait_no_more();
+            } else if reader.empty() {
+                let ring = reader.ring;
+                self.merge.remove(place);
+                self.map.recycle(ring);
             }
         }
+        self.reaped = Instant::now();
     }
+}
+
+/// The kernel's number of a ring's thread, as the thread told it.
+fn tid(map: &Map, reader: &Reader) -> i32 {
+    map.control(reader.ring).owner.0.who.load(Ordering::Relaxed) as u32 as i32
 }

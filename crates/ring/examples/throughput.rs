@@ -1,0 +1,147 @@
+//! What a producer and a consumer cost: one thread tells mallocs and frees, another drains.
+//!
+//! `cargo run --release -p heaptoll-ring --features tool --example throughput [EVENTS] [THREADS]`
+//!
+//! First without a reader at work (bursts into an empty ring, and draining full rings), then both at once.
+
+use std::cell::Cell;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use heaptoll_ring::{Options, Rings, Said, Shared, Sink, Tap, ThreadWord};
+
+thread_local! {
+    static WORD: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Word;
+
+impl ThreadWord for Word {
+    #[inline(always)]
+    fn get() -> usize {
+        WORD.get()
+    }
+    #[inline(always)]
+    fn set(word: usize) {
+        WORD.set(word);
+    }
+}
+
+static RINGS: Rings<Word> = Rings::new();
+
+/// Adds up, so that nothing can be left out.
+#[derive(Default)]
+struct Sum {
+    events: u64,
+    bytes: u64,
+    addresses: u64,
+}
+
+impl Sink for Sum {
+    #[inline(always)]
+    fn said(&mut self, _thread: u32, said: Said<'_>) {
+        match said {
+            Said::Alloc { address, size, usable, .. } => {
+                self.events += 1;
+                self.bytes += size + usable;
+                self.addresses ^= address;
+            }
+            Said::Free { address, .. } => {
+                self.events += 1;
+                self.addresses ^= address;
+            }
+            _ => {}
+        }
+    }
+    fn thread(&mut self, _thread: u32, _tid: i32) {}
+}
+
+fn tell(pairs: u64, base: usize) {
+    for n in 0..pairs as usize {
+        let block = base + (n & 1023) * 64;
+        if let Some(mut producer) = RINGS.thread() {
+            producer.alloc(black_box(block), 24, 24);
+        }
+        if let Some(mut producer) = RINGS.thread() {
+            producer.free(black_box(block), false);
+        }
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
+    let Some(Ok(events)) = arguments.next().or(Some(Ok(40_000_000))) else { return usage() };
+    let Some(Ok(threads)) = arguments.next().or(Some(Ok(1))) else { return usage() };
+    let mut shared = match Shared::create(&Options::default()) {
+        Ok(shared) => shared,
+        Err(error) => return eprintln!("throughput: {error}"),
+    };
+    // SAFETY: the only thread.
+    unsafe { std::env::set_var("HEAPTOLL_RECORD", shared.path()) };
+    assert!(RINGS.attach());
+    let arrival = shared.arrivals().remove(0);
+    let mut tap = Tap::new(&shared, arrival.index);
+    let mut sum = Sum::default();
+
+    // By turns: what each costs while the other does nothing. 120,000 words are nearly a ring.
+    let (mut told, mut drained) = (Duration::ZERO, Duration::ZERO);
+    let rounds = events / 120_000;
+    for _ in 0..rounds {
+        let begin = Instant::now();
+        tell(60_000, 1 << 20);
+        told += begin.elapsed();
+        let begin = Instant::now();
+        tap.drain(usize::MAX, &mut sum);
+        drained += begin.elapsed();
+    }
+    let each = |time: Duration| time.as_secs_f64() * 1e9 / (rounds * 120_000) as f64;
+    println!("by turns: {:.2} ns an event told, {:.2} ns an event drained", each(told), each(drained));
+
+    // At once.
+    let done = AtomicBool::new(false);
+    let before = sum.events;
+    std::thread::scope(|scope| {
+        let consumer = scope.spawn(|| {
+            let mut busy = Duration::ZERO;
+            let mut drains = 0u64;
+            loop {
+                let last = done.load(Ordering::Acquire);
+                shared.tick();
+                let begin = Instant::now();
+                let now = tap.drain(usize::MAX, &mut sum);
+                busy += begin.elapsed();
+                drains += 1;
+                if last && now.idle {
+                    return (busy, drains);
+                }
+                shared.wait(Duration::from_millis(1));
+            }
+        });
+        let begin = Instant::now();
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                scope.spawn(move || tell(events / 2 / threads, (1 << 20) + thread as usize * (1 << 20)));
+            }
+        });
+        let told = begin.elapsed();
+        done.store(true, Ordering::Release);
+        if let Ok((busy, drains)) = consumer.join() {
+            println!(
+                "at once, {threads} threads: {:.2} ns an event told, {:.2} ns an event drained, {drains} drains",
+                told.as_secs_f64() * 1e9 / events as f64,
+                busy.as_secs_f64() * 1e9 / events as f64,
+            );
+        }
+    });
+    println!(
+        "{} events, {} of them at once, check {:x}",
+        sum.events,
+        sum.events - before,
+        sum.bytes ^ sum.addresses
+    );
+}
+
+fn usage() {
+    eprintln!("usage: throughput [EVENTS] [THREADS]");
+}

@@ -1,0 +1,221 @@
+//! One order of many rings.
+//!
+//! Events with numbers are given by number. Events without come only from a process's first thread, before it has
+//! seen that there is a second; docs/recording-ring.md proves why they may come before all that have numbers. The
+//! proof needs this order of looks: after an event with a number has been seen, and before it is given, the first
+//! ring is looked at again. What it has by then goes first; what it has not, the numbered event does not depend on.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::decode::{Head, Reader, Sink};
+use super::map::Map;
+use super::tap::Drained;
+
+/// The readers of a process.
+pub(crate) struct Merge {
+    map: Arc<Map>,
+    readers: Vec<Option<Reader>>,
+    /// Readers whose next event has a number: the numbers and the readers.
+    heads: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Readers that had nothing to read, the last active last.
+    dry: Vec<usize>,
+    /// The first thread's, until it has shown a number.
+    unnumbered: Option<usize>,
+    /// The next number.
+    next: u64,
+}
+
+impl Merge {
+    pub fn new(map: Arc<Map>) -> Merge {
+        Merge {
+            map,
+            readers: Vec::new(),
+            heads: BinaryHeap::new(),
+            dry: Vec::new(),
+            unnumbered: None,
+            next: 0,
+        }
+    }
+
+    pub fn add(&mut self, reader: Reader) {
+        let place = self.readers.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.readers.push(None);
+            self.readers.len() - 1
+        });
+        if reader.thread == 0 {
+            self.unnumbered = Some(place);
+        }
+        self.readers[place] = Some(reader);
+        self.dry.push(place);
+    }
+
+    /// Takes out a reader that is dry.
+    pub fn remove(&mut self, place: usize) {
+        self.dry.retain(|&dry| dry != place);
+        self.readers[place] = None;
+        if self.unnumbered == Some(place) {
+            self.unnumbered = None;
+        }
+    }
+
+    pub fn readers(&self) -> impl Iterator<Item = &Reader> {
+        self.readers.iter().flatten()
+    }
+
+    pub fn readers_mut(&mut self) -> impl Iterator<Item = &mut Reader> {
+        self.readers.iter_mut().flatten()
+    }
+
+    pub fn reader_mut(&mut self, place: usize) -> Option<&mut Reader> {
+        self.readers.get_mut(place)?.as_mut()
+    }
+
+    pub fn dry(&self) -> &[usize] {
+        &self.dry
+    }
+
+    /// No reader waits for the latency of a free any more.
+    pub fn wait_no_more(&mut self) {
+        self.readers_mut().for_each(Reader::wait_no_more);
+    }
+
+    /// Gives events in order, at most about `budget` words. With `taken`, the numbers below it that are not there are
+    /// skipped.
+    pub fn give(&mut self, budget: usize, taken: Option<u64>, sink: &mut impl Sink) -> Drained {
+        let mut drained = Drained::default();
+        loop {
+            self.poll(budget, &mut drained, sink);
+            let before = drained.words;
+            while drained.words < budget
+                && let Some(&Reverse((number, place))) = self.heads.peek()
+                && number <= self.next
+            {
+                if let Some(first) = self.unnumbered {
+                    self.poll_one(first, budget, &mut drained, sink);
+                    if self.heads.peek() != Some(&Reverse((number, place))) || drained.words >= budget {
+                        continue;
+                    }
+                }
+                self.heads.pop();
+                self.give_from(number, place, budget, &mut drained, sink);
+            }
+            if drained.words >= budget {
+                return drained;
+            }
+            if drained.words > before {
+                continue;
+            }
+            let Some(&Reverse((number, _))) = self.heads.peek() else {
+                drained.idle = true;
+                return drained;
+            };
+            match taken {
+                Some(taken) if self.next < taken => drained.missing += self.skip_to(number.min(taken)),
+                _ => {
+                    drained.blocked = true;
+                    return drained;
+                }
+            }
+        }
+    }
+
+    /// Goes on to number `to`; how many are skipped.
+    pub fn skip_to(&mut self, to: u64) -> u64 {
+        let skipped = to.saturating_sub(self.next);
+        self.next += skipped;
+        skipped
+    }
+
+    /// Gives events of a reader whose next has its turn, as long as its events follow on each other.
+    fn give_from(
+        &mut self,
+        mut number: u64,
+        place: usize,
+        budget: usize,
+        drained: &mut Drained,
+        sink: &mut impl Sink,
+    ) {
+        let Some(Some(reader)) = self.readers.get_mut(place) else { return };
+        loop {
+            let (words, head) = reader.numbered(&self.map, sink);
+            drained.words += words;
+            // One that was given up and comes after all does not count.
+            self.next = self.next.max(number + 1);
+            match head {
+                Head::Numbered(following)
+                    if following <= self.next && drained.words < budget && self.unnumbered.is_none() =>
+                {
+                    number = following;
+                }
+                Head::Numbered(following) => {
+                    self.heads.push(Reverse((following, place)));
+                    return;
+                }
+                Head::Nothing | Head::Plain => {
+                    self.dry.push(place);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Looks at the readers that had nothing, the last active first, until the next number is found.
+    fn poll(&mut self, budget: usize, drained: &mut Drained, sink: &mut impl Sink) {
+        let mut at = self.dry.len();
+        while at > 0 && drained.words < budget {
+            at -= 1;
+            let Some(Some(reader)) = self.readers.get_mut(self.dry[at]) else { continue };
+            drained.words += reader.plain(&self.map, budget - drained.words, sink);
+            if let Head::Numbered(number) = reader.head() {
+                let place = self.dry.remove(at);
+                self.heads.push(Reverse((number, place)));
+                if self.unnumbered == Some(place) {
+                    self.unnumbered = None;
+                }
+                if number <= self.next {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn poll_one(&mut self, place: usize, budget: usize, drained: &mut Drained, sink: &mut impl Sink) {
+        let Some(Some(reader)) = self.readers.get_mut(place) else { return };
+        drained.words += reader.plain(&self.map, budget - drained.words, sink);
+        if let Head::Numbered(number) = reader.head() {
+            self.dry.retain(|&dry| dry != place);
+            self.heads.push(Reverse((number, place)));
+            self.unnumbered = None;
+        }
+    }
+
+    /// Whether each reader is in one place, and the numbers are those of the rings.
+    pub fn check(&self) -> Result<(), String> {
+        let mut seen = vec![0; self.readers.len()];
+        for &place in &self.dry {
+            seen[place] += 1;
+        }
+        for &Reverse((number, place)) in &self.heads {
+            seen[place] += 1;
+            match self.readers[place].as_ref().map(Reader::head) {
+                Some(Head::Numbered(head)) if head == number => {}
+                other => {
+                    return Err(format!("reader {place} is kept at number {number} but is at {other:?}"));
+                }
+            }
+        }
+        for (place, seen) in seen.into_iter().enumerate() {
+            if seen != usize::from(self.readers[place].is_some()) {
+                return Err(format!("reader {place} is in {seen} places"));
+            }
+        }
+        match self.unnumbered {
+            Some(place) if !self.dry.contains(&place) => {
+                Err(format!("the first reader, {place}, is not dry"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What a producer waits for: the gate, room in its ring; and how it finds that the tool has gone.
+
+use core::ffi::CStr;
+use core::sync::atomic::Ordering;
+
+use crate::layout::{FACTS_BYTES, Header, Process, gate};
+use crate::rings::{Core, FactsHook};
+use crate::state::State;
+use crate::sys::{self, Descriptor};
+use crate::tell::pad;
+use crate::word::LAP;
+
+/// The event goes nowhere: nobody reads any more.
+#[derive(Debug)]
+pub(crate) struct Detached;
+
+/// How long a producer sleeps before it asks again whether the tool lives, ns.
+const PATIENCE_NS: u64 = 10_000_000;
+/// How often a producer looks before it sleeps.
+const SPINS: u32 = 200;
+/// How long a tool whose process number means nothing here may stand still before it counts as gone, ns.
+const STILL_NS: u64 = 2_000_000_000;
+
+impl Core {
+    /// Does what the gate asks for, and remembers the gate.
+    pub(crate) fn pass_gate(&self, process: &Process, state: &State) -> Result<(), Detached> {
+        let mut watch = Watch::new();
+        loop {
+            let gate = process.gate.0.load(Ordering::Acquire);
+            if gate & gate::DISMISSED != 0 {
+                return Err(Detached);
+            }
+            if gate & gate::FACTS != 0 {
+                // Not busy: the answer may cost the manager a call that comes back here.
+                state.fast.store(0, Ordering::Relaxed);
+                let answered = self.answer(process);
+                state.fast.store(gate::BUSY, Ordering::Relaxed);
+                if answered {
+                    continue;
+                }
+            }
+            if gate & gate::PAUSE == 0 {
+                state.seen.set(gate);
+                return Ok(());
+            }
+            sys::futex_wait(&process.gate.0, gate, PATIENCE_NS);
+            // SAFETY: attached.
+            watch.look(self, unsafe { self.mapped_header() })?;
+        }
+    }
+
+    /// Answers the tool's question about this process. False when a thread is at it.
+    fn answer(&self, process: &Process) -> bool {
+        if process.facts_lock.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        process.gate.0.fetch_and(!gate::FACTS, Ordering::AcqRel);
+        let asked = process.facts_asked.load(Ordering::Acquire);
+        let hook = self.facts.load(Ordering::Acquire);
+        let mut bytes = [0u8; FACTS_BYTES];
+        let length = if hook.is_null() {
+            0
+        } else {
+            // SAFETY: only `answer_with` stores here, and only functions of this type.
+            let hook: FactsHook = unsafe { core::mem::transmute(hook) };
+            hook(&mut bytes).min(FACTS_BYTES)
+        };
+        for (to, from) in process.facts.0.iter().zip(&bytes[..length]) {
+            to.store(*from, Ordering::Relaxed);
+        }
+        process.facts_bytes.store(length as u32, Ordering::Relaxed);
+        process.facts_answered.store(asked, Ordering::Release);
+        process.facts_lock.store(0, Ordering::Release);
+        true
+    }
+
+    /// Sees to it that `words` words fit into the current block; if they do not, fills it and goes on to the next,
+    /// once the reader has left that.
+    pub(crate) fn make_room(&self, state: &State, words: usize) -> Result<(), Detached> {
+        if words <= state.room() {
+            return Ok(());
+        }
+        // SAFETY: attached.
+        let header = unsafe { self.mapped_header() };
+        let Some(geometry) = header.geometry() else { return Err(Detached) };
+        pad(state);
+        let block = state.block.get().wrapping_add(1);
+        let blocks = geometry.ring_blocks();
+        // SAFETY: the state is not wiped.
+        let consumer = unsafe { &state.control().consumer.0 };
+        let behind = |taken: u32| block.wrapping_sub(taken);
+        let wake = || {
+            if header.doorbell.0.load(Ordering::Relaxed) != 0
+                && header.doorbell.0.swap(0, Ordering::AcqRel) != 0
+            {
+                sys::futex_wake(&header.doorbell.0);
+            }
+        };
+        if behind(consumer.taken.load(Ordering::Acquire)) >= blocks / 2 {
+            wake();
+        }
+        let mut spins = 0;
+        let mut watch = Watch::new();
+        loop {
+            let taken = consumer.taken.load(Ordering::Acquire);
+            if behind(taken) < blocks {
+                break;
+            }
+            if spins < SPINS {
+                spins += 1;
+                core::hint::spin_loop();
+                continue;
+            }
+            // Either the reader sees that we wait, or we see what it has taken meanwhile.
+            consumer.waiting.store(1, Ordering::SeqCst);
+            if behind(consumer.taken.load(Ordering::SeqCst)) < blocks {
+                break;
+            }
+            wake();
+            sys::futex_wait(&consumer.taken, taken, PATIENCE_NS);
+            if behind(consumer.taken.load(Ordering::Acquire)) >= blocks {
+                watch.look(self, header)?;
+            }
+        }
+        state.block.set(block);
+        if block & (blocks - 1) == 0 {
+            state.at.set(state.ring.get());
+            state.lap.set(state.lap.get() ^ LAP);
+        }
+        state.limit.set(state.at.get().wrapping_add(geometry.block_words()));
+        Ok(())
+    }
+
+    /// Whether the tool is there to read, by its lock on the file.
+    pub(crate) fn tool_lives(&self, header: &Header) -> Lives {
+        if header.closed.load(Ordering::Acquire) != 0 {
+            return Lives::No;
+        }
+        // SAFETY: `path` is written before there is a header.
+        let Ok(path) = CStr::from_bytes_until_nul(unsafe { &*self.path.get() }) else { return Lives::No };
+        if let Ok(file) = Descriptor::open(path)
+            && let Some(locked) = file.locked()
+        {
+            if locked {
+                return Lives::Yes;
+            }
+            // A tool that was killed could not do this.
+            sys::unlink(path);
+            return Lives::No;
+        }
+        // The path leads nowhere: a changed root, another mount namespace, no descriptor left, no permission. The
+        // process number says something where both have their numbers from the same namespace.
+        match self.same_namespace.load(Ordering::Relaxed) {
+            0 => Lives::Unknown,
+            _ if sys::exists(header.tool_pid.load(Ordering::Relaxed)) => Lives::Yes,
+            _ => Lives::No,
+        }
+    }
+}
+
+/// What is known of the tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lives {
+    Yes,
+    No,
+    Unknown,
+}
+
+/// Whether the tool lives, asked again and again by one who waits.
+struct Watch {
+    beat: u32,
+    since_ns: u64,
+}
+
+impl Watch {
+    fn new() -> Watch {
+        Watch { beat: 0, since_ns: 0 }
+    }
+
+    /// A tool that ticks lives: no system call is needed, which a sandbox might punish. Otherwise its lock tells.
+    fn look(&mut self, core: &Core, header: &Header) -> Result<(), Detached> {
+        let beat = header.beat.0.load(Ordering::Relaxed);
+        let now = sys::now_ns();
+        if self.since_ns == 0 || beat != self.beat {
+            self.beat = beat;
+            self.since_ns = now;
+            return if header.closed.load(Ordering::Acquire) == 0 { Ok(()) } else { Err(Detached) };
+        }
+        match core.tool_lives(header) {
+            Lives::Yes => Ok(()),
+            Lives::Unknown if now - self.since_ns < STILL_NS => Ok(()),
+            Lives::No | Lives::Unknown => Err(Detached),
+        }
+    }
+}
