@@ -15,6 +15,10 @@ pub struct Record;
 /// The thread's way into its ring.
 type Producer = heaptoll_ring::Producer<'static, Word>;
 
+/// The largest size that the ring can tell: 60 bits, of which only calls can be larger that give nothing. (Cut off
+/// instead, 2^60 would be 0, and a `realloc` that failed one that frees.)
+const MOST: usize = (1 << 60) - 1;
+
 /// The kind of a call in the ring: the numbers of a trace's kinds.
 #[inline(always)]
 const fn kind(call: Call) -> u8 {
@@ -143,7 +147,7 @@ impl Watch for Record {
         }
         let usable = if new.is_null() { 0 } else { usable::of(new) };
         if let Some(mut producer) = RINGS.thread() {
-            producer.resize_end(new as usize, size, usable);
+            producer.resize_end(new as usize, size.min(MOST), usable);
         }
     }
 
@@ -158,7 +162,7 @@ impl Watch for Record {
         }
         let Some(mut producer) = extras(latency) else { return };
         if block.is_null() {
-            producer.failed(kind(call), size);
+            producer.failed(kind(call), size.min(MOST));
         } else {
             tell_new(&mut producer, block, size, usable::of(block), call);
         }
@@ -186,7 +190,7 @@ impl Watch for Record {
 #[inline(never)]
 fn failed(size: usize, kind: u8) -> *mut c_void {
     if let Some(mut producer) = RINGS.thread() {
-        producer.failed(kind, size);
+        producer.failed(kind, size.min(MOST));
     }
     core::ptr::null_mut()
 }
@@ -215,7 +219,7 @@ fn resized_long(block: *mut c_void, before: Resizing, size: usize, new: *mut c_v
     if before.told {
         if let Some(mut producer) = extras(latency) {
             let usable = if new.is_null() { 0 } else { usable::of(new) };
-            producer.resize_end(new as usize, size, usable);
+            producer.resize_end(new as usize, size.min(MOST), usable);
         }
     } else if arena::owns(block) && !new.is_null() {
         // Out of the arena, which is nobody's business: for the program's history it begins here.
