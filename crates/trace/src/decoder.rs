@@ -85,8 +85,8 @@ impl Decoder {
         self.left = 0;
     }
 
-    /// Unpacks a chunk.
-    pub(crate) fn load(&mut self, payload: &[u8]) -> Result<(), Malformed> {
+    /// Unpacks a chunk that comes after so many events.
+    pub(crate) fn load(&mut self, payload: &[u8], events: u64) -> Result<(), Malformed> {
         self.left = 0;
         let head = EventsHead::parse(payload).ok_or(Malformed("its head is too short"))?;
         if head.events > EVENTS_MAX {
@@ -94,6 +94,9 @@ impl Decoder {
         }
         if head.time_ns > CLOCK_MAX || head.clock_bytes > CLOCK_MAX || head.first_event > CLOCK_MAX {
             return Err(Malformed("its clocks are beyond reason"));
+        }
+        if u64::from(head.thread) >= events.saturating_add(THREAD_SLACK) {
+            return Err(Malformed("a thread's number is beyond reason"));
         }
         for lane in &mut self.lanes {
             lane.bytes.clear();

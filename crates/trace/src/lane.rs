@@ -70,7 +70,9 @@ pub(crate) struct LaneReader<'a> {
 impl LaneReader<'_> {
     #[inline(always)]
     pub(crate) fn byte(&mut self) -> Option<u8> {
-        let byte = *self.bytes.get(self.at)?;
+        // Not one of those behind the end.
+        self.bytes.get(self.at + SLACK)?;
+        let byte = self.bytes[self.at];
         self.at += 1;
         Some(byte)
     }
@@ -88,7 +90,9 @@ impl LaneReader<'_> {
 
     #[cold]
     fn long(&mut self) -> Option<u64> {
-        let word = u64::from_le_bytes(*self.bytes.get(self.at + 1..)?.first_chunk::<8>()?);
+        // The zeroes behind the end are no number.
+        let inside = &self.bytes[..self.bytes.len().checked_sub(SLACK)?];
+        let word = u64::from_le_bytes(*inside.get(self.at + 1..)?.first_chunk::<8>()?);
         self.at += LONGEST;
         Some(word)
     }

@@ -202,7 +202,7 @@ impl<R: Read> Reader<R> {
 
     fn events(&mut self, sequence: u64) {
         let (slots, _) = self.decoder.place();
-        if let Err(malformed) = self.decoder.load(self.framer.payload()) {
+        if let Err(malformed) = self.decoder.load(self.framer.payload(), self.seen.events) {
             self.tables.warn(format!("chunk {sequence} is not as it should be: {}", malformed.0));
             self.tables.miss(format!("chunk {sequence} cannot be read"), None);
             self.seen.live.miss();

@@ -14,7 +14,7 @@ use crate::header::{Ending, Gap, Header, Sample, Sites};
 use crate::{TraceError, reader, sites, text};
 
 /// Memory that all tables of a trace may take, bytes: what a hostile file can cost.
-const MEMORY_MAX: usize = 512 << 20;
+const MEMORY_MAX: usize = 256 << 20;
 /// Warnings and gaps that are kept word for word.
 const WORDS_MAX: usize = 100;
 

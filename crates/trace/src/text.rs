@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_continued() {
-        let text: Vec<u8> = (0..2 * TEXT_MAX + 5).map(|n| (n * n >> 3) as u8).collect();
+        let text: Vec<u8> = (0..2 * TEXT_MAX + 5).map(|n| ((n * n) >> 3) as u8).collect();
         let parts = payloads("ledger", &text);
         assert_eq!(parts.len(), 3);
         let parts: Vec<Text> = parts.iter().map(|part| parse(part).unwrap()).collect();

@@ -316,7 +316,10 @@ impl<W: Output> Writer<W> {
                 }
             };
             if let Err(error) = &refused {
-                let gap = Gap { why: reason(error), events: Some(this.lost) };
+                let mut gap = Gap { why: reason(error), events: Some(this.lost) };
+                if this.lost == 0 {
+                    gap.why += ": samples, sites or tables are missing";
+                }
                 put(chunk::GAP, text::json("", &gap).map_err(|source| table(&this.out, "gap", source))?);
             }
             put(chunk::ENDING, text::json("", ending).map_err(|source| table(&this.out, "ending", source))?);
@@ -388,26 +391,24 @@ impl<W: Output> Writer<W> {
             ..EventsHead::default()
         };
         self.local = 0;
-        if self.heal() && self.write(chunk::EVENTS, &payload) {
+        // After a refusal, the gap goes before it, and only together with it: a chunk that does not fit leaves room
+        // for gaps, one a chunk.
+        let gap = if self.lost == 0 { Vec::new() } else { self.gap_of_loss() };
+        let mut chunks: Vec<(u8, &[u8])> = gap.iter().map(|payload| (chunk::GAP, &payload[..])).collect();
+        chunks.push((chunk::EVENTS, &payload));
+        if self.write(&chunks) {
             self.kept += events;
+            self.lost = 0;
+            self.trouble = None;
         } else {
             self.lost += events;
         }
     }
 
-    /// After a refusal, marks the gap before anything else is written. False when the output still refuses.
-    fn heal(&mut self) -> bool {
-        if self.lost == 0 {
-            return true;
-        }
+    fn gap_of_loss(&self) -> Vec<Vec<u8>> {
         let why = self.trouble.as_ref().map_or_else(String::new, reason);
-        let gap = Gap { why, events: Some(self.lost) };
-        let Ok(payloads) = text::json("", &gap) else { return false };
-        let healed = payloads.iter().all(|payload| self.write(chunk::GAP, payload));
-        if healed {
-            self.lost = 0;
-        }
-        healed
+        // A string and a number are always JSON.
+        text::json("", &Gap { why, events: Some(self.lost) }).unwrap_or_default()
     }
 
     fn put_samples(&mut self) {
@@ -428,22 +429,27 @@ impl<W: Output> Writer<W> {
         let pending = std::mem::take(&mut self.pending);
         let mut rest = pending.into_iter();
         while let Some((kind, payload)) = rest.next() {
-            if !self.write(kind, &payload) {
+            if !self.write(&[(kind, &payload)]) {
                 self.pending.push((kind, payload));
                 self.pending.extend(rest);
                 return;
             }
         }
+        if self.lost == 0 && matches!(self.trouble, Some(TraceError::System { .. })) {
+            self.trouble = None;
+        }
     }
 
-    fn write(&mut self, kind: u8, payload: &[u8]) -> bool {
-        let mut bytes = Vec::with_capacity(format::CHUNK_HEAD + payload.len());
-        bytes.extend_from_slice(&ChunkHead::of(kind, self.sequence, payload).bytes());
-        bytes.extend_from_slice(payload);
+    fn write(&mut self, chunks: &[(u8, &[u8])]) -> bool {
+        let length = chunks.iter().map(|(_, payload)| format::CHUNK_HEAD + payload.len()).sum();
+        let mut bytes = Vec::with_capacity(length);
+        for ((kind, payload), sequence) in chunks.iter().zip(self.sequence..) {
+            bytes.extend_from_slice(&ChunkHead::of(*kind, sequence, payload).bytes());
+            bytes.extend_from_slice(payload);
+        }
         match self.out.add(&bytes) {
             Ok(()) => {
-                self.sequence += 1;
-                self.trouble = None;
+                self.sequence += chunks.len() as u64;
                 true
             }
             Err(source) => {

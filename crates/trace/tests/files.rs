@@ -1,0 +1,286 @@
+//! Files: a full disk, a limit of sizes, one that exists; and outputs that refuse.
+
+mod common;
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use common::{call, read, trace};
+use heaptoll_trace::{
+    Batch, Ending, Header, Kind, Output, Reader, Sample, Settings, Stream, TraceError, TraceFile, Writer,
+    tables,
+};
+
+/// An output that takes so many bytes, then refuses for a while, then takes again.
+struct Narrow {
+    bytes: Vec<u8>,
+    refuses: std::ops::Range<usize>,
+    calls: usize,
+}
+
+impl Output for Narrow {
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.calls += 1;
+        if self.refuses.contains(&self.calls) {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn conclude(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "narrow".into()
+    }
+}
+
+fn fill(writer: &mut Writer<impl Output>, events: u64) {
+    let mut slots = Vec::new();
+    for at in 0..events {
+        if at % 3 == 2 {
+            let slot = slots.remove((at / 7) as usize % slots.len());
+            writer.free(slot, Kind::Free, 0, 0).unwrap();
+        } else {
+            slots.push(writer.allocate(&call(Kind::Malloc, 16 + at * at % 3000)).unwrap());
+        }
+    }
+}
+
+#[test]
+fn an_output_that_takes_chunks_again_gets_a_gap_and_the_rest() {
+    let narrow = Narrow { bytes: Vec::new(), refuses: 4..7, calls: 0 };
+    let settings = Settings { level: 1, events_per_chunk: 100 };
+    let mut writer = Writer::new(narrow, &Header::default(), &settings).unwrap();
+    fill(&mut writer, 250);
+    assert!(writer.trouble().is_none());
+    fill(&mut writer, 150);
+    assert!(writer.trouble().is_some_and(TraceError::is_full));
+    assert!(writer.lost() > 0);
+    fill(&mut writer, 600);
+    assert!(writer.trouble().is_none());
+    assert_eq!(writer.events(), 1000);
+    let bytes = writer.finish(&Ending::default()).unwrap().bytes;
+    let found = read(&bytes).unwrap();
+    let told = found.events.iter().filter(|event| event.kind != Kind::Lost).count() as u64;
+    assert!(told < 1000 && told >= 600, "{told}");
+    assert_eq!(found.ending.unwrap().events, told);
+    let gap = format!("the recording lost {} events: disk full", 1000 - told);
+    assert!(found.warnings.contains(&gap), "{:?}", found.warnings);
+}
+
+#[test]
+fn last_words_are_said_when_nothing_else_can_be() {
+    let narrow = Narrow { bytes: Vec::new(), refuses: 3..usize::MAX, calls: 0 };
+    let settings = Settings { level: 1, events_per_chunk: 100 };
+    let mut writer = Writer::new(narrow, &Header::default(), &settings).unwrap();
+    fill(&mut writer, 450);
+    writer.sample(&Sample::default());
+    let error = writer.flush().unwrap_err();
+    assert_eq!(error.to_string(), "cannot write narrow: No space left on device (os error 28)");
+    assert!(error.is_full());
+    fill(&mut writer, 50);
+    let ending = Ending { how: "exited with status 3".into(), ..Ending::default() };
+    let bytes = writer.finish(&ending).unwrap().bytes;
+    let found = read(&bytes).unwrap();
+    assert_eq!(found.events.len(), 100);
+    assert_eq!(found.gaps, 1);
+    let ending = found.ending.unwrap();
+    assert_eq!((ending.how.as_str(), ending.events), ("exited with status 3", 100));
+    assert_eq!(found.warnings, ["the recording lost 400 events: disk full"]);
+}
+
+/// A small file system of its own; none without the right to mount.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn new(bytes: usize) -> Option<SmallDisk> {
+        let folder = tempfile::tempdir().unwrap();
+        let place = CString::new(folder.path().to_str().unwrap()).unwrap();
+        let options = CString::new(format!("size={bytes}")).unwrap();
+        // SAFETY: all four are strings that end with a zero and outlive the call.
+        let mounted = unsafe {
+            libc::mount(c"heaptoll".as_ptr(), place.as_ptr(), c"tmpfs".as_ptr(), 0, options.as_ptr().cast())
+                == 0
+        };
+        mounted.then_some(SmallDisk(folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let place = CString::new(self.0.path().to_str().unwrap()).unwrap();
+        // SAFETY: the string ends with a zero and outlives the call.
+        unsafe { libc::umount2(place.as_ptr(), libc::MNT_DETACH) };
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_file_with_a_gap_and_an_ending() {
+    let Some(disk) = SmallDisk::new(1 << 20) else {
+        eprintln!("not checked: no right to mount a small file system");
+        return;
+    };
+    let path = disk.0.path().join("trace");
+    let file = TraceFile::create(&path, false).unwrap();
+    let settings = Settings { level: 0, events_per_chunk: 10_000 };
+    let mut writer = Writer::new(file, &Header::default(), &settings).unwrap();
+    fill(&mut writer, 900_000);
+    assert!(writer.flush().unwrap_err().is_full());
+    // Somebody else takes what is free, to the last page, but not what is reserved.
+    let mut hog = std::fs::File::create(disk.0.path().join("hog")).unwrap();
+    let taken = io::copy(&mut io::repeat(7), &mut hog).unwrap_err();
+    assert_eq!(taken.raw_os_error(), Some(libc::ENOSPC));
+    fill(&mut writer, 90_000);
+    let threads: Vec<i32> = (0..100).collect();
+    writer.finish(&Ending { how: "exited with status 0".into(), threads, ..Ending::default() }).unwrap();
+
+    let found = tables(&path).unwrap();
+    let ending = found.ending.unwrap();
+    assert_eq!(ending.how, "exited with status 0");
+    assert_eq!(ending.threads.len(), 100);
+    assert_eq!(found.gaps.len(), 1);
+    assert_eq!(found.gaps[0].why, "disk full");
+    assert_eq!(found.gaps[0].events, Some(990_000 - ending.events));
+    assert!(ending.events >= 100_000, "{} events in a megabyte", ending.events);
+    let mut reader = Reader::open(&path).unwrap();
+    let mut batch = Batch::default();
+    let mut events = 0;
+    while reader.read(&mut batch).unwrap() {
+        events += batch.events.len() as u64;
+    }
+    assert_eq!(events, ending.events);
+    assert_eq!(reader.warnings().len(), 1, "{:?}", reader.warnings());
+}
+
+#[test]
+fn a_file_keeps_no_more_room_than_it_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let file = TraceFile::create(&path, false).unwrap();
+    let writer = Writer::new(file, &Header::default(), &Settings::default()).unwrap();
+    writer.finish(&Ending::default()).unwrap();
+    let facts = std::fs::metadata(&path).unwrap();
+    assert!(facts.blocks() * 512 < 16 << 10, "{} bytes on disk", facts.blocks() * 512);
+    assert_eq!(facts.mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_file_that_exists_is_kept_unless_told_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    std::fs::write(&path, "precious").unwrap();
+    let error = TraceFile::create(&path, false).unwrap_err();
+    assert!(matches!(error, TraceError::Exists { .. }));
+    assert!(error.to_string().contains("--force"));
+    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    let file = TraceFile::create(&path, true).unwrap();
+    Writer::new(file, &Header::default(), &Settings::default()).unwrap().finish(&Ending::default()).unwrap();
+    assert!(tables(&path).unwrap().warnings.is_empty());
+    let error = TraceFile::create(Path::new("/nonexistent/trace"), false).unwrap_err().to_string();
+    assert_eq!(error, "cannot make /nonexistent/trace: No such file or directory (os error 2)");
+}
+
+#[test]
+fn a_pipe_takes_a_trace_too() {
+    let writer = Writer::new(Stream(Vec::new()), &Header::default(), &Settings::default()).unwrap();
+    let bytes = writer.finish(&Ending::default()).unwrap().0;
+    assert!(read(&bytes).unwrap().warnings.is_empty());
+}
+
+#[test]
+fn tables_without_events_are_those_of_the_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let whole = trace(11, 2000, 100, true);
+    let mut broken = whole.clone();
+    let middle = broken.len() / 2;
+    broken[middle] ^= 1;
+    for bytes in [whole, broken] {
+        std::fs::write(&path, &bytes).unwrap();
+        let found = tables(&path).unwrap();
+        let read = read(&bytes).unwrap();
+        assert_eq!(found.header.command, ["program", "input"]);
+        assert_eq!(found.ending, read.ending);
+        assert_eq!(found.sites, read.sites);
+        assert_eq!(found.sites.as_ref().unwrap(), &common::sites());
+        assert_eq!(found.samples.len(), read.samples);
+        assert_eq!(found.extra::<Vec<u32>>("ledger").unwrap().unwrap(), [1, 2, 3]);
+        assert!(found.extra::<Vec<u32>>("nothing").is_none());
+        let error = found.extra::<String>("ledger").unwrap().unwrap_err().to_string();
+        assert!(error.contains("ledger") && error.contains("trace"), "{error}");
+        assert_eq!(found.extras().collect::<Vec<_>>(), ["ledger"]);
+    }
+}
+
+#[test]
+fn a_large_table_of_sites_comes_back() {
+    use heaptoll_trace::{Frame, Site, Sites};
+    let frames: Vec<Frame> = (0..9000_u64)
+        .map(|n| Frame {
+            function: format!("{n}{}", "x".repeat((n % 700) as usize)),
+            offset: n,
+            ..Frame::default()
+        })
+        .collect();
+    let stacks: Vec<Site> =
+        (0..5000_u32).map(|n| Site { frames: (0..n % 64).map(|at| (n + at) % 9000).collect() }).collect();
+    let sites = Sites { sites: stacks, frames };
+    let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).unwrap();
+    writer.sites(&sites);
+    let bytes = writer.finish(&Ending::default()).unwrap();
+    let found = read(&bytes).unwrap();
+    assert_eq!(found.warnings, [] as [String; 0]);
+    assert_eq!(found.sites.unwrap(), sites);
+}
+
+#[test]
+fn a_caller_that_lost_count_is_told() {
+    let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).unwrap();
+    let slot = writer.allocate(&call(Kind::Malloc, 8)).unwrap();
+    assert!(matches!(writer.free(slot + 1, Kind::Free, 0, 0), Err(TraceError::NotLive { slot: 1 })));
+    assert!(matches!(writer.free(slot, Kind::Realloc, 0, 0), Err(TraceError::WrongKind { .. })));
+    assert!(matches!(writer.resize(slot, &call(Kind::Malloc, 8), false), Err(TraceError::WrongKind { .. })));
+    assert!(matches!(writer.allocate(&call(Kind::Realloc, 8)), Err(TraceError::WrongKind { .. })));
+    assert!(matches!(writer.note(Kind::Malloc, &call(Kind::Malloc, 8)), Err(TraceError::WrongKind { .. })));
+    writer.free(slot, Kind::Free, 0, 0).unwrap();
+    assert!(matches!(writer.free(slot, Kind::Free, 0, 0), Err(TraceError::NotLive { slot: 0 })));
+    assert!(matches!(
+        writer.resize(slot, &call(Kind::Realloc, 8), false),
+        Err(TraceError::NotLive { slot: 0 })
+    ));
+    let bytes = writer.finish(&Ending::default()).unwrap();
+    assert_eq!(read(&bytes).unwrap().events.len(), 2);
+}
+
+#[test]
+fn a_flushed_trace_without_an_ending_is_read_to_its_end() {
+    struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+    impl Output for Shared {
+        fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(())
+        }
+        fn conclude(&mut self, bytes: &[u8]) -> io::Result<()> {
+            self.add(bytes)
+        }
+        fn name(&self) -> String {
+            "shared".into()
+        }
+    }
+    let bytes = std::sync::Arc::default();
+    let mut writer =
+        Writer::new(Shared(std::sync::Arc::clone(&bytes)), &Header::default(), &Settings::default()).unwrap();
+    fill(&mut writer, 77);
+    writer.flush().unwrap();
+    fill(&mut writer, 50);
+    drop(writer);
+    let found = read(&bytes.lock().unwrap()).unwrap();
+    assert_eq!(found.events.len(), 77);
+    assert_eq!(found.warnings.len(), 1);
+}
