@@ -15,13 +15,15 @@ use crate::sys::Errno;
 use crate::tell::{Event, Message};
 use crate::word::{
     ADDRESS_BITS, ADDRESS_MASK, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_NEW, NEW, PREDICTED,
-    RESIZE_BEGIN, RESIZE_END, SHORT_SIZES, address_rest, note, noted, tagged,
+    RESIZE_BEGIN, RESIZE_END, SHORT_SIZES, note, noted, plain, tagged,
 };
 
 /// Most frames of a call stack.
 pub const FRAMES: usize = 256;
 
 /// The calling thread's way into its ring, for one event.
+///
+/// It is passed on by value, so that on the short way it never leaves the registers.
 pub struct Producer<'a, W> {
     core: &'a Core,
     state: &'a State,
@@ -34,6 +36,11 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     #[inline(always)]
     pub(crate) fn new(core: &'a Core, state: &'a State) -> Producer<'a, W> {
         Producer { core, state, site: 0, latency_ns: 0, word: PhantomData }
+    }
+
+    #[inline(always)]
+    fn copy(&self) -> Producer<'a, W> {
+        Producer { ..*self }
     }
 
     /// The call stack of the event that is told next by this handle. 0: none.
@@ -61,10 +68,10 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
         let state = self.state;
         let gate = self.gate();
         let word = tagged(FREE, block as u64 >> 3 | if delete { FREE_DELETE } else { 0 });
-        if gate == state.fast.load(Ordering::Relaxed) && address_rest(block) == 0 && state.room() > 0 {
+        if gate == state.fast.load(Ordering::Relaxed) && plain(block) && state.has_room() {
             self.write(gate, word);
         } else {
-            self.free_general(block, delete);
+            self.copy().free_general(block, delete);
         }
     }
 
@@ -74,20 +81,30 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
         if kind == KIND_NEW && align_log2 == 0 {
             self.short(NEW, block, size, usable);
         } else {
-            self.alloc_general(kind, align_log2, block, size, usable);
+            self.copy().alloc_general(kind, align_log2, block, size, usable);
         }
     }
 
     /// A block is about to be resized. Told before the manager is called.
-    #[inline(never)]
+    #[inline(always)]
     pub fn resize_begin(&mut self, block: usize) {
+        self.copy().resize_begin_general(block);
+    }
+
+    #[inline(never)]
+    fn resize_begin_general(mut self, block: usize) {
         self.tell(&Event::of(RESIZE_BEGIN, block));
     }
 
     /// The block of this thread's last [`Producer::resize_begin`] is now `block`; 0: the manager gave null. Told after
     /// the manager answered, in each case.
-    #[inline(never)]
+    #[inline(always)]
     pub fn resize_end(&mut self, block: usize, size: usize, usable: usize) {
+        self.copy().resize_end_general(block, size, usable);
+    }
+
+    #[inline(never)]
+    fn resize_end_general(mut self, block: usize, size: usize, usable: usize) {
         let event = Event {
             data: Some(size as u64 & DATA_MASK),
             told: Some(usable),
@@ -97,23 +114,40 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     }
 
     /// A call for a new block gave nothing.
-    #[cold]
+    #[inline(always)]
     pub fn failed(&mut self, kind: u8, size: usize) {
+        self.copy().failed_general(kind, size);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn failed_general(mut self, kind: u8, size: usize) {
         let word = tagged(ALLOC_LONG, u64::from(kind & 15) << ADDRESS_BITS);
         self.tell(&Event { word, data: Some((size as u64).min(DATA_MASK)), ..self.event(ALLOC_LONG, 0) });
     }
 
     /// How long this thread's last [`Producer::free`] took, ns. Told after it, in each case when the tool wants
     /// latencies: the reader waits for it.
-    #[inline(never)]
+    #[inline(always)]
     pub fn took(&mut self, ns: u32) {
+        self.copy().took_general(ns);
+    }
+
+    #[inline(never)]
+    fn took_general(mut self, ns: u32) {
         self.send(&Message::Note(&[noted(note::LATENCY, u64::from(ns))]));
     }
 
     /// What call stack a number stands for: return addresses, innermost first. At most [`FRAMES`] are kept, and what
     /// fits into a block.
-    #[cold]
+    #[inline(always)]
     pub fn define_site(&mut self, site: u32, frames: &[usize]) {
+        self.copy().define_site_general(site, frames);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn define_site_general(mut self, site: u32, frames: &[usize]) {
         // SAFETY: producers exist only when attached.
         let block_log2 = unsafe { self.core.mapped_header().block_log2.load(Ordering::Relaxed) };
         let frames = &frames[..frames.len().min(FRAMES).min((1 << block_log2) - 1)];
@@ -141,14 +175,14 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
             && gate == state.fast.load(Ordering::Relaxed)
             && size < PREDICTED
             && usize::from(state.usable[size].get()) == usable
-            && address_rest(block) == 0
-            && state.room() > 0
+            && plain(block)
+            && state.has_room()
         {
             self.write(gate, tagged(tag, (size as u64) << ADDRESS_BITS | block as u64 >> 3));
         } else if tag == NEW {
-            self.alloc_general(KIND_NEW, 0, block, size, usable);
+            self.copy().alloc_general(KIND_NEW, 0, block, size, usable);
         } else {
-            self.alloc_general(0, 0, block, size, usable);
+            self.copy().alloc_general(0, 0, block, size, usable);
         }
     }
 
@@ -169,7 +203,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
 
     #[cold]
     #[inline(never)]
-    fn alloc_general(&mut self, kind: u8, align_log2: u8, block: usize, size: usize, usable: usize) {
+    fn alloc_general(mut self, kind: u8, align_log2: u8, block: usize, size: usize, usable: usize) {
         let (word, data) = if size < SHORT_SIZES && align_log2 == 0 && (kind == 0 || kind == KIND_NEW) {
             let tag = if kind == 0 { ALLOC } else { NEW };
             (tagged(tag, (size as u64) << ADDRESS_BITS), None)
@@ -184,7 +218,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
 
     #[cold]
     #[inline(never)]
-    fn free_general(&mut self, block: usize, delete: bool) {
+    fn free_general(mut self, block: usize, delete: bool) {
         let mut event = Event::of(FREE, block);
         if delete {
             event.word |= FREE_DELETE;

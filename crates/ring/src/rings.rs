@@ -145,7 +145,7 @@ impl<W: ThreadWord> Rings<W> {
             // SAFETY: a word with this mark is the address of a state in a mapping that stays.
             return Some(unsafe { Producer::new(&self.core, &*state) });
         }
-        self.other_thread(word)
+        Some(Producer::new(&self.core, self.other_thread(word)?))
     }
 
     /// What the tool wants to be told. Nothing when not attached.
@@ -169,19 +169,19 @@ impl<W: ThreadWord> Rings<W> {
     /// A thread without a ring of its own, or not known yet.
     #[cold]
     #[inline(never)]
-    fn other_thread(&self, word: usize) -> Option<Producer<'_, W>> {
+    fn other_thread(&self, word: usize) -> Option<&State> {
         if word == mark::REGISTERING || self.core.attached.load(Ordering::Acquire) == stage::DETACHED {
             return None;
         }
         if (mark::is_shared(word) || mark::is_left_out(word)) && self.core.current(word) {
             // SAFETY: states stay mapped.
-            return self.core.state_of(word).map(|state| unsafe { Producer::new(&self.core, &*state) });
+            return self.core.state_of(word).map(|state| unsafe { &*state });
         }
         W::set(mark::REGISTERING);
         let word = self.core.register(word);
         W::set(word);
         // SAFETY: as above.
-        self.core.state_of(word).map(|state| unsafe { Producer::new(&self.core, &*state) })
+        self.core.state_of(word).map(|state| unsafe { &*state })
     }
 
     /// To be called in the child of a fork, by `pthread_atfork`, where that is to be had: the thread registers anew at

@@ -114,6 +114,12 @@ impl State {
         if self.simple.get() && self.seen.get() & gate::SEQUENCED == 0 { self.seen.get() } else { 0 }
     }
 
+    /// Whether a word fits into the current block.
+    #[inline(always)]
+    pub fn has_room(&self) -> bool {
+        self.at.get() < self.limit.get()
+    }
+
     /// Words left in the current block.
     #[inline(always)]
     pub fn room(&self) -> usize {

@@ -125,6 +125,12 @@ pub const fn which(word: u64) -> u64 {
     word >> WHICH_SHIFT & 63
 }
 
+/// Whether an address fits its event.
+#[inline(always)]
+pub const fn plain(address: usize) -> bool {
+    address as u64 & !(ADDRESS_MASK << 3) == 0
+}
+
 /// What a [`prefix::ADDRESS`] must say of an address; 0: it need not be there.
 #[inline(always)]
 pub const fn address_rest(address: usize) -> u64 {

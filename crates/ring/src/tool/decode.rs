@@ -140,30 +140,52 @@ impl Reader {
     pub fn plain(&mut self, map: &Map, budget: usize, sink: &mut impl Sink) -> usize {
         let mut read = 0;
         while read < budget {
+            read += self.run(map, budget - read, sink);
             let word = self.word(self.at);
             if !self.written(word) {
                 break;
             }
             match tag(word) {
-                ALLOC => self.short(word, 0, sink),
-                FREE if !self.waits => {
-                    let delete = word & FREE_DELETE != 0;
-                    sink.said(self.thread, Said::Free { address: address(word, 0), delete, latency_ns: 0 });
-                }
-                NEW => self.short(word, KIND_NEW, sink),
+                ALLOC | NEW => {}
+                FREE if !self.waits => {}
                 PREFIX if which(word) == prefix::SEQ => break,
                 _ => match self.group(map, sink) {
                     0 => break,
-                    words => {
-                        read += words;
-                        continue;
-                    }
+                    words => read += words,
                 },
             }
-            self.advance(map, 1);
-            read += 1;
         }
         read
+    }
+
+    /// Gives events of a single word, to the end of the block at most; how many.
+    #[inline(always)]
+    fn run(&mut self, map: &Map, budget: usize, sink: &mut impl Sink) -> usize {
+        let begin = self.at;
+        let end = ((begin | self.block_mask) + 1).min(begin.saturating_add(budget));
+        let (lap, waits, thread) = (self.lap, self.waits, self.thread);
+        let mut at = begin;
+        while at < end {
+            let word = self.word(at);
+            if (word ^ lap) & LAP != 0 {
+                break;
+            }
+            match tag(word) {
+                ALLOC => self.short(thread, word, 0, sink),
+                FREE if !waits => {
+                    let delete = word & FREE_DELETE != 0;
+                    sink.said(thread, Said::Free { address: address(word, 0), delete, latency_ns: 0 });
+                }
+                NEW => self.short(thread, word, KIND_NEW, sink),
+                _ => break,
+            }
+            at += 1;
+        }
+        let words = at - begin;
+        if words > 0 {
+            self.advance(map, words);
+        }
+        words
     }
 
     /// Gives the event with a number that comes next, which [`Reader::head`] has shown, and what without one is
@@ -173,7 +195,7 @@ impl Reader {
         let word = self.word(self.next(self.at));
         let mut words = match tag(word) {
             ALLOC | NEW => {
-                self.short(word, if tag(word) == NEW { KIND_NEW } else { 0 }, sink);
+                self.short(self.thread, word, if tag(word) == NEW { KIND_NEW } else { 0 }, sink);
                 self.advance(map, 2);
                 2
             }
@@ -194,7 +216,7 @@ impl Reader {
     }
 
     #[inline(always)]
-    fn short(&mut self, word: u64, kind: u8, sink: &mut impl Sink) {
+    fn short(&self, thread: u32, word: u64, kind: u8, sink: &mut impl Sink) {
         let size = word >> ADDRESS_BITS & 0xffff;
         let usable = if (size as usize) < PREDICTED { self.usable[size as usize] } else { 0 };
         let said = Said::Alloc {
@@ -206,7 +228,7 @@ impl Reader {
             site: 0,
             latency_ns: 0,
         };
-        sink.said(self.thread, said);
+        sink.said(thread, said);
     }
 
     /// Gives the next group, which is written; how many words it had. 0: it must wait for the latency of a free.
