@@ -4,6 +4,7 @@
 mod bench;
 
 mod asking;
+mod asking_traces;
 mod disks;
 mod files;
 mod launcher;

@@ -1,0 +1,279 @@
+//! The words, tables and curves of `heaptoll lifetimes`.
+
+use std::path::Path;
+
+use heaptoll_analyse::lifetimes::{By, Clock, CurvePoint, GroupFigures, LifetimeFigures, Survival};
+use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Series};
+use heaptoll_report::format::{NONE, shell_command};
+
+use super::verdict;
+use crate::command::stat::about;
+use crate::command::stat::words::{
+    bytes, number, objects, part, percent, table, table_item, time_ns, whole_bytes,
+};
+
+/// Groups and sites listed.
+const LISTED: usize = 20;
+/// Groups with a curve, those with the most bytes.
+const CURVES: usize = 8;
+
+/// The whole document.
+pub fn document(figures: &LifetimeFigures, trace: &Path) -> Document {
+    let mut sections =
+        vec![Section { title: String::new(), text: verdict::sentences(figures), items: Vec::new() }];
+    if figures.all.objects > 0 {
+        sections.push(survival(figures));
+        sections.push(groups(figures));
+        sections.push(nurseries(figures));
+        sections.extend(never_freed(figures));
+    }
+    let mut warnings = about::warnings(&figures.subject, figures.misfits);
+    if figures.lost > 0 {
+        warnings.push(format!(
+            "{} given back past the recorder: their ages are those at which their addresses were seen again, too high",
+            match figures.lost {
+                1 => "1 object was".to_owned(),
+                lost => format!("{} were", objects(lost)),
+            }
+        ));
+    }
+    if figures.subject.collector {
+        warnings.push(
+            "recorded over a collector: ages end at the free, which may have done nothing to the block"
+                .to_owned(),
+        );
+    }
+    let by = match figures.by {
+        By::Size => "size",
+        By::Site => "site",
+        By::Thread => "thread",
+    };
+    let command = ["heaptoll", "lifetimes", &trace.display().to_string(), "--by", by].map(str::to_owned);
+    Document {
+        title: format!("How long the objects of {} live", figures.subject.program()),
+        subtitle: about::subtitle(&figures.subject),
+        warnings,
+        sections,
+        facts: about::facts(&figures.subject, trace, figures.events),
+        command: shell_command(&command),
+    }
+}
+
+fn age(clock: Clock, age: f64) -> String {
+    match clock {
+        Clock::Bytes => bytes(age),
+        Clock::Time => time_ns(age),
+        Clock::Instructions => number(age as u64),
+    }
+}
+
+fn clock_words(clock: Clock) -> &'static str {
+    match clock {
+        Clock::Bytes => "bytes allocated",
+        Clock::Time => "time",
+        Clock::Instructions => "instructions",
+    }
+}
+
+/// Shares and curves of all objects.
+fn survival(figures: &LifetimeFigures) -> Section {
+    let mut items = Vec::new();
+    for survival in &figures.survival {
+        let rows = survival.younger.iter().map(|younger| {
+            vec![age(survival.clock, younger.age as f64), percent(younger.objects), percent(younger.bytes)]
+        });
+        let caption = format!("freed before this age, in {}", clock_words(survival.clock));
+        let mut shares = table(&caption, &["age", "of objects", "of bytes"], rows.collect());
+        shares.notes.push(quantiles(survival));
+        if survival.clock == Clock::Time && !figures.subject.event_time {
+            shares.notes.push(
+                "Times were stamped on batches of events: ages below about a millisecond are not told apart \
+                 (record with --time event)."
+                    .to_owned(),
+            );
+        }
+        items.push(Item::Table(shares));
+    }
+    for survival in &figures.survival {
+        let end = match survival.clock {
+            Clock::Bytes => figures.clock_bytes as f64,
+            Clock::Time => figures.subject.wall_s * 1e9,
+            Clock::Instructions => 0.0,
+        };
+        let weights: [(&str, fn(&CurvePoint) -> f64); 2] =
+            [("objects", |point| point.objects), ("bytes", |point| point.bytes)];
+        let series = weights.iter().map(|(name, y)| series(name, survival, end, y)).collect();
+        items.push(Item::Chart(curves(survival.clock, "Survival", series)));
+    }
+    Section { title: "Ages".into(), text: Vec::new(), items }
+}
+
+fn quantiles(survival: &Survival) -> String {
+    let word = |found: Option<u64>| match found {
+        Some(found) => format!("before {}", age(survival.clock, found.max(1) as f64)),
+        None => "never".to_owned(),
+    };
+    format!(
+        "Half of the objects end {}, nine tenths {}; by bytes, half {}, nine tenths {}.",
+        word(survival.median_age),
+        word(survival.age_90),
+        word(survival.median_age_by_bytes),
+        word(survival.age_90_by_bytes)
+    )
+}
+
+/// A survival curve up to the end of the run, in the units of its axis.
+fn series(name: &str, survival: &Survival, end: f64, y: impl Fn(&CurvePoint) -> f64) -> Series {
+    let mut points = vec![(1.0, 1.0)];
+    points.extend(survival.curve.iter().map(|point| (point.age as f64, y(point))));
+    if let Some(&(last, value)) = points.last()
+        && end > last
+    {
+        points.push((end, value));
+    }
+    let unit = if survival.clock == Clock::Time { 1e9 } else { 1.0 };
+    let points = points.into_iter().map(|(x, y)| (x / unit, y * 100.0)).collect();
+    Series { name: name.to_owned(), points }
+}
+
+fn curves(clock: Clock, title: &str, series: Vec<Series>) -> Chart {
+    let (unit, of) = match clock {
+        Clock::Bytes => ("age, bytes allocated", "by bytes allocated"),
+        Clock::Time => ("age, s", "over time"),
+        Clock::Instructions => ("age, instructions", "by instructions"),
+    };
+    Chart {
+        title: format!("{title} {of}"),
+        caption:
+            "Share that lives beyond an age; where the curve ends above 0, the rest was never freed. After \
+                  Figure 8 of Zorn 1992."
+                .to_owned(),
+        form: Form::Steps,
+        x: Axis { title: unit.to_owned(), log: true, ..Axis::default() },
+        y: Axis { title: "alive, %".to_owned(), ..Axis::default() },
+        series,
+    }
+}
+
+/// Ages by size, call site or thread.
+fn groups(figures: &LifetimeFigures) -> Section {
+    let (title, column) = match figures.by {
+        By::Size => ("By size", "last size"),
+        By::Site => ("By call site", "site"),
+        By::Thread => ("By thread", "thread"),
+    };
+    let row = |group: &GroupFigures, name: String| {
+        let bytes = group.survival.iter().find(|survival| survival.clock == Clock::Bytes);
+        let quantile = |found: fn(&Survival) -> Option<u64>| {
+            bytes.and_then(found).map_or_else(|| "never".to_owned(), |found| age(Clock::Bytes, found as f64))
+        };
+        let beyond = |age: u64| {
+            let younger = bytes.and_then(|survival| survival.younger_than(age));
+            younger.map_or_else(|| NONE.to_owned(), |younger| percent(1.0 - younger.objects))
+        };
+        vec![
+            name,
+            number(group.all.objects),
+            whole_bytes(group.all.bytes),
+            quantile(|survival| survival.median_age),
+            quantile(|survival| survival.age_90),
+            beyond(100 << 10),
+            beyond(1 << 20),
+            part(group.still_live.objects, group.all.objects),
+        ]
+    };
+    let all = figures.groups.len() as u64 + figures.other_groups.as_ref().map_or(0, |(_, count)| *count);
+    // Size classes are few, and all of them are listed.
+    let listed = if figures.by == By::Size { figures.groups.len() } else { LISTED.min(figures.groups.len()) };
+    let mut rows: Vec<Vec<String>> =
+        figures.groups[..listed].iter().map(|group| row(group, group.name.clone())).collect();
+    if let Some((group, count)) = &figures.other_groups
+        && listed == figures.groups.len()
+    {
+        rows.push(row(group, format!("{} others", number(*count))));
+    }
+    let caption = match all.saturating_sub(rows.len() as u64) {
+        0 => String::new(),
+        _ => format!("the {listed} with the most bytes of {}", number(all)),
+    };
+    let columns = [
+        column,
+        "objects",
+        "bytes",
+        "median age",
+        "90 % end before",
+        "beyond 100 KiB",
+        "beyond 1 MiB",
+        "never freed",
+    ];
+    let mut items: Vec<Item> = table_item(&caption, &columns, rows).into_iter().collect();
+    if let Some(Item::Table(table)) = items.first_mut() {
+        table.notes.push("Ages are bytes allocated; shares are of the group's objects.".to_owned());
+    }
+    let mut largest: Vec<&GroupFigures> = figures.groups.iter().collect();
+    largest.sort_by_key(|group| std::cmp::Reverse(group.all.bytes));
+    largest.truncate(CURVES);
+    let series = largest.iter().filter_map(|group| {
+        let survival = group.survival.iter().find(|survival| survival.clock == Clock::Bytes)?;
+        Some(series(&group.name, survival, figures.clock_bytes as f64, |point| point.objects))
+    });
+    items.push(Item::Chart(curves(
+        Clock::Bytes,
+        &format!("Survival of objects {}", title.to_lowercase()),
+        series.collect(),
+    )));
+    Section { title: title.to_owned(), text: Vec::new(), items }
+}
+
+/// What a generational collector would see.
+fn nurseries(figures: &LifetimeFigures) -> Section {
+    let share = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), percent);
+    let rows = figures.nurseries.iter().map(|nursery| {
+        let promoted = nursery.promoted_per_collection_bytes.map_or_else(|| NONE.to_owned(), bytes);
+        let per_mib =
+            nursery.survival_bytes.map_or_else(|| NONE.to_owned(), |share| bytes(share * 1_048_576.0));
+        vec![
+            whole_bytes(nursery.nursery_bytes),
+            number(nursery.collections),
+            share(nursery.survival_objects),
+            share(nursery.survival_bytes),
+            promoted,
+            per_mib,
+            whole_bytes(nursery.large.bytes),
+        ]
+    });
+    let columns = [
+        "nursery",
+        "collections",
+        "objects survive",
+        "bytes survive",
+        "promoted a collection",
+        "promoted a MiB",
+        "too large for it",
+    ];
+    let mut survive = table("", &columns, rows.collect());
+    survive.notes.push(
+        "Allocation fills the nursery; what is alive when it is full survives and is promoted. Objects end when the \
+         program frees them; a collector sees them unreachable somewhat earlier, or somewhat later."
+            .to_owned(),
+    );
+    Section { title: "Nurseries".into(), text: Vec::new(), items: vec![Item::Table(survive)] }
+}
+
+/// Never-freed objects by call site.
+fn never_freed(figures: &LifetimeFigures) -> Option<Section> {
+    let rows = figures.still_live_by_site.iter().take(LISTED).map(|left| {
+        vec![
+            left.name.clone(),
+            number(left.held.objects),
+            whole_bytes(left.held.bytes),
+            part(left.held.bytes, figures.still_live.bytes),
+        ]
+    });
+    let caption = match figures.still_live_by_site.len() {
+        all if all > LISTED => format!("the {LISTED} sites with the most bytes of {}", number(all as u64)),
+        _ => String::new(),
+    };
+    let item = table_item(&caption, &["site", "objects", "bytes", "of all never freed"], rows.collect())?;
+    Some(Section { title: "Still live at exit".into(), text: Vec::new(), items: vec![item] })
+}

@@ -1,0 +1,97 @@
+//! What is said of a trace in every document about one: which process, how it ended, and what makes its figures not
+//! the whole.
+
+use std::path::Path;
+
+use heaptoll_analyse::subject::Subject;
+use heaptoll_report::format::{date, shell_command};
+
+use super::words::{number, time_ns};
+
+/// Which run of what, in one line.
+pub fn subtitle(subject: &Subject) -> String {
+    let command =
+        if subject.command.is_empty() { subject.exe.clone() } else { shell_command(&subject.command) };
+    let lasted = time_ns(subject.wall_s * 1e9);
+    match &subject.ended {
+        Some(how) => format!("{command} ({how} after {lasted})"),
+        None => format!("{command} (the trace stops after {lasted})"),
+    }
+}
+
+/// Holes, damage, events that do not fit.
+pub fn warnings(subject: &Subject, misfits: u64) -> Vec<String> {
+    let mut warnings = subject.warnings.clone();
+    for gap in &subject.gaps {
+        warnings.push(match gap.events {
+            Some(events) => format!("{} events are missing: {}", number(events), gap.why),
+            None => format!("events are missing: {}", gap.why),
+        });
+    }
+    if subject.ended.is_none() && warnings.is_empty() {
+        warnings.push("the trace has no end: what came after its last event is not known".to_owned());
+    }
+    if misfits > 0 {
+        warnings.push(format!(
+            "{} events name objects that are not there: lifetimes and live bytes are off by them",
+            number(misfits)
+        ));
+    }
+    warnings
+}
+
+/// Manager, moment, machine.
+pub fn facts(subject: &Subject, trace: &Path, events: u64) -> Vec<(String, String)> {
+    let manager = match subject.manager_version.as_str() {
+        "" => subject.manager.clone(),
+        version => format!("{} {version}", subject.manager),
+    };
+    let mut facts = vec![
+        ("trace", trace.display().to_string()),
+        ("events", number(events)),
+        ("executable", subject.exe.clone()),
+        ("recorded over", manager),
+        ("process", subject.pid.to_string()),
+    ];
+    if subject.started_unix_s > 0 {
+        facts.push(("recorded", date(subject.started_unix_s as f64)));
+    }
+    facts.retain(|(_, value)| !value.is_empty());
+    facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_analyse::subject::Hole;
+
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let whole = Subject { ended: Some("exited with status 0".into()), ..Subject::default() };
+        assert!(warnings(&whole, 0).is_empty());
+        let holes = vec![
+            Hole { why: "disk full".into(), events: Some(12_345) },
+            Hole { why: "chunk 3 is damaged".into(), events: None },
+        ];
+        let torn = Subject { gaps: holes, warnings: vec!["no end".into()], ..Subject::default() };
+        let said = warnings(&torn, 2).join("\n");
+        for word in
+            ["no end", "12\u{202f}345 events are missing: disk full", "chunk 3", "2 events name objects"]
+        {
+            assert!(said.contains(word), "{said}");
+        }
+        assert_eq!(warnings(&Subject::default(), 0).len(), 1, "cut off without another word");
+    }
+
+    #[test]
+    fn the_subtitle_is_the_command_and_its_end() {
+        let subject = Subject {
+            command: vec!["gawk".into(), "a b".into()],
+            wall_s: 1.5,
+            ended: Some("killed by signal 9".into()),
+            ..Subject::default()
+        };
+        assert_eq!(subtitle(&subject), "gawk 'a b' (killed by signal 9 after 1.50 s)");
+    }
+}

@@ -1,0 +1,131 @@
+//! The words and tables of `heaptoll stat`.
+
+use std::path::Path;
+
+use heaptoll_analyse::stat::StatFigures;
+use heaptoll_report::document::{Document, Item, Section};
+use heaptoll_report::format::{NONE, shell_command};
+
+use super::words::{bytes, number, objects, part, percent, rate, table, time_ns, whole_bytes};
+use super::{about, sections};
+
+/// The whole document.
+pub fn document(figures: &StatFigures, trace: &Path) -> Document {
+    let mut all = vec![overview(figures)];
+    all.extend(sections::calls(figures));
+    all.extend(sections::sizes(figures));
+    all.extend(sections::reallocs(figures));
+    all.extend(sections::threads(figures));
+    all.extend(sections::latencies(figures));
+    all.extend(sections::sites(figures));
+    all.extend(sections::over_the_run(figures));
+    let mut warnings = about::warnings(&figures.subject, figures.misfits);
+    let lost = figures.kinds.iter().find(|kind| kind.kind == heaptoll_trace::Kind::Lost);
+    if let Some(lost) = lost {
+        warnings.push(format!(
+            "{} given back past the recorder: when is not known, so live bytes are too high until then",
+            was_or_were(lost.calls)
+        ));
+    }
+    Document {
+        title: format!("What {} allocates", figures.subject.program()),
+        subtitle: about::subtitle(&figures.subject),
+        warnings,
+        sections: all,
+        facts: about::facts(&figures.subject, trace, figures.events),
+        command: shell_command(&["heaptoll".into(), "stat".into(), trace.display().to_string()]),
+    }
+}
+
+fn was_or_were(count: u64) -> String {
+    format!("{} {}", objects(count), if count == 1 { "was" } else { "were" })
+}
+
+/// Table II of Detlefs, Dosser & Zorn 1994, and a few lines more.
+fn overview(figures: &StatFigures) -> Section {
+    let peak = &figures.peak;
+    let internal = &figures.internal;
+    let temporary = &figures.temporary;
+    let share = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), percent);
+    let mut rows = vec![
+        ("objects allocated", number(figures.objects), String::new()),
+        (
+            "bytes allocated",
+            whole_bytes(figures.bytes),
+            match figures.reallocs.grown_bytes {
+                0 => String::new(),
+                grown => format!("{} of it growth by realloc", whole_bytes(grown)),
+            },
+        ),
+        ("average size", figures.average_size_bytes.map_or_else(|| NONE.to_owned(), bytes), String::new()),
+        ("most objects alive", number(figures.max_live_objects), String::new()),
+        (
+            "most bytes alive",
+            whole_bytes(peak.live_bytes),
+            format!(
+                "{} bytes in {}, after {} of the allocated bytes, {}",
+                number(peak.live_bytes),
+                objects(peak.live_objects),
+                part(peak.clock_bytes, figures.bytes),
+                time_ns(peak.time_ns as f64)
+            ),
+        ),
+        (
+            "never freed",
+            whole_bytes(figures.at_exit.bytes),
+            format!(
+                "{}, {} of all",
+                objects(figures.at_exit.objects),
+                part(figures.at_exit.objects, figures.objects)
+            ),
+        ),
+        (
+            "internal fragmentation",
+            share(internal.at_peak_share),
+            format!(
+                "{} of {} usable at the peak; over all blocks {}",
+                whole_bytes(internal.at_peak_bytes),
+                whole_bytes(peak.usable_bytes),
+                share(internal.overall_share)
+            ),
+        ),
+        ("temporary objects", part(temporary.before_next_10, figures.objects), temporary_words(figures)),
+    ];
+    if let (Some(objects), Some(bytes_per_s)) = (figures.rates.objects_per_s, figures.rates.bytes_per_s) {
+        rows.push(("allocation rate", rate(objects), format!("{}/s of wall time", bytes(bytes_per_s))));
+    }
+    if let (Some(objects), Some(bytes_per_s)) =
+        (figures.rates.objects_per_cpu_s, figures.rates.bytes_per_cpu_s)
+    {
+        rows.push(("allocation rate by CPU", rate(objects), format!("{}/s of CPU time", bytes(bytes_per_s))));
+    }
+    if figures.threads.len() > 1 {
+        let crossed = format!("{} of {} frees", number(figures.cross_thread_frees), number(figures.frees));
+        rows.push(("freed by another thread", part(figures.cross_thread_frees, figures.frees), crossed));
+    }
+    let rows = rows.into_iter().map(|(name, value, more)| vec![name.to_owned(), value, more]).collect();
+    let mut overview = table("", &["", "", ""], rows);
+    overview.columns[2].figures = false;
+    if internal.unknown > 0 {
+        overview.notes.push(format!(
+            "The usable size of {} blocks is not known: they are taken as having nothing to spare.",
+            number(internal.unknown)
+        ));
+    }
+    if figures.rates.objects_per_cpu_s.is_some() {
+        overview.notes.push("CPU and wall time are those of the recorded run, recorder included.".to_owned());
+    }
+    Section { title: String::new(), text: Vec::new(), items: vec![Item::Table(overview)] }
+}
+
+fn temporary_words(figures: &StatFigures) -> String {
+    let temporary = &figures.temporary;
+    let of_all = |count| part(count, figures.objects);
+    format!(
+        "freed before their thread's tenth next allocation; before its next {}, before its hundredth {}; within 4 KiB \
+         of allocation {}",
+        of_all(temporary.before_next_1),
+        of_all(temporary.before_next_100),
+        of_all(temporary.within_4_kib)
+    )
+}

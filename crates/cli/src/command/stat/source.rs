@@ -1,0 +1,31 @@
+//! The trace that a command was asked about: a file, or standard input.
+
+use std::fs::File;
+use std::io::{Read, stdin};
+use std::path::Path;
+
+use heaptoll_trace::{Reader, TraceError};
+
+use crate::failure::Failure;
+
+/// Whatever gives the bytes of a trace.
+pub type Source = Box<dyn Read + Send>;
+
+/// Opens a trace; `-` is standard input.
+///
+/// # Errors
+/// The file cannot be read; it is no trace, or a newer one.
+pub fn open(path: &Path) -> Result<Reader<Source>, Failure> {
+    if path == Path::new("-") {
+        return Reader::with_name(Box::new(stdin()) as Source, "standard input").map_err(refused);
+    }
+    let name = path.display().to_string();
+    let file = File::open(path)
+        .map_err(|source| refused(TraceError::System { action: "open", name: name.clone(), source }))?;
+    Reader::with_name(Box::new(file) as Source, &name).map_err(refused)
+}
+
+/// The failure that a trace which cannot be read is.
+pub fn refused(error: TraceError) -> Failure {
+    Failure::Refused(Box::new(error))
+}
