@@ -1,17 +1,159 @@
-//! `heaptoll record`: Record every allocation of a program into a trace.
+//! `heaptoll record`: every allocation of a program into a trace, while it runs as it always does.
 
-use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
-use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+use heaptoll_lab::manager::{self, Group};
+use heaptoll_lab::places::Places;
+use heaptoll_lab::runner::PINNED;
+use heaptoll_preflight::{Refusal, inspect_manager, inspect_program};
+use heaptoll_record::{Children, Manager, RecordError, Request, record};
 
-/// Record every allocation of a program into a trace.
+use crate::failure::{self, Failure};
+use crate::programs_asked::{SizeWord, catalog, catalog_places};
+use crate::terminal;
+
+mod program;
+mod signals;
+mod words;
+
+/// When events get a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TimeWord {
+    /// About every millisecond
+    Batch,
+    /// Each by itself: slower, and a larger trace
+    Event,
+}
+
+/// Processes that the program starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ChildrenWord {
+    /// Each process image gets a trace of its own: FILE.PID, and FILE.PID.2 after another exec
+    Files,
+    /// Only the first image of the first process is recorded
+    Ignore,
+}
+
+/// Record every allocation of a program into a trace, which other commands then ask.
+///
+/// The program runs as it would without heaptoll: its input and output are its own, heaptoll speaks on standard error
+/// only and passes its exit status on (128 and the signal, where one killed it). Nothing is lost when it crashes. If
+/// heaptoll is killed the program goes on, and the trace ends there.
+///
+/// The first Ctrl-C is the program's; a second one stops the recording and leaves the program alone.
+///
+/// Exit status: the program's; 1 when that is 0 and the trace is not whole; 2 the request cannot be carried out; 130
+/// the recording was stopped before the program ended.
 #[derive(Debug, Args)]
-pub struct Arguments {}
+#[command(after_help = "Examples:\n  heaptoll record -- gawk -f report.awk data.txt        (writes gawk.heaptoll)\n  \
+    heaptoll record -o build.heaptoll --sites -- make -j4  (and where each call comes from)\n  \
+    heaptoll record -m mimalloc3 --program cfrac --size demo\n  \
+    heaptoll stat gawk.heaptoll                            (what was recorded)")]
+pub struct Arguments {
+    /// The trace [default: PROGRAM.heaptoll in the current folder]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Overwrite the trace when it exists
+    #[arg(short, long)]
+    force: bool,
+    /// Record the call stack of each call
+    #[arg(long)]
+    sites: bool,
+    /// The manager to record over, by name (`heaptoll managers`) or path [default: what the program has]
+    #[arg(short, long, value_name = "MANAGER")]
+    manager: Option<String>,
+    /// Record how long each call takes
+    #[arg(long)]
+    latency: bool,
+    /// When events get a time
+    #[arg(long, value_enum, default_value = "batch", value_name = "WHEN")]
+    time: TimeWord,
+    /// Look at where the memory is, some sixty times (`heaptoll ledger FILE`); the program stands still for it
+    #[arg(long)]
+    ledger: bool,
+    /// What is done about processes that the program starts
+    #[arg(long, value_enum, default_value = "files", value_name = "HOW")]
+    children: ChildrenWord,
+    /// A program of the catalog (`heaptoll programs`)
+    #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
+    program: Option<String>,
+    /// Input size of the catalog program
+    #[arg(long, value_enum, default_value = "full", value_name = "SIZE", requires = "program")]
+    size: SizeWord,
+    /// A folder with catalog entries of your own (docs/programs.md says how to write one)
+    #[arg(long, value_name = "DIR", requires = "program")]
+    catalog: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn run(_arguments: &Arguments) -> Result<u8, Failure> {
-    todo!()
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    let places = Places::find()?;
+    let manager = manager_of(arguments, &places)?;
+    let asked = program::find(arguments, &places)?;
+    let mut request = Request {
+        command: asked.command,
+        environment: asked.environment,
+        stdin: asked.stdin,
+        layer: places.record_layer(),
+        manager,
+        output: arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.heaptoll", asked.name))),
+        force: arguments.force,
+        sites: arguments.sites,
+        latency: arguments.latency,
+        event_time: arguments.time == TimeWord::Event,
+        ledger: arguments.ledger,
+        children: match arguments.children {
+            ChildrenWord::Files => Children::Files,
+            ChildrenWord::Ignore => Children::Ignore,
+        },
+        machine: words::machine(),
+        ..Request::default()
+    };
+    program::inspect(&mut request, arguments.manager.is_some())?;
+    signals::watch(&request.interrupt)?;
+    let recorded = record(&request, &mut words::Speaker).map_err(refused)?;
+    words::summary(&request, &recorded);
+    Ok(match recorded.status {
+        None => failure::INTERRUPTED,
+        Some(0) if !recorded.is_whole() || recorded.events() == 0 => failure::TROUBLE,
+        Some(status) => status,
+    })
 }
+
+fn refused(error: RecordError) -> Failure {
+    Failure::Refused(Box::new(error))
+}
+
+/// The manager that was asked for, which must be one.
+fn manager_of(arguments: &Arguments, places: &Places) -> Result<Manager, Failure> {
+    let known = manager::known(places)?;
+    let name = arguments.manager.as_deref().unwrap_or("glibc");
+    let group = known.iter().any(|manager| manager.group.word() == name) || name == "all";
+    if group {
+        return Err(Failure::Usage(format!(
+            "-m {name} names several managers; a recording has one: see `heaptoll managers`"
+        )));
+    }
+    let found = manager::find(&known, name)?;
+    if let Some(object) = &found.object {
+        inspect_manager(object)?;
+    }
+    Ok(Manager {
+        collector: found.group == Group::Collectors || COLLECTORS.contains(&found.name.as_str()),
+        preload: found.object.into_iter().collect(),
+        environment: found.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        name: found.name,
+        version: found.version,
+    })
+}
+
+/// Managers outside of the group that collect garbage, too.
+const COLLECTORS: [&str; 4] = ["tithe", "tithe-collect", "bw16", "bw26"];

@@ -1,0 +1,111 @@
+//! The program to record: found, and looked at before it runs.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::*;
+
+/// What is to be run.
+pub struct Asked {
+    /// For the trace's name.
+    pub name: String,
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Variables set for it.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Its standard input, when not ours.
+    pub stdin: Option<PathBuf>,
+    /// Lives as long as the program.
+    _scratch: Option<tempfile::TempDir>,
+}
+
+/// Finds the command or the catalog's program.
+///
+/// # Errors
+/// Neither was named, or it cannot be had.
+pub fn find(arguments: &Arguments, places: &Places) -> Result<Asked, Failure> {
+    if let Some(name) = &arguments.program {
+        return of_catalog(name, arguments, places);
+    }
+    let Some(first) = arguments.command.first().filter(|first| !first.is_empty()) else {
+        return Err(Failure::Usage(
+            "nothing to record: give a command after `--`, or --program NAME (`heaptoll programs` lists them)".into(),
+        ));
+    };
+    let path = PathBuf::from(first);
+    let name = path.file_name().unwrap_or(first).to_string_lossy().into_owned();
+    Ok(Asked {
+        name,
+        command: arguments.command.clone(),
+        environment: Vec::new(),
+        stdin: None,
+        _scratch: None,
+    })
+}
+
+fn of_catalog(name: &str, arguments: &Arguments, places: &Places) -> Result<Asked, Failure> {
+    let catalog = catalog(places, arguments.catalog.as_deref())?;
+    let (program, folders) = (catalog.find(name)?, catalog_places(places));
+    if let Some(what) = program.missing(&folders) {
+        return Err(Failure::Usage(format!("{name}: {what}")));
+    }
+    let prepared = program.prepare(arguments.size.into(), &folders)?;
+    if prepared.serve.is_some() {
+        return Err(Failure::Usage(format!(
+            "{name} is a server, which ends when it is told to: record it by its command, and load it from another terminal"
+        )));
+    }
+    let scratch = tempfile::Builder::new()
+        .prefix("heaptoll-")
+        .tempdir()
+        .map_err(|error| Failure::Usage(format!("cannot make a scratch folder: {error}")))?;
+    let tmp = scratch.path().display().to_string();
+    let fill = |text: &String| OsString::from(text.replace("{tmp}", &tmp));
+    // As in runs that are compared: the same work each time.
+    let pinned = PINNED.iter().filter(|(name, _)| std::env::var_os(name).is_none());
+    let pinned = pinned.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let own = prepared.environment.iter().map(|(name, value)| (name.into(), fill(value)));
+    Ok(Asked {
+        name: prepared.name,
+        command: prepared.command.iter().map(fill).collect(),
+        environment: pinned.chain(own).collect(),
+        stdin: Some(prepared.stdin.unwrap_or_else(|| "/dev/null".into())),
+        _scratch: Some(scratch),
+    })
+}
+
+/// Allocators that programs link, by the beginning of their object's name.
+const LINKED: [&str; 7] =
+    ["libjemalloc", "libtcmalloc", "libmimalloc", "libtbbmalloc", "libhoard", "libsnmalloc", "librpmalloc"];
+
+/// Refuses a program that the layer cannot reach, warns of one that it may not reach wholly, and names the manager that
+/// it really records over. `asked`: whether a manager was named.
+///
+/// # Errors
+/// The refusal.
+pub fn inspect(request: &mut Request, asked: bool) -> Result<(), Failure> {
+    let environment: Vec<_> = std::env::vars_os().collect();
+    let facts = inspect_program(&request.command, &environment, request.directory.as_deref())?;
+    if facts.own_exports.iter().any(|name| name == "malloc") {
+        return Err(Refusal::OwnAllocator { program: facts.path, object: facts.binary }.into());
+    }
+    if !facts.hidden_allocator.is_empty() {
+        terminal::warning(&format!(
+            "{} seems to have an allocator inside ({}): what it serves is not recorded",
+            facts.binary.display(),
+            facts.hidden_allocator.join(", ")
+        ));
+    }
+    let linked = facts.needed.iter().find(|object| LINKED.iter().any(|known| object.starts_with(known)));
+    if let Some(linked) = linked.filter(|_| request.manager.preload.is_empty()) {
+        if asked {
+            // In front of what is linked. By its soname, as the program names it.
+            request.manager.preload = vec![PathBuf::from("libc.so.6")];
+        } else {
+            terminal::note(&format!("{} links {linked}, which is recorded over", facts.binary.display()));
+            request.manager.name = linked.clone();
+            request.manager.version = "unknown".into();
+        }
+    }
+    Ok(())
+}

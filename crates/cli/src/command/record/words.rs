@@ -1,0 +1,122 @@
+//! What is said of a recording, on standard error.
+
+use std::path::Path;
+
+use heaptoll_record::{Progress, Recorded, Recording, Request};
+use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds};
+
+use crate::terminal;
+
+/// Says what cannot wait.
+pub struct Speaker;
+
+impl Progress for Speaker {
+    fn waits_for(&mut self, pids: &[i32]) {
+        const SHOWN: usize = 8;
+        let mut names: Vec<String> = pids.iter().take(SHOWN).map(|pid| name(*pid)).collect();
+        if pids.len() > SHOWN {
+            names.push(format!("{} more", pids.len() - SHOWN));
+        }
+        terminal::note(&format!(
+            "the program has ended, {} it started {} not: {}; Ctrl-C ends the recording without them",
+            plural(pids.len(), "process").replace("processs", "processes"),
+            if pids.len() == 1 { "has" } else { "have" },
+            names.join(", ")
+        ));
+    }
+
+    fn trouble(&mut self, text: &str) {
+        terminal::warning(&format!("{text}; the program goes on, the trace has a gap"));
+    }
+}
+
+fn name(pid: i32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    format!("{} ({pid})", printable(name.trim()))
+}
+
+/// The end.
+pub fn summary(request: &Request, recorded: &Recorded) {
+    let Some(first) = recorded.recordings.first() else { return };
+    let others = &recorded.recordings[1..];
+    terminal::note(&format!("{} {}", line(first), wall(recorded)));
+    match others {
+        [] => {}
+        [one] => terminal::note(&format!("{}, of {}", line(one), program(one))),
+        many => {
+            let most = many.iter().max_by_key(|recording| recording.events);
+            let events: u64 = many.iter().map(|recording| recording.events).sum();
+            terminal::note(&format!(
+                "and {} of {} with {} events, {}.PID; the largest is {}",
+                plural(many.len(), "trace"),
+                "processes that it started or became",
+                count(events as f64),
+                request.output.display(),
+                most.map_or_else(String::new, |most| most.path.display().to_string())
+            ));
+        }
+    }
+    for recording in recorded.recordings.iter().filter(|recording| recording.trouble.is_some()) {
+        let why = recording.trouble.as_deref().unwrap_or_default();
+        terminal::error(&format!(
+            "{} is not whole ({why}): {} events are lost, the gap is marked in it",
+            recording.path.display(),
+            count(recording.lost as f64)
+        ));
+    }
+    for warning in &recorded.warnings {
+        terminal::warning(warning);
+    }
+    let most = recorded.recordings.iter().max_by_key(|recording| recording.events);
+    if let Some(most) = most.filter(|most| most.events > 0) {
+        terminal::note(&format!("what it allocated: heaptoll stat {}", quoted(&most.path)));
+    } else {
+        terminal::error(&format!(
+            "no allocation arrived: {} allocates nothing, or its calls do not pass the layer (it may have an allocator of \
+             its own inside, or have dropped LD_PRELOAD)",
+            program(first)
+        ));
+    }
+}
+
+fn line(recording: &Recording) -> String {
+    let each = recording.bytes as f64 / recording.events.max(1) as f64;
+    let size = if recording.bytes < 1 << 20 {
+        format!("{} KiB", count((recording.bytes as f64 / 1024.0).ceil()))
+    } else {
+        format!("{} MiB", mib_from_bytes(recording.bytes as f64))
+    };
+    let per_event =
+        if recording.events < 10_000 { String::new() } else { format!(", {} bytes an event", ratio(each)) };
+    format!("{}: {} events, {size}{per_event}", recording.path.display(), count(recording.events as f64))
+}
+
+fn wall(recorded: &Recorded) -> String {
+    format!("in {} s", seconds(recorded.wall.as_secs_f64()))
+}
+
+fn program(recording: &Recording) -> String {
+    let name = recording.exe.file_name().map_or_else(|| "the program".into(), |name| name.to_string_lossy());
+    format!("{name} (process {})", recording.pid)
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    heaptoll_report::format::shell_command(&[path.display().to_string()])
+}
+
+/// What a trace says of the machine.
+pub fn machine() -> Vec<(String, String)> {
+    let machine = heaptoll_lab::machine::read();
+    [
+        ("cpu", machine.cpu),
+        ("cores", machine.cores.to_string()),
+        ("memory_kib", machine.memory_kib.to_string()),
+        ("kernel", machine.kernel),
+        ("distribution", machine.distribution),
+        ("libc", machine.libc),
+        ("thp", machine.thp),
+    ]
+    .map(|(name, value)| (name.to_string(), value))
+    .into()
+}
