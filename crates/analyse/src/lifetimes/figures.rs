@@ -34,8 +34,10 @@ pub struct LifetimeFigures {
     pub by: By,
     /// Survival by group: sizes rising, sites and threads with the most bytes first.
     pub groups: Vec<GroupFigures>,
-    /// The groups that are not told apart, put together, and how many they are.
-    pub other_groups: Option<(GroupFigures, u64)>,
+    /// The groups that are not told apart, put together; none when all are in `groups`.
+    pub other_groups: Option<GroupFigures>,
+    /// How many those are.
+    pub other_groups_count: u64,
     /// Never-freed objects by call site, most bytes first; empty when the trace has no sites.
     pub still_live_by_site: Vec<StillLive>,
     /// What a generational collector's nursery would see.

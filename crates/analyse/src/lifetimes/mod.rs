@@ -201,8 +201,8 @@ impl Lifetimes {
                     group_figures(group, name(group.key), Some(key))
                 })
                 .collect(),
-            other_groups: rest
-                .map(|(group, count)| (group_figures(&group, "all others".into(), None), count)),
+            other_groups_count: rest.as_ref().map_or(0, |(_, count)| *count),
+            other_groups: rest.map(|(group, _)| group_figures(&group, "all others".into(), None)),
             still_live_by_site: still_live(left, site_name),
             nurseries: self.nurseries.iter().map(Nursery::figures).collect(),
             misfits: self.misfits,

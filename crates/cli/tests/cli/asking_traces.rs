@@ -61,7 +61,7 @@ fn stat_counts_what_is_in_a_trace() {
     let (json, html) = (bench.at("stat.json"), bench.at("stat.html"));
     let said = bench.heaptoll(&["stat", &trace, "--json", &json, "--html", &html]).exits(0);
     let said =
-        said.shows(&["What made allocates", "objects allocated", "realloc", "left_hand < main", "10.7 KiB"]);
+        said.shows(&["What made allocates", "objects allocated", "realloc", "left_hand < main", "12.7 KiB"]);
     assert!(!said.out.contains("\u{1b}[2J"), "the program's name moves the cursor:\n{}", said.out);
     let page = std::fs::read_to_string(&html).expect("the page is there");
     assert!(page.contains("Live bytes by bytes allocated") && page.contains("What made allocates"));
@@ -162,6 +162,42 @@ fn a_trace_may_come_through_a_pipe_and_its_figures_leave_through_one() {
         let said = Said::from(child.wait_with_output().expect("ends")).exits(0);
         let figures: Value = serde_json::from_str(&said.out).expect("nothing but JSON");
         assert_eq!(figures["schema"], format!("heaptoll-{command}/1"));
+    }
+}
+
+/// Paths of all leaves: `peak.event`, `sizes.powers[].from`.
+fn leaves(path: &str, value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => members.iter().for_each(|(key, value)| {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            leaves(&path, value, into);
+        }),
+        Value::Array(elements) if elements.first().is_some_and(Value::is_object) => {
+            elements.iter().for_each(|element| leaves(&format!("{path}[]"), element, into));
+        }
+        _ => into.push(path.to_owned()),
+    }
+}
+
+#[test]
+fn every_field_of_the_json_is_described() {
+    let bench = Bench::new();
+    let trace = trace(&bench, "made.heaptoll", true);
+    let json = bench.at("o.json");
+    let docs = include_str!("../../../../docs/trace-json.md");
+    let described = docs.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
+    let described: Vec<&str> = described.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    for command in [&["stat"][..], &["lifetimes", "--by", "site"]] {
+        bench.heaptoll(&[command, &[&trace, "--json", &json]].concat()).exits(0);
+        let mut found = Vec::new();
+        leaves("", &read_json(&json), &mut found);
+        assert!(found.len() > 30, "{found:?}");
+        for path in found.iter().filter(|path| !["schema", "heaptoll"].contains(&path.as_str())) {
+            // A group's survival is described once.
+            let path =
+                path.replace("other_groups.", "groups[].").replace("groups[].survival[]", "survival[]");
+            assert!(described.contains(&path.as_str()), "{command:?}: {path} is not described");
+        }
     }
 }
 

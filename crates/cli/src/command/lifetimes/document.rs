@@ -182,15 +182,15 @@ fn groups(figures: &LifetimeFigures) -> Section {
             part(group.still_live.objects, group.all.objects),
         ]
     };
-    let all = figures.groups.len() as u64 + figures.other_groups.as_ref().map_or(0, |(_, count)| *count);
+    let all = figures.groups.len() as u64 + figures.other_groups_count;
     // Size classes are few, and all of them are listed.
     let listed = if figures.by == By::Size { figures.groups.len() } else { LISTED.min(figures.groups.len()) };
     let mut rows: Vec<Vec<String>> =
         figures.groups[..listed].iter().map(|group| row(group, group.name.clone())).collect();
-    if let Some((group, count)) = &figures.other_groups
+    if let Some(group) = &figures.other_groups
         && listed == figures.groups.len()
     {
-        rows.push(row(group, format!("{} others", number(*count))));
+        rows.push(row(group, format!("{} others", number(figures.other_groups_count))));
     }
     let caption = match all.saturating_sub(rows.len() as u64) {
         0 => String::new(),
