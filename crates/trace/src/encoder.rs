@@ -3,7 +3,10 @@
 use zstd::bulk::Compressor;
 
 use crate::event::Kind;
-use crate::format::{COLUMN_HEAD, EVENT_TIMES, EVENTS_HEAD, EventsHead, PLAIN, PREDICTED, ZSTD, column, op};
+use crate::format::{
+    COLUMN_HEAD, EVENT_TIMES, EVENTS_HEAD, EventsHead, PLAIN, PREDICTED, SITE_SLACK, THREAD_SLACK, ZSTD,
+    column, op,
+};
 use crate::lane::{LaneWriter, zigzag};
 
 /// A column shorter than this is not worth compressing.
@@ -26,8 +29,9 @@ pub(crate) struct Encoder {
     predicted: Box<[u32; PREDICTED]>,
     /// The slot last named or given.
     last_slot: u32,
-    /// Events in the chunk.
+    /// Events in the chunk, and before it.
     events: u32,
+    before: u64,
     /// Thread and time of the last event.
     thread: u32,
     time_ns: u64,
@@ -46,6 +50,7 @@ impl Encoder {
             predicted: Box::new([0; PREDICTED]),
             last_slot: 0,
             events: 0,
+            before: 0,
             thread: 0,
             time_ns: 0,
             now_ns: 0,
@@ -83,6 +88,8 @@ impl Encoder {
 
     #[cold]
     fn turn(&mut self, thread: u32) {
+        // A number that a reader would take for damage is not written.
+        let thread = if u64::from(thread) < THREAD_SLACK + self.before { thread } else { 0 };
         let elapsed = self.now_ns - self.time_ns;
         if self.with_times {
             self.lanes[column::TIMES].number(elapsed);
@@ -130,7 +137,7 @@ impl Encoder {
         self.lanes[column::OPS].byte(op::FAILED);
         self.lanes[column::SIZES].number(size);
         if self.with_sites {
-            self.lanes[column::SITES].number(u64::from(site));
+            self.site(site);
         }
     }
 
@@ -167,8 +174,14 @@ impl Encoder {
         }
         self.lanes[column::OPS].byte(op);
         if self.with_sites {
-            self.lanes[column::SITES].number(u64::from(call.site));
+            self.site(call.site);
         }
+    }
+
+    fn site(&mut self, site: u32) {
+        // As for threads.
+        let site = if u64::from(site) < SITE_SLACK + self.before { site } else { 0 };
+        self.lanes[column::SITES].number(u64::from(site));
     }
 
     /// The chunk's payload; an empty chunk is begun. `head` says where the chunk began, but for what is known here.
@@ -206,6 +219,7 @@ impl Encoder {
             entry += COLUMN_HEAD;
             lane.clear();
         }
+        self.before += u64::from(self.events);
         self.events = 0;
         self.last_slot = 0;
         self.predicted.fill(0);
@@ -231,28 +245,20 @@ fn squeeze(compressor: &mut Compressor<'_>, plain: &[u8], out: &mut Vec<u8>) -> 
     }
 }
 
-/// The op of a call that makes or resizes an object.
+/// The op of a kind; of a realloc, that which stays in place.
 #[inline(always)]
-pub(crate) fn op_of(kind: Kind, moved: bool) -> Option<u8> {
-    Some(match kind {
+pub(crate) fn op_of(kind: Kind) -> u8 {
+    match kind {
         Kind::Malloc => op::MALLOC,
         Kind::Calloc => op::CALLOC,
         Kind::Aligned => op::ALIGNED,
         Kind::New => op::NEW,
-        Kind::Realloc if moved => op::REALLOC_MOVED,
         Kind::Realloc => op::REALLOC,
-        _ => return None,
-    })
-}
-
-/// The op of a call that ends an object.
-#[inline(always)]
-pub(crate) fn op_of_free(kind: Kind) -> Option<u8> {
-    Some(match kind {
         Kind::Free => op::FREE,
         Kind::Delete => op::DELETE,
         Kind::ReallocFree => op::REALLOC_FREE,
+        Kind::Failed => op::FAILED,
+        Kind::Foreign => op::FOREIGN,
         Kind::Lost => op::LOST,
-        _ => return None,
-    })
+    }
 }

@@ -8,9 +8,9 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::encoder::{Call, Encoder, op_of, op_of_free};
+use crate::encoder::{Call, Encoder, op_of};
 use crate::event::Kind;
-use crate::format::{self, ChunkHead, EVENTS_MAX, EventsHead, SITE_SLACK, SIZE_MAX, THREAD_SLACK, chunk};
+use crate::format::{self, ChunkHead, EVENTS_MAX, EventsHead, SIZE_MAX, chunk};
 use crate::header::{Ending, Gap, Header, Sample, Sites};
 use crate::output::{self, Output, RESERVE};
 use crate::{TraceError, sites, text};
@@ -122,9 +122,10 @@ impl<W: Output> Writer<W> {
     /// Of the caller's: a kind that makes no object, a number of live objects beyond 2^32.
     #[inline]
     pub fn allocate(&mut self, call: &Allocation) -> Result<u32, TraceError> {
-        let Some(op) = op_of(call.kind, false).filter(|_| call.kind.allocates()) else {
+        if !call.kind.allocates() {
             return Err(TraceError::WrongKind { kind: call.kind, call: "allocate" });
-        };
+        }
+        let op = op_of(call.kind);
         self.make_room();
         let size = call.size.min(SIZE_MAX);
         let (slot, predicted) = match self.free.pop() {
@@ -139,8 +140,8 @@ impl<W: Output> Writer<W> {
         self.clock_bytes += size;
         self.live_bytes += size;
         self.max_live_bytes = self.max_live_bytes.max(self.live_bytes);
-        let fields = self.fields(op, size, call);
-        self.encoder.allocate(fields, self.thread(call.thread), call.latency_ns, slot, predicted);
+        let fields = fields(op, size, call);
+        self.encoder.allocate(fields, call.thread, call.latency_ns, slot, predicted);
         Ok(slot)
     }
 
@@ -158,9 +159,10 @@ impl<W: Output> Writer<W> {
     /// Of the caller's: the kind is not [`Kind::Realloc`], the object is not live.
     #[inline]
     pub fn resize(&mut self, slot: u32, call: &Allocation, moved: bool) -> Result<(), TraceError> {
-        let Some(op) = op_of(call.kind, moved).filter(|_| call.kind == Kind::Realloc) else {
+        if call.kind != Kind::Realloc {
             return Err(TraceError::WrongKind { kind: call.kind, call: "resize" });
-        };
+        }
+        let op = if moved { format::op::REALLOC_MOVED } else { format::op::REALLOC };
         let size = call.size.min(SIZE_MAX);
         let Some(old) = self.sizes.get_mut(slot as usize).filter(|old| **old != FREE) else {
             return Err(TraceError::NotLive { slot });
@@ -170,8 +172,8 @@ impl<W: Output> Writer<W> {
         self.clock_bytes += size.saturating_sub(before);
         self.live_bytes = self.live_bytes - before + size;
         self.max_live_bytes = self.max_live_bytes.max(self.live_bytes);
-        let fields = self.fields(op, size, call);
-        self.encoder.resize(fields, self.thread(call.thread), call.latency_ns, slot);
+        let fields = fields(op, size, call);
+        self.encoder.resize(fields, call.thread, call.latency_ns, slot);
         Ok(())
     }
 
@@ -181,9 +183,10 @@ impl<W: Output> Writer<W> {
     /// Of the caller's: the kind frees nothing, the object is not live.
     #[inline]
     pub fn free(&mut self, slot: u32, kind: Kind, thread: u32, latency_ns: u32) -> Result<(), TraceError> {
-        let Some(op) = op_of_free(kind) else {
+        if !kind.frees() {
             return Err(TraceError::WrongKind { kind, call: "free" });
-        };
+        }
+        let op = op_of(kind);
         let Some(size) = self.sizes.get_mut(slot as usize).filter(|size| **size != FREE) else {
             return Err(TraceError::NotLive { slot });
         };
@@ -192,7 +195,7 @@ impl<W: Output> Writer<W> {
         self.live_bytes -= before;
         self.free.push(slot);
         self.local += 1;
-        self.encoder.free(op, self.thread(thread), latency_ns, slot);
+        self.encoder.free(op, thread, latency_ns, slot);
         Ok(())
     }
 
@@ -206,11 +209,10 @@ impl<W: Output> Writer<W> {
             return Err(TraceError::WrongKind { kind, call: "note" });
         }
         self.make_room();
-        let thread = self.thread(call.thread);
         if kind == Kind::Failed {
-            self.encoder.failed(call.size, self.site(call.site), thread, call.latency_ns);
+            self.encoder.failed(call.size, call.site, call.thread, call.latency_ns);
         } else {
-            self.encoder.foreign(thread, call.latency_ns);
+            self.encoder.foreign(call.thread, call.latency_ns);
         }
         Ok(())
     }
@@ -352,27 +354,6 @@ impl<W: Output> Writer<W> {
         self.write_pending();
     }
 
-    #[inline(always)]
-    fn fields(&self, op: u8, size: u64, call: &Allocation) -> Call {
-        let usable = call.usable.min(SIZE_MAX);
-        Call { op, size, usable, align_log2: call.align_log2.min(63), site: self.site(call.site) }
-    }
-
-    /// Numbers that a reader would take for damage are not written.
-    #[inline(always)]
-    fn site(&self, site: u32) -> u32 {
-        if u64::from(site) < SITE_SLACK || u64::from(site) < SITE_SLACK + self.events() { site } else { 0 }
-    }
-
-    #[inline(always)]
-    fn thread(&self, thread: u32) -> u32 {
-        if u64::from(thread) < THREAD_SLACK || u64::from(thread) < THREAD_SLACK + self.events() {
-            thread
-        } else {
-            0
-        }
-    }
-
     /// Ends the chunk of events, if there is one.
     fn cut(&mut self) {
         let events = u64::from(self.encoder.events());
@@ -458,6 +439,12 @@ impl<W: Output> Writer<W> {
             }
         }
     }
+}
+
+#[inline(always)]
+fn fields(op: u8, size: u64, call: &Allocation) -> Call {
+    let usable = call.usable.min(SIZE_MAX);
+    Call { op, size, usable, align_log2: call.align_log2.min(63), site: call.site }
 }
 
 impl<W> std::fmt::Debug for Writer<W> {

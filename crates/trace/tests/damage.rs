@@ -249,7 +249,8 @@ fn frees_and_resizes_of_what_is_missing_are_foreign_or_new() {
             (Kind::Free, 1, 0),
         ]
     );
-    assert_eq!(found.gaps, 1);
+    assert_eq!(found.gaps.len(), 1);
+    assert_eq!(found.gaps[0].events, Some(4));
 }
 
 #[test]

@@ -146,7 +146,7 @@ pub struct Read {
     pub events: Vec<Event>,
     pub warnings: Vec<String>,
     pub ending: Option<Ending>,
-    pub gaps: usize,
+    pub gaps: Vec<Gap>,
     pub samples: usize,
     pub sites: Option<Sites>,
 }
@@ -196,7 +196,7 @@ pub fn read(bytes: &[u8]) -> Result<Read, TraceError> {
         events,
         warnings: reader.warnings().to_vec(),
         ending: reader.ending().cloned(),
-        gaps: reader.gaps().len(),
+        gaps: reader.gaps().to_vec(),
         samples: reader.samples().len(),
         sites: reader.sites().cloned(),
     })
