@@ -38,7 +38,7 @@ pub struct Job {
     pub pass: Pass,
     /// What is done with blocks.
     pub touch: Touch,
-    /// Times the whole trace is replayed.
+    /// Times the whole trace is replayed; 0 only puts the tables in place.
     pub repetitions: u32,
     /// Checkpoints wanted of the first and the last repetition.
     pub checkpoints: u32,
@@ -91,6 +91,8 @@ pub struct Outcome {
     pub peak_rss_bytes: u64,
     /// Largest address space of mappings in which blocks were, bytes; 0 when it could not be seen.
     pub peak_heap_bytes: u64,
+    /// Anonymous memory of the process before the first call, bytes, the driver's own included.
+    pub start_bytes: u64,
 }
 
 /// Latencies by kind of call.
@@ -147,10 +149,23 @@ pub struct Checkpoint {
 /// One pass through the trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Repetition {
-    /// Largest resident set in it less that before the first call, bytes.
-    pub peak_rss_bytes: u64,
-    /// At its last call.
+    /// The kernel's mark of the largest resident set in it less that before the first call, bytes. It may be off by
+    /// 256 KiB a CPU.
+    pub high_water_bytes: u64,
+    /// Resident set at its last call, less that before the first.
     pub end_rss_bytes: u64,
     /// After what the trace leaves was freed.
     pub freed_rss_bytes: u64,
+}
+
+impl Pass {
+    /// What it is called.
+    pub fn word(self) -> &'static str {
+        match self {
+            Pass::Probe => "probe",
+            Pass::Throughput => "throughput",
+            Pass::Latency => "latency",
+            Pass::Memory => "memory",
+        }
+    }
 }

@@ -1,11 +1,14 @@
 //! Driving any manager with a trace.
 
+pub mod drift;
 pub mod error;
+pub mod findings;
 pub mod flatten;
 pub mod job;
 pub mod program;
 pub mod source;
 pub mod start;
+pub mod study;
 pub mod word;
 
 pub use error::ReplayError;

@@ -154,6 +154,7 @@ impl<W: Watch, const TOUCH: u8, const GENERATIONS: bool> Crew<W, TOUCH, GENERATI
             max_live_bytes: found.max_live_bytes,
             peak_rss_bytes: found.peak_rss_bytes,
             peak_heap_bytes: found.peak_heap_bytes,
+            start_bytes: found.start_bytes,
             ..Outcome::default()
         })
     }

@@ -51,6 +51,13 @@ pub fn rss() -> u64 {
     labelled(c"/proc/self/smaps_rollup", b"Rss:").or_else(|| labelled(c"/proc/self/status", b"VmRSS:")).unwrap_or(0)
 }
 
+/// Of the resident set what no file lies behind, bytes.
+pub fn anonymous() -> u64 {
+    labelled(c"/proc/self/smaps_rollup", b"Anonymous:")
+        .or_else(|| labelled(c"/proc/self/status", b"RssAnon:"))
+        .unwrap_or(0)
+}
+
 /// The high-water mark of the resident set since [`forget_high_water`], bytes.
 pub fn high_water() -> u64 {
     labelled(c"/proc/self/status", b"VmHWM:").unwrap_or(0)
@@ -155,11 +162,12 @@ impl Pages {
         false
     }
 
-    /// Address space of the writable mappings in which blocks have begun, bytes.
+    /// Address space of the anonymous mappings in which blocks have begun, the brk segment among them, bytes. As the
+    /// recorder reckons a program's heap.
     pub fn heap(&self) -> u64 {
         let mut heap = 0;
-        each_mapping(|start, end, writable| {
-            if writable && self.any_in(start, end) {
+        each_mapping(|start, end, anonymous| {
+            if anonymous && self.any_in(start, end) {
                 heap += (end - start) as u64;
             }
         });
@@ -167,7 +175,7 @@ impl Pages {
     }
 }
 
-/// Calls `each` for every mapping of this process: start, end, whether it is writable.
+/// Calls `each` for every mapping of this process: start, end, whether no file lies behind it.
 fn each_mapping(mut each: impl FnMut(usize, usize, bool)) {
     let Some(file) = ProcFile::open(c"/proc/self/maps", libc::O_RDONLY) else { return };
     let mut text = [0; 8192];
@@ -180,8 +188,8 @@ fn each_mapping(mut each: impl FnMut(usize, usize, bool)) {
         }
         let mut at = 0;
         while let Some(end) = text[at..length].iter().position(|byte| *byte == b'\n') {
-            if let Some((start, stop, writable)) = mapping(&text[at..at + end]) {
-                each(start, stop, writable);
+            if let Some((start, stop, anonymous)) = mapping(&text[at..at + end]) {
+                each(start, stop, anonymous);
             }
             at += end + 1;
         }
@@ -193,11 +201,13 @@ fn each_mapping(mut each: impl FnMut(usize, usize, bool)) {
 
 fn mapping(line: &[u8]) -> Option<(usize, usize, bool)> {
     let hex = |digits: &[u8]| usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
-    let mut words = line.splitn(3, |byte| *byte == b' ');
+    let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
     let range = words.next()?;
     let dash = range.iter().position(|byte| *byte == b'-')?;
-    let access = words.next()?;
-    Some((hex(&range[..dash])?, hex(&range[dash + 1..])?, access.get(1) == Some(&b'w')))
+    // Access, offset, device and inode come first.
+    let path = words.nth(4).unwrap_or_default();
+    let anonymous = path.is_empty() || path == b"[heap]" || path.starts_with(b"[anon");
+    Some((hex(&range[..dash])?, hex(&range[dash + 1..])?, anonymous))
 }
 
 #[cfg(test)]
@@ -220,10 +230,15 @@ mod tests {
 
     #[test]
     fn mappings_are_those_of_the_kernel() {
-        let mut stack = false;
-        let local = 0;
-        each_mapping(|start, end, writable| stack |= writable && (start..end).contains(&(&raw const local as usize)));
-        assert!(stack);
+        let area = Area::new(1 << 20, 0).expect("a mapping");
+        let code = mapping as *const () as usize;
+        let (mut own, mut ours) = (false, true);
+        each_mapping(|start, end, anonymous| {
+            own |= anonymous && start == area.start() as usize && end - start == area.bytes();
+            ours &= !(start..end).contains(&code) || !anonymous;
+        });
+        assert!(own, "memory is anonymous");
+        assert!(ours, "code is not");
         assert!(rss() > 0);
         assert!(high_water() >= 1 << 20);
     }

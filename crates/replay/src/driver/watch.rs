@@ -75,6 +75,7 @@ pub struct Found {
     pub max_live_bytes: u64,
     pub peak_rss_bytes: u64,
     pub peak_heap_bytes: u64,
+    pub start_bytes: u64,
 }
 
 /// Looks at nothing.
@@ -198,6 +199,7 @@ pub struct Books {
 }
 
 struct Seen {
+    start: u64,
     base_rss: u64,
     base_high_water: u64,
     marks_high_water: bool,
@@ -269,12 +271,12 @@ impl Seen {
         process::rss().saturating_sub(self.base_rss + area::since_baseline())
     }
 
-    /// The high-water mark less the driver's own, and less what it may be off by.
+    /// The high-water mark less the driver's own; 0 where there is none.
     fn high_water(&self) -> u64 {
         if !self.marks_high_water {
             return 0;
         }
-        process::high_water().saturating_sub(self.base_high_water + area::since_baseline() + self.lag)
+        process::high_water().saturating_sub(self.base_high_water + area::since_baseline())
     }
 }
 
@@ -294,6 +296,7 @@ impl Watch for Bookkeeper {
             last_repetition: job.repetitions.saturating_sub(1),
             pages: Pages::new(),
             seen: Mutex::new(Seen {
+                start: 0,
                 base_rss: 0,
                 base_high_water: 0,
                 marks_high_water: false,
@@ -352,6 +355,7 @@ impl Watch for Bookkeeper {
         area::begin_baseline();
         seen.marks_high_water = process::forget_high_water();
         seen.base_high_water = process::high_water();
+        seen.start = process::anonymous();
         seen.base_rss = process::rss();
     }
 
@@ -372,9 +376,12 @@ impl Watch for Bookkeeper {
             process::forget_high_water();
             return;
         }
-        let peak = seen.peak_in_repetition.max(rss).max(seen.high_water());
+        let mark = seen.high_water();
+        // What the mark may be off by is no peak.
+        let peak = seen.peak_in_repetition.max(rss).max(mark.saturating_sub(seen.lag));
         seen.peak_rss = seen.peak_rss.max(peak);
-        seen.repetitions.push(Repetition { peak_rss_bytes: peak, end_rss_bytes: rss, freed_rss_bytes: rss });
+        let high_water_bytes = if seen.marks_high_water { mark } else { peak };
+        seen.repetitions.push(Repetition { high_water_bytes, end_rss_bytes: rss, freed_rss_bytes: rss });
     }
 
     fn found(books: Books) -> Found {
@@ -386,6 +393,7 @@ impl Watch for Bookkeeper {
             max_live_bytes: books.max_live_bytes.load(Relaxed),
             peak_rss_bytes: seen.peak_rss,
             peak_heap_bytes: seen.peak_heap,
+            start_bytes: seen.start,
         }
     }
 }
