@@ -129,11 +129,31 @@ fn every_allocation_has_a_site_when_wished_for() {
     for ((_, event), site) in image.events.iter().zip(&image.sites) {
         match event {
             Event::Alloc { .. } | Event::ResizeEnd { .. } => {
-                assert!(image.defined.contains(site), "{event:?} {site}");
+                assert!(*site != 0 && image.defined.contains_key(site), "{event:?} {site}");
             }
             _ => assert_eq!(*site, 0),
         }
     }
+}
+
+#[test]
+fn sites_of_operators_lead_to_their_callers() {
+    let shop = Shop::new();
+    // At fixed addresses: from 4 MiB on.
+    let program = shop.program("operators.cc", &["-no-pie"]);
+    let flags = Flags { sites: true, ..Flags::default() };
+    let run = Recording { flags, ..Recording::default() }.run(&shop, &program, &[]).ok();
+    let image = run.image();
+    let mut sites = std::collections::BTreeSet::new();
+    for ((_, event), site) in image.events.iter().zip(&image.sites) {
+        if matches!(event, Event::Alloc { kind: 3, .. }) {
+            let frames = &image.defined[site];
+            assert!((4 << 20..5 << 20).contains(&frames[0]), "{event:x?} {frames:x?}");
+            sites.insert(*site);
+        }
+    }
+    // Each has a line of its own in the program.
+    assert_eq!(sites.len(), 14);
 }
 
 #[test]

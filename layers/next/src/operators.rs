@@ -66,38 +66,62 @@ macro_rules! export_operators {
             extern "C" fn next_operator() -> *mut core::ffi::c_void {
                 $crate::operators::successor($text)
             }
-            // Three pushes leave the stack aligned to 16 for the calls, and hold all arguments an operator new has.
+            // Three pushes leave the stack aligned to 16 for the calls, and hold all arguments an operator new has. The
+            // tables for unwinding are for those who look at the program's stack from within the call.
             #[cfg(target_arch = "x86_64")]
             core::arch::naked_asm!(
-                "push rdi", "push rsi", "push rdx",
+                ".cfi_startproc",
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                ".cfi_def_cfa_offset 32",
                 "call {allocate}",
                 "test rax, rax",
                 "jz 2f",
                 "add rsp, 24",
+                ".cfi_def_cfa_offset 8",
                 "ret",
                 "2:",
+                ".cfi_def_cfa_offset 32",
                 "call {next_operator}",
-                "pop rdx", "pop rsi", "pop rdi",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                ".cfi_def_cfa_offset 8",
                 "jmp rax",
+                ".cfi_endproc",
                 allocate = sym $crate::operators::$allocate::<$watch>, next_operator = sym next_operator,
             );
             #[cfg(target_arch = "aarch64")]
             core::arch::naked_asm!(
+                ".cfi_startproc",
                 "stp x29, x30, [sp, #-48]!",
+                ".cfi_def_cfa_offset 48",
+                ".cfi_offset x29, -48",
+                ".cfi_offset x30, -40",
                 "mov x29, sp",
                 "stp x0, x1, [sp, #16]",
                 "str x2, [sp, #32]",
                 "bl {allocate}",
                 "cbz x0, 2f",
+                ".cfi_remember_state",
                 "ldp x29, x30, [sp], #48",
+                ".cfi_def_cfa_offset 0",
+                ".cfi_restore x29",
+                ".cfi_restore x30",
                 "ret",
                 "2:",
+                ".cfi_restore_state",
                 "bl {next_operator}",
                 "mov x16, x0",
                 "ldp x0, x1, [sp, #16]",
                 "ldr x2, [sp, #32]",
                 "ldp x29, x30, [sp], #48",
+                ".cfi_def_cfa_offset 0",
+                ".cfi_restore x29",
+                ".cfi_restore x30",
                 "br x16",
+                ".cfi_endproc",
                 allocate = sym $crate::operators::$allocate::<$watch>, next_operator = sym next_operator,
             );
         }

@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use heaptoll_next::arena;
 use heaptoll_next::watched::{Call, Watch};
 
-use crate::start::{DETACHED, LATENCY, SITES, STARTING, mode, start};
+use crate::start::{DETACHED, LATENCY, SITES, STARTING, detach, mode, start};
 use crate::thread::Word;
 use crate::{RINGS, STACKS, clock, usable};
 
@@ -82,6 +82,15 @@ fn extras(latency: u32) -> Option<Producer> {
     Some(producer)
 }
 
+/// There was nobody to tell an event.
+#[cold]
+#[inline(never)]
+fn unheard() {
+    if RINGS.detached() {
+        detach();
+    }
+}
+
 /// What is kept from the beginning of a resize to its end.
 pub struct Resizing {
     /// Its beginning was told, so its end will be.
@@ -110,6 +119,8 @@ impl Watch for Record {
         let usable = usable::of(block);
         if let Some(mut producer) = RINGS.thread() {
             tell_new(&mut producer, block, size, usable, call);
+        } else {
+            unheard();
         }
         block
     }
@@ -121,6 +132,8 @@ impl Watch for Record {
         }
         if let Some(mut producer) = RINGS.thread() {
             producer.free(block as usize, operator);
+        } else {
+            unheard();
         }
         true
     }

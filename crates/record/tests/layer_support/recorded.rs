@@ -36,7 +36,8 @@ pub struct Image {
     pub events: Vec<(u32, Event)>,
     pub latencies: Vec<u32>,
     pub sites: Vec<u32>,
-    pub defined: Vec<u32>,
+    /// Frames by site, innermost first. Site 0 tells other things.
+    pub defined: BTreeMap<u32, Vec<u64>>,
     pub times: Vec<u64>,
     pub facts: Vec<Vec<u8>>,
 }
@@ -56,7 +57,10 @@ impl Sink for Image {
             }
             Said::Failed { kind, size, site, latency_ns } => (Event::Failed { kind, size }, site, latency_ns),
             Said::Time { ns } => return self.times.push(ns),
-            Said::SiteDefinition { site, .. } => return self.defined.push(site),
+            Said::SiteDefinition { site, frames } => {
+                self.defined.insert(site, frames.to_vec());
+                return;
+            }
         };
         self.events.push((thread, event));
         self.sites.push(site);
