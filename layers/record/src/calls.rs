@@ -64,7 +64,7 @@ fn stamp(mode: u64) -> u64 {
 
 /// The whole of the time that a call took which began then, ns, and not 0, which stands for "unknown".
 fn since(stamp: u64) -> u32 {
-    if stamp == 0 { 0 } else { clock::ns(clock::ticks().wrapping_sub(stamp)).max(1) }
+    if stamp == 0 { 0 } else { clock::ns(stamp, clock::ticks()).max(1) }
 }
 
 /// The thread's producer, told what is to be told with the next event: how long it took, and whence it came.
