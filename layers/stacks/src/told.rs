@@ -76,16 +76,13 @@ impl Told {
         };
         range.start.store(object.start, Ordering::Relaxed);
         range.end.store(object.end, Ordering::Release);
-        let mut path = [0; PATH];
-        let length = object.path(&mut path);
         let mut words = [0; WORDS];
-        words[..4].copy_from_slice(&[object.start, object.end, object.difference, length]);
-        let parts = path[..length].chunks(PATH_BYTES);
-        let count = parts.len();
-        for (word, part) in words[4..].iter_mut().zip(parts) {
-            *word = part.iter().rev().fold(0, |word, &byte| word << 8 | usize::from(byte));
-        }
-        define(0, &words[..4 + count]);
+        words[0] = object.start;
+        words[1] = object.end;
+        words[2] = object.difference;
+        let (count, packed) = path_words(&object, &mut words[4..]);
+        words[3] = count;
+        define(0, &words[..4 + packed]);
     }
 
     /// An object is no longer there.
@@ -97,6 +94,26 @@ impl Told {
             }
         }
     }
+}
+
+/// An object's path, [`PATH_BYTES`] bytes a word; gives its bytes and its words. Signal handlers have small stacks, so
+/// there is one place for both forms.
+fn path_words(object: &tables::Object, words: &mut [usize]) -> (usize, usize) {
+    // SAFETY: words are bytes, any of which make words.
+    let bytes = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), PATH) };
+    let length = object.path(bytes);
+    let count = length.div_ceil(PATH_BYTES);
+    bytes[length..].fill(0);
+    // From the last on: a word lies behind its bytes.
+    for at in (0..count).rev() {
+        let mut word = [0; 8];
+        let (from, until) = (at * PATH_BYTES, ((at + 1) * PATH_BYTES).min(PATH));
+        // SAFETY: as above; the slice made before is not used any more after this.
+        let bytes = unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<u8>(), PATH) };
+        word[..until - from].copy_from_slice(&bytes[from..until]);
+        words[at] = usize::from_le_bytes(word);
+    }
+    (length, count)
 }
 
 #[cfg(test)]
