@@ -3,6 +3,7 @@
 //! Every analysis takes the events of a trace one at a time, in order, and keeps an array of the live objects and
 //! sums: its memory does not grow with the length of the trace. It computes; words and tables are made by the caller.
 
+pub mod bound;
 pub mod feed;
 pub mod lifetimes;
 pub mod slots;

@@ -1,0 +1,336 @@
+//! The smallest heap from which a trace could have been served, by a manager that does not move objects.
+//!
+//! From below: at every moment all live blocks, each rounded up to what an address must be a multiple of, have to be
+//! somewhere. No manager gets along with less than the most of it. From above: packings made with the knowledge of when
+//! every block will die, which no manager has; the best of them is a heap that would have been enough. The smallest heap
+//! lies between. (Finding it is NP-hard: Garey & Johnson 1979, problem SR2, dynamic storage allocation.)
+//!
+//! A resize ends a block and begins another. It stays in place where that fits; otherwise it goes elsewhere while its old
+//! place counts as free, as if moved by `memmove`. Both bounds are of this model.
+//!
+//! The trace is read twice, or three times when it is short. Memory is that of live objects, some gaps, and four bytes
+//! an object, which are in a temporary file when there are many.
+
+use std::io::{self, Read};
+
+use heaptoll_trace::{Batch, Ending, Event, Kind, Reader, TraceError};
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::subject::Subject;
+
+mod demand;
+mod gaps;
+mod lifetimes;
+mod packer;
+mod rectangles;
+
+use demand::{Demand, Live};
+use lifetimes::Lifetimes;
+use packer::{Block, Packer, Rule};
+use rectangles::{Order, Rectangle};
+
+/// With so many blocks at most, they are packed as rectangles too.
+pub const RECTANGLES_MAX: u64 = 20_000;
+
+/// How the bounds are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Options {
+    /// Blocks of at most 8 bytes take 8; all others are rounded up to multiples of 16, as the ABI of x86-64 and AArch64
+    /// asks of `malloc`.
+    pub small_blocks_of_8: bool,
+}
+
+/// Why there is no bound.
+#[derive(Debug, Error)]
+pub enum BoundError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The table of lifetimes finds no room.
+    #[error(
+        "cannot keep the lifetimes of {objects} objects in a temporary file: {source}; set TMPDIR to a folder with more room"
+    )]
+    Scratch {
+        /// Objects so far.
+        objects: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file was not the same at the second reading.
+    #[error("the trace changed while it was read: wait until its recording has ended")]
+    Changed,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BoundFigures {
+    /// The recorded process.
+    pub subject: Subject,
+    /// How it was looked for.
+    pub options: Options,
+    /// Events.
+    pub events: u64,
+    /// Blocks: births and resizes.
+    pub blocks: u64,
+    /// Most requested bytes live at once.
+    pub max_live_bytes: u64,
+    /// No manager gets along with less: most bytes live at once, each block rounded up.
+    pub lower_bound_bytes: u64,
+    /// Number of the event at which that was.
+    pub peak_event: u64,
+    /// Packings, the best first.
+    pub packings: Vec<Packing>,
+    /// The manager that the trace was recorded over.
+    pub recorded: Recorded,
+    /// Live bytes over the trace.
+    pub curve: Vec<Point>,
+}
+
+impl BoundFigures {
+    /// A heap of so many bytes would have been enough.
+    pub fn best_bytes(&self) -> u64 {
+        self.packings.first().map_or(self.lower_bound_bytes, |packing| packing.heap_bytes)
+    }
+}
+
+/// A heap that would have been enough.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Packing {
+    /// By which rule, in words.
+    pub rule: String,
+    /// Its size.
+    pub heap_bytes: u64,
+    /// Times the lower bound; 1 is the optimum.
+    pub factor: f64,
+}
+
+/// What the recorded manager took.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Recorded {
+    /// Most usable bytes live at once, as `malloc_usable_size` tells; none when some are not known.
+    pub max_usable_bytes: Option<u64>,
+    /// Most that its heap held; none when not known.
+    pub peak_heap_bytes: Option<u64>,
+    /// That as a multiple of the lower bound: no manager could have saved more.
+    pub over_lower_bound: Option<f64>,
+    /// That as a multiple of the best packing: so much could have been saved, by one who knows the future.
+    pub over_best_packing: Option<f64>,
+}
+
+/// Live bytes in a stretch of the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Point {
+    /// Number of the first event of the stretch.
+    pub event: u64,
+    /// Most requested bytes live in it.
+    pub live_bytes: u64,
+    /// Most of them rounded up.
+    pub rounded_bytes: u64,
+}
+
+/// Looks for the bounds of a trace, which `open` opens again and again.
+///
+/// # Errors
+/// The trace cannot be read, or not twice; there is no room for the lifetimes. Damage is no error.
+pub fn bound<R: Read>(
+    open: &(impl Fn() -> Result<Reader<R>, TraceError> + Sync),
+    options: Options,
+) -> Result<BoundFigures, BoundError> {
+    let (demand, lifetimes, reader) = first_pass(open()?, options)?;
+    let mut packings = Vec::new();
+    if demand.blocks() <= RECTANGLES_MAX {
+        let rectangles = gather(open()?, &lifetimes, options)?;
+        for order in [Order::Size, Order::Area, Order::Lifetime] {
+            let starts = rectangles::pack(&rectangles, order);
+            packings.push((order.words(), rectangles::heap_bytes(&rectangles, &starts)));
+        }
+    }
+    for (rule, heap_bytes) in second_pass(open, &demand, &lifetimes, options)? {
+        packings.push((rule.words(), heap_bytes));
+    }
+    let lower = demand.lower_bound_bytes();
+    let times = |bytes: u64, of: u64| if of == 0 { 1.0 } else { bytes as f64 / of as f64 };
+    let mut packings: Vec<Packing> = packings
+        .into_iter()
+        .map(|(rule, heap_bytes)| Packing { rule, heap_bytes, factor: times(heap_bytes, lower) })
+        .collect();
+    packings.sort_by_key(|packing| packing.heap_bytes);
+    let best = packings.first().map_or(lower, |packing| packing.heap_bytes);
+    let peak_heap_bytes = reader.ending().and_then(|ending: &Ending| ending.peak_heap_bytes);
+    Ok(BoundFigures {
+        subject: Subject::new(
+            reader.header(),
+            reader.ending(),
+            reader.gaps(),
+            reader.warnings(),
+            demand.time_ns(),
+        ),
+        options,
+        events: demand.events(),
+        blocks: demand.blocks(),
+        max_live_bytes: demand.max_live_bytes(),
+        lower_bound_bytes: lower,
+        peak_event: demand.peak_event(),
+        packings,
+        recorded: Recorded {
+            max_usable_bytes: demand.max_usable_bytes(),
+            peak_heap_bytes,
+            over_lower_bound: peak_heap_bytes.map(|peak| times(peak, lower)),
+            over_best_packing: peak_heap_bytes.map(|peak| times(peak, best)),
+        },
+        curve: demand.curve(),
+    })
+}
+
+/// Demand and lifetimes.
+fn first_pass<R: Read>(
+    mut reader: Reader<R>,
+    options: Options,
+) -> Result<(Demand, Lifetimes, Reader<R>), BoundError> {
+    let mut demand = Demand::new(options);
+    let mut lifetimes = Lifetimes::default();
+    let mut batch = Batch::default();
+    while reader.read(&mut batch)? {
+        for event in &batch.events {
+            let born = demand.take(event, |number, lifetime| lifetimes.set(number, lifetime));
+            if born {
+                let objects = lifetimes.count();
+                lifetimes.born().map_err(|source| BoundError::Scratch { objects, source })?;
+            }
+        }
+    }
+    Ok((demand, lifetimes, reader))
+}
+
+/// All blocks of a short trace.
+fn gather<R: Read>(
+    mut reader: Reader<R>,
+    lifetimes: &Lifetimes,
+    options: Options,
+) -> Result<Vec<Rectangle>, BoundError> {
+    let mut rectangles = Vec::with_capacity(lifetimes.count());
+    let mut batch = Batch::default();
+    let mut events = 0;
+    while reader.read(&mut batch)? {
+        for event in &batch.events {
+            if event.kind.allocates() || event.kind == Kind::Realloc {
+                if rectangles.len() == lifetimes.count() {
+                    return Err(BoundError::Changed);
+                }
+                let (length, align) = rounded(event, options);
+                let lifetime = lifetimes.get(rectangles.len());
+                let death =
+                    if lifetime == lifetimes::FOR_EVER { u64::MAX } else { events + u64::from(lifetime) };
+                rectangles.push(Rectangle { birth: events, death, length, align });
+            }
+            events += 1;
+        }
+    }
+    Ok(rectangles)
+}
+
+/// Packs by several rules, those of a group in one reading.
+fn second_pass<R: Read>(
+    open: &(impl Fn() -> Result<Reader<R>, TraceError> + Sync),
+    demand: &Demand,
+    lifetimes: &Lifetimes,
+    options: Options,
+) -> Result<Vec<(Rule, u64)>, BoundError> {
+    let limit = demand.lower_bound_bytes();
+    let mut rules = vec![Rule::FirstFit, Rule::BestFit];
+    for (at, threshold) in demand.thresholds().into_iter().enumerate() {
+        rules.push(Rule::TwoEnds { threshold, limit, tight: at % 2 == 1 });
+        rules.push(Rule::TwoEnds { threshold, limit: limit + limit / 64, tight: at % 2 == 0 });
+    }
+    let groups = std::thread::available_parallelism().map_or(1, |count| count.get()).min(rules.len()).min(4);
+    let results = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..groups)
+            .map(|group| {
+                let rules: Vec<Rule> = rules.iter().skip(group).step_by(groups).copied().collect();
+                scope.spawn(move || pack(open()?, &rules, lifetimes, options, |_, _, _, _| {}))
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect::<Result<Vec<_>, BoundError>>()
+    })?;
+    Ok(results.into_iter().flatten().filter_map(|(rule, bytes)| Some((rule, bytes?))).collect())
+}
+
+/// Packs by some rules. `placed` is told which rule put which block (by number of birth) where, and for how many bytes.
+fn pack<R: Read>(
+    mut reader: Reader<R>,
+    rules: &[Rule],
+    lifetimes: &Lifetimes,
+    options: Options,
+    mut placed: impl FnMut(usize, usize, u64, u64),
+) -> Result<Vec<(Rule, Option<u64>)>, BoundError> {
+    let mut packers: Vec<Packer> = rules.iter().map(|&rule| Packer::new(rule)).collect();
+    let mut live = Live::default();
+    let mut number = 0;
+    let mut batch = Batch::default();
+    while reader.read(&mut batch)? {
+        for event in &batch.events {
+            if event.kind.frees() {
+                let old = live.end(event.slot);
+                packers.iter_mut().for_each(|packer| packer.release(event.slot, old));
+            } else if event.kind.allocates() || event.kind == Kind::Realloc {
+                if number == lifetimes.count() {
+                    return Err(BoundError::Changed);
+                }
+                let (length, align) = rounded(event, options);
+                let block = Block { length, align, lifetime: lifetimes.get(number) };
+                let old = live.begin(event.slot, length);
+                for (which, packer) in packers.iter_mut().enumerate() {
+                    let start = if event.kind == Kind::Realloc {
+                        packer.resize(event.slot, old, &block)
+                    } else {
+                        packer.place(event.slot, &block)
+                    };
+                    placed(which, number, start, length);
+                }
+                number += 1;
+            }
+        }
+    }
+    Ok(packers.iter().map(|packer| (packer.rule(), packer.heap_bytes())).collect())
+}
+
+/// Bytes that a block takes, and what its address is a multiple of.
+fn rounded(event: &Event, options: Options) -> (u64, u64) {
+    // Alignments beyond a terabyte are nobody's wish.
+    let asked = 1_u64 << event.align_log2.min(40);
+    if options.small_blocks_of_8 && event.size <= 8 {
+        return (8, asked.max(8));
+    }
+    (event.size.max(1).next_multiple_of(16), asked.max(16))
+}
+
+impl Rule {
+    fn words(self) -> String {
+        match self {
+            Rule::FirstFit => "first fit".to_string(),
+            Rule::BestFit => "best fit".to_string(),
+            Rule::TwoEnds { threshold, tight, .. } => {
+                let fit = if tight { "best" } else { "first" };
+                format!("{fit} fit from the bottom, blocks that die within {threshold} events from the top")
+            }
+        }
+    }
+}
+
+impl Order {
+    fn words(self) -> String {
+        match self {
+            Order::Size => "largest blocks first",
+            Order::Lifetime => "longest-lived blocks first",
+            Order::Area => "largest product of size and lifetime first",
+        }
+        .to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests;

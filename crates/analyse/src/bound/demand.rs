@@ -1,0 +1,199 @@
+//! The first pass: how much is live at each moment, and how long objects live.
+
+use heaptoll_trace::{Event, Kind};
+
+use super::{Options, Point, rounded};
+
+/// Points of the curve: between half as many and this.
+const POINTS: usize = 1024;
+
+/// Rounded lengths of live blocks by slot.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    lengths: Vec<u64>,
+}
+
+impl Live {
+    /// The slot has a block of this length; gives the length before, 0 for none.
+    pub(super) fn begin(&mut self, slot: u32, length: u64) -> u64 {
+        let index = slot as usize;
+        if index >= self.lengths.len() {
+            self.lengths.resize(index + 1, 0);
+        }
+        std::mem::replace(&mut self.lengths[index], length)
+    }
+
+    /// The slot has none; gives the length before.
+    pub(super) fn end(&mut self, slot: u32) -> u64 {
+        self.lengths.get_mut(slot as usize).map_or(0, std::mem::take)
+    }
+}
+
+/// What is kept of a live object.
+#[derive(Debug, Clone, Copy, Default)]
+struct Object {
+    size: u64,
+    usable: u64,
+    /// Event of its birth, and its number by birth.
+    birth: u64,
+    number: u64,
+}
+
+/// What a trace asks of its manager.
+#[derive(Debug)]
+pub(super) struct Demand {
+    options: Options,
+    objects: Vec<Object>,
+    live: Live,
+    events: u64,
+    blocks: u64,
+    time_ns: u64,
+    live_bytes: u64,
+    rounded_bytes: u64,
+    usable_bytes: u64,
+    max_live_bytes: u64,
+    max_rounded_bytes: u64,
+    max_usable_bytes: u64,
+    peak_event: u64,
+    unknown_usable: bool,
+    /// Bytes of blocks by the binary logarithm of their lifetime in events.
+    by_lifetime: [u64; 33],
+    curve: Vec<Point>,
+    stride: u64,
+}
+
+impl Demand {
+    pub(super) fn new(options: Options) -> Demand {
+        Demand {
+            options,
+            objects: Vec::new(),
+            live: Live::default(),
+            events: 0,
+            blocks: 0,
+            time_ns: 0,
+            live_bytes: 0,
+            rounded_bytes: 0,
+            usable_bytes: 0,
+            max_live_bytes: 0,
+            max_rounded_bytes: 0,
+            max_usable_bytes: 0,
+            peak_event: 0,
+            unknown_usable: false,
+            by_lifetime: [0; 33],
+            curve: Vec::new(),
+            stride: 1,
+        }
+    }
+
+    /// Takes the next event; tells `died` which block died and after how many events. Whether a block was born.
+    pub(super) fn take(&mut self, event: &Event, mut died: impl FnMut(usize, u32)) -> bool {
+        let resizes = event.kind == Kind::Realloc;
+        let births = event.kind.allocates() || resizes;
+        if event.kind.frees() || resizes {
+            let old = self.live.end(event.slot);
+            let object = self.objects.get_mut(event.slot as usize).map(std::mem::take).unwrap_or_default();
+            let lifetime = u32::try_from(self.events - object.birth).unwrap_or(u32::MAX);
+            died(object.number as usize, lifetime);
+            self.by_lifetime[lifetime.checked_ilog2().map_or(0, |log| log as usize + 1)] += old;
+            self.live_bytes -= object.size;
+            self.rounded_bytes -= old;
+            self.usable_bytes -= object.usable;
+        }
+        if births {
+            let (length, _) = rounded(event, self.options);
+            let index = event.slot as usize;
+            self.live.begin(event.slot, length);
+            if index >= self.objects.len() {
+                self.objects.resize(index + 1, Object::default());
+            }
+            self.objects[index] =
+                Object { size: event.size, usable: event.usable, birth: self.events, number: self.blocks };
+            self.unknown_usable |= event.usable == 0;
+            self.live_bytes += event.size;
+            self.rounded_bytes += length;
+            self.usable_bytes = self.usable_bytes.saturating_add(event.usable);
+            self.max_live_bytes = self.max_live_bytes.max(self.live_bytes);
+            self.max_usable_bytes = self.max_usable_bytes.max(self.usable_bytes);
+            if self.rounded_bytes > self.max_rounded_bytes {
+                self.max_rounded_bytes = self.rounded_bytes;
+                self.peak_event = self.events;
+            }
+            self.blocks += 1;
+        }
+        self.trace_curve();
+        self.events += 1;
+        self.time_ns = event.time_ns;
+        births
+    }
+
+    fn trace_curve(&mut self) {
+        let index = (self.events / self.stride) as usize;
+        if index == POINTS {
+            // Twice as wide stretches, half as many.
+            let merged = self.curve.chunks(2).map(|pair| Point {
+                event: pair[0].event,
+                live_bytes: pair.iter().map(|point| point.live_bytes).max().unwrap_or(0),
+                rounded_bytes: pair.iter().map(|point| point.rounded_bytes).max().unwrap_or(0),
+            });
+            self.curve = merged.collect();
+            self.stride *= 2;
+            return self.trace_curve();
+        }
+        if index == self.curve.len() {
+            self.curve.push(Point { event: self.events, live_bytes: 0, rounded_bytes: 0 });
+        }
+        let point = &mut self.curve[index];
+        point.live_bytes = point.live_bytes.max(self.live_bytes);
+        point.rounded_bytes = point.rounded_bytes.max(self.rounded_bytes);
+    }
+
+    /// Lifetimes that split the bytes of all blocks: powers of two near the quarters and beyond.
+    pub(super) fn thresholds(&self) -> Vec<u32> {
+        let all: u128 = self.by_lifetime.iter().map(|&bytes| u128::from(bytes)).sum();
+        let mut thresholds = Vec::new();
+        for percent in [50, 90, 98] {
+            let mut sum = 0_u128;
+            for (log, &bytes) in self.by_lifetime.iter().enumerate().take(32) {
+                sum += u128::from(bytes);
+                if bytes > 0 && sum * 100 >= all * percent {
+                    thresholds.push(1_u32 << log);
+                    break;
+                }
+            }
+        }
+        thresholds.dedup();
+        thresholds
+    }
+
+    pub(super) fn events(&self) -> u64 {
+        self.events
+    }
+
+    pub(super) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    pub(super) fn time_ns(&self) -> u64 {
+        self.time_ns
+    }
+
+    pub(super) fn max_live_bytes(&self) -> u64 {
+        self.max_live_bytes
+    }
+
+    pub(super) fn lower_bound_bytes(&self) -> u64 {
+        self.max_rounded_bytes
+    }
+
+    pub(super) fn peak_event(&self) -> u64 {
+        self.peak_event
+    }
+
+    pub(super) fn max_usable_bytes(&self) -> Option<u64> {
+        (!self.unknown_usable && self.blocks > 0).then_some(self.max_usable_bytes)
+    }
+
+    pub(super) fn curve(&self) -> Vec<Point> {
+        self.curve.clone()
+    }
+}

@@ -1,0 +1,73 @@
+//! Packing with everything known: blocks are rectangles, as wide as they live and as high as they are large, and are
+//! placed one after the other in an order of their own, not that of their births. For traces of some ten thousand
+//! blocks: each is compared with all that are placed.
+//!
+//! Placing the largest first is how planners of memory for neural networks do it (Pisarchyk & Lee 2020, "Efficient
+//! Memory Management for Deep Neural Net Inference", greedy by size).
+
+/// A block from birth to death.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rectangle {
+    /// Event of its birth.
+    pub(super) birth: u64,
+    /// Event of its death, which it does not live to see.
+    pub(super) death: u64,
+    /// Bytes, rounded up.
+    pub(super) length: u64,
+    /// Its address is a multiple of this.
+    pub(super) align: u64,
+}
+
+/// In which order blocks are placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The largest first.
+    Size,
+    /// Those that live longest first.
+    Lifetime,
+    /// The largest product of both first.
+    Area,
+}
+
+/// Places all; gives each one's start.
+pub(super) fn pack(rectangles: &[Rectangle], order: Order) -> Vec<u64> {
+    let mut turns: Vec<usize> = (0..rectangles.len()).collect();
+    let key = |at: usize| {
+        let Rectangle { birth, death, length, .. } = rectangles[at];
+        let lifetime = death - birth;
+        let area = u128::from(length) * u128::from(lifetime);
+        let first = match order {
+            Order::Size => (u128::from(length), lifetime),
+            Order::Lifetime => (u128::from(lifetime), length),
+            Order::Area => (area, length),
+        };
+        (std::cmp::Reverse(first), birth)
+    };
+    turns.sort_by_key(|&at| key(at));
+    let mut starts = vec![0; rectangles.len()];
+    // Start and number of those that are placed, the lowest first.
+    let mut placed: Vec<(u64, usize)> = Vec::with_capacity(rectangles.len());
+    for at in turns {
+        let new = rectangles[at];
+        let mut start = 0_u64;
+        for &(other_start, other) in &placed {
+            let old = rectangles[other];
+            if old.death <= new.birth || new.death <= old.birth {
+                continue;
+            }
+            if start.saturating_add(new.length) <= other_start {
+                break;
+            }
+            start = start.max(other_start + old.length).next_multiple_of(new.align);
+        }
+        starts[at] = start;
+        let place = placed.partition_point(|&(other, _)| other <= start);
+        placed.insert(place, (start, at));
+    }
+    starts
+}
+
+/// Bytes of the smallest heap that holds all.
+pub(super) fn heap_bytes(rectangles: &[Rectangle], starts: &[u64]) -> u64 {
+    rectangles.iter().zip(starts).map(|(rectangle, start)| start + rectangle.length).max().unwrap_or(0)
+}
