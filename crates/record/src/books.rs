@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use heaptoll_ledger::{Block, Blocks, Ledger, Observer, Options, Pace};
+use heaptoll_ledger::{Block, Blocks, Census, Ledger, Observer, Options, Pace};
 use heaptoll_ring::{Shared, Tap};
 use heaptoll_trace::Output;
 
@@ -14,7 +14,8 @@ use crate::told::Told;
 
 /// Whoever stops does so at its next event. Threads that tell nothing for so long are taken to stand still.
 const SILENCE: Duration = Duration::from_micros(100);
-/// The program is held up no longer than this by waiting for silence.
+/// The program is held up no longer than this by waiting for silence, and as long again for what its manager says: a
+/// program that makes no call says nothing.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The ledger of one process.
@@ -60,10 +61,11 @@ impl Books {
                 silent = Instant::now();
             }
         }
+        let census = ask(tap);
         let resolver = told.resolver();
         let clock_bytes = resolver.written().clock_bytes();
         // A process that has just ended has no ledger: its trace has.
-        if let Ok(moment) = self.observer.observe(now_ns, clock_bytes, &LiveOf(resolver), None) {
+        if let Ok(moment) = self.observer.observe(now_ns, clock_bytes, &LiveOf(resolver), census) {
             self.pace.taken(now_ns, &moment);
             self.ledger.push(moment);
         }
@@ -72,6 +74,21 @@ impl Books {
     /// What was seen.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+}
+
+/// Has one of the threads that stand at the gate ask the manager.
+fn ask(tap: &Tap) -> Option<Census> {
+    let question = tap.ask();
+    let begun = Instant::now();
+    loop {
+        if let Some(bytes) = tap.answer(question) {
+            return Census::from_bytes(&bytes);
+        }
+        if begun.elapsed() > PATIENCE {
+            return None;
+        }
+        std::thread::sleep(Duration::from_micros(50));
     }
 }
 

@@ -8,6 +8,7 @@
 mod books;
 mod child;
 mod deaths;
+mod endings;
 mod error;
 mod interrupt;
 mod live;

@@ -7,6 +7,7 @@ use heaptoll_ring::{Arrival, Options, Shared, Tap};
 
 use crate::child::{self, Child, Ended};
 use crate::deaths::Deaths;
+use crate::endings::Endings;
 use crate::error::RecordError;
 use crate::output::{self, Destination};
 use crate::recorded::{Progress, Recorded, Recording};
@@ -61,6 +62,7 @@ struct Recorder<'a> {
     sessions: Vec<Session>,
     deaths: Deaths,
     strangers: Strangers,
+    endings: Endings,
     /// The first trace, until the first process arrives.
     first: Option<Destination>,
     recorded: Recorded,
@@ -109,6 +111,7 @@ impl<'a> Recorder<'a> {
             sessions: Vec::new(),
             deaths,
             strangers: Strangers::default(),
+            endings: Endings::default(),
             first: Some(first),
             recorded: Recorded::default(),
             begun,
@@ -140,6 +143,7 @@ impl<'a> Recorder<'a> {
             self.rest(words);
         }
         self.recorded.wall = self.begun.elapsed();
+        self.collect(true);
         self.recorded.warnings = self.strangers.into_warnings();
         self.recorded
     }
@@ -181,6 +185,7 @@ impl<'a> Recorder<'a> {
         let pids = self.sessions.iter().map(|session| (session.pid, session.exe.as_path()));
         self.strangers.look(now_ns, pids);
         self.speak_of_followers();
+        self.collect(false);
         if self.is_stopped() {
             self.stop();
             return true;
@@ -274,12 +279,18 @@ impl<'a> Recorder<'a> {
             Some(exe) => format!("replaced itself by exec of {}, which was not recorded; {how}", exe.display()),
             None => how.to_string(),
         };
-        let recording = session.end(&how, ended, now_ns);
-        if let Some(trouble) = &recording.trouble {
-            self.progress.trouble(trouble);
+        self.endings.push(is_first, session.end(how, ended.copied(), now_ns));
+    }
+
+    /// Keeps those whose traces have been ended.
+    fn collect(&mut self, wait: bool) {
+        for (is_first, recording) in self.endings.collect(wait) {
+            if let Some(trouble) = &recording.trouble {
+                self.progress.trouble(trouble);
+            }
+            let place = if is_first { 0 } else { self.recorded.recordings.len() };
+            self.recorded.recordings.insert(place, recording);
         }
-        let place = if is_first { 0 } else { self.recorded.recordings.len() };
-        self.recorded.recordings.insert(place, recording);
     }
 
     /// Whether, with the first process ended and no other being recorded, one that was started by it may still tell

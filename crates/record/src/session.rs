@@ -86,19 +86,16 @@ impl Session {
         {
             books.look(shared, &mut self.tap, &mut self.told, now_ns);
         }
+        let writer = self.told.resolver_mut().writer();
         if now_ns >= self.flushed_ns + FLUSH_NS {
             self.flushed_ns = now_ns;
-            return self.flush();
+            // Its error is the writer's trouble.
+            let _ = writer.flush();
         }
-        None
-    }
-
-    /// Makes what was told so far safe.
-    fn flush(&mut self) -> Option<String> {
-        let error = self.told.resolver_mut().writer().flush().err()?.to_string();
-        let first = self.trouble.is_none();
+        // A disk may have room again before anybody asks: what was lost until then is lost.
+        let error = writer.trouble().filter(|_| self.trouble.is_none())?.to_string();
         self.trouble = Some(error.clone());
-        first.then_some(error)
+        Some(error)
     }
 
     /// Tells the process that nobody listens any more.
@@ -106,38 +103,73 @@ impl Session {
         self.tap.dismiss();
     }
 
-    /// Takes everything that the dead process, or the image that is no more, has left, and ends the trace. `how` in words; `ended` is what the system told of it, of the first process.
-    pub fn end(mut self, how: &str, ended: Option<&Ended>, now_ns: u64) -> Recording {
+    /// Takes everything that the dead process, or the image that is no more, has left; what it gives ends the trace.
+    /// `how` in words; `ended` is what the system told of it, of the first process.
+    pub fn end(
+        mut self,
+        how: String,
+        ended: Option<Ended>,
+        now_ns: u64,
+    ) -> impl FnOnce() -> Recording + Send + 'static {
         self.tap.end(&mut self.told);
-        if let Err(error) = self.told.resolver_mut().writer().flush() {
-            self.trouble = Some(error.to_string());
-        }
-        let seen = self.watch.peak_rss_kib();
-        let mut ending = Ending {
-            how: how.to_string(),
-            status: ended.and_then(|ended| ended.status.code()),
+        let (told, watch, books) = (self.told, self.watch, self.books);
+        let last = Last {
+            pid: self.pid,
+            exe: self.exe,
+            path: self.path,
+            trouble: self.trouble,
             time_ns: now_ns.saturating_sub(self.begun_ns),
-            peak_rss_kib: ended.and_then(|ended| ended.peak_rss_kib).max(seen),
-            cpu_s: ended.map(|ended| ended.cpu_s),
-            peak_heap_bytes: self.watch.peak_heap_bytes(),
+            how,
+            ended,
+        };
+        move || last.write(told, &watch, books.as_ref())
+    }
+}
+
+/// What there is to say of a process image that has ended.
+struct Last {
+    pid: i32,
+    exe: PathBuf,
+    path: PathBuf,
+    trouble: Option<String>,
+    time_ns: u64,
+    how: String,
+    ended: Option<Ended>,
+}
+
+impl Last {
+    fn write(self, mut told: Told<Destination>, watch: &Watch, books: Option<&Books>) -> Recording {
+        let mut trouble = self.trouble;
+        if let Err(error) = told.resolver_mut().writer().flush() {
+            trouble.get_or_insert(error.to_string());
+        }
+        let mut ending = Ending {
+            how: self.how.clone(),
+            status: self.ended.and_then(|ended| ended.status.code()),
+            time_ns: self.time_ns,
+            peak_rss_kib: self.ended.and_then(|ended| ended.peak_rss_kib).max(watch.peak_rss_kib()),
+            cpu_s: self.ended.map(|ended| ended.cpu_s),
+            peak_heap_bytes: watch.peak_heap_bytes(),
             ..Ending::default()
         };
-        let told = self.told.finish();
+        let told = told.finish();
         ending.threads = told.threads;
         let mut writer = told.writer;
-        for sample in self.watch.samples() {
+        for sample in watch.samples() {
             writer.sample(sample);
         }
         if let Some(sites) = &told.sites {
             writer.sites(sites);
         }
-        if let Some(books) = &self.books {
+        if let Some(books) = books {
             writer.extra(heaptoll_ledger::EXTRA, books.ledger());
         }
         if let Some(defect) = &told.defect {
             writer.gap(&Gap { why: defect.to_string(), events: None });
         }
-        let mut trouble = self.trouble.or(told.defect.map(|defect| defect.to_string()));
+        if let Some(defect) = told.defect {
+            trouble.get_or_insert(defect.to_string());
+        }
         if let Err(error) = writer.flush() {
             trouble.get_or_insert(error.to_string());
         }
@@ -150,7 +182,7 @@ impl Session {
             path: self.path,
             pid: self.pid,
             exe: self.exe,
-            how: how.to_string(),
+            how: self.how,
             events: seen - lost,
             lost,
             trouble,

@@ -12,6 +12,7 @@ mod managers;
 mod marks;
 mod processes;
 mod programs;
+mod recording;
 mod servers;
 mod stopping;
 mod telling;

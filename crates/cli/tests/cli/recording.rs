@@ -1,0 +1,189 @@
+//! `heaptoll record` as its users meet it: on programs that end well and badly, with the counting layer behind it as a
+//! witness that every call is there.
+
+mod counted;
+mod ends;
+mod people;
+mod refusals;
+mod trees;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use heaptoll_trace::{Batch, Ending, Gap, Header, Kind, Reader, Sample};
+
+use crate::bench::{Bench, Said};
+
+/// A trace, read whole.
+pub struct Trace {
+    pub header: Header,
+    pub kinds: BTreeMap<Kind, u64>,
+    /// Sum of the sizes asked for, those of failed calls not.
+    pub requested: u64,
+    pub threads: u32,
+    pub ending: Option<Ending>,
+    pub warnings: Vec<String>,
+    pub gaps: Vec<Gap>,
+    pub samples: Vec<Sample>,
+}
+
+impl Trace {
+    #[track_caller]
+    pub fn read(path: impl AsRef<Path>) -> Trace {
+        let path = path.as_ref();
+        let mut reader = Reader::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let (mut batch, mut kinds, mut requested, mut threads) = (Batch::default(), BTreeMap::new(), 0, 0);
+        while reader.read(&mut batch).expect("reads") {
+            for event in &batch.events {
+                *kinds.entry(event.kind).or_insert(0) += 1;
+                threads = threads.max(event.thread + 1);
+                if event.kind.allocates() || event.kind == Kind::Realloc {
+                    requested += event.size;
+                }
+            }
+        }
+        Trace {
+            header: reader.header().clone(),
+            kinds,
+            requested,
+            threads,
+            ending: reader.ending().cloned(),
+            warnings: reader.warnings().to_vec(),
+            gaps: reader.gaps().to_vec(),
+            samples: reader.samples().to_vec(),
+        }
+    }
+
+    pub fn of(&self, kinds: &[Kind]) -> u64 {
+        kinds.iter().map(|kind| self.kinds.get(kind).copied().unwrap_or(0)).sum()
+    }
+
+    pub fn made(&self) -> u64 {
+        self.of(&[Kind::Malloc, Kind::Calloc, Kind::Aligned, Kind::New])
+    }
+
+    pub fn freed(&self) -> u64 {
+        self.of(&[Kind::Free, Kind::Delete])
+    }
+
+    pub fn how(&self) -> &str {
+        self.ending.as_ref().map_or("cut off", |ending| &ending.how)
+    }
+
+    /// Asserts that nothing is missing.
+    #[track_caller]
+    pub fn is_whole(self) -> Trace {
+        assert!(self.warnings.is_empty() && self.gaps.is_empty(), "{:?} {:?}", self.warnings, self.gaps);
+        assert!(self.ending.is_some(), "it has no ending");
+        self
+    }
+}
+
+/// The traces whose names begin with `name`, in order of their names.
+pub fn traces(bench: &Bench, name: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(bench.path(".")).expect("reads").flatten();
+    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(name));
+    let mut paths: Vec<PathBuf> = ours.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Records a command in the bench's folder into `t`.
+pub fn record(bench: &Bench, options: &[&str], command: &[&str]) -> Said {
+    let arguments = [&["record", "-o", "t"], options, &["--"], command].concat();
+    bench.command(&arguments).current_dir(bench.path(".")).output().expect("heaptoll starts").into()
+}
+
+#[test]
+fn a_program_is_recorded_under_its_own_name() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "small",
+        "int main(int c, char **v) { char line[9]; void *p = malloc(10); p = realloc(p, 100); free(calloc(2, 8)); \
+         fgets(line, 9, stdin); printf(\"%s%s\", line, v[1]); fprintf(stderr, \"mine\\n\"); return 7; }",
+    );
+    let mut command = bench.command(&["record", "--", &program, "argument"]);
+    std::fs::write(bench.path("in"), "input\n").expect("writes");
+    let stdin = std::fs::File::open(bench.path("in")).expect("opens");
+    let said: Said = command.current_dir(bench.path(".")).stdin(stdin).output().expect("starts").into();
+    let said = said.exits(7).complains(&["mine", "small.heaptoll: ", "heaptoll stat small.heaptoll"]);
+    assert_eq!(said.out, "input\nargument", "standard output is the program's alone");
+    assert!(said.err.lines().count() <= 6, "{}", said.err);
+    let trace = Trace::read(bench.path("small.heaptoll")).is_whole();
+    // stdio's buffers are the program's, too.
+    let own = trace.of(&[Kind::Malloc, Kind::Calloc]);
+    assert!((2..6).contains(&own) && trace.of(&[Kind::Realloc]) == 1, "{:?}", trace.kinds);
+    assert_eq!(trace.header.command, [program.as_str(), "argument"]);
+    let here = bench.path(".").canonicalize().expect("exists");
+    assert_eq!(Path::new(&trace.header.directory), here);
+    assert_eq!(trace.header.manager, "glibc");
+    assert!(trace.header.machine.iter().any(|(name, value)| name == "cpu" && !value.is_empty()));
+    let ending = trace.ending.expect("an ending");
+    assert_eq!((ending.how.as_str(), ending.status), ("exited with status 7", Some(7)));
+    assert!(ending.peak_rss_kib > Some(500) && ending.cpu_s < Some(1.0), "{ending:?}");
+    assert_eq!(ending.threads, [trace.header.pid]);
+}
+
+#[test]
+fn samples_and_heights_tell_of_the_memory_over_time() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "high",
+        "int main(void) { for (int i = 0; i < 30; i++) { char *p = malloc(8 << 20); memset(p, 1, 8 << 20); \
+         if (i % 3 == 2) free(p); usleep(4000); } return 0; }",
+    );
+    record(&bench, &[], &[&program]).exits(0);
+    let trace = Trace::read(bench.path("t")).is_whole();
+    assert!(trace.samples.len() >= 5, "{:?}", trace.samples);
+    let most = trace.samples.iter().max_by_key(|sample| sample.rss_kib).expect("samples");
+    assert!(most.rss_kib > 120 << 10 && most.anon_kib <= most.rss_kib, "{most:?}");
+    assert!((most.heap_kib as i64 - most.anon_kib as i64).abs() < 20 << 10, "{most:?}");
+    let ending = trace.ending.expect("an ending");
+    assert!(ending.max_live_bytes >= 168 << 20 && ending.peak_heap_bytes >= Some(160 << 20), "{ending:?}");
+    assert!(ending.peak_rss_kib >= Some(most.rss_kib));
+    assert!(ending.time_ns >= 120_000_000 && trace.samples.is_sorted_by_key(|sample| sample.time_ns));
+}
+
+#[test]
+fn a_program_of_the_catalog_is_recorded_over_a_named_manager() {
+    let bench = Bench::new();
+    let arguments = ["record", "-m", "mimalloc3", "--program", "perl", "--size", "quick", "-o", "t"];
+    let mut command = bench.command(&arguments);
+    let said: Said = command.current_dir(bench.path(".")).output().expect("starts").into();
+    said.exits(0);
+    let trace = Trace::read(bench.path("t")).is_whole();
+    assert_eq!(trace.header.manager, "mimalloc3");
+    assert!(trace.header.manager_version.starts_with(|c: char| c.is_ascii_digit()), "{:?}", trace.header);
+    assert!(trace.made() > 10_000, "{:?}", trace.kinds);
+    assert!(!trace.header.collector);
+}
+
+#[test]
+fn times_latencies_and_sites_are_there_when_asked_for() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "timed",
+        "static void *kept[100]; int main(void) { for (int i = 0; i < 100; i++) kept[i] = malloc(50 + i); \
+         usleep(30000); for (int i = 0; i < 100; i++) free(kept[i]); return 0; }",
+    );
+    record(&bench, &["--time", "event", "--latency", "--sites"], &[&program]).exits(0);
+    let trace = Trace::read(bench.path("t")).is_whole();
+    assert!(trace.header.event_time && trace.header.latency && trace.header.sites);
+    let mut reader = Reader::open(&bench.path("t")).expect("opens");
+    let (mut batch, mut all) = (Batch::default(), Vec::new());
+    while reader.read(&mut batch).expect("reads") {
+        all.extend_from_slice(&batch.events);
+    }
+    let own: Vec<_> = all.iter().filter(|event| event.kind.allocates() && (50..150).contains(&event.size)).collect();
+    assert!(own.len() >= 100);
+    assert!(own.iter().all(|event| event.site > 0), "{own:?}");
+    let times: std::collections::HashSet<u64> = own.iter().map(|event| event.time_ns).collect();
+    assert!(times.len() > 90, "{} times of {}", times.len(), own.len());
+    assert!(all.iter().filter(|event| event.latency_ns > 0).count() > 150, "frees have one, too");
+    let frees: Vec<_> = all.iter().filter(|event| event.kind == Kind::Free).collect();
+    let pause = frees[frees.len() - 1].time_ns - own[own.len() - 1].time_ns;
+    assert!(pause >= 29_000_000, "{pause} ns");
+    let sites = reader.sites().expect("sites");
+    let main = sites.frames.iter().any(|frame| frame.function == "main");
+    assert!(main, "{:?}", sites.frames);
+}

@@ -1,0 +1,196 @@
+//! Every call is there: the counting layer, right behind the recording one, has counted as many.
+
+use heaptoll_trace::Kind;
+
+use super::Trace;
+use crate::bench::{Bench, Said};
+
+/// A statistics page as include/heaptoll.h describes it.
+pub struct Page {
+    path: String,
+}
+
+/// One process's counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts {
+    pub pid: i32,
+    pub malloc: u64,
+    pub realloc: u64,
+    pub free: u64,
+    pub failed: u64,
+    pub requested: u64,
+}
+
+const HEADER_BYTES: usize = 4096;
+const SLOT_BYTES: usize = 512;
+const SLOTS: usize = 256;
+
+impl Page {
+    pub fn new(bench: &Bench) -> Page {
+        let mut bytes = vec![0; HEADER_BYTES + SLOTS * SLOT_BYTES];
+        bytes[..8].copy_from_slice(b"HEAPTOLL");
+        for (at, value) in [(8, 1), (12, HEADER_BYTES), (16, SLOT_BYTES), (20, SLOTS)] {
+            bytes[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes());
+        }
+        let path = bench.at("page");
+        std::fs::write(&path, bytes).expect("writes");
+        Page { path }
+    }
+
+    /// Puts the counting layer behind the recording one.
+    pub fn count(&self, command: &mut std::process::Command) {
+        let home = std::env::var("HEAPTOLL_HOME").expect("HEAPTOLL_HOME names the stage");
+        command.env("LD_PRELOAD", format!("{home}/lib/heaptoll/layers/libheaptoll_count.so"));
+        command.env("HEAPTOLL_STATS", &self.path);
+    }
+
+    /// What was counted, by process, heaptoll's own counts left out.
+    pub fn counts(&self, heaptoll: u32) -> Vec<Counts> {
+        let bytes = std::fs::read(&self.path).expect("reads");
+        let word = |slot: &[u8], at: usize| u64::from_le_bytes(slot[at..at + 8].try_into().expect("8 bytes"));
+        bytes[HEADER_BYTES..]
+            .chunks(SLOT_BYTES)
+            .filter(|slot| slot[0] == 2)
+            .map(|slot| Counts {
+                pid: word(slot, 8) as i32,
+                malloc: word(slot, 288),
+                realloc: word(slot, 296),
+                free: word(slot, 304),
+                failed: word(slot, 328),
+                requested: word(slot, 336),
+            })
+            .filter(|counts| counts.pid != heaptoll as i32)
+            .collect()
+    }
+}
+
+/// How the trace and the counts of the same process differ, in words; empty when they agree. `slack` a thread may be
+/// between telling and doing.
+pub fn differences(trace: &Trace, counts: &Counts, slack: u64) -> Vec<String> {
+    let resized = trace.of(&[Kind::Realloc, Kind::ReallocFree]);
+    let mut found = Vec::new();
+    let mut compare = |what: &str, told: u64, counted: u64| {
+        if told.abs_diff(counted) > slack {
+            found.push(format!("{what}: {told} told, {counted} counted"));
+        }
+    };
+    // Failed calls are not told apart by kind.
+    let failed = trace.of(&[Kind::Failed]);
+    compare("made, resized or failed", trace.made() + resized + failed, counts.malloc + counts.realloc);
+    compare("failed", failed, counts.failed);
+    compare("freed", trace.freed(), counts.free);
+    if failed == 0 && slack == 0 {
+        compare("resized", resized, counts.realloc);
+        compare("bytes", trace.requested, counts.requested);
+    }
+    let strange = trace.of(&[Kind::Foreign, Kind::Lost]);
+    if strange > 0 {
+        found.push(format!("{strange} foreign or lost"));
+    }
+    found
+}
+
+/// Records with the counting layer behind; gives what heaptoll said, the trace, and what was counted of its process.
+fn recorded_and_counted(options: &[&str]) -> (Said, Trace, Vec<Counts>) {
+    let bench = Bench::new();
+    let page = Page::new(&bench);
+    let mut command = bench.command(&[&["record", "-o", "t"], options].concat());
+    page.count(&mut command);
+    let child = command.current_dir(bench.path(".")).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = child.spawn().expect("heaptoll starts");
+    let own = child.id();
+    let said: Said = child.wait_with_output().expect("ends").into();
+    let trace = Trace::read(bench.path("t"));
+    (said, trace, page.counts(own))
+}
+
+#[test]
+fn counts_agree_on_every_program_of_the_catalog() {
+    // make's and gcbench's own processes, and a server, are no single image.
+    let programs = [
+        "cfrac", "espresso", "exchange", "gawk", "gcbench", "ghostscript", "larson", "lua", "make", "perl",
+        "perl-threads", "python", "reverse", "sqlite",
+    ];
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for program in programs {
+        let (said, trace, counts) = recorded_and_counted(&["--program", program, "--size", "quick"]);
+        if said.code == Some(2) {
+            eprintln!("{program} is left out: {}", said.err);
+            continue;
+        }
+        let said = said.exits(0);
+        let trace = trace.is_whole();
+        let Some(own) = counts.iter().find(|counts| counts.pid == trace.header.pid) else {
+            panic!("{program} was not counted: {counts:?}\n{}", said.err);
+        };
+        let differences = differences(&trace, own, 0);
+        if !differences.is_empty() {
+            wrong.push(format!("{program}: {differences:?}"));
+        }
+        seen += 1;
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(seen >= 5, "hardly any program is installed here");
+}
+
+#[test]
+fn a_hundred_threads_at_once_are_all_told() {
+    let bench = Bench::new();
+    let page = Page::new(&bench);
+    // Blocks wander from thread to thread, grow there and end there.
+    let program = bench.program(
+        "hundred",
+        "#include <pthread.h>\n#include <stdatomic.h>\nstatic _Atomic(void *) shelf[512]; \
+         static void *work(void *seed) { unsigned x = (unsigned)(long)seed * 2654435761u + 1; \
+         for (int i = 0; i < 3000; i++) { x = x * 1103515245u + 12345; void *p = x & 64 ? malloc(x >> 20) : calloc(3, x >> 22); \
+         p = atomic_exchange(&shelf[x >> 8 & 511], p); if (x & 128) p = realloc(p, (x >> 19) + 1); \
+         p = atomic_exchange(&shelf[x >> 16 & 511], p); free(p); } return 0; } \
+         int main(void) { pthread_t t[100]; for (long i = 0; i < 100; i++) pthread_create(t + i, 0, work, (void *)i); \
+         for (int i = 0; i < 100; i++) pthread_join(t[i], 0); for (int i = 0; i < 512; i++) free(shelf[i]); return 0; }",
+    );
+    let mut command = bench.command(&["record", "-o", "t", "--", &program]);
+    page.count(&mut command);
+    let said: Said = command.current_dir(bench.path(".")).output().expect("starts").into();
+    said.exits(0);
+    let trace = Trace::read(bench.path("t")).is_whole();
+    assert_eq!(trace.threads, 101);
+    let counts = page.counts(0);
+    let own = counts.iter().find(|counts| counts.pid == trace.header.pid).expect("it was counted");
+    assert_eq!(differences(&trace, own, 0), [""; 0]);
+    assert_eq!(trace.ending.expect("an ending").threads.len(), 101);
+}
+
+#[test]
+fn a_program_killed_at_any_moment_leaves_a_trace_with_all_its_calls() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "killed",
+        "#include <pthread.h>\nstatic void *work(void *_) { void *kept[64] = {0}; \
+         for (unsigned i = 0;; i++) { free(kept[i & 63]); kept[i & 63] = malloc(i & 1023); \
+         if (i % 7 == 0) kept[i & 63] = realloc(kept[i & 63], 2000); } } \
+         int main(int c, char **v) { pthread_t t; for (int i = 1; i < atoi(v[1]); i++) pthread_create(&t, 0, work, 0); work(0); }",
+    );
+    for (threads, wait_ms) in [(1, 0), (1, 3), (1, 30), (1, 300), (3, 2), (3, 50), (3, 250)] {
+        let page = Page::new(&bench);
+        let mut command = bench.command(&["record", "-f", "-o", "t", "--", &program, &threads.to_string()]);
+        page.count(&mut command);
+        let child = command.current_dir(bench.path(".")).stderr(std::process::Stdio::piped()).spawn().expect("starts");
+        let own = child.id();
+        let counts = loop {
+            if let Some(counts) = page.counts(own).into_iter().find(|counts| counts.malloc > 100) {
+                break counts;
+            }
+        };
+        std::thread::sleep(std::time::Duration::from_millis(wait_ms));
+        // SAFETY: a signal to the program, which does not end by itself.
+        unsafe { libc::kill(counts.pid, libc::SIGKILL) };
+        let said: Said = child.wait_with_output().expect("ends").into();
+        said.exits(137);
+        let trace = Trace::read(bench.path("t")).is_whole();
+        assert_eq!(trace.how(), "killed by signal 9");
+        let counts = page.counts(own).into_iter().find(|found| found.pid == counts.pid).expect("it was counted");
+        assert_eq!(differences(&trace, &counts, threads), [""; 0], "{threads} threads after {wait_ms} ms");
+        assert!(trace.made() > 100);
+    }
+}

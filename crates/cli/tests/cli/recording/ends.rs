@@ -1,0 +1,176 @@
+//! Recordings that end badly: heaptoll killed, disks full, files forbidden.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use heaptoll_trace::Kind;
+
+use super::{Trace, record};
+use crate::bench::{Bench, Said, eventually, is_root, marker, processes_with};
+
+/// Allocates for about the milliseconds of its first argument, prints the sum of what it did to its standard output,
+/// and its own marks of life to the file of the second.
+const BUSY: &str = "static long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); \
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000; } \
+    int main(int c, char **v) { long end = now() + atoi(v[1]); unsigned long sum = 0, n = 0; void *kept[256] = {0}; \
+    do for (int i = 0; i < 1000; i++, n++) { unsigned long *p = malloc(8 + n % 300); *p = n; free(kept[n & 255]); \
+    kept[n & 255] = p; sum += *p; if (n == 5000) close(open(v[2], O_CREAT | O_WRONLY, 0644)); } while (now() < end); \
+    printf(\"%d\\n\", sum == n * (n - 1) / 2); return 5; }";
+
+#[test]
+fn when_heaptoll_is_killed_the_program_goes_on_and_the_trace_is_whole_up_to_there() {
+    let bench = Bench::new();
+    let program = bench.program("busy", BUSY);
+    let (began, out, mark) = (bench.at("began"), bench.at("out"), marker("orphan"));
+    let mut command = bench.command(&["record", "-o", "t", "--", &program, "2500", &began, &mark]);
+    let file = std::fs::File::create(&out).expect("makes");
+    let mut child = command.current_dir(bench.path(".")).stdout(file).spawn().expect("starts");
+    eventually("it began", || bench.path("began").exists());
+    // A chunk is safe after a second at the latest.
+    std::thread::sleep(Duration::from_millis(1500));
+    child.kill().expect("kills");
+    child.wait().expect("waits");
+    assert!(!processes_with(&mark).is_empty(), "the program lives");
+    eventually("it ends by itself", || processes_with(&mark).is_empty());
+    assert_eq!(std::fs::read_to_string(&out).expect("reads"), "1\n", "it did its work");
+    let trace = Trace::read(bench.path("t"));
+    assert!(trace.ending.is_none() && trace.made() > 10_000, "{:?}", trace.kinds);
+    assert!(trace.gaps.is_empty());
+}
+
+/// Whether file systems can be mounted here.
+fn mounts() -> bool {
+    let tried = Command::new("unshare")
+        .args(["--mount", "sh", "-c", "mount -t tmpfs -o size=64k heaptoll-test /mnt"])
+        .output();
+    let mounts = tried.is_ok_and(|output| output.status.success());
+    if !mounts {
+        eprintln!("mounting is not permitted here: only the file size limit is tried");
+    }
+    mounts
+}
+
+/// Random sizes, which do not compress to nothing.
+const NOISE: &str = "int main(void) { unsigned x = 1; void *kept[4096] = {0}; for (int i = 0; i < 1000000; i++) { \
+    x = x * 1103515245u + 12345; unsigned at = x >> 9 & 4095; free(kept[at]); kept[at] = malloc(x >> 18); } \
+    puts(\"done\"); return 0; }";
+
+fn has_a_marked_gap(trace: &Trace, whole: u64) {
+    let lost: u64 = trace.gaps.iter().filter_map(|gap| gap.events).sum();
+    assert!(trace.gaps.iter().any(|gap| gap.why.contains("full")), "{:?}", trace.gaps);
+    let kept: u64 = trace.kinds.values().sum();
+    assert!(kept > 1000 && lost > 1000 && kept + lost >= whole, "{kept} kept, {lost} lost");
+    assert_eq!(trace.how(), "exited with status 0");
+}
+
+#[test]
+fn a_disk_that_fills_up_disturbs_nobody_and_leaves_a_marked_gap() {
+    if !mounts() {
+        return;
+    }
+    let bench = Bench::new();
+    let program = bench.program("noise", NOISE);
+    let kept = bench.at("kept");
+    let script = "mount -t tmpfs -o size=512k heaptoll-test /mnt || exit 99; \
+                  \"$0\" record -o /mnt/t -- \"$1\"; code=$?; cp /mnt/t \"$2\"; exit $code";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_heaptoll"), &program, &kept]);
+    bench.furnish(&mut command);
+    let said: Said = command.output().expect("unshare runs").into();
+    let said = said.exits(1).complains(&["/mnt/t is not whole", "No space left", "heaptoll stat /mnt/t"]);
+    assert_eq!(said.out, "done\n");
+    has_a_marked_gap(&Trace::read(&kept), 1_990_000);
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_as_good_as_a_full_disk() {
+    let bench = Bench::new();
+    let program = bench.program("noise", NOISE);
+    // The soft limit: what makes the rings may go beyond it, what a trace is written to may not.
+    let script = "ulimit -S -f 600; exec \"$0\" record -o t -- \"$1\"";
+    let mut command = Command::new("bash");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_heaptoll"), &program]).current_dir(bench.path("."));
+    bench.furnish(&mut command);
+    let said: Said = command.output().expect("bash runs").into();
+    let said = said.exits(1).complains(&["t is not whole"]);
+    assert_eq!(said.out, "done\n");
+    has_a_marked_gap(&Trace::read(bench.path("t")), 1_990_000);
+}
+
+#[test]
+fn the_programs_own_failure_is_what_a_failed_disk_does_not_hide() {
+    let bench = Bench::new();
+    let program = bench.program("fails", "int main(void) { for (int i = 0; i < 100; i++) free(malloc(i)); return 3; }");
+    let arguments = ["record", "-o", "/dev/full", "--", &program];
+    // Not even the beginning of the trace can be written: the program runs all the same.
+    bench.heaptoll(&arguments).exits(3).complains(&["/dev/full", "No space left"]);
+}
+
+#[test]
+fn folders_that_cannot_be_written_to_are_refused_before_anything_runs() {
+    let bench = Bench::new();
+    let ran = bench.at("ran");
+    let run = |output: &str| bench.heaptoll(&["record", "-o", output, "--", "touch", &ran]);
+    run("/no/such/folder/t").exits(2).complains(&["/no/such/folder/t", "No such file"]);
+    run("/proc/t").exits(2).complains(&["/proc/t"]);
+    run(&bench.at(".")).exits(2).complains(&["is a folder"]);
+    run("-").exits(2).complains(&["standard output", "-o"]);
+    std::fs::write(bench.path("there"), "precious").expect("writes");
+    run(&bench.at("there")).exits(2).complains(&["exists", "--force"]);
+    assert_eq!(std::fs::read_to_string(bench.path("there")).expect("reads"), "precious");
+    assert!(!bench.path("ran").exists());
+    if !is_root() {
+        let closed = bench.path("closed");
+        std::fs::create_dir(&closed).expect("makes");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o555);
+        std::fs::set_permissions(&closed, mode).expect("chmod");
+        run(&bench.at("closed/t")).exits(2).complains(&["closed/t", "ermission"]);
+    }
+}
+
+#[test]
+fn force_overwrites() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("t"), "old").expect("writes");
+    record(&bench, &["--force"], &["ls", "/"]).exits(0);
+    assert!(Trace::read(bench.path("t")).is_whole().made() > 10);
+}
+
+#[test]
+fn a_program_that_crashes_is_recorded_to_its_last_call() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "crash",
+        "int main(void) { signal(SIGSEGV, SIG_DFL); for (int i = 0; i < 5000; i++) malloc(i); \
+         malloc(77777); *(volatile int *)8 = 1; }",
+    );
+    record(&bench, &[], &[&program]).exits(139);
+    let trace = Trace::read(bench.path("t")).is_whole();
+    assert_eq!(trace.how(), "killed by signal 11");
+    assert_eq!(trace.of(&[Kind::Malloc]), 5001);
+    assert_eq!(trace.requested, 5000 * 4999 / 2 + 77777);
+}
+
+#[test]
+fn a_program_that_closes_all_its_descriptors_is_recorded_all_the_same() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "closes",
+        "int main(void) { for (int i = 0; i < 1000; i++) malloc(3); for (int i = 0; i < 4096; i++) close(i); \
+         for (int i = 0; i < 500000; i++) free(malloc(7)); return 0; }",
+    );
+    record(&bench, &[], &[&program]).exits(0);
+    let trace = Trace::read(bench.path("t")).is_whole();
+    assert_eq!((trace.made(), trace.freed()), (501_000, 500_000));
+}
+
+#[test]
+fn what_heaptoll_made_for_the_recording_is_gone_afterwards() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("run")).expect("makes");
+    let mut command = bench.command(&["record", "-o", "t", "--", "ls", "/"]);
+    command.env("XDG_RUNTIME_DIR", bench.path("run")).env("TMPDIR", bench.path("run"));
+    let said: Said = command.current_dir(bench.path(".")).stdout(Stdio::piped()).output().expect("starts").into();
+    said.exits(0);
+    assert!(std::fs::read_dir(bench.path("run")).expect("reads").next().is_none());
+}

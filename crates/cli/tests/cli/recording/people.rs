@@ -1,0 +1,133 @@
+//! Ctrl-C, signals of supervisors, and who outlives whom.
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use super::Trace;
+use crate::bench::{Bench, Said, eventually, marker, processes_with};
+
+/// A recording of a program under way, in the bench's folder.
+struct Recording {
+    child: Child,
+}
+
+impl Recording {
+    fn start(bench: &Bench, command: &[&str]) -> Recording {
+        let mut command = bench.command(&[&["record", "-o", "t", "--"], command].concat());
+        command.current_dir(bench.path(".")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Recording { child: command.spawn().expect("heaptoll starts") }
+    }
+
+    /// To heaptoll alone, as a terminal does to those of its group that listen to it.
+    fn signal(&self, signal: i32) {
+        // SAFETY: a signal to our own child, not reaped yet.
+        unsafe { libc::kill(self.child.id() as i32, signal) };
+    }
+
+    fn end(self) -> Said {
+        self.child.wait_with_output().expect("ends").into()
+    }
+}
+
+/// Waits, allocating now and then, until the file of its first argument is there.
+const WAITS: &str = "int main(int c, char **v) { close(open(v[2], O_CREAT | O_WRONLY, 0644)); \
+    while (access(v[1], F_OK)) { free(malloc(9)); usleep(1000); } puts(\"came to its end\"); return 4; }";
+
+#[test]
+fn the_first_interrupt_is_the_programs_and_the_recording_goes_on() {
+    let bench = Bench::new();
+    let program = bench.program("waits", WAITS);
+    let (stop, began) = (bench.at("stop"), bench.at("began"));
+    let recording = Recording::start(&bench, &[&program, &stop, &began]);
+    eventually("it began", || bench.path("began").exists());
+    recording.signal(libc::SIGINT);
+    std::thread::sleep(Duration::from_millis(100));
+    std::fs::write(&stop, "").expect("writes");
+    let said = recording.end().exits(4).shows(&["came to its end"]);
+    assert!(said.err.contains("t: "), "{}", said.err);
+    assert_eq!(Trace::read(bench.path("t")).is_whole().how(), "exited with status 4");
+}
+
+#[test]
+fn the_second_interrupt_stops_the_recording_and_leaves_the_program_alone() {
+    let bench = Bench::new();
+    let program = bench.program("waits", WAITS);
+    let (stop, began, mark) = (bench.at("stop"), bench.at("began"), marker("alone"));
+    let recording = Recording::start(&bench, &["sh", "-c", "\"$0\" \"$@\" > out", &program, &stop, &began, &mark]);
+    eventually("it began", || bench.path("began").exists());
+    recording.signal(libc::SIGINT);
+    recording.signal(libc::SIGHUP);
+    recording.end().exits(130);
+    assert!(!processes_with(&mark).is_empty(), "the program lives");
+    std::fs::write(&stop, "").expect("writes");
+    eventually("it ends", || processes_with(&mark).is_empty());
+    let out = std::fs::read_to_string(bench.path("out")).expect("reads");
+    assert_eq!(out, "came to its end\n");
+    assert_eq!(Trace::read(bench.path("t")).is_whole().how(), "recorder stopped");
+}
+
+#[test]
+fn a_termination_is_passed_on_and_the_programs_answer_is_recorded() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "answers",
+        "static void on(int s) { for (int i = 0; i < 1000; i++) free(malloc(11)); _exit(9); } \
+         int main(int c, char **v) { signal(SIGTERM, on); free(malloc(5)); \
+         close(open(v[1], O_CREAT | O_WRONLY, 0644)); for (;;) pause(); }",
+    );
+    let began = bench.at("began");
+    let recording = Recording::start(&bench, &[&program, &began]);
+    eventually("it began", || bench.path("began").exists());
+    recording.signal(libc::SIGTERM);
+    recording.end().exits(9);
+    let trace = Trace::read(bench.path("t")).is_whole();
+    assert_eq!((trace.how(), trace.made()), ("exited with status 9", 1001));
+}
+
+#[test]
+fn a_daemon_is_waited_for_and_spoken_of() {
+    let bench = Bench::new();
+    // Says nothing before its first process has ended.
+    let program = bench.program(
+        "daemon",
+        "int main(int c, char **v) { free(malloc(3)); if (fork()) return 0; setsid(); if (fork()) _exit(0); \
+         usleep(200000); for (int i = 0; i < 100; i++) malloc(i); while (access(v[1], F_OK)) usleep(1000); \
+         for (int i = 0; i < 100; i++) malloc(i); return 0; }",
+    );
+    let (stop, mark) = (bench.at("stop"), marker("waited-for"));
+    let begun = Instant::now();
+    let recording = Recording::start(&bench, &[&program, &stop, &mark]);
+    std::thread::sleep(Duration::from_millis(3500));
+    std::fs::write(&stop, "").expect("writes");
+    let said = recording.end().exits(0).complains(&["has not: daemon (", "Ctrl-C"]);
+    assert!(begun.elapsed() >= Duration::from_millis(3400), "{}", said.err);
+    assert!(Trace::read(bench.path("t")).is_whole().made() >= 1);
+    let daemon = super::traces(&bench, "t.");
+    assert_eq!(daemon.len(), 1, "{daemon:?}");
+    let trace = Trace::read(&daemon[0]).is_whole();
+    assert_eq!((trace.made(), trace.how()), (200, "ended"));
+}
+
+#[test]
+fn an_interrupt_ends_the_wait_for_a_daemon_that_never_ends() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "daemon",
+        "int main(int c, char **v) { if (fork()) return 6; setsid(); for (int i = 0; i < 100; i++) malloc(i); \
+         close(open(v[2], O_CREAT | O_WRONLY, 0644)); for (;;) { free(malloc(1)); usleep(1000); } }",
+    );
+    let (began, mark) = (bench.at("began"), marker("left"));
+    let recording = Recording::start(&bench, &[&program, &mark, &began]);
+    eventually("it began", || bench.path("began").exists());
+    // The first process has long ended.
+    std::thread::sleep(Duration::from_millis(300));
+    recording.signal(libc::SIGINT);
+    recording.end().exits(6);
+    let left = processes_with(&mark);
+    assert_eq!(left.len(), 1, "the daemon lives");
+    // SAFETY: a signal to a process that this test started.
+    unsafe { libc::kill(left[0], libc::SIGKILL) };
+    let daemon = Trace::read(&super::traces(&bench, "t.")[0]).is_whole();
+    assert_eq!(daemon.how(), "recorder stopped");
+    assert!(daemon.made() >= 100);
+}

@@ -1,0 +1,110 @@
+//! Ending traces beside the loop: names of call stacks take their time, in which other processes must not wait.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use crate::recorded::Recording;
+
+/// So many may wait for their end, each with the memory that its trace's writer takes.
+const MOST: usize = 16;
+
+type Work = Box<dyn FnOnce() -> Recording + Send>;
+
+/// Ends traces, one after the other, on a thread of its own that begins with the first.
+#[derive(Debug, Default)]
+pub struct Endings {
+    thread: Option<Thread>,
+    waiting: usize,
+    /// Of those that could be given to no thread.
+    done: Vec<(bool, Recording)>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    work: Sender<(bool, Work)>,
+    done: Receiver<(bool, Recording)>,
+    _handle: JoinHandle<()>,
+}
+
+impl Thread {
+    fn start() -> Option<Thread> {
+        let (work, todo) = channel::<(bool, Work)>();
+        let (tell, done) = channel();
+        let handle = std::thread::Builder::new().name("endings".into()).spawn(move || {
+            for (is_first, work) in todo {
+                if tell.send((is_first, work())).is_err() {
+                    return;
+                }
+            }
+        });
+        Some(Thread { work, done, _handle: handle.ok()? })
+    }
+}
+
+impl Endings {
+    /// Has a trace ended; `is_first` comes back with what came of it.
+    pub fn push(&mut self, is_first: bool, end: impl FnOnce() -> Recording + Send + 'static) {
+        if self.thread.is_none() {
+            self.thread = Thread::start();
+        }
+        let work: Work = Box::new(end);
+        let refused = match &self.thread {
+            Some(thread) if self.waiting < MOST => thread.work.send((is_first, work)).err().map(|refused| refused.0.1),
+            _ => Some(work),
+        };
+        match refused {
+            None => self.waiting += 1,
+            Some(work) => self.done.push((is_first, work())),
+        }
+    }
+
+    /// Those that have been ended since, in no order; with `wait`, all.
+    pub fn collect(&mut self, wait: bool) -> Vec<(bool, Recording)> {
+        let mut found = std::mem::take(&mut self.done);
+        let Some(thread) = &self.thread else { return found };
+        while self.waiting > 0 {
+            let next = if wait { thread.done.recv().ok() } else { thread.done.try_recv().ok() };
+            let Some(next) = next else { break };
+            self.waiting -= 1;
+            found.push(next);
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recording(events: u64) -> Recording {
+        Recording {
+            path: "t".into(),
+            pid: 1,
+            exe: "x".into(),
+            how: "ended".into(),
+            events,
+            bytes: 0,
+            lost: 0,
+            trouble: None,
+        }
+    }
+
+    #[test]
+    fn all_come_back() {
+        let mut endings = Endings::default();
+        assert!(endings.collect(true).is_empty());
+        for events in 0..100 {
+            endings.push(events == 7, move || {
+                std::thread::sleep(std::time::Duration::from_micros(100 * (events % 3)));
+                recording(events)
+            });
+        }
+        let mut all = endings.collect(false);
+        all.extend(endings.collect(true));
+        let mut seen: Vec<u64> = all.iter().map(|(_, recording)| recording.events).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..100).collect::<Vec<u64>>());
+        assert_eq!(all.iter().filter(|(is_first, _)| *is_first).count(), 1);
+        assert!(endings.collect(true).is_empty());
+    }
+}
