@@ -52,6 +52,14 @@ impl Core {
         self.life.load(Ordering::Acquire)
     }
 
+    /// The gate of this process, or until it has registered, of the one it was forked from.
+    #[inline(always)]
+    pub(crate) fn gate(&self) -> u32 {
+        // SAFETY: asked by producers, which exist only once this process or that one has registered; gates lie in the
+        // mapping, which stays.
+        unsafe { (*self.gate.load(Ordering::Relaxed)).load(Ordering::Relaxed) }
+    }
+
     /// The mapped header.
     ///
     /// # Safety
@@ -297,6 +305,7 @@ impl Core {
         entry.detached.store(0, Ordering::Relaxed);
         entry.gate.0.store(gate::VALID | gate::TICK, Ordering::Relaxed);
         write_exe(entry);
+        life.nobody.shut();
         life.index.store(index as u32, Ordering::Relaxed);
         life.image.store(image, Ordering::Relaxed);
         life.pid.store(pid as u32, Ordering::Relaxed);

@@ -23,12 +23,10 @@ pub const PAGE: usize = 4096;
 /// Most rings of a file.
 pub const MOST_RINGS: usize = 1 << 13;
 
-/// The gate's bits. A gate is never 0 and never [`gate::BUSY`], so that these can stand for "no gate".
+/// The gate's bits. A gate is never 0, so that 0 can stand for "no gate".
 pub mod gate {
     /// Set in every gate.
     pub const VALID: u32 = 1;
-    /// What a producer's copy of the gate is while it writes a word.
-    pub const BUSY: u32 = 2;
     /// Producers wait while this is set.
     pub const PAUSE: u32 = 1 << 2;
     /// Every event carries a sequence number.

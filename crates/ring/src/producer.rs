@@ -6,9 +6,8 @@
 //! the general way ([`crate::tell`]), out of line.
 
 use core::marker::PhantomData;
-use core::sync::atomic::{Ordering, compiler_fence};
+use core::sync::atomic::Ordering;
 
-use crate::layout::gate;
 use crate::rings::{Core, ThreadWord, mark, stage};
 use crate::state::State;
 use crate::sys::Errno;
@@ -65,12 +64,8 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     /// A block is about to be given back. Told before the manager is called.
     #[inline(always)]
     pub fn free(&mut self, block: usize, delete: bool) {
-        let state = self.state;
-        let gate = self.gate();
         let word = tagged(FREE, block as u64 >> 3 | if delete { FREE_DELETE } else { 0 });
-        if gate == state.fast.load(Ordering::Relaxed) && plain(block) && state.has_room() {
-            self.write(gate, word);
-        } else {
+        if !(plain(block) && self.write_short(word, |_| true)) {
             self.copy().free_general(block, delete);
         }
     }
@@ -160,45 +155,35 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     }
 
     #[inline(always)]
-    fn gate(&self) -> u32 {
-        // SAFETY: a producer exists only once this process, or the one it was forked from, has registered; gates lie
-        // in the mapping, which stays.
-        unsafe { (*self.core.gate.load(Ordering::Relaxed)).load(Ordering::Relaxed) }
-    }
-
-    #[inline(always)]
     fn short(&mut self, tag: u64, block: usize, size: usize, usable: usize) {
-        let state = self.state;
-        let gate = self.gate();
-        if self.site == 0
+        let word = tagged(tag, (size as u64) << ADDRESS_BITS | block as u64 >> 3);
+        let told = self.site == 0
             && self.latency_ns == 0
-            && gate == state.fast.load(Ordering::Relaxed)
             && size < PREDICTED
-            && usize::from(state.usable[size].get()) == usable
             && plain(block)
-            && state.has_room()
-        {
-            self.write(gate, tagged(tag, (size as u64) << ADDRESS_BITS | block as u64 >> 3));
-        } else if tag == NEW {
-            self.copy().alloc_general(KIND_NEW, 0, block, size, usable);
-        } else {
-            self.copy().alloc_general(0, 0, block, size, usable);
+            && self.write_short(word, |state| usize::from(state.usable[size].get()) == usable);
+        if !told {
+            self.copy().alloc_general(if tag == NEW { KIND_NEW } else { 0 }, 0, block, size, usable);
         }
     }
 
-    /// The short way: one word, where there is room.
+    /// The short way: one word, if `fits`. A signal handler that tells an event meanwhile finds that the state has been
+    /// entered, so nothing changes between the questions and the answer.
     #[inline(always)]
-    fn write(&self, gate: u32, word: u64) {
+    fn write_short(&self, word: u64, fits: impl FnOnce(&State) -> bool) -> bool {
         let state = self.state;
-        // A signal handler that tells an event between here and the end sees that the ring is taken.
-        state.fast.store(gate::BUSY, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
+        if !state.enter() {
+            return false;
+        }
         let at = state.at.get();
-        // SAFETY: there is room, so `at` is within the ring.
-        unsafe { (*at).store(word | state.lap.get(), Ordering::Release) };
-        state.at.set(at.wrapping_add(1));
-        compiler_fence(Ordering::SeqCst);
-        state.fast.store(gate, Ordering::Relaxed);
+        let told = self.core.gate() == state.fast.get() && fits(state) && at < state.limit.get();
+        if told {
+            // SAFETY: `at` is before the end of its block, so within the ring.
+            unsafe { (*at).store(word | state.lap.get(), Ordering::Release) };
+            state.at.set(at.wrapping_add(1));
+        }
+        state.leave();
+        told
     }
 
     #[cold]
@@ -234,7 +219,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     /// The general way, where the ring is the thread's own and there is nothing to wait for.
     #[inline(always)]
     fn tell(&mut self, event: &Event) {
-        if !self.core.tell_now(self.state, self.gate(), event) {
+        if !self.core.tell_now(self.state, event) {
             self.send(&Message::Event(event));
         }
     }
@@ -253,13 +238,13 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
             }
             // SAFETY: producers exist only when attached.
             let life = unsafe { &*core.life() };
-            if state.fast.load(Ordering::Relaxed) == gate::BUSY {
-                // A signal handler has interrupted the telling of another event.
-                // SAFETY: a state that is busy is not wiped.
-                let who = unsafe { state.control() }.owner.0.who.load(Ordering::Relaxed);
-                return core.send_shared(life, state.thread.get(), who as u32, message);
-            }
             if !state.wiped() {
+                if state.entered() {
+                    // This is a signal handler, which has interrupted the telling of another event.
+                    // SAFETY: the state is not wiped.
+                    let who = unsafe { state.control() }.owner.0.who.load(Ordering::Relaxed);
+                    return core.send_shared(life, state.thread.get(), who as u32, message);
+                }
                 if core.send_own(life, state, message).is_err() {
                     core.detach();
                     W::set(0);

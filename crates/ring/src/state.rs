@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 use core::mem::size_of;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 use crate::layout::{Control, MOST_RINGS, Process, gate};
 use crate::word::PREDICTED;
@@ -12,9 +12,10 @@ use crate::word::PREDICTED;
 /// It belongs to one thread (or to who holds [`Life::shared_lock`]), and to the signal handlers that interrupt it.
 #[repr(C, align(64))]
 pub(crate) struct State {
-    /// What the gate must be for the short way: the gate, or 0 when each event goes the general way, or
-    /// [`gate::BUSY`](crate::layout::gate::BUSY) while words are written.
-    pub fast: AtomicU32,
+    /// 1 while the owner looks at this or changes it: a signal handler that finds it so must keep off.
+    busy: AtomicU32,
+    /// What the gate must be for the short way; 0: each event goes the general way.
+    pub fast: Cell<u32>,
     /// The gate when it was last looked into.
     pub seen: Cell<u32>,
     /// Where the next word goes.
@@ -62,7 +63,7 @@ pub(crate) struct Life {
     pub shared: AtomicPtr<State>,
     /// Rings that this process has claimed, a bit each.
     pub claimed: [AtomicU8; MOST_RINGS / 8],
-    /// For threads without a ring of their own: zero for ever, so that they never take the short way.
+    /// For threads without a ring of their own: wiped for ever, and shut, so that they never take the short way.
     pub nobody: State,
 }
 
@@ -96,7 +97,8 @@ impl State {
                 entry.set(0);
             }
         }
-        self.fast.store(0, Ordering::Relaxed);
+        self.fast.set(0);
+        self.leave();
         self.ring.set(ring);
     }
 
@@ -109,15 +111,39 @@ impl State {
         unsafe { &*self.control.get() }
     }
 
-    /// What [`State::fast`] is while nothing is written.
-    pub fn idle(&self) -> u32 {
-        if self.simple.get() && self.seen.get() & gate::SEQUENCED == 0 { self.seen.get() } else { 0 }
+    /// Makes the state the caller's. False when it interrupts one whose it is.
+    #[inline(always)]
+    pub fn enter(&self) -> bool {
+        // A signal handler that comes in between has left again before the store.
+        if self.busy.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
+        self.busy.store(1, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        true
     }
 
-    /// Whether a word fits into the current block.
+    /// Ends what [`State::enter`] began.
     #[inline(always)]
-    pub fn has_room(&self) -> bool {
-        self.at.get() < self.limit.get()
+    pub fn leave(&self) {
+        compiler_fence(Ordering::SeqCst);
+        self.busy.store(0, Ordering::Relaxed);
+    }
+
+    /// Nobody can enter it any more.
+    pub fn shut(&self) {
+        self.busy.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether the caller interrupts one whose it is.
+    pub fn entered(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) != 0
+    }
+
+    /// Takes note of a gate that has been passed.
+    pub fn pass(&self, gate: u32) {
+        self.seen.set(gate);
+        self.fast.set(if self.simple.get() && gate & gate::SEQUENCED == 0 { gate } else { 0 });
     }
 
     /// Words left in the current block.

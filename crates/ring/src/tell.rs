@@ -3,7 +3,7 @@
 //! Whoever writes to a ring has marked its state busy, so that a signal handler that interrupts it tells its own
 //! events through the shared ring instead of in between.
 
-use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::attach::lock;
 use crate::layout::{Process, gate};
@@ -110,20 +110,19 @@ const _: () = assert!(PREDICTED < 1 << 16);
 impl Core {
     /// Tells an event by a ring that is the caller's, if there is nothing to wait for and no time to note.
     #[inline(always)]
-    pub(crate) fn tell_now(&self, state: &State, gate: u32, event: &Event) -> bool {
-        let fast = state.fast.load(Ordering::Relaxed);
-        // A wiped state has seen no gate; one that is busy is in the middle of another event.
-        if gate != state.seen.get() || fast == gate::BUSY || !state.simple.get() || state.room() < LONGEST {
+    pub(crate) fn tell_now(&self, state: &State, event: &Event) -> bool {
+        if !state.enter() {
             return false;
         }
-        state.fast.store(gate::BUSY, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        let mut words = [0; LONGEST];
-        let end = event.words(state, None, &mut words);
-        self.write_event(state, &mut words, end);
-        compiler_fence(Ordering::SeqCst);
-        state.fast.store(fast, Ordering::Relaxed);
-        true
+        // A wiped state has seen no gate.
+        let now = self.gate() == state.seen.get() && state.simple.get() && state.room() >= LONGEST;
+        if now {
+            let mut words = [0; LONGEST];
+            let end = event.words(state, None, &mut words);
+            self.write_event(state, &mut words, end);
+        }
+        state.leave();
+        now
     }
 
     /// Writes the words of an event whose room is made; the first gets the number, where events have numbers.
@@ -174,11 +173,9 @@ impl Core {
     pub(crate) fn send_own(&self, life: &Life, state: &State, message: &Message<'_>) -> Result<(), Detached> {
         // SAFETY: a ring's owner has registered its process; entries stay mapped.
         let process = unsafe { &*life.process.load(Ordering::Acquire) };
-        state.fast.store(gate::BUSY, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
+        state.enter();
         let done = self.send_busy(process, state, message);
-        compiler_fence(Ordering::SeqCst);
-        state.fast.store(state.idle(), Ordering::Relaxed);
+        state.leave();
         done
     }
 

@@ -31,16 +31,16 @@ impl Core {
                 return Err(Detached);
             }
             if gate & gate::FACTS != 0 {
-                // Not busy: the answer may cost the manager a call that comes back here.
-                state.fast.store(0, Ordering::Relaxed);
+                // The answer may cost the manager a call that comes back here.
+                state.leave();
                 let answered = self.answer(process);
-                state.fast.store(gate::BUSY, Ordering::Relaxed);
+                state.enter();
                 if answered {
                     continue;
                 }
             }
             if gate & gate::PAUSE == 0 {
-                state.seen.set(gate);
+                state.pass(gate);
                 return Ok(());
             }
             sys::futex_wait(&process.gate.0, gate, PATIENCE_NS);

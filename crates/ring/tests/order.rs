@@ -114,10 +114,11 @@ proptest! {
             }
         });
         let expected: Vec<Event> = events.into_iter().map(|event| without(event, latency)).collect();
+        let notes_only = expected.iter().all(|event| matches!(event, Event::Definition { .. }));
         let got: Vec<Event> = heard.events.into_iter().map(|(_, event)| event).collect();
         prop_assert_eq!(got, expected);
         prop_assert!(heard.times.windows(2).all(|two| two[0].1 <= two[1].1));
-        prop_assert!(!heard.times.is_empty());
+        prop_assert!(notes_only || !heard.times.is_empty());
     }
 }
 
@@ -294,7 +295,7 @@ fn each_thread_keeps_its_order() {
     let mut last: HashMap<u64, u64> = HashMap::new();
     for (_, event) in &heard.events {
         let Event::Alloc { address, .. } = event else { panic!("{event:?} was never told") };
-        let (thread, n) = (address / 16 >> 32, address / 16 & 0xffff_ffff);
+        let (thread, n) = ((address / 16) >> 32, (address / 16) & 0xffff_ffff);
         assert_eq!(last.insert(thread, n).unwrap_or(0) + 1, n);
     }
     assert!(last.values().all(|&n| n == 2000) && last.len() == 12);

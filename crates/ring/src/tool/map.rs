@@ -4,9 +4,9 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::{fs, ptr};
 
 use crate::attach::{control, process_entry, ring_words};
 use crate::layout::{Control, Geometry, Header, Process};
@@ -84,9 +84,6 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        self.header().closed.store(1, Ordering::Release);
-        // Nobody can do anything about a file that will not go.
-        let _ = fs::remove_file(&self.path);
         // SAFETY: our own mapping; those who point into it hold this alive.
         unsafe { libc::munmap(self.base.cast::<c_void>(), self.geometry.bytes(self.geometry.rings)) };
     }

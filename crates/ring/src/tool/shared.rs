@@ -77,7 +77,7 @@ pub struct LeftOut {
     pub events: u32,
 }
 
-/// The shared file. Dropped, it is deleted, and producers detach.
+/// The shared file. Dropped, it is deleted, and producers detach instead of waiting.
 #[derive(Debug)]
 pub struct Shared {
     pub(crate) map: Arc<Map>,
@@ -262,6 +262,14 @@ impl Shared {
         for &index in self.map.live().iter() {
             act(&self.map.process(index).gate.0);
         }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.map.header().closed.store(1, Ordering::Release);
+        // Nobody can do anything about a file that will not go.
+        let _ = std::fs::remove_file(&self.map.path);
     }
 }
 

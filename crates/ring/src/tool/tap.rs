@@ -253,3 +253,6 @@ impl Tap {
 fn tid(map: &Map, reader: &Reader) -> i32 {
     map.control(reader.ring).owner.0.who.load(Ordering::Relaxed) as u32 as i32
 }
+
+#[cfg(test)]
+mod tests;

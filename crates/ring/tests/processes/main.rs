@@ -203,7 +203,7 @@ fn a_program_whose_tool_is_killed_goes_on() {
             assert!(begin.elapsed() < Duration::from_secs(20), "the tool does not drain");
         }
         tool.kill().expect("it is our child");
-        tool.wait().expect("it is our child");
+        assert_eq!(tool.wait().expect("it is our child").signal(), Some(libc::SIGKILL));
         // Far more than the rings hold: it goes on when it no longer waits for anyone.
         let before = counters.all()[0];
         let begin = Instant::now();
@@ -389,7 +389,7 @@ fn events_of_signal_handlers_come_out() {
         let counters = Counters::create();
         let shared = Shared::create(&Options { flags, ..tiny(12, 16) }).expect("a file can be made");
         let child =
-            role(&shared, "signals 2000000").env("RING_COUNTERS", &counters.path).spawn().expect("runs");
+            role(&shared, "signals 400000").env("RING_COUNTERS", &counters.path).spawn().expect("runs");
         let mut follower = Follower::new(shared);
         assert!(follower.follow(child).success());
         let heard = &follower.done[0].heard;
@@ -399,11 +399,11 @@ fn events_of_signal_handlers_come_out() {
             .map(|(_, event)| event)
             .partition(|event| matches!(event, Event::Failed { .. }));
         let main: Vec<u64> = main.into_iter().map(number).collect();
-        assert_counts_to(&main, 2_000_000);
+        assert_counts_to(&main, 400_000);
         let left_out = follower.shared.left_out();
         let told = counters.all()[1];
         assert_eq!(handled.len() as u64 + u64::from(left_out.events), told);
-        assert!(told > 100, "only {told} signals");
+        assert!(told > 20, "only {told} signals");
         println!("    {told} events of handlers, {} of them left out", left_out.events);
     }
 }

@@ -11,9 +11,9 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use heaptoll_ring::{Rings, Shared, Tap};
+use heaptoll_ring::{Rings, Said, Shared, Sink, Tap};
 
-use crate::common::{Event, Heard, Word, tiny};
+use crate::common::{Event, Word, tiny};
 
 static RINGS: Rings<Word> = Rings::new();
 
@@ -75,7 +75,7 @@ pub fn numbered(n: u64) -> Event {
             site: 77,
             latency_ns: 0,
         },
-        5 => Event::Free { address, delete: n % 2 == 0, latency_ns: 0 },
+        5 => Event::Free { address, delete: n.is_multiple_of(2), latency_ns: 0 },
         6 => Event::ResizeEnd { address, size: n % 3000, usable: n % 5000, site: 0, latency_ns: 9 },
         _ => Event::Alloc {
             address,
@@ -279,6 +279,14 @@ pub fn play(role: &str) {
     }
 }
 
+/// Hears nothing.
+struct Deaf;
+
+impl Sink for Deaf {
+    fn said(&mut self, _thread: u32, _said: Said<'_>) {}
+    fn thread(&mut self, _thread: u32, _tid: i32) {}
+}
+
 /// Drains until it is killed.
 fn tool() {
     let mut shared = Shared::create(&tiny(12, 16)).expect("a file can be made");
@@ -288,7 +296,7 @@ fn tool() {
         shared.tick();
         taps.extend(shared.arrivals().iter().map(|arrival| Tap::new(&shared, arrival.index)));
         for tap in &mut taps {
-            tap.drain(1 << 20, &mut Heard::default());
+            tap.drain(1 << 20, &mut Deaf);
         }
     }
 }

@@ -1,0 +1,192 @@
+//! Threads that die in the middle of telling, which no test can bring about at will: their traces are made by hand.
+
+use std::cell::Cell;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::layout::gate;
+use crate::{Drained, Flags, Options, Rings, Said, Shared, Sink, Tap, ThreadWord};
+
+thread_local! {
+    static WORD: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Word;
+
+impl ThreadWord for Word {
+    fn get() -> usize {
+        WORD.get()
+    }
+    fn set(word: usize) {
+        WORD.set(word);
+    }
+}
+
+/// Addresses of events, as they come.
+#[derive(Default)]
+struct Addresses(Vec<u64>);
+
+impl Sink for Addresses {
+    fn said(&mut self, _thread: u32, said: Said<'_>) {
+        if let Said::Alloc { address, .. } | Said::Free { address, .. } = said {
+            self.0.push(address);
+        }
+    }
+    fn thread(&mut self, _thread: u32, _tid: i32) {}
+}
+
+/// The environment is one.
+static ENVIRONMENT: Mutex<()> = Mutex::new(());
+
+fn stage(flags: Flags) -> (Shared, Tap, &'static Rings<Word>) {
+    let _environment = ENVIRONMENT.lock();
+    let options =
+        Options { flags, rings: 8, ring_log2: 8, block_log2: 6, processes: 4, ..Options::default() };
+    let mut shared = Shared::create(&options).expect("a file can be made");
+    // SAFETY: the tests of this program change and read the environment only here.
+    unsafe { std::env::set_var("HEAPTOLL_RECORD", shared.path()) };
+    let rings: &'static Rings<Word> = Box::leak(Box::new(Rings::new()));
+    std::thread::spawn(|| assert!(rings.attach())).join().expect("attached");
+    let arrival = shared.arrivals().remove(0);
+    let tap = Tap::new(&shared, arrival.index);
+    (shared, tap, rings)
+}
+
+fn drain_until(tap: &mut Tap, sink: &mut Addresses, count: usize, patience: Duration) -> Drained {
+    let begin = Instant::now();
+    let mut all = Drained::default();
+    while sink.0.len() < count && begin.elapsed() < patience {
+        let drained = tap.drain(1000, sink);
+        tap.check().expect("sound");
+        all.words += drained.words;
+        all.missing += drained.missing;
+    }
+    all
+}
+
+fn tell(rings: &'static Rings<Word>, blocks: std::ops::Range<usize>) {
+    for block in blocks {
+        rings.thread().expect("attached").alloc(block * 8, 24, 24);
+    }
+}
+
+#[test]
+fn a_number_whose_thread_died_is_skipped() {
+    let (_shared, mut tap, rings) = stage(Flags::default());
+    let mut sink = Addresses::default();
+    let process = tap.map.process(tap.process);
+    let lost = || process.sequence.0.fetch_add(1, Ordering::AcqRel);
+    std::thread::spawn(move || tell(rings, 1..4)).join().expect("told");
+    lost();
+    lost();
+    std::thread::spawn(move || tell(rings, 4..7)).join().expect("told");
+    let begin = Instant::now();
+    let all = drain_until(&mut tap, &mut sink, 6, Duration::from_secs(10));
+    assert_eq!(sink.0, [8, 16, 24, 32, 40, 48]);
+    assert_eq!(all.missing, 2);
+    assert!(begin.elapsed() >= Duration::from_millis(15), "a thread had no time to write");
+}
+
+#[test]
+fn a_number_whose_thread_lives_is_waited_for() {
+    let (_shared, mut tap, rings) = stage(Flags::default());
+    let mut sink = Addresses::default();
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let waiter = std::thread::spawn(move || {
+        tell(rings, 1..2);
+        let _ = receiver.recv();
+    });
+    drain_until(&mut tap, &mut sink, 1, Duration::from_secs(10));
+    // The waiter has taken a number and is about to write, as far as can be seen.
+    tap.map.process(tap.process).sequence.0.fetch_add(1, Ordering::AcqRel);
+    let busy = |busy| {
+        for ring in 0..8 {
+            let owner = &tap.map.control(ring).owner.0;
+            if owner.thread.load(Ordering::Relaxed) == 1 && owner.who.load(Ordering::Relaxed) != 0 {
+                owner.busy.store(busy, Ordering::Release);
+            }
+        }
+    };
+    busy(1);
+    std::thread::spawn(move || tell(rings, 2..4)).join().expect("told");
+    let all = drain_until(&mut tap, &mut sink, 2, Duration::from_millis(200));
+    assert_eq!((sink.0.len(), all.missing), (1, 0));
+    drop(sender);
+    waiter.join().expect("ends");
+    // Now it is busy and dead.
+    let all = drain_until(&mut tap, &mut sink, 3, Duration::from_secs(10));
+    assert_eq!((sink.0.as_slice(), all.missing), ([8, 16, 24].as_slice(), 1));
+}
+
+#[test]
+fn an_event_that_was_given_up_is_given_late() {
+    let (_shared, mut tap, rings) = stage(Flags::default());
+    let mut sink = Addresses::default();
+    std::thread::spawn(move || tell(rings, 1..3)).join().expect("told");
+    drain_until(&mut tap, &mut sink, 2, Duration::from_secs(10));
+    // As if numbers up to 10 had been given up.
+    tap.merge.skip_to(10);
+    std::thread::spawn(move || tell(rings, 3..12)).join().expect("told");
+    drain_until(&mut tap, &mut sink, 11, Duration::from_secs(10));
+    assert_eq!(sink.0, (1..12).map(|block| block * 8).collect::<Vec<u64>>());
+}
+
+#[test]
+fn a_free_whose_thread_died_before_its_latency_is_given() {
+    let flags = Flags { latency: true, ..Flags::default() };
+    let (_shared, mut tap, rings) = stage(flags);
+    let mut sink = Addresses::default();
+    std::thread::spawn(move || {
+        tell(rings, 1..2);
+        rings.thread().expect("attached").free(800, false);
+    })
+    .join()
+    .expect("told");
+    std::thread::spawn(move || tell(rings, 2..4)).join().expect("told");
+    drain_until(&mut tap, &mut sink, 4, Duration::from_secs(10));
+    assert_eq!(sink.0, [8, 800, 16, 24]);
+}
+
+#[test]
+fn rings_of_threads_that_ended_are_used_again() {
+    let (_shared, mut tap, rings) = stage(Flags::default());
+    let mut sink = Addresses::default();
+    for thread in 0..50 {
+        std::thread::spawn(move || tell(rings, thread + 1..thread + 2)).join().expect("told");
+        drain_until(&mut tap, &mut sink, thread + 1, Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(10));
+        tap.drain(1000, &mut sink);
+    }
+    assert_eq!(sink.0.len(), 50);
+    assert!(tap.merge.readers().count() <= 8);
+    let shared_ring = (0..1).any(|ring| tap.map.control(ring).owner.0.who.load(Ordering::Relaxed) != 0);
+    assert!(!shared_ring, "threads shared a ring while others had become free");
+}
+
+#[test]
+fn wild_words_do_not_lead_a_reader_astray() {
+    let (_shared, mut tap, rings) = stage(Flags { latency: true, ..Flags::default() });
+    let mut sink = Addresses::default();
+    std::thread::spawn(move || tell(rings, 1..2)).join().expect("told");
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    for _ in 0..200 {
+        for ring in 0..8 {
+            for n in 0..tap.map.geometry.ring_words() {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                // SAFETY: a word of the ring.
+                unsafe { (*tap.map.words(ring).add(n)).store(random, Ordering::Relaxed) };
+            }
+            tap.map.control(ring).owner.0.next.store(random as u32, Ordering::Relaxed);
+        }
+        let process = tap.map.process(tap.process);
+        process.newest.0.store(random as u32 % 12, Ordering::Relaxed);
+        process.gate.0.store(gate::VALID, Ordering::Relaxed);
+        for _ in 0..20 {
+            tap.drain(1000, &mut sink);
+        }
+    }
+    tap.end(&mut sink);
+}
