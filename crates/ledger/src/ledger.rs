@@ -58,15 +58,20 @@ fn first_most(moments: &[Moment], of: impl Fn(&Moment) -> u64) -> Option<usize> 
     moments.iter().position(|moment| of(moment) == most)
 }
 
-/// Share of the time that looking may take.
+/// Looks may take one part of so many of the time: of a short run more, so that there is something to be seen.
 const SHARE: u64 = 20;
+const SHARE_AT_FIRST: u64 = 5;
+/// Looks that count as the first.
+const FIRST: usize = 16;
 
 /// Says when the next look is due: often at first and at new heights, and so that all looks together take at most a
-/// twentieth of the time.
+/// twentieth of the time; a fifth while there are few.
 #[derive(Debug, Clone)]
 pub struct Pace {
     interval_ns: u64,
+    /// Looks since the interval was set, and in all.
     taken: usize,
+    all: usize,
     last_ns: u64,
     took_ns: u64,
     most_live: u64,
@@ -74,7 +79,7 @@ pub struct Pace {
 
 impl Default for Pace {
     fn default() -> Pace {
-        Pace { interval_ns: 5_000_000, taken: 0, last_ns: 0, took_ns: 0, most_live: 0 }
+        Pace { interval_ns: 5_000_000, taken: 0, all: 0, last_ns: 0, took_ns: 0, most_live: 0 }
     }
 }
 
@@ -82,7 +87,8 @@ impl Pace {
     /// Whether a look is due at `time_ns` (from the beginning) with so many live bytes. Cheap: ask at every tick.
     pub fn due(&self, time_ns: u64, live_bytes: u64) -> bool {
         let since = time_ns.saturating_sub(self.last_ns);
-        if since < self.took_ns.saturating_mul(SHARE) {
+        let share = if self.all < FIRST { SHARE_AT_FIRST } else { SHARE };
+        if self.all > 0 && since < self.took_ns.saturating_mul(share) {
             return false;
         }
         // A new height, by a sixteenth: the peak must not fall between two looks.
@@ -94,10 +100,80 @@ impl Pace {
     pub fn taken(&mut self, time_ns: u64, moment: &Moment) {
         (self.last_ns, self.took_ns) = (time_ns, moment.took_ns);
         self.most_live = self.most_live.max(moment.live_bytes);
+        self.all += 1;
         self.taken += 1;
         if self.taken >= WANTED {
             self.taken = 0;
             self.interval_ns *= 2;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(time_ns: u64, rss_bytes: u64, live_bytes: u64) -> Moment {
+        Moment { time_ns, rss_bytes, live_bytes, took_ns: 1_000_000, ..Moment::default() }
+    }
+
+    /// A run of so many ms, asked every ms, whose live bytes are what `live` says.
+    fn run(ms: u64, live: impl Fn(u64) -> u64) -> Ledger {
+        let (mut pace, mut ledger) = (Pace::default(), Ledger::default());
+        for now in 0..ms {
+            let (time_ns, live) = (now * 1_000_000, live(now));
+            if pace.due(time_ns, live) {
+                let moment = moment(time_ns, live + 1000, live);
+                pace.taken(time_ns, &moment);
+                ledger.push(moment);
+            }
+        }
+        ledger
+    }
+
+    #[test]
+    fn short_and_long_runs_have_about_as_many_moments_as_are_wanted() {
+        for ms in [400, 2000, 20_000, 500_000] {
+            let ledger = run(ms, |now| now % 1000);
+            let many = ledger.moments.len();
+            assert!((30..=2 * WANTED).contains(&many), "{many} moments of {ms} ms");
+            let last = ledger.moments[many - 1].time_ns / 1_000_000;
+            assert!(last + ms / 10 >= ms, "{last} of {ms}");
+            assert!(ledger.moments.is_sorted_by_key(|moment| moment.time_ns));
+        }
+    }
+
+    #[test]
+    fn looks_take_a_twentieth_of_a_long_run_at_most() {
+        let mut pace = Pace::default();
+        let taken = (0..100_000_u64)
+            .filter(|now| {
+                // Always a new height.
+                let is_due = pace.due(now * 1_000_000, now * now);
+                if is_due {
+                    pace.taken(now * 1_000_000, &moment(now * 1_000_000, 1, now * now));
+                }
+                is_due
+            })
+            .count();
+        assert!((100..=100_000 / SHARE as usize).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn a_peak_stays_however_many_come_after_it() {
+        let mut ledger = Ledger::default();
+        for at in 0..10_000 {
+            let rss = if at == 77 { 1 << 30 } else { at };
+            let live = if at == 333 { 1 << 29 } else { at };
+            ledger.push(moment(at, rss, live));
+        }
+        let at = |found: Option<usize>| found.map(|at| ledger.moments[at].time_ns);
+        assert_eq!((at(ledger.peak()), at(ledger.fullest())), (Some(77), Some(333)));
+        assert_eq!(
+            (ledger.moments[0].time_ns, ledger.moments.last().map(|last| last.time_ns)),
+            (0, Some(9999))
+        );
+        assert!(ledger.moments.len() <= 2 * WANTED);
+        assert_eq!(Ledger::default().peak(), None);
     }
 }

@@ -4,7 +4,8 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
-use crate::census::Census;
+use crate::census::{Census, Source};
+use crate::share::Lines;
 
 /// Bytes by where they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,7 +197,7 @@ pub struct Moment {
     /// Resident bytes of the heap without a live block on their (small) page, on huge pages: resident because their
     /// neighbours are.
     pub huge_free_bytes: u64,
-    /// Address space without access (kept for later, guard pages), bytes; in no line.
+    /// Address space without access (kept for later, guard pages) and that of the recorder's file, bytes; in no line.
     pub reserved_bytes: u64,
     /// Why the page map could not be read, if it could not.
     pub no_pagemap: Option<String>,
@@ -215,6 +216,21 @@ impl Moment {
             .iter()
             .filter(|line| line.term == term)
             .fold(Amount::default(), |sum, line| sum + line.amount)
+    }
+
+    /// After a collection that was forced at this moment, once it was looked at: tells the dead apart. What is less in
+    /// use after it is headroom, the rest is held. Nothing changes when there was no collection.
+    pub fn collected(&mut self, after: &Census) {
+        let Some(census) = self.census.as_mut().filter(|census| census.source == Source::Control) else {
+            return;
+        };
+        census.live_after_collection_bytes =
+            Some(after.live_after_collection_bytes.unwrap_or(after.live_bytes));
+        census.held = after.held.or(census.held);
+        let census = *census;
+        let mut lines = Lines::of(&self.lines);
+        lines.tell_dead_apart(&census);
+        self.lines = lines.finish();
     }
 
     /// Of all lines. Its resident part and `difference_bytes` make `rss_bytes`.

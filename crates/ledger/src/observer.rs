@@ -195,7 +195,11 @@ impl Observer {
                 moment.reserved_bytes += rest.absent;
                 rest.absent = 0;
             }
-            for (term, amount) in self.tenants.terms(mappings, number, rest) {
+            for (term, mut amount) in self.tenants.terms(mappings, number, rest) {
+                if term == Term::Recorder {
+                    // The shared file is as large as it may ever get.
+                    moment.reserved_bytes += std::mem::take(&mut amount.absent);
+                }
                 lines.add(term, amount, How::Counted);
             }
         }

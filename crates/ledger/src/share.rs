@@ -19,6 +19,15 @@ impl Lines {
         Lines { amounts: [Amount::default(); TERMS.len()], hows: [How::Counted; TERMS.len()] }
     }
 
+    /// As they were finished.
+    pub fn of(lines: &[Line]) -> Lines {
+        let mut all = Lines::new();
+        for line in lines {
+            all.add(line.term, line.amount, line.how);
+        }
+        all
+    }
+
     /// A term's amount.
     pub fn amount(&mut self, term: Term) -> &mut Amount {
         &mut self.amounts[term as usize]
@@ -80,6 +89,14 @@ impl Lines {
         wanted - left
     }
 
+    /// Takes apart what is dead where the census says what a collection reclaims.
+    pub fn tell_dead_apart(&mut self, census: &Census) {
+        if let Some(after) = census.live_after_collection_bytes {
+            self.tell(&[Term::Dead], Term::Headroom, census.live_bytes.saturating_sub(after));
+            self.tell(&[Term::Dead], Term::Held, u64::MAX);
+        }
+    }
+
     /// Takes a census into account. `collector`: what is live for it and not for the record was freed by the program.
     pub fn census(&mut self, census: &Census, collector: bool) {
         if census.source == Source::Mallinfo {
@@ -104,12 +121,9 @@ impl Lines {
         let more = census.live_bytes.saturating_sub(held.total());
         if !collector {
             self.tell(&carved, Term::Unrecorded, more);
-        } else if let Some(after) = census.live_after_collection_bytes {
-            let headroom = census.live_bytes.saturating_sub(after).min(more);
-            self.tell(&carved, Term::Headroom, headroom);
-            self.tell(&carved, Term::Held, more - headroom);
         } else {
             self.tell(&carved, Term::Dead, more);
+            self.tell_dead_apart(census);
         }
 
         // What the manager has mapped beyond the places where blocks are is for its tables.
@@ -231,6 +245,23 @@ mod tests {
         other.census(&census, true);
         assert_eq!(of(&one.finish(), Term::Unrecorded).total(), 300);
         assert_eq!(of(&other.finish(), Term::Dead).total(), 300);
+    }
+
+    #[test]
+    fn a_collection_after_the_look_tells_the_dead_apart() {
+        let census = Census { mapped_bytes: 4000, live_bytes: 1500, ..Census::default() };
+        let mut lines = counted();
+        lines.census(&census, true);
+        let mut moment = crate::Moment { lines: lines.finish(), census: Some(census), ..Default::default() };
+        let before = moment.sum();
+        moment.collected(&Census { live_bytes: 1260, ..Census::default() });
+        assert_eq!(moment.amount(Term::Dead).total(), 300);
+        moment.collected(&Census { live_after_collection_bytes: Some(1260), ..Census::default() });
+        assert_eq!(moment.amount(Term::Headroom).total(), 240);
+        assert_eq!(moment.amount(Term::Held).total(), 60);
+        assert_eq!(moment.amount(Term::Dead).total(), 0);
+        assert_eq!(moment.sum(), before);
+        assert_eq!(moment.census.and_then(|census| census.live_after_collection_bytes), Some(1260));
     }
 
     #[test]

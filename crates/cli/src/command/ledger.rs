@@ -1,14 +1,18 @@
 //! `heaptoll ledger`: Where the memory of a program is.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, FromArgMatches, ValueEnum};
 use heaptoll_ledger::{EXTRA, Ledger, LedgerError, Point};
+use heaptoll_report::document::Document;
 use heaptoll_trace::Tables;
 use serde::Serialize;
 
+use super::record;
 use crate::documents::DocumentOutputs;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
+use crate::programs_asked::SizeWord;
 
 mod document;
 
@@ -18,16 +22,38 @@ mod document;
 /// what of it is in memory and what is only mapped; at the peak, at other moments and over time. docs/ledger.md says how
 /// each is known.
 ///
-/// Exit status: 0 all well; 1 an output file could not be written; 2 the trace cannot be read or has nothing to show.
+/// Of a command, the process image with the largest resident set is shown. It runs as under `heaptoll record`.
+///
+/// Exit status: 0 all well; 1 the program failed, the trace is not whole, or an output file could not be written; 2 the
+/// request cannot be carried out, or the trace has nothing to show; 130 stopped before the program ended.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll record --ledger -o perl.heaptoll -- perl script.pl\n  \
-    heaptoll ledger perl.heaptoll --html perl.html")]
+#[command(after_help = "Examples:\n  heaptoll ledger -m tithe --html perl.html -- perl script.pl\n  \
+    heaptoll ledger --program gawk --size demo\n  \
+    heaptoll record --ledger -o perl.heaptoll -- perl script.pl && heaptoll ledger perl.heaptoll")]
 pub struct Arguments {
     /// A trace that was recorded with --ledger
-    #[arg(value_name = "TRACE")]
-    trace: PathBuf,
+    #[arg(value_name = "TRACE", required_unless_present_any = ["command", "program"])]
+    trace: Option<PathBuf>,
+    /// The manager to run over, by name (`heaptoll managers`) or path [default: what the program has]
+    #[arg(short, long, value_name = "MANAGER", conflicts_with = "trace")]
+    manager: Option<String>,
+    /// Keep the trace; those of the program's other processes have .PID behind [default: a temporary file]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "trace")]
+    output: Option<PathBuf>,
+    /// Overwrite the trace when it exists
+    #[arg(short, long, requires = "output")]
+    force: bool,
+    /// A program of the catalog (`heaptoll programs`)
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "trace"])]
+    program: Option<String>,
+    /// Input size of the catalog program [default: full]
+    #[arg(long, value_enum, value_name = "SIZE", requires = "program")]
+    size: Option<SizeWord>,
     #[command(flatten)]
     outputs: DocumentOutputs,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "trace")]
+    command: Vec<OsString>,
 }
 
 /// What the JSON file holds.
@@ -55,16 +81,106 @@ enum Figures<'a> {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    show(&arguments.trace, &arguments.outputs)
+    if let Some(trace) = &arguments.trace {
+        return show(trace, &format!("heaptoll ledger {}", word(trace)), &arguments.outputs);
+    }
+    let scratch = tempfile::Builder::new().prefix("heaptoll-ledger-").tempdir().map_err(|error| {
+        Failure::Usage(format!("no temporary folder for the trace: {error}; name a file by -o"))
+    })?;
+    let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("trace"));
+    let status = record::run(&recording(arguments, &first)?)?;
+    if status == failure::INTERRUPTED {
+        return Ok(status);
+    }
+    let trace = largest(&first);
+    if trace != first {
+        eprintln!("heaptoll: of the processes of this command, {} was the largest", shown(&trace));
+    }
+    let shown = show(&trace, &again(arguments), &arguments.outputs)?;
+    Ok(if status == 0 { shown } else { failure::TROUBLE })
+}
+
+/// What `heaptoll record` is asked for.
+fn recording(arguments: &Arguments, trace: &Path) -> Result<record::Arguments, Failure> {
+    let mut words: Vec<OsString> = vec!["--ledger".into(), "--output".into(), trace.into()];
+    let mut option = |name: &str, value: Option<OsString>| {
+        if let Some(value) = value {
+            words.extend([name.into(), value]);
+        }
+    };
+    option("--manager", arguments.manager.as_ref().map(Into::into));
+    option("--program", arguments.program.as_ref().map(Into::into));
+    option("--size", arguments.size.and_then(|size| Some(size.to_possible_value()?.get_name().into())));
+    if arguments.force {
+        words.push("--force".into());
+    }
+    if !arguments.command.is_empty() {
+        words.push("--".into());
+        words.extend(arguments.command.iter().cloned());
+    }
+    record::Arguments::augment_args(clap::Command::new("record").no_binary_name(true))
+        .try_get_matches_from(words)
+        .and_then(|matches| record::Arguments::from_arg_matches(&matches))
+        .map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// The trace with the largest resident set among one and those of the processes that its process started.
+fn largest(first: &Path) -> PathBuf {
+    let name = first.file_name().map(|name| format!("{}.", name.to_string_lossy())).unwrap_or_default();
+    let folder = first.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let others = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let others = others.filter(|path| {
+        // `.PID`, and `.PID.2` after another exec.
+        let rest = path.file_name().and_then(|file| file.to_str()?.strip_prefix(&name));
+        rest.is_some_and(|rest| rest.split('.').all(|part| part.parse::<u32>().is_ok()))
+    });
+    let peak = |path: &Path| -> Option<u64> {
+        let ledger = heaptoll_trace::tables(path).ok()?.extra::<Ledger>(EXTRA)?.ok()?;
+        ledger.peak().map(|peak| ledger.moments[peak].rss_bytes)
+    };
+    let mut best = (peak(first), first.to_owned());
+    for path in others {
+        let rss = peak(&path);
+        if rss > best.0 {
+            best = (rss, path);
+        }
+    }
+    best.1
+}
+
+/// A process image by its trace, for the user.
+fn shown(trace: &Path) -> String {
+    heaptoll_trace::tables(trace).map_or_else(|_| trace.display().to_string(), |tables| program(&tables))
+}
+
+fn word(path: &Path) -> String {
+    heaptoll_report::format::shell_command(&[path.display().to_string()])
+}
+
+/// The command that was given, without its output files.
+fn again(arguments: &Arguments) -> String {
+    let mut words: Vec<String> = vec!["heaptoll".into(), "ledger".into()];
+    let mut option = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            words.extend([name.to_owned(), value]);
+        }
+    };
+    option("-m", arguments.manager.clone());
+    option("--program", arguments.program.clone());
+    option("--size", arguments.size.and_then(|size| Some(size.to_possible_value()?.get_name().into())));
+    if !arguments.command.is_empty() {
+        words.push("--".into());
+        words.extend(arguments.command.iter().map(|word| word.to_string_lossy().into_owned()));
+    }
+    heaptoll_report::format::shell_command(&words)
 }
 
 /// Shows the ledger of a trace.
-fn show(trace: &PathBuf, outputs: &DocumentOutputs) -> Result<u8, Failure> {
+fn show(trace: &Path, command: &str, outputs: &DocumentOutputs) -> Result<u8, Failure> {
     let refused = |error: LedgerError| Failure::Refused(Box::new(error));
     let tables = heaptoll_trace::tables(trace).map_err(|error| refused(error.into()))?;
     let ledger = tables.extra::<Ledger>(EXTRA).transpose().map_err(|error| refused(error.into()))?;
     let (program, manager) = (program(&tables), manager(&tables));
-    let command = format!("heaptoll ledger {}", trace.display());
     match ledger.filter(|ledger| !ledger.moments.is_empty()) {
         Some(mut ledger) => {
             if ledger.manager.is_empty() {
@@ -94,7 +210,7 @@ fn show(trace: &PathBuf, outputs: &DocumentOutputs) -> Result<u8, Failure> {
 }
 
 /// What every document of a trace says besides.
-fn finish(document: &mut heaptoll_report::document::Document, tables: &Tables, command: String) {
+fn finish(document: &mut Document, tables: &Tables, command: &str) {
     document.warnings.extend(tables.warnings.iter().cloned());
     for gap in &tables.gaps {
         document.warnings.push(format!("The trace has a hole ({}): blocks may be missing.", gap.why));
@@ -106,7 +222,7 @@ fn finish(document: &mut heaptoll_report::document::Document, tables: &Tables, c
         }
     }
     document.facts.extend(tables.header.machine.iter().cloned());
-    document.command = command;
+    document.command = command.into();
 }
 
 fn program(tables: &Tables) -> String {
