@@ -75,11 +75,26 @@ fn clock_words(clock: Clock) -> &'static str {
     }
 }
 
+/// What a clock showed at the end of the run.
+fn end(figures: &LifetimeFigures, clock: Clock) -> f64 {
+    match clock {
+        Clock::Bytes => figures.clock_bytes as f64,
+        Clock::Time => figures.subject.wall_s * 1e9,
+        // As long as no tracer gives them: every threshold is told.
+        Clock::Instructions => f64::INFINITY,
+    }
+}
+
 /// Shares and curves of all objects.
 fn survival(figures: &LifetimeFigures) -> Section {
     let mut items = Vec::new();
     for survival in &figures.survival {
-        let rows = survival.younger.iter().map(|younger| {
+        let end = end(figures, survival.clock);
+        // Beyond the whole run nothing changes any more.
+        let told = survival.younger.iter().scan(0.0, |before, younger| {
+            (std::mem::replace(before, younger.age as f64) < end).then_some(younger)
+        });
+        let rows = told.map(|younger| {
             vec![age(survival.clock, younger.age as f64), percent(younger.objects), percent(younger.bytes)]
         });
         let caption = format!("freed before this age, in {}", clock_words(survival.clock));
@@ -95,11 +110,7 @@ fn survival(figures: &LifetimeFigures) -> Section {
         items.push(Item::Table(shares));
     }
     for survival in &figures.survival {
-        let end = match survival.clock {
-            Clock::Bytes => figures.clock_bytes as f64,
-            Clock::Time => figures.subject.wall_s * 1e9,
-            Clock::Instructions => 0.0,
-        };
+        let end = end(figures, survival.clock);
         let weights: [(&str, fn(&CurvePoint) -> f64); 2] =
             [("objects", |point| point.objects), ("bytes", |point| point.bytes)];
         let series = weights.iter().map(|(name, y)| series(name, survival, end, y)).collect();
@@ -109,16 +120,20 @@ fn survival(figures: &LifetimeFigures) -> Section {
 }
 
 fn quantiles(survival: &Survival) -> String {
-    let word = |found: Option<u64>| match found {
-        Some(found) => format!("before {}", age(survival.clock, found.max(1) as f64)),
-        None => "never".to_owned(),
+    let words = |median: Option<u64>, age_90: Option<u64>| {
+        let at = |found: u64| age(survival.clock, found.max(1) as f64);
+        match (median, age_90) {
+            (Some(median), Some(age_90)) => {
+                format!("half end before {}, nine tenths before {}", at(median), at(age_90))
+            }
+            (Some(median), None) => format!("half end before {}, nine tenths never do", at(median)),
+            _ => "not even half ever end".to_owned(),
+        }
     };
     format!(
-        "Half of the objects end {}, nine tenths {}; by bytes, half {}, nine tenths {}.",
-        word(survival.median_age),
-        word(survival.age_90),
-        word(survival.median_age_by_bytes),
-        word(survival.age_90_by_bytes)
+        "Of the objects {}; by their bytes {}.",
+        words(survival.median_age, survival.age_90),
+        words(survival.median_age_by_bytes, survival.age_90_by_bytes)
     )
 }
 
@@ -128,6 +143,7 @@ fn series(name: &str, survival: &Survival, end: f64, y: impl Fn(&CurvePoint) -> 
     points.extend(survival.curve.iter().map(|point| (point.age as f64, y(point))));
     if let Some(&(last, value)) = points.last()
         && end > last
+        && end.is_finite()
     {
         points.push((end, value));
     }

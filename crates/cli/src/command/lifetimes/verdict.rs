@@ -12,6 +12,8 @@ const DOES_NOT_PAY: f64 = 0.3;
 const FEW: f64 = 0.1;
 /// An age at which Zorn's statement is repeated, bytes.
 const LONG: u64 = 100 << 10;
+/// A run that allocates less than this many times [`LONG`] says nothing on long lives.
+const RUN: u64 = 10;
 /// Fewer collections than this are no ground to judge from.
 const COLLECTIONS: u64 = 3;
 
@@ -30,6 +32,12 @@ pub fn sentences(figures: &LifetimeFigures) -> Vec<String> {
 
 /// What Zorn (1992) found, for this program.
 fn long_lived(figures: &LifetimeFigures) -> String {
+    if figures.clock_bytes < RUN * LONG {
+        return format!(
+            "The whole run allocates {}: too little to say which objects live long.",
+            whole_bytes(figures.clock_bytes)
+        );
+    }
     let bytes = figures.survival.iter().find(|survival| survival.clock == Clock::Bytes);
     let Some(younger) = bytes.and_then(|survival| survival.younger_than(LONG)) else { return String::new() };
     let (objects, weight) = (1.0 - younger.objects, 1.0 - younger.bytes);
@@ -66,9 +74,7 @@ fn generations(figures: &LifetimeFigures) -> String {
     let Some(nursery) = chosen.or_else(|| figures.nurseries.iter().rfind(enough)) else {
         let smallest = figures.nurseries.first().map_or(0, |nursery| nursery.nursery_bytes);
         return format!(
-            "The program allocates {}: even a nursery of {} would hardly be collected, and generations make no \
-             difference.",
-            whole_bytes(figures.clock_bytes),
+            "Even a nursery of {} would hardly ever be full: generations make no difference.",
             whole_bytes(smallest)
         );
     };
@@ -158,5 +164,6 @@ mod tests {
         (0..9).for_each(|slot| lifetimes.event(&event(Kind::Malloc, slot, 64 << 20)));
         let said = sentences(&lifetimes.figures(Subject::default(), None)).join(" ");
         assert!(said.contains("generations make no difference"), "{said}");
+        assert!(queue(3, 1).contains("too little to say which objects live long"));
     }
 }

@@ -47,6 +47,7 @@ fn overview(figures: &StatFigures) -> Section {
     let internal = &figures.internal;
     let temporary = &figures.temporary;
     let share = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), percent);
+    let of_all = |count| part(count, figures.objects);
     let mut rows = vec![
         ("objects allocated", number(figures.objects), String::new()),
         (
@@ -89,7 +90,17 @@ fn overview(figures: &StatFigures) -> Section {
                 share(internal.overall_share)
             ),
         ),
-        ("temporary objects", part(temporary.before_next_10, figures.objects), temporary_words(figures)),
+        (
+            "freed before the next object",
+            of_all(temporary.before_next_1),
+            "of the thread that made it".to_owned(),
+        ),
+        (
+            "freed before the tenth next",
+            of_all(temporary.before_next_10),
+            format!("before the hundredth next {}", of_all(temporary.before_next_100)),
+        ),
+        ("freed within 4 KiB of allocation", of_all(temporary.within_4_kib), String::new()),
     ];
     if let (Some(objects), Some(bytes_per_s)) = (figures.rates.objects_per_s, figures.rates.bytes_per_s) {
         rows.push(("allocation rate", rate(objects), format!("{}/s of wall time", bytes(bytes_per_s))));
@@ -116,16 +127,4 @@ fn overview(figures: &StatFigures) -> Section {
         overview.notes.push("CPU and wall time are those of the recorded run, recorder included.".to_owned());
     }
     Section { title: String::new(), text: Vec::new(), items: vec![Item::Table(overview)] }
-}
-
-fn temporary_words(figures: &StatFigures) -> String {
-    let temporary = &figures.temporary;
-    let of_all = |count| part(count, figures.objects);
-    format!(
-        "freed before their thread's tenth next allocation; before its next {}, before its hundredth {}; within 4 KiB \
-         of allocation {}",
-        of_all(temporary.before_next_1),
-        of_all(temporary.before_next_100),
-        of_all(temporary.within_4_kib)
-    )
 }

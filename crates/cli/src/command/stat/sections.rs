@@ -123,19 +123,18 @@ pub fn reallocs(figures: &StatFigures) -> Option<Section> {
     let of_calls = |calls| part(calls, reallocs.calls);
     let text = vec![
         format!(
-            "{} calls: {} grow, {} shrink, {} keep the size. {} move the block, and {} have to be copied for it; {} stay \
-             in place.",
+            "Of {} calls {} grow, {} shrink, {} keep the size; {} stay in place and {} move, for which {} must be copied.",
             number(reallocs.calls),
             of_calls(reallocs.grown),
             of_calls(reallocs.shrunk),
             of_calls(reallocs.same_size),
+            of_calls(reallocs.in_place),
             of_calls(reallocs.moved),
-            whole_bytes(reallocs.copied_bytes),
-            of_calls(reallocs.in_place)
+            whole_bytes(reallocs.copied_bytes)
         ),
         format!(
-            "{} are resized at all ({}), one of them {} times.",
-            objects(reallocs.resized_objects),
+            "Objects that are resized at all: {} ({}); most resizes of one: {}.",
+            number(reallocs.resized_objects),
             part(reallocs.resized_objects, figures.objects),
             number(reallocs.longest_chain)
         ),
