@@ -224,8 +224,8 @@ impl Moment {
         let Some(census) = self.census.as_mut().filter(|census| census.source == Source::Control) else {
             return;
         };
-        census.live_after_collection_bytes =
-            Some(after.live_after_collection_bytes.unwrap_or(after.live_bytes));
+        let Some(live) = after.live_after_collection_bytes else { return };
+        census.live_after_collection_bytes = Some(live);
         census.held = after.held.or(census.held);
         let census = *census;
         let mut lines = Lines::of(&self.lines);
