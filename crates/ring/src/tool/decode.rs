@@ -42,6 +42,9 @@ pub trait Sink {
     fn thread(&mut self, thread: u32, tid: i32);
 }
 
+/// A process has not more threads in its life, or has run wild.
+pub(crate) const MOST_THREADS: u32 = 1 << 26;
+
 /// What the next group is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Head {
@@ -317,7 +320,9 @@ impl Reader {
         match which(word) {
             note::PAD => at.saturating_add(value as usize).min(block_end),
             note::THREAD => {
-                if let Some(known) = &mut self.known {
+                if let Some(known) = &mut self.known
+                    && value >> TID_BITS < u64::from(MOST_THREADS)
+                {
                     self.thread = (value >> TID_BITS) as u32;
                     if known.insert(self.thread) {
                         sink.thread(self.thread, (value & ((1 << TID_BITS) - 1)) as i32);

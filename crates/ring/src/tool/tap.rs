@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::decode::{Reader, Sink};
+use super::decode::{MOST_THREADS, Reader, Sink};
 use super::map::Map;
 use super::merge::Merge;
 use super::proc::Whereabouts;
@@ -70,9 +70,10 @@ impl Tap {
             let since = self.stuck.get_or_insert_with(Instant::now).elapsed();
             if since > STUCK {
                 // Numbers below this are taken. If nobody is busy after that, their events are there or lost.
+                // Whoever took one has its ring in the list, and is looked at.
                 let taken = self.map.process(self.process).sequence.0.load(Ordering::Acquire);
+                self.adopt(sink);
                 if since > PATIENCE || !self.anyone_busy() {
-                    self.adopt(sink);
                     let more = self.merge.give(budget, Some(taken), sink);
                     drained = Drained { words: drained.words + more.words, ..more };
                     self.stuck = None;
@@ -193,6 +194,9 @@ impl Tap {
         let waits = self.map.header().flags().latency;
         for ring in rings.into_iter().rev() {
             let reader = Reader::new(&self.map, ring, waits);
+            if reader.thread >= MOST_THREADS && reader.thread != SHARED {
+                continue;
+            }
             if reader.thread != SHARED {
                 sink.thread(reader.thread, tid(&self.map, &reader));
             }

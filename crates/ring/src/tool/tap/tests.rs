@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use crate::layout::gate;
@@ -39,7 +40,30 @@ impl Sink for Addresses {
 /// The environment is one.
 static ENVIRONMENT: Mutex<()> = Mutex::new(());
 
-fn stage(flags: Flags) -> (Shared, Tap, &'static Rings<Word>) {
+/// A thread that does what it is asked to.
+struct Worker(Sender<Box<dyn FnOnce() + Send>>, Receiver<()>);
+
+impl Worker {
+    fn new() -> Worker {
+        let (jobs, todo) = channel::<Box<dyn FnOnce() + Send>>();
+        let (tell, done) = channel();
+        std::thread::spawn(move || {
+            for job in todo {
+                job();
+                let _ = tell.send(());
+            }
+        });
+        Worker(jobs, done)
+    }
+
+    fn run(&self, job: impl FnOnce() + Send + 'static) {
+        self.0.send(Box::new(job)).expect("the thread is there");
+        self.1.recv().expect("the job is done");
+    }
+}
+
+/// A file, the tap of this process, its rings, and the first thread.
+fn stage(flags: Flags) -> (Shared, Tap, &'static Rings<Word>, Worker) {
     let _environment = ENVIRONMENT.lock();
     let options =
         Options { flags, rings: 8, ring_log2: 8, block_log2: 6, processes: 4, ..Options::default() };
@@ -47,10 +71,11 @@ fn stage(flags: Flags) -> (Shared, Tap, &'static Rings<Word>) {
     // SAFETY: the tests of this program change and read the environment only here.
     unsafe { std::env::set_var("HEAPTOLL_RECORD", shared.path()) };
     let rings: &'static Rings<Word> = Box::leak(Box::new(Rings::new()));
-    std::thread::spawn(|| assert!(rings.attach())).join().expect("attached");
+    let first = Worker::new();
+    first.run(|| assert!(rings.attach()));
     let arrival = shared.arrivals().remove(0);
     let tap = Tap::new(&shared, arrival.index);
-    (shared, tap, rings)
+    (shared, tap, rings, first)
 }
 
 fn drain_until(tap: &mut Tap, sink: &mut Addresses, count: usize, patience: Duration) -> Drained {
@@ -73,7 +98,7 @@ fn tell(rings: &'static Rings<Word>, blocks: std::ops::Range<usize>) {
 
 #[test]
 fn a_number_whose_thread_died_is_skipped() {
-    let (_shared, mut tap, rings) = stage(Flags::default());
+    let (_shared, mut tap, rings, _first) = stage(Flags::default());
     let mut sink = Addresses::default();
     let process = tap.map.process(tap.process);
     let lost = || process.sequence.0.fetch_add(1, Ordering::AcqRel);
@@ -90,9 +115,9 @@ fn a_number_whose_thread_died_is_skipped() {
 
 #[test]
 fn a_number_whose_thread_lives_is_waited_for() {
-    let (_shared, mut tap, rings) = stage(Flags::default());
+    let (_shared, mut tap, rings, _first) = stage(Flags::default());
     let mut sink = Addresses::default();
-    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let (sender, receiver) = channel::<()>();
     let waiter = std::thread::spawn(move || {
         tell(rings, 1..2);
         let _ = receiver.recv();
@@ -119,9 +144,57 @@ fn a_number_whose_thread_lives_is_waited_for() {
     assert_eq!((sink.0.as_slice(), all.missing), ([8, 16, 24].as_slice(), 1));
 }
 
+/// The first thread tells a free without a number, then the second gets the block, both after the reader has looked at
+/// the first ring and before it looks at the second.
+#[test]
+fn an_event_without_a_number_comes_before_the_one_that_depends_on_it() {
+    struct Meddler {
+        first: Worker,
+        second: Worker,
+        rings: &'static Rings<Word>,
+        gate: &'static std::sync::atomic::AtomicU32,
+        heard: Vec<&'static str>,
+    }
+
+    impl Sink for Meddler {
+        fn said(&mut self, _thread: u32, said: Said<'_>) {
+            match said {
+                Said::SiteDefinition { .. } => {
+                    let rings = self.rings;
+                    // As if the first thread had looked at the gate before the second registered.
+                    self.gate.fetch_and(!gate::SEQUENCED, Ordering::AcqRel);
+                    self.first.run(|| rings.thread().expect("attached").free(800, false));
+                    self.gate.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
+                    self.second.run(|| rings.thread().expect("attached").alloc(800, 24, 24));
+                }
+                Said::Alloc { .. } => self.heard.push("alloc"),
+                Said::Free { .. } => self.heard.push("free"),
+                _ => {}
+            }
+        }
+        fn thread(&mut self, _thread: u32, _tid: i32) {}
+    }
+
+    for others in 0..3 {
+        let (_shared, mut tap, rings, first) = stage(Flags::default());
+        let second = Worker::new();
+        second.run(|| rings.thread().expect("attached").define_site(1, &[2]));
+        for _ in 0..others {
+            std::thread::spawn(|| assert!(rings.thread().is_some())).join().expect("registered");
+        }
+        // SAFETY: the file stays mapped as long as the tap, which outlives the sink.
+        let gate = unsafe { &*std::ptr::from_ref(&tap.map.process(tap.process).gate.0) };
+        let mut sink = Meddler { first, second, rings, gate, heard: Vec::new() };
+        for _ in 0..10 {
+            tap.drain(1000, &mut sink);
+        }
+        assert_eq!(sink.heard, ["free", "alloc"]);
+    }
+}
+
 #[test]
 fn an_event_that_was_given_up_is_given_late() {
-    let (_shared, mut tap, rings) = stage(Flags::default());
+    let (_shared, mut tap, rings, _first) = stage(Flags::default());
     let mut sink = Addresses::default();
     std::thread::spawn(move || tell(rings, 1..3)).join().expect("told");
     drain_until(&mut tap, &mut sink, 2, Duration::from_secs(10));
@@ -135,7 +208,7 @@ fn an_event_that_was_given_up_is_given_late() {
 #[test]
 fn a_free_whose_thread_died_before_its_latency_is_given() {
     let flags = Flags { latency: true, ..Flags::default() };
-    let (_shared, mut tap, rings) = stage(flags);
+    let (_shared, mut tap, rings, _first) = stage(flags);
     let mut sink = Addresses::default();
     std::thread::spawn(move || {
         tell(rings, 1..2);
@@ -150,7 +223,7 @@ fn a_free_whose_thread_died_before_its_latency_is_given() {
 
 #[test]
 fn rings_of_threads_that_ended_are_used_again() {
-    let (_shared, mut tap, rings) = stage(Flags::default());
+    let (_shared, mut tap, rings, _first) = stage(Flags::default());
     let mut sink = Addresses::default();
     for thread in 0..50 {
         std::thread::spawn(move || tell(rings, thread + 1..thread + 2)).join().expect("told");
@@ -166,7 +239,7 @@ fn rings_of_threads_that_ended_are_used_again() {
 
 #[test]
 fn wild_words_do_not_lead_a_reader_astray() {
-    let (_shared, mut tap, rings) = stage(Flags { latency: true, ..Flags::default() });
+    let (_shared, mut tap, rings, _first) = stage(Flags { latency: true, ..Flags::default() });
     let mut sink = Addresses::default();
     std::thread::spawn(move || tell(rings, 1..2)).join().expect("told");
     let mut random = 0x9e37_79b9_7f4a_7c15u64;
