@@ -86,7 +86,21 @@ impl Binary {
         let after = self.symbols.partition_point(|symbol| symbol.start <= address);
         // Symbols can lie within others; the nearest one that reaches this far.
         let symbol = self.symbols[..after].iter().rev().take(16).find(|symbol| address < symbol.end)?;
-        Some(demangle_auto(Cow::from(&*symbol.name), None).into_owned())
+        Some(demangle_auto(Cow::from(uncloned(&symbol.name)), None).into_owned())
+    }
+}
+
+/// A function's name without what gcc appends when it makes parts and variants of one: `main.cold`, `f.part.0`.
+fn uncloned(name: &str) -> &str {
+    let mut name = name;
+    loop {
+        let numbered = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let unnumbered = numbered.strip_suffix('.').unwrap_or(name);
+        let clone = [".cold", ".part", ".isra", ".constprop", ".lto_priv"];
+        match clone.iter().find_map(|clone| unnumbered.strip_suffix(clone)).filter(|name| !name.is_empty()) {
+            Some(rest) => name = rest,
+            None => return name,
+        }
     }
 }
 
@@ -191,4 +205,55 @@ fn section(file: &object::File, id: gimli::SectionId) -> Result<Bytes, gimli::Er
     let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let data = file.section_by_name(id.name()).and_then(|section| section.uncompressed_data().ok());
     Ok(EndianRcSlice::new(Rc::from(&*data.unwrap_or_default()), endian))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variants_have_their_functions_name() {
+        for (variant, name) in [
+            ("main.cold", "main"),
+            ("take.constprop.0.isra.12", "take"),
+            ("_Z3foov.part.1.cold", "_Z3foov"),
+            ("plain", "plain"),
+            ("v1.2", "v1.2"),
+            (".cold", ".cold"),
+            ("x.", "x."),
+        ] {
+            assert_eq!(uncloned(variant), name);
+        }
+    }
+
+    #[test]
+    fn this_program_is_found_in_its_file() {
+        let path = std::env::current_exe().unwrap();
+        let data = fs::read(&path).unwrap();
+        let file = object::File::parse(&*data).unwrap();
+        let binary = Binary::load(&path, ends_of(&file), SystemTime::now()).unwrap();
+        let symbol = binary.symbols.iter().find(|symbol| symbol.name.contains("uncloned")).unwrap();
+        let places = binary.places(symbol.start + 1);
+        let outer = places.last().unwrap();
+        assert!(outer.function.ends_with("::uncloned"), "{places:?}");
+        assert!(outer.line.contains("binary.rs:"), "{places:?}");
+        // One that takes up more memory is another file; and one that is newer.
+        assert!(Binary::load(&path, ends_of(&file) + (1 << 20), SystemTime::now()).is_none());
+        assert!(Binary::load(&path, ends_of(&file), SystemTime::UNIX_EPOCH).is_none());
+        assert_eq!(Binary::default().places(5), [Place::default()]);
+    }
+
+    fn ends_of(file: &object::File) -> u64 {
+        file.segments().map(|segment| segment.address() + segment.size()).max().unwrap()
+    }
+
+    #[test]
+    fn what_is_no_elf_file_has_no_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        fs::write(&path, "#!/bin/sh\n").unwrap();
+        for path in [&*path, folder.path(), &*folder.path().join("none"), Path::new("/dev/zero")] {
+            assert!(Binary::load(path, 4096, SystemTime::now() + Duration::from_secs(9)).is_none());
+        }
+    }
 }
