@@ -235,7 +235,7 @@ mod tests {
         let symbol = binary.symbols.iter().find(|symbol| symbol.name.contains("uncloned")).unwrap();
         let places = binary.places(symbol.start + 1);
         let outer = places.last().unwrap();
-        assert!(outer.function.ends_with("::uncloned"), "{places:?}");
+        assert!(outer.function.contains("::uncloned"), "{places:?}");
         assert!(outer.line.contains("binary.rs:"), "{places:?}");
         // One that takes up more memory is another file; and one that is newer.
         assert!(Binary::load(&path, ends_of(&file) + (1 << 20), SystemTime::now()).is_none());
