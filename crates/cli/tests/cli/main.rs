@@ -8,6 +8,7 @@ mod asking_traces;
 mod disks;
 mod files;
 mod launcher;
+mod ledgers;
 mod managers;
 mod marks;
 mod processes;
