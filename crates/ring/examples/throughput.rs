@@ -77,16 +77,13 @@ fn main() {
 
     // By turns: what each costs while the other does nothing. 120,000 words are nearly a ring. The machine may be
     // busy: the best round tells what the code costs, the median what it cost here.
-    let (mut told, mut drained) = (Vec::new(), Vec::new());
-    for _ in 0..(events / 120_000).max(1) {
-        let begin = Instant::now();
-        tell(60_000, 1 << 20);
-        told.push(begin.elapsed());
-        let begin = Instant::now();
-        tap.drain(usize::MAX, &mut sum);
-        drained.push(begin.elapsed());
+    by_turns("by turns", events, 60_000, &mut tap, &mut sum);
+    if threads > 1 {
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(RINGS.attach()));
+        });
+        by_turns("by turns, with numbers", events, 30_000, &mut tap, &mut sum);
     }
-    println!("by turns: told in {} ns an event, drained in {}", figures(told), figures(drained));
 
     // At once: the first thread tells, or tells no more and leaves it to others.
     let done = AtomicBool::new(false);
@@ -151,9 +148,23 @@ fn cpu() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn figures(mut rounds: Vec<Duration>) -> String {
+fn by_turns(how: &str, events: u64, pairs: u64, tap: &mut Tap, sum: &mut Sum) {
+    let (mut told, mut drained) = (Vec::new(), Vec::new());
+    for _ in 0..(events / pairs / 2).max(1) {
+        let begin = Instant::now();
+        tell(pairs, 1 << 20);
+        told.push(begin.elapsed());
+        let begin = Instant::now();
+        tap.drain(usize::MAX, sum);
+        drained.push(begin.elapsed());
+    }
+    let (told, drained) = (figures(told, pairs), figures(drained, pairs));
+    println!("{how}: told in {told} ns an event, drained in {drained}");
+}
+
+fn figures(mut rounds: Vec<Duration>, pairs: u64) -> String {
     rounds.sort();
-    let ns = |time: Duration| time.as_secs_f64() * 1e9 / 120_000.0;
+    let ns = |time: Duration| time.as_secs_f64() * 1e9 / (2 * pairs) as f64;
     format!("{:.2} (median {:.2})", ns(rounds[0]), ns(rounds[rounds.len() / 2]))
 }
 

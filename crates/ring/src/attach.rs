@@ -18,14 +18,19 @@ const PART_OF_ADDRESS_SPACE: usize = 8;
 const FEWEST_RINGS: usize = 4;
 
 /// Takes a spin lock. Its holders do not wait for anything but, at worst, the tool. A holder that has died is known by
-/// its kernel number, a thread of process `pid` (0: not known yet).
-pub(crate) fn lock(word: &AtomicU32, holder: u32, pid: u32) {
+/// its kernel number, a thread of process `pid` (0: not known yet). False when the holder is the caller, a signal handler
+/// that has interrupted itself.
+#[must_use]
+pub(crate) fn lock(word: &AtomicU32, holder: u32, pid: u32) -> bool {
     let mut rounds = 0u32;
     loop {
         let held = match word.compare_exchange_weak(0, holder, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => return,
+            Ok(_) => return true,
             Err(held) => held,
         };
+        if held == holder {
+            return false;
+        }
         rounds += 1;
         if rounds < 64 {
             core::hint::spin_loop();
@@ -40,7 +45,7 @@ pub(crate) fn lock(word: &AtomicU32, holder: u32, pid: u32) {
                 && !sys::thread_exists(pid as i32, held as i32)
                 && word.compare_exchange(held, holder, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
-                return;
+                return true;
             }
         }
     }
@@ -115,7 +120,9 @@ impl Core {
         }
         // SAFETY: attached, so there are a life and a header.
         let (life, header) = unsafe { (&*self.life(), self.mapped_header()) };
-        lock(&life.lock, sys::gettid() as u32, life.pid.load(Ordering::Relaxed));
+        if !lock(&life.lock, sys::gettid() as u32, life.pid.load(Ordering::Relaxed)) {
+            return 0;
+        }
         let word = self.register_locked(life, header, word);
         life.lock.store(0, Ordering::Release);
         word
@@ -173,7 +180,9 @@ impl Core {
         // SAFETY: attached, as there is a life.
         let header = unsafe { self.mapped_header() };
         let geometry = header.geometry()?;
-        lock(&life.lock, sys::gettid() as u32, life.pid.load(Ordering::Relaxed));
+        if !lock(&life.lock, sys::gettid() as u32, life.pid.load(Ordering::Relaxed)) {
+            return None;
+        }
         let known = life.shared.load(Ordering::Acquire);
         let state = if known.is_null() {
             let shared = geometry.shared_rings(self.mapped.load(Ordering::Relaxed));
@@ -231,7 +240,7 @@ impl Core {
         }
         kept[..bytes.len()].copy_from_slice(bytes);
         let Ok(file) = Descriptor::open(path) else { return false };
-        let Some((geometry, namespace)) = read_header(&file) else { return false };
+        let Some(geometry) = read_header(&file) else { return false };
         if file.length() < geometry.bytes(geometry.rings) || file.locked() == Some(false) {
             return false;
         }
@@ -259,11 +268,21 @@ impl Core {
             return false;
         }
         self.mapped.store(rings, Ordering::Relaxed);
-        let same = namespace != 0 && namespace == sys::namespace();
-        self.same_namespace.store(u32::from(same), Ordering::Relaxed);
         self.life.store(life.cast(), Ordering::Release);
         self.header.store(header, Ordering::Release);
         true
+    }
+
+    /// The inode of our namespace of process numbers. Where there is no `/proc` any more, it is what it was.
+    fn find_namespace(&self, header: &Header) -> u64 {
+        let found = sys::namespace();
+        if found != 0 {
+            self.namespace.store(found, Ordering::Relaxed);
+        }
+        let namespace = self.namespace.load(Ordering::Relaxed);
+        let same = namespace != 0 && namespace == header.namespace.load(Ordering::Relaxed);
+        self.same_namespace.store(u32::from(same), Ordering::Relaxed);
+        namespace
     }
 
     /// Claims an entry of the process table and fills it in.
@@ -298,7 +317,7 @@ impl Core {
         entry.parent_pid.store(sys::getppid(), Ordering::Relaxed);
         entry.image.store(image, Ordering::Relaxed);
         entry.started_ns.store(sys::now_ns(), Ordering::Relaxed);
-        entry.namespace.store(sys::namespace(), Ordering::Relaxed);
+        entry.namespace.store(self.find_namespace(header), Ordering::Relaxed);
         entry.sequence.0.store(0, Ordering::Relaxed);
         entry.newest.0.store(0, Ordering::Relaxed);
         entry.threads.store(0, Ordering::Relaxed);
@@ -382,7 +401,7 @@ fn push(newest: &AtomicU32, next: &AtomicU32, index: usize) {
 }
 
 /// Maps the header alone and reads what it says.
-fn read_header(file: &Descriptor) -> Option<(Geometry, u64)> {
+fn read_header(file: &Descriptor) -> Option<Geometry> {
     if file.length() < PAGE {
         return None;
     }
@@ -397,14 +416,14 @@ fn read_header(file: &Descriptor) -> Option<(Geometry, u64)> {
             && header.version.load(Ordering::Relaxed) == VERSION
             && header.closed.load(Ordering::Relaxed) == 0;
         let said = if good { header.geometry() } else { None };
-        let namespace = header.namespace.load(Ordering::Relaxed);
         sys::unmap(map, PAGE);
-        said.map(|geometry| (geometry, namespace))
+        said
     }
 }
 
 fn write_exe(entry: &Process) {
-    let mut path = [0u8; 4096];
+    // Stacks may be small. Of a path beyond this the middle is kept, then.
+    let mut path = [0u8; 1024];
     let read = sys::exe(&mut path);
     let kept = read.min(EXE_BYTES);
     for (to, from) in entry.exe.iter().zip(&path[read - kept..read]) {

@@ -3,7 +3,7 @@
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::flags::Flags;
 use crate::layout::{FACTS_BYTES, Header, MOST_RINGS};
@@ -85,7 +85,9 @@ pub(crate) struct Core {
     pub gate: AtomicPtr<AtomicU32>,
     /// The process's own memory.
     pub life: AtomicPtr<Life>,
-    /// Inode of the namespace of the tool's process number is that of ours.
+    /// Inode of the namespace of our process number; 0 unknown.
+    pub namespace: AtomicU64,
+    /// 1: it is that of the tool's process number.
     pub same_namespace: AtomicU32,
     /// See [`FactsHook`].
     pub facts: AtomicPtr<()>,
@@ -121,6 +123,7 @@ impl<W: ThreadWord> Rings<W> {
                 mapped: AtomicUsize::new(0),
                 gate: AtomicPtr::new(ptr::null_mut()),
                 life: AtomicPtr::new(ptr::null_mut()),
+                namespace: AtomicU64::new(0),
                 same_namespace: AtomicU32::new(0),
                 facts: AtomicPtr::new(ptr::null_mut()),
                 used: [const { AtomicU8::new(0) }; MOST_RINGS / 8],

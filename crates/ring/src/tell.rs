@@ -153,7 +153,10 @@ impl Core {
             left_out.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        lock(&life.shared_lock, holder, life.pid.load(Ordering::Relaxed));
+        if !lock(&life.shared_lock, holder, life.pid.load(Ordering::Relaxed)) {
+            left_out.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         let mut done = Ok(());
         if state.thread.get() != thread {
             let speaker = u64::from(thread) << TID_BITS | u64::from(tid) & ((1 << TID_BITS) - 1);

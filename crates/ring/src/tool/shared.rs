@@ -1,6 +1,6 @@
 //! The file as the tool makes it, and what the tool tells all producers.
 
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -17,7 +17,7 @@ use super::map::{self, Map};
 use super::proc::{self, Whereabouts};
 use crate::flags::Flags;
 use crate::layout::{Geometry, MAGIC, VERSION, gate, state};
-use crate::sys;
+use crate::sys::{self, Descriptor};
 
 /// What the file is to be like.
 #[derive(Debug, Clone)]
@@ -192,6 +192,7 @@ impl Shared {
                 let before = self.map.process(index);
                 if before.state.load(Ordering::Relaxed) == now.state.load(Ordering::Relaxed)
                     && before.namespace.load(Ordering::Relaxed) == now.namespace.load(Ordering::Relaxed)
+                    && now.namespace.load(Ordering::Relaxed) != 0
                 {
                     before.detached.store(REPLACED, Ordering::Relaxed);
                 }
@@ -284,6 +285,8 @@ impl Drop for Paused<'_> {
 
 /// [`Process::detached`](crate::layout::Process::detached) of an image that another has replaced.
 pub(crate) const REPLACED: u32 = 2;
+/// A file of this age that no tool has locked was left behind.
+const STALE: Duration = Duration::from_secs(60);
 /// How often entries are looked for whose processes never registered.
 const SWEEP: Duration = Duration::from_millis(500);
 
@@ -302,6 +305,7 @@ fn make_file(folder: Option<&Path>) -> Result<(PathBuf, File), RingError> {
     let mut tried = Vec::new();
     for folder in folders {
         let folder = std::path::absolute(&folder).unwrap_or(folder);
+        clear(&folder);
         for n in 0..1000 {
             let path = folder.join(format!("heaptoll-{}-{n}.rings", process::id()));
             // The layer keeps the path in a small array.
@@ -320,6 +324,27 @@ fn make_file(folder: Option<&Path>) -> Result<(PathBuf, File), RingError> {
         }
     }
     Err(RingError::NoFolder(tried))
+}
+
+/// Removes files of tools that were killed, and whose programs ended before they noticed.
+fn clear(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if !name.as_bytes().starts_with(b"heaptoll-") || !name.as_bytes().ends_with(b".rings") {
+            continue;
+        }
+        // A new one may not be locked yet.
+        let old = entry
+            .metadata()
+            .and_then(|about| about.modified())
+            .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > STALE));
+        if old
+            && let Ok(path) = CString::new(entry.path().as_os_str().as_bytes())
+            && Descriptor::open(&path).is_ok_and(|file| file.locked() == Some(false))
+        {
+            sys::unlink(&path);
+        }
+    }
 }
 
 /// Locks the first byte, for as long as the file is open: by this a producer knows that the tool lives.
