@@ -55,6 +55,8 @@ struct ItemView {
 struct TableView {
     caption: String,
     columns: Vec<(String, bool)>,
+    /// Whether any column has a heading.
+    named: bool,
     /// Each cell with whether it is a figure; the first is the row's heading.
     rows: Vec<Vec<(String, bool)>>,
     notes: Vec<String>,
@@ -110,6 +112,7 @@ fn table_view(table: &crate::document::Table) -> TableView {
             .iter()
             .map(|column| (format::printable(&column.title), column.figures))
             .collect(),
+        named: table.columns.iter().any(|column| !column.title.is_empty()),
         rows: table
             .rows
             .iter()

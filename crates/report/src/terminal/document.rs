@@ -46,7 +46,8 @@ fn render_table(table: &Table, style: &Style) -> String {
         out += &style.paragraph("", &table.caption, Tone::Dim);
     }
     let headings: Vec<&str> = table.columns.iter().map(|column| column.title.as_str()).collect();
-    let mut drawn = style.table(&headings);
+    let named = headings.iter().any(|heading| !heading.is_empty());
+    let mut drawn = if named { style.table(&headings) } else { style.bare() };
     for row in &table.rows {
         drawn.add_row(row.iter().map(|cell| style.cell(cell, Tone::Plain)));
     }
@@ -102,6 +103,17 @@ mod tests {
         assert_eq!(lines[10].chars().count(), end, "figures stand under each other: {text}");
         assert_eq!(lines[11], "- counted by the recorder");
         assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_table_without_headings_has_no_line_for_them() {
+        let mut document = document();
+        if let Some(Item::Table(table)) = document.sections[0].items.first_mut() {
+            table.columns.iter_mut().for_each(|column| column.title.clear());
+        }
+        let style = Style { color: false, width: None, unicode: true };
+        let text = render_document(&document, &style);
+        assert!(!text.contains('─') && text.contains("by kind\nmalloc"), "{text}");
     }
 
     #[test]

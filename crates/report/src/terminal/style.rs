@@ -75,7 +75,8 @@ impl Style {
         table
     }
 
-    fn bare(&self) -> Table {
+    /// An empty table without headings.
+    pub(super) fn bare(&self) -> Table {
         let mut table = Table::new();
         table.load_style(TableStyle::new());
         match self.width {
