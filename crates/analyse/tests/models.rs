@@ -146,6 +146,85 @@ fn lifetimes(events: &[Event], by: By) -> LifetimeFigures {
     lifetimes.figures(Subject::default(), Some(&|site| site.to_string()))
 }
 
+/// Events that no program can have caused.
+fn nonsense() -> impl Strategy<Value = Vec<Event>> {
+    let number = || prop_oneof![0_u64..5, Just(u64::MAX), Just(1 << 47), any::<u64>()];
+    let kind = prop::sample::select(vec![
+        Kind::Malloc,
+        Kind::Aligned,
+        Kind::New,
+        Kind::Realloc,
+        Kind::Free,
+        Kind::ReallocFree,
+        Kind::Failed,
+        Kind::Foreign,
+        Kind::Lost,
+    ]);
+    let numbers = prop_oneof![0_u32..5, Just(u32::MAX)];
+    let event = (kind, 0_u32..6, numbers.clone(), numbers, number(), number(), number());
+    let event = event.prop_map(|(kind, slot, thread, site, size, usable, time_ns)| Event {
+        kind,
+        moved: size % 2 == 0,
+        align_log2: 255,
+        thread,
+        slot,
+        site,
+        size,
+        usable,
+        time_ns,
+        latency_ns: thread,
+    });
+    prop::collection::vec(event, 0..300)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn nonsense_is_summed_up_without_a_panic_and_in_bounded_memory(events in nonsense()) {
+        // The same again and again, until sums of the largest sizes would run over.
+        let mut stat = Stat::new(true, true);
+        (0..3).for_each(|_| stat.events(&events));
+        let figures = stat.figures(Subject::default(), &[], |site| site.to_string());
+        prop_assert_eq!(figures.events, 3 * events.len() as u64);
+        prop_assert!(figures.at_exit.objects <= 6);
+        for by in [By::Size, By::Site, By::Thread] {
+            let mut lifetimes = Lifetimes::new(by);
+            (0..3).for_each(|_| lifetimes.events(&events));
+            let figures = lifetimes.figures(Subject::default(), Some(&|site| site.to_string()));
+            prop_assert!(figures.all.objects <= 3 * events.len() as u64);
+            for younger in figures.survival.iter().flat_map(|survival| &survival.younger) {
+                prop_assert!((0.0..=1.0).contains(&younger.objects) && (0.0..=1.0).contains(&younger.bytes));
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_that_run_over_stay_at_the_largest_number() {
+    let huge = |kind, size| Event {
+        kind,
+        moved: false,
+        align_log2: 0,
+        thread: 0,
+        slot: 0,
+        site: 0,
+        size,
+        usable: size,
+        time_ns: 0,
+        latency_ns: 0,
+    };
+    let events = [huge(Kind::Malloc, u64::MAX), huge(Kind::Free, 0)];
+    let (mut stat, mut lifetimes) = (Stat::new(false, true), Lifetimes::new(By::Site));
+    for _ in 0..70_000 {
+        stat.events(&events);
+        lifetimes.events(&events);
+    }
+    lifetimes.event(&huge(Kind::Malloc, 8));
+    assert_eq!(stat.figures(Subject::default(), &[], |_| String::new()).bytes, u64::MAX);
+    assert_eq!(lifetimes.figures(Subject::default(), None).clock_bytes, u64::MAX);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 

@@ -127,7 +127,7 @@ impl Ages {
             let here = weight(&bin.ended) as f64;
             if before + here >= amount && here > 0.0 {
                 let part = ((amount - before) / here).clamp(0.0, 1.0);
-                return Some(bin.from + ((bin.to - bin.from - 1) as f64 * part).round() as u64);
+                return Some(bin.from.saturating_add(((bin.to - bin.from - 1) as f64 * part).round() as u64));
             }
             before += here;
         }

@@ -69,7 +69,7 @@ impl Nursery {
         self.filled += growth;
         if self.filled > self.bytes {
             self.collections += 1;
-            self.border = clock + 1;
+            self.border = clock.saturating_add(1);
             self.filled = growth;
         }
     }
