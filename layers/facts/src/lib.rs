@@ -127,11 +127,15 @@ impl Facts {
 
     /// As bytes.
     pub fn to_bytes(&self) -> [u8; BYTES] {
-        let said = told::CENSUS * u64::from(self.census.is_some())
-            | told::COLLECTED * u64::from(self.collected.is_some())
-            | told::HELD * u64::from(self.held.is_some())
-            | told::BLACKLISTED * u64::from(self.blacklisted_bytes.is_some())
-            | told::MALLINFO * u64::from(self.mallinfo.is_some());
+        let said = [
+            (told::CENSUS, self.census.is_some()),
+            (told::COLLECTED, self.collected.is_some()),
+            (told::HELD, self.held.is_some()),
+            (told::BLACKLISTED, self.blacklisted_bytes.is_some()),
+            (told::MALLINFO, self.mallinfo.is_some()),
+        ]
+        .into_iter()
+        .fold(0, |said, (bit, is)| if is { said | bit } else { said });
         let held = self.held.unwrap_or_default();
         let mallinfo = self.mallinfo.unwrap_or_default();
         let words = [VERSION, said]
