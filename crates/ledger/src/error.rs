@@ -13,6 +13,12 @@ pub enum LedgerError {
         /// Whose.
         pid: i32,
     },
+    /// It is another program by now.
+    #[error("process {pid} has replaced itself by another program: the blocks of the record are gone")]
+    Replaced {
+        /// Whose.
+        pid: i32,
+    },
     /// The kernel does not let us.
     #[error(
         "the kernel does not let us read {file}: run heaptoll as the user of that process or as root; a setuid program \

@@ -14,7 +14,7 @@ use crate::places::{Layout, Places};
 use crate::residency::{PageMap, Run, State, Walk};
 use crate::seen::Seen;
 use crate::share::Lines;
-use crate::tenants::{Tenants, resident};
+use crate::tenants::{Tenants, image, resident};
 
 /// What is known of the process before the first look.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +33,8 @@ pub struct Observer {
     pid: i32,
     /// `/proc/PID`.
     folder: PathBuf,
+    /// Which image of the process.
+    image: Option<u64>,
     collector: bool,
     layout: Layout,
     places: Places,
@@ -44,7 +46,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// An observer of process `pid`. Nothing is read yet. A new image (exec) wants a new observer.
+    /// An observer of process `pid` as it is now: another image of it (exec) wants another observer.
     pub fn new(pid: i32, options: Options) -> Observer {
         Observer::of(PathBuf::from(format!("/proc/{pid}")), pid, options)
     }
@@ -56,6 +58,7 @@ impl Observer {
         let layout = Layout::of(&options.manager);
         Observer {
             pid,
+            image: image(&folder),
             folder,
             collector: options.collector,
             layout,
@@ -71,7 +74,7 @@ impl Observer {
     /// `blocks` are the live ones; `census` is what the manager said at this pause.
     ///
     /// # Errors
-    /// The process has ended, or its memory map cannot be read.
+    /// The process has ended or replaced itself by another program, or its memory map cannot be read.
     pub fn observe(
         &mut self,
         time_ns: u64,
@@ -84,6 +87,9 @@ impl Observer {
         let mappings = mapping::mappings(&self.folder, self.pid)?;
         if mappings.is_empty() {
             return Err(LedgerError::Ended { pid: self.pid });
+        }
+        if image(&self.folder) != self.image || !self.tenants.is_recorded(&mappings) {
+            return Err(LedgerError::Replaced { pid: self.pid });
         }
         sort(blocks, &mut self.blocks);
         let mut ever = Vec::new();
@@ -100,6 +106,10 @@ impl Observer {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         let (mut shares, defects) = attribute(&self.blocks, &places, &runs, self.layout.header(), self.page);
+        if defects.unmapped_blocks > 0 && shares.iter().all(|shares| shares.live.total() == 0) {
+            // Not one byte of a block is there: a program that replaced itself before anybody looked.
+            return Err(LedgerError::Replaced { pid: self.pid });
+        }
         if no_pagemap.is_some() {
             estimate(&mut shares, &places, &mappings);
         }
@@ -250,5 +260,77 @@ fn estimate(shares: &mut [Shares], places: &[Place], mappings: &[Mapping]) {
             amount.absent -= amount.swapped;
             swapped -= amount.swapped;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// A folder as of our own process, without a page map.
+    fn blind() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["smaps", "status", "stat"] {
+            let text = std::fs::read(format!("/proc/self/{name}")).expect("ours");
+            std::fs::write(folder.path().join(name), text).expect("written");
+        }
+        folder
+    }
+
+    fn observer(folder: &tempfile::TempDir, rings: Option<PathBuf>) -> Observer {
+        let options = Options { rings, ..Options::default() };
+        Observer::of(folder.path().to_owned(), std::process::id() as i32, options)
+    }
+
+    /// A block of ours, all of it written.
+    fn block(memory: &[u8]) -> Block {
+        let bytes = memory.len() as u64;
+        Block { address: memory.as_ptr() as u64, requested: bytes - 100, usable: bytes }
+    }
+
+    #[test]
+    fn without_a_page_map_residency_is_estimated_and_marked_and_the_sum_closes() {
+        let memory = vec![1_u8; 1 << 20];
+        let folder = blind();
+        let moment = observer(&folder, None).observe(0, 0, &vec![block(&memory)], None).expect("looks");
+        assert!(moment.no_pagemap.is_some());
+        assert!(moment.closes());
+        assert_eq!(moment.difference_bytes, 0);
+        assert_eq!(moment.amount(Term::Live).resident, (1 << 20) - 100);
+        let live = moment.lines.iter().find(|line| line.term == Term::Live).expect("a line");
+        assert_eq!(live.how, How::Estimated);
+        let code = moment.lines.iter().find(|line| line.term == Term::Code).expect("a line");
+        assert_eq!(code.how, How::Counted);
+    }
+
+    #[test]
+    fn a_process_that_is_another_program_by_now_is_not_looked_at() {
+        let memory = vec![1_u8; 1 << 20];
+        let blocks = vec![block(&memory)];
+        let folder = blind();
+        let replaced = |looked| matches!(looked, Err(LedgerError::Replaced { .. }));
+        // The recorder's file is not mapped.
+        let rings = Some(PathBuf::from("/nowhere/rings"));
+        assert!(replaced(observer(&folder, rings).observe(0, 0, &blocks, None)));
+        // No block is there.
+        let nowhere = vec![Block { address: 0x1000, requested: 10, usable: 16 }];
+        assert!(replaced(observer(&folder, None).observe(0, 0, &nowhere, None)));
+        // Its stack begins elsewhere.
+        let mut observer = observer(&folder, None);
+        assert!(observer.observe(0, 0, &blocks, None).is_ok());
+        let stat = std::fs::read_to_string(folder.path().join("stat")).expect("ours");
+        let start = image(folder.path()).expect("told");
+        std::fs::write(folder.path().join("stat"), stat.replace(&start.to_string(), "4096"))
+            .expect("written");
+        assert!(replaced(observer.observe(0, 0, &blocks, None)));
+    }
+
+    #[test]
+    fn a_denied_file_is_told_by_its_name() {
+        let error =
+            mapping::failure(Path::new("/proc/1/smaps"), 1, io::Error::from_raw_os_error(libc::EACCES));
+        assert!(error.to_string().contains("/proc/1/smaps"), "{error}");
     }
 }

@@ -42,6 +42,11 @@ impl Tenants {
         self.stacks.retain(|&address| home(address).is_some());
     }
 
+    /// Whether the recorder's file, if there is one, is mapped.
+    pub fn is_recorded(&self, mappings: &[Mapping]) -> bool {
+        self.rings.as_deref().is_none_or(|rings| mappings.iter().any(|mapping| is(rings, &mapping.name)))
+    }
+
     /// What a mapping is, and of its resident and swapped bytes how much. `number` is its place in `mappings`.
     pub fn terms(&self, mappings: &[Mapping], number: usize, rest: Amount) -> [(Term, Amount); 2] {
         let mapping = &mappings[number];
@@ -59,8 +64,7 @@ impl Tenants {
     fn term(&self, mappings: &[Mapping], number: usize) -> Term {
         let mapping = &mappings[number];
         let name = mapping.name.as_str();
-        let plain = name.strip_suffix(" (deleted)").unwrap_or(name);
-        if self.rings.as_deref() == Some(plain) {
+        if self.rings.as_deref().is_some_and(|rings| is(rings, name)) {
             return Term::Recorder;
         }
         match name {
@@ -89,11 +93,25 @@ impl Tenants {
     }
 }
 
+/// Whether a mapping of this name is of this file.
+fn is(path: &str, name: &str) -> bool {
+    name == path || name.strip_suffix(" (deleted)") == Some(path)
+}
+
 /// The stack pointer in `/proc/PID/task/TID/syscall`: the last but one word, if the thread is in the kernel.
 fn stack_pointer(text: &str) -> Option<u64> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let word = words.len().checked_sub(2).map(|at| words[at])?;
     u64::from_str_radix(word.strip_prefix("0x")?, 16).ok().filter(|&address| address != 0)
+}
+
+/// What tells images of one process apart: where the stack of the current one begins (`/proc/PID/stat`, field 28).
+/// `None` where the kernel does not say.
+pub fn image(folder: &Path) -> Option<u64> {
+    let text = std::fs::read_to_string(folder.join("stat")).ok()?;
+    // The name in brackets may hold anything; the first field behind it is the third.
+    let start: u64 = text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(25)?.parse().ok()?;
+    (start != 0).then_some(start)
 }
 
 /// `VmRSS` in a text as of `/proc/PID/status`, bytes.
@@ -175,6 +193,18 @@ mod tests {
         let told = Tenants::new(None).terms(&mappings, 0, rest);
         assert_eq!(told[0], (Term::Code, Amount { resident: 0x3000, swapped: 0, absent: 0x2000 }));
         assert_eq!(told[1], (Term::StaticData, Amount { resident: 0x2000, swapped: 0x1000, absent: 0 }));
+    }
+
+    #[test]
+    fn an_image_is_the_same_until_it_is_replaced() {
+        let folder = Path::new("/proc/self");
+        assert!(image(folder).is_some());
+        assert_eq!(image(folder), image(folder));
+        assert_eq!(image(Path::new("/proc/999999999")), None);
+        let rings = Tenants::new(Some(Path::new("/dev/shm/rings")));
+        assert!(!rings.is_recorded(&[mapping(0x1000, 0x2000, "rw-s", "/dev/shm/other")]));
+        assert!(rings.is_recorded(&[mapping(0x1000, 0x2000, "rw-s", "/dev/shm/rings (deleted)")]));
+        assert!(Tenants::new(None).is_recorded(&[]));
     }
 
     #[test]

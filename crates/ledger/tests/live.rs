@@ -11,6 +11,8 @@ struct Probe {
     child: Child,
     stdin: ChildStdin,
     stdout: ChildStdout,
+    /// The first word it told, read ahead: then it is itself, and not about to become it.
+    ahead: Option<u64>,
     _folder: tempfile::TempDir,
 }
 
@@ -41,7 +43,9 @@ impl Probe {
             .spawn()
             .expect("starts");
         let (stdin, stdout) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
-        Probe { child, stdin, stdout, _folder: folder }
+        let mut probe = Probe { child, stdin, stdout, ahead: None, _folder: folder };
+        probe.ahead = Some(probe.word());
+        probe
     }
 
     fn pid(&self) -> i32 {
@@ -53,6 +57,9 @@ impl Probe {
     }
 
     fn word(&mut self) -> u64 {
+        if let Some(word) = self.ahead.take() {
+            return word;
+        }
         let mut bytes = [0; 8];
         self.stdout.read_exact(&mut bytes).expect("the probe tells");
         u64::from_ne_bytes(bytes)

@@ -63,7 +63,7 @@ const HOLDER: &str = r#"
         char *large = malloc(64 << 20);
         large[5 << 20] = 1;
         for (int at = 0; at < 20000; at += 2) free(blocks[at]);
-        for (int at = 0; at < 600; at++) { free(malloc(50)); usleep(1000); }
+        for (int at = 0; at < 3000; at++) { free(malloc(50)); usleep(1000); }
         return large == 0;
     }
 "#;
@@ -116,7 +116,8 @@ fn real_programs_close_under_every_sort_of_manager() {
         "gawk",
         "BEGIN { for (i = 0; i < 200000; i++) a[i % 40000] = i \" \" i; print length(a) > \"/dev/null\" }",
     ];
-    let python = ["python3", "-c", "tables = [{str(i): [i] for i in range(3000)} for _ in range(20)]"];
+    let python =
+        ["/usr/bin/python3", "-c", "tables = [{str(i): [i] for i in range(3000)} for _ in range(20)]"];
     for manager in ["glibc", "mimalloc3", "jemalloc", "tithe", "tithe-collect", "bw16", "knuth"] {
         for command in [&PERL[..], &gawk, &python] {
             if let Some(figures) = real(&bench, manager, &[], command) {
