@@ -159,8 +159,7 @@ fn prepare(path: &Path, events: Option<u64>, copies: u32, order: Order) -> Resul
 }
 
 /// Whether the machine can hold it.
-fn fits(program: &Program, touches: bool) -> Result<(), ReplayError> {
-    let available = available();
+fn fits(program: &Program, touches: bool, available: u64) -> Result<(), ReplayError> {
     let slots = u64::from(program.index.slots);
     let table = slots * if program.index.generations { 24 } else { 16 };
     if table > available / 2 {
@@ -214,7 +213,7 @@ pub fn study(
     };
     let touches = (request.touch.unwrap_or(Touch::None), request.touch.unwrap_or(Touch::Write));
     for program in [Some(&memory_program), time_program.as_ref()].into_iter().flatten() {
-        fits(program, touches.1 != Touch::None)?;
+        fits(program, touches.1 != Touch::None, available())?;
     }
     if trace.ending.is_none() && warnings.is_empty() {
         warnings.push("the trace has no end: it was cut off, and what came later is not replayed".into());
@@ -411,5 +410,40 @@ impl Conductor<'_> {
             }
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_trace::{Event, Kind};
+
+    use super::*;
+    use crate::source::Calls;
+
+    fn program(sizes: &[u64]) -> Program {
+        let event = |(slot, size): (usize, &u64)| Event {
+            kind: Kind::Malloc,
+            moved: false,
+            align_log2: 0,
+            thread: 0,
+            slot: slot as u32,
+            site: 0,
+            size: *size,
+            usable: 0,
+            time_ns: 0,
+            latency_ns: 0,
+        };
+        let events: Vec<Event> = sizes.iter().enumerate().map(event).collect();
+        flatten(vec![Box::new(Calls::new(&events))], &Flattening::default()).expect("a program")
+    }
+
+    #[test]
+    fn what_the_machine_has_no_memory_for_is_refused_before_it_is_tried() {
+        let program = program(&[1 << 40, 1]);
+        assert!(matches!(fits(&program, true, 1 << 30), Err(ReplayError::LiveTooLarge { live_mib: 1048576, .. })));
+        assert!(fits(&program, false, 1 << 30).is_ok());
+        assert!(fits(&program, true, 1 << 41).is_ok());
+        let error = fits(&program, false, 16).expect_err("a table of 32 bytes");
+        assert!(matches!(error, ReplayError::TableTooLarge { slots: 2, .. }), "{error}");
     }
 }

@@ -1,17 +1,241 @@
-//! `heaptoll replay`: What other managers do with exactly this sequence of calls.
+//! `heaptoll replay`: what other managers do with exactly this sequence of calls.
 
-use clap::Args;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::places::Places;
+use heaptoll_replay::error::ReplayError;
+use heaptoll_replay::findings::{Findings, findings};
+use heaptoll_replay::job::Touch;
+use heaptoll_replay::program::Order;
+use heaptoll_replay::start::Stack;
+use heaptoll_replay::study::{Progress, Request, study};
+use indicatif::{ProgressBar, ProgressStyle};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// What other managers do with exactly this sequence of calls.
+use crate::documents::DocumentOutputs;
+use crate::failure::{self, Failure};
+use crate::{preflights, terminal};
+
+mod document;
+mod sections;
+
+/// Order of a trace's threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OrderWord {
+    /// As recorded: one call at a time, whichever thread makes it
+    Exact,
+    /// Each thread as fast as it can; only an object's own calls keep their order
+    PerThread,
+}
+
+/// What is done with blocks beside the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TouchWord {
+    /// Nothing
+    None,
+    /// Each is written once in full when it is had
+    Write,
+    /// And read in full, and compared, before it is given back
+    All,
+}
+
+/// Replay a trace under other managers: what would each have done with exactly these calls?
+///
+/// A fresh process with the manager preloaded makes the calls of the trace and nothing else. CPU, the latency of single
+/// calls, and memory are taken in runs of their own, all of them interleaved in random order; what the driver itself
+/// costs is measured with a manager that does nothing, and taken off. Where the trace was recorded under a manager that
+/// is replayed, the two stand side by side.
+///
+/// A trace has no pointers, so it says nothing about what a collector would have to mark: collectors get no figures of
+/// time.
+///
+/// Exit status: 0 all well; 1 a manager failed, or an output file could not be written; 2 it is no trace, or cannot be
+/// replayed; 130 interrupted (what was measured is shown).
 #[derive(Debug, Args)]
-pub struct Arguments {}
+#[command(after_help = "Examples:\n  heaptoll replay gawk.heaptoll\n  \
+    heaptoll replay gawk.heaptoll -m mimalloc3 -m ./libmine.so -n 10 --html gawk.html\n  \
+    heaptoll replay server.heaptoll -m jemalloc --loop 100     (does memory drift up?)\n  \
+    heaptoll replay server.heaptoll --scale 8                  (eight copies at once)\n  \
+    heaptoll replay threads.heaptoll --order exact --touch all (as recorded, contents checked)")]
+pub struct Arguments {
+    /// The trace that `heaptoll record` made
+    trace: PathBuf,
+    /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors, all; may be
+    /// given several times [default: modern]
+    #[arg(short, long, value_name = "MANAGER")]
+    manager: Vec<String>,
+    /// The manager that ratios are taken to; added to the list when it is not in it
+    #[arg(long, value_name = "MANAGER", default_value = "glibc")]
+    baseline: String,
+    /// Order of threads [default: per-thread where time is measured, exact where memory is]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    order: Option<OrderWord>,
+    /// What is done with blocks [default: none where time is measured, write where memory is]
+    #[arg(long, value_enum, value_name = "HOW")]
+    touch: Option<TouchWord>,
+    /// Replay the whole trace so many times in the same process, for what happens in the long run
+    #[arg(long = "loop", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    repetitions: u32,
+    /// Replay so many copies of the trace at once, interleaved
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    scale: u32,
+    /// Runs under each manager; below 6 no difference can be claimed
+    #[arg(short = 'n', long = "repetitions", value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: u32,
+    /// Seed of the order of runs [default: from the clock, printed]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Seconds after which a run is killed and marked
+    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
+    timeout: f64,
+    #[command(flatten)]
+    outputs: DocumentOutputs,
+}
+
+fn positive_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
+        _ => Err("give a number of seconds above 0".into()),
+    }
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn run(_arguments: &Arguments) -> Result<u8, Failure> {
-    todo!()
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    arguments.outputs.check()?;
+    let places = Places::find()?;
+    // It is read once for each order of threads and copy.
+    if arguments.trace.metadata().is_ok_and(|about| !about.is_file()) || arguments.trace.as_os_str() == "-" {
+        return Err(Failure::Usage(format!(
+            "{}: a replay reads its trace several times, so it must be a file",
+            arguments.trace.display()
+        )));
+    }
+    let interrupt = watch()?;
+    let managers = choose(arguments, &places)?;
+    let names = preflights::row_names(&managers);
+    let seed = arguments.seed.unwrap_or_else(|| {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.subsec_nanos().into())
+    });
+    let request = Request {
+        trace: arguments.trace.clone(),
+        stacks: managers
+            .iter()
+            .zip(&names)
+            .map(|(manager, name)| Stack {
+                name: name.clone(),
+                object: manager.object.clone(),
+                environment: manager.environment.clone(),
+            })
+            .collect(),
+        order: arguments.order.map(|word| match word {
+            OrderWord::Exact => Order::Exact,
+            OrderWord::PerThread => Order::PerThread,
+        }),
+        touch: arguments.touch.map(|word| match word {
+            TouchWord::None => Touch::None,
+            TouchWord::Write => Touch::Write,
+            TouchWord::All => Touch::All,
+        }),
+        runs: arguments.runs,
+        repetitions: arguments.repetitions,
+        copies: arguments.scale,
+        seed,
+        timeout: Duration::from_secs_f64(arguments.timeout),
+        driver: places.replay_driver(),
+        null: places.null_manager(),
+    };
+    let mut bar = Bar::new();
+    let studied = study(&request, &interrupt, &mut bar);
+    bar.bar.finish_and_clear();
+    let studied = studied.map_err(wrapped)?;
+    let found = findings(&request, &studied);
+    if !studied.complete && found.rows.iter().all(|row| row.time.is_none() && row.memory.is_none()) {
+        return Err(Failure::Interrupted);
+    }
+    let document = document::document(&found, &managers);
+    let code = arguments.outputs.deliver(&document, "heaptoll-replay/1", &found)?;
+    Ok(status(arguments, &found, code))
+}
+
+/// The exit status: what a user named and what failed counts, what a group brought along and cannot serve does not.
+fn status(arguments: &Arguments, found: &Findings, code: u8) -> u8 {
+    if !found.complete {
+        terminal::note("interrupted: the tables hold the runs that were made until then");
+        return failure::INTERRUPTED;
+    }
+    let named = |name: &String| arguments.manager.contains(name) || arguments.baseline == *name;
+    let trouble = found
+        .rows
+        .iter()
+        .any(|row| row.refused.is_some() && named(&row.name) || !row.failures.is_empty() && row.collector.is_none());
+    if trouble { failure::TROUBLE } else { code }
+}
+
+fn wrapped(error: ReplayError) -> Failure {
+    match error {
+        ReplayError::OwnCost(_) | ReplayError::System { .. } => Failure::Trouble(Box::new(error)),
+        _ => Failure::Refused(Box::new(error)),
+    }
+}
+
+/// Ctrl-C ends the present run and shows what there is; whoever insists gets out at once.
+fn watch() -> Result<Arc<AtomicBool>, Failure> {
+    let asked = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let code = i32::from(failure::INTERRUPTED);
+        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&asked))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&asked)))
+            .map_err(Failure::Signals)?;
+    }
+    Ok(asked)
+}
+
+/// The managers, the baseline first.
+fn choose(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
+    let known = manager::known(places)?;
+    let mut chosen = if arguments.manager.is_empty() {
+        manager::default_set(&known)
+    } else {
+        manager::choose(&known, arguments.manager.iter().map(String::as_str))?
+    };
+    let baseline = manager::find(&known, &arguments.baseline)?;
+    match chosen.iter().position(|manager| manager.name == baseline.name) {
+        Some(at) => chosen[..=at].rotate_right(1),
+        None => chosen.insert(0, baseline),
+    }
+    Ok(chosen)
+}
+
+/// A bar on standard error; nothing when that is no terminal.
+struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    fn new() -> Bar {
+        let bar = ProgressBar::new(0);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
+            bar.set_style(style);
+        }
+        Bar { bar }
+    }
+}
+
+impl Progress for Bar {
+    fn says(&mut self, what: &str) {
+        self.bar.set_message(what.to_string());
+    }
+
+    fn ran(&mut self, done: usize, of: usize) {
+        self.bar.set_length(of as u64);
+        self.bar.set_position(done as u64);
+    }
 }

@@ -2,4 +2,6 @@
 
 mod bench;
 
+mod checked;
+mod failing;
 mod orders;

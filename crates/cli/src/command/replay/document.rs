@@ -1,0 +1,211 @@
+//! A replay in words.
+
+use heaptoll_lab::manager::Manager;
+use heaptoll_replay::drift::Verdict;
+use heaptoll_replay::findings::{Findings, Row};
+use heaptoll_replay::job::Touch;
+use heaptoll_replay::program::Order;
+use heaptoll_report::document::{Document, Section};
+use heaptoll_report::format::{and_list, claim, count, plural, shell_command};
+
+use super::sections;
+
+/// Everything that is told of a replay.
+pub fn document(found: &Findings, managers: &[Manager]) -> Document {
+    let mut sections = vec![sections::summary(found)];
+    sections.extend(sections::latency(found));
+    sections.extend(sections::memory(found));
+    sections.extend(sections::drift(found));
+    sections.extend(sections::fidelity(found));
+    sections.extend(left_out(found));
+    Document {
+        title: title(found),
+        subtitle: subtitle(found),
+        warnings: warnings(found),
+        sections,
+        facts: facts(found, managers),
+        command: command(found.seed),
+    }
+}
+
+fn title(found: &Findings) -> String {
+    let program = found.command.first().and_then(|word| word.rsplit('/').next()).unwrap_or("a program");
+    format!("Replay of {program}")
+}
+
+fn subtitle(found: &Findings) -> String {
+    let facts = &found.facts;
+    let mut text = format!(
+        "{} calls of {}, {} live at most",
+        count(facts.calls as f64),
+        plural(facts.threads as usize, "thread"),
+        sections::bytes(facts.max_live_bytes as f64)
+    );
+    if found.copies > 1 {
+        text += &format!(", {} copies at once", found.copies);
+    }
+    if found.repetitions > 1 {
+        text += &format!(", {} times in each process", found.repetitions);
+    }
+    text
+}
+
+/// What went wrong under a manager, as a cell.
+pub fn trouble(row: &Row) -> String {
+    let failures = row.failures.iter().map(|(what, times)| format!("{times}x {what}"));
+    failures.collect::<Vec<_>>().join("; ")
+}
+
+/// The verdict of a row.
+pub fn verdict(index: usize, row: &Row) -> String {
+    if row.refused.is_some() {
+        return "not replayed".into();
+    }
+    let claims = [
+        row.time.and_then(|time| time.ratio).and_then(|ratio| claim(&ratio, "CPU")),
+        row.memory.as_ref().and_then(|memory| memory.ratio).and_then(|ratio| claim(&ratio, "memory")),
+    ];
+    let words = claims.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let measured = row.time.is_some() || row.memory.is_some();
+    let said = match (index, measured, words.is_empty()) {
+        (_, false, _) => "failed".into(),
+        (0, ..) => "baseline".into(),
+        (_, _, true) => "no difference seen".into(),
+        (_, _, false) => words,
+    };
+    if row.failures.is_empty() || !measured { said } else { format!("fails at times; else {said}") }
+}
+
+fn warnings(found: &Findings) -> Vec<String> {
+    let mut all = found.warnings.clone();
+    if !found.complete {
+        all.push("interrupted: not all runs were made".into());
+    }
+    for row in &found.rows {
+        if !row.failures.is_empty() {
+            all.push(format!("{}: {}", row.name, trouble(row)));
+        }
+    }
+    all
+}
+
+/// What has no figures, and why.
+fn left_out(found: &Findings) -> Option<Section> {
+    let refused = found
+        .rows
+        .iter()
+        .filter_map(|row| row.refused.as_ref().map(|why| format!("{} was not replayed: {why}.", row.name)));
+    let collectors: Vec<String> = found
+        .rows
+        .iter()
+        .filter(|row| row.collector.is_some() && row.refused.is_none())
+        .map(|row| row.name.clone())
+        .collect();
+    let mut text: Vec<String> = refused.collect();
+    if !collectors.is_empty() {
+        let (are, them) = if collectors.len() == 1 { ("is a collector", "it") } else { ("are collectors", "them") };
+        text.push(format!(
+            "{} {are}. A trace has no pointers, so it does not say what a collector would have to mark, and a CPU \
+             figure would leave out the most of its work: `heaptoll run` measures {them}.",
+            and_list(&collectors)
+        ));
+        text.push(
+            "Their memory is that of a program in which every live object is reached from one table, and nothing \
+             else is reached: how much waits for the next collection is theirs, what a real program keeps reachable \
+             by mistake is not in it. Contents were compared before every free, so what is shown was not gained by \
+             taking objects that are in use."
+                .into(),
+        );
+    }
+    (!text.is_empty()).then(|| Section { title: "What is left out".into(), text, items: vec![] })
+}
+
+fn order(order: Order) -> &'static str {
+    match order {
+        Order::Exact => "as recorded",
+        Order::PerThread => "each thread as fast as it can",
+    }
+}
+
+fn touch(touch: Touch) -> &'static str {
+    match touch {
+        Touch::None => "not touched",
+        Touch::Write => "written once",
+        Touch::All => "written once, and compared before the free",
+    }
+}
+
+fn facts(found: &Findings, managers: &[Manager]) -> Vec<(String, String)> {
+    let facts = &found.facts;
+    let mut all = vec![
+        ("trace".into(), found.trace.clone()),
+        ("recorded".into(), format!("{} under {}", shell_command(&found.command), found.recorded_manager)),
+        (
+            "calls".into(),
+            format!(
+                "{} allocations, {} resizes, {} frees; left out: {} failed, {} of unknown blocks",
+                count(facts.allocations as f64),
+                count(facts.resizes as f64),
+                count(facts.frees as f64),
+                count(facts.failed as f64),
+                count((facts.foreign + facts.unknown) as f64)
+            ),
+        ),
+        ("runs".into(), format!("{} of each pass (3 of latency), seed {}", found.runs, found.seed)),
+        (
+            "driver's own cost".into(),
+            format!("{:.2} ns a call, taken off (measured under a manager that does nothing)", found.own_ns),
+        ),
+        (
+            "blocks".into(),
+            format!(
+                "{} where time is measured, {} where memory is",
+                touch(found.time_touch),
+                touch(found.memory_touch)
+            ),
+        ),
+    ];
+    if facts.threads > 1 {
+        all.push((
+            "order of threads".into(),
+            format!(
+                "{} where time is measured, {} where memory is; {} calls on objects that another thread had last",
+                order(found.time_order),
+                order(found.memory_order),
+                count(facts.crossings as f64)
+            ),
+        ));
+    }
+    for (manager, row) in managers.iter().zip(&found.rows) {
+        all.push((row.name.clone(), format!("{}, {}", manager.version, row.served_by)));
+    }
+    let machine = heaptoll_lab::machine::read();
+    all.push(("machine".into(), format!("{}, {} cores, Linux {}", machine.cpu, machine.cores, machine.kernel)));
+    all.push(("huge pages".into(), machine.thp));
+    all
+}
+
+/// The command that makes it again.
+fn command(seed: u64) -> String {
+    let mut words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(first) = words.first_mut() {
+        *first = "heaptoll".into();
+    }
+    if !words.iter().any(|word| word == "--seed" || word.starts_with("--seed=")) {
+        words.extend(["--seed".into(), seed.to_string()]);
+    }
+    shell_command(&words)
+}
+
+/// What repetitions show, in words.
+pub fn drift_words(row: &Row) -> String {
+    let Some(drift) = &row.drift else { return "–".into() };
+    let slope = drift.slope_bytes;
+    match drift.verdict {
+        Verdict::TooFew => format!("fewer than {} repetitions say nothing", heaptoll_replay::drift::FEWEST),
+        Verdict::Steady => "does not drift".into(),
+        Verdict::Settled { after } => format!("rose until repetition {after}, holds since"),
+        Verdict::Rising => format!("still rises at the end, {} a repetition", sections::bytes(slope)),
+        Verdict::Falling => "falls".into(),
+    }
+}
