@@ -15,5 +15,6 @@ pub mod parquet;
 pub mod terminal;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod trace_parquet;
 
 pub use error::ReportError;

@@ -231,10 +231,10 @@ mod tests {
                 let lowest = (0..).step_by(align).find(|&start| free(&cells, start, length)).unwrap();
                 prop_assert_eq!(gaps.lowest(length, align as u64), Some(lowest));
                 let limit = CELLS / 2;
-                let highest = (0..=limit.saturating_sub(length)).rev().find(|&start| start % align as u64 == 0 && free(&cells, start, length));
+                let highest = (0..=limit.saturating_sub(length)).rev().find(|&start| start.is_multiple_of(align as u64) && free(&cells, start, length));
                 prop_assert_eq!(gaps.highest(length, align as u64, limit), highest);
                 let tightest = gaps.tightest(length, align as u64).unwrap();
-                prop_assert!(free(&cells, tightest, length) && tightest % align as u64 == 0);
+                prop_assert!(free(&cells, tightest, length) && tightest.is_multiple_of(align as u64));
                 let place = match step {
                     0 | 1 => Some(lowest),
                     2 => highest,

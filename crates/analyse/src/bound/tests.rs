@@ -66,7 +66,7 @@ fn rectangles_of(bytes: &[u8]) -> (Demand, Lifetimes, Vec<Rectangle>) {
 /// Panics when two blocks that live at the same time overlap, or one is not where its alignment wants it.
 fn check(rectangles: &[Rectangle], starts: &[u64]) {
     for (at, (one, start)) in rectangles.iter().zip(starts).enumerate() {
-        assert_eq!(start % one.align, 0);
+        assert!(start.is_multiple_of(one.align));
         for (other, other_start) in rectangles.iter().zip(starts).skip(at + 1) {
             let together = one.birth < other.death && other.birth < one.death;
             let overlap = *start < other_start + other.length && *other_start < start + one.length;

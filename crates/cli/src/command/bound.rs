@@ -1,17 +1,58 @@
-//! `heaptoll bound`: The smallest heap that a trace could have been served from.
+//! `heaptoll bound`: the smallest heap that a trace could have been served from.
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use heaptoll_analyse::bound::{self, BoundError, Options};
+use heaptoll_trace::Reader;
 
+use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
 
-/// The smallest heap that a trace could have been served from.
+mod document;
+
+/// Find the smallest heap that a trace could have been served from.
+///
+/// Any manager that does not move objects needs at least the live bytes of the worst moment, each block rounded up. And
+/// a heap is enough if all blocks can be packed into it by one who knows when each will die. Between the two lies the
+/// optimum; the manager that the trace was recorded over is judged against both. docs/bound.md says how.
+///
+/// Exit status: 0 all well; 1 an output file could not be written, or there is no room for temporary files; 2 it is no
+/// trace, or cannot be read. Damage is a warning: the bounds are those of what is whole.
 #[derive(Debug, Args)]
-pub struct Arguments {}
+#[command(after_help = "Examples:\n  heaptoll bound gawk.heaptoll\n  \
+    heaptoll bound gawk.heaptoll --small-8\n  \
+    heaptoll bound gawk.heaptoll --html gawk.html --json -")]
+pub struct Arguments {
+    /// The trace that `heaptoll record` made; a file, for it is read more than once
+    trace: PathBuf,
+    /// Let blocks of at most 8 bytes take 8, as some managers do, instead of 16
+    #[arg(long)]
+    small_8: bool,
+    #[command(flatten)]
+    outputs: DocumentOutputs,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn run(_arguments: &Arguments) -> Result<u8, Failure> {
-    todo!()
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    arguments.outputs.check()?;
+    let trace = &arguments.trace;
+    // A pipe gives its bytes once.
+    let once = trace == Path::new("-") || std::fs::metadata(trace).is_ok_and(|facts| !facts.is_file());
+    if once {
+        return Err(Failure::Usage(format!(
+            "{} cannot be read more than once: give a file, for bound reads the trace two or three times",
+            trace.display()
+        )));
+    }
+    let options = Options { small_blocks_of_8: arguments.small_8 };
+    let figures = bound::bound(&|| Reader::open(trace), options).map_err(|error| match error {
+        error @ BoundError::Scratch { .. } => Failure::Trouble(Box::new(error)),
+        error => Failure::Refused(Box::new(error)),
+    })?;
+    let document = document::document(&figures, trace);
+    arguments.outputs.deliver(&document, "heaptoll-bound/1", &figures)
 }

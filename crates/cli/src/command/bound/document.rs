@@ -1,0 +1,256 @@
+//! The words and tables of `heaptoll bound`.
+
+use std::path::Path;
+
+use heaptoll_analyse::bound::{BoundFigures, RECTANGLES_MAX};
+use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Series};
+use heaptoll_report::format::{NONE, shell_command};
+
+use crate::command::stat::about;
+use crate::command::stat::words::{number, percent, table, whole_bytes};
+
+/// The whole document.
+pub fn document(figures: &BoundFigures, trace: &Path) -> Document {
+    let mut command = vec!["heaptoll".to_owned(), "bound".into(), trace.display().to_string()];
+    if figures.options.small_blocks_of_8 {
+        command.push("--small-8".into());
+    }
+    Document {
+        title: format!("The smallest heap for {}", figures.subject.program()),
+        subtitle: about::subtitle(&figures.subject),
+        warnings: about::warnings(&figures.subject, 0),
+        sections: vec![bounds(figures), packings(figures)],
+        facts: about::facts(&figures.subject, trace, figures.events),
+        command: shell_command(&command),
+    }
+}
+
+fn factor(value: f64) -> String {
+    format!("{value:.3}")
+}
+
+/// Of the lower bound.
+fn times(bytes: u64, figures: &BoundFigures) -> String {
+    match figures.lower_bound_bytes {
+        0 => NONE.to_owned(),
+        lower => factor(bytes as f64 / lower as f64),
+    }
+}
+
+/// What was necessary, what was enough, what was taken.
+fn bounds(figures: &BoundFigures) -> Section {
+    let best = figures.best_bytes();
+    let lower = figures.lower_bound_bytes;
+    let rounding =
+        if figures.options.small_blocks_of_8 { "16, those of at most 8 bytes to 8" } else { "16" };
+    let mut rows = vec![
+        row("live bytes at most", figures.max_live_bytes, figures, "as the program asked for them"),
+        row(
+            "lower bound",
+            lower,
+            figures,
+            &format!("blocks rounded up to multiples of {rounding}; at event {}", number(figures.peak_event)),
+        ),
+        row("best packing", best, figures, "enough for one who knows when each block dies"),
+    ];
+    let recorded = &figures.recorded;
+    if let Some(usable) = recorded.max_usable_bytes {
+        rows.push(row(
+            "usable bytes at most",
+            usable,
+            figures,
+            &format!("what {} gave its live blocks", manager(figures)),
+        ));
+    }
+    if let Some(peak) = recorded.peak_heap_bytes {
+        rows.push(row("heap as recorded", peak, figures, &format!("the most that {} held", manager(figures))));
+    }
+    let columns = ["", "bytes", "in bytes", "of the lower bound", ""];
+    let mut table = table("", &columns, rows);
+    // The remark is text.
+    if let Some(remark) = table.columns.last_mut() {
+        remark.figures = false;
+    }
+    Section {
+        title: "What was possible".into(),
+        text: verdict(figures),
+        items: vec![Item::Table(table), Item::Chart(curve(figures))],
+    }
+}
+
+fn row(name: &str, bytes: u64, figures: &BoundFigures, remark: &str) -> Vec<String> {
+    vec![name.to_owned(), whole_bytes(bytes), number(bytes), times(bytes, figures), remark.to_owned()]
+}
+
+fn manager(figures: &BoundFigures) -> &str {
+    match figures.subject.manager.as_str() {
+        "" => "the recorded manager",
+        name => name,
+    }
+}
+
+/// In sentences.
+fn verdict(figures: &BoundFigures) -> Vec<String> {
+    let (lower, best) = (figures.lower_bound_bytes, figures.best_bytes());
+    if lower == 0 {
+        return vec!["Nothing was allocated: no heap is needed.".to_owned()];
+    }
+    let mut said = vec![if best == lower {
+        format!(
+            "The smallest heap is {}: no manager that does not move objects gets along with less, and a packing of \
+             all blocks needs no more.",
+            whole_bytes(lower)
+        )
+    } else {
+        format!(
+            "The smallest heap lies between {} and {}, {} apart: no manager that does not move objects gets along \
+             with less than the first, and one that knows the future needs no more than the second.",
+            whole_bytes(lower),
+            whole_bytes(best),
+            percent(best as f64 / lower as f64 - 1.0)
+        )
+    }];
+    match figures.recorded.peak_heap_bytes {
+        Some(peak) if peak >= best => said.push(format!(
+            "The heap of {} was {} at its peak: {} more than the best packing, {} more than the lower bound. It is the \
+             first that could have been saved, and at most the second; what a manager without knowledge of the future \
+             could have saved is less.",
+            manager(figures),
+            whole_bytes(peak),
+            percent(peak as f64 / best as f64 - 1.0),
+            percent(peak as f64 / lower as f64 - 1.0)
+        )),
+        Some(peak) if peak >= lower => said.push(format!(
+            "The heap of {} was {} at its peak: less than the best packing found here, at most {} more than necessary.",
+            manager(figures),
+            whole_bytes(peak),
+            percent(peak as f64 / lower as f64 - 1.0)
+        )),
+        Some(peak) => said.push(format!(
+            "The heap of {} is told as {} at its peak, less than the lower bound: it was looked at too seldom, or it \
+             keeps blocks elsewhere, or rounds less than assumed here.",
+            manager(figures),
+            whole_bytes(peak)
+        )),
+        None => said.push(
+            "How large the heap of the recorded manager was is not in the trace: `heaptoll replay` tells it for any \
+             manager."
+                .to_owned(),
+        ),
+    }
+    said
+}
+
+/// Live bytes over the trace under the two bounds.
+fn curve(figures: &BoundFigures) -> Chart {
+    let last = figures.events.max(1) as f64;
+    let level = |name: &str, bytes: u64| Series {
+        name: name.to_owned(),
+        points: vec![(0.0, mib(bytes)), (last, mib(bytes))],
+    };
+    let mut series = vec![
+        Series {
+            name: "live, rounded up".into(),
+            points: figures.curve.iter().map(|point| (point.event as f64, mib(point.rounded_bytes))).collect(),
+        },
+        Series {
+            name: "live, as asked for".into(),
+            points: figures.curve.iter().map(|point| (point.event as f64, mib(point.live_bytes))).collect(),
+        },
+        level("lower bound", figures.lower_bound_bytes),
+        level("best packing", figures.best_bytes()),
+    ];
+    if let Some(peak) = figures.recorded.peak_heap_bytes {
+        series.push(level("heap as recorded", peak));
+    }
+    Chart {
+        title: "Live bytes and the heaps that hold them".into(),
+        caption: "The most of each stretch of the trace. A heap has to be as large as the highest point.".into(),
+        form: Form::Steps,
+        x: Axis { title: "events".into(), ..Axis::default() },
+        y: Axis { title: "MiB".into(), ..Axis::default() },
+        series,
+    }
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// All packings.
+fn packings(figures: &BoundFigures) -> Section {
+    let rows = figures.packings.iter().map(|packing| {
+        vec![
+            packing.rule.clone(),
+            whole_bytes(packing.heap_bytes),
+            number(packing.heap_bytes),
+            factor(packing.factor),
+        ]
+    });
+    let mut text = vec![
+        "Each is a place for every block of the trace such that no two that live at the same time overlap. First fit \
+         and best fit know nothing of the future; the others know when each block dies."
+            .to_owned(),
+    ];
+    if figures.blocks > RECTANGLES_MAX {
+        text.push(format!(
+            "With more than {} blocks, those that place blocks in another order than that of their births are left out.",
+            number(RECTANGLES_MAX)
+        ));
+    }
+    Section {
+        title: "Packings".into(),
+        text,
+        items: vec![Item::Table(table("", &["rule", "heap", "in bytes", "of the lower bound"], rows.collect()))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_analyse::bound::{Options, Packing, Recorded};
+    use heaptoll_analyse::subject::Subject;
+
+    use super::*;
+
+    fn figures(best: u64, peak: Option<u64>) -> BoundFigures {
+        BoundFigures {
+            subject: Subject { manager: "glibc".into(), ended: Some("exited".into()), ..Subject::default() },
+            options: Options { small_blocks_of_8: false },
+            events: 10,
+            blocks: 5,
+            max_live_bytes: 900,
+            lower_bound_bytes: 1000,
+            peak_event: 7,
+            packings: vec![Packing { rule: "first fit".into(), heap_bytes: best, factor: best as f64 / 1e3 }],
+            recorded: Recorded {
+                max_usable_bytes: None,
+                peak_heap_bytes: peak,
+                over_lower_bound: None,
+                over_best_packing: None,
+            },
+            curve: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_verdict_fits_the_figures() {
+        let said = |best, peak| verdict(&figures(best, peak)).join(" ");
+        assert!(said(1000, None).contains("The smallest heap is 1000 B"));
+        assert!(said(1000, None).contains("heaptoll replay"));
+        assert!(said(1010, Some(1200)).contains("1.0 % apart"));
+        assert!(said(1000, Some(1200)).contains("20.0 % more than the best packing"));
+        assert!(said(1100, Some(1050)).contains("at most 5.0 % more than necessary"));
+        assert!(said(1000, Some(500)).contains("less than the lower bound"));
+    }
+
+    #[test]
+    fn rows_have_as_many_cells_as_columns() {
+        for section in document(&figures(1010, Some(1200)), Path::new("x")).sections {
+            for item in section.items {
+                if let Item::Table(table) = item {
+                    assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
+                }
+            }
+        }
+    }
+}
