@@ -10,9 +10,13 @@ use crate::layout::{
 use crate::rings::{Core, mark, stage};
 use crate::state::{Life, STATE_BYTES, State};
 use crate::sys::{self, Descriptor, Errno};
+use crate::wait::{PATIENCE_NS, Watch, wake_tool};
 
 /// Of a limited address space, this part may go to the mapping.
 const PART_OF_ADDRESS_SPACE: usize = 8;
+
+/// How long nothing becomes free before there is no hope: every ring belongs to a thread that lives.
+const NOTHING_FREED_NS: u64 = 1_000_000_000;
 
 /// Fewest rings worth having.
 const FEWEST_RINGS: usize = 4;
@@ -151,19 +155,51 @@ impl Core {
         if thread > 0 {
             process.gate.0.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
         }
-        if let Some(state) = self.claim_ring(life, header, geometry, shared..mapped, thread, tid) {
-            return state as usize | mark::OWN;
-        }
-        process.gate.0.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
         let image = life.image.load(Ordering::Relaxed);
-        if life.shared.load(Ordering::Acquire).is_null() {
-            let Some(state) = self.claim_ring(life, header, geometry, 0..shared, SHARED, 0) else {
-                header.registry.0.threads_left_out.fetch_add(1, Ordering::Relaxed);
-                return mark::left_out(image);
-            };
-            life.shared.store(state, Ordering::Release);
+        let word = self.patiently(header, || {
+            if let Some(state) = self.claim_ring(life, header, geometry, shared..mapped, thread, tid) {
+                return Some(state as usize | mark::OWN);
+            }
+            process.gate.0.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
+            if life.shared.load(Ordering::Acquire).is_null() {
+                let state = self.claim_ring(life, header, geometry, 0..shared, SHARED, 0)?;
+                life.shared.store(state, Ordering::Release);
+            }
+            Some(mark::shared(thread, tid, image))
+        });
+        word.unwrap_or_else(|| {
+            header.registry.0.threads_left_out.fetch_add(1, Ordering::Relaxed);
+            mark::left_out(image)
+        })
+    }
+
+    /// Tries until it succeeds; as long as the tool lives and, now and then, something becomes free.
+    fn patiently<T>(&self, header: &Header, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+        let found = attempt();
+        if found.is_some() {
+            return found;
         }
-        mark::shared(thread, tid, image)
+        let registry = &header.registry.0;
+        registry.waiting.fetch_add(1, Ordering::SeqCst);
+        let mut watch = Watch::new();
+        let mut since_ns = sys::now_ns();
+        let found = loop {
+            let freed = registry.freed.load(Ordering::SeqCst);
+            let found = attempt();
+            if found.is_some() {
+                break found;
+            }
+            wake_tool(header);
+            sys::futex_wait(&registry.freed, freed, PATIENCE_NS);
+            let now = sys::now_ns();
+            if registry.freed.load(Ordering::SeqCst) != freed {
+                since_ns = now;
+            } else if now - since_ns > NOTHING_FREED_NS || watch.look(self, header).is_err() {
+                break None;
+            }
+        };
+        registry.waiting.fetch_sub(1, Ordering::SeqCst);
+        found
     }
 
     /// The ring that threads share.
@@ -294,16 +330,15 @@ impl Core {
         let Some(geometry) = header.geometry() else { return false };
         let pid = sys::getpid();
         let registry = &header.registry.0;
-        let hint = registry.process_hint.load(Ordering::Relaxed) as usize;
-        let claimed = (0..geometry.processes).map(|n| (hint + n) % geometry.processes).find(|&n| {
-            let claim = u64::from(pid as u32) << 8 | state::CLAIMED;
-            // SAFETY: an entry of the table, which lies in the mapping.
-            let entry = unsafe { &*process_entry(header, n) };
-            entry.state.load(Ordering::Relaxed) == state::FREE
-                && entry
-                    .state
-                    .compare_exchange(state::FREE, claim, Ordering::AcqRel, Ordering::Relaxed)
-                    .is_ok()
+        let claim = u64::from(pid as u32) << 8 | state::CLAIMED;
+        let claimed = self.patiently(header, || {
+            let hint = registry.process_hint.load(Ordering::Relaxed) as usize;
+            (0..geometry.processes).map(|n| (hint + n) % geometry.processes).find(|&n| {
+                // SAFETY: an entry of the table, which lies in the mapping.
+                let entry = unsafe { &(*process_entry(header, n)).state };
+                entry.load(Ordering::Relaxed) == state::FREE
+                    && entry.compare_exchange(state::FREE, claim, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            })
         });
         let Some(index) = claimed else {
             registry.processes_left_out.fetch_add(1, Ordering::Relaxed);
@@ -331,9 +366,7 @@ impl Core {
         self.gate.store(core::ptr::from_ref(&entry.gate.0).cast_mut(), Ordering::Release);
         life.process.store(core::ptr::from_ref(entry).cast_mut(), Ordering::Release);
         push(&registry.newest, &entry.next, index);
-        if header.doorbell.0.swap(0, Ordering::AcqRel) != 0 {
-            sys::futex_wake(&header.doorbell.0);
-        }
+        wake_tool(header);
         true
     }
 

@@ -89,6 +89,10 @@ pub struct Registry {
     pub ring_hint: AtomicU32,
     /// Process images registered so far.
     pub images: AtomicU32,
+    /// Counts rings and entries that have become free: a futex.
+    pub freed: AtomicU32,
+    /// Processes and threads that wait for it.
+    pub waiting: AtomicU32,
     /// Processes that found no entry: they are not recorded.
     pub processes_left_out: AtomicU32,
     /// Threads that found no ring, not even a shared one: they are not recorded.

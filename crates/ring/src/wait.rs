@@ -15,7 +15,7 @@ use crate::word::LAP;
 pub(crate) struct Detached;
 
 /// How long a producer sleeps before it asks again whether the tool lives, ns.
-const PATIENCE_NS: u64 = 10_000_000;
+pub(crate) const PATIENCE_NS: u64 = 10_000_000;
 /// How often a producer looks before it sleeps.
 const SPINS: u32 = 200;
 /// How long a tool whose process number means nothing here may stand still before it counts as gone, ns.
@@ -89,15 +89,8 @@ impl Core {
         // SAFETY: the state is not wiped.
         let consumer = unsafe { &state.control().consumer.0 };
         let behind = |taken: u32| block.wrapping_sub(taken);
-        let wake = || {
-            if header.doorbell.0.load(Ordering::Relaxed) != 0
-                && header.doorbell.0.swap(0, Ordering::AcqRel) != 0
-            {
-                sys::futex_wake(&header.doorbell.0);
-            }
-        };
         if behind(consumer.taken.load(Ordering::Acquire)) >= blocks / 2 {
-            wake();
+            wake_tool(header);
         }
         let mut spins = 0;
         let mut watch = Watch::new();
@@ -116,7 +109,7 @@ impl Core {
             if behind(consumer.taken.load(Ordering::SeqCst)) < blocks {
                 break;
             }
-            wake();
+            wake_tool(header);
             sys::futex_wait(&consumer.taken, taken, PATIENCE_NS);
             if behind(consumer.taken.load(Ordering::Acquire)) >= blocks {
                 watch.look(self, header)?;
@@ -158,6 +151,13 @@ impl Core {
     }
 }
 
+/// Wakes the tool if it sleeps.
+pub(crate) fn wake_tool(header: &Header) {
+    if header.doorbell.0.load(Ordering::SeqCst) != 0 && header.doorbell.0.swap(0, Ordering::AcqRel) != 0 {
+        sys::futex_wake(&header.doorbell.0);
+    }
+}
+
 /// What is known of the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lives {
@@ -167,18 +167,18 @@ pub(crate) enum Lives {
 }
 
 /// Whether the tool lives, asked again and again by one who waits.
-struct Watch {
+pub(crate) struct Watch {
     beat: u32,
     since_ns: u64,
 }
 
 impl Watch {
-    fn new() -> Watch {
+    pub fn new() -> Watch {
         Watch { beat: 0, since_ns: 0 }
     }
 
     /// A tool that ticks lives: no system call is needed, which a sandbox might punish. Otherwise its lock tells.
-    fn look(&mut self, core: &Core, header: &Header) -> Result<(), Detached> {
+    pub fn look(&mut self, core: &Core, header: &Header) -> Result<(), Detached> {
         let beat = header.beat.0.load(Ordering::Relaxed);
         let now = sys::now_ns();
         if self.since_ns == 0 || beat != self.beat {

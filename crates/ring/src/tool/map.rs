@@ -79,6 +79,16 @@ impl Map {
         control.owner.0.next.store(0, Ordering::Relaxed);
         control.owner.0.who.store(0, Ordering::Release);
         self.header().registry.0.ring_hint.fetch_min(ring as u32, Ordering::AcqRel);
+        self.freed();
+    }
+
+    /// Tells those who wait that something has become free.
+    pub fn freed(&self) {
+        let registry = &self.header().registry.0;
+        registry.freed.fetch_add(1, Ordering::SeqCst);
+        if registry.waiting.load(Ordering::SeqCst) != 0 {
+            crate::sys::futex_wake(&registry.freed);
+        }
     }
 }
 

@@ -359,3 +359,58 @@ fn hold(file: &File) -> io::Result<()> {
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::SystemTime;
+
+    #[test]
+    fn files_of_killed_tools_are_removed_and_others_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = Options { rings: 2, folder: Some(folder.path().to_owned()), ..Options::default() };
+        let living = Shared::create(&options).expect("a file can be made");
+        let old = SystemTime::now() - 2 * STALE;
+        File::options().write(true).open(living.path()).and_then(|file| file.set_modified(old)).expect("set");
+        for (name, age) in
+            [("heaptoll-1-0.rings", old), ("heaptoll-2-0.rings", SystemTime::now()), ("other", old)]
+        {
+            File::create(folder.path().join(name)).and_then(|file| file.set_modified(age)).expect("made");
+        }
+        let second = Shared::create(&options).expect("a file can be made");
+        assert!(!folder.path().join("heaptoll-1-0.rings").exists(), "the killed tool's");
+        assert!(folder.path().join("heaptoll-2-0.rings").exists(), "perhaps not locked yet");
+        assert!(folder.path().join("other").exists());
+        assert!(living.path().exists() && second.path().exists());
+        drop(living);
+        drop(second);
+        assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 2);
+    }
+
+    #[test]
+    fn a_folder_that_takes_no_file_is_named() {
+        let folder = PathBuf::from("/proc/no/such");
+        let error =
+            Shared::create(&Options { folder: Some(folder), ..Options::default() }).expect_err("no folder");
+        assert!(error.to_string().contains("/proc/no/such"), "{error}");
+    }
+
+    #[test]
+    fn sizes_that_do_not_fit_are_refused() {
+        for (ring_log2, block_log2, rings) in
+            [(6, 6, 1), (7, 5, 1), (17, 13, 0), (30, 13, 1), (17, 13, 1 << 20)]
+        {
+            let options = Options { ring_log2, block_log2, rings, ..Options::default() };
+            assert!(matches!(Shared::create(&options), Err(RingError::Options)));
+        }
+    }
+
+    #[test]
+    fn the_file_is_sparse_and_for_the_user_only() {
+        use std::os::unix::fs::MetadataExt;
+        let shared = Shared::create(&Options::default()).expect("a file can be made");
+        let about = shared.path().metadata().expect("it is there");
+        assert_eq!(about.mode() & 0o777, 0o600);
+        assert!(about.len() > 2 << 30 && about.blocks() * 512 < 64 << 10, "{} blocks", about.blocks());
+    }
+}

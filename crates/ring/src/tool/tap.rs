@@ -117,6 +117,7 @@ impl Tap {
             }
             self.map.process(self.process).state.store(state::FREE, Ordering::Release);
             self.map.header().registry.0.process_hint.fetch_min(self.process as u32, Ordering::AcqRel);
+            self.map.freed();
         }
         all
     }

@@ -20,12 +20,23 @@ pub struct Follower {
     pub done: Vec<Followed>,
     /// Dismiss each process when something of it has been heard.
     pub dismiss: bool,
+    /// How long a program may take.
+    pub patience: Duration,
+    /// How long it rests after each round.
+    pub rest: Duration,
     pub shared: Shared,
 }
 
 impl Follower {
     pub fn new(shared: Shared) -> Follower {
-        Follower { shared, live: Vec::new(), done: Vec::new(), dismiss: false }
+        Follower {
+            shared,
+            live: Vec::new(),
+            done: Vec::new(),
+            dismiss: false,
+            patience: Duration::from_secs(100),
+            rest: Duration::ZERO,
+        }
     }
 
     /// Events of processes that run.
@@ -74,10 +85,11 @@ impl Follower {
             } else if idle && self.live.is_empty() && self.shared.arrivals().is_empty() {
                 break;
             }
+            std::thread::sleep(self.rest);
             if idle {
                 self.shared.wait(Duration::from_millis(1));
             }
-            assert!(begin.elapsed() < Duration::from_secs(100), "stuck with {} processes", self.live.len());
+            assert!(begin.elapsed() < self.patience, "stuck with {} processes", self.live.len());
         }
         status.expect("it has ended")
     }

@@ -189,7 +189,7 @@ pub fn play(role: &str) {
                     })
                 })
                 .collect();
-            thread::sleep(Duration::from_millis(100));
+            thread::sleep(Duration::from_millis(value(3)));
             close(writer);
             children.into_iter().for_each(wait);
         }
