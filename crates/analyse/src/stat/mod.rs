@@ -441,6 +441,26 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn of_equal_peaks_the_first_counts() {
+        let mut events = vec![event(Kind::Malloc, 0, 100), event(Kind::Free, 0, 0)];
+        // Longer than a stretch of the timeline.
+        events.extend([event(Kind::Malloc, 0, 1), event(Kind::Free, 0, 0)].repeat(40));
+        events.push(event(Kind::Malloc, 0, 100));
+        assert_eq!(stat(&events).peak.event, 1);
+    }
+
+    #[test]
+    fn a_stretch_without_allocations_begins_with_what_is_alive() {
+        let mut events: Vec<Event> = (0..100).map(|slot| event(Kind::Malloc, slot, 10)).collect();
+        events.extend((0..100).map(|slot| event(Kind::Free, slot, 0)));
+        let timeline = stat(&events).timeline;
+        assert!(timeline.is_sorted_by_key(|point| point.clock_bytes), "{timeline:?}");
+        assert!(
+            timeline.iter().any(|point| (100..1000).contains(&point.live_bytes) && point.clock_bytes == 1000)
+        );
+    }
+
+    #[test]
     fn an_empty_trace_has_no_averages() {
         let figures = stat(&[]);
         assert_eq!((figures.objects, figures.average_size_bytes, figures.rates), (0, None, Rates::default()));
