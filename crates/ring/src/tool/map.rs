@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::attach::{control, process_entry, ring_words};
@@ -19,6 +19,8 @@ pub(crate) struct Map {
     pub file: File,
     pub geometry: Geometry,
     pub base: *mut u8,
+    /// No ring from here on has been adopted.
+    pub highest: AtomicUsize,
     /// Entries of processes that have been told of and have not ended.
     pub live: Mutex<Vec<usize>>,
 }
@@ -80,6 +82,23 @@ impl Map {
         control.owner.0.who.store(0, Ordering::Release);
         self.header().registry.0.ring_hint.fetch_min(ring as u32, Ordering::AcqRel);
         self.freed();
+    }
+
+    /// Makes all rings of a process that is dead nobody's, those too that it had not told of.
+    pub fn recycle_all(&self, process: usize) {
+        let registry = &self.header().registry.0;
+        // Claims go upwards from the hint; the first rings are shared ones, which are claimed from the bottom.
+        let hint = registry.ring_hint.load(Ordering::Acquire) as usize;
+        let end = self
+            .highest
+            .load(Ordering::Relaxed)
+            .max(hint)
+            .max(self.geometry.shared_rings(self.geometry.rings));
+        for ring in 0..(end + 64).min(self.geometry.rings) {
+            if self.control(ring).owner.0.who.load(Ordering::Acquire) >> 32 == process as u64 + 1 {
+                self.recycle(ring);
+            }
+        }
     }
 
     /// Tells those who wait that something has become free.

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{env, process};
@@ -122,7 +122,8 @@ impl Shared {
                 return Err(error);
             }
         };
-        let map = Map { path, file, geometry, base, live: Mutex::new(Vec::new()) };
+        let map =
+            Map { path, file, geometry, base, highest: AtomicUsize::new(0), live: Mutex::new(Vec::new()) };
         let header = map.header();
         header.version.store(VERSION, Ordering::Relaxed);
         header.flags.store(options.flags.bits(), Ordering::Relaxed);

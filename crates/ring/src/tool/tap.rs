@@ -109,12 +109,7 @@ impl Tap {
         self.ended = true;
         self.map.live().retain(|&index| index != self.process);
         if gone {
-            for ring in 0..self.map.geometry.rings {
-                let who = self.map.control(ring).owner.0.who.load(Ordering::Acquire);
-                if who >> 32 == self.process as u64 + 1 {
-                    self.map.recycle(ring);
-                }
-            }
+            self.map.recycle_all(self.process);
             self.map.process(self.process).state.store(state::FREE, Ordering::Release);
             self.map.header().registry.0.process_hint.fetch_min(self.process as u32, Ordering::AcqRel);
             self.map.freed();
@@ -189,6 +184,7 @@ impl Tap {
         // What a program that has run wild wrote into the list must not lead astray.
         while next != 0 && next as usize <= self.map.geometry.rings && rings.len() < self.map.geometry.rings {
             let ring = next as usize - 1;
+            self.map.highest.fetch_max(ring + 1, Ordering::Relaxed);
             rings.push(ring);
             next = self.map.control(ring).owner.0.next.load(Ordering::Relaxed);
         }
