@@ -28,7 +28,7 @@ fn tool() {
     let options = Options { rings: 16, ring_log2: 10, block_log2: 8, processes: 16, ..Options::default() };
     let mut shared = Shared::create(&options).expect("the shared file");
     std::fs::write(shop.join("rings"), shared.path().as_os_str().as_encoded_bytes()).expect("a file");
-    let _child = Command::new(shop.join("outlives"))
+    let mut child = Command::new(shop.join("outlives"))
         .arg(shop.join("ready"))
         .arg("3")
         .env("LD_PRELOAD", layers().join("libheaptoll_record.so"))
@@ -39,7 +39,8 @@ fn tool() {
         .spawn()
         .expect("it starts");
     let mut taps = Vec::new();
-    loop {
+    // The tests kill this process long before.
+    while child.try_wait().expect("a child").is_none() {
         for arrival in shared.arrivals() {
             taps.push(Tap::new(&shared, arrival.index));
         }

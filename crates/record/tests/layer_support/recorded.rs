@@ -253,11 +253,11 @@ impl Recording<'_> {
         }
         let mut child = command.spawn().expect("it starts");
         let mut taps: Vec<(Option<Tap>, Image, u32)> = Vec::new();
-        let (begun, mut status) = (Instant::now(), None);
+        let (begun, mut ended) = (Instant::now(), false);
         loop {
             assert!(begun.elapsed() < PATIENCE, "{} does not end", program.display());
             // In this order: what registered before the end is seen.
-            let over = status.is_some();
+            let over = ended;
             for arrival in shared.arrivals() {
                 let image = Image {
                     pid: arrival.pid,
@@ -290,9 +290,7 @@ impl Recording<'_> {
             }
             shared.tick();
             shared.wait(Duration::from_millis(1));
-            if status.is_none() {
-                status = child.try_wait().expect("a child");
-            }
+            ended = ended || child.try_wait().expect("a child").is_some();
         }
         let read = |path: &Path| {
             let mut text = Vec::new();
@@ -301,7 +299,7 @@ impl Recording<'_> {
         };
         let counted = page.read().expect("the page").into_iter().filter(|s| s.kind == Kind::Layer).collect();
         Run {
-            status: status.expect("it has ended"),
+            status: child.wait().expect("it has ended"),
             stdout: read(&out),
             stderr: read(&err),
             images: taps.into_iter().map(|(_, image, _)| image).collect(),
