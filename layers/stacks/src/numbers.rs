@@ -6,7 +6,8 @@
 //! word once written stays, and one compare-and-swap inserts.
 //!
 //! A word is 40 bits of the digest and the 24 bits of the number. Two stacks are taken for one when they meet in a bucket
-//! and agree in those 40 bits: with a million stacks, one program in some hundred thousand has such a pair.
+//! and agree in those 40 bits. A new stack meets up to eight others a level, some forty in all when there are a million:
+//! then one program in thirty thousand has such a pair.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
