@@ -2,11 +2,13 @@
 
 use core::ffi::{CStr, c_char};
 use core::mem::size_of;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use crate::layout::{
-    Control, EXE_BYTES, Geometry, Header, MAGIC, PAGE, Process, SHARED, VARIABLE, VERSION, gate, state,
+    EXE_BYTES, Geometry, Header, MAGIC, PAGE, Process, SHARED, VARIABLE, VERSION, gate, state,
 };
+use crate::lock::lock;
+use crate::places::{control, process_entry, ring_words};
 use crate::rings::{Core, mark, stage};
 use crate::state::{Life, STATE_BYTES, State};
 use crate::sys::{self, Descriptor, Errno};
@@ -20,40 +22,6 @@ const NOTHING_FREED_NS: u64 = 1_000_000_000;
 
 /// Fewest rings worth having.
 const FEWEST_RINGS: usize = 4;
-
-/// Takes a spin lock. Its holders do not wait for anything but, at worst, the tool. A holder that has died is known by
-/// its kernel number, a thread of process `pid` (0: not known yet). False when the holder is the caller, a signal handler
-/// that has interrupted itself.
-#[must_use]
-pub(crate) fn lock(word: &AtomicU32, holder: u32, pid: u32) -> bool {
-    let mut rounds = 0u32;
-    loop {
-        let held = match word.compare_exchange_weak(0, holder, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => return true,
-            Err(held) => held,
-        };
-        if held == holder {
-            return false;
-        }
-        rounds += 1;
-        if rounds < 64 {
-            core::hint::spin_loop();
-        } else if rounds < 1000 {
-            sys::yield_now();
-        } else {
-            sys::futex_wait(word, held, 200_000);
-            if held & 1 << 31 == 0
-                && held != 0
-                && pid != 0
-                && rounds.is_multiple_of(64)
-                && !sys::thread_exists(pid as i32, held as i32)
-                && word.compare_exchange(held, holder, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            {
-                return true;
-            }
-        }
-    }
-}
 
 impl Core {
     /// The process's own memory.
@@ -463,24 +431,4 @@ fn write_exe(entry: &Process) {
         AtomicU8::store(to, *from, Ordering::Relaxed);
     }
     entry.exe_bytes.store(kept as u32, Ordering::Relaxed);
-}
-
-/// An entry of the process table.
-pub(crate) fn process_entry(header: *const Header, index: usize) -> *const Process {
-    // SAFETY (of the caller's use): the table follows the header; both lie in one mapping.
-    header.wrapping_add(1).cast::<Process>().wrapping_add(index)
-}
-
-/// A ring's control words.
-pub(crate) fn control(header: *const Header, geometry: Geometry, ring: usize) -> *const Control {
-    header.cast::<u8>().wrapping_add(geometry.directory()).cast::<Control>().wrapping_add(ring)
-}
-
-/// A ring's first word.
-pub(crate) fn ring_words(header: *const Header, geometry: Geometry, ring: usize) -> *mut AtomicU64 {
-    header
-        .cast::<u8>()
-        .wrapping_add(geometry.first_ring() + ring * geometry.ring_bytes())
-        .cast_mut()
-        .cast::<AtomicU64>()
 }

@@ -9,6 +9,8 @@
 mod attach;
 mod flags;
 pub mod layout;
+mod lock;
+mod places;
 mod producer;
 mod rings;
 mod state;

@@ -5,8 +5,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::attach::lock;
 use crate::layout::{Process, gate};
+use crate::lock::lock;
 use crate::rings::Core;
 use crate::state::{Life, State};
 use crate::sys;

@@ -8,8 +8,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::attach::{control, process_entry, ring_words};
 use crate::layout::{Control, Geometry, Header, Process};
+use crate::places::{control, process_entry, ring_words};
 
 #[derive(Debug)]
 pub(crate) struct Map {

@@ -1,0 +1,25 @@
+//! Where things lie in a mapping of the file, for both sides.
+
+use core::sync::atomic::AtomicU64;
+
+use crate::layout::{Control, Geometry, Header, Process};
+
+/// An entry of the process table.
+pub(crate) fn process_entry(header: *const Header, index: usize) -> *const Process {
+    // SAFETY (of the caller's use): the table follows the header; both lie in one mapping.
+    header.wrapping_add(1).cast::<Process>().wrapping_add(index)
+}
+
+/// A ring's control words.
+pub(crate) fn control(header: *const Header, geometry: Geometry, ring: usize) -> *const Control {
+    header.cast::<u8>().wrapping_add(geometry.directory()).cast::<Control>().wrapping_add(ring)
+}
+
+/// A ring's first word.
+pub(crate) fn ring_words(header: *const Header, geometry: Geometry, ring: usize) -> *mut AtomicU64 {
+    header
+        .cast::<u8>()
+        .wrapping_add(geometry.first_ring() + ring * geometry.ring_bytes())
+        .cast_mut()
+        .cast::<AtomicU64>()
+}
