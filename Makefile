@@ -101,7 +101,7 @@ lint:
 
 unit:
 	HEAPTOLL_HOME=$(abspath $(STAGE)) HEAPTOLL_LAYERS_DIR=$(abspath $(LIB))/layers $(CARGO) test --locked --target-dir $(TARGET) --workspace
-	$(CARGO) test --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml -p heaptoll-next
+	$(CARGO) test --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml -p heaptoll-next -p heaptoll-facts -p heaptoll-stacks
 	$(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED)
 
 bench:
