@@ -14,6 +14,7 @@ pub struct Page {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts {
     pub pid: i32,
+    pub exe: String,
     pub malloc: u64,
     pub realloc: u64,
     pub free: u64,
@@ -44,8 +45,8 @@ impl Page {
         command.env("HEAPTOLL_STATS", &self.path);
     }
 
-    /// What was counted, by process, heaptoll's own counts left out.
-    pub fn counts(&self, heaptoll: u32) -> Vec<Counts> {
+    /// What was counted, by process; heaptoll and its helpers are among them.
+    pub fn counts(&self) -> Vec<Counts> {
         let bytes = std::fs::read(&self.path).expect("reads");
         let word = |slot: &[u8], at: usize| u64::from_le_bytes(slot[at..at + 8].try_into().expect("8 bytes"));
         bytes[HEADER_BYTES..]
@@ -53,14 +54,19 @@ impl Page {
             .filter(|slot| slot[0] == 2)
             .map(|slot| Counts {
                 pid: word(slot, 8) as i32,
+                exe: String::from_utf8_lossy(&slot[64..256]).trim_end_matches('\0').to_string(),
                 malloc: word(slot, 288),
                 realloc: word(slot, 296),
                 free: word(slot, 304),
                 failed: word(slot, 328),
                 requested: word(slot, 336),
             })
-            .filter(|counts| counts.pid != heaptoll as i32)
             .collect()
+    }
+
+    /// What was counted in a process image.
+    pub fn of(&self, pid: i32, exe: &str) -> Option<Counts> {
+        self.counts().into_iter().find(|counts| counts.pid == pid && counts.exe == exe)
     }
 }
 
@@ -90,20 +96,6 @@ pub fn differences(trace: &Trace, counts: &Counts, slack: u64) -> Vec<String> {
     found
 }
 
-/// Records with the counting layer behind; gives what heaptoll said, the trace, and what was counted of its process.
-fn recorded_and_counted(options: &[&str]) -> (Said, Trace, Vec<Counts>) {
-    let bench = Bench::new();
-    let page = Page::new(&bench);
-    let mut command = bench.command(&[&["record", "-o", "t"], options].concat());
-    page.count(&mut command);
-    let child = command.current_dir(bench.path(".")).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let child = child.spawn().expect("heaptoll starts");
-    let own = child.id();
-    let said: Said = child.wait_with_output().expect("ends").into();
-    let trace = Trace::read(bench.path("t"));
-    (said, trace, page.counts(own))
-}
-
 #[test]
 fn counts_agree_on_every_program_of_the_catalog() {
     // make's and gcbench's own processes, and a server, are no single image.
@@ -114,17 +106,21 @@ fn counts_agree_on_every_program_of_the_catalog() {
     let mut seen = 0;
     let mut wrong = Vec::new();
     for program in programs {
-        let (said, trace, counts) = recorded_and_counted(&["--program", program, "--size", "quick"]);
+        let bench = Bench::new();
+        let page = Page::new(&bench);
+        let mut command = bench.command(&["record", "-o", "t", "--program", program, "--size", "quick"]);
+        page.count(&mut command);
+        let said: Said = command.current_dir(bench.path(".")).output().expect("heaptoll starts").into();
         if said.code == Some(2) {
             eprintln!("{program} is left out: {}", said.err);
             continue;
         }
         let said = said.exits(0);
-        let trace = trace.is_whole();
-        let Some(own) = counts.iter().find(|counts| counts.pid == trace.header.pid) else {
-            panic!("{program} was not counted: {counts:?}\n{}", said.err);
+        let trace = Trace::read(bench.path("t")).is_whole();
+        let Some(own) = page.of(trace.header.pid, &trace.header.exe) else {
+            panic!("{program} was not counted: {:?}\n{}", page.counts(), said.err);
         };
-        let differences = differences(&trace, own, 0);
+        let differences = differences(&trace, &own, 0);
         if !differences.is_empty() {
             wrong.push(format!("{program}: {differences:?}"));
         }
@@ -155,9 +151,8 @@ fn a_hundred_threads_at_once_are_all_told() {
     said.exits(0);
     let trace = Trace::read(bench.path("t")).is_whole();
     assert_eq!(trace.threads, 101);
-    let counts = page.counts(0);
-    let own = counts.iter().find(|counts| counts.pid == trace.header.pid).expect("it was counted");
-    assert_eq!(differences(&trace, own, 0), [""; 0]);
+    let own = page.of(trace.header.pid, &program).expect("it was counted");
+    assert_eq!(differences(&trace, &own, 0), [""; 0]);
     assert_eq!(trace.ending.expect("an ending").threads.len(), 101);
 }
 
@@ -176,20 +171,21 @@ fn a_program_killed_at_any_moment_leaves_a_trace_with_all_its_calls() {
         let mut command = bench.command(&["record", "-f", "-o", "t", "--", &program, &threads.to_string()]);
         page.count(&mut command);
         let child = command.current_dir(bench.path(".")).stderr(std::process::Stdio::piped()).spawn().expect("starts");
-        let own = child.id();
-        let counts = loop {
-            if let Some(counts) = page.counts(own).into_iter().find(|counts| counts.malloc > 100) {
-                break counts;
+        let begun = |counts: &Counts| counts.exe == program && counts.malloc > 100;
+        let pid = loop {
+            if let Some(counts) = page.counts().into_iter().find(begun) {
+                break counts.pid;
             }
+            std::thread::sleep(std::time::Duration::from_micros(100));
         };
         std::thread::sleep(std::time::Duration::from_millis(wait_ms));
         // SAFETY: a signal to the program, which does not end by itself.
-        unsafe { libc::kill(counts.pid, libc::SIGKILL) };
+        unsafe { libc::kill(pid, libc::SIGKILL) };
         let said: Said = child.wait_with_output().expect("ends").into();
         said.exits(137);
         let trace = Trace::read(bench.path("t")).is_whole();
         assert_eq!(trace.how(), "killed by signal 9");
-        let counts = page.counts(own).into_iter().find(|found| found.pid == counts.pid).expect("it was counted");
+        let counts = page.of(pid, &program).expect("it was counted");
         assert_eq!(differences(&trace, &counts, threads), [""; 0], "{threads} threads after {wait_ms} ms");
         assert!(trace.made() > 100);
     }

@@ -1,21 +1,28 @@
 //! Ctrl-C, signals of supervisors, and who outlives whom.
 
-use std::process::{Child, Stdio};
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use super::Trace;
 use crate::bench::{Bench, Said, eventually, marker, processes_with};
 
-/// A recording of a program under way, in the bench's folder.
+/// A recording of a program under way, in the bench's folder. What is said goes to files: a pipe would have no end
+/// before that of the last process that holds it.
 struct Recording {
     child: Child,
+    out: PathBuf,
+    err: PathBuf,
 }
 
 impl Recording {
     fn start(bench: &Bench, command: &[&str]) -> Recording {
         let mut command = bench.command(&[&["record", "-o", "t", "--"], command].concat());
-        command.current_dir(bench.path(".")).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Recording { child: command.spawn().expect("heaptoll starts") }
+        let (out, err) = (bench.path("said.out"), bench.path("said.err"));
+        let make = |path| File::create(path).expect("makes");
+        command.current_dir(bench.path(".")).stdout(make(&out)).stderr(make(&err));
+        Recording { child: command.spawn().expect("heaptoll starts"), out, err }
     }
 
     /// To heaptoll alone, as a terminal does to those of its group that listen to it.
@@ -24,8 +31,10 @@ impl Recording {
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
-    fn end(self) -> Said {
-        self.child.wait_with_output().expect("ends").into()
+    fn end(mut self) -> Said {
+        let code = self.child.wait().expect("ends").code();
+        let read = |path| std::fs::read_to_string(path).expect("reads");
+        Said { code, out: read(&self.out), err: read(&self.err) }
     }
 }
 
@@ -53,7 +62,7 @@ fn the_second_interrupt_stops_the_recording_and_leaves_the_program_alone() {
     let bench = Bench::new();
     let program = bench.program("waits", WAITS);
     let (stop, began, mark) = (bench.at("stop"), bench.at("began"), marker("alone"));
-    let recording = Recording::start(&bench, &["sh", "-c", "\"$0\" \"$@\" > out", &program, &stop, &began, &mark]);
+    let recording = Recording::start(&bench, &[&program, &stop, &began, &mark]);
     eventually("it began", || bench.path("began").exists());
     recording.signal(libc::SIGINT);
     recording.signal(libc::SIGHUP);
@@ -61,7 +70,7 @@ fn the_second_interrupt_stops_the_recording_and_leaves_the_program_alone() {
     assert!(!processes_with(&mark).is_empty(), "the program lives");
     std::fs::write(&stop, "").expect("writes");
     eventually("it ends", || processes_with(&mark).is_empty());
-    let out = std::fs::read_to_string(bench.path("out")).expect("reads");
+    let out = std::fs::read_to_string(bench.path("said.out")).expect("reads");
     assert_eq!(out, "came to its end\n");
     assert_eq!(Trace::read(bench.path("t")).is_whole().how(), "recorder stopped");
 }
