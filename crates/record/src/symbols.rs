@@ -148,13 +148,31 @@ impl Symbols {
             }
         }
         let site = |places: &Vec<u32>| Site {
-            frames: places.iter().flat_map(|&place| named[place as usize].iter().copied()).collect(),
+            frames: self
+                .whole(places)
+                .iter()
+                .flat_map(|&place| named[place as usize].iter().copied())
+                .collect(),
         };
         let mut sites: Vec<Site> = self.sites.iter().map(site).collect();
         if sites.is_empty() {
             sites.push(Site::default());
         }
         Sites { sites, frames: frames.frames }
+    }
+
+    /// A stack without the mark that its walk was lost, where that was its end: what the dynamic linker does before the
+    /// program begins, constructors of libraries included, is called by code of its own that has no table.
+    fn whole<'a>(&self, places: &'a [u32]) -> &'a [u32] {
+        if let [rest @ .., last, mark] = places
+            && self.places[*mark as usize] == Code::Cut(LOST)
+            && let Code::Of { object, .. } = self.places[*last as usize]
+            && let Some(name) = self.objects[object as usize].path.file_name()
+            && name.as_encoded_bytes().starts_with(b"ld-linux")
+        {
+            return &places[..rest.len() + 1];
+        }
+        places
     }
 }
 
@@ -238,6 +256,18 @@ mod tests {
         let newest = (second, 0xd00, none());
         assert_eq!(frames(&sites, 3), [newest, (first, 0x1001, none()), cut("[unknown callers]")]);
         assert!(sites.sites[0].frames.is_empty() && sites.sites[2].frames.is_empty());
+    }
+
+    #[test]
+    fn the_dynamic_linkers_first_function_is_an_end() {
+        let mut symbols = Symbols::new(0);
+        symbols.define(0, &object(0x1000, 0x3000, 0x1000, "/nowhere/ld-linux-x86-64.so.2"));
+        symbols.define(0, &object(0x5000, 0x6000, 0x5000, "/nowhere/other.so"));
+        symbols.define(1, &[0x5500, 0x1500, LOST]);
+        symbols.define(2, &[0x1500, 0x5500, LOST]);
+        symbols.define(3, &[0x1500, DEEPER]);
+        let sites = symbols.finish();
+        assert_eq!([1, 2, 3].map(|site| frames(&sites, site).len()), [2, 3, 2]);
     }
 
     #[test]
