@@ -8,7 +8,7 @@
 //! A resize ends a block and begins another. It stays in place where that fits; otherwise it goes elsewhere while its old
 //! place counts as free, as if moved by `memmove`. Both bounds are of this model.
 //!
-//! The trace is read twice, or three times when it is short. Memory is that of live objects, some gaps, and four bytes
+//! The trace is read for what it demands, then for each round of packing. Memory is that of live objects, some gaps, and four bytes
 //! an object, which are in a temporary file when there are many.
 
 use std::io::{self, Read};
@@ -230,20 +230,41 @@ fn gather<R: Read>(
     Ok(rectangles)
 }
 
-/// Packs by several rules, those of a group in one reading.
+/// Packs without knowledge of the future, then with it.
 fn second_pass<R: Read>(
     open: &(impl Fn() -> Result<Reader<R>, TraceError> + Sync),
     demand: &Demand,
     lifetimes: &Lifetimes,
     options: Options,
 ) -> Result<Vec<(Rule, u64)>, BoundError> {
-    let limit = demand.lower_bound_bytes();
-    let mut rules = vec![Rule::FirstFit, Rule::BestFit];
-    for (at, threshold) in demand.thresholds().into_iter().enumerate() {
-        rules.push(Rule::TwoEnds { threshold, limit, tight: at % 2 == 1 });
-        rules.push(Rule::TwoEnds { threshold, limit: limit + limit / 64, tight: at % 2 == 0 });
+    let lower = demand.lower_bound_bytes();
+    let mut found = try_rules(open, &[Rule::FirstFit, Rule::BestFit], lifetimes, options)?;
+    let best = found.iter().map(|&(_, heap_bytes)| heap_bytes).min().unwrap_or(lower);
+    if best > lower {
+        // From the top of the least heap there can be, and of one half way to what is found already.
+        let limits = [lower, lower + (best - lower) / 2];
+        let rules: Vec<Rule> = demand
+            .thresholds()
+            .into_iter()
+            .flat_map(|threshold| limits.map(|limit| (threshold, limit)))
+            .flat_map(|(threshold, limit)| {
+                [false, true].map(|tight| Rule::TwoEnds { threshold, limit, tight })
+            })
+            .collect();
+        found.extend(try_rules(open, &rules, lifetimes, options)?);
     }
-    let groups = std::thread::available_parallelism().map_or(1, |count| count.get()).min(rules.len()).min(4);
+    Ok(found)
+}
+
+/// Packs by several rules on several cores; those of a group in one reading.
+fn try_rules<R: Read>(
+    open: &(impl Fn() -> Result<Reader<R>, TraceError> + Sync),
+    rules: &[Rule],
+    lifetimes: &Lifetimes,
+    options: Options,
+) -> Result<Vec<(Rule, u64)>, BoundError> {
+    let cores = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let groups = cores.min(rules.len()).min(4);
     let results = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..groups)
             .map(|group| {
@@ -313,9 +334,11 @@ impl Rule {
         match self {
             Rule::FirstFit => "first fit".to_string(),
             Rule::BestFit => "best fit".to_string(),
-            Rule::TwoEnds { threshold, tight, .. } => {
+            Rule::TwoEnds { threshold, limit, tight } => {
                 let fit = if tight { "best" } else { "first" };
-                format!("{fit} fit from the bottom, blocks that die within {threshold} events from the top")
+                format!(
+                    "{fit} fit from the bottom, blocks that die within {threshold} events from {limit} down"
+                )
             }
         }
     }

@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let once = trace == Path::new("-") || std::fs::metadata(trace).is_ok_and(|facts| !facts.is_file());
     if once {
         return Err(Failure::Usage(format!(
-            "{} cannot be read more than once: give a file, for bound reads the trace two or three times",
+            "{} cannot be read more than once: give a file, for bound reads the trace several times",
             trace.display()
         )));
     }
