@@ -88,7 +88,7 @@ pub fn document(ledger: &Ledger, subject: &str) -> Document {
     document.warnings = warnings(ledger);
     document.sections.push(Section {
         title: "At the peak".into(),
-        text: vec![headline(top)],
+        text: std::iter::once(headline(top)).chain(huge(top)).collect(),
         items: vec![Item::Table(sum(top))],
     });
     let named = named([(fullest, "most live"), (peak, "peak"), (moments.len() - 1, "last")]);
@@ -220,6 +220,18 @@ fn headline(moment: &Moment) -> String {
         mib_from_bytes(moment.rss_bytes as f64),
         shares.collect::<Vec<_>>().join(", ")
     )
+}
+
+/// What huge pages keep in memory, where it is worth a sentence: a twentieth of the resident set.
+fn huge(moment: &Moment) -> Option<String> {
+    let free = moment.huge_free_bytes;
+    (free > 0 && free >= moment.rss_bytes / 20).then(|| {
+        format!(
+            "{} MiB of it hold no live block and lie on huge pages: they are resident as parts of those, whether the \
+             program has ever used them or not.",
+            mib_from_bytes(free as f64)
+        )
+    })
 }
 
 /// Resident KiB of each line, rounded so that they make the sum: what has lost most is rounded up.
@@ -398,22 +410,36 @@ fn picture(moments: &[Moment]) -> Chart {
 }
 
 /// What Detlefs, Dosser and Zorn could not tell apart of a collector's memory.
-fn collector(ledger: &Ledger, moment: &Moment) -> Section {
-    let census = moment.census.filter(|census| census.source == Source::Control);
+fn collector(ledger: &Ledger, peak: &Moment) -> Section {
+    let told = |moment: &&Moment| moment.census.is_some_and(|census| census.source == Source::Control);
+    // A program that makes no call while it is looked at has nobody ask its manager.
+    let moment = Some(peak).filter(told);
+    let moment = moment.or(ledger.moments.iter().filter(told).max_by_key(|moment| moment.rss_bytes));
+    let (moment, census) = moment.map_or((peak, None), |moment| (moment, moment.census));
     let measured = census.is_some_and(|census| census.live_after_collection_bytes.is_some());
     let mut text = Vec::new();
     if census.is_none() {
         text.push(
-            "The manager tells nothing of its heap (it has no control symbol, include/heaptoll.h): what the program freed \
-             and the collector has not reclaimed is among the free bytes of the heap, and is not told apart."
+            "The manager told nothing of its heap (it has no control symbol, include/heaptoll.h, or the program made no \
+             call while it was looked at): what the program freed and the collector has not reclaimed is among the free \
+             bytes of the heap, and is not told apart."
                 .to_owned(),
         );
-    } else if !measured {
-        text.push(
-            "What a collection would reclaim at this moment is known only where one was forced: --collect does so at every \
-             moment, which changes the run."
-                .to_owned(),
-        );
+    } else {
+        if !std::ptr::eq(moment, peak) {
+            text.push(format!(
+                "At {} s, when {} MiB were resident: at the peak the program made no call, and its manager was not asked.",
+                seconds(moment.time_ns as f64 / 1e9),
+                mib_from_bytes(moment.rss_bytes as f64)
+            ));
+        }
+        if !measured {
+            text.push(
+                "What a collection would reclaim at this moment is not known: none was forced, as it would have changed \
+                 the run."
+                    .to_owned(),
+            );
+        }
     }
     let row = |source: &str, term: Option<Term>, known: &str| {
         let amount = term.map(|term| moment.amount(term));
@@ -426,7 +452,7 @@ fn collector(ledger: &Ledger, moment: &Moment) -> Section {
         ]
     };
     let after = |term| measured.then_some(term);
-    let told = |term| census.is_some().then_some(term);
+    let known = |term| census.is_some().then_some(term);
     let black = census.and_then(|census| census.blacklisted_bytes).map(|_| Term::Blacklisted);
     let rows = vec![
         row(
@@ -441,10 +467,10 @@ fn collector(ledger: &Ledger, moment: &Moment) -> Section {
         ),
         row(
             "dead, not told apart",
-            told(Term::Dead).filter(|_| !measured),
+            known(Term::Dead).filter(|_| !measured),
             "live for the manager, less live in the record",
         ),
-        row("expansion granularity", told(Term::Unused), "the manager's census: mapped, never carved"),
+        row("expansion granularity", known(Term::Unused), "the manager's census: mapped, never carved"),
         row("black-listed", black, "the manager's own count"),
     ];
     let mut notes = vec![
@@ -608,6 +634,16 @@ mod tests {
     }
 
     #[test]
+    fn huge_pages_without_blocks_get_a_sentence() {
+        let mut only = moment(1, &[(Term::Live, 4096)]);
+        assert_eq!(huge(&only), None);
+        only.huge_free_bytes = 1024;
+        assert!(huge(&only).is_some_and(|text| text.contains("huge pages")));
+        only.rss_bytes = 1 << 20;
+        assert_eq!(huge(&only), None);
+    }
+
+    #[test]
     fn moments_that_are_one_are_shown_once() {
         let low = moment(1, &[(Term::Live, 4096)]);
         let high = moment(2, &[(Term::Live, 8192)]);
@@ -654,6 +690,10 @@ mod tests {
         });
         let (words, table) = rows(&ledger);
         assert_eq!((words, table[0][1].as_str(), table[0][2].as_str()), (0, "1", "2"));
+        // At the peak nobody was asked: another moment is shown.
+        ledger.moments.push(moment(2, &[(Term::Live, 9999)]));
+        let (words, table) = rows(&ledger);
+        assert_eq!((words, table[0][1].as_str()), (1, "1"));
     }
 
     #[test]
