@@ -18,6 +18,8 @@ OURS := $(patsubst managers/%/manager.toml,%,$(wildcard managers/*/manager.toml)
 
 # What `make bench` needs beside the tool.
 BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance collectors recording)
+# Stacks are walked through the layers' own frames; before Rust 1.92 `panic = "abort"` left their tables out.
+UNWINDABLE := --config 'build.rustflags=["-Cforce-unwind-tables=yes"]'
 # A shell brings a panic handler of its own, which a test harness has too.
 UNSHELLED := --workspace $(addprefix --exclude ,$(OURS) tithe-static)
 
@@ -34,7 +36,7 @@ help:
 
 tool:
 	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-launcher -p heaptoll-peers -p heaptoll-espresso -p heaptoll-replay $(EXTRA)
-	$(CARGO) build --release --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml
+	$(CARGO) build --release --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml
 	$(CARGO) build --release --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(addprefix -p ,$(OURS) tithe-static)
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
 	@managers/tithe/static/pack $(TARGET)/managers/release/libtithe_static.a $(LIB)/libtithe.a
@@ -94,14 +96,14 @@ lint:
 	$(CARGO) fmt --all --check --manifest-path layers/Cargo.toml
 	$(CARGO) fmt --all --check --manifest-path managers/Cargo.toml
 	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml --release -- -D warnings
+	$(CARGO) clippy --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml --release -- -D warnings
 	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --release -- -D warnings
 	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --all-targets $(UNSHELLED) -- -D warnings
 	shellcheck .ci/run scripts/setup scripts/demo scripts/bench managers/tithe/static/pack
 
 unit:
 	HEAPTOLL_HOME=$(abspath $(STAGE)) HEAPTOLL_LAYERS_DIR=$(abspath $(LIB))/layers $(CARGO) test --locked --target-dir $(TARGET) --workspace
-	$(CARGO) test --locked --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml -p heaptoll-next -p heaptoll-facts -p heaptoll-stacks
+	$(CARGO) test --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml -p heaptoll-next -p heaptoll-facts -p heaptoll-stacks
 	$(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED)
 
 bench:
