@@ -79,7 +79,7 @@ impl Books {
 
 /// Has one of the threads that stand at the gate ask the manager.
 fn ask(tap: &Tap) -> Option<Census> {
-    let question = tap.ask();
+    let question = tap.ask(Census::wishes(false));
     let begun = Instant::now();
     loop {
         if let Some(bytes) = tap.answer(question) {

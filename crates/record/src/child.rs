@@ -6,9 +6,9 @@ use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 
 use crate::error::RecordError;
+use crate::limits;
 use crate::request::Request;
 
 /// The variable that the loader reads.
@@ -60,7 +60,10 @@ impl Ended {
 pub fn preload_list(request: &Request, inherited: Option<&OsStr>) -> Result<OsString, RecordError> {
     let mut list = OsString::new();
     for path in std::iter::once(&request.layer).chain(&request.manager.preload) {
-        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        // A bare name is one that the loader looks for, as it does for what programs link.
+        let bare = path.components().count() == 1 && path.is_relative();
+        let absolute =
+            if bare { path.clone() } else { std::path::absolute(path).unwrap_or_else(|_| path.clone()) };
         if absolute.as_os_str().as_encoded_bytes().iter().any(|byte| b": ".contains(byte)) {
             return Err(RecordError::NotPreloadable { path: absolute });
         }
@@ -108,43 +111,24 @@ pub fn start(request: &Request, rings: &Path) -> Result<Child, RecordError> {
         command.stderr(stream(path, File::options().append(true).create(true).open(path))?);
     }
     // More processes than files that we may usually have open may be recorded at once. The program keeps its limit.
-    if let Some(limit) = raise_open_files() {
+    if let Some(limit) = limits::raise_open_files() {
         // SAFETY: setrlimit is safe after fork; nothing else is done.
         unsafe {
-            command.pre_exec(move || match libc::setrlimit(libc::RLIMIT_NOFILE, &limit) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
+            command.pre_exec(move || match limits::set(libc::RLIMIT_NOFILE, &limit) {
+                true => Ok(()),
+                false => Err(io::Error::last_os_error()),
             });
         }
     }
     let own_peak_kib = own_peak_kib();
-    let child = command.spawn().map_err(|source| RecordError::Start {
-        program: program.to_string_lossy().into_owned(),
-        source,
-    })?;
+    let child = command
+        .spawn()
+        .map_err(|source| RecordError::Start { program: program.to_string_lossy().into_owned(), source })?;
     Ok(Child { pid: child.id() as i32, own_peak_kib })
 }
 
 fn stream(path: &Path, opened: io::Result<File>) -> Result<Stdio, RecordError> {
     opened.map(Stdio::from).map_err(|source| RecordError::Stream { path: PathBuf::from(path), source })
-}
-
-/// Lets this process open as many files as it may, and gives the limits from before, when they were others.
-fn raise_open_files() -> Option<libc::rlimit> {
-    static BEFORE: OnceLock<Option<libc::rlimit>> = OnceLock::new();
-    *BEFORE.get_or_init(raise_once)
-}
-
-fn raise_once() -> Option<libc::rlimit> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a live local that is filled in, and read.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 || limit.rlim_cur == limit.rlim_max {
-            return None;
-        }
-        let raised = libc::rlimit { rlim_cur: limit.rlim_max.min(1 << 16).max(limit.rlim_cur), ..limit };
-        (libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0).then_some(limit)
-    }
 }
 
 fn own_peak_kib() -> u64 {
@@ -221,7 +205,7 @@ mod tests {
             unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
             limit.rlim_cur
         };
-        let before = raise_open_files().map_or_else(now, |limit| limit.rlim_cur);
+        let before = limits::raise_open_files().map_or_else(now, |limit| limit.rlim_cur);
         let folder = tempfile::tempdir().expect("a folder");
         let said = folder.path().join("said");
         let mut request = request("ulimit -n; echo $HEAPTOLL_RECORD");
@@ -242,6 +226,10 @@ mod tests {
         request.manager.preload = vec!["/m.so".into()];
         let list = preload_list(&request, Some(OsStr::new("/mine.so"))).expect("a list");
         assert_eq!(list, "/no-such-layer.so:/m.so:/mine.so");
+        request.manager.preload = vec!["libc.so.6".into(), "./m.so".into()];
+        let list = preload_list(&request, None).expect("a list");
+        let here = std::env::current_dir().expect("a folder");
+        assert_eq!(list, *format!("/no-such-layer.so:libc.so.6:{}/m.so", here.display()));
         request.manager.preload = vec!["/with space.so".into()];
         assert!(matches!(preload_list(&request, None), Err(RecordError::NotPreloadable { .. })));
     }

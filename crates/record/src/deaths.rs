@@ -74,9 +74,8 @@ impl Deaths {
         }
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
         // SAFETY: `events` is a live local of that many elements.
-        let count = unsafe {
-            libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, 0)
-        };
+        let count =
+            unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, 0) };
         for event in &events[..usize::try_from(count).unwrap_or(0)] {
             let key = event.u64 as u32;
             self.forget(key);

@@ -49,7 +49,9 @@ impl Endings {
         }
         let work: Work = Box::new(end);
         let refused = match &self.thread {
-            Some(thread) if self.waiting < MOST => thread.work.send((is_first, work)).err().map(|refused| refused.0.1),
+            Some(thread) if self.waiting < MOST => {
+                thread.work.send((is_first, work)).err().map(|refused| refused.0.1)
+            }
             _ => Some(work),
         };
         match refused {

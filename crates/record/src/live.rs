@@ -143,7 +143,9 @@ impl LiveBlocks {
     /// Calls `each` with ranges of addresses in which blocks have ever begun, 64 KiB each.
     pub fn ever(&self, each: &mut dyn FnMut(u64, u64)) {
         for (upper, lower) in self.upper.iter().enumerate() {
-            for (lower, _) in lower.iter().flat_map(|lower| lower.iter()).enumerate().filter(|(_, chunk)| chunk.is_some()) {
+            for (lower, _) in
+                lower.iter().flat_map(|lower| lower.iter()).enumerate().filter(|(_, chunk)| chunk.is_some())
+            {
                 let start = ((upper << LOWER_BITS | lower) as u64 >> 1) << CHUNK_SHIFT;
                 each(start, start + (1 << CHUNK_SHIFT));
             }
@@ -151,7 +153,9 @@ impl LiveBlocks {
     }
 
     fn walk(&self, range: &Range<u64>, each: &mut dyn FnMut(u64, u32) -> bool) {
-        if self.odd.iter().any(|(&block, &slot)| range.contains(&block) && !each(block, slot)) || range.is_empty() {
+        if self.odd.iter().any(|(&block, &slot)| range.contains(&block) && !each(block, slot))
+            || range.is_empty()
+        {
             return;
         }
         let last = (range.end - 1).min((1 << ADDRESS_BITS) - 1);

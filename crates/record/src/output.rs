@@ -71,12 +71,13 @@ pub fn make_first(path: &Path, force: bool) -> Result<Destination, RecordError> 
 
 /// Opens what is no regular file. A pipe that nobody reads is an error rather than a wait that Ctrl-C could not end.
 fn open_stream(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(|error| {
-        match error.raw_os_error() {
-            Some(libc::ENXIO) => io::Error::other("nothing reads this pipe yet"),
-            _ => error,
-        }
-    })?;
+    let file =
+        OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(
+            |error| match error.raw_os_error() {
+                Some(libc::ENXIO) => io::Error::other("nothing reads this pipe yet"),
+                _ => error,
+            },
+        )?;
     // SAFETY: the descriptor is open; the calls take no pointers. Writes wait again from here on.
     unsafe {
         let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
@@ -121,7 +122,8 @@ mod tests {
         assert!(matches!(make_first(Path::new("-"), true), Err(RecordError::StandardOutput)));
         assert!(matches!(make_first(Path::new("/no/such/x"), false), Err(RecordError::Output { .. })));
         let names: Vec<_> = (0..3).map(|_| make_next(&first, 7).expect("makes").0).collect();
-        let wanted = ["x.heaptoll.7", "x.heaptoll.7.2", "x.heaptoll.7.3"].map(|name| folder.path().join(name));
+        let wanted =
+            ["x.heaptoll.7", "x.heaptoll.7.2", "x.heaptoll.7.3"].map(|name| folder.path().join(name));
         assert_eq!(names, wanted);
     }
 

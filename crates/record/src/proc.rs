@@ -42,7 +42,11 @@ pub fn mappings_bytes(pid: i32, holds: impl Fn(&Range<u64>) -> bool) -> Option<u
     let maps = read_to_string(format!("/proc/{pid}/maps")).ok()?;
     // A zombie has none.
     (!maps.is_empty()).then(|| {
-        maps.lines().filter_map(anonymous).filter(|range| holds(range)).map(|range| range.end - range.start).sum()
+        maps.lines()
+            .filter_map(anonymous)
+            .filter(|range| holds(range))
+            .map(|range| range.end - range.start)
+            .sum()
     })
 }
 
@@ -119,7 +123,9 @@ mod tests {
     fn this_process_can_be_seen() {
         let pid = std::process::id() as i32;
         let memory = memory(pid).expect("it lives");
-        assert!(memory.rss_kib > 500 && memory.peak_kib >= memory.rss_kib && memory.anon_kib < memory.rss_kib);
+        assert!(
+            memory.rss_kib > 500 && memory.peak_kib >= memory.rss_kib && memory.anon_kib < memory.rss_kib
+        );
         assert_eq!(exe(pid), std::env::current_exe().ok());
         assert_eq!(directory(pid), std::env::current_dir().ok());
         assert_eq!(command(pid), std::env::args().collect::<Vec<_>>());

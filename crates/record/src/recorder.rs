@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use heaptoll_ring::{Arrival, Options, Shared, Tap};
+use heaptoll_ring::{Arrival, Flags, Options, Shared};
 
 use crate::child::{self, Child, Ended};
 use crate::deaths::Deaths;
 use crate::endings::Endings;
 use crate::error::RecordError;
+use crate::ignored::Ignored;
+use crate::limits::LargeFiles;
 use crate::output::{self, Destination};
 use crate::recorded::{Progress, Recorded, Recording};
 use crate::request::{Children, Request};
@@ -63,6 +65,7 @@ struct Recorder<'a> {
     deaths: Deaths,
     strangers: Strangers,
     endings: Endings,
+    ignored: Ignored,
     /// The first trace, until the first process arrives.
     first: Option<Destination>,
     recorded: Recorded,
@@ -88,17 +91,17 @@ impl<'a> Recorder<'a> {
         first: Destination,
         progress: &'a mut dyn Progress,
     ) -> Result<Recorder<'a>, RecordError> {
-        let shared = Shared::create(&Options {
-            flags: heaptoll_ring::Flags {
-                sites: request.sites,
-                latency: request.latency,
-                event_time: request.event_time,
-                ledger: request.ledger,
-            },
-            ..Options::default()
-        })?;
-        let deaths =
-            Deaths::new().map_err(|source| RecordError::System { what: "watch for ends of processes", source })?;
+        let flags = Flags {
+            sites: request.sites,
+            latency: request.latency,
+            event_time: request.event_time,
+            ledger: request.ledger,
+        };
+        let large_files = LargeFiles::allow();
+        let shared = Shared::create(&Options { flags, ..Options::default() })?;
+        drop(large_files);
+        let deaths = Deaths::new()
+            .map_err(|source| RecordError::System { what: "watch for ends of processes", source })?;
         let begun = Instant::now();
         let child = child::start(request, shared.path())?;
         progress.started(child.pid);
@@ -112,6 +115,7 @@ impl<'a> Recorder<'a> {
             deaths,
             strangers: Strangers::default(),
             endings: Endings::default(),
+            ignored: Ignored::default(),
             first: Some(first),
             recorded: Recorded::default(),
             begun,
@@ -150,7 +154,8 @@ impl<'a> Recorder<'a> {
 
     /// One turn for everybody; gives the most words that one had.
     fn drain(&mut self) -> usize {
-        self.sessions.iter_mut().map(|session| session.drain(BUDGET)).max().unwrap_or(0)
+        let most = self.sessions.iter_mut().map(|session| session.drain(BUDGET)).max().unwrap_or(0);
+        most.max(self.ignored.drain())
     }
 
     /// Lets the program run while there is little to do. Long before a ring is full it is looked at again; whoever finds
@@ -207,7 +212,7 @@ impl<'a> Recorder<'a> {
     fn begin(&mut self, arrival: &Arrival) {
         let first = self.first.take_if(|_| arrival.pid == self.child.pid);
         if first.is_none() && self.request.children == Children::Ignore {
-            Tap::new(&self.shared, arrival.index).dismiss();
+            self.ignore(arrival);
             return;
         }
         let is_first = first.is_some();
@@ -221,13 +226,11 @@ impl<'a> Recorder<'a> {
                 if !is_first {
                     self.progress.follows(arrival.pid, &path);
                 }
-                if let Err(error) = self.deaths.watch(arrival.pid, arrival.image) {
-                    self.progress.trouble(&format!("cannot watch process {}: {error}", arrival.pid));
-                }
+                self.watch(arrival);
                 self.sessions.push(session);
             }
             Err(error) => {
-                Tap::new(&self.shared, arrival.index).dismiss();
+                self.ignore(arrival);
                 self.progress.trouble(&error.to_string());
                 self.recorded.recordings.push(Recording {
                     path,
@@ -243,8 +246,20 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    fn ignore(&mut self, arrival: &Arrival) {
+        self.ignored.add(&self.shared, arrival);
+        self.watch(arrival);
+    }
+
+    fn watch(&mut self, arrival: &Arrival) {
+        if let Err(error) = self.deaths.watch(arrival.pid, arrival.image) {
+            self.progress.trouble(&format!("the end of process {} will not be seen ({error})", arrival.pid));
+        }
+    }
+
     /// Ends the session of a dead process. That of the first one is ended when it has been waited for.
     fn bury(&mut self, image: u32, now_ns: u64) {
+        self.ignored.remove(image);
         let found = |session: &Session| session.image == image && session.pid != self.child.pid;
         if let Some(at) = self.sessions.iter().position(found) {
             self.finish(at, "ended", None, now_ns);
@@ -276,7 +291,9 @@ impl<'a> Recorder<'a> {
         self.deaths.forget(session.image);
         let is_first = session.path() == self.request.output;
         let how = match self.strangers.became(session.pid) {
-            Some(exe) => format!("replaced itself by exec of {}, which was not recorded; {how}", exe.display()),
+            Some(exe) => {
+                format!("replaced itself by exec of {}, which was not recorded; {how}", exe.display())
+            }
             None => how.to_string(),
         };
         self.endings.push(is_first, session.end(how, ended.copied(), now_ns));

@@ -22,13 +22,29 @@ enum Truth {
 enum Step {
     Idle,
     /// The manager gave a block that has not been told.
-    Gave { block: u64, object: u32, kind: Kind, size: u64 },
+    Gave {
+        block: u64,
+        object: u32,
+        kind: Kind,
+        size: u64,
+    },
     /// The free was told, the manager still has to take the block.
-    Told { block: u64 },
+    Told {
+        block: u64,
+    },
     /// The beginning of a resize was told.
-    Begun { block: u64, object: Option<u32>, size: u64 },
+    Begun {
+        block: u64,
+        object: Option<u32>,
+        size: u64,
+    },
     /// The manager resized.
-    Resized { old: u64, block: u64, object: Option<u32>, size: u64 },
+    Resized {
+        old: u64,
+        block: u64,
+        object: Option<u32>,
+        size: u64,
+    },
 }
 
 struct Process {
@@ -302,7 +318,8 @@ fn a_resize_within_a_resize_of_the_same_thread_ends_first() {
     resolver.resize_end(0x4000, &call(Kind::Realloc, 0, 5));
     let (writer, _) = process.resolver.into_parts();
     let events = events(&writer.finish(&Default::default()).expect("memory"));
-    let said: Vec<_> = events[2..].iter().map(|event| (event.kind, event.slot, event.size, event.moved)).collect();
+    let said: Vec<_> =
+        events[2..].iter().map(|event| (event.kind, event.slot, event.size, event.moved)).collect();
     let wanted = [
         (Kind::Realloc, 1, 4, false),
         (Kind::Realloc, 0, 3, true),

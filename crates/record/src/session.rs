@@ -206,7 +206,8 @@ pub fn write_empty(
         cpu_s: ended.map(|ended| ended.cpu_s),
         ..Ending::default()
     };
-    let written = Writer::new(destination, &header, &Settings::default()).and_then(|writer| writer.finish(&ending));
+    let written =
+        Writer::new(destination, &header, &Settings::default()).and_then(|writer| writer.finish(&ending));
     Recording {
         bytes: size(&request.output),
         path: request.output.clone(),
@@ -224,12 +225,15 @@ fn size(path: &Path) -> u64 {
 }
 
 fn header(request: &Request, pid: i32, parent_pid: i32, exe: &Path) -> Header {
-    let asked = || request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    // It may have ended by now.
+    let otherwise = || match exe.to_str() {
+        Some(exe) if parent_pid != std::process::id() as i32 => vec![exe.to_string()],
+        _ => request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+    };
     let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let command = proc::command(pid);
     Header {
-        // It may have ended by now.
-        command: if command.is_empty() { asked() } else { command },
+        command: if command.is_empty() { otherwise() } else { command },
         exe: exe.display().to_string(),
         directory: proc::directory(pid).map_or_else(String::new, |folder| folder.display().to_string()),
         pid,

@@ -134,11 +134,16 @@ mod tests {
     fn a_child_of_a_child_that_cannot_be_reached_is_named_once() {
         let folder = tempfile::tempdir().expect("a folder");
         let (code, program) = (folder.path().join("x.c"), folder.path().join("still"));
-        std::fs::write(&code, "#include <unistd.h>\nint main(void) { sleep(10); return 0; }").expect("writes");
-        let built = std::process::Command::new("cc").arg("-static").arg("-o").arg(&program).arg(&code).status();
+        std::fs::write(&code, "#include <unistd.h>\nint main(void) { sleep(10); return 0; }")
+            .expect("writes");
+        let built =
+            std::process::Command::new("cc").arg("-static").arg("-o").arg(&program).arg(&code).status();
         assert!(built.is_ok_and(|status| status.success()), "cc runs");
-        let mut child =
-            std::process::Command::new("sh").args(["-c", "\"$0\" & wait"]).arg(&program).spawn().expect("sh runs");
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "\"$0\" & wait"])
+            .arg(&program)
+            .spawn()
+            .expect("sh runs");
         let own = std::process::id() as i32;
         let exe = std::env::current_exe().expect("own name");
         let mut strangers = Strangers::default();
@@ -155,6 +160,9 @@ mod tests {
         child.wait().expect("waits");
         let warnings = strangers.into_warnings();
         assert_eq!(warnings.len(), 1, "{warnings:?}");
-        assert!(warnings[0].starts_with(&format!("{} is statically linked", program.display())), "{warnings:?}");
+        assert!(
+            warnings[0].starts_with(&format!("{} is statically linked", program.display())),
+            "{warnings:?}"
+        );
     }
 }

@@ -102,7 +102,8 @@ pub fn inspect(request: &mut Request, asked: bool) -> Result<(), Failure> {
             // In front of what is linked. By its soname, as the program names it.
             request.manager.preload = vec![PathBuf::from("libc.so.6")];
         } else {
-            terminal::note(&format!("{} links {linked}, which is recorded over", facts.binary.display()));
+            let name = facts.binary.file_name().unwrap_or_default().to_string_lossy();
+            terminal::note(&format!("{name} links {linked}, over which it is recorded"));
             request.manager.name = linked.clone();
             request.manager.version = "unknown".into();
         }

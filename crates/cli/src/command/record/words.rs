@@ -26,7 +26,7 @@ impl Progress for Speaker {
     }
 
     fn trouble(&mut self, text: &str) {
-        terminal::warning(&format!("{text}; the program goes on, the trace has a gap"));
+        terminal::warning(&format!("{text}; the program goes on"));
     }
 }
 

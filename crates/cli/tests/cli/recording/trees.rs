@@ -75,7 +75,7 @@ fn an_exec_ends_one_trace_and_begins_another() {
 #[test]
 fn a_shell_and_what_it_starts_are_told_apart() {
     let bench = Bench::new();
-    let program = bench.program("leaf", "int main(int c, char **v) { for (int i = 0; i < 40; i++) malloc(i); return 0; }");
+    let program = bench.program("leaf", "int main(int c, char **v) { for (int i = 0; i < 40; i++) malloc(i); usleep(50000); return 0; }");
     record(&bench, &[], &["sh", "-c", "\"$0\" a; \"$0\" b | cat; exit 2", &program]).exits(2);
     let all: Vec<Trace> = traces(&bench, "t.").iter().map(|path| Trace::read(path).is_whole()).collect();
     let leaves: Vec<_> = all.iter().filter(|trace| trace.header.exe == program).collect();
