@@ -14,6 +14,8 @@ use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
 use crate::programs_asked::SizeWord;
 
+mod coarse;
+mod collector;
 mod document;
 
 /// Where the memory of a program is: one sum that closes against its resident set.
@@ -201,7 +203,7 @@ fn show(trace: &Path, command: &str, outputs: &DocumentOutputs) -> Result<u8, Fa
         }
         None => {
             let points = heaptoll_ledger::coarse(trace).map_err(refused)?;
-            let mut document = document::coarse(&points, &manager, &program);
+            let mut document = coarse::document(&points, &manager, &program);
             finish(&mut document, &tables, command);
             let figures = Figures::Coarse { program: &program, manager: &manager, points: &points };
             outputs.deliver(&document, "heaptoll-ledger/1", &figures)

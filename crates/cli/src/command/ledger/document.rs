@@ -1,8 +1,10 @@
 //! The ledger in words, tables and a picture.
 
-use heaptoll_ledger::{Amount, How, Ledger, Moment, Point, Source, Term};
+use heaptoll_ledger::{Amount, How, Ledger, Moment, Source, Term};
 use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, count, mib_from_bytes, plural, seconds};
+
+use super::collector::collector;
 
 /// Rows of the table over time, at most.
 const ROWS: usize = 12;
@@ -111,93 +113,21 @@ pub fn document(ledger: &Ledger, subject: &str) -> Document {
     document
 }
 
-/// The document of a trace that has samples only.
-pub fn coarse(points: &[Point], manager: &str, subject: &str) -> Document {
-    let mut document = Document {
-        title: "Where the memory is".into(),
-        subtitle: format!("{subject}, under {manager}"),
-        warnings: vec![
-            "This trace was recorded without --ledger, so nobody looked at the pages of the process: what is resident of \
-             the live blocks is not known, and the rest of the resident set is not told apart. `heaptoll record --ledger` \
-             or `heaptoll ledger -- COMMAND` tell all."
-                .into(),
-        ],
-        ..Document::default()
-    };
-    let Some(peak) = points.iter().max_by_key(|point| point.rss_bytes) else { return document };
-    let shown = spread(points.len(), points.iter().position(|point| point == peak));
-    let titles = ["Time s", "Resident KiB", "Live KiB", "Internal KiB", "Rest KiB"];
-    let rows = shown.iter().map(|&at| {
-        let point = &points[at];
-        let rest = match point.rest_bytes() {
-            rest if rest >= 0 => kib(rest as u64),
-            // More is live than is resident.
-            _ => NONE.into(),
-        };
-        vec![
-            seconds(point.time_ns as f64 / 1e9),
-            kib(point.rss_bytes),
-            kib(point.live_bytes),
-            kib(point.internal_bytes),
-            rest,
-        ]
-    });
-    let table = Table {
-        columns: titles.iter().map(|&title| figures(title)).collect(),
-        rows: rows.collect(),
-        notes: vec![
-            "Live: asked for and not freed, resident or not. Internal: given for it and not asked for. Rest: the resident \
-             set less both; fragmentation, caches, metadata, code, stacks and the recorder's own rings are in it."
-                .into(),
-            "– where more is live than is resident: the program has not touched all that it asked for.".into(),
-        ],
-        ..Table::default()
-    };
-    let over = |value: fn(&Point) -> f64| {
-        points.iter().map(|point| (point.time_ns as f64 / 1e9, value(point) / MIB)).collect()
-    };
-    let chart = Chart {
-        title: "Resident and live bytes".into(),
-        caption: "Live bytes need not be resident.".into(),
-        form: Form::Lines,
-        x: axis("time s"),
-        y: axis("MiB"),
-        series: vec![
-            Series { name: "resident".into(), points: over(|point| point.rss_bytes as f64) },
-            Series { name: "live".into(), points: over(|point| point.live_bytes as f64) },
-            Series {
-                name: "live and internal".into(),
-                points: over(|point| (point.live_bytes + point.internal_bytes) as f64),
-            },
-        ],
-    };
-    document.sections.push(Section {
-        title: "Over time".into(),
-        text: vec![format!(
-            "At its peak the process had {} MiB in memory, while {} MiB were live.",
-            mib_from_bytes(peak.rss_bytes as f64),
-            mib_from_bytes(peak.live_bytes as f64)
-        )],
-        items: vec![Item::Table(table), Item::Chart(chart)],
-    });
-    document
-}
+pub(super) const MIB: f64 = 1024.0 * 1024.0;
 
-const MIB: f64 = 1024.0 * 1024.0;
-
-fn kib(bytes: u64) -> String {
+pub(super) fn kib(bytes: u64) -> String {
     count(bytes as f64 / 1024.0)
 }
 
-fn figures(title: &str) -> Column {
+pub(super) fn figures(title: &str) -> Column {
     Column { title: title.into(), figures: true }
 }
 
-fn words(title: &str) -> Column {
+pub(super) fn words(title: &str) -> Column {
     Column { title: title.into(), figures: false }
 }
 
-fn axis(title: &str) -> Axis {
+pub(super) fn axis(title: &str) -> Axis {
     Axis { title: title.into(), ..Axis::default() }
 }
 
@@ -362,7 +292,7 @@ fn shown(moments: &[Moment]) -> impl Iterator<Item = &'static Group> {
 }
 
 /// Numbers of at most [`ROWS`] of `many`, evenly, one of them `also`, and the last.
-fn spread(many: usize, also: Option<usize>) -> Vec<usize> {
+pub(super) fn spread(many: usize, also: Option<usize>) -> Vec<usize> {
     let rows = ROWS.min(many);
     let mut all: Vec<usize> =
         (0..rows).map(|row| if rows > 1 { row * (many - 1) / (rows - 1) } else { 0 }).collect();
@@ -407,91 +337,6 @@ fn picture(moments: &[Moment]) -> Chart {
         y: axis("resident MiB"),
         series: series.collect(),
     }
-}
-
-/// What Detlefs, Dosser and Zorn could not tell apart of a collector's memory.
-fn collector(ledger: &Ledger, peak: &Moment) -> Section {
-    let told = |moment: &&Moment| moment.census.is_some_and(|census| census.source == Source::Control);
-    // A program that makes no call while it is looked at has nobody ask its manager.
-    let moment = Some(peak).filter(told);
-    let moment = moment.or(ledger.moments.iter().filter(told).max_by_key(|moment| moment.rss_bytes));
-    let (moment, census) = moment.map_or((peak, None), |moment| (moment, moment.census));
-    let measured = census.is_some_and(|census| census.live_after_collection_bytes.is_some());
-    let mut text = Vec::new();
-    if census.is_none() {
-        text.push(
-            "The manager told nothing of its heap (it has no control symbol, include/heaptoll.h, or the program made no \
-             call while it was looked at): what the program freed and the collector has not reclaimed is among the free \
-             bytes of the heap, and is not told apart."
-                .to_owned(),
-        );
-    } else {
-        if !std::ptr::eq(moment, peak) {
-            text.push(format!(
-                "At {} s, when {} MiB were resident: at the peak the program made no call, and its manager was not asked.",
-                seconds(moment.time_ns as f64 / 1e9),
-                mib_from_bytes(moment.rss_bytes as f64)
-            ));
-        }
-        if !measured {
-            text.push(
-                "What a collection would reclaim at this moment is not known: none was forced, as it would have changed \
-                 the run."
-                    .to_owned(),
-            );
-        }
-    }
-    let row = |source: &str, term: Option<Term>, known: &str| {
-        let amount = term.map(|term| moment.amount(term));
-        let cell = |value: fn(Amount) -> u64| amount.map_or(NONE.into(), |amount| kib(value(amount)));
-        vec![
-            source.to_owned(),
-            cell(|amount| amount.resident),
-            cell(|amount| amount.total()),
-            known.to_owned(),
-        ]
-    };
-    let after = |term| measured.then_some(term);
-    let known = |term| census.is_some().then_some(term);
-    let black = census.and_then(|census| census.blacklisted_bytes).map(|_| Term::Blacklisted);
-    let rows = vec![
-        row(
-            "headroom between collections",
-            after(Term::Headroom),
-            "live for the manager before a forced collection, less after it",
-        ),
-        row(
-            "held by ambiguous words, or freed and still reachable",
-            after(Term::Held),
-            "live for the manager after it, less live in the record",
-        ),
-        row(
-            "dead, not told apart",
-            known(Term::Dead).filter(|_| !measured),
-            "live for the manager, less live in the record",
-        ),
-        row("expansion granularity", known(Term::Unused), "the manager's census: mapped, never carved"),
-        row("black-listed", black, "the manager's own count"),
-    ];
-    let mut notes = vec![
-        "A word that leads to a freed block may be an address that the program has kept, or a number that looks like one. \
-         Without the types of the program's data nobody can tell these apart."
-            .to_owned(),
-    ];
-    if let Some(held) = census.and_then(|census| census.held) {
-        notes.push(format!(
-            "Of all that the collector keeps, live or dead, words of stacks alone hold {} KiB, static data {} KiB, other \
-             mappings {} KiB, registers {} KiB (tithe_held).",
-            kib(held.stacks),
-            kib(held.statics),
-            kib(held.mappings),
-            kib(held.registers)
-        ));
-    }
-    let columns = vec![words("Source"), figures("Resident KiB"), figures("KiB"), words("Known by")];
-    let table = Table { caption: String::new(), columns, rows, notes };
-    let title = format!("What {} keeps beyond what is live", ledger.manager);
-    Section { title, text, items: vec![Item::Table(table)] }
 }
 
 fn warnings(ledger: &Ledger) -> Vec<String> {
@@ -585,123 +430,4 @@ fn facts(ledger: &Ledger, moment: &Moment) -> Vec<(String, String)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use heaptoll_ledger::Line;
-
-    use super::*;
-
-    fn moment(time_ns: u64, resident: &[(Term, u64)]) -> Moment {
-        let lines: Vec<Line> = resident
-            .iter()
-            .map(|&(term, resident)| Line {
-                term,
-                amount: Amount { resident, swapped: 0, absent: 1024 },
-                how: How::Counted,
-            })
-            .collect();
-        let rss_bytes = resident.iter().map(|(_, bytes)| bytes).sum();
-        Moment { time_ns, rss_bytes, live_bytes: resident[0].1, lines, ..Moment::default() }
-    }
-
-    fn cells(document: &Document, section: usize) -> Vec<Vec<String>> {
-        let Item::Table(table) = &document.sections[section].items[0] else { panic!("no table") };
-        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{table:?}");
-        table.rows.clone()
-    }
-
-    #[test]
-    fn the_rows_of_the_sum_make_the_resident_set() {
-        // 1.5 KiB, 0.75 and 0.75, 1 KiB: 4 KiB in all.
-        let lines = [(Term::Live, 1536), (Term::Internal, 768), (Term::Stacks, 768), (Term::Code, 1024)];
-        let ledger = Ledger { moments: vec![moment(1, &lines)], ..Ledger::default() };
-        let rows = cells(&document(&ledger, "a program"), 0);
-        let groups: Vec<&Vec<String>> = rows.iter().filter(|row| !row[0].starts_with('·')).collect();
-        let figure = |row: &Vec<String>| row[1].parse::<u64>().expect("a figure");
-        let (total, parts) = groups.split_last().expect("rows");
-        assert_eq!((total[0].as_str(), figure(total)), ("resident set", 4));
-        assert_eq!(parts.iter().map(|row| figure(row)).sum::<u64>(), 4, "{rows:?}");
-        // Lines below their group.
-        assert!(
-            rows.iter().any(|row| row[0] == "· stacks") && !rows.iter().any(|row| row[0] == "· asked for")
-        );
-    }
-
-    #[test]
-    fn every_term_has_its_place_in_the_sum() {
-        for term in heaptoll_ledger::TERMS {
-            assert_eq!(GROUPS.iter().filter(|group| group.terms.contains(&term)).count(), 1, "{term:?}");
-        }
-    }
-
-    #[test]
-    fn huge_pages_without_blocks_get_a_sentence() {
-        let mut only = moment(1, &[(Term::Live, 4096)]);
-        assert_eq!(huge(&only), None);
-        only.huge_free_bytes = 1024;
-        assert!(huge(&only).is_some_and(|text| text.contains("huge pages")));
-        only.rss_bytes = 1 << 20;
-        assert_eq!(huge(&only), None);
-    }
-
-    #[test]
-    fn moments_that_are_one_are_shown_once() {
-        let low = moment(1, &[(Term::Live, 4096)]);
-        let high = moment(2, &[(Term::Live, 8192)]);
-        let last = moment(3, &[(Term::Live, 4096), (Term::Caches, 2048)]);
-        let ledger = Ledger { moments: vec![low, high, last], ..Ledger::default() };
-        let rows = cells(&document(&ledger, "a program"), 1);
-        assert_eq!(rows[0].len(), 3, "{rows:?}");
-        let Item::Chart(chart) = &document(&ledger, "a program").sections[2].items[1] else {
-            panic!("no chart")
-        };
-        assert!(chart.series.iter().all(|series| series.points.len() == 3));
-        assert_eq!(chart.form, Form::Stacked);
-    }
-
-    #[test]
-    fn what_is_wrong_is_said_first() {
-        let mut bad = moment(1, &[(Term::Live, 4096)]);
-        bad.defects.unmapped_blocks = 2;
-        bad.no_pagemap = Some("Permission denied".into());
-        bad.rss_bytes += 1;
-        let ledger = Ledger { moments: vec![bad], collected: true, ..Ledger::default() };
-        assert_eq!(document(&ledger, "a program").warnings.len(), 4);
-    }
-
-    #[test]
-    fn a_collectors_sources_are_told_apart_or_said_not_to_be() {
-        let mut ledger = Ledger {
-            manager: "tithe".into(),
-            collector: true,
-            moments: vec![moment(1, &[(Term::Live, 4096), (Term::Headroom, 1024)])],
-            ..Ledger::default()
-        };
-        let rows = |ledger: &Ledger| {
-            let document = document(ledger, "a program");
-            let at = document.sections.len() - 1;
-            (document.sections[at].text.len(), cells(&document, at))
-        };
-        let (words, table) = rows(&ledger);
-        assert_eq!(words, 1);
-        assert!(table.iter().all(|row| row[1] == NONE));
-        ledger.moments[0].census = Some(heaptoll_ledger::Census {
-            live_after_collection_bytes: Some(1),
-            ..heaptoll_ledger::Census::default()
-        });
-        let (words, table) = rows(&ledger);
-        assert_eq!((words, table[0][1].as_str(), table[0][2].as_str()), (0, "1", "2"));
-        // At the peak nobody was asked: another moment is shown.
-        ledger.moments.push(moment(2, &[(Term::Live, 9999)]));
-        let (words, table) = rows(&ledger);
-        assert_eq!((words, table[0][1].as_str()), (1, "1"));
-    }
-
-    #[test]
-    fn rows_over_time_hold_the_peak_and_the_ends() {
-        assert_eq!(spread(3, Some(1)), [0, 1, 2]);
-        assert_eq!(spread(1, None), [0]);
-        let many = spread(1000, Some(501));
-        assert_eq!((many.len(), many[0], many[12]), (13, 0, 999));
-        assert!(many.contains(&501));
-    }
-}
+mod tests;

@@ -1,0 +1,92 @@
+//! What a collector keeps beyond what is live, in words.
+
+use heaptoll_ledger::{Amount, Ledger, Moment, Source, Term};
+use heaptoll_report::document::{Item, Section, Table};
+use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
+
+use super::document::{figures, kib, words};
+
+/// What Detlefs, Dosser and Zorn could not tell apart of a collector's memory.
+pub fn collector(ledger: &Ledger, peak: &Moment) -> Section {
+    let told = |moment: &&Moment| moment.census.is_some_and(|census| census.source == Source::Control);
+    // A program that makes no call while it is looked at has nobody ask its manager.
+    let moment = Some(peak).filter(told);
+    let moment = moment.or(ledger.moments.iter().filter(told).max_by_key(|moment| moment.rss_bytes));
+    let (moment, census) = moment.map_or((peak, None), |moment| (moment, moment.census));
+    let measured = census.is_some_and(|census| census.live_after_collection_bytes.is_some());
+    let mut text = Vec::new();
+    if census.is_none() {
+        text.push(
+            "The manager told nothing of its heap (it has no control symbol, include/heaptoll.h, or the program made no \
+             call while it was looked at): what the program freed and the collector has not reclaimed is among the free \
+             bytes of the heap, and is not told apart."
+                .to_owned(),
+        );
+    } else {
+        if !std::ptr::eq(moment, peak) {
+            text.push(format!(
+                "At {} s, when {} MiB were resident: at the peak the program made no call, and its manager was not asked.",
+                seconds(moment.time_ns as f64 / 1e9),
+                mib_from_bytes(moment.rss_bytes as f64)
+            ));
+        }
+        if !measured {
+            text.push(
+                "What a collection would reclaim at this moment is not known: none was forced, as it would have changed \
+                 the run."
+                    .to_owned(),
+            );
+        }
+    }
+    let row = |source: &str, term: Option<Term>, known: &str| {
+        let amount = term.map(|term| moment.amount(term));
+        let cell = |value: fn(Amount) -> u64| amount.map_or(NONE.into(), |amount| kib(value(amount)));
+        vec![
+            source.to_owned(),
+            cell(|amount| amount.resident),
+            cell(|amount| amount.total()),
+            known.to_owned(),
+        ]
+    };
+    let after = |term| measured.then_some(term);
+    let known = |term| census.is_some().then_some(term);
+    let black = census.and_then(|census| census.blacklisted_bytes).map(|_| Term::Blacklisted);
+    let rows = vec![
+        row(
+            "headroom between collections",
+            after(Term::Headroom),
+            "live for the manager before a forced collection, less after it",
+        ),
+        row(
+            "held by ambiguous words, or freed and still reachable",
+            after(Term::Held),
+            "live for the manager after it, less live in the record",
+        ),
+        row(
+            "dead, not told apart",
+            known(Term::Dead).filter(|_| !measured),
+            "live for the manager, less live in the record",
+        ),
+        row("expansion granularity", known(Term::Unused), "the manager's census: mapped, never carved"),
+        row("black-listed", black, "the manager's own count"),
+    ];
+    let mut notes = vec![
+        "A word that leads to a freed block may be an address that the program has kept, or a number that looks like one. \
+         Without the types of the program's data nobody can tell these apart."
+            .to_owned(),
+    ];
+    if let Some(held) = census.and_then(|census| census.held) {
+        notes.push(format!(
+            "Of all that the collector keeps, live or dead, words of stacks alone hold {} KiB, static data {} KiB, other \
+             mappings {} KiB, registers {} KiB (tithe_held).",
+            kib(held.stacks),
+            kib(held.statics),
+            kib(held.mappings),
+            kib(held.registers)
+        ));
+    }
+    let columns = vec![words("Source"), figures("Resident KiB"), figures("KiB"), words("Known by")];
+    let table = Table { caption: String::new(), columns, rows, notes };
+    let title = format!("What {} keeps beyond what is live", ledger.manager);
+    Section { title, text, items: vec![Item::Table(table)] }
+}

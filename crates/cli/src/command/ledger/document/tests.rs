@@ -1,0 +1,116 @@
+//! The ledger's document: its sum, its moments, its warnings.
+
+use heaptoll_ledger::Line;
+
+use super::*;
+
+fn moment(time_ns: u64, resident: &[(Term, u64)]) -> Moment {
+    let lines: Vec<Line> = resident
+        .iter()
+        .map(|&(term, resident)| Line {
+            term,
+            amount: Amount { resident, swapped: 0, absent: 1024 },
+            how: How::Counted,
+        })
+        .collect();
+    let rss_bytes = resident.iter().map(|(_, bytes)| bytes).sum();
+    Moment { time_ns, rss_bytes, live_bytes: resident[0].1, lines, ..Moment::default() }
+}
+
+fn cells(document: &Document, section: usize) -> Vec<Vec<String>> {
+    let Item::Table(table) = &document.sections[section].items[0] else { panic!("no table") };
+    assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{table:?}");
+    table.rows.clone()
+}
+
+#[test]
+fn the_rows_of_the_sum_make_the_resident_set() {
+    // 1.5 KiB, 0.75 and 0.75, 1 KiB: 4 KiB in all.
+    let lines = [(Term::Live, 1536), (Term::Internal, 768), (Term::Stacks, 768), (Term::Code, 1024)];
+    let ledger = Ledger { moments: vec![moment(1, &lines)], ..Ledger::default() };
+    let rows = cells(&document(&ledger, "a program"), 0);
+    let groups: Vec<&Vec<String>> = rows.iter().filter(|row| !row[0].starts_with('·')).collect();
+    let figure = |row: &Vec<String>| row[1].parse::<u64>().expect("a figure");
+    let (total, parts) = groups.split_last().expect("rows");
+    assert_eq!((total[0].as_str(), figure(total)), ("resident set", 4));
+    assert_eq!(parts.iter().map(|row| figure(row)).sum::<u64>(), 4, "{rows:?}");
+    // Lines below their group.
+    assert!(rows.iter().any(|row| row[0] == "· stacks") && !rows.iter().any(|row| row[0] == "· asked for"));
+}
+
+#[test]
+fn every_term_has_its_place_in_the_sum() {
+    for term in heaptoll_ledger::TERMS {
+        assert_eq!(GROUPS.iter().filter(|group| group.terms.contains(&term)).count(), 1, "{term:?}");
+    }
+}
+
+#[test]
+fn huge_pages_without_blocks_get_a_sentence() {
+    let mut only = moment(1, &[(Term::Live, 4096)]);
+    assert_eq!(huge(&only), None);
+    only.huge_free_bytes = 1024;
+    assert!(huge(&only).is_some_and(|text| text.contains("huge pages")));
+    only.rss_bytes = 1 << 20;
+    assert_eq!(huge(&only), None);
+}
+
+#[test]
+fn moments_that_are_one_are_shown_once() {
+    let low = moment(1, &[(Term::Live, 4096)]);
+    let high = moment(2, &[(Term::Live, 8192)]);
+    let last = moment(3, &[(Term::Live, 4096), (Term::Caches, 2048)]);
+    let ledger = Ledger { moments: vec![low, high, last], ..Ledger::default() };
+    let rows = cells(&document(&ledger, "a program"), 1);
+    assert_eq!(rows[0].len(), 3, "{rows:?}");
+    let Item::Chart(chart) = &document(&ledger, "a program").sections[2].items[1] else { panic!("no chart") };
+    assert!(chart.series.iter().all(|series| series.points.len() == 3));
+    assert_eq!(chart.form, Form::Stacked);
+}
+
+#[test]
+fn what_is_wrong_is_said_first() {
+    let mut bad = moment(1, &[(Term::Live, 4096)]);
+    bad.defects.unmapped_blocks = 2;
+    bad.no_pagemap = Some("Permission denied".into());
+    bad.rss_bytes += 1;
+    let ledger = Ledger { moments: vec![bad], collected: true, ..Ledger::default() };
+    assert_eq!(document(&ledger, "a program").warnings.len(), 4);
+}
+
+#[test]
+fn a_collectors_sources_are_told_apart_or_said_not_to_be() {
+    let mut ledger = Ledger {
+        manager: "tithe".into(),
+        collector: true,
+        moments: vec![moment(1, &[(Term::Live, 4096), (Term::Headroom, 1024)])],
+        ..Ledger::default()
+    };
+    let rows = |ledger: &Ledger| {
+        let document = document(ledger, "a program");
+        let at = document.sections.len() - 1;
+        (document.sections[at].text.len(), cells(&document, at))
+    };
+    let (words, table) = rows(&ledger);
+    assert_eq!(words, 1);
+    assert!(table.iter().all(|row| row[1] == NONE));
+    ledger.moments[0].census = Some(heaptoll_ledger::Census {
+        live_after_collection_bytes: Some(1),
+        ..heaptoll_ledger::Census::default()
+    });
+    let (words, table) = rows(&ledger);
+    assert_eq!((words, table[0][1].as_str(), table[0][2].as_str()), (0, "1", "2"));
+    // At the peak nobody was asked: another moment is shown.
+    ledger.moments.push(moment(2, &[(Term::Live, 9999)]));
+    let (words, table) = rows(&ledger);
+    assert_eq!((words, table[0][1].as_str()), (1, "1"));
+}
+
+#[test]
+fn rows_over_time_hold_the_peak_and_the_ends() {
+    assert_eq!(spread(3, Some(1)), [0, 1, 2]);
+    assert_eq!(spread(1, None), [0]);
+    let many = spread(1000, Some(501));
+    assert_eq!((many.len(), many[0], many[12]), (13, 0, 999));
+    assert!(many.contains(&501));
+}
