@@ -111,9 +111,10 @@ fn survival(figures: &LifetimeFigures) -> Section {
     }
     for survival in &figures.survival {
         let end = end(figures, survival.clock);
-        let weights: [(&str, fn(&CurvePoint) -> f64); 2] =
-            [("objects", |point| point.objects), ("bytes", |point| point.bytes)];
-        let series = weights.iter().map(|(name, y)| series(name, survival, end, y)).collect();
+        let series = vec![
+            series("objects", survival, end, |point| point.objects),
+            series("bytes", survival, end, |point| point.bytes),
+        ];
         items.push(Item::Chart(curves(survival.clock, "Survival", series)));
     }
     Section { title: "Ages".into(), text: Vec::new(), items }
