@@ -80,10 +80,14 @@ fn text(encoding: u8, flags: u8, length: u32, name: &[u8], bytes: &[u8]) -> Vec<
 }
 
 /// Name, bytes, what is to come of it.
-fn files() -> Vec<(&'static str, Vec<u8>, Outcome)> {
+type Case = (&'static str, Vec<u8>, Outcome);
+/// Name, kinds and payloads of chunks, events, words of a warning.
+type Hostile = (&'static str, Vec<(u8, Vec<u8>)>, usize, &'static str);
+
+fn files() -> Vec<Case> {
     let small = trace(3, 60, 20, true);
     let places = chunks(&small);
-    let mut files: Vec<(&str, Vec<u8>, Outcome)> = vec![
+    let mut files: Vec<Case> = vec![
         ("empty", Vec::new(), Foreign("an empty file")),
         ("text", b"malloc(32) = 0x1000\nfree(0x1000)\n".to_vec(), Foreign("text")),
         ("json", b"{\"trace\": []}".to_vec(), Foreign("JSON")),
@@ -121,7 +125,7 @@ fn files() -> Vec<(&'static str, Vec<u8>, Outcome)> {
     let malloc = |slot: Vec<u8>| {
         events(|_| {}, &[(0, 0, 1, &[16]), (1, 0, 1, &[33]), (2, 0, slot.len() as u32, &slot)])
     };
-    let hostile: [(&'static str, Vec<(u8, Vec<u8>)>, usize, &'static str); 22] = [
+    let hostile: [Hostile; 22] = [
         ("unknown-kind-of-chunk", vec![(200, b"from the future".to_vec())], 0, "no ending"),
         ("events-too-short", vec![(2, vec![1, 2, 3])], 0, "its head is too short"),
         (

@@ -41,8 +41,7 @@ fn times(bytes: u64, figures: &BoundFigures) -> String {
 fn bounds(figures: &BoundFigures) -> Section {
     let best = figures.best_bytes();
     let lower = figures.lower_bound_bytes;
-    let rounding =
-        if figures.options.small_blocks_of_8 { "16, those of at most 8 bytes to 8" } else { "16" };
+    let rounding = if figures.options.small_blocks_of_8 { "16, those of at most 8 bytes to 8" } else { "16" };
     let mut rows = vec![
         row("live bytes at most", figures.max_live_bytes, figures, "as the program asked for them"),
         row(
@@ -63,7 +62,12 @@ fn bounds(figures: &BoundFigures) -> Section {
         ));
     }
     if let Some(peak) = recorded.peak_heap_bytes {
-        rows.push(row("heap as recorded", peak, figures, &format!("the most that {} held", manager(figures))));
+        rows.push(row(
+            "heap as recorded",
+            peak,
+            figures,
+            &format!("the most that {} held", manager(figures)),
+        ));
     }
     let columns = ["", "bytes", "in bytes", "of the lower bound", ""];
     let mut table = table("", &columns, rows);
@@ -151,7 +155,11 @@ fn curve(figures: &BoundFigures) -> Chart {
     let mut series = vec![
         Series {
             name: "live, rounded up".into(),
-            points: figures.curve.iter().map(|point| (point.event as f64, mib(point.rounded_bytes))).collect(),
+            points: figures
+                .curve
+                .iter()
+                .map(|point| (point.event as f64, mib(point.rounded_bytes)))
+                .collect(),
         },
         Series {
             name: "live, as asked for".into(),
@@ -165,7 +173,8 @@ fn curve(figures: &BoundFigures) -> Chart {
     }
     Chart {
         title: "Live bytes and the heaps that hold them".into(),
-        caption: "The most of each stretch of the trace. A heap has to be as large as the highest point.".into(),
+        caption: "The most of each stretch of the trace. A heap has to be as large as the highest point."
+            .into(),
         form: Form::Steps,
         x: Axis { title: "events".into(), ..Axis::default() },
         y: Axis { title: "MiB".into(), ..Axis::default() },
@@ -201,7 +210,11 @@ fn packings(figures: &BoundFigures) -> Section {
     Section {
         title: "Packings".into(),
         text,
-        items: vec![Item::Table(table("", &["rule", "heap", "in bytes", "of the lower bound"], rows.collect()))],
+        items: vec![Item::Table(table(
+            "",
+            &["rule", "heap", "in bytes", "of the lower bound"],
+            rows.collect(),
+        ))],
     }
 }
 
