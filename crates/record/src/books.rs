@@ -17,12 +17,18 @@ const SILENCE: Duration = Duration::from_micros(100);
 /// The program is held up no longer than this by waiting for silence, and as long again for what its manager says: a
 /// program that makes no call says nothing.
 const PATIENCE: Duration = Duration::from_millis(20);
+/// A thread that stands still takes note of a question within this time, however busy the machine is. Only threads that
+/// stand still are held up, and one of these answers.
+const NOTICE: Duration = Duration::from_millis(100);
+/// An answer that is being given takes no longer than this, or nobody waits for it: a forced collection may be in it.
+const ANSWER: Duration = Duration::from_secs(10);
 
 /// The ledger of one process.
 pub struct Books {
     observer: Observer,
     ledger: Ledger,
     pace: Pace,
+    collect: bool,
 }
 
 impl Books {
@@ -40,9 +46,11 @@ impl Books {
             ledger: Ledger {
                 manager: manager.name.clone(),
                 collector: manager.collector,
+                collected: manager.collector && request.collect,
                 ..Ledger::default()
             },
             pace: Pace::default(),
+            collect: manager.collector && request.collect,
         }
     }
 
@@ -61,11 +69,15 @@ impl Books {
                 silent = Instant::now();
             }
         }
-        let census = ask(tap);
+        let census = ask(tap, Census::wishes(false));
         let resolver = told.resolver();
         let clock_bytes = resolver.written().clock_bytes();
         // A process that has just ended has no ledger: its trace has.
-        if let Ok(moment) = self.observer.observe(now_ns, clock_bytes, &LiveOf(resolver), census) {
+        if let Ok(mut moment) = self.observer.observe(now_ns, clock_bytes, &LiveOf(resolver), census) {
+            if self.collect && let Some(after) = ask(tap, Census::wishes(true)) {
+                moment.collected(&after);
+            }
+            moment.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
             self.pace.taken(now_ns, &moment);
             self.ledger.push(moment);
         }
@@ -78,14 +90,15 @@ impl Books {
 }
 
 /// Has one of the threads that stand at the gate ask the manager.
-fn ask(tap: &Tap) -> Option<Census> {
-    let question = tap.ask(Census::wishes(false));
+fn ask(tap: &Tap, wishes: u8) -> Option<Census> {
+    let question = tap.ask(wishes);
     let begun = Instant::now();
     loop {
         if let Some(bytes) = tap.answer(question) {
             return Census::from_bytes(&bytes);
         }
-        if begun.elapsed() > PATIENCE {
+        let patience = if tap.is_answering() { ANSWER } else { NOTICE };
+        if begun.elapsed() > patience {
             return None;
         }
         std::thread::sleep(Duration::from_micros(50));

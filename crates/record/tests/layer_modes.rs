@@ -5,7 +5,7 @@ mod layer_support;
 
 use std::process::Command;
 
-use heaptoll_facts::Facts;
+use heaptoll_facts::{Facts, wish};
 use heaptoll_ring::Flags;
 use layer_support::recorded::{Counts, Event, Image, Recording, Run, agree, logged};
 use layer_support::{Shop, layers, manager};
@@ -204,6 +204,39 @@ fn a_manager_with_the_control_symbol_tells_its_census() {
             assert_eq!(facts.blacklisted_bytes.is_some(), name == "tithe");
         }
         run.image().follow(false);
+    }
+}
+
+#[test]
+fn a_collector_tells_what_a_collection_leaves_and_roots_hold_when_wished_for() {
+    let shop = Shop::new();
+    let program = shop.program("threads.c", &[]);
+    let flags = Flags { ledger: true, ..Flags::default() };
+    let object = manager("tithe");
+    for wishes in [0, wish::COLLECT, wish::COLLECT | wish::HELD] {
+        let recording = Recording {
+            flags,
+            asking: true,
+            wishes,
+            behind: vec![&object],
+            variables: vec![("TITHE_MODE", "collect")],
+            ..Recording::default()
+        };
+        let run = recording.run(&shop, &program, &["0", "20000"]).ok();
+        let facts: Vec<Facts> =
+            run.image().facts.iter().map(|bytes| Facts::from_bytes(bytes).expect("facts")).collect();
+        assert!(!facts.is_empty());
+        for facts in &facts {
+            assert!(facts.census.is_some());
+            assert_eq!(facts.collected.is_some(), wishes & wish::COLLECT != 0);
+            assert_eq!(facts.held.is_some(), wishes & wish::HELD != 0);
+        }
+        if wishes & wish::COLLECT != 0 {
+            let live = |of: fn(&Facts) -> u64| facts.iter().map(of).sum::<u64>();
+            let before = live(|facts| facts.census.unwrap_or_default().live_bytes);
+            let after = live(|facts| facts.collected.unwrap_or_default().live_bytes);
+            assert!(after < before, "{after} of {before}");
+        }
     }
 }
 

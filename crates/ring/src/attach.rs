@@ -325,6 +325,8 @@ impl Core {
         entry.newest.0.store(0, Ordering::Relaxed);
         entry.threads.store(0, Ordering::Relaxed);
         entry.detached.store(0, Ordering::Relaxed);
+        // Of a process that died while it answered.
+        entry.facts_lock.store(0, Ordering::Relaxed);
         entry.gate.0.store(gate::VALID | gate::TICK, Ordering::Relaxed);
         write_exe(entry);
         life.nobody.shut();

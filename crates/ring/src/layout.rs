@@ -142,6 +142,8 @@ pub struct Process {
     pub facts_lock: AtomicU32,
     /// Bytes of the answer.
     pub facts_bytes: AtomicU32,
+    /// What the layer is to be told of the question: its hook finds it in the first byte.
+    pub facts_wishes: AtomicU32,
     /// 1 once the process has seen that it is dismissed, or has detached.
     pub detached: AtomicU32,
     /// `/proc/self/exe`; the end of it when longer.

@@ -101,7 +101,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     #[inline(never)]
     fn resize_end_general(mut self, block: usize, size: usize, usable: usize) {
         let event = Event {
-            data: Some(size as u64 & DATA_MASK),
+            data: Some((size as u64).min(DATA_MASK)),
             told: Some(usable),
             ..self.event(RESIZE_END, block)
         };
@@ -195,7 +195,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
         } else {
             let about =
                 u64::from(kind & 15) << ADDRESS_BITS | u64::from(align_log2 & 63) << (ADDRESS_BITS + 4);
-            (tagged(ALLOC_LONG, about), Some(size as u64 & DATA_MASK))
+            (tagged(ALLOC_LONG, about), Some((size as u64).min(DATA_MASK)))
         };
         let word = word | block as u64 >> 3 & ADDRESS_MASK;
         self.tell(&Event { word, data, predicted: Some((size, usable)), ..self.event(ALLOC, block) });

@@ -18,7 +18,8 @@ pub trait ThreadWord {
     fn set(word: usize);
 }
 
-/// Fills in what the tool asked for about this process; gives how many bytes it wrote. Called on a thread of the
+/// Fills in what the tool asked for about this process; gives how many bytes it wrote. The first byte is the tool's
+/// wishes when it is called, the others are zero. Called on a thread of the
 /// program, outside of the manager; it must not wait for other threads of the program.
 pub type FactsHook = fn(&mut [u8; FACTS_BYTES]) -> usize;
 

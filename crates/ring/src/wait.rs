@@ -58,6 +58,7 @@ impl Core {
         let asked = process.facts_asked.load(Ordering::Acquire);
         let hook = self.facts.load(Ordering::Acquire);
         let mut bytes = [0u8; FACTS_BYTES];
+        bytes[0] = process.facts_wishes.load(Ordering::Relaxed) as u8;
         let length = if hook.is_null() {
             0
         } else {

@@ -260,6 +260,36 @@ fn threads_that_share_a_ring_come_out_in_an_order_that_can_have_been() {
 }
 
 #[test]
+fn a_size_that_no_word_has_room_for_is_not_told_as_zero() {
+    let mut stage = Stage::new(&tiny(8, 4));
+    let rings = stage.rings;
+    let mut heard = Heard::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let huge = 1usize << 60;
+            rings.thread().expect("attached").resize_begin(64);
+            // A realloc that fails leaves the block; one to 0 bytes frees it.
+            rings.thread().expect("attached").resize_end(0, huge, 0);
+            rings.thread().expect("attached").alloc_long(128, huge, 0, 1, 0);
+            rings.thread().expect("attached").failed(0, huge);
+        });
+    });
+    let arrival = stage.shared.arrivals().remove(0);
+    Tap::new(&stage.shared, arrival.index).drain(1000, &mut heard);
+    let sizes: Vec<u64> = heard
+        .events
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::ResizeEnd { size, .. } | Event::Alloc { size, .. } | Event::Failed { size, .. } => {
+                Some(*size)
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(sizes, [(1 << 60) - 1; 3]);
+}
+
+#[test]
 fn each_thread_keeps_its_order() {
     let mut stage = Stage::new(&tiny(9, 64));
     let rings = stage.rings;
@@ -346,8 +376,8 @@ fn a_pause_stops_all_threads_and_ends() {
 #[test]
 fn facts_are_answered_also_in_a_pause() {
     fn facts(bytes: &mut [u8; 1024]) -> usize {
-        bytes[..5].copy_from_slice(b"facts");
-        5
+        bytes[1..6].copy_from_slice(b"facts");
+        6
     }
     let mut stage = Stage::new(&tiny(12, 16));
     let rings = stage.rings;
@@ -362,9 +392,9 @@ fn facts_are_answered_also_in_a_pause() {
         while stage.shared.arrivals().is_empty() {}
         let mut tap = Tap::new(&stage.shared, 0);
         let mut heard = Heard::default();
-        for pause in [false, true, false, true] {
+        for (wishes, pause) in [(0, false), (3, true), (b'w', false), (0, true)] {
             let paused = pause.then(|| stage.shared.pause());
-            let asked = tap.ask();
+            let asked = tap.ask(wishes);
             let begin = std::time::Instant::now();
             let answer = loop {
                 tap.drain(1_000_000, &mut heard);
@@ -373,7 +403,7 @@ fn facts_are_answered_also_in_a_pause() {
                 }
                 assert!(begin.elapsed() < Duration::from_secs(20), "no answer");
             };
-            assert_eq!(answer, b"facts");
+            assert_eq!((answer[0], &answer[1..]), (wishes, &b"facts"[..]));
             drop(paused);
         }
         stop.store(true, Ordering::Relaxed);

@@ -187,8 +187,10 @@ pub struct Recording<'a> {
     pub behind: Vec<&'a Path>,
     /// With the counting layer directly behind the recording one.
     pub counting: bool,
-    /// Ask for facts all the time.
+    /// Ask for facts all the time,
     pub asking: bool,
+    /// with these wishes.
+    pub wishes: u8,
     /// Environment.
     pub variables: Vec<(&'a str, &'a str)>,
 }
@@ -204,6 +206,7 @@ impl Default for Recording<'_> {
             behind: Vec::new(),
             counting: false,
             asking: false,
+            wishes: 0,
             variables: Vec::new(),
         }
     }
@@ -272,10 +275,10 @@ impl Recording<'_> {
                     open.drain(usize::MAX, image);
                     if self.asking {
                         match (*asked != 0).then(|| open.answer(*asked)) {
-                            None => *asked = open.ask(),
+                            None => *asked = open.ask(self.wishes),
                             Some(Some(facts)) => {
                                 image.facts.push(facts);
-                                *asked = open.ask();
+                                *asked = open.ask(self.wishes);
                             }
                             Some(None) => {}
                         }

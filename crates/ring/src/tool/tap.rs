@@ -135,14 +135,20 @@ impl Tap {
         crate::sys::futex_wake(gate);
     }
 
-    /// Asks the process for facts about itself; gives the number of the question. Answered at its next event, paused
-    /// or not.
-    pub fn ask(&self) -> u32 {
+    /// Asks the process for facts about itself; gives the number of the question. `wishes` is what the layer finds in
+    /// the first byte. Answered at its next event, paused or not.
+    pub fn ask(&self, wishes: u8) -> u32 {
         let process = self.map.process(self.process);
+        process.facts_wishes.store(wishes.into(), Ordering::Relaxed);
         let asked = process.facts_asked.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
         process.gate.0.fetch_or(gate::FACTS, Ordering::AcqRel);
         crate::sys::futex_wake(&process.gate.0);
         asked
+    }
+
+    /// Whether a thread is at the question: it has been taken note of, and the answer may take its time.
+    pub fn is_answering(&self) -> bool {
+        self.map.process(self.process).gate.0.load(Ordering::Acquire) & gate::FACTS == 0
     }
 
     /// The answer to question `asked`, once it is there. Empty: the layer has none.
