@@ -1,6 +1,5 @@
 //! What the commands that ask a trace have in common: print the document, write it as HTML and JSON where asked.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;

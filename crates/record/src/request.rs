@@ -61,6 +61,8 @@ pub struct Request {
     pub event_time: bool,
     /// Whether to look at where the memory is, some sixty times.
     pub ledger: bool,
+    /// Whether to force a collection at each of these looks, to see what it reclaims.
+    pub collect: bool,
     /// Processes that the program starts.
     pub children: Children,
     /// Name and value of what the trace should say of the machine.

@@ -45,6 +45,9 @@ pub struct Arguments {
     /// Overwrite the trace when it exists
     #[arg(short, long, requires = "output")]
     force: bool,
+    /// Under a collector: force a collection at every look, to see what it reclaims; the run is then another one
+    #[arg(long, conflicts_with = "trace")]
+    collect: bool,
     /// A program of the catalog (`heaptoll programs`)
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "trace"])]
     program: Option<String>,
@@ -113,6 +116,9 @@ fn recording(arguments: &Arguments, trace: &Path) -> Result<record::Arguments, F
     option("--manager", arguments.manager.as_ref().map(Into::into));
     option("--program", arguments.program.as_ref().map(Into::into));
     option("--size", arguments.size.and_then(|size| Some(size.to_possible_value()?.get_name().into())));
+    if arguments.collect {
+        words.push("--collect".into());
+    }
     if arguments.force {
         words.push("--force".into());
     }
@@ -170,6 +176,9 @@ fn again(arguments: &Arguments) -> String {
     option("-m", arguments.manager.clone());
     option("--program", arguments.program.clone());
     option("--size", arguments.size.and_then(|size| Some(size.to_possible_value()?.get_name().into())));
+    if arguments.collect {
+        words.push("--collect".into());
+    }
     if !arguments.command.is_empty() {
         words.push("--".into());
         words.extend(arguments.command.iter().map(|word| word.to_string_lossy().into_owned()));

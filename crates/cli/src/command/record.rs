@@ -73,6 +73,9 @@ pub struct Arguments {
     /// Look at where the memory is, some sixty times (`heaptoll ledger FILE`); the program stands still for it
     #[arg(long)]
     ledger: bool,
+    /// Force a collection at each of these looks, to see what it reclaims: the run is then another one
+    #[arg(long, requires = "ledger")]
+    collect: bool,
     /// What is done about processes that the program starts
     #[arg(long, value_enum, default_value = "files", value_name = "HOW")]
     children: ChildrenWord,
@@ -110,6 +113,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         latency: arguments.latency,
         event_time: arguments.time == TimeWord::Event,
         ledger: arguments.ledger,
+        collect: arguments.collect,
         children: match arguments.children {
             ChildrenWord::Files => Children::Files,
             ChildrenWord::Ignore => Children::Ignore,

@@ -148,6 +148,31 @@ fn what_a_collector_has_not_reclaimed_is_dead() {
 }
 
 #[test]
+fn forced_collections_tell_headroom_from_what_is_held() {
+    let bench = Bench::new();
+    // Drops a chain of blocks by and by, and keeps the addresses of others that it has freed.
+    let program = bench.program(
+        "keeper",
+        "static char *kept[2000];
+        int main(void) {
+            for (int at = 0; at < 2000; at++) { kept[at] = malloc(500); free(kept[at]); }
+            for (int at = 0; at < 300000; at++) { char *block = malloc(500); memset(block, 1, 500); free(block);
+                if (at % 300 == 0) usleep(3000); }
+            return kept[0] == 0; }",
+    );
+    let Some(figures) = real(&bench, "tithe-collect", &["--collect"], &[&program]) else { return };
+    assert_eq!(figures["collected"], true);
+    let told = |moment: &&Value| moment["census"]["live_after_collection_bytes"].is_u64();
+    let told: Vec<&Value> = moments(&figures).iter().filter(told).collect();
+    assert!(!told.is_empty(), "{figures:#}");
+    let most = |term: &str| told.iter().map(|moment| line(moment, term, "resident")).max();
+    assert!(most("headroom") > Some(20_000), "{figures:#}");
+    // A megabyte of freed blocks whose addresses are kept.
+    assert!(most("held") >= Some(900_000), "{figures:#}");
+    assert!(told.iter().all(|moment| line(moment, "dead", "resident") == 0));
+}
+
+#[test]
 fn a_trace_without_looks_gives_the_coarse_sum() {
     let bench = Bench::new();
     let program = bench.program("holder", HOLDER);
