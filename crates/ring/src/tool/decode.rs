@@ -133,6 +133,12 @@ impl Reader {
         tag(word) == FREE && self.after(at).is_none()
     }
 
+    /// Whether what comes next is such a free, and has no number.
+    pub fn keeps_back(&self) -> bool {
+        let word = self.word(self.at);
+        self.waiting() && !(tag(word) == PREFIX && which(word) == prefix::SEQ)
+    }
+
     /// The thread has ended: what is not there will not come.
     pub fn wait_no_more(&mut self) {
         self.waits = false;

@@ -94,6 +94,11 @@ impl Merge {
             {
                 if let Some(first) = self.unnumbered {
                     self.poll_one(first, budget, &mut drained, sink);
+                    // A free that its latency keeps back may be what the numbered event depends on.
+                    if taken.is_none() && self.readers[first].as_ref().is_some_and(Reader::keeps_back) {
+                        drained.blocked = true;
+                        return drained;
+                    }
                     if self.heads.peek() != Some(&Reverse((number, place))) || drained.words >= budget {
                         continue;
                     }

@@ -196,6 +196,12 @@ impl Tap {
         }
         let waits = self.map.header().flags().latency;
         for ring in rings.into_iter().rev() {
+            let owner = self.map.control(ring).owner.0.who.load(Ordering::Relaxed);
+            if owner >> 32 != self.process as u64 + 1
+                || self.merge.readers().any(|reader| reader.ring == ring)
+            {
+                continue;
+            }
             let reader = Reader::new(&self.map, ring, waits);
             if reader.thread >= MOST_THREADS && reader.thread != SHARED {
                 continue;

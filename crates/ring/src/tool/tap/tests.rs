@@ -192,6 +192,27 @@ fn an_event_without_a_number_comes_before_the_one_that_depends_on_it() {
     }
 }
 
+/// The same with latencies: the reader has the free, but not how long it took.
+#[test]
+fn a_free_without_a_number_that_waits_for_its_latency_comes_before_the_one_that_depends_on_it() {
+    let flags = Flags { latency: true, ..Flags::default() };
+    let (_shared, mut tap, rings, first) = stage(flags);
+    let mut sink = Addresses::default();
+    let second = Worker::new();
+    second.run(|| assert!(rings.thread().is_some()));
+    let gate = &tap.map.process(tap.process).gate.0;
+    // As if the first thread had looked at the gate before the second registered.
+    gate.fetch_and(!gate::SEQUENCED, Ordering::AcqRel);
+    first.run(|| rings.thread().expect("attached").free(800, false));
+    gate.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
+    second.run(|| rings.thread().expect("attached").alloc(1600, 24, 24));
+    drain_until(&mut tap, &mut sink, 1, Duration::from_millis(100));
+    assert_eq!(sink.0, []);
+    first.run(|| rings.thread().expect("attached").took(5));
+    drain_until(&mut tap, &mut sink, 2, Duration::from_secs(10));
+    assert_eq!(sink.0, [800, 1600]);
+}
+
 #[test]
 fn an_event_that_was_given_up_is_given_late() {
     let (_shared, mut tap, rings, _first) = stage(Flags::default());
@@ -261,5 +282,26 @@ fn wild_words_do_not_lead_a_reader_astray() {
             tap.drain(1000, &mut sink);
         }
     }
+    assert!(tap.merge.readers().count() <= 8);
     tap.end(&mut sink);
+}
+
+/// A list of new rings that leads in circles, or to rings of others, must not make readers without end.
+#[test]
+fn a_ring_is_read_once_and_by_its_process_only() {
+    let (_shared, mut tap, rings, _first) = stage(Flags::default());
+    let mut sink = Addresses::default();
+    std::thread::spawn(move || tell(rings, 1..2)).join().expect("told");
+    let foreign = 7;
+    tap.map.control(foreign).owner.0.who.store(9 << 32 | 1, Ordering::Relaxed);
+    for ring in 0..8 {
+        tap.map.control(ring).owner.0.next.store((ring as u32 + 1) % 8 + 1, Ordering::Relaxed);
+    }
+    for _ in 0..100 {
+        tap.map.process(tap.process).newest.0.store(1, Ordering::Relaxed);
+        tap.drain(1000, &mut sink);
+        tap.check().expect("sound");
+    }
+    assert_eq!(tap.merge.readers().count(), 2);
+    tap.map.control(foreign).owner.0.who.store(0, Ordering::Relaxed);
 }
