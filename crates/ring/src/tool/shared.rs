@@ -232,8 +232,9 @@ impl Shared {
             let claim = entry.load(Ordering::Acquire);
             if claim & 255 == state::CLAIMED
                 && !live.contains(&index)
-                && self.map.header().registry.0.newest.load(Ordering::Acquire) == 0
                 && !Whereabouts::of(&self.map, index).runs()
+                // In this order: what has ended puts itself into the list no more.
+                && self.map.header().registry.0.newest.load(Ordering::Acquire) == 0
             {
                 let _ = entry.compare_exchange(claim, state::FREE, Ordering::AcqRel, Ordering::Relaxed);
             }
