@@ -113,7 +113,7 @@ impl Core {
         let mapped = self.mapped.load(Ordering::Relaxed);
         let Some(geometry) = header.geometry() else { return 0 };
         let shared = geometry.shared_rings(mapped);
-        if word & mark::OWN != 0 {
+        if word & (mark::OWN | mark::SHARED | mark::LEFT_OUT) != 0 {
             // The thread that forked is here, so no other can come with the address of a state from before the fork.
             for (used, claimed) in self.used.iter().zip(&life.claimed) {
                 used.store(claimed.load(Ordering::Relaxed), Ordering::Relaxed);

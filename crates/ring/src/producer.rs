@@ -255,6 +255,16 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
             if mark::is_shared(word) && core.current(word) {
                 return core.send_shared(life, mark::thread(word), mark::tid(word), message);
             }
+            if word & mark::OWN != 0
+                && let Some(state) = core.state_of(word)
+                // SAFETY: states stay mapped.
+                && let state = unsafe { &*state }
+                && !state.wiped()
+            {
+                // Another handle, within this event, has registered meanwhile.
+                self.state = state;
+                continue;
+            }
             // The child of a fork.
             W::set(mark::REGISTERING);
             let word = core.register(word);

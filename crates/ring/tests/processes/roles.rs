@@ -204,6 +204,16 @@ pub fn play(role: &str) {
             tell_all(value(1) / 2..value(1));
             wait(child);
         }
+        "clone-within" => {
+            tell(0);
+            let child = fork(|| {
+                // As when a call's stack is new: it is defined while the call's own handle is there.
+                let outer = RINGS.thread().expect("attached");
+                RINGS.thread().expect("attached").define_site(7, &[4096]);
+                numbered(0).tell(outer, false);
+            });
+            wait(child);
+        }
         "vfork" => {
             let count = value(1);
             tell_all(0..count);
