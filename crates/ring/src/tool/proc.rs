@@ -4,6 +4,7 @@
 //! the tool knows it by another number, which it finds by the last entry of `NSpid` in `/proc/PID/status`.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -17,7 +18,7 @@ pub(crate) struct Whereabouts {
     pid: i32,
     /// Its threads have other numbers here than they have told.
     foreign: bool,
-    /// When it began, in the kernel's ticks: tells it from a later process of the same number.
+    /// When it began, in the kernel's ticks: tells it from a later process of the same number. `None`: not known.
     started: Option<u64>,
 }
 
@@ -30,11 +31,13 @@ impl Whereabouts {
             (process.namespace.load(Ordering::Relaxed), map.header().namespace.load(Ordering::Relaxed));
         let foreign = theirs != 0 && ours != 0 && theirs != ours;
         let pid = if foreign { translate(told, theirs).unwrap_or(0) } else { told };
-        Whereabouts {
-            pid,
-            foreign,
-            started: status(&format!("/proc/{pid}/stat")).map(|status| status.started),
-        }
+        let started = match status(&format!("/proc/{pid}/stat")) {
+            Known::There(status) => Some(status.started),
+            // No process begins then: one that gets the number later is another.
+            Known::Gone => Some(u64::MAX),
+            Known::Unknown => None,
+        };
+        Whereabouts { pid, foreign, started }
     }
 
     /// The process number here; 0: not to be found.
@@ -47,35 +50,40 @@ impl Whereabouts {
         self.foreign
     }
 
-    /// Whether any thread of it runs or could run.
+    /// Whether any thread of it runs or could run. What the kernel does not tell, for want of descriptors, say, counts as
+    /// running: rings of the living must not be given to others.
     pub fn runs(&self) -> bool {
         let pid = self.pid;
         match status(&format!("/proc/{pid}/stat")) {
-            Some(status) if self.started == Some(status.started) => {
+            Known::There(status) if self.started.is_none_or(|started| started == status.started) => {
                 // A process whose first thread has ended looks like a zombie while its other threads run.
-                !status.ended || tasks(pid).any(|tid| ended(pid, tid) == Some(false))
+                !status.ended || tasks(pid).is_none_or(|mut tasks| tasks.any(|tid| !ended(pid, tid)))
             }
-            _ => false,
+            Known::There(_) | Known::Gone => false,
+            Known::Unknown => true,
         }
     }
 
     /// Whether a thread of it, by the number that it told, runs or could run.
     pub fn thread_runs(&self, tid: i32) -> bool {
         if self.foreign {
-            return tasks(self.pid)
-                .any(|here| told(self.pid, here) == Some(tid) && ended(self.pid, here) == Some(false));
+            let is_it = |here| told(self.pid, here).is_none_or(|told| told == tid) && !ended(self.pid, here);
+            return tasks(self.pid).is_none_or(|mut tasks| tasks.any(is_it));
         }
         if tid != self.pid {
             // Only the first thread of a process can be there and have ended.
-            return Path::new(&format!("/proc/{}/task/{tid}", self.pid)).exists();
+            return Path::new(&format!("/proc/{}/task/{tid}", self.pid)).try_exists().unwrap_or(true);
         }
-        ended(self.pid, tid) == Some(false)
+        !ended(self.pid, tid)
     }
 }
 
 /// A process's parent.
 pub(crate) fn parent(pid: i32) -> Option<i32> {
-    status(&format!("/proc/{pid}/stat")).map(|status| status.parent)
+    match status(&format!("/proc/{pid}/stat")) {
+        Known::There(status) => Some(status.parent),
+        Known::Gone | Known::Unknown => None,
+    }
 }
 
 struct Status {
@@ -84,8 +92,28 @@ struct Status {
     started: u64,
 }
 
-fn status(path: &str) -> Option<Status> {
-    let text = fs::read(path).ok()?;
+/// What the kernel says.
+enum Known {
+    There(Status),
+    Gone,
+    /// It could not be asked.
+    Unknown,
+}
+
+fn status(path: &str) -> Known {
+    match fs::read(path) {
+        Ok(text) => parse(&text).map_or(Known::Unknown, Known::There),
+        Err(error) if is_gone(&error) => Known::Gone,
+        Err(_) => Known::Unknown,
+    }
+}
+
+/// Whether an error says that there is no such process or thread.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+fn parse(text: &[u8]) -> Option<Status> {
     // The name, in brackets, may hold anything.
     let end = text.iter().rposition(|&byte| byte == b')')?;
     let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
@@ -98,19 +126,26 @@ fn status(path: &str) -> Option<Status> {
     })
 }
 
-fn ended(pid: i32, tid: i32) -> Option<bool> {
-    status(&format!("/proc/{pid}/task/{tid}/stat")).map(|status| status.ended)
+fn ended(pid: i32, tid: i32) -> bool {
+    match status(&format!("/proc/{pid}/task/{tid}/stat")) {
+        Known::There(status) => status.ended,
+        Known::Gone => true,
+        Known::Unknown => false,
+    }
 }
 
-fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {
-    fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()))
+/// The numbers that name something in a folder, none when it has gone; `None` when it could not be asked.
+fn numbers(folder: &str) -> Option<impl Iterator<Item = i32> + use<>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => Some(entries),
+        Err(error) if is_gone(&error) => None,
+        Err(_) => return None,
+    };
+    let names = entries.into_iter().flatten().flatten();
+    Some(names.filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok())))
 }
 
-fn tasks(pid: i32) -> impl Iterator<Item = i32> {
+fn tasks(pid: i32) -> Option<impl Iterator<Item = i32>> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
@@ -122,7 +157,7 @@ fn told(pid: i32, tid: i32) -> Option<i32> {
 
 /// The number here of a process that knows itself by `pid` in a namespace.
 fn translate(pid: i32, namespace: u64) -> Option<i32> {
-    numbers("/proc").find(|&here| {
+    numbers("/proc")?.find(|&here| {
         fs::metadata(format!("/proc/{here}/ns/pid")).is_ok_and(|about| about.ino() == namespace)
             && told(here, here) == Some(pid)
     })

@@ -39,12 +39,17 @@ fn main() {
         ("a_hundred_thousand_forks_over_time", a_hundred_thousand_forks_over_time),
         ("three_hundred_forks_at_once", three_hundred_forks_at_once),
         ("a_fork_by_clone_registers_anew", a_fork_by_clone_registers_anew),
+        ("a_fork_registers_once", a_fork_registers_once),
         ("a_child_of_vfork_counts_as_its_parent", a_child_of_vfork_counts_as_its_parent),
         ("an_exec_is_a_new_image", an_exec_is_a_new_image),
         ("five_thousand_threads_one_after_another", five_thousand_threads_one_after_another),
         ("three_thousand_threads_at_once", three_thousand_threads_at_once),
         ("processes_without_an_entry_run_and_are_counted", processes_without_an_entry_run_and_are_counted),
         ("a_dismissed_process_goes_on", a_dismissed_process_goes_on),
+        (
+            "a_tool_without_descriptors_takes_nobody_for_dead",
+            a_tool_without_descriptors_takes_nobody_for_dead,
+        ),
         ("a_changed_root_does_not_detach", a_changed_root_does_not_detach),
         ("no_descriptors_do_not_detach", no_descriptors_do_not_detach),
         ("a_limited_address_space_takes_fewer_rings", a_limited_address_space_takes_fewer_rings),
@@ -305,6 +310,14 @@ fn a_fork_by_clone_registers_anew() {
     }
 }
 
+fn a_fork_registers_once() {
+    let done = follow(&tiny(10, 8), "clone-within");
+    let child = done.iter().find(|one| one.arrival.image != 0).expect("the child registered");
+    assert_eq!(child.heard.threads.len(), 1, "{:?}", child.heard.threads);
+    let site = common::Event::Definition { site: 7, frames: vec![4096] };
+    assert_eq!(child.heard.events, [(0, site), (0, roles::numbered(0))]);
+}
+
 fn a_child_of_vfork_counts_as_its_parent() {
     let done = follow(&tiny(10, 8), "vfork 100");
     assert_eq!(done.len(), 1);
@@ -384,6 +397,32 @@ fn follow_late(what: &str) -> bool {
     assert!(follower.follow(child).success());
     assert_counts_to(&numbers(&follower.done[0].heard, 0), 5000);
     true
+}
+
+/// It cannot read /proc then.
+fn a_tool_without_descriptors_takes_nobody_for_dead() {
+    let shared = Shared::create(&tiny(12, 16)).expect("a file can be made");
+    let mut child = role(&shared, "slow 100000000").spawn().expect("the test program runs");
+    let mut follower = Follower::new(shared);
+    while follower.heard() == 0 {
+        follower.step(1000);
+    }
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid place.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) }, 0);
+    let none = libc::rlimit { rlim_cur: 0, ..limit };
+    // SAFETY: a valid limit; this program has one thread.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &none) }, 0);
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(300) {
+        follower.step(1000);
+    }
+    let done = follower.done.len();
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+    child.kill().expect("it is ours");
+    follower.follow(child);
+    assert_eq!((done, follower.done.len()), (0, 1));
 }
 
 fn a_changed_root_does_not_detach() {
