@@ -111,6 +111,7 @@ impl Stacks {
             self.own_start.store(object.start, Ordering::Relaxed);
             self.own_bytes.store(object.end - object.start, Ordering::Relaxed);
         }
+        self.threads.prepare();
         let place = place.cast::<State>();
         // SAFETY: new memory, large and aligned enough.
         unsafe { place.write(State { rules, numbers, told }) };
@@ -162,18 +163,19 @@ impl Stacks {
         let mut within = self.threads.mine()?.enter()?;
         let rules = &self.state()?.rules;
         let mine = within.mine();
-        mine.stack.begin(at.pointer);
+        let stack = &mut mine.stack;
+        stack.begin(at.pointer);
         let look = |at: &mut Cursor, stack: &mut Readable| {
             let rule = rules.get(at.code())?;
             (at.step(rule, stack, &mut NoNotes) == Step::Caller).then_some(())
         };
         while self.own(at.frame) {
-            look(&mut at, &mut mine.stack)?;
+            look(&mut at, stack)?;
         }
-        let at = at.afresh(&mut mine.stack)?;
-        let hint = hint(rules, at, &mut mine.stack);
+        let at = at.afresh(stack)?;
+        let hint = hint(rules, at, stack);
         // SAFETY: a frame of the present stack: this call's caller.
-        let site = unsafe { mine.seen.find(&at, hint, self.era.load(Ordering::Relaxed)) };
+        let site = unsafe { mine.seen.find(&at, hint, self.era.load(Ordering::Relaxed), stack) };
         if cfg!(feature = "figures") && site != 0 {
             mine.hits += 1;
         }
@@ -206,7 +208,7 @@ impl Stacks {
         let era = self.era.load(Ordering::Relaxed);
         let mut within = self.threads.take().and_then(|thread| thread.enter());
         let mut mine = within.as_mut().map(|within| within.mine());
-        let mut stack = mine.as_ref().map_or(Readable::new(), |mine| mine.stack);
+        let mut stack = mine.as_ref().map_or(Readable::new(0), |mine| mine.stack);
         stack.begin(at.pointer);
         let mut worked_out = 0;
         while self.own(at.frame) {
@@ -220,7 +222,7 @@ impl Stacks {
         let seen = mine.as_mut().map(|mine| mine.seen.entry(&at, hint));
         let (number, count) = match seen {
             Some(entry) => {
-                entry.begin(&at, era);
+                entry.begin(&at, era, stack.own());
                 let count = self.walk(state, at, &mut stack, entry, words, &mut worked_out);
                 let number = state.numbers.number(self.digest(&words[..count], era))?;
                 entry.finish(number.number);

@@ -6,10 +6,10 @@
 //! then; so the stack is the same. This is exact, not a guess: a walk depends on nothing but those words and the rules,
 //! and rules change only when code is unloaded, which makes all entries void (the era is another).
 //!
-//! It is also why the words can be read without asking whether they can be: the walk up to a word was the same as then,
-//! so the frame that the word lies in is there.
+//! On the thread's own stack the words can be read without asking whether they can be: pages between the stack pointer
+//! and the stack's end stay. On others, which a program can unmap, each page is asked for.
 
-use crate::walk::{Cursor, Notes};
+use crate::walk::{Cursor, Notes, Readable};
 
 /// Words of an entry: the return addresses of a walk and some frame pointers.
 const WORDS: usize = 80;
@@ -30,6 +30,8 @@ pub struct Entry {
     by_base: bool,
     /// Whether the walk cannot be kept.
     useless: bool,
+    /// Whether it was on the thread's own stack.
+    own: bool,
     offsets: [u32; WORDS],
     values: [usize; WORDS],
 }
@@ -53,18 +55,18 @@ impl Seen {
     /// the stack is known.
     ///
     /// # Safety
-    /// `at` is a frame of the calling thread's present stack.
+    /// `at` is a frame of the calling thread's present stack, at which `stack` began.
     #[inline(always)]
-    pub unsafe fn find(&mut self, at: &Cursor, hint: usize, era: u32) -> u32 {
+    pub unsafe fn find(&mut self, at: &Cursor, hint: usize, era: u32, stack: &mut Readable) -> u32 {
         let set = Seen::set(at, hint);
         let last = self.last[set] as usize & 1;
         // SAFETY: the caller's promise is the same.
-        let site = unsafe { self.entries[set][last].site(at, era) };
+        let site = unsafe { self.entries[set][last].site(at, era, stack) };
         if site != 0 {
             return site;
         }
         // SAFETY: as above.
-        let site = unsafe { self.entries[set][last ^ 1].site(at, era) };
+        let site = unsafe { self.entries[set][last ^ 1].site(at, era, stack) };
         if site != 0 {
             self.last[set] = last as u8 ^ 1;
         }
@@ -81,18 +83,22 @@ impl Seen {
 
 impl Entry {
     /// # Safety
-    /// `at` is a frame of the calling thread's present stack.
+    /// As [`Seen::find`].
     #[inline(always)]
-    unsafe fn site(&self, at: &Cursor, era: u32) -> u32 {
+    unsafe fn site(&self, at: &Cursor, era: u32, stack: &mut Readable) -> u32 {
         if self.frame != at.frame || self.pointer != at.pointer || self.era != era {
             return 0;
         }
         if self.by_base && self.base != at.register() {
             return 0;
         }
+        if !stack.own() || !self.own {
+            return self.site_elsewhere(at, stack);
+        }
         for n in 0..(self.words as usize).min(WORDS) {
             let place = at.pointer + self.offsets[n] as usize;
-            // SAFETY: all words before were as in the walk, which came to this one: it is in a frame of the stack.
+            // SAFETY: the walk read it above this stack pointer and before the end of the thread's own stack, of which all
+            // that is above the stack pointer stays.
             if unsafe { (place as *const usize).read() } != self.values[n] {
                 return 0;
             }
@@ -100,9 +106,20 @@ impl Entry {
         self.site
     }
 
-    /// Empties the entry and begins another: told as [`Notes`].
-    pub fn begin(&mut self, at: &Cursor, era: u32) {
+    /// On a stack that can go while the thread stays: what lay in it then may not be there, or be no stack.
+    #[cold]
+    #[inline(never)]
+    fn site_elsewhere(&self, at: &Cursor, stack: &mut Readable) -> u32 {
+        let words = (self.words as usize).min(WORDS);
+        let same = (0..words)
+            .all(|n| stack.read(at.pointer.wrapping_add(self.offsets[n] as usize)) == Some(self.values[n]));
+        if same { self.site } else { 0 }
+    }
+
+    /// Empties the entry and begins another: told as [`Notes`]. `own`: on the thread's own stack.
+    pub fn begin(&mut self, at: &Cursor, era: u32, own: bool) {
         self.site = 0;
+        self.own = own;
         (self.frame, self.pointer, self.base, self.era) = (at.frame, at.pointer, at.register(), era);
         (self.words, self.by_base, self.useless) = (0, false, false);
     }
@@ -136,5 +153,42 @@ impl Notes for Entry {
 
     fn signal(&mut self) {
         self.useless = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::boxed::Box;
+
+    use super::*;
+    use crate::system::{self, PAGE};
+
+    #[test]
+    fn an_entry_reads_nothing_of_a_stack_that_was_unmapped() {
+        let place = system::map(2 * PAGE, false).unwrap();
+        let start = place.as_ptr() as usize;
+        // SAFETY: all zeroes are entries without a site.
+        let mut seen: Box<Seen> = unsafe { Box::new_zeroed().assume_init() };
+        let mut stack = Readable::new(0);
+        let at = Cursor::new(0x1111, start + 64, 0);
+        stack.begin(at.pointer);
+        let entry = seen.entry(&at, 0);
+        entry.begin(&at, 0, stack.own());
+        for offset in [128, PAGE + 8] {
+            entry.word(start + offset, stack.read(start + offset).unwrap());
+        }
+        entry.finish(5);
+        // SAFETY: a frame of a stack, as far as it matters here.
+        let mut find = |stack: &mut Readable| unsafe {
+            stack.begin(at.pointer);
+            seen.find(&at, 0, 0, stack)
+        };
+        assert_eq!(find(&mut stack), 5);
+        // SAFETY: this test's own page.
+        unsafe { libc::munmap(place.as_ptr().add(PAGE).cast(), PAGE) };
+        assert_eq!(find(&mut stack), 0);
+        system::unmap(place, PAGE);
     }
 }

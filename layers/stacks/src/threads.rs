@@ -89,6 +89,10 @@ pub struct Threads {
     made: AtomicUsize,
     /// Where the next search for a free one begins.
     next: AtomicUsize,
+    /// The thread pointer of the program's first thread, which a child that it forks has too,
+    first: AtomicUsize,
+    /// and where its stack ends; 0: not known.
+    first_end: AtomicUsize,
 }
 
 impl Threads {
@@ -98,6 +102,28 @@ impl Threads {
             blocks: [const { AtomicPtr::new(ptr::null_mut()) }; MOST],
             made: AtomicUsize::new(0),
             next: AtomicUsize::new(0),
+            first: AtomicUsize::new(0),
+            first_end: AtomicUsize::new(0),
+        }
+    }
+
+    /// Called on the program's first thread.
+    pub fn prepare(&self) {
+        // The kernel lays these bytes above the first frame.
+        // SAFETY: no conditions.
+        let end = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
+        self.first_end.store(end, Ordering::Relaxed);
+        self.first.store(word::thread_pointer(), Ordering::Relaxed);
+    }
+
+    /// Where the calling thread's own stack ends: the C library keeps what the thread pointer points to at the end of
+    /// the stacks of all threads but the first.
+    fn stack_end(&self) -> usize {
+        let pointer = word::thread_pointer();
+        if pointer == self.first.load(Ordering::Relaxed) {
+            self.first_end.load(Ordering::Relaxed)
+        } else {
+            pointer
         }
     }
 
@@ -115,7 +141,12 @@ impl Threads {
         if word::get() == NONE {
             return None;
         }
-        let block = self.mine().or_else(|| self.free()).or_else(|| self.make());
+        let block = self.mine().or_else(|| {
+            let block = self.free().or_else(|| self.make())?;
+            // SAFETY: the block is this thread's since just now, and its word does not lead there yet.
+            unsafe { (*block.mine.get()).stack = Readable::new(self.stack_end()) };
+            Some(block)
+        });
         word::set(block.map_or(NONE, |block| ptr::from_ref(block) as usize));
         block
     }
@@ -198,6 +229,13 @@ mod tests {
                 assert!(ptr::eq(first, THREADS.mine().unwrap()) && ptr::eq(first, THREADS.take().unwrap()));
                 let within = THREADS.mine().unwrap().enter().unwrap();
                 assert!(THREADS.mine().unwrap().enter().is_none(), "as in a signal handler");
+                drop(within);
+                let mut within = THREADS.mine().unwrap().enter().unwrap();
+                within.mine().stack.begin(&raw const first as usize);
+                assert!(
+                    within.mine().stack.own(),
+                    "the thread's stack ends where the thread pointer points to"
+                );
                 drop(within);
                 assert!(THREADS.mine().unwrap().enter().is_some());
             })

@@ -11,34 +11,54 @@ use crate::system::{PAGE, readable};
 const FARTHEST: usize = 32 << 20;
 
 /// Stack that can be read: whole pages.
+///
+/// Of the stack that the thread began on, its own, pages that could be read once can be read as long as the thread is
+/// there. Other stacks (of coroutines, of signal handlers) a program may unmap, and map something smaller there: what is
+/// known of them is forgotten after each walk.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Readable {
     low: usize,
     high: usize,
+    /// What is known of the thread's own stack, to its end. Both are the end while nothing is.
+    own_low: usize,
+    own_high: usize,
+    /// The walk is on the thread's own.
+    own: bool,
 }
 
 impl Readable {
-    /// Nothing yet.
-    pub const fn new() -> Readable {
-        Readable { low: 0, high: 0 }
+    /// Nothing yet. `end`: where the thread's own stack ends, an address in its last page; 0: not known.
+    pub const fn new(end: usize) -> Readable {
+        let end = (end + PAGE - 1) & !(PAGE - 1);
+        Readable { low: 0, high: 0, own_low: end, own_high: end, own: false }
     }
 
-    /// Begins a walk at a stack pointer in use, whose page can therefore be read. What was known before stays known when
-    /// it is the same stack.
+    /// Begins a walk at a stack pointer in use, whose page can therefore be read.
     #[inline(always)]
     pub fn begin(&mut self, pointer: usize) {
-        if !(self.low..self.high).contains(&pointer) {
+        self.low = pointer & !(PAGE - 1);
+        if (self.own_low..self.own_high).contains(&pointer) {
+            (self.high, self.own) = (self.own_high, true);
+        } else {
             self.lower(pointer);
         }
     }
 
     #[cold]
     fn lower(&mut self, pointer: usize) {
-        let page = pointer & !(PAGE - 1);
-        let near = pointer < self.low && self.low - page <= FARTHEST;
-        let joined = near && (page..self.low).step_by(PAGE).all(readable);
-        let high = if joined { self.high } else { page + PAGE };
-        *self = Readable { low: page, high };
+        let near = pointer < self.own_low && self.own_low - self.low <= FARTHEST;
+        self.own = near && (self.low..self.own_low).step_by(PAGE).all(readable);
+        if self.own {
+            (self.own_low, self.high) = (self.low, self.own_high);
+        } else {
+            self.high = self.low + PAGE;
+        }
+    }
+
+    /// Whether this is the thread's own stack, where words once read can be read again.
+    #[inline(always)]
+    pub fn own(&self) -> bool {
+        self.own
     }
 
     /// The word at a place, if it is one of the stack's.
@@ -53,7 +73,8 @@ impl Readable {
 
     #[cold]
     fn reach(&mut self, place: usize) -> bool {
-        if place - self.high > FARTHEST {
+        // Nobody's frames are behind a stack's end.
+        if self.own || place - self.high > FARTHEST {
             return false;
         }
         while self.high <= place {
@@ -228,7 +249,7 @@ mod tests {
     /// Words as a stack, and the address of the first.
     fn stack(words: &[usize]) -> (Readable, usize) {
         let start = words.as_ptr() as usize;
-        let mut stack = Readable::new();
+        let mut stack = Readable::new(0);
         stack.begin(start);
         (stack, start)
     }
@@ -299,17 +320,39 @@ mod tests {
         let start = place.as_ptr() as usize;
         // SAFETY: this test's own pages.
         unsafe { libc::mprotect(place.as_ptr().add(4 * PAGE).cast(), PAGE, libc::PROT_NONE) };
-        let mut stack = Readable::new();
+        let mut stack = Readable::new(start + 8 * PAGE - 100);
         stack.begin(start + 6 * PAGE);
+        assert!(stack.own());
         assert_eq!(stack.read(start + 7 * PAGE), Some(0));
         assert_eq!(stack.read(start + 5 * PAGE), None, "below the beginning");
+        assert_eq!(stack.read(start + 8 * PAGE), None, "behind the end");
         stack.begin(start + 5 * PAGE);
+        assert!(stack.own());
         assert_eq!(stack.read(start + 7 * PAGE), Some(0));
         // Below the guard page: a stack of its own.
         stack.begin(start + 2 * PAGE + 64);
+        assert!(!stack.own());
         assert_eq!(stack.read(start + 3 * PAGE), Some(0));
         assert_eq!(stack.read(start + 4 * PAGE), None);
         assert_eq!(stack.read(start + 5 * PAGE), None);
+        stack.begin(start + 6 * PAGE);
+        assert!(stack.own());
         crate::system::unmap(place, 8 * PAGE);
+    }
+
+    #[test]
+    fn pages_of_a_stack_that_was_unmapped_are_not_read() {
+        let place = crate::system::map(4 * PAGE, false).unwrap();
+        let start = place.as_ptr() as usize;
+        let mut stack = Readable::new(0);
+        stack.begin(start + 64);
+        assert_eq!(stack.read(start + 3 * PAGE), Some(0));
+        // A smaller one in its place.
+        // SAFETY: this test's own pages.
+        unsafe { libc::munmap(place.as_ptr().add(PAGE).cast(), 3 * PAGE) };
+        stack.begin(start + 64);
+        assert_eq!(stack.read(start + 128), Some(0));
+        assert_eq!(stack.read(start + PAGE), None);
+        crate::system::unmap(place, PAGE);
     }
 }

@@ -51,13 +51,18 @@ fn truth() -> Frames {
 fn compared() -> u32 {
     let site = STACKS.site(|site, words| {
         if site != 0 {
-            for (place, &word) in DEFINED[site as usize].iter().zip(words) {
-                place.store(word, Ordering::Relaxed);
+            // The first last: who sees it sees them all.
+            for (place, &word) in DEFINED[site as usize].iter().zip(words).rev() {
+                place.store(word, Ordering::Release);
             }
         }
     });
     let truth = truth();
     assert!(site != 0);
+    // A thread that has just got the number may not have told yet what it stands for.
+    while DEFINED[site as usize][0].load(Ordering::Acquire) == 0 {
+        std::thread::yield_now();
+    }
     // Ours: this function, its caller, ... libgcc's: `truth`, this function, its caller, ...
     let (ours, theirs) = (&DEFINED[site as usize][1..], &truth.words[2..truth.count]);
     for (n, &theirs) in theirs.iter().enumerate() {
