@@ -19,7 +19,7 @@ use heaptoll_trace::{Event, Kind};
 use crate::error::ReplayError;
 use crate::program::{BLOCK, Extent, Facts, Index, Order, Program, Words};
 use crate::source::Source;
-use crate::word::Operation;
+use crate::word::{self, Operation};
 
 /// How a trace is made ready.
 #[derive(Debug, Clone, Copy)]
@@ -229,7 +229,7 @@ impl Flattener {
         if thread != self.current {
             if self.order == Order::Exact {
                 let next = thread as u32;
-                self.say(self.current, Operation::Pass { thread: next })?;
+                self.say(self.current, Operation::Pass { thread: next, last: false })?;
                 self.run += 1;
                 let run = self.run;
                 self.say(thread, Operation::Turn { run })?;
@@ -382,7 +382,15 @@ impl Flattener {
     }
 
     fn finish(mut self) -> Result<Program, ReplayError> {
-        for thread in &mut self.threads {
+        for (number, thread) in self.threads.iter_mut().enumerate() {
+            // A thread that does not hold the baton has ended with passing it on.
+            if self.order == Order::Exact && number != self.current {
+                match (thread.words.last_mut(), thread.extents.last()) {
+                    (Some(pass), _) => *pass = word::last(*pass),
+                    (None, Some(extent)) => self.words.change_last(*extent, word::last)?,
+                    (None, None) => {}
+                }
+            }
             if !thread.words.is_empty() {
                 thread.extents.push(self.words.append(&thread.words)?);
                 thread.words = Vec::new();

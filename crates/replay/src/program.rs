@@ -180,6 +180,17 @@ impl Words {
         Ok(Extent(at, words.len() as u32))
     }
 
+    /// Changes the last word of an extent.
+    pub(crate) fn change_last(&mut self, extent: Extent, change: fn(u64) -> u64) -> Result<(), ReplayError> {
+        use std::os::unix::fs::FileExt;
+        let at = extent.0 + (u64::from(extent.1) - 1) * 8;
+        let mut bytes = [0; 8];
+        self.file
+            .read_exact_at(&mut bytes, at)
+            .and_then(|()| self.file.write_all_at(&change(u64::from_le_bytes(bytes)).to_le_bytes(), at))
+            .map_err(|error| self.no_room(error))
+    }
+
     fn no_room(&self, source: io::Error) -> ReplayError {
         let folder = if self.in_memory { PathBuf::from("memory") } else { self.folder.clone() };
         ReplayError::NoRoom { folder, needed_mib: self.written >> 20, source }

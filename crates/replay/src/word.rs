@@ -21,7 +21,8 @@ pub enum Code {
     Wait = 5,
     /// Wait until it is this run's turn; the number of the run is the slot and size bits together.
     Turn = 6,
-    /// This thread's run is over: the next one belongs to the thread in the slot bits.
+    /// This thread's run is over: the next one belongs to the thread in the slot bits. With [`LAST`] in the size bits
+    /// this thread is over, too.
     Pass = 7,
     /// Start the thread in the slot bits.
     Start = 8,
@@ -37,6 +38,8 @@ const SLOT: u32 = 32;
 const SIZE_AT: u32 = CODE + SLOT;
 /// Sizes from here on are in a second word.
 pub const ESCAPE: u64 = (1 << (64 - SIZE_AT)) - 1;
+/// In the size bits of a [`Code::Pass`]: the last word of its stream.
+pub const LAST: u64 = 1;
 /// Bits of an alignment's logarithm in the second word of [`Code::Aligned`].
 const ALIGN: u32 = 6;
 /// Largest size of an aligned request that can be said, bytes. No machine has as many.
@@ -60,7 +63,7 @@ pub enum Operation {
     /// See [`Code::Turn`].
     Turn { run: u64 },
     /// See [`Code::Pass`].
-    Pass { thread: u32 },
+    Pass { thread: u32, last: bool },
     /// See [`Code::Start`].
     Start { thread: u32 },
     /// See [`Code::Mark`].
@@ -97,6 +100,11 @@ pub const fn aligned(second: u64) -> (u64, u8) {
     (second >> ALIGN, (second & ((1 << ALIGN) - 1)) as u8)
 }
 
+/// A `Pass` made the last word of its stream.
+pub const fn last(pass: u64) -> u64 {
+    pass | LAST << SIZE_AT
+}
+
 const fn first(code: Code, slot: u32, size: u64) -> u64 {
     code as u64 | (slot as u64) << CODE | size << SIZE_AT
 }
@@ -125,7 +133,7 @@ impl Operation {
                 words.extend([first(Code::Wait, slot, 0), generation]);
             }
             Operation::Turn { run } => words.push(Code::Turn as u64 | run << CODE),
-            Operation::Pass { thread } => words.push(first(Code::Pass, thread, 0)),
+            Operation::Pass { thread, last } => words.push(first(Code::Pass, thread, if last { LAST } else { 0 })),
             Operation::Start { thread } => words.push(first(Code::Start, thread, 0)),
             Operation::Mark => words.push(first(Code::Mark, 0, 0)),
         }
@@ -152,7 +160,7 @@ impl Operation {
             4 => (Operation::Free { slot }, 1),
             5 => (Operation::Wait { slot, generation: second()? }, 2),
             6 => (Operation::Turn { run: run(word) }, 1),
-            7 => (Operation::Pass { thread: slot }, 1),
+            7 => (Operation::Pass { thread: slot, last: size(word) == LAST }, 1),
             8 => (Operation::Start { thread: slot }, 1),
             9 => (Operation::Mark, 1),
             _ => return None,
@@ -177,7 +185,7 @@ mod tests {
             any::<u32>().prop_map(|slot| Operation::Free { slot }),
             (any::<u32>(), any::<u64>()).prop_map(|(slot, generation)| Operation::Wait { slot, generation }),
             (0u64..1 << 60).prop_map(|run| Operation::Turn { run }),
-            any::<u32>().prop_map(|thread| Operation::Pass { thread }),
+            (any::<u32>(), any::<bool>()).prop_map(|(thread, last)| Operation::Pass { thread, last }),
             any::<u32>().prop_map(|thread| Operation::Start { thread }),
             Just(Operation::Mark),
         ]

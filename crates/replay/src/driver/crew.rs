@@ -68,6 +68,9 @@ pub struct Crew<W: Watch, const TOUCH: u8, const GENERATIONS: bool> {
     /// Of exact order: the run whose turn it is.
     turn: AtomicU64,
     bells: Vec<Bell>,
+    /// Of exact order: threads that passed the turn for the last time, and those of them that have been joined.
+    leaving: AtomicU64,
+    left: AtomicU64,
     stop: AtomicBool,
     failure: Mutex<Option<String>>,
     sums: Mutex<Sums>,
@@ -99,6 +102,8 @@ impl<W: Watch, const TOUCH: u8, const GENERATIONS: bool> Crew<W, TOUCH, GENERATI
             common: Some(common),
             turn: AtomicU64::new(0),
             bells: (0..threads).map(|_| Bell::default()).collect(),
+            leaving: AtomicU64::new(0),
+            left: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             failure: Mutex::new(None),
             sums: Mutex::new(Sums::default()),
@@ -122,7 +127,9 @@ impl<W: Watch, const TOUCH: u8, const GENERATIONS: bool> Crew<W, TOUCH, GENERATI
         let faults = process::faults();
         for repetition in 0..self.job.repetitions {
             if repetition > 0 {
-                self.turn.store(0, Ordering::Relaxed);
+                for counter in [&self.turn, &self.leaving, &self.left] {
+                    counter.store(0, Ordering::Relaxed);
+                }
                 // SAFETY: all other threads have been joined.
                 unsafe { self.blocks.clear() };
             }
@@ -184,11 +191,22 @@ impl<W: Watch, const TOUCH: u8, const GENERATIONS: bool> Crew<W, TOUCH, GENERATI
         Ok(Berth { stack, words: Area::table::<u64>(words).map_err(no_memory)? })
     }
 
+    /// Waits until all threads that have made their last call are gone.
+    fn see_off(&self) {
+        while self.left.load(Ordering::Relaxed) < self.leaving.load(Ordering::Acquire)
+            && !self.stop.load(Ordering::Relaxed)
+        {
+            self.join_done();
+            std::thread::yield_now();
+        }
+    }
+
     fn join(&self, thread: usize) {
         let running = locked(&self.running)[thread].take();
         if let Some(Running { thread, berth }) = running {
             // SAFETY: a thread that was started joinable and is joined once.
             unsafe { libc::pthread_join(thread, ptr::null_mut()) };
+            self.left.fetch_add(1, Ordering::Relaxed);
             locked(&self.berths).push(berth);
         }
     }
@@ -264,6 +282,8 @@ struct Hand<'a, W: Watch, const TOUCH: u8, const GENERATIONS: bool> {
     number: usize,
     words: Area,
     sums: Sums,
+    /// Of exact order: no turn has been had yet.
+    is_new: bool,
     /// CPU and elapsed time when the present block was begun.
     begun: (u64, u64),
 }
@@ -275,7 +295,7 @@ impl<'a, W: Watch, const TOUCH: u8, const GENERATIONS: bool> Hand<'a, W, TOUCH, 
         number: usize,
         words: Area,
     ) -> Self {
-        Hand { crew, common, number, words, sums: Sums::default(), begun: (0, 0) }
+        Hand { crew, common, number, words, sums: Sums::default(), is_new: true, begun: (0, 0) }
     }
 
     /// Does the thread's stream.
@@ -407,6 +427,16 @@ impl<W: Watch, const TOUCH: u8, const GENERATIONS: bool> Relations for Hand<'_, 
     }
 
     fn turn(&mut self, run: u64) -> bool {
+        if self.is_new {
+            self.is_new = false;
+            // A thread that has made its last call is gone before another makes its first: what it leaves to the
+            // manager can be used again, as when the one was started after the other had ended.
+            return self.turn(run)
+                && self.waiting(|hand| {
+                    hand.crew.see_off();
+                    true
+                });
+        }
         if self.crew.turn.load(Ordering::Acquire) == run {
             return true;
         }
@@ -435,8 +465,12 @@ impl<W: Watch, const TOUCH: u8, const GENERATIONS: bool> Relations for Hand<'_, 
         })
     }
 
-    fn pass(&mut self, thread: u32) {
+    fn pass(&mut self, thread: u32, last: bool) {
         let crew = self.crew;
+        // The first thread is the process's own and is not joined.
+        if last && self.number != 0 {
+            crew.leaving.fetch_add(1, Ordering::Release);
+        }
         // Only the holder of the turn writes it.
         crew.turn.store(crew.turn.load(Ordering::Relaxed) + 1, Ordering::SeqCst);
         if let Some(bell) = crew.bells.get(thread as usize)

@@ -28,8 +28,8 @@ pub trait Relations {
     fn wait(&mut self, slot: u32, generation: u64) -> bool;
     /// Waits until it is this run's turn; false: give up.
     fn turn(&mut self, run: u64) -> bool;
-    /// Gives the turn to another thread.
-    fn pass(&mut self, thread: u32);
+    /// Gives the turn to another thread; `last`: this one ends with it.
+    fn pass(&mut self, thread: u32, last: bool);
     /// Starts a thread; false: give up.
     fn start(&mut self, thread: u32) -> bool;
     /// A call of the manager went wrong.
@@ -161,7 +161,7 @@ impl<W: Watch, const GENERATIONS: bool> Bench<'_, W, GENERATIONS> {
                             return false;
                         }
                     }
-                    PASS => others.pass(slot),
+                    PASS => others.pass(slot, size == word::LAST),
                     START => {
                         if !others.start(slot) {
                             return false;
