@@ -43,7 +43,7 @@ pub trait Sink {
 }
 
 /// A process has not more threads in its life, or has run wild.
-pub(crate) const MOST_THREADS: u32 = 1 << 26;
+const MOST_THREADS: u32 = 1 << 26;
 
 /// What the next group is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +64,8 @@ pub(crate) struct Reader {
     /// The next word.
     at: usize,
     ring_words: usize,
+    /// The process's entry.
+    process: usize,
     block_mask: usize,
     /// The lap bit of words that are written.
     lap: u64,
@@ -80,14 +82,20 @@ pub(crate) struct Reader {
 // SAFETY: a reader only reads the words, which are atomic, through a pointer that its tap keeps valid.
 unsafe impl Send for Reader {}
 
+/// How many threads a process has had so far. Whoever hears of a thread makes room for as many.
+pub(crate) fn threads(map: &Map, process: usize) -> u32 {
+    map.process(process).threads.load(Ordering::Relaxed).min(MOST_THREADS)
+}
+
 impl Reader {
-    pub fn new(map: &Map, ring: usize, wants_latency: bool) -> Reader {
+    pub fn new(map: &Map, process: usize, ring: usize, wants_latency: bool) -> Reader {
         let thread = map.control(ring).owner.0.thread.load(Ordering::Relaxed);
         let shared = thread == SHARED;
         Reader {
             ring,
             thread,
             words: map.words(ring),
+            process,
             at: 0,
             ring_words: map.geometry.ring_words(),
             block_mask: map.geometry.block_words() - 1,
@@ -308,7 +316,7 @@ impl Reader {
                 let usable = usable.unwrap_or(0);
                 sink.said(self.thread, Said::ResizeEnd { address, size, usable, site, latency_ns });
             }
-            NOTE => at = self.note(word, at, sink),
+            NOTE => at = self.note(map, word, at, sink),
             _ => {}
         }
         let words = at + 1 - begin;
@@ -320,14 +328,14 @@ impl Reader {
     }
 
     /// Gives a note; where its last word is.
-    fn note(&mut self, word: u64, at: usize, sink: &mut impl Sink) -> usize {
+    fn note(&mut self, map: &Map, word: u64, at: usize, sink: &mut impl Sink) -> usize {
         let value = word & VALUE_MASK;
         let block_end = at | self.block_mask;
         match which(word) {
             note::PAD => at.saturating_add(value as usize).min(block_end),
             note::THREAD => {
                 if let Some(known) = &mut self.known
-                    && value >> TID_BITS < u64::from(MOST_THREADS)
+                    && value >> TID_BITS < threads(map, self.process).into()
                 {
                     self.thread = (value >> TID_BITS) as u32;
                     if known.insert(self.thread) {

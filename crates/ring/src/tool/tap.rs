@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::decode::{MOST_THREADS, Reader, Sink};
+use super::decode::{Reader, Sink, threads};
 use super::map::Map;
 use super::merge::Merge;
 use super::proc::Whereabouts;
@@ -202,8 +202,8 @@ impl Tap {
             {
                 continue;
             }
-            let reader = Reader::new(&self.map, ring, waits);
-            if reader.thread >= MOST_THREADS && reader.thread != SHARED {
+            let reader = Reader::new(&self.map, self.process, ring, waits);
+            if reader.thread >= threads(&self.map, self.process) && reader.thread != SHARED {
                 continue;
             }
             if reader.thread != SHARED {

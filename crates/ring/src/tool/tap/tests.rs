@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::layout::gate;
+use crate::layout::{SHARED, gate};
+use crate::word::{ALLOC, LAP, note, noted, tagged};
 use crate::{Drained, Flags, Options, Rings, Said, Shared, Sink, Tap, ThreadWord};
 
 thread_local! {
@@ -304,4 +305,41 @@ fn a_ring_is_read_once_and_by_its_process_only() {
     }
     assert_eq!(tap.merge.readers().count(), 2);
     tap.map.control(foreign).owner.0.who.store(0, Ordering::Relaxed);
+}
+
+/// Whoever hears of a thread makes room for all up to its number.
+#[test]
+fn a_wild_word_makes_no_thread() {
+    #[derive(Default)]
+    struct Threads(Vec<u32>);
+
+    impl Sink for Threads {
+        fn said(&mut self, thread: u32, _said: Said<'_>) {
+            self.0.push(thread);
+        }
+        fn thread(&mut self, thread: u32, _tid: i32) {
+            self.0.push(thread);
+        }
+    }
+
+    let (_shared, mut tap, rings, _first) = stage(Flags::default());
+    let crowd: Vec<Worker> = (0..9).map(|_| Worker::new()).collect();
+    for worker in &crowd {
+        worker.run(move || tell(rings, 1..2));
+    }
+    // The first ring is the one that threads share.
+    assert_eq!(tap.map.control(0).owner.0.thread.load(Ordering::Relaxed), SHARED);
+    let mut sink = Threads::default();
+    tap.drain(1000, &mut sink);
+    let end = (0..tap.map.geometry.ring_words())
+        // SAFETY: a word of the ring.
+        .find(|&n| unsafe { (*tap.map.words(0).add(n)).load(Ordering::Relaxed) } == 0)
+        .expect("there is room");
+    let wild = [noted(note::THREAD, 1 << 47), tagged(ALLOC, 5)];
+    for (n, word) in wild.into_iter().enumerate() {
+        // SAFETY: as above.
+        unsafe { (*tap.map.words(0).add(end + n)).store(LAP | word, Ordering::Relaxed) };
+    }
+    assert_eq!(tap.drain(1000, &mut sink).words, 2);
+    assert!(sink.0.iter().all(|&thread| thread < 10), "{:?}", sink.0);
 }
