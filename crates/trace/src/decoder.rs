@@ -109,6 +109,7 @@ impl Decoder {
         if payload.len() < data {
             return Err(Malformed("its list of columns is too short"));
         }
+        let mut there = [false; column::COUNT];
         for row in payload[EVENTS_HEAD..data].chunks_exact(COLUMN_HEAD) {
             let (length, stored) = (u32_at(row, 4) as usize, u32_at(row, 8) as usize);
             let bytes = payload.get(data..data + stored).ok_or(Malformed("a column is too short"))?;
@@ -117,6 +118,10 @@ impl Decoder {
             let Some(lane) = self.lanes.get_mut(row[0] as usize) else { continue };
             if length > head.events as usize * column::WIDTH[row[0] as usize] {
                 return Err(Malformed("a column is longer than its events can fill"));
+            }
+            // Unpacked again and again, a few bytes could keep a reader busy for minutes.
+            if std::mem::replace(&mut there[row[0] as usize], true) {
+                return Err(Malformed("a column is there twice"));
             }
             lane.bytes.clear();
             match row[1] {

@@ -44,10 +44,9 @@ pub(crate) fn cost(into: &Sites, part: &Part) -> usize {
         .map(|frame| size_of::<Frame>() + frame.object.len() + frame.function.len() + frame.line.len())
         .sum();
     let stacks: usize = part.sites.iter().map(|site| size_of::<Site>() + 4 * site.frames.len()).sum();
-    frames
-        + stacks
-        + hole(part.first_frame, into.frames.len(), size_of::<Frame>())
-        + hole(part.first_site, into.sites.len(), size_of::<Site>())
+    (frames + stacks)
+        .saturating_add(hole(part.first_frame, into.frames.len(), size_of::<Frame>()))
+        .saturating_add(hole(part.first_site, into.sites.len(), size_of::<Site>()))
 }
 
 /// Puts a part into its place.

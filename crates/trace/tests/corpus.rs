@@ -125,9 +125,24 @@ fn files() -> Vec<Case> {
     let malloc = |slot: Vec<u8>| {
         events(|_| {}, &[(0, 0, 1, &[16]), (1, 0, 1, &[33]), (2, 0, slot.len() as u32, &slot)])
     };
-    let hostile: [Hostile; 22] = [
+    let hostile: [Hostile; 24] = [
         ("unknown-kind-of-chunk", vec![(200, b"from the future".to_vec())], 0, "no ending"),
         ("events-too-short", vec![(2, vec![1, 2, 3])], 0, "its head is too short"),
+        (
+            "column-twice",
+            vec![(2, events(|_| {}, &[(0, 0, 1, &[10]), (0, 0, 1, &[10])]))],
+            0,
+            "a column is there twice",
+        ),
+        (
+            "site-overflow",
+            vec![(
+                5,
+                text(0, 0, 83, b"", b"{\"first_site\":18446744073709551615,\"sites\":[{}],\"first_frame\":18446744073709551615}"),
+            )],
+            0,
+            "the tables are larger than",
+        ),
         (
             "too-many-events",
             vec![(2, events(|head| head[..4].fill(255), &[]))],
