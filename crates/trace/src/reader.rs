@@ -46,6 +46,8 @@ pub struct Reader<R> {
     next_event: u64,
     /// The next batch is the first behind a gap.
     gap: bool,
+    /// Events that gaps of the recorder told of since the last chunk of events.
+    told: u64,
     ended: bool,
 }
 
@@ -83,6 +85,7 @@ impl<R: Read> Reader<R> {
             next_sequence: None,
             next_event: 0,
             gap: false,
+            told: 0,
             ended: false,
         };
         begin(&mut reader.framer, &mut reader.tables)?;
@@ -107,6 +110,8 @@ impl<R: Read> Reader<R> {
                 let head = self.decoder.head();
                 batch.first_event = head.first_event + u64::from(head.events - self.decoder.left());
                 batch.chunk_clock_bytes = head.clock_bytes;
+                // What is malformed is behind the events of this batch: the next one is after that gap.
+                let after_gap = std::mem::take(&mut self.gap);
                 let result = self.decoder.decode(BATCH, &mut self.seen, &mut batch.events);
                 self.next_event = self.decoder.head().first_event + u64::from(self.decoder.head().events)
                     - u64::from(self.decoder.left());
@@ -115,9 +120,10 @@ impl<R: Read> Reader<R> {
                 }
                 if !batch.events.is_empty() {
                     batch.slots = self.seen.live.slots();
-                    batch.after_gap = std::mem::take(&mut self.gap);
+                    batch.after_gap = after_gap;
                     return Ok(true);
                 }
+                self.gap |= after_gap;
             }
             if self.ended {
                 batch.slots = self.seen.live.slots();
@@ -188,7 +194,10 @@ impl<R: Read> Reader<R> {
                 if head.kind == chunk::EVENTS {
                     self.events(head.sequence);
                 } else {
+                    let gaps = self.tables.gaps.len();
                     self.tables.take(&head, self.framer.payload());
+                    let new = self.tables.gaps.get(gaps).filter(|_| head.kind == chunk::GAP);
+                    self.told = self.told.saturating_add(new.and_then(|gap| gap.events).unwrap_or(0));
                 }
             }
             Found::Damage { bytes, what } => damage(&mut self.tables, bytes, &what),
@@ -202,6 +211,7 @@ impl<R: Read> Reader<R> {
 
     fn events(&mut self, sequence: u64) {
         let (slots, _) = self.decoder.place();
+        let told = std::mem::take(&mut self.told);
         if let Err(malformed) = self.decoder.load(self.framer.payload(), self.seen.events) {
             self.tables.warn(format!("chunk {sequence} is not as it should be: {}", malformed.0));
             self.tables.miss(format!("chunk {sequence} cannot be read"), None);
@@ -212,14 +222,18 @@ impl<R: Read> Reader<R> {
         let head = self.decoder.head();
         if head.first_event != self.next_event || head.slots != slots {
             let lost = head.first_event.checked_sub(self.next_event).filter(|&lost| lost > 0);
+            self.seen.live.miss();
+            self.gap = true;
+            if lost == Some(told) {
+                // The recorder said so itself: they are in its gap.
+                return;
+            }
             if let Some(lost) = lost {
                 self.tables.warn(format!("{lost} events are missing before event {}", head.first_event));
             } else {
                 self.tables.warn(format!("chunk {sequence} does not continue what is before it"));
             }
             self.tables.miss(format!("events are missing before chunk {sequence}"), lost);
-            self.seen.live.miss();
-            self.gap = true;
         }
     }
 

@@ -269,3 +269,24 @@ fn an_allocation_of_a_slot_whose_free_is_missing_follows_a_lost() {
         read(&bytes).unwrap().events.iter().map(|event| (event.kind, event.slot, event.size)).collect();
     assert_eq!(kinds, [(Kind::Malloc, 0, 32), (Kind::Lost, 0, 0), (Kind::Malloc, 0, 48)]);
 }
+
+#[test]
+fn the_batch_behind_a_malformed_chunk_is_after_the_gap_and_the_one_before_is_not() {
+    let mut bytes = trace(5, 300, 100, false);
+    let (start, end, _) = chunks(&bytes).into_iter().filter(|chunk| chunk.2 == 2).nth(1).unwrap();
+    let mut payload = bytes[start + 32..end].to_vec();
+    // The first column's bytes stand behind the directory: the op of its last event is one that nobody knows.
+    let columns = u16::from_le_bytes([payload[6], payload[7]]) as usize;
+    let ops = u32::from_le_bytes(payload[52..56].try_into().unwrap()) as usize;
+    assert_eq!(payload[48..50], [0, 0], "the first column is that of ops, plain");
+    payload[48 + 12 * columns + ops - 1] = 15;
+    let sequence = u64::from_le_bytes(bytes[start + 16..start + 24].try_into().unwrap());
+    bytes.splice(start..end, common::chunk(2, sequence, &payload));
+    let mut reader = heaptoll_trace::Reader::new(&bytes[..]).unwrap();
+    let mut batch = heaptoll_trace::Batch::default();
+    let mut found = Vec::new();
+    while reader.read(&mut batch).unwrap() {
+        found.push((batch.first_event, batch.after_gap));
+    }
+    assert_eq!(found, [(0, false), (100, false), (200, true)]);
+}
