@@ -30,10 +30,38 @@ pub(crate) fn lock(word: &AtomicU32, holder: u32, pid: u32) -> bool {
                 && pid != 0
                 && rounds.is_multiple_of(64)
                 && !sys::thread_exists(pid as i32, held as i32)
+                // A child of vfork is no thread of the process.
+                && !sys::exists(held as i32)
                 && word.compare_exchange(held, holder, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
                 return true;
             }
         }
+    }
+}
+
+#[cfg(all(test, feature = "tool"))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    #[test]
+    fn a_lock_is_taken_from_the_dead_and_not_from_a_child_of_vfork() {
+        // Another process, as a child of vfork is one.
+        let mut other = std::process::Command::new("sleep").arg("100").spawn().expect("it runs");
+        let word = AtomicU32::new(other.id());
+        let taken = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mine = lock(&word, sys::gettid() as u32, std::process::id());
+                taken.store(mine, Ordering::SeqCst);
+            });
+            std::thread::sleep(Duration::from_millis(400));
+            let early = taken.load(Ordering::SeqCst);
+            other.kill().and_then(|()| other.wait()).expect("it ends");
+            assert!(!early, "its holder lived");
+        });
+        assert!(taken.load(Ordering::SeqCst));
     }
 }
