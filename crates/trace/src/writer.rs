@@ -68,7 +68,7 @@ pub struct Writer<W> {
     head: EventsHead,
     /// Chunks written.
     sequence: u64,
-    /// Chunks written that were chunks of events, and their events.
+    /// Events of the chunks written.
     kept: u64,
     /// Events lost since the last chunk that could be written.
     lost: u64,
@@ -273,6 +273,11 @@ impl<W: Output> Writer<W> {
     /// Events lost so far because the output refused chunks, and not yet marked by a gap.
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Events in the chunks that the output took: what a reader will find of those so far.
+    pub fn kept(&self) -> u64 {
+        self.kept
     }
 
     /// Events so far.

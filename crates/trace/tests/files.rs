@@ -65,10 +65,13 @@ fn an_output_that_takes_chunks_again_gets_a_gap_and_the_rest() {
     fill(&mut writer, 600);
     assert!(writer.trouble().is_none());
     assert_eq!(writer.events(), 1000);
+    let _ = writer.flush();
+    let kept = writer.kept();
     let bytes = writer.finish(&Ending::default()).unwrap().bytes;
     let found = read(&bytes).unwrap();
     let told = found.events.iter().filter(|event| event.kind != Kind::Lost).count() as u64;
     assert!((600..1000).contains(&told), "{told}");
+    assert_eq!(kept, told);
     assert_eq!(found.ending.unwrap().events, told);
     let marked = Gap { why: "disk full".into(), events: Some(1000 - told) };
     assert_eq!(found.gaps, [marked], "what the recorder marked is told once");
