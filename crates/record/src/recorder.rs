@@ -1,5 +1,6 @@
 //! The loop that empties the rings of all processes, notices who comes and goes, and knows when it is over.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -21,11 +22,13 @@ use crate::strangers::{self, Strangers};
 const BUDGET: usize = 1 << 16;
 /// Who comes and goes is looked at this often, ns; and the rings' clock ticks.
 const TICK_NS: u64 = 1_000_000;
-/// Without anything to do the loop rests so long, in the beginning and in the end.
-const REST: Duration = Duration::from_millis(1);
-const LONG_REST: Duration = Duration::from_millis(10);
-/// After so many rests without a word the rests become long.
-const RESTS: u32 = 100;
+/// How long the loop rests without anything to do, by the number of rests there were before. In a burst after a long
+/// silence the time is told no finer than the last of these.
+const RESTS: [(u32, Duration); 3] = [
+    (100, Duration::from_millis(1)),
+    (200, Duration::from_millis(10)),
+    (u32::MAX, Duration::from_millis(25)),
+];
 /// Words that may wait in the rings: a quarter of one. With fewer at a time the loop rests.
 const ENOUGH: usize = 1 << 15;
 /// Processes that outlive the first one are looked for this often, and spoken of after this time.
@@ -56,7 +59,7 @@ pub fn record(request: &Request, progress: &mut dyn Progress) -> Result<Recorded
 
 struct Recorder<'a> {
     request: &'a Request,
-    progress: &'a mut dyn Progress,
+    teller: Teller<'a>,
     shared: Shared,
     child: Child,
     /// How the first process ended, once it has.
@@ -75,6 +78,20 @@ struct Recorder<'a> {
     /// How often the user had asked when the first process ended.
     asked: u32,
     followers: Followers,
+}
+
+/// Tells the user of each trouble once: a full disk shows while a trace is written and again when it ends.
+struct Teller<'a> {
+    progress: &'a mut dyn Progress,
+    told: HashSet<String>,
+}
+
+impl Teller<'_> {
+    fn trouble(&mut self, words: &str) {
+        if self.told.insert(words.to_string()) {
+            self.progress.trouble(words);
+        }
+    }
 }
 
 /// Who outlives the first process.
@@ -107,7 +124,7 @@ impl<'a> Recorder<'a> {
         progress.started(child.pid);
         Ok(Recorder {
             request,
-            progress,
+            teller: Teller { progress, told: HashSet::new() },
             shared,
             child,
             ended: None,
@@ -166,7 +183,8 @@ impl<'a> Recorder<'a> {
             return;
         }
         self.rests = if words > 0 { 0 } else { self.rests.saturating_add(1) };
-        self.shared.wait(if self.rests > RESTS { LONG_REST } else { REST });
+        let rest = RESTS.iter().find(|(before, _)| self.rests <= *before);
+        self.shared.wait(rest.map_or(RESTS[0].1, |(_, rest)| *rest));
     }
 
     /// Everything that is not urgent. True when it is over.
@@ -178,7 +196,7 @@ impl<'a> Recorder<'a> {
         self.welcome();
         for session in &mut self.sessions {
             if let Some(words) = session.look(&self.shared, now_ns) {
-                self.progress.trouble(&words);
+                self.teller.trouble(&words);
             }
         }
         for image in dead {
@@ -224,14 +242,14 @@ impl<'a> Recorder<'a> {
         match made.and_then(|place| Session::begin(&self.shared, arrival, self.request, place)) {
             Ok(session) => {
                 if !is_first {
-                    self.progress.follows(arrival.pid, &path);
+                    self.teller.progress.follows(arrival.pid, &path);
                 }
-                self.watch(arrival);
+                self.deaths.watch(arrival.pid, arrival.image);
                 self.sessions.push(session);
             }
             Err(error) => {
                 self.ignore(arrival);
-                self.progress.trouble(&error.to_string());
+                self.teller.trouble(&error.to_string());
                 self.recorded.recordings.push(Recording {
                     path,
                     pid: arrival.pid,
@@ -248,13 +266,7 @@ impl<'a> Recorder<'a> {
 
     fn ignore(&mut self, arrival: &Arrival) {
         self.ignored.add(&self.shared, arrival);
-        self.watch(arrival);
-    }
-
-    fn watch(&mut self, arrival: &Arrival) {
-        if let Err(error) = self.deaths.watch(arrival.pid, arrival.image) {
-            self.progress.trouble(&format!("the end of process {} will not be seen ({error})", arrival.pid));
-        }
+        self.deaths.watch(arrival.pid, arrival.image);
     }
 
     /// Ends the session of a dead process. That of the first one is ended when it has been waited for.
@@ -281,7 +293,7 @@ impl<'a> Recorder<'a> {
     fn write_empty(&mut self, first: Destination, how: &str, ended: Option<&Ended>) {
         let recording = session::write_empty(self.request, self.child.pid, first, ended, how);
         if let Some(trouble) = &recording.trouble {
-            self.progress.trouble(trouble);
+            self.teller.trouble(trouble);
         }
         self.recorded.recordings.insert(0, recording);
     }
@@ -303,7 +315,7 @@ impl<'a> Recorder<'a> {
     fn collect(&mut self, wait: bool) {
         for (is_first, recording) in self.endings.collect(wait) {
             if let Some(trouble) = &recording.trouble {
-                self.progress.trouble(trouble);
+                self.teller.trouble(trouble);
             }
             let place = if is_first { 0 } else { self.recorded.recordings.len() };
             self.recorded.recordings.insert(place, recording);
@@ -335,7 +347,7 @@ impl<'a> Recorder<'a> {
         let mut pids: Vec<i32> = recorded.chain(self.followers.pids.iter().copied()).collect();
         pids.sort_unstable();
         pids.dedup();
-        self.progress.waits_for(&pids);
+        self.teller.progress.waits_for(&pids);
     }
 
     /// Does what the user asks for. True when the recording is to stop.
