@@ -173,7 +173,8 @@ impl Last {
         if let Err(error) = writer.flush() {
             trouble.get_or_insert(error.to_string());
         }
-        let (seen, lost) = (writer.events(), writer.lost());
+        // Not the writer's `lost`: a gap that is marked already is none of its concern any more.
+        let (events, lost) = (writer.kept(), writer.events() - writer.kept());
         if let Err(error) = writer.finish(&ending) {
             trouble.get_or_insert(error.to_string());
         }
@@ -183,7 +184,7 @@ impl Last {
             pid: self.pid,
             exe: self.exe,
             how: self.how,
-            events: seen - lost,
+            events,
             lost,
             trouble,
         }
