@@ -78,6 +78,7 @@ fn a_disk_that_fills_up_disturbs_nobody_and_leaves_a_marked_gap() {
     bench.furnish(&mut command);
     let said: Said = command.output().expect("unshare runs").into();
     let said = said.exits(1).complains(&["/mnt/t is not whole", "No space left", "heaptoll stat /mnt/t"]);
+    assert_eq!(said.err.matches("the program goes on").count(), 1, "said once: {}", said.err);
     assert_eq!(said.out, "done\n");
     has_a_marked_gap(&Trace::read(&kept), 1_990_000);
 }
@@ -100,7 +101,8 @@ fn a_limit_of_file_sizes_is_as_good_as_a_full_disk() {
 #[test]
 fn the_programs_own_failure_is_what_a_failed_disk_does_not_hide() {
     let bench = Bench::new();
-    let program = bench.program("fails", "int main(void) { for (int i = 0; i < 100; i++) free(malloc(i)); return 3; }");
+    let program =
+        bench.program("fails", "int main(void) { for (int i = 0; i < 100; i++) free(malloc(i)); return 3; }");
     let arguments = ["record", "-o", "/dev/full", "--", &program];
     // Not even the beginning of the trace can be written: the program runs all the same.
     bench.heaptoll(&arguments).exits(3).complains(&["/dev/full", "No space left"]);
@@ -170,7 +172,8 @@ fn what_heaptoll_made_for_the_recording_is_gone_afterwards() {
     std::fs::create_dir(bench.path("run")).expect("makes");
     let mut command = bench.command(&["record", "-o", "t", "--", "ls", "/"]);
     command.env("XDG_RUNTIME_DIR", bench.path("run")).env("TMPDIR", bench.path("run"));
-    let said: Said = command.current_dir(bench.path(".")).stdout(Stdio::piped()).output().expect("starts").into();
+    let said: Said =
+        command.current_dir(bench.path(".")).stdout(Stdio::piped()).output().expect("starts").into();
     said.exits(0);
     assert!(std::fs::read_dir(bench.path("run")).expect("reads").next().is_none());
 }
