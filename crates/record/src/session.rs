@@ -79,8 +79,9 @@ impl Session {
     /// when the disk has said something new.
     pub fn look(&mut self, shared: &Shared, now_ns: u64) -> Option<String> {
         let now_ns = now_ns.saturating_sub(self.begun_ns);
-        let live_bytes = self.told.resolver().written().live_bytes();
-        self.watch.look(now_ns, live_bytes, self.told.resolver().live());
+        let written = self.told.resolver().written();
+        let live_bytes = written.live_bytes();
+        self.watch.look(now_ns, (written.events(), live_bytes), self.told.resolver().live());
         if let Some(books) = &mut self.books
             && books.is_due(now_ns, live_bytes)
         {

@@ -10,6 +10,8 @@ use crate::proc;
 
 /// The first samples come this often, ns.
 const INTERVAL_NS: u64 = 10_000_000;
+/// Of a process that tells nothing they come this often at most, ns.
+const QUIET_NS: u64 = 200_000_000;
 /// Of the time, looks at new heights take at most the part that is 1 over this.
 const SHARE: u64 = 50;
 
@@ -18,6 +20,9 @@ const SHARE: u64 = 50;
 pub struct Watch {
     pid: i32,
     samples: Paced<Sample>,
+    /// Events at the last sample, and when that was.
+    events: u64,
+    sampled_ns: u64,
     /// `VmHWM`, as last seen.
     peak_rss_kib: u64,
     peak_heap_bytes: u64,
@@ -32,6 +37,8 @@ impl Watch {
         Watch {
             pid,
             samples: Paced::new(INTERVAL_NS),
+            events: 0,
+            sampled_ns: 0,
             peak_rss_kib: 0,
             peak_heap_bytes: 0,
             height: 0,
@@ -41,8 +48,12 @@ impl Watch {
 
     /// Takes a sample when it is time for one; looks at the heap, too, when more is live than at any look before: its
     /// height must not fall between two samples. `now_ns` counts from the beginning of the trace.
-    pub fn look(&mut self, now_ns: u64, live_bytes: u64, live: &LiveBlocks) {
+    pub fn look(&mut self, now_ns: u64, (events, live_bytes): (u64, u64), live: &LiveBlocks) {
         if self.samples.is_due(now_ns) {
+            if events == self.events && now_ns < self.sampled_ns + QUIET_NS {
+                return;
+            }
+            (self.events, self.sampled_ns) = (events, now_ns);
             let Some(memory) = proc::memory(self.pid) else { return };
             self.peak_rss_kib = self.peak_rss_kib.max(memory.peak_kib);
             let heap = self.heap(now_ns, live_bytes, live).unwrap_or(0);
@@ -89,7 +100,7 @@ mod tests {
         let mut live = LiveBlocks::default();
         live.put::<()>(block.as_ptr() as u64 & !7, |_| Ok(0)).expect("puts");
         let mut watch = Watch::new(std::process::id() as i32);
-        watch.look(0, 1000, &live);
+        watch.look(0, (1, 1000), &live);
         assert_eq!(watch.samples().len(), 1);
         let sample = watch.samples()[0];
         assert!(sample.heap_kib >= 1024 && sample.rss_kib > sample.anon_kib, "{sample:?}");
@@ -99,11 +110,25 @@ mod tests {
         for more in &more {
             live.put::<()>(more.as_ptr() as u64 & !7, |_| Ok(1)).expect("puts");
         }
-        watch.look(9_999_999, 1001, &live);
+        watch.look(9_999_999, (2, 1001), &live);
         assert_eq!(watch.peak_heap_bytes(), Some(first), "hardly higher: not looked at");
         watch.next_height_ns = 0;
-        watch.look(9_999_999, 2000, &live);
+        watch.look(9_999_999, (3, 2000), &live);
         assert!(watch.peak_heap_bytes() >= Some(first + (200 << 20)), "{watch:?}");
         assert_eq!(watch.samples().len(), 1);
+    }
+
+    #[test]
+    fn who_tells_nothing_is_looked_at_seldom() {
+        let live = LiveBlocks::default();
+        let mut watch = Watch::new(std::process::id() as i32);
+        for ms in 0..1000 {
+            watch.look(ms * 1_000_000, (5, 100), &live);
+        }
+        assert_eq!(watch.samples().len(), 5);
+        for ms in 1000..2000 {
+            watch.look(ms * 1_000_000, (ms, 100), &live);
+        }
+        assert_eq!(watch.samples().len(), 105);
     }
 }
