@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use heaptoll_trace::{Frame, Site, Sites};
 
-use binary::{Binary, Place};
+use binary::Place;
 
 /// What follows the frames of a stack that has more: `heaptoll_stacks::DEEPER` of the layer.
 const DEEPER: u64 = 1;
@@ -128,8 +128,7 @@ impl Symbols {
                 match *place {
                     Code::Of { object: of, address } if of as usize == number => {
                         let binary = binary.get_or_insert_with(|| {
-                            Binary::load(&object.path, object.end - object.start, object.told)
-                                .unwrap_or_default()
+                            binary::load(&object.path, object.end - object.start, object.told)
                         });
                         *names = frames.of(&object.path, address, binary.places(address.wrapping_sub(1)));
                     }

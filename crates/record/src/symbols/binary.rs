@@ -5,6 +5,7 @@
 //! Files are read and not mapped: a mapped file that another program shortens ends this one.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -46,10 +47,52 @@ struct Symbol {
     name: String,
 }
 
+/// What tells a file from another and from itself before it was changed.
+type Identity = (PathBuf, u64, u64, u64, i64, i64);
+
+/// Binaries that a thread keeps: processes of one recording are mostly of the same files.
+const KEPT: usize = 64;
+
+thread_local! {
+    /// The last used ones, the latest at the end.
+    static SHELF: RefCell<Vec<(Identity, Rc<Binary>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// As [`Binary::load`], of a file that this thread has perhaps loaded before; one without names when there is none.
+pub fn load(path: &Path, bytes: u64, loaded: SystemTime) -> Rc<Binary> {
+    let Some(identity) = identity(path, bytes, loaded) else { return Rc::default() };
+    SHELF.with_borrow_mut(|shelf| {
+        let known = shelf.iter().position(|(kept, _)| *kept == identity);
+        let entry = match known {
+            Some(at) => shelf.remove(at),
+            None => (identity, Rc::new(Binary::load(path, bytes, loaded).unwrap_or_default())),
+        };
+        let binary = entry.1.clone();
+        shelf.push(entry);
+        if shelf.len() > KEPT {
+            shelf.remove(0);
+        }
+        binary
+    })
+}
+
+/// Of a regular file that was not changed or put there after `loaded`.
+fn identity(path: &Path, bytes: u64, loaded: SystemTime) -> Option<Identity> {
+    let about = fs::metadata(path).ok()?;
+    let whole = about.is_file() && !is_newer(&about, loaded);
+    whole.then(|| (path.to_owned(), bytes, about.dev(), about.ino(), about.ctime(), about.ctime_nsec()))
+}
+
+/// Whether a file was changed or put there after `loaded`, to the second.
+fn is_newer(about: &fs::Metadata, loaded: SystemTime) -> bool {
+    let seconds = u64::try_from(about.ctime()).unwrap_or(0);
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds) > loaded
+}
+
 impl Binary {
     /// Of the file at `path`, `None` when it is not there, is not ELF, or is not the file that a process had loaded at
     /// `loaded`, taking up `bytes` of memory.
-    pub fn load(path: &Path, bytes: u64, loaded: SystemTime) -> Option<Binary> {
+    fn load(path: &Path, bytes: u64, loaded: SystemTime) -> Option<Binary> {
         let data = read(path, Some(loaded))?;
         let file = object::File::parse(&*data).ok()?;
         let start = file.segments().map(|segment| segment.address()).min()? & !(PAGE - 1);
@@ -124,8 +167,7 @@ fn inlined(lines: &Context<Bytes>, address: u64) -> Vec<Place> {
 /// A regular file's bytes, unless it was changed or put there after `loaded`: then it is not what was loaded.
 fn read(path: &Path, loaded: Option<SystemTime>) -> Option<Vec<u8>> {
     let about = fs::metadata(path).ok()?;
-    let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(about.ctime().try_into().ok()?);
-    let intact = loaded.is_none_or(|loaded| changed <= loaded);
+    let intact = loaded.is_none_or(|loaded| !is_newer(&about, loaded));
     (about.is_file() && intact).then(|| fs::read(path).ok()).flatten()
 }
 
@@ -245,6 +287,22 @@ mod tests {
 
     fn ends_of(file: &object::File) -> u64 {
         file.segments().map(|segment| segment.address() + segment.size()).max().unwrap()
+    }
+
+    #[test]
+    fn a_file_is_loaded_once_and_again_when_it_has_changed() {
+        let own = std::env::current_exe().unwrap();
+        let data = fs::read(&own).unwrap();
+        let bytes = ends_of(&object::File::parse(&*data).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        fs::write(&path, &data).unwrap();
+        let later = SystemTime::now() + Duration::from_secs(9);
+        let first = load(&path, bytes, later);
+        assert!(!first.symbols.is_empty() && Rc::ptr_eq(&first, &load(&path, bytes, later)));
+        assert!(load(&path, bytes, SystemTime::UNIX_EPOCH).symbols.is_empty(), "it is newer than that");
+        fs::write(&path, "#!/bin/sh\n").unwrap();
+        assert!(load(&path, bytes, later).symbols.is_empty());
     }
 
     #[test]
