@@ -47,6 +47,9 @@ pub fn check(path: &Path) -> Result<(), String> {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             Err(format!("no permission to write in {}; check its permissions", folder.display()))
         }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(format!("there is no folder {}; create it, or name another", folder.display()))
+        }
         Err(error) => Err(error.to_string()),
     }
 }

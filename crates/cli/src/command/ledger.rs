@@ -122,6 +122,9 @@ fn recording(arguments: &Arguments, trace: &Path) -> Result<record::Arguments, F
     if arguments.force {
         words.push("--force".into());
     }
+    if arguments.output.is_none() {
+        words.push("--brief".into());
+    }
     if !arguments.command.is_empty() {
         words.push("--".into());
         words.extend(arguments.command.iter().cloned());

@@ -88,6 +88,9 @@ pub struct Arguments {
     /// A folder with catalog entries of your own (docs/programs.md says how to write one)
     #[arg(long, value_name = "DIR", requires = "program")]
     catalog: Option<PathBuf>,
+    /// Say at the end only what went wrong: for a trace that does not stay
+    #[arg(long, hide = true)]
+    brief: bool,
     /// The program and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -124,7 +127,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     program::inspect(&mut request, arguments.manager.is_some())?;
     signals::watch(&request.interrupt)?;
     let recorded = record(&request, &mut words::Speaker).map_err(refused)?;
-    words::summary(&request, &recorded);
+    words::summary(&request, &recorded, arguments.brief);
     Ok(match recorded.status {
         None => failure::INTERRUPTED,
         Some(0) if !recorded.is_whole() || recorded.events() == 0 => failure::TROUBLE,

@@ -222,3 +222,11 @@ fn the_page_and_the_figures_are_written() {
     assert!(page.contains("Resident memory over time"));
     assert_sound(&serde_json::from_str(&std::fs::read_to_string(json).expect("a file")).expect("JSON"));
 }
+
+#[test]
+fn a_trace_that_does_not_stay_is_not_offered() {
+    let bench = Bench::new();
+    let said = bench.heaptoll(&["ledger", "--", "ls", "/"]).exits(0);
+    assert!(!said.err.contains("heaptoll stat"), "{}", said.err);
+    assert!(said.out.contains("Where the memory is"), "{}", said.out);
+}

@@ -35,12 +35,21 @@ fn name(pid: i32) -> String {
     format!("{} ({pid})", printable(name.trim()))
 }
 
-/// The end.
-pub fn summary(request: &Request, recorded: &Recorded) {
+/// The end. Of a trace that does not stay (`brief`) only what is wrong is told.
+pub fn summary(request: &Request, recorded: &Recorded, brief: bool) {
     let Some(first) = recorded.recordings.first() else { return };
-    let others = &recorded.recordings[1..];
+    if !brief {
+        traces(request, recorded, first);
+    }
+    troubles(recorded, first, brief);
+}
+
+/// Which traces there are.
+fn traces(request: &Request, recorded: &Recorded, first: &Recording) {
+    let (others, traceless): (Vec<&Recording>, Vec<&Recording>) =
+        recorded.recordings[1..].iter().partition(|recording| !recording.path.as_os_str().is_empty());
     terminal::note(&format!("{} {}", line(first), wall(recorded)));
-    match others {
+    match &others[..] {
         [] => {}
         [one] => terminal::note(&format!("{}, of {}", line(one), program(one))),
         many => {
@@ -56,20 +65,34 @@ pub fn summary(request: &Request, recorded: &Recorded) {
             ));
         }
     }
-    for recording in recorded.recordings.iter().filter(|recording| recording.trouble.is_some()) {
-        let why = recording.trouble.as_deref().unwrap_or_default();
-        terminal::error(&format!(
-            "{} is not whole ({why}): {} events are lost, the gap is marked in it",
-            recording.path.display(),
-            count(recording.lost as f64)
-        ));
+}
+
+/// What went wrong, or what to ask next.
+fn troubles(recorded: &Recorded, first: &Recording, brief: bool) {
+    for recording in std::iter::once(first).chain(others) {
+        let Some(why) = &recording.trouble else { continue };
+        let path = recording.path.display();
+        terminal::error(&match recording.lost {
+            0 => format!("{path} is not whole: {why}"),
+            lost => format!(
+                "{path} is not whole ({why}): {} events are lost, the gap is marked in it",
+                count(lost as f64)
+            ),
+        });
+    }
+    if let [one, more @ ..] = &traceless[..] {
+        let why = one.trouble.as_deref().unwrap_or_default();
+        let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
+        terminal::error(&format!("{}{more}: not recorded ({why})", program(one)));
     }
     for warning in &recorded.warnings {
         terminal::warning(warning);
     }
     let most = recorded.recordings.iter().max_by_key(|recording| recording.events);
     if let Some(most) = most.filter(|most| most.events > 0) {
-        terminal::note(&format!("what it allocated: heaptoll stat {}", quoted(&most.path)));
+        if !brief {
+            terminal::note(&format!("what it allocated: heaptoll stat {}", quoted(&most.path)));
+        }
     } else {
         terminal::error(&format!(
             "no allocation arrived: {} allocates nothing, or its calls do not pass the layer (it may have an allocator of \
