@@ -7,6 +7,10 @@ use crate::format::{CHUNK_HEAD, CHUNK_MAGIC, ChunkHead};
 /// Bytes asked of the source at once.
 const STEP: usize = 256 << 10;
 
+/// Bytes that may be summed up for chunks that then turn out to be damaged, beside eight times those of the stream so
+/// far. Damage costs a chunk's length once; only a file made for it has heads of long chunks one after the other.
+const PATIENCE: u64 = 4 << 30;
+
 /// What the stream gives next.
 #[derive(Debug)]
 pub(crate) enum Found {
@@ -30,11 +34,24 @@ pub(crate) struct Framer<R> {
     offset: u64,
     /// Length of the chunk found last: passed over when the next is asked for.
     found: usize,
+    /// Bytes that were summed up in vain, and how many may be.
+    vain: u64,
+    patience: u64,
 }
 
 impl<R: Read> Framer<R> {
     pub(crate) fn new(read: R, offset: u64) -> Framer<R> {
-        Framer { read, bytes: Vec::new(), start: 0, end: 0, ended: false, offset, found: 0 }
+        Framer {
+            read,
+            bytes: Vec::new(),
+            start: 0,
+            end: 0,
+            ended: false,
+            offset,
+            found: 0,
+            vain: 0,
+            patience: PATIENCE,
+        }
     }
 
     /// Place of the next byte.
@@ -125,11 +142,15 @@ impl<R: Read> Framer<R> {
             return Ok(Err("the head of a chunk is damaged".to_string()));
         };
         let length = CHUNK_HEAD + head.length as usize;
+        if self.vain > self.patience.saturating_add(self.offset.saturating_mul(8)) {
+            return Ok(Err("too much is damaged to look through all of it".to_string()));
+        }
         let seen = self.peek(length)?;
         if seen.len() < length {
             return Ok(Err(format!("chunk {} is cut off", head.sequence)));
         }
         if crc32fast::hash(&seen[CHUNK_HEAD..length]) != head.payload_sum {
+            self.vain += length as u64;
             return Ok(Err(format!("chunk {} is damaged", head.sequence)));
         }
         self.found = length;
@@ -198,5 +219,19 @@ mod tests {
         let mut inserted = whole.clone();
         inserted.splice(second.start + 40..second.start + 40, CHUNK_MAGIC);
         assert_eq!(all(&inserted).0, [0, 2, 3]);
+    }
+
+    #[test]
+    fn heads_of_long_chunks_one_after_the_other_take_no_time() {
+        let mut lie = ChunkHead::of(2, 1, &[]);
+        lie.length = 1 << 20;
+        lie.payload_sum ^= 1;
+        let mut bytes = lie.bytes().repeat(2000);
+        bytes.resize(bytes.len() + (1 << 20), 0);
+        bytes.extend_from_slice(&chunk(2, b"whole"));
+        let mut framer = Framer::new(&bytes[..], 0);
+        framer.patience = 10 << 20;
+        while !matches!(framer.next().unwrap(), Found::End) {}
+        assert!(framer.vain <= 20 << 20, "{} bytes were summed up in vain", framer.vain);
     }
 }
