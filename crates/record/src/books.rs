@@ -39,7 +39,6 @@ impl Books {
             manager: manager.name.clone(),
             collector: manager.collector,
             rings: Some(rings.to_path_buf()),
-            ..Options::default()
         };
         Books {
             observer: Observer::new(pid, options),
@@ -74,7 +73,9 @@ impl Books {
         let clock_bytes = resolver.written().clock_bytes();
         // A process that has just ended has no ledger: its trace has.
         if let Ok(mut moment) = self.observer.observe(now_ns, clock_bytes, &LiveOf(resolver), census) {
-            if self.collect && let Some(after) = ask(tap, Census::wishes(true)) {
+            if self.collect
+                && let Some(after) = ask(tap, Census::wishes(true))
+            {
                 moment.collected(&after);
             }
             moment.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -50,7 +50,8 @@ impl Watch {
     /// height must not fall between two samples. `now_ns` counts from the beginning of the trace.
     pub fn look(&mut self, now_ns: u64, (events, live_bytes): (u64, u64), live: &LiveBlocks) {
         if self.samples.is_due(now_ns) {
-            if events == self.events && now_ns < self.sampled_ns + QUIET_NS {
+            let quiet = events == self.events && !self.samples.kept().is_empty();
+            if quiet && now_ns < self.sampled_ns + QUIET_NS {
                 return;
             }
             (self.events, self.sampled_ns) = (events, now_ns);

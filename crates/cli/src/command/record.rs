@@ -47,10 +47,12 @@ pub enum ChildrenWord {
 /// Exit status: the program's; 1 when that is 0 and the trace is not whole; 2 the request cannot be carried out; 130
 /// the recording was stopped before the program ended.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll record -- gawk -f report.awk data.txt        (writes gawk.heaptoll)\n  \
+#[command(
+    after_help = "Examples:\n  heaptoll record -- gawk -f report.awk data.txt        (writes gawk.heaptoll)\n  \
     heaptoll record -o build.heaptoll --sites -- make -j4  (and where each call comes from)\n  \
     heaptoll record -m mimalloc3 --program cfrac --size demo\n  \
-    heaptoll stat gawk.heaptoll                            (what was recorded)")]
+    heaptoll stat gawk.heaptoll                            (what was recorded)"
+)]
 pub struct Arguments {
     /// The trace [default: PROGRAM.heaptoll in the current folder]
     #[arg(short, long, value_name = "FILE")]

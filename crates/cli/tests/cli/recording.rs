@@ -72,7 +72,7 @@ impl Trace {
 
     /// Asserts that nothing is missing.
     #[track_caller]
-    pub fn is_whole(self) -> Trace {
+    pub fn whole(self) -> Trace {
         assert!(self.warnings.is_empty() && self.gaps.is_empty(), "{:?} {:?}", self.warnings, self.gaps);
         assert!(self.ending.is_some(), "it has no ending");
         self
@@ -100,7 +100,7 @@ fn a_program_is_recorded_under_its_own_name() {
     let program = bench.program(
         "small",
         "int main(int c, char **v) { char line[9]; void *p = malloc(10); p = realloc(p, 100); free(calloc(2, 8)); \
-         fgets(line, 9, stdin); printf(\"%s%s\", line, v[1]); fprintf(stderr, \"mine\\n\"); return 7; }",
+         fgets(line, 9, stdin); printf(\"%s%s\", line, v[1]); fprintf(stderr, \"mine\\n\"); usleep(50000); return 7; }",
     );
     let mut command = bench.command(&["record", "--", &program, "argument"]);
     std::fs::write(bench.path("in"), "input\n").expect("writes");
@@ -109,7 +109,7 @@ fn a_program_is_recorded_under_its_own_name() {
     let said = said.exits(7).complains(&["mine", "small.heaptoll: ", "heaptoll stat small.heaptoll"]);
     assert_eq!(said.out, "input\nargument", "standard output is the program's alone");
     assert!(said.err.lines().count() <= 6, "{}", said.err);
-    let trace = Trace::read(bench.path("small.heaptoll")).is_whole();
+    let trace = Trace::read(bench.path("small.heaptoll")).whole();
     // stdio's buffers are the program's, too.
     let own = trace.of(&[Kind::Malloc, Kind::Calloc]);
     assert!((2..6).contains(&own) && trace.of(&[Kind::Realloc]) == 1, "{:?}", trace.kinds);
@@ -133,7 +133,7 @@ fn samples_and_heights_tell_of_the_memory_over_time() {
          if (i % 3 == 2) free(p); usleep(4000); } return 0; }",
     );
     record(&bench, &[], &[&program]).exits(0);
-    let trace = Trace::read(bench.path("t")).is_whole();
+    let trace = Trace::read(bench.path("t")).whole();
     assert!(trace.samples.len() >= 5, "{:?}", trace.samples);
     let most = trace.samples.iter().max_by_key(|sample| sample.rss_kib).expect("samples");
     assert!(most.rss_kib > 120 << 10 && most.anon_kib <= most.rss_kib, "{most:?}");
@@ -151,7 +151,7 @@ fn a_program_of_the_catalog_is_recorded_over_a_named_manager() {
     let mut command = bench.command(&arguments);
     let said: Said = command.current_dir(bench.path(".")).output().expect("starts").into();
     said.exits(0);
-    let trace = Trace::read(bench.path("t")).is_whole();
+    let trace = Trace::read(bench.path("t")).whole();
     assert_eq!(trace.header.manager, "mimalloc3");
     assert!(trace.header.manager_version.starts_with(|c: char| c.is_ascii_digit()), "{:?}", trace.header);
     assert!(trace.made() > 10_000, "{:?}", trace.kinds);
@@ -167,14 +167,15 @@ fn times_latencies_and_sites_are_there_when_asked_for() {
          usleep(30000); for (int i = 0; i < 100; i++) free(kept[i]); return 0; }",
     );
     record(&bench, &["--time", "event", "--latency", "--sites"], &[&program]).exits(0);
-    let trace = Trace::read(bench.path("t")).is_whole();
+    let trace = Trace::read(bench.path("t")).whole();
     assert!(trace.header.event_time && trace.header.latency && trace.header.sites);
     let mut reader = Reader::open(&bench.path("t")).expect("opens");
     let (mut batch, mut all) = (Batch::default(), Vec::new());
     while reader.read(&mut batch).expect("reads") {
         all.extend_from_slice(&batch.events);
     }
-    let own: Vec<_> = all.iter().filter(|event| event.kind.allocates() && (50..150).contains(&event.size)).collect();
+    let own: Vec<_> =
+        all.iter().filter(|event| event.kind.allocates() && (50..150).contains(&event.size)).collect();
     assert!(own.len() >= 100);
     assert!(own.iter().all(|event| event.site > 0), "{own:?}");
     let times: std::collections::HashSet<u64> = own.iter().map(|event| event.time_ns).collect();

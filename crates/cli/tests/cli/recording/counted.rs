@@ -100,8 +100,20 @@ pub fn differences(trace: &Trace, counts: &Counts, slack: u64) -> Vec<String> {
 fn counts_agree_on_every_program_of_the_catalog() {
     // make's and gcbench's own processes, and a server, are no single image.
     let programs = [
-        "cfrac", "espresso", "exchange", "gawk", "gcbench", "ghostscript", "larson", "lua", "make", "perl",
-        "perl-threads", "python", "reverse", "sqlite",
+        "cfrac",
+        "espresso",
+        "exchange",
+        "gawk",
+        "gcbench",
+        "ghostscript",
+        "larson",
+        "lua",
+        "make",
+        "perl",
+        "perl-threads",
+        "python",
+        "reverse",
+        "sqlite",
     ];
     let mut seen = 0;
     let mut wrong = Vec::new();
@@ -116,7 +128,7 @@ fn counts_agree_on_every_program_of_the_catalog() {
             continue;
         }
         let said = said.exits(0);
-        let trace = Trace::read(bench.path("t")).is_whole();
+        let trace = Trace::read(bench.path("t")).whole();
         let Some(own) = page.of(trace.header.pid, &trace.header.exe) else {
             panic!("{program} was not counted: {:?}\n{}", page.counts(), said.err);
         };
@@ -149,7 +161,7 @@ fn a_hundred_threads_at_once_are_all_told() {
     page.count(&mut command);
     let said: Said = command.current_dir(bench.path(".")).output().expect("starts").into();
     said.exits(0);
-    let trace = Trace::read(bench.path("t")).is_whole();
+    let trace = Trace::read(bench.path("t")).whole();
     assert_eq!(trace.threads, 101);
     let own = page.of(trace.header.pid, &program).expect("it was counted");
     assert_eq!(differences(&trace, &own, 0), [""; 0]);
@@ -170,7 +182,11 @@ fn a_program_killed_at_any_moment_leaves_a_trace_with_all_its_calls() {
         let page = Page::new(&bench);
         let mut command = bench.command(&["record", "-f", "-o", "t", "--", &program, &threads.to_string()]);
         page.count(&mut command);
-        let child = command.current_dir(bench.path(".")).stderr(std::process::Stdio::piped()).spawn().expect("starts");
+        let child = command
+            .current_dir(bench.path("."))
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .expect("starts");
         let begun = |counts: &Counts| counts.exe == program && counts.malloc > 100;
         let pid = loop {
             if let Some(counts) = page.counts().into_iter().find(begun) {
@@ -183,7 +199,7 @@ fn a_program_killed_at_any_moment_leaves_a_trace_with_all_its_calls() {
         unsafe { libc::kill(pid, libc::SIGKILL) };
         let said: Said = child.wait_with_output().expect("ends").into();
         said.exits(137);
-        let trace = Trace::read(bench.path("t")).is_whole();
+        let trace = Trace::read(bench.path("t")).whole();
         assert_eq!(trace.how(), "killed by signal 9");
         let counts = page.of(pid, &program).expect("it was counted");
         assert_eq!(differences(&trace, &counts, threads), [""; 0], "{threads} threads after {wait_ms} ms");

@@ -135,7 +135,7 @@ fn force_overwrites() {
     let bench = Bench::new();
     std::fs::write(bench.path("t"), "old").expect("writes");
     record(&bench, &["--force"], &["ls", "/"]).exits(0);
-    assert!(Trace::read(bench.path("t")).is_whole().made() > 10);
+    assert!(Trace::read(bench.path("t")).whole().made() > 10);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_program_that_crashes_is_recorded_to_its_last_call() {
          malloc(77777); *(volatile int *)8 = 1; }",
     );
     record(&bench, &[], &[&program]).exits(139);
-    let trace = Trace::read(bench.path("t")).is_whole();
+    let trace = Trace::read(bench.path("t")).whole();
     assert_eq!(trace.how(), "killed by signal 11");
     assert_eq!(trace.of(&[Kind::Malloc]), 5001);
     assert_eq!(trace.requested, 5000 * 4999 / 2 + 77777);
@@ -162,7 +162,7 @@ fn a_program_that_closes_all_its_descriptors_is_recorded_all_the_same() {
          for (int i = 0; i < 500000; i++) free(malloc(7)); return 0; }",
     );
     record(&bench, &[], &[&program]).exits(0);
-    let trace = Trace::read(bench.path("t")).is_whole();
+    let trace = Trace::read(bench.path("t")).whole();
     assert_eq!((trace.made(), trace.freed()), (501_000, 500_000));
 }
 

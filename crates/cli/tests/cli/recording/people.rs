@@ -54,7 +54,7 @@ fn the_first_interrupt_is_the_programs_and_the_recording_goes_on() {
     std::fs::write(&stop, "").expect("writes");
     let said = recording.end().exits(4).shows(&["came to its end"]);
     assert!(said.err.contains("t: "), "{}", said.err);
-    assert_eq!(Trace::read(bench.path("t")).is_whole().how(), "exited with status 4");
+    assert_eq!(Trace::read(bench.path("t")).whole().how(), "exited with status 4");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn the_second_interrupt_stops_the_recording_and_leaves_the_program_alone() {
     eventually("it ends", || processes_with(&mark).is_empty());
     let out = std::fs::read_to_string(bench.path("said.out")).expect("reads");
     assert_eq!(out, "came to its end\n");
-    assert_eq!(Trace::read(bench.path("t")).is_whole().how(), "recorder stopped");
+    assert_eq!(Trace::read(bench.path("t")).whole().how(), "recorder stopped");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_termination_is_passed_on_and_the_programs_answer_is_recorded() {
     eventually("it began", || bench.path("began").exists());
     recording.signal(libc::SIGTERM);
     recording.end().exits(9);
-    let trace = Trace::read(bench.path("t")).is_whole();
+    let trace = Trace::read(bench.path("t")).whole();
     assert_eq!((trace.how(), trace.made()), ("exited with status 9", 1001));
 }
 
@@ -110,10 +110,10 @@ fn a_daemon_is_waited_for_and_spoken_of() {
     std::fs::write(&stop, "").expect("writes");
     let said = recording.end().exits(0).complains(&["has not: daemon (", "Ctrl-C"]);
     assert!(begun.elapsed() >= Duration::from_millis(3400), "{}", said.err);
-    assert!(Trace::read(bench.path("t")).is_whole().made() >= 1);
+    assert!(Trace::read(bench.path("t")).whole().made() >= 1);
     let daemon = super::traces(&bench, "t.");
     assert_eq!(daemon.len(), 1, "{daemon:?}");
-    let trace = Trace::read(&daemon[0]).is_whole();
+    let trace = Trace::read(&daemon[0]).whole();
     assert_eq!((trace.made(), trace.how()), (200, "ended"));
 }
 
@@ -136,7 +136,7 @@ fn an_interrupt_ends_the_wait_for_a_daemon_that_never_ends() {
     assert_eq!(left.len(), 1, "the daemon lives");
     // SAFETY: a signal to a process that this test started.
     unsafe { libc::kill(left[0], libc::SIGKILL) };
-    let daemon = Trace::read(&super::traces(&bench, "t.")[0]).is_whole();
+    let daemon = Trace::read(&super::traces(&bench, "t.")[0]).whole();
     assert_eq!(daemon.how(), "recorder stopped");
     assert!(daemon.made() >= 100);
 }

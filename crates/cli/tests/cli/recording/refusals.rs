@@ -62,13 +62,14 @@ fn a_server_of_the_catalog_is_refused_with_advice() {
 fn a_program_of_which_no_allocation_arrives_is_said_to_be_one() {
     let bench = Bench::new();
     // Its own linker: nothing is allocated before it ends.
-    std::fs::write(bench.path("bare.c"), "#include <unistd.h>\nvoid _start(void) { _exit(0); }").expect("writes");
+    std::fs::write(bench.path("bare.c"), "#include <unistd.h>\nvoid _start(void) { _exit(0); }")
+        .expect("writes");
     let linked = std::process::Command::new("cc")
         .args(["-O1", "-nostartfiles", "-o", &bench.at("bare"), &bench.at("bare.c")])
         .status();
     assert!(linked.is_ok_and(|status| status.success()));
     record(&bench, &[], &[&bench.at("bare")]).exits(1).complains(&["no allocation arrived", "bare"]);
-    let trace = Trace::read(bench.path("t")).is_whole();
+    let trace = Trace::read(bench.path("t")).whole();
     assert!(trace.kinds.is_empty() && trace.how() == "exited with status 0");
 }
 
@@ -87,14 +88,21 @@ fn an_allocator_that_the_program_links_is_named_or_replaced() {
     )
     .expect("writes");
     let built = std::process::Command::new("cc")
-        .args(["-fno-builtin", "-Wl,--no-as-needed", "-o", &bench.at("linked"), &bench.at("linked.c"), jemalloc])
+        .args([
+            "-fno-builtin",
+            "-Wl,--no-as-needed",
+            "-o",
+            &bench.at("linked"),
+            &bench.at("linked.c"),
+            jemalloc,
+        ])
         .status();
     assert!(built.is_ok_and(|status| status.success()));
     let said = record(&bench, &[], &[&bench.at("linked")]).exits(0).complains(&["links libjemalloc.so.2"]);
     assert!(said.out.parse::<u64>().is_ok_and(|usable| usable > 110_000), "jemalloc's class: {}", said.out);
-    assert_eq!(Trace::read(bench.path("t")).is_whole().header.manager, "libjemalloc.so.2");
+    assert_eq!(Trace::read(bench.path("t")).whole().header.manager, "libjemalloc.so.2");
     let said = record(&bench, &["-f", "-m", "glibc"], &[&bench.at("linked")]).exits(0);
     assert!(said.out.parse::<u64>().is_ok_and(|usable| usable < 100_100), "glibc's chunk: {}", said.out);
-    let trace = Trace::read(bench.path("t")).is_whole();
+    let trace = Trace::read(bench.path("t")).whole();
     assert_eq!((trace.header.manager.as_str(), trace.requested >= 100_000), ("glibc", true));
 }

@@ -15,13 +15,13 @@ fn a_thousand_forks_are_a_thousand_traces() {
          if (i % 20 == 19) while (wait(0) > 0); } while (wait(0) > 0); free(p); return 0; }",
     );
     record(&bench, &[], &[&program]).exits(0);
-    let parent = Trace::read(bench.path("t")).is_whole();
+    let parent = Trace::read(bench.path("t")).whole();
     assert_eq!((parent.of(&[Kind::Malloc]), parent.freed(), parent.of(&[Kind::Foreign])), (1, 1, 0));
     let children = traces(&bench, "t.");
     assert_eq!(children.len(), 1000);
     let mut made = 0;
     for child in children {
-        let trace = Trace::read(child).is_whole();
+        let trace = Trace::read(child).whole();
         // What it inherited is not its own.
         assert_eq!((trace.freed(), trace.of(&[Kind::Foreign])), (0, 1));
         assert_eq!(trace.header.parent_pid, parent.header.pid);
@@ -42,7 +42,7 @@ fn many_processes_at_once_keep_their_traces_apart() {
     record(&bench, &[], &[&program, &bench.at("go")]).exits(0);
     let mut seen: Vec<u64> = Vec::new();
     for child in traces(&bench, "t.") {
-        let trace = Trace::read(child).is_whole();
+        let trace = Trace::read(child).whole();
         assert_eq!(trace.made(), trace.freed());
         assert_eq!(trace.requested * 100, trace.made() * trace.made(), "each asks for its own size");
         seen.push(trace.made());
@@ -64,27 +64,31 @@ fn an_exec_ends_one_trace_and_begins_another() {
     let names = [bench.path("t"), bench.path(&format!("t.{pid}")), bench.path(&format!("t.{pid}.2"))];
     let seen: Vec<_> = names
         .iter()
-        .map(|name| Trace::read(name).is_whole())
+        .map(|name| Trace::read(name).whole())
         .map(|trace| (trace.header.pid == pid, trace.of(&[Kind::Malloc]), trace.how().to_string()))
         .collect();
     let replaced = "replaced itself by exec";
-    let wanted = [(true, 25, replaced.into()), (true, 15, replaced.into()), (true, 5, "exited with status 3".into())];
+    let wanted =
+        [(true, 25, replaced.into()), (true, 15, replaced.into()), (true, 5, "exited with status 3".into())];
     assert_eq!(seen, wanted);
 }
 
 #[test]
 fn a_shell_and_what_it_starts_are_told_apart() {
     let bench = Bench::new();
-    let program = bench.program("leaf", "int main(int c, char **v) { for (int i = 0; i < 40; i++) malloc(i); usleep(50000); return 0; }");
+    let program = bench.program(
+        "leaf",
+        "int main(int c, char **v) { for (int i = 0; i < 40; i++) malloc(i); usleep(50000); return 0; }",
+    );
     record(&bench, &[], &["sh", "-c", "\"$0\" a; \"$0\" b | cat; exit 2", &program]).exits(2);
-    let all: Vec<Trace> = traces(&bench, "t.").iter().map(|path| Trace::read(path).is_whole()).collect();
+    let all: Vec<Trace> = traces(&bench, "t.").iter().map(|path| Trace::read(path).whole()).collect();
     let leaves: Vec<_> = all.iter().filter(|trace| trace.header.exe == program).collect();
     assert_eq!(leaves.len(), 2);
     let mut words: Vec<_> = leaves.iter().filter_map(|trace| trace.header.command.get(1).cloned()).collect();
     words.sort();
     assert_eq!(words, ["a", "b"]);
     assert!(leaves.iter().all(|trace| trace.of(&[Kind::Malloc]) == 40));
-    assert!(Trace::read(bench.path("t")).is_whole().header.exe.ends_with("sh"));
+    assert!(Trace::read(bench.path("t")).whole().header.exe.ends_with("sh"));
 }
 
 #[test]
@@ -98,24 +102,34 @@ fn children_can_be_left_alone() {
     );
     record(&bench, &["--children", "ignore"], &[&program]).exits(8);
     assert!(traces(&bench, "t.").is_empty());
-    let trace = Trace::read(bench.path("t")).is_whole();
+    let trace = Trace::read(bench.path("t")).whole();
     assert_eq!((trace.made(), trace.freed()), (2, 2));
 }
 
 #[test]
 fn a_static_child_is_named_in_a_warning() {
     let bench = Bench::new();
-    let still = bench.static_program("still", "int main(void) { for (int i = 0; i < 100; i++) free(malloc(i)); usleep(300000); return 0; }");
+    let still = bench.static_program(
+        "still",
+        "int main(void) { for (int i = 0; i < 100; i++) free(malloc(i)); usleep(300000); return 0; }",
+    );
     let program = bench.program(
         "starts",
         "int main(int c, char **v) { free(malloc(1)); if (!fork()) { execl(v[1], v[1], NULL); _exit(9); } wait(0); return 0; }",
     );
     record(&bench, &[], &[&program, &still]).exits(0).complains(&[&still, "is statically linked"]);
     // And the program itself, when it becomes one.
-    let becomes = bench.program("becomes", "int main(int c, char **v) { free(malloc(1)); execl(v[1], v[1], NULL); return 9; }");
+    let becomes = bench.program(
+        "becomes",
+        "int main(int c, char **v) { free(malloc(1)); execl(v[1], v[1], NULL); return 9; }",
+    );
     record(&bench, &["-f"], &[&becomes, &still]).exits(0).complains(&[&still, "is statically linked"]);
-    let trace = Trace::read(bench.path("t")).is_whole();
-    assert!(trace.how().starts_with("replaced itself by exec of ") && trace.how().contains(&still), "{}", trace.how());
+    let trace = Trace::read(bench.path("t")).whole();
+    assert!(
+        trace.how().starts_with("replaced itself by exec of ") && trace.how().contains(&still),
+        "{}",
+        trace.how()
+    );
 }
 
 #[test]
@@ -133,7 +147,7 @@ fn a_program_that_changes_its_root_and_its_user_is_recorded_to_the_end() {
     );
     std::fs::create_dir(bench.path("root")).expect("makes");
     record(&bench, &[], &[&program, &bench.at("root")]).exits(0);
-    let trace = Trace::read(bench.path("t")).is_whole();
+    let trace = Trace::read(bench.path("t")).whole();
     assert!(trace.made() >= 302_001, "{:?}", trace.kinds);
     assert_eq!(trace.threads, 3);
 }
