@@ -46,8 +46,7 @@ pub fn summary(request: &Request, recorded: &Recorded, brief: bool) {
 
 /// Which traces there are.
 fn traces(request: &Request, recorded: &Recorded, first: &Recording) {
-    let (others, traceless): (Vec<&Recording>, Vec<&Recording>) =
-        recorded.recordings[1..].iter().partition(|recording| !recording.path.as_os_str().is_empty());
+    let (others, _) = others(recorded);
     terminal::note(&format!("{} {}", line(first), wall(recorded)));
     match &others[..] {
         [] => {}
@@ -67,8 +66,15 @@ fn traces(request: &Request, recorded: &Recorded, first: &Recording) {
     }
 }
 
+/// What is not of the first process image: with a trace, and without one.
+fn others(recorded: &Recorded) -> (Vec<&Recording>, Vec<&Recording>) {
+    let others = recorded.recordings.iter().skip(1);
+    others.partition(|recording| !recording.path.as_os_str().is_empty())
+}
+
 /// What went wrong, or what to ask next.
 fn troubles(recorded: &Recorded, first: &Recording, brief: bool) {
+    let (others, traceless) = others(recorded);
     for recording in std::iter::once(first).chain(others) {
         let Some(why) = &recording.trouble else { continue };
         let path = recording.path.display();
