@@ -165,7 +165,9 @@ impl<'a> Recorder<'a> {
         }
         self.recorded.wall = self.begun.elapsed();
         self.collect(true);
+        let left_out = left_out(&self.shared);
         self.recorded.warnings = self.strangers.into_warnings();
+        self.recorded.warnings.extend(left_out);
         self.recorded
     }
 
@@ -380,4 +382,21 @@ impl<'a> Recorder<'a> {
             self.write_empty(first, "recorder stopped", None);
         }
     }
+}
+
+/// What found no room in the rings' file, in words.
+fn left_out(shared: &Shared) -> Vec<String> {
+    let left_out = shared.left_out();
+    [
+        (left_out.processes, "processes were not recorded: more ran at once than there is room for"),
+        (left_out.threads, "threads were not recorded: more ran at once than there is room for"),
+        (
+            left_out.events,
+            "calls of signal handlers were not recorded: they interrupted the telling of another call",
+        ),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect()
 }
