@@ -49,7 +49,12 @@ const TOLERANCE: f64 = 0.02;
 pub fn drift(repetitions: Vec<Repetition>, resolution_bytes: u64) -> Drift {
     let peaks: Vec<f64> = repetitions.iter().map(|one| one.high_water_bytes as f64).collect();
     let slope_bytes = slope(&peaks[peaks.len() / 2..]);
-    Drift { verdict: verdict(&peaks, slope_bytes, resolution_bytes as f64), slope_bytes, resolution_bytes, repetitions }
+    Drift {
+        verdict: verdict(&peaks, slope_bytes, resolution_bytes as f64),
+        slope_bytes,
+        resolution_bytes,
+        repetitions,
+    }
 }
 
 fn verdict(peaks: &[f64], slope: f64, resolution: f64) -> Verdict {
@@ -106,7 +111,10 @@ mod tests {
         assert!((rising.slope_bytes - MIB).abs() < 1.0);
         let settled = of((0..100).map(|at| 100.0 * MIB + f64::from(at.min(9)) * MIB));
         assert_eq!(settled.verdict, Verdict::Settled { after: 8 }, "within 2 % of the largest");
-        assert_eq!(of((0..100).map(|at| 100.0 * MIB + f64::from(at % 3) * 0.3 * MIB)).verdict, Verdict::Steady);
+        assert_eq!(
+            of((0..100).map(|at| 100.0 * MIB + f64::from(at % 3) * 0.3 * MIB)).verdict,
+            Verdict::Steady
+        );
         assert_eq!(of((0..100).map(|at| 100.0 * MIB - f64::from(at) * 0.5 * MIB)).verdict, Verdict::Falling);
     }
 

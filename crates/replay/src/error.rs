@@ -37,7 +37,9 @@ pub enum ReplayError {
         source: io::Error,
     },
     /// More objects at once than slots can be numbered.
-    #[error("the trace (times --scale) has more than 4294967295 objects at once, more than a replay can hold")]
+    #[error(
+        "the trace (times --scale) has more than 4294967295 objects at once, more than a replay can hold"
+    )]
     TooManyObjects,
     /// Tables that this machine has no memory for.
     #[error(

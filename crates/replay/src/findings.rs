@@ -194,9 +194,8 @@ fn ratios(request: &Request, study: &Study, own_ns: f64) -> (Vec<Option<Interval
     let mut series = Vec::new();
     for pass in [Pass::Throughput, Pass::Memory] {
         for subject in &study.subjects {
-            let pairs = (0..request.runs).map(|number| {
-                Some((figure(subject, pass, number)? / figure(base, pass, number)?).ln())
-            });
+            let pairs = (0..request.runs)
+                .map(|number| Some((figure(subject, pass, number)? / figure(base, pass, number)?).ln()));
             series.push(pairs.collect::<Vec<_>>());
         }
     }
@@ -304,7 +303,8 @@ fn memory(study: &Study, subject: &Subject, ratio: Option<Interval>) -> Option<M
         peak_rss_bytes: peak,
         ratio,
         end_rss_bytes: of(&|run| {
-            run.outcome.repetitions.last().map_or(0.0, |last| last.end_rss_bytes as f64) + start_bytes(run, study)
+            run.outcome.repetitions.last().map_or(0.0, |last| last.end_rss_bytes as f64)
+                + start_bytes(run, study)
         }),
         start_bytes: start,
         peak_heap_bytes: of(&|run| run.outcome.peak_heap_bytes as f64),
@@ -404,7 +404,10 @@ fn warnings(request: &Request, study: &Study, rows: &[Row]) -> Vec<String> {
             }
         }
     }
-    let few = rows.iter().filter_map(|row| row.time?.ratio).any(|ratio| (ratio.pairs as usize) < statistics::FEWEST_PAIRS);
+    let few = rows
+        .iter()
+        .filter_map(|row| row.time?.ratio)
+        .any(|ratio| (ratio.pairs as usize) < statistics::FEWEST_PAIRS);
     if few && request.stacks.len() > 1 {
         all.push(format!(
             "fewer than {} runs: the brackets are ranges, and no difference is claimed",

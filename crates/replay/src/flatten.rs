@@ -396,8 +396,13 @@ impl Flattener {
                 thread.words = Vec::new();
             }
         }
-        let mut left: Vec<u32> =
-            self.objects.iter().flatten().filter(|object| object.slot != 0).map(|object| object.slot - 1).collect();
+        let mut left: Vec<u32> = self
+            .objects
+            .iter()
+            .flatten()
+            .filter(|object| object.slot != 0)
+            .map(|object| object.slot - 1)
+            .collect();
         left.sort_unstable();
         let mut leftovers = Vec::new();
         let mut words = Vec::with_capacity(BLOCK.min(left.len()));

@@ -60,12 +60,21 @@ impl Starter<'_> {
     ///
     /// # Errors
     /// The system gives no process or no file.
-    pub fn run(&self, stack: &Stack, program: &Program, job: &Job, padding: u32) -> Result<Ended, ReplayError> {
-        let mut asked = tempfile::tempfile().map_err(ReplayError::system("make a file for the driver's job"))?;
+    pub fn run(
+        &self,
+        stack: &Stack,
+        program: &Program,
+        job: &Job,
+        padding: u32,
+    ) -> Result<Ended, ReplayError> {
+        let mut asked =
+            tempfile::tempfile().map_err(ReplayError::system("make a file for the driver's job"))?;
         let text = serde_json::to_vec(job).map_err(|error| io::Error::other(error.to_string()));
-        text.and_then(|text| asked.write_all(&text)).map_err(ReplayError::system("write the driver's job"))?;
+        text.and_then(|text| asked.write_all(&text))
+            .map_err(ReplayError::system("write the driver's job"))?;
         let (mut answer, to_us) = io::pipe().map_err(ReplayError::system("make a pipe"))?;
-        let words = tempfile::tempfile().map_err(ReplayError::system("make a file for the driver's words"))?;
+        let words =
+            tempfile::tempfile().map_err(ReplayError::system("make a file for the driver's words"))?;
         let said = words.try_clone().map_err(ReplayError::system("make a file for the driver's words"))?;
         let folder = tempfile::Builder::new()
             .prefix("heaptoll-")
@@ -74,7 +83,9 @@ impl Starter<'_> {
         let page = (job.pass == Pass::Memory)
             .then(|| StatsPage::create(&folder.path().join("heaptoll-stats"), 16))
             .transpose()
-            .map_err(|error| ReplayError::system("make the statistics page")(io::Error::other(error.to_string())))?;
+            .map_err(|error| {
+                ReplayError::system("make the statistics page")(io::Error::other(error.to_string()))
+            })?;
         use std::os::fd::AsFd;
         let handed = [program.as_fd().as_raw_fd(), asked.as_raw_fd(), to_us.as_raw_fd()];
         let mut command = self.command(stack, handed, padding);

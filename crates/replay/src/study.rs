@@ -301,8 +301,9 @@ impl Conductor<'_> {
                 Ended::Done(outcome, _) => {
                     let file = Path::new(&outcome.served_by).file_name().unwrap_or_default();
                     if stack.object.is_some() && file.to_string_lossy().starts_with("libc.so") {
-                        subject.refused =
-                            Some("it is not used: malloc still comes from the C library; is it a manager?".into());
+                        subject.refused = Some(
+                            "it is not used: malloc still comes from the C library; is it a manager?".into(),
+                        );
                     }
                     subject.served_by = outcome.served_by;
                     subject.collector = outcome.collector;
@@ -383,7 +384,9 @@ impl Conductor<'_> {
             // What the null manager hands out is not meant to be touched.
             let (program, job) = self.job(cell.pass, Touch::None, true);
             match self.starter.run(&self.null, program, &job, cell.padding)? {
-                Ended::Done(outcome, _) => study.own_ns.push(outcome.cpu_ns as f64 / outcome.calls.max(1) as f64),
+                Ended::Done(outcome, _) => {
+                    study.own_ns.push(outcome.cpu_ns as f64 / outcome.calls.max(1) as f64)
+                }
                 Ended::Failed(why) => return Err(ReplayError::OwnCost(why)),
                 Ended::Interrupted => return Ok(false),
             }
@@ -440,7 +443,10 @@ mod tests {
     #[test]
     fn what_the_machine_has_no_memory_for_is_refused_before_it_is_tried() {
         let program = program(&[1 << 40, 1]);
-        assert!(matches!(fits(&program, true, 1 << 30), Err(ReplayError::LiveTooLarge { live_mib: 1048576, .. })));
+        assert!(matches!(
+            fits(&program, true, 1 << 30),
+            Err(ReplayError::LiveTooLarge { live_mib: 1048576, .. })
+        ));
         assert!(fits(&program, false, 1 << 30).is_ok());
         assert!(fits(&program, true, 1 << 41).is_ok());
         let error = fits(&program, false, 16).expect_err("a table of 32 bytes");

@@ -133,7 +133,9 @@ impl Operation {
                 words.extend([first(Code::Wait, slot, 0), generation]);
             }
             Operation::Turn { run } => words.push(Code::Turn as u64 | run << CODE),
-            Operation::Pass { thread, last } => words.push(first(Code::Pass, thread, if last { LAST } else { 0 })),
+            Operation::Pass { thread, last } => {
+                words.push(first(Code::Pass, thread, if last { LAST } else { 0 }))
+            }
             Operation::Start { thread } => words.push(first(Code::Start, thread, 0)),
             Operation::Mark => words.push(first(Code::Mark, 0, 0)),
         }

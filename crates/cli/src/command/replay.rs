@@ -172,10 +172,9 @@ fn status(arguments: &Arguments, found: &Findings, code: u8) -> u8 {
         return failure::INTERRUPTED;
     }
     let named = |name: &String| arguments.manager.contains(name) || arguments.baseline == *name;
-    let trouble = found
-        .rows
-        .iter()
-        .any(|row| row.refused.is_some() && named(&row.name) || !row.failures.is_empty() && row.collector.is_none());
+    let trouble = found.rows.iter().any(|row| {
+        row.refused.is_some() && named(&row.name) || !row.failures.is_empty() && row.collector.is_none()
+    });
     if trouble { failure::TROUBLE } else { code }
 }
 

@@ -14,6 +14,7 @@ mod marks;
 mod processes;
 mod programs;
 mod recording;
+mod replaying;
 mod servers;
 mod stopping;
 mod telling;

@@ -242,8 +242,12 @@ impl<W: Watch, const TOUCH: u8, const GENERATIONS: bool> Crew<W, TOUCH, GENERATI
             let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
             libc::pthread_attr_init(&mut attributes);
             libc::pthread_attr_setstack(&mut attributes, berth.stack.start().cast(), berth.stack.bytes());
-            let status =
-                libc::pthread_create(&mut thread, &attributes, begin::<W, TOUCH, GENERATIONS>, beginning.cast());
+            let status = libc::pthread_create(
+                &mut thread,
+                &attributes,
+                begin::<W, TOUCH, GENERATIONS>,
+                beginning.cast(),
+            );
             libc::pthread_attr_destroy(&mut attributes);
             status
         };
@@ -289,22 +293,14 @@ struct Hand<'a, W: Watch, const TOUCH: u8, const GENERATIONS: bool> {
 }
 
 impl<'a, W: Watch, const TOUCH: u8, const GENERATIONS: bool> Hand<'a, W, TOUCH, GENERATIONS> {
-    fn new(
-        crew: &'a Crew<W, TOUCH, GENERATIONS>,
-        common: &'a W::Common,
-        number: usize,
-        words: Area,
-    ) -> Self {
+    fn new(crew: &'a Crew<W, TOUCH, GENERATIONS>, common: &'a W::Common, number: usize, words: Area) -> Self {
         Hand { crew, common, number, words, sums: Sums::default(), is_new: true, begun: (0, 0) }
     }
 
     /// Does the thread's stream.
     fn work(mut self, streams: &[Vec<Extent>], counts: bool) {
-        let bench = Bench::<W, GENERATIONS> {
-            blocks: self.crew.blocks,
-            sizes: self.crew.sizes,
-            common: self.common,
-        };
+        let bench =
+            Bench::<W, GENERATIONS> { blocks: self.crew.blocks, sizes: self.crew.sizes, common: self.common };
         let mut watch = match W::begin(self.common) {
             Ok(watch) => watch,
             Err(why) => return self.crew.fail(why),
@@ -359,7 +355,12 @@ impl<'a, W: Watch, const TOUCH: u8, const GENERATIONS: bool> Hand<'a, W, TOUCH, 
                 0 => return Err("the program of the replay ends too early".into()),
                 1.. => got += more as usize,
                 _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
-                _ => return Err(format!("cannot read the program of the replay: {}", io::Error::last_os_error())),
+                _ => {
+                    return Err(format!(
+                        "cannot read the program of the replay: {}",
+                        io::Error::last_os_error()
+                    ));
+                }
             }
         }
         // SAFETY: initialised by the loop above, and not written while borrowed.
@@ -399,7 +400,9 @@ const NAP: i64 = 50_000_000;
 
 fn futex(word: &AtomicU32, operation: libc::c_int, value: u32, timeout: *const libc::timespec) {
     // SAFETY: a valid word; a null timeout or a valid one.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation | libc::FUTEX_PRIVATE_FLAG, value, timeout) };
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), operation | libc::FUTEX_PRIVATE_FLAG, value, timeout)
+    };
 }
 
 impl<W: Watch, const TOUCH: u8, const GENERATIONS: bool> Relations for Hand<'_, W, TOUCH, GENERATIONS> {
@@ -416,7 +419,7 @@ impl<W: Watch, const TOUCH: u8, const GENERATIONS: bool> Relations for Hand<'_, 
                 match looks {
                     ..SPINS => std::hint::spin_loop(),
                     // SAFETY: no conditions.
-                    ..1000 => unsafe {
+                    SPINS..1000 => unsafe {
                         libc::sched_yield();
                     },
                     _ => std::thread::sleep(std::time::Duration::from_micros(50)),

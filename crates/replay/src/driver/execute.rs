@@ -150,7 +150,8 @@ impl<W: Watch, const GENERATIONS: bool> Bench<'_, W, GENERATIONS> {
                     WAIT => {
                         let generation = *words.add(at);
                         at += 1;
-                        if self.blocks.generation(slot).load(std::sync::atomic::Ordering::Acquire) != generation
+                        if self.blocks.generation(slot).load(std::sync::atomic::Ordering::Acquire)
+                            != generation
                             && !others.wait(slot, generation)
                         {
                             return false;
@@ -192,7 +193,9 @@ impl<W: Watch, const GENERATIONS: bool> Bench<'_, W, GENERATIONS> {
         // SAFETY: the caller's slot; the block is ours, of this size.
         unsafe {
             if TOUCH > 0 {
-                block.cast::<u8>().write_bytes(pattern(slot), if block.is_null() { 0 } else { size as usize });
+                block
+                    .cast::<u8>()
+                    .write_bytes(pattern(slot), if block.is_null() { 0 } else { size as usize });
             }
             self.sizes.replace(slot, size);
             watch.made(self.common, block.cast(), size);
@@ -230,7 +233,8 @@ impl<W: Watch, const GENERATIONS: bool> Bench<'_, W, GENERATIONS> {
         // SAFETY: the caller's slot; its block is ours, and so is what realloc gives for it.
         unsafe {
             let old_block = self.blocks.get(slot);
-            let block = watch.call(Call::Resize, || libc::realloc(old_block.cast(), size as usize)).cast::<u8>();
+            let block =
+                watch.call(Call::Resize, || libc::realloc(old_block.cast(), size as usize)).cast::<u8>();
             if block.is_null() && size != 0 {
                 return refused(others, "realloc", size);
             }

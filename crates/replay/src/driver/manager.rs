@@ -38,10 +38,10 @@ impl Identity {
     }
 
     fn symbol(&self, name: &CStr) -> Option<*mut c_void> {
-        // SAFETY: a handle of an object that is loaded, and a NUL-terminated name.
         let found = if self.handle.is_null() {
             std::ptr::null_mut()
         } else {
+            // SAFETY: a handle of an object that is loaded, and a NUL-terminated name.
             unsafe { libc::dlsym(self.handle, name.as_ptr()) }
         };
         (!found.is_null()).then_some(found)
@@ -59,9 +59,8 @@ impl Identity {
                 if whole { (*control).collect } else { None }
             };
             // SAFETY: as above; called from an ordinary thread.
-            if let Some(collect) = collect
-                && unsafe { collect() } == 0
-            {
+            let collected = collect.is_some_and(|collect| unsafe { collect() } == 0);
+            if collected {
                 return Some("it collected when it was asked to".into());
             }
         }

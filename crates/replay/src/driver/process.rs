@@ -41,14 +41,17 @@ fn labelled(path: &CStr, label: &[u8]) -> Option<u64> {
         }
     }
     let line = text[..length].split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(label))?;
-    let digits = line.iter().skip_while(|byte| !byte.is_ascii_digit()).take_while(|byte| byte.is_ascii_digit());
+    let digits =
+        line.iter().skip_while(|byte| !byte.is_ascii_digit()).take_while(|byte| byte.is_ascii_digit());
     Some(1024 * digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
 }
 
 /// The resident set, bytes: counted page by page where the kernel can, else its running count, which may be some
 /// hundred KiB off.
 pub fn rss() -> u64 {
-    labelled(c"/proc/self/smaps_rollup", b"Rss:").or_else(|| labelled(c"/proc/self/status", b"VmRSS:")).unwrap_or(0)
+    labelled(c"/proc/self/smaps_rollup", b"Rss:")
+        .or_else(|| labelled(c"/proc/self/status", b"VmRSS:"))
+        .unwrap_or(0)
 }
 
 /// Of the resident set what no file lies behind, bytes.

@@ -117,7 +117,8 @@ const DIGITS: u8 = 2;
 
 fn histograms() -> Result<[Histogram<u64>; 3], String> {
     let one = || {
-        Histogram::new_with_bounds(1, LONGEST, DIGITS).map_err(|error| format!("cannot count latencies: {error}"))
+        Histogram::new_with_bounds(1, LONGEST, DIGITS)
+            .map_err(|error| format!("cannot count latencies: {error}"))
     };
     Ok([one()?, one()?, one()?])
 }

@@ -101,5 +101,8 @@ fn what_a_trace_leaves_is_freed_between_repetitions() {
         assert!(repetition[expected.len()..].iter().all(|(kind, _)| *kind == 5));
     }
     assert_eq!(found.repetitions.len(), 3);
-    assert_eq!(found.max_live_bytes, program.facts.max_live_bytes, "each repetition begins with nothing alive");
+    assert_eq!(
+        found.max_live_bytes, program.facts.max_live_bytes,
+        "each repetition begins with nothing alive"
+    );
 }

@@ -103,7 +103,8 @@ fn left_out(found: &Findings) -> Option<Section> {
         .collect();
     let mut text: Vec<String> = refused.collect();
     if !collectors.is_empty() {
-        let (are, them) = if collectors.len() == 1 { ("is a collector", "it") } else { ("are collectors", "them") };
+        let (are, them) =
+            if collectors.len() == 1 { ("is a collector", "it") } else { ("are collectors", "them") };
         text.push(format!(
             "{} {are}. A trace has no pointers, so it does not say what a collector would have to mark, and a CPU \
              figure would leave out the most of its work: `heaptoll run` measures {them}.",
@@ -180,14 +181,18 @@ fn facts(found: &Findings, managers: &[Manager]) -> Vec<(String, String)> {
         all.push((row.name.clone(), format!("{}, {}", manager.version, row.served_by)));
     }
     let machine = heaptoll_lab::machine::read();
-    all.push(("machine".into(), format!("{}, {} cores, Linux {}", machine.cpu, machine.cores, machine.kernel)));
+    all.push((
+        "machine".into(),
+        format!("{}, {} cores, Linux {}", machine.cpu, machine.cores, machine.kernel),
+    ));
     all.push(("huge pages".into(), machine.thp));
     all
 }
 
 /// The command that makes it again.
 fn command(seed: u64) -> String {
-    let mut words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some(first) = words.first_mut() {
         *first = "heaptoll".into();
     }

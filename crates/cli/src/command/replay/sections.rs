@@ -82,7 +82,11 @@ pub fn summary(found: &Findings) -> Section {
             found.own_ns
         )],
     };
-    Section { title: "The same calls under every manager".into(), text: vec![], items: vec![Item::Table(table)] }
+    Section {
+        title: "The same calls under every manager".into(),
+        text: vec![],
+        items: vec![Item::Table(table)],
+    }
 }
 
 /// Latencies of single calls.
@@ -230,7 +234,8 @@ pub fn drift(found: &Findings) -> Option<Section> {
         .filter(|(_, repetitions)| !repetitions.is_empty())
         .collect();
     let last = with.iter().map(|(_, repetitions)| repetitions.len()).max()?;
-    let mut shown: Vec<usize> = [1, 10, 100, 1000, 10_000].into_iter().filter(|number| *number < last).collect();
+    let mut shown: Vec<usize> =
+        [1, 10, 100, 1000, 10_000].into_iter().filter(|number| *number < last).collect();
     shown.push(last);
     let rows = with
         .iter()
@@ -299,7 +304,11 @@ pub fn fidelity(found: &Findings) -> Option<Section> {
         "most bytes live".to_string(),
         count(recorded as f64),
         count(replayed as f64),
-        if recorded == replayed { "the same".into() } else { percent_off(replayed as f64 / recorded.max(1) as f64) },
+        if recorded == replayed {
+            "the same".into()
+        } else {
+            percent_off(replayed as f64 / recorded.max(1) as f64)
+        },
     ]];
     if let Some((recorded, replayed)) = fidelity.peak_heap_bytes {
         rows.push(vec![

@@ -1,0 +1,265 @@
+//! `heaptoll replay` as its users meet it: on traces of real programs, on traces that are damaged or none, and with
+//! managers that fail.
+
+use std::os::unix::fs::symlink;
+use std::time::Duration;
+
+use heaptoll_trace::{Allocation, Ending, Header, Kind, Settings, Writer};
+use serde_json::Value;
+
+use crate::bench::{Bench, Said, assert_none_left, eventually, marker, processes_with, read_json};
+
+/// Records a command into `t`.
+fn record(bench: &Bench, options: &[&str], command: &[&str]) {
+    let arguments = [&["record", "-o", "t"], options, &["--"], command].concat();
+    let said: Said = bench.command(&arguments).current_dir(bench.path(".")).output().expect("starts").into();
+    said.exits(0);
+}
+
+/// Replays `t` and gives the figures.
+fn replay(bench: &Bench, options: &[&str]) -> (Said, Value) {
+    let (trace, json) = (bench.at("t"), bench.at("replay.json"));
+    let said = bench.heaptoll(&[&["replay", &trace, "--json", &json], options].concat());
+    let figures = read_json(&json);
+    (said, figures)
+}
+
+fn row<'a>(figures: &'a Value, name: &str) -> &'a Value {
+    let rows = figures["rows"].as_array().expect("rows");
+    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name} in {figures}"))
+}
+
+/// A trace of `pairs` blocks of 100 bytes, each freed after ten others were made.
+fn synthetic(bench: &Bench, pairs: u32) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).expect("a writer");
+    let call = Allocation {
+        kind: Kind::Malloc,
+        thread: 0,
+        size: 100,
+        usable: 104,
+        align_log2: 0,
+        site: 0,
+        latency_ns: 0,
+    };
+    let mut live = std::collections::VecDeque::new();
+    for _ in 0..pairs {
+        live.push_back(writer.allocate(&call).expect("a slot"));
+        if live.len() > 10 {
+            writer.free(live.pop_front().expect("a slot"), Kind::Free, 0, 0).expect("frees");
+        }
+    }
+    let bytes = writer.finish(&Ending::default()).expect("an end");
+    std::fs::write(bench.path("t"), &bytes).expect("writes");
+    bytes
+}
+
+const BUSY: &str = "int main(void) { static char *held[1000]; unsigned random = 1; \
+    for (int i = 0; i < 200000; i++) { random = random * 1103515245 + 12345; unsigned at = random >> 8 & 511; \
+        free(held[at]); held[at] = malloc(20 + (random >> 16) % 3000); if (i % 7 == 0) held[at] = \
+        realloc(held[at], 4000); held[at][0] = 1; } \
+    void *aligned; posix_memalign(&aligned, 4096, 100000); free(calloc(10, 10000)); return 0; }";
+
+#[test]
+fn a_recorded_run_is_replayed_as_it_was() {
+    let bench = Bench::new();
+    let program = bench.program("busy", BUSY);
+    record(&bench, &[], &[&program]);
+    let (said, figures) = replay(&bench, &["-m", "glibc", "-n", "2", "--seed", "7"]);
+    said.exits(0).shows(&["Replay of busy", "ns a call are taken off", "Latency", "Memory", "the same"]);
+    let fidelity = &figures["fidelity"];
+    let live = &fidelity["max_live_bytes"];
+    assert!(live[0] == live[1] && live[0].as_u64() > Some(500_000), "{live}");
+    let heap = &fidelity["peak_heap_bytes"];
+    let off = heap[1].as_f64().expect("a figure") / heap[0].as_f64().expect("a figure") - 1.0;
+    assert!(off.abs() <= 0.05, "{heap}");
+    let glibc = row(&figures, "glibc");
+    assert!(glibc["time"]["ns_per_call"].as_f64() > Some(0.0), "{glibc}");
+    let memory = &glibc["memory"];
+    assert!(memory["peak_rss_bytes"].as_f64() >= memory["max_live_bytes"].as_f64(), "{memory}");
+    assert!(memory["checkpoints"].as_array().is_some_and(|all| all.len() >= 150), "{memory}");
+    assert_eq!(figures["schema"], "heaptoll-replay/1");
+}
+
+/// What the issue asks for: live bytes to the byte, the heap to 5 %, on real programs of many kinds.
+#[test]
+fn programs_of_the_catalog_are_replayed_as_they_were() {
+    for program in ["cfrac", "gawk", "perl", "lua", "sqlite", "exchange"] {
+        let bench = Bench::new();
+        let mut command = bench.command(&["record", "-o", "t", "--program", program, "--size", "quick"]);
+        let said: Said = command.current_dir(bench.path(".")).output().expect("starts").into();
+        said.exits(0);
+        let (said, figures) = replay(&bench, &["-m", "glibc", "-n", "1"]);
+        said.exits(0);
+        let fidelity = &figures["fidelity"];
+        assert_eq!(fidelity["max_live_bytes"][0], fidelity["max_live_bytes"][1], "{program}");
+        let heap = &fidelity["peak_heap_bytes"];
+        let off = heap[1].as_f64().expect("a figure") / heap[0].as_f64().expect("a figure") - 1.0;
+        assert!(off.abs() <= 0.05, "{program}: {heap}");
+    }
+}
+
+#[test]
+fn a_manager_that_crashes_is_marked_and_the_others_are_measured() {
+    let bench = Bench::new();
+    synthetic(&bench, 5000);
+    let crashing = bench.manager(
+        "crashing.so",
+        "#define BEFORE(bytes) if (bytes == 100 && ++calls > 2000) abort();\n\
+        static int calls;",
+    );
+    let (said, figures) = replay(&bench, &["-m", &crashing, "-n", "3"]);
+    said.exits(1).shows(&["failed", "killed by signal 6"]);
+    assert!(row(&figures, "glibc")["time"].is_object());
+    let failed = row(&figures, &crashing);
+    assert!(failed["time"].is_null() && failed["memory"].is_null(), "{failed}");
+    assert!(failed["failures"][0][1].as_u64() >= Some(2), "given up after two: {failed}");
+}
+
+#[test]
+fn an_object_that_is_no_manager_is_not_replayed() {
+    let bench = Bench::new();
+    synthetic(&bench, 500);
+    let object = bench.object("nothing.so", "int nothing(void) { return 1; }");
+    let (said, _) = replay(&bench, &["-m", &object, "-n", "1"]);
+    said.exits(1).shows(&["malloc still comes from the C library"]);
+}
+
+#[test]
+fn collectors_get_no_figure_of_time_and_the_reason() {
+    let bench = Bench::new();
+    synthetic(&bench, 20_000);
+    let (said, figures) = replay(&bench, &["-m", "tithe", "-m", "bw16", "-m", "tithe-explicit", "-n", "1"]);
+    said.exits(0).shows(&["tithe and bw16 are collectors", "no pointers"]);
+    for collector in ["tithe", "bw16"] {
+        let row = row(&figures, collector);
+        assert!(row["collector"].is_string() && row["time"].is_null() && row["latency"].is_null(), "{row}");
+        assert!(row["memory"]["peak_rss_bytes"].as_f64() > Some(0.0), "{row}");
+    }
+    let explicit = row(&figures, "tithe-explicit");
+    assert!(explicit["collector"].is_null() && explicit["time"].is_object(), "it never collects: {explicit}");
+}
+
+#[test]
+fn repetitions_show_whether_memory_drifts() {
+    let bench = Bench::new();
+    synthetic(&bench, 2000);
+    // Keeps every thousandth block for good.
+    let leaking = bench.manager(
+        "leaking.so",
+        "static int calls;\n#define BEFORE(bytes) if (bytes == 100 && \
+        ++calls % 1000 == 0) memset(malloc(1 << 19), 1, 1 << 19);",
+    );
+    let (said, figures) = replay(&bench, &["-m", &leaking, "--loop", "20", "-n", "1"]);
+    said.exits(0).shows(&["Does memory drift?", "still rises at the end", "does not drift"]);
+    let verdict = |name: &str| row(&figures, name)["drift"]["verdict"]["kind"].clone();
+    assert_eq!((verdict(&leaking), verdict("glibc")), ("rising".into(), "steady".into()));
+    let slope = row(&figures, &leaking)["drift"]["slope_bytes"].as_f64().expect("a slope");
+    assert!((900e3..1300e3).contains(&slope), "two blocks of 512 KiB a repetition: {slope}");
+    assert_eq!(figures["facts"]["left_objects"], 10);
+}
+
+#[test]
+fn copies_are_live_at_once() {
+    let bench = Bench::new();
+    synthetic(&bench, 20_000);
+    let (said, one) = replay(&bench, &["-m", "glibc", "-n", "1"]);
+    said.exits(0);
+    let (said, many) = replay(&bench, &["-m", "glibc", "-n", "1", "--scale", "5"]);
+    said.exits(0).shows(&["5 copies at once"]);
+    let live = |figures: &Value| figures["facts"]["max_live_bytes"].as_u64().expect("a figure");
+    assert_eq!((live(&one), live(&many)), (1100, 5500));
+    assert_eq!(many["facts"]["calls"].as_u64(), one["facts"]["calls"].as_u64().map(|calls| 5 * calls));
+    assert_eq!(row(&many, "glibc")["memory"]["max_live_bytes"].as_u64(), Some(5500));
+}
+
+#[test]
+fn what_is_no_trace_is_refused() {
+    let bench = Bench::new();
+    let none = bench.at("none");
+    bench.heaptoll(&["replay", &none]).exits(2).complains(&["none", "No such file"]);
+    std::fs::write(bench.path("text"), "allocations: many\n").expect("writes");
+    bench.heaptoll(&["replay", &bench.at("text")]).exits(2).complains(&["text"]);
+    bench.heaptoll(&["replay", &bench.at(".")]).exits(2).complains(&["must be a file"]);
+    bench.heaptoll(&["replay", "-"]).exits(2).complains(&["must be a file"]);
+    synthetic(&bench, 0);
+    bench.heaptoll(&["replay", &bench.at("t")]).exits(2).complains(&["holds no call that can be replayed"]);
+    synthetic(&bench, 10);
+    bench.heaptoll(&["replay", &bench.at("t"), "-m", "nobody"]).exits(2).complains(&["no manager `nobody`"]);
+}
+
+#[test]
+fn a_trace_that_was_cut_short_is_replayed_as_far_as_it_goes() {
+    let bench = Bench::new();
+    let bytes = synthetic(&bench, 300_000);
+    std::fs::write(bench.path("t"), &bytes[..bytes.len() * 2 / 3]).expect("writes");
+    let (said, figures) = replay(&bench, &["-m", "glibc", "-n", "1"]);
+    said.exits(0);
+    let calls = figures["facts"]["calls"].as_u64().expect("calls");
+    assert!((10_000..599_000).contains(&calls), "{calls}");
+    assert!(figures["warnings"].as_array().is_some_and(|all| !all.is_empty()), "{}", figures["warnings"]);
+}
+
+#[test]
+fn a_hole_in_a_trace_costs_its_objects_only() {
+    let bench = Bench::new();
+    let mut bytes = synthetic(&bench, 300_000);
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 8].iter_mut().for_each(|byte| *byte ^= 0x55);
+    std::fs::write(bench.path("t"), &bytes).expect("writes");
+    let (said, figures) = replay(&bench, &["-m", "glibc", "-n", "1", "--touch", "all"]);
+    said.exits(0);
+    assert!(figures["facts"]["calls"].as_u64() > Some(100_000), "{}", figures["facts"]);
+    assert!(figures["warnings"].as_array().is_some_and(|all| !all.is_empty()), "{}", figures["warnings"]);
+}
+
+#[test]
+fn a_missing_driver_is_named() {
+    let bench = Bench::new();
+    synthetic(&bench, 10);
+    let stage = std::env::var("HEAPTOLL_HOME").expect("the tests' installation");
+    let lib = std::path::Path::new(&stage).join("lib/heaptoll");
+    let own = bench.path("home/lib/heaptoll");
+    std::fs::create_dir_all(&own).expect("a folder");
+    for entry in std::fs::read_dir(lib).expect("reads").flatten() {
+        if entry.file_name() != "heaptoll-replay" {
+            symlink(entry.path(), own.join(entry.file_name())).expect("links");
+        }
+    }
+    let mut command = bench.command(&["replay", &bench.at("t")]);
+    let said: Said = command.env("HEAPTOLL_HOME", bench.path("home")).output().expect("starts").into();
+    said.exits(2).complains(&["the replay driver is missing", "heaptoll-replay", "make build"]);
+}
+
+#[test]
+fn an_interrupt_shows_what_was_measured_and_leaves_nobody() {
+    let bench = Bench::new();
+    synthetic(&bench, 300_000);
+    let word = marker("replay");
+    let slow = bench.manager(
+        &format!("{word}.so"),
+        "static int calls;\n#define BEFORE(bytes) if (bytes == 100 && \
+        ++calls % 10000 == 0) usleep(20000);",
+    );
+    let under_way = bench.start(&["replay", &bench.at("t"), "-m", &slow, "-n", "200"]);
+    eventually("a driver", || !processes_with("heaptoll-replay").is_empty());
+    std::thread::sleep(Duration::from_secs(6));
+    under_way.signal(libc::SIGINT);
+    under_way.wait().exits(130).shows(&["glibc", "interrupted"]);
+    assert_none_left(&word);
+}
+
+#[test]
+fn a_page_has_the_charts() {
+    let bench = Bench::new();
+    synthetic(&bench, 5000);
+    let (trace, page) = (bench.at("t"), bench.at("page.html"));
+    bench.heaptoll(&["replay", &trace, "-m", "glibc", "-n", "1", "--loop", "3", "--html", &page]).exits(0);
+    let page = std::fs::read_to_string(page).expect("the page");
+    for title in ["Fragmentation over the trace", "Peak resident memory by repetition", "heaptoll replay"] {
+        assert!(page.contains(title), "no {title}");
+    }
+    bench
+        .heaptoll(&["replay", &trace, "--html", "/nowhere/page.html"])
+        .exits(2)
+        .complains(&["/nowhere/page.html"]);
+}
