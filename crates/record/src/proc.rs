@@ -65,6 +65,12 @@ pub fn exe(pid: i32) -> Option<PathBuf> {
     read_link(format!("/proc/{pid}/exe")).ok()
 }
 
+/// Whether its environment can be read and has no entry that begins like this.
+pub fn lacks(pid: i32, beginning: &[u8]) -> bool {
+    std::fs::read(format!("/proc/{pid}/environ"))
+        .is_ok_and(|bytes| !bytes.split(|&byte| byte == 0).any(|entry| entry.starts_with(beginning)))
+}
+
 /// Its current folder.
 pub fn directory(pid: i32) -> Option<PathBuf> {
     read_link(format!("/proc/{pid}/cwd")).ok()

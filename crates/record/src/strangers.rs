@@ -13,6 +13,9 @@ const LONGEST_NS: u64 = 1_000_000_000;
 /// Generations of unreached processes that are looked through.
 const DEPTH: usize = 8;
 
+/// How the entry of the environment begins that names the rings' file.
+const VARIABLE: &[u8] = b"HEAPTOLL_RECORD=";
+
 /// What was seen of them.
 #[derive(Debug, Default)]
 pub struct Strangers {
@@ -20,6 +23,10 @@ pub struct Strangers {
     interval_ns: u64,
     /// Files that cannot be reached, each said once.
     seen: HashSet<PathBuf>,
+    /// Files that were started without the layer's environment, each said once.
+    cleared: HashSet<PathBuf>,
+    /// What was seen without that environment once.
+    suspects: HashSet<(i32, PathBuf)>,
     warnings: Vec<String>,
     /// What recorded processes execute by now, when it is something else than what was recorded.
     became: HashMap<i32, PathBuf>,
@@ -36,7 +43,7 @@ impl Strangers {
         let known: HashSet<i32> = recorded.clone().map(|(pid, _)| pid).collect();
         self.became.retain(|pid, _| known.contains(pid));
         for (pid, exe) in recorded {
-            if let Some(now) = proc::exe(pid).filter(|now| now != exe && self.is_unreachable(now)) {
+            if let Some(now) = proc::exe(pid).filter(|now| now != exe && self.is_unreachable(pid, now)) {
                 self.became.insert(pid, now);
             }
             self.look_below(pid, &known, DEPTH);
@@ -49,7 +56,7 @@ impl Strangers {
                 continue;
             }
             if let Some(exe) = proc::exe(child) {
-                self.is_unreachable(&exe);
+                self.is_unreachable(child, &exe);
             }
             if depth > 0 {
                 self.look_below(child, known, depth - 1);
@@ -57,8 +64,8 @@ impl Strangers {
         }
     }
 
-    /// Whether the layer is not loaded into this file, with a warning the first time.
-    fn is_unreachable(&mut self, exe: &Path) -> bool {
+    /// Whether the layer is not loaded into this file, which that process executes, with a warning the first time.
+    fn is_unreachable(&mut self, pid: i32, exe: &Path) -> bool {
         if self.seen.contains(exe) {
             return true;
         }
@@ -67,13 +74,32 @@ impl Strangers {
         } else if is_privileged(exe) {
             "has privileges of its own (set-user-ID or set-group-ID)"
         } else {
-            return false;
+            return self.is_without_environment(pid, exe);
         };
         self.seen.insert(exe.to_path_buf());
         self.warnings.push(format!(
             "{} {why}, so the loader puts no layer into it: what it allocates is in no trace",
             exe.display()
         ));
+        true
+    }
+
+    /// Whether it was started without the variables that load the layer, with a warning the first time.
+    fn is_without_environment(&mut self, pid: i32, exe: &Path) -> bool {
+        if !proc::lacks(pid, VARIABLE) {
+            return false;
+        }
+        // In the middle of an exec a process has the new file and no environment yet: twice is believed.
+        if self.suspects.insert((pid, exe.to_path_buf())) {
+            return false;
+        }
+        if self.cleared.insert(exe.to_path_buf()) {
+            self.warnings.push(format!(
+                "{} was started without the environment that loads the layer (by env -i, sudo, ...): what it allocates is \
+                 in no trace",
+                exe.display()
+            ));
+        }
         true
     }
 
@@ -100,7 +126,7 @@ fn is_privileged(exe: &Path) -> bool {
 /// Processes that have inherited the name of the rings' file in their environment and could use it.
 pub fn followers(rings: &Path) -> Vec<i32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let mut variable = b"HEAPTOLL_RECORD=".to_vec();
+    let mut variable = VARIABLE.to_vec();
     variable.extend_from_slice(rings.as_os_str().as_bytes());
     let own = std::process::id() as i32;
     let follows = |pid: &i32| {
@@ -131,6 +157,27 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_was_given_no_environment_is_named_once() {
+        let mut child = std::process::Command::new("env")
+            .args(["-i", "sleep", "10"])
+            .env("HEAPTOLL_RECORD", "somewhere")
+            .spawn()
+            .expect("env runs");
+        let pid = child.id() as i32;
+        let mut strangers = Strangers::default();
+        for look in 1..200 {
+            strangers.look(look * LONGEST_NS, [(pid, Path::new("/usr/bin/env"))].into_iter());
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let became = strangers.became(pid).map(Path::to_path_buf);
+        child.kill().expect("kills");
+        child.wait().expect("waits");
+        assert!(became.is_some_and(|exe| exe.ends_with("sleep")));
+        let warnings = strangers.into_warnings();
+        assert!(matches!(&warnings[..], [one] if one.contains("sleep was started without")), "{warnings:?}");
+    }
+
+    #[test]
     fn a_child_of_a_child_that_cannot_be_reached_is_named_once() {
         let folder = tempfile::tempdir().expect("a folder");
         let (code, program) = (folder.path().join("x.c"), folder.path().join("still"));
@@ -142,10 +189,11 @@ mod tests {
         let mut child = std::process::Command::new("sh")
             .args(["-c", "\"$0\" & wait"])
             .arg(&program)
+            .env("HEAPTOLL_RECORD", "somewhere")
             .spawn()
             .expect("sh runs");
-        let own = std::process::id() as i32;
-        let exe = std::env::current_exe().expect("own name");
+        let own = child.id() as i32;
+        let exe = proc::exe(own).expect("its name");
         let mut strangers = Strangers::default();
         let mut now_ns = 0;
         while strangers.warnings.is_empty() {

@@ -84,7 +84,9 @@ impl TraceFile {
         let name = path.display().to_string();
         let mut options = OpenOptions::new();
         options.write(true).mode(0o600);
-        if replace {
+        // A file of that name may be another recording's, which goes on: it keeps its file, and only loses the name.
+        let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+        if replace && !(is_file && std::fs::remove_file(path).is_ok()) {
             options.create(true).truncate(true);
         } else {
             options.create_new(true);

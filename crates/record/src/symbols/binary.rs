@@ -95,9 +95,14 @@ impl Binary {
     fn load(path: &Path, bytes: u64, loaded: SystemTime) -> Option<Binary> {
         let data = read(path, Some(loaded))?;
         let file = object::File::parse(&*data).ok()?;
-        let start = file.segments().map(|segment| segment.address()).min()? & !(PAGE - 1);
-        let end = file.segments().map(|segment| segment.address().saturating_add(segment.size())).max()?;
-        if end.saturating_sub(start).next_multiple_of(PAGE) != bytes.next_multiple_of(PAGE) {
+        let ends = |segment: object::Segment| {
+            (segment.address() & !(PAGE - 1), segment.address().saturating_add(segment.size()))
+        };
+        let span = |(start, end): (u64, u64)| end.saturating_sub(start).checked_next_multiple_of(PAGE);
+        let whole = file.segments().map(ends).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))?;
+        // The loader tells the segments of an object with holes apart.
+        let mut spans = std::iter::once(whole).chain(file.segments().map(ends)).filter_map(span);
+        if !spans.any(|span| Some(span) == bytes.checked_next_multiple_of(PAGE)) {
             return None;
         }
         let apart = apart(&file, path);

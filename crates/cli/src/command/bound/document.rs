@@ -142,6 +142,13 @@ fn verdict(figures: &BoundFigures) -> Vec<String> {
                 .to_owned(),
         ),
     }
+    if figures.recorded.peak_heap_bytes.is_some() {
+        said.push(
+            "The recorded heap is the mappings that held blocks. The kernel joins neighbouring mappings, so memory that \
+             the program mapped itself beside the heap can be in it: `heaptoll replay` measures the manager alone."
+                .to_owned(),
+        );
+    }
     said
 }
 

@@ -41,7 +41,7 @@ pub fn summary(request: &Request, recorded: &Recorded, brief: bool) {
     if !brief {
         traces(request, recorded, first);
     }
-    troubles(recorded, first, brief);
+    troubles(request, recorded, first, brief);
 }
 
 /// Which traces there are.
@@ -73,7 +73,7 @@ fn others(recorded: &Recorded) -> (Vec<&Recording>, Vec<&Recording>) {
 }
 
 /// What went wrong, or what to ask next.
-fn troubles(recorded: &Recorded, first: &Recording, brief: bool) {
+fn troubles(request: &Request, recorded: &Recorded, first: &Recording, brief: bool) {
     let (others, traceless) = others(recorded);
     for recording in std::iter::once(first).chain(others) {
         let Some(why) = &recording.trouble else { continue };
@@ -90,6 +90,15 @@ fn troubles(recorded: &Recorded, first: &Recording, brief: bool) {
         let why = one.trouble.as_deref().unwrap_or_default();
         let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
         terminal::error(&format!("{}{more}: not recorded ({why})", program(one)));
+    }
+    if let Some(signal) =
+        recorded.status.and_then(|status| status.checked_sub(128)).filter(|signal| *signal > 0)
+    {
+        let advice = match request.manager.name.as_str() {
+            "glibc" => String::new(),
+            other => format!(" under {other}; without -m it shows whether that is to blame"),
+        };
+        terminal::warning(&format!("{} was killed by signal {signal}{advice}", program(first)));
     }
     for warning in &recorded.warnings {
         terminal::warning(warning);

@@ -344,7 +344,8 @@ pub fn fidelity(found: &Findings) -> Option<Section> {
             rows,
             notes: vec![
                 "Heap: anonymous mappings that hold blocks, the brk segment among them; both sides look at the moment \
-                 of the most live bytes, to 1 %."
+                 of the most live bytes, to 1 %. The kernel joins neighbouring mappings: what the recorded program \
+                 mapped itself beside its heap is counted with it, and no replay has it."
                     .into(),
             ],
         })],
