@@ -404,11 +404,7 @@ fn warnings(request: &Request, study: &Study, rows: &[Row]) -> Vec<String> {
             }
         }
     }
-    let few = rows
-        .iter()
-        .filter_map(|row| row.time?.ratio)
-        .any(|ratio| (ratio.pairs as usize) < statistics::FEWEST_PAIRS);
-    if few && request.stacks.len() > 1 {
+    if (request.runs as usize) < statistics::FEWEST_PAIRS && request.stacks.len() > 1 {
         all.push(format!(
             "fewer than {} runs: the brackets are ranges, and no difference is claimed",
             statistics::FEWEST_PAIRS

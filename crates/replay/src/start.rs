@@ -3,8 +3,8 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, PipeReader, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -51,7 +51,7 @@ pub struct Starter<'a> {
 }
 
 /// How often a driver is looked after.
-const PACE: Duration = Duration::from_millis(2);
+const PACE: Duration = Duration::from_millis(20);
 /// What is kept of the words it says.
 const TAIL: usize = 2048;
 
@@ -67,14 +67,11 @@ impl Starter<'_> {
         job: &Job,
         padding: u32,
     ) -> Result<Ended, ReplayError> {
-        let mut asked =
-            tempfile::tempfile().map_err(ReplayError::system("make a file for the driver's job"))?;
+        let file = || tempfile::tempfile().map_err(ReplayError::system("make a temporary file"));
+        let (mut asked, mut answer, words) = (file()?, file()?, file()?);
         let text = serde_json::to_vec(job).map_err(|error| io::Error::other(error.to_string()));
         text.and_then(|text| asked.write_all(&text))
             .map_err(ReplayError::system("write the driver's job"))?;
-        let (mut answer, to_us) = io::pipe().map_err(ReplayError::system("make a pipe"))?;
-        let words =
-            tempfile::tempfile().map_err(ReplayError::system("make a file for the driver's words"))?;
         let said = words.try_clone().map_err(ReplayError::system("make a file for the driver's words"))?;
         let folder = tempfile::Builder::new()
             .prefix("heaptoll-")
@@ -86,8 +83,7 @@ impl Starter<'_> {
             .map_err(|error| {
                 ReplayError::system("make the statistics page")(io::Error::other(error.to_string()))
             })?;
-        use std::os::fd::AsFd;
-        let handed = [program.as_fd().as_raw_fd(), asked.as_raw_fd(), to_us.as_raw_fd()];
+        let handed = [program.as_fd().as_raw_fd(), asked.as_raw_fd(), answer.as_raw_fd()];
         let mut command = self.command(stack, handed, padding);
         if let Some(page) = &page {
             command.env("HEAPTOLL_STATS", page.path());
@@ -95,7 +91,7 @@ impl Starter<'_> {
         let quiet = words.try_clone().map_err(ReplayError::system("make a file for the driver's words"))?;
         command.stdin(Stdio::null()).stdout(Stdio::from(quiet)).stderr(Stdio::from(words));
         let mut child = command.spawn().map_err(ReplayError::system("start the driver"))?;
-        drop(to_us);
+        let end = end_of(child.id());
         let begun = Instant::now();
         let mut stopped = None;
         let status = loop {
@@ -115,13 +111,16 @@ impl Starter<'_> {
                     child.kill().map_err(ReplayError::system("kill the driver"))?;
                 }
             }
-            wait_for(&answer, PACE);
+            wait_for(end.as_ref(), PACE);
         };
         if let Some(ended) = stopped {
             return Ok(ended);
         }
         let mut text = Vec::new();
-        answer.read_to_end(&mut text).map_err(ReplayError::system("read the driver's answer"))?;
+        answer
+            .rewind()
+            .and_then(|()| answer.read_to_end(&mut text))
+            .map_err(ReplayError::system("read the driver's answer"))?;
         Ok(match serde_json::from_slice(&text) {
             Ok(Answer::Done(outcome)) => Ended::Done(outcome, page.and_then(|page| high_water(&page))),
             Ok(Answer::Failed(why)) => Ended::Failed(why),
@@ -156,15 +155,20 @@ impl Starter<'_> {
     }
 }
 
-/// Sleeps until the driver says something or the time is over.
-fn wait_for(answer: &PipeReader, longest: Duration) {
-    let mut poll = libc::pollfd { fd: answer.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+/// A descriptor that can be read when the child has ended; none before Linux 5.3.
+fn end_of(child: u32) -> Option<OwnedFd> {
+    // SAFETY: the number of a child of ours that has not been waited for.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) };
+    // SAFETY: a descriptor just made, owned by nobody else.
+    (descriptor >= 0).then(|| unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) })
+}
+
+/// Sleeps until the driver has ended or the time is over.
+fn wait_for(end: Option<&OwnedFd>, longest: Duration) {
+    let Some(end) = end else { return std::thread::sleep(longest) };
+    let mut poll = libc::pollfd { fd: end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid pollfd.
-    let ready = unsafe { libc::poll(&mut poll, 1, longest.as_millis() as i32) };
-    if ready > 0 {
-        // It ends now; its end is what is waited for.
-        std::thread::sleep(Duration::from_micros(200));
-    }
+    unsafe { libc::poll(&mut poll, 1, longest.as_millis() as i32) };
 }
 
 fn high_water(page: &StatsPage) -> Option<u64> {
@@ -182,7 +186,6 @@ fn how(status: std::process::ExitStatus) -> String {
 
 /// The end of what was said, on lines of its own.
 fn tail(mut said: File) -> String {
-    use std::io::{Seek, SeekFrom};
     let mut text = Vec::new();
     let length = said.seek(SeekFrom::End(0)).unwrap_or(0);
     let read = said

@@ -215,6 +215,15 @@ pub fn study(
     for program in [Some(&memory_program), time_program.as_ref()].into_iter().flatten() {
         fits(program, touches.1 != Touch::None, available())?;
     }
+    warnings.extend(found.gaps.iter().map(|gap| format!("the trace has a hole: {}", gap.why)));
+    let read = facts.calls + facts.skipped();
+    if let Some(missing) = events.and_then(|events| events.checked_sub(read)).filter(|missing| *missing > 0)
+        && request.copies <= 1
+    {
+        warnings.push(format!(
+            "{missing} of the recorded events could not be read (`heaptoll stat` says where): the rest is replayed"
+        ));
+    }
     if trace.ending.is_none() && warnings.is_empty() {
         warnings.push("the trace has no end: it was cut off, and what came later is not replayed".into());
     }

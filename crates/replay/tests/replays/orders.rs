@@ -26,3 +26,11 @@ fn random_traces_come_to_their_end_in_every_order_and_pass() {
         }
     }
 }
+
+/// The answer went through a pipe once, which nobody read before the driver had ended.
+#[test]
+fn an_answer_that_is_longer_than_a_pipe_arrives() {
+    let program = program(&trace(3, 2000, 1, 1000), Order::Exact);
+    let job = heaptoll_replay::job::Job { repetitions: 2000, ..job(&program, Pass::Memory, Touch::None) };
+    assert_eq!(outcome(&glibc(), &program, &job).repetitions.len(), 2000);
+}

@@ -1,6 +1,8 @@
 //! A replay in words.
 
+use heaptoll_lab::comparison::Interval;
 use heaptoll_lab::manager::Manager;
+use heaptoll_lab::statistics::FEWEST_PAIRS;
 use heaptoll_replay::drift::Verdict;
 use heaptoll_replay::findings::{Findings, Row};
 use heaptoll_replay::job::Touch;
@@ -67,11 +69,14 @@ pub fn verdict(index: usize, row: &Row) -> String {
     ];
     let words = claims.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let measured = row.time.is_some() || row.memory.is_some();
+    let memory = row.memory.as_ref().and_then(|memory| memory.ratio);
+    let enough = |ratio: Option<Interval>| ratio.is_some_and(|ratio| ratio.pairs as usize >= FEWEST_PAIRS);
     let said = match (index, measured, words.is_empty()) {
         (_, false, _) => "failed".into(),
         (0, ..) => "baseline".into(),
-        (_, _, true) => "no difference seen".into(),
         (_, _, false) => words,
+        _ if enough(memory) || enough(row.time.and_then(|time| time.ratio)) => "no difference seen".into(),
+        _ => "too few runs to say".into(),
     };
     if row.failures.is_empty() || !measured { said } else { format!("fails at times; else {said}") }
 }
