@@ -36,11 +36,11 @@ impl Point {
 }
 
 /// Reads a trace to its end and lays its samples over it. The trace's order is that of the process; its stamps, to which
-/// samples are held, are about a millisecond apart.
+/// samples are held, are about a millisecond apart. Gives also what was wrong with the file.
 ///
 /// # Errors
 /// It cannot be read, or has no samples.
-pub fn coarse(path: &Path) -> Result<Vec<Point>, LedgerError> {
+pub fn coarse(path: &Path) -> Result<(Vec<Point>, Vec<String>), LedgerError> {
     let mut samples = heaptoll_trace::tables(path)?.samples;
     samples.retain(|sample| sample.rss_kib > 0);
     if samples.is_empty() {
@@ -55,7 +55,7 @@ pub fn coarse(path: &Path) -> Result<Vec<Point>, LedgerError> {
             sums.event(event);
         }
     }
-    Ok(sums.finish())
+    Ok((sums.finish(), reader.warnings().to_vec()))
 }
 
 struct Sums<'a> {
@@ -161,7 +161,8 @@ mod tests {
     fn samples_get_the_live_bytes_of_their_time() {
         let sample = |time_ns, rss_kib| Sample { time_ns, rss_kib, ..Sample::default() };
         let file = trace(&[sample(500, 4), sample(1500, 8), sample(9000, 6)]);
-        let points = coarse(file.path()).expect("read");
+        let (points, warnings) = coarse(file.path()).expect("read");
+        assert!(warnings.is_empty());
         let told: Vec<_> =
             points.iter().map(|point| (point.rss_bytes, point.live_bytes, point.internal_bytes)).collect();
         assert_eq!(told, [(4096, 100, 4), (8192, 1150, 26), (6144, 150, 2)]);

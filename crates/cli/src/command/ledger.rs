@@ -214,8 +214,10 @@ fn show(trace: &Path, command: &str, outputs: &DocumentOutputs) -> Result<u8, Fa
             outputs.deliver(&document, "heaptoll-ledger/1", &figures)
         }
         None => {
-            let points = heaptoll_ledger::coarse(trace).map_err(refused)?;
+            let (points, damage) = heaptoll_ledger::coarse(trace).map_err(refused)?;
             let mut document = coarse::document(&points, &manager, &program);
+            // Reading the events finds more than the tables tell.
+            document.warnings.extend(damage.into_iter().filter(|text| !tables.warnings.contains(text)));
             finish(&mut document, &tables, command);
             let figures = Figures::Coarse { program: &program, manager: &manager, points: &points };
             outputs.deliver(&document, "heaptoll-ledger/1", &figures)
@@ -226,6 +228,9 @@ fn show(trace: &Path, command: &str, outputs: &DocumentOutputs) -> Result<u8, Fa
 /// What every document of a trace says besides.
 fn finish(document: &mut Document, tables: &Tables, command: &str) {
     document.warnings.extend(tables.warnings.iter().cloned());
+    if let Some(missed) = missed_peak(tables) {
+        document.warnings.push(missed);
+    }
     for gap in &tables.gaps {
         document.warnings.push(format!("The trace has a hole ({}): blocks may be missing.", gap.why));
     }
@@ -237,6 +242,22 @@ fn finish(document: &mut Document, tables: &Tables, command: &str) {
     }
     document.facts.extend(tables.header.machine.iter().cloned());
     document.command = command.into();
+}
+
+/// That the process was larger between the looks than at any of them, if it was by more than a twentieth.
+fn missed_peak(tables: &Tables) -> Option<String> {
+    let ledger = tables.extra::<Ledger>(EXTRA)?.ok()?;
+    let looked_at = ledger.moments.get(ledger.peak()?)?.rss_bytes / 1024;
+    let seen = tables.samples.iter().max_by_key(|sample| sample.rss_kib)?;
+    (seen.rss_kib > looked_at + looked_at / 20).then(|| {
+        format!(
+            "The peak was not looked at: {} KiB were resident after {:.3} s, and {looked_at} KiB at the largest of the \
+             {} looks. What follows is of the looks.",
+            seen.rss_kib,
+            seen.time_ns as f64 / 1e9,
+            ledger.moments.len()
+        )
+    })
 }
 
 fn program(tables: &Tables) -> String {
