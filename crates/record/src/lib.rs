@@ -6,6 +6,7 @@
 //! docs/recording.md says what a user sees of it.
 
 mod books;
+mod brk;
 mod child;
 mod deaths;
 mod endings;

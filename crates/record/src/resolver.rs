@@ -7,6 +7,7 @@
 
 use heaptoll_trace::{Allocation, Kind, Output, TraceError, Writer};
 
+use crate::brk::Brk;
 use crate::live::LiveBlocks;
 
 /// A resize that has begun.
@@ -26,6 +27,7 @@ pub struct Resolver<W> {
     resizing: Vec<Vec<Pending>>,
     /// By slot: usable sizes, where somebody wants to know them later.
     usable: Option<Vec<u64>>,
+    brk: Brk,
     /// What should not be: an error of the writer's that is no full disk.
     defect: Option<TraceError>,
 }
@@ -38,6 +40,7 @@ impl<W: Output> Resolver<W> {
             live: LiveBlocks::default(),
             resizing: Vec::new(),
             usable: keeps_usable.then(Vec::new),
+            brk: Brk::default(),
             defect: None,
         }
     }
@@ -45,6 +48,7 @@ impl<W: Output> Resolver<W> {
     /// A new object at `block`.
     #[inline(always)]
     pub fn allocate(&mut self, block: u64, call: &Allocation) {
+        self.brk.block(block, call.usable);
         let (writer, usable) = (&mut self.writer, &mut self.usable);
         let put = self.live.put(block, |lost| {
             if let Some(lost) = lost {
@@ -97,6 +101,7 @@ impl<W: Output> Resolver<W> {
                 self.put_back(old, slot, call.thread).and_then(|()| self.writer.note(Kind::Failed, call))
             }
             (Some(slot), _) => {
+                self.brk.block(block, call.usable);
                 let call = Allocation { kind: Kind::Realloc, ..*call };
                 self.put_back(block, slot, call.thread).and_then(|()| {
                     if let Some(usable) = &mut self.usable {
@@ -151,6 +156,11 @@ impl<W: Output> Resolver<W> {
     /// The live blocks. Those that are being resized are missing.
     pub fn live(&self) -> &LiveBlocks {
         &self.live
+    }
+
+    /// The brk segment, were the manager glibc.
+    pub fn brk(&self) -> &Brk {
+        &self.brk
     }
 
     /// Bytes usable in a live object; 0 where unknown.

@@ -30,6 +30,8 @@ pub struct Session {
     told: Told<Destination>,
     watch: Watch,
     books: Option<Books>,
+    /// Whether its heap is glibc's.
+    is_glibc: bool,
     /// When it began, on the clock of the rings, ns.
     begun_ns: u64,
     flushed_ns: u64,
@@ -59,6 +61,7 @@ impl Session {
             told: Told::new(writer, request, arrival.started_ns, arrival.pid),
             watch: Watch::new(arrival.pid),
             books: request.ledger.then(|| Books::new(arrival.pid, request, shared.path())),
+            is_glibc: request.manager.name == "glibc",
             begun_ns: arrival.started_ns,
             flushed_ns: 0,
             trouble: None,
@@ -114,7 +117,9 @@ impl Session {
     ) -> impl FnOnce() -> Recording + Send + 'static {
         self.tap.end(&mut self.told);
         let (told, watch, books) = (self.told, self.watch, self.books);
+        let brk = if self.is_glibc { told.resolver().brk().bytes() } else { 0 };
         let last = Last {
+            brk_bytes: Some(brk).filter(|bytes| *bytes > 0),
             pid: self.pid,
             exe: self.exe,
             path: self.path,
@@ -129,6 +134,8 @@ impl Session {
 
 /// What there is to say of a process image that has ended.
 struct Last {
+    /// The brk segment as reckoned from the blocks.
+    brk_bytes: Option<u64>,
     pid: i32,
     exe: PathBuf,
     path: PathBuf,
@@ -150,7 +157,7 @@ impl Last {
             time_ns: self.time_ns,
             peak_rss_kib: self.ended.and_then(|ended| ended.peak_rss_kib).max(watch.peak_rss_kib()),
             cpu_s: self.ended.map(|ended| ended.cpu_s),
-            peak_heap_bytes: watch.peak_heap_bytes(),
+            peak_heap_bytes: watch.peak_heap_bytes().max(self.brk_bytes),
             ..Ending::default()
         };
         let told = told.finish();

@@ -67,7 +67,7 @@ fn unknown_names_list_what_there_is() {
     refused(&["run", "-m", "nosuch", "--", "true"], &["no manager `nosuch`", "glibc"]);
     refused(&["run", "--baseline", "nosuch", "--", "true"], &["no manager `nosuch`"]);
     refused(&["run", "--program", "nosuch"], &["nosuch"]);
-    refused(&["run", "-m", "./nosuch.so", "--", "true"], &["./nosuch.so", "No such file"]);
+    refused(&["run", "-m", "./nosuch.so", "--", "true"], &["./nosuch.so", "there is no folder"]);
     refused(&["run", "-m", "/tmp", "--", "true"], &["/tmp", "is not a file"]);
 }
 
@@ -111,7 +111,7 @@ fn a_place_where_the_experiment_cannot_be_kept_is_refused_before_anything_runs()
     let bench = Bench::new();
     let marker = bench.at("was-run");
     let run = |db: &str| bench.heaptoll(&["run", "-m", "glibc", "--db", db, "--", "touch", &marker]);
-    run("/no/such/folder/e.db").exits(2).complains(&["/no/such/folder/e.db", "No such file"]);
+    run("/no/such/folder/e.db").exits(2).complains(&["/no/such/folder/e.db", "there is no folder"]);
     run("/proc/e.db").exits(2).complains(&["/proc/e.db"]);
     let mut command = bench.command(&["run", "-m", "glibc", "--", "touch", &marker]);
     let said: crate::bench::Said =

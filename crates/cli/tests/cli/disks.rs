@@ -49,7 +49,7 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_runs() {
         let touch = ["--", "touch", &marker];
         let run = |path: &str| bench.heaptoll(&[&["run", "-m", "glibc", form, path][..], &touch].concat());
         run(&folder).exits(2).complains(&["it is a folder"]);
-        run("/no/such/folder/o").exits(2).complains(&["/no/such/folder", "No such file"]);
+        run("/no/such/folder/o").exits(2).complains(&["/no/such/folder", "there is no folder"]);
         run("/proc/o").exits(2).complains(&["/proc/o"]);
     }
     assert!(!bench.path("was-run").exists());
