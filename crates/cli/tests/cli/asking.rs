@@ -67,7 +67,7 @@ fn unknown_names_list_what_there_is() {
     refused(&["run", "-m", "nosuch", "--", "true"], &["no manager `nosuch`", "glibc"]);
     refused(&["run", "--baseline", "nosuch", "--", "true"], &["no manager `nosuch`"]);
     refused(&["run", "--program", "nosuch"], &["nosuch"]);
-    refused(&["run", "-m", "./nosuch.so", "--", "true"], &["./nosuch.so", "there is no folder"]);
+    refused(&["run", "-m", "./nosuch.so", "--", "true"], &["./nosuch.so", "No such file"]);
     refused(&["run", "-m", "/tmp", "--", "true"], &["/tmp", "is not a file"]);
 }
 

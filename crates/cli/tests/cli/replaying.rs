@@ -53,6 +53,13 @@ fn synthetic(bench: &Bench, pairs: u32) -> Vec<u8> {
     bytes
 }
 
+/// Whether the replayed heap is the recorded one to 5 %, or to one step of glibc's: it takes 128 KiB more than it needs at
+/// a time (`M_TOP_PAD`), which is more than 5 % of the small heaps here.
+fn is_near(heap: &Value) -> bool {
+    let (recorded, replayed) = (heap[0].as_f64().expect("a figure"), heap[1].as_f64().expect("a figure"));
+    (replayed - recorded).abs() <= (0.05 * recorded).max(132.0 * 1024.0)
+}
+
 const BUSY: &str = "int main(void) { static char *held[1000]; unsigned random = 1; \
     for (int i = 0; i < 200000; i++) { random = random * 1103515245 + 12345; unsigned at = random >> 8 & 511; \
         free(held[at]); held[at] = malloc(20 + (random >> 16) % 3000); if (i % 7 == 0) held[at] = \
@@ -70,8 +77,7 @@ fn a_recorded_run_is_replayed_as_it_was() {
     let live = &fidelity["max_live_bytes"];
     assert!(live[0] == live[1] && live[0].as_u64() > Some(500_000), "{live}");
     let heap = &fidelity["peak_heap_bytes"];
-    let off = heap[1].as_f64().expect("a figure") / heap[0].as_f64().expect("a figure") - 1.0;
-    assert!(off.abs() <= 0.05, "{heap}");
+    assert!(is_near(heap), "{heap}");
     let glibc = row(&figures, "glibc");
     assert!(glibc["time"]["ns_per_call"].as_f64() > Some(0.0), "{glibc}");
     let memory = &glibc["memory"];
@@ -93,8 +99,7 @@ fn programs_of_the_catalog_are_replayed_as_they_were() {
         let fidelity = &figures["fidelity"];
         assert_eq!(fidelity["max_live_bytes"][0], fidelity["max_live_bytes"][1], "{program}");
         let heap = &fidelity["peak_heap_bytes"];
-        let off = heap[1].as_f64().expect("a figure") / heap[0].as_f64().expect("a figure") - 1.0;
-        assert!(off.abs() <= 0.05, "{program}: {heap}");
+        assert!(is_near(heap), "{program}: {heap}");
     }
 }
 
