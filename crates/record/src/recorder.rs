@@ -344,12 +344,15 @@ impl<'a> Recorder<'a> {
         if self.followers.spoken_of || when.elapsed() < SPEAK_AFTER {
             return;
         }
-        self.followers.spoken_of = true;
         let recorded = self.sessions.iter().map(|session| session.pid);
         let mut pids: Vec<i32> = recorded.chain(self.followers.pids.iter().copied()).collect();
         pids.sort_unstable();
         pids.dedup();
-        self.teller.progress.waits_for(&pids);
+        // There may be nobody: traces that end take their time, too.
+        if !pids.is_empty() {
+            self.followers.spoken_of = true;
+            self.teller.progress.waits_for(&pids);
+        }
     }
 
     /// Does what the user asks for. True when the recording is to stop.

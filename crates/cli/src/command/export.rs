@@ -37,6 +37,11 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let path = match &arguments.output {
+        Some(path) if path.as_os_str() == "-" => {
+            return Err(Failure::Usage(
+                "Parquet does not go to standard output, which other words go to: name a file with -o".into(),
+            ));
+        }
         Some(path) => path.clone(),
         None => default_path(&arguments.trace)?,
     };

@@ -72,6 +72,7 @@ pub fn verdict(index: usize, row: &Row) -> String {
     let memory = row.memory.as_ref().and_then(|memory| memory.ratio);
     let enough = |ratio: Option<Interval>| ratio.is_some_and(|ratio| ratio.pairs as usize >= FEWEST_PAIRS);
     let said = match (index, measured, words.is_empty()) {
+        (_, false, _) if row.failures.is_empty() => "not run".into(),
         (_, false, _) => "failed".into(),
         (0, ..) => "baseline".into(),
         (_, _, false) => words,
