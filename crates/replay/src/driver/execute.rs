@@ -8,8 +8,8 @@ use heaptoll_replay::word::{self, Code, ESCAPE};
 use super::tables::{Blocks, Sizes};
 use super::watch::{Call, Watch};
 
-/// Words between a slot's prefetch and its use.
-pub const AHEAD: usize = 16;
+/// Words between a slot's prefetch and its use: some 100 ns, so that a table larger than the caches costs little.
+pub const AHEAD: usize = 64;
 
 const MALLOC: u64 = Code::Malloc as u64;
 const CALLOC: u64 = Code::Calloc as u64;
