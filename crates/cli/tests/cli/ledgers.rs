@@ -226,7 +226,8 @@ fn the_page_and_the_figures_are_written() {
 #[test]
 fn a_trace_that_does_not_stay_is_not_offered() {
     let bench = Bench::new();
-    let said = bench.heaptoll(&["ledger", "--", "ls", "/"]).exits(0);
+    let program = bench.program("holder", HOLDER);
+    let said = bench.heaptoll(&["ledger", "--", &program]).exits(0);
     assert!(!said.err.contains("heaptoll stat"), "{}", said.err);
     assert!(said.out.contains("Where the memory is"), "{}", said.out);
 }
