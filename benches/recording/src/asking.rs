@@ -56,6 +56,6 @@ fn replay(bench: &Bench, trace: &Path, json: &Path) -> Result<f64, BenchError> {
     let text = std::fs::read_to_string(json).map_err(BenchError::system("the replay's figures"))?;
     let value: serde_json::Value =
         serde_json::from_str(&text).map_err(|error| BenchError::Unexpected(error.to_string()))?;
-    let own = value.pointer("/driver/own_ns_per_operation").and_then(serde_json::Value::as_f64);
+    let own = value["own_ns"].as_f64();
     own.ok_or_else(|| BenchError::Unexpected("the replay does not say what its driver costs".into()))
 }
