@@ -157,6 +157,16 @@ fn c_without_frame_pointers() {
 }
 
 /// The line of the C program that has this text.
+/// Node's own binary is like that.
+#[test]
+fn a_program_with_holes_between_its_segments() {
+    let shop = Shop::new();
+    let flags = [&["-no-pie", "-Wl,--section-start=.text=0x2000000"], &C[..]].concat();
+    let program = compile(&shop, "gcc", "apart.c", "apart", &flags);
+    let (trace, _) = recorded(&shop, vec![program.into()]);
+    Stacks::read(&trace).expect(1200, &["inner", "outer", "main", "..."]);
+}
+
 fn line(text: &str) -> usize {
     let source = include_str!("sites_programs/chains.c");
     1 + source.lines().position(|line| line.contains(text)).unwrap()

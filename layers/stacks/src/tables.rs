@@ -109,14 +109,14 @@ pub fn rule(address: usize) -> Rule {
     object(address).and_then(|object| from_tables(object, address).ok().flatten()).unwrap_or(Rule::UNKNOWN)
 }
 
-/// Memory of an object, from an address to its end.
+/// Memory of an object, from an address to its end. The segments of an object with holes are objects of their own to the
+/// dynamic linker, all with the same tables.
 fn bytes(object: &Object, start: usize) -> Option<Bytes> {
-    if !(object.start..object.end).contains(&start) {
-        return None;
-    }
-    // SAFETY: the dynamic linker maps an object's whole range; the tables lie in a segment that nobody writes to, and
+    let within = |part: &Object| (part.start..part.end).contains(&start) && part.header == object.header;
+    let part = if within(object) { *object } else { self::object(start).filter(within)? };
+    // SAFETY: the dynamic linker maps the part's whole range; the tables lie in a segment that nobody writes to, and
     // reads stay within tables. The object stays: one of its functions is being executed.
-    let slice = unsafe { core::slice::from_raw_parts(start as *const u8, object.end - start) };
+    let slice = unsafe { core::slice::from_raw_parts(start as *const u8, part.end - start) };
     Some(EndianSlice::new(slice, NativeEndian))
 }
 
