@@ -430,3 +430,7 @@ impl Flattener {
 
 /// `posix_memalign` takes no alignment below a word's; any `malloc` gives it.
 const WORD_LOG2: u8 = 3;
+
+#[cfg(test)]
+#[path = "flatten_tests.rs"]
+mod tests;

@@ -270,7 +270,7 @@ pub fn drift(found: &Findings) -> Option<Section> {
         title: "Does memory drift?".into(),
         text: vec![
             "The whole trace, again and again in the same process. What the program never frees is freed between \
-             repetitions, so that each begins with the same nothing alive; what grows is fragmentation."
+             repetitions, so that each begins with nothing alive; what grows is fragmentation."
                 .into(),
         ],
         items: vec![
