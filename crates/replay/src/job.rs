@@ -89,7 +89,7 @@ pub struct Outcome {
     pub max_live_bytes: u64,
     /// Largest resident set less that before the first call, bytes.
     pub peak_rss_bytes: u64,
-    /// Largest address space of mappings in which blocks were, bytes; 0 when it could not be seen.
+    /// Largest address space of mappings in which live blocks begin, bytes; 0 when it could not be seen.
     pub peak_heap_bytes: u64,
     /// Anonymous memory of the process before the first call, bytes, the driver's own included.
     pub start_bytes: u64,
@@ -142,7 +142,7 @@ pub struct Checkpoint {
     pub live_objects: u64,
     /// Resident set less that before the first call, bytes.
     pub rss_bytes: u64,
-    /// Address space of mappings in which blocks were, bytes; 0 when it could not be seen.
+    /// Address space of mappings in which live blocks begin, bytes; 0 when it could not be seen.
     pub heap_bytes: u64,
 }
 

@@ -173,7 +173,8 @@ fn status(arguments: &Arguments, found: &Findings, code: u8) -> u8 {
     }
     let named = |name: &String| arguments.manager.contains(name) || arguments.baseline == *name;
     let trouble = found.rows.iter().any(|row| {
-        row.refused.is_some() && named(&row.name) || !row.failures.is_empty() && row.collector.is_none()
+        row.refused.is_some() && named(&row.name)
+            || !row.failures.is_empty() && (row.collector.is_none() || named(&row.name))
     });
     if trouble { failure::TROUBLE } else { code }
 }

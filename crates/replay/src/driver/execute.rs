@@ -215,7 +215,7 @@ impl<W: Watch, const GENERATIONS: bool> Bench<'_, W, GENERATIONS> {
                 return false;
             }
             watch.call(Call::Free, || libc::free(block.cast()));
-            watch.ended(self.common, size);
+            watch.ended(self.common, block, size);
             // Not left in the table: a collector takes it for a root.
             self.blocks.set(slot, std::ptr::null_mut());
         }
@@ -246,7 +246,7 @@ impl<W: Watch, const GENERATIONS: bool> Bench<'_, W, GENERATIONS> {
                 }
                 block.add(kept).write_bytes(pattern(slot), size as usize - kept);
             }
-            watch.resized(self.common, block, old, size);
+            watch.resized(self.common, (old_block, old), (block, size));
             self.blocks.set(slot, block);
         }
         true

@@ -1,7 +1,7 @@
 //! This process as the kernel sees it: resident set, high-water mark, mappings. Read without allocating anything.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
 use super::area::{self, Area};
 
@@ -95,77 +95,87 @@ pub fn faults() -> (u64, u64) {
 
 /// Bits of an address that user space has.
 const ADDRESS_BITS: u32 = 47;
-/// A page of the map, in bits.
+/// Bits of a page: of the heap, and of the table of counts.
 const PAGE_BITS: u32 = 12;
-/// A bit of the summary is as many pages, in bits: a page of the map.
-const SUMMARY_BITS: u32 = 15;
+/// A page of the table counts the blocks of as many pages of the heap, in bits.
+const SUMMARY_BITS: u32 = PAGE_BITS - 1;
 
-/// The pages in which blocks have begun, so that the heap's mappings can be told from others.
+/// How many live blocks begin in each page, so that the heap's mappings can be told from others.
 pub struct Pages {
-    bits: Area,
+    /// Two bytes a page: no manager has blocks below a byte.
+    counts: Area,
+    /// Which pages of the table have been used, a bit each.
     summary: Area,
 }
 
 impl Pages {
     /// None yet. `None` where the address space is limited.
     pub fn new() -> Option<Pages> {
-        let bits = Area::new(1 << (ADDRESS_BITS - PAGE_BITS - 3), 0).ok()?;
+        let counts = Area::new(2 << (ADDRESS_BITS - PAGE_BITS), 0).ok()?;
         let summary = 1 << (ADDRESS_BITS - PAGE_BITS - SUMMARY_BITS - 3);
-        Some(Pages { bits, summary: Area::new(summary, summary).ok()? })
+        Some(Pages { counts, summary: Area::new(summary, summary).ok()? })
     }
 
-    fn word(area: &Area, bit: usize) -> &AtomicU64 {
-        debug_assert!(bit / 8 < area.bytes());
-        // SAFETY: within the area (callers mask addresses to those it covers), aligned, and only accessed as this.
-        unsafe { AtomicU64::from_ptr(area.start().cast::<u64>().add(bit / 64)) }
+    fn page(block: *mut u8) -> usize {
+        (block as usize & ((1 << ADDRESS_BITS) - 1)) >> PAGE_BITS
     }
 
-    fn is_set(area: &Area, bit: usize) -> bool {
-        Self::word(area, bit).load(Relaxed) >> (bit % 64) & 1 == 1
+    fn count(&self, page: usize) -> &AtomicU16 {
+        debug_assert!(2 * page < self.counts.bytes());
+        // SAFETY: within the area (pages are of addresses that it covers), aligned, and only accessed as this.
+        unsafe { AtomicU16::from_ptr(self.counts.start().cast::<u16>().add(page)) }
+    }
+
+    fn used(&self, region: usize) -> &AtomicU64 {
+        debug_assert!(region / 8 < self.summary.bytes());
+        // SAFETY: as above, of the summary.
+        unsafe { AtomicU64::from_ptr(self.summary.start().cast::<u64>().add(region / 64)) }
     }
 
     /// A block begins here.
     #[inline(always)]
     pub fn note(&self, block: *mut u8) {
-        let page = (block as usize & ((1 << ADDRESS_BITS) - 1)) >> PAGE_BITS;
-        if !Self::is_set(&self.bits, page) {
-            self.note_first(page);
+        let page = Self::page(block);
+        let region = page >> SUMMARY_BITS;
+        if self.used(region).load(Relaxed) >> (region % 64) & 1 == 0 {
+            self.note_first(region);
         }
+        self.count(page).fetch_add(1, Relaxed);
     }
 
     #[cold]
-    fn note_first(&self, page: usize) {
-        let region = page >> SUMMARY_BITS;
-        let old = Self::word(&self.summary, region).fetch_or(1 << (region % 64), Relaxed);
+    fn note_first(&self, region: usize) {
+        let old = self.used(region).fetch_or(1 << (region % 64), Relaxed);
         if old >> (region % 64) & 1 == 0 {
-            // The map's page of this region becomes resident with the next line.
+            // The table's page of this region becomes resident with the count.
             area::became_resident(1 << PAGE_BITS);
         }
-        Self::word(&self.bits, page).fetch_or(1 << (page % 64), Relaxed);
     }
 
-    /// Whether a block has begun in this range of addresses.
+    /// A block that began here is no more.
+    #[inline(always)]
+    pub fn forget(&self, block: *mut u8) {
+        self.count(Self::page(block)).fetch_sub(1, Relaxed);
+    }
+
+    /// Whether a live block begins in this range of addresses.
     fn any_in(&self, start: usize, end: usize) -> bool {
         let last = (1 << ADDRESS_BITS) - 1;
-        if start > last {
-            return false;
-        }
-        let (mut page, end) = (start >> PAGE_BITS, (end.min(last) + (1 << PAGE_BITS) - 1) >> PAGE_BITS);
+        let end = (end.min(last) + (1 << PAGE_BITS) - 1) >> PAGE_BITS;
+        let mut page = start.min(last) >> PAGE_BITS;
         while page < end {
-            if !Self::is_set(&self.summary, page >> SUMMARY_BITS) {
-                page = ((page >> SUMMARY_BITS) + 1) << SUMMARY_BITS;
-            } else if Self::word(&self.bits, page).load(Relaxed) >> (page % 64) == 0 {
-                page = (page / 64 + 1) * 64;
-            } else if Self::is_set(&self.bits, page) {
+            let region = page >> SUMMARY_BITS;
+            let next = ((region + 1) << SUMMARY_BITS).min(end);
+            let is_used = self.used(region).load(Relaxed) >> (region % 64) & 1 == 1;
+            if is_used && (page..next).any(|page| self.count(page).load(Relaxed) != 0) {
                 return true;
-            } else {
-                page += 1;
             }
+            page = next;
         }
         false
     }
 
-    /// Address space of the anonymous mappings in which blocks have begun, the brk segment among them, bytes. As the
+    /// Address space of the anonymous mappings in which live blocks begin, the brk segment among them, bytes. As the
     /// recorder reckons a program's heap.
     pub fn heap(&self) -> u64 {
         let mut heap = 0;
@@ -229,6 +239,10 @@ mod tests {
         assert_eq!(pages.heap(), 1 << 20);
         pages.note(other.start().wrapping_add((1 << 20) - 16));
         assert_eq!(pages.heap(), 2 << 20);
+        pages.forget(heap.start().wrapping_add(70_000));
+        assert_eq!(pages.heap(), 2 << 20);
+        pages.forget(heap.start().wrapping_add(900_000));
+        assert_eq!(pages.heap(), 1 << 20, "a mapping without live blocks is none of the heap's");
     }
 
     #[test]

@@ -43,11 +43,11 @@ pub trait Watch: Sized {
 
     /// A block was resized.
     #[inline(always)]
-    fn resized(&mut self, _common: &Self::Common, _block: *mut u8, _old: u64, _new: u64) {}
+    fn resized(&mut self, _common: &Self::Common, _old: (*mut u8, u64), _new: (*mut u8, u64)) {}
 
     /// A block was freed.
     #[inline(always)]
-    fn ended(&mut self, _common: &Self::Common, _size: u64) {}
+    fn ended(&mut self, _common: &Self::Common, _block: *mut u8, _size: u64) {}
 
     /// A mark of the program was reached.
     #[inline(always)]
@@ -323,21 +323,21 @@ impl Watch for Bookkeeper {
     }
 
     #[inline(always)]
-    fn resized(&mut self, books: &Books, block: *mut u8, old: u64, new: u64) {
-        if new >= old {
-            books.grown(block, new - old);
-        } else {
-            books.live_bytes.fetch_sub(old - new, Relaxed);
-            if let Some(pages) = &books.pages {
-                pages.note(block);
-            }
+    fn resized(&mut self, books: &Books, (old_block, old): (*mut u8, u64), (block, new): (*mut u8, u64)) {
+        if let Some(pages) = &books.pages {
+            pages.forget(old_block);
         }
+        books.live_bytes.fetch_sub(old.saturating_sub(new), Relaxed);
+        books.grown(block, new.saturating_sub(old));
     }
 
     #[inline(always)]
-    fn ended(&mut self, books: &Books, size: u64) {
+    fn ended(&mut self, books: &Books, block: *mut u8, size: u64) {
         books.live_objects.fetch_sub(1, Relaxed);
         books.live_bytes.fetch_sub(size, Relaxed);
+        if let Some(pages) = &books.pages {
+            pages.forget(block);
+        }
     }
 
     fn mark(&mut self, books: &Books) {
