@@ -1,6 +1,7 @@
 //! The bench of these tests: a folder with its own state and cache, a C compiler, and heaptoll to be started in it.
 
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -87,6 +88,17 @@ impl Bench {
             .env_remove("NO_COLOR")
             .env_remove("COLUMNS")
             .env_remove("LD_PRELOAD");
+        // A script that runs the tests in its background has interrupts ignored, and heaptoll leaves ignored what its
+        // caller ignores.
+        let heed = || {
+            for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM] {
+                // SAFETY: async-signal-safe; the default action is always allowed.
+                unsafe { libc::signal(signal, libc::SIG_DFL) };
+            }
+            Ok(())
+        };
+        // SAFETY: what it calls is async-signal-safe.
+        unsafe { command.pre_exec(heed) };
     }
 
     /// heaptoll run to its end.
