@@ -150,6 +150,11 @@ mod tests {
             .env("HEAPTOLL_RECORD", rings)
             .spawn()
             .expect("sleep runs");
+        // In the middle of its exec it has no environment yet.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        while followers(rings).is_empty() && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
         assert_eq!(followers(rings), [child.id() as i32]);
         child.kill().expect("kills");
         child.wait().expect("waits");
