@@ -1,4 +1,4 @@
-//! A trace of more than 100 M events (cfrac at its full size): recorded, asked and replayed.
+//! A trace of nearly 200 M events (cfrac on a larger number than the catalog's): recorded, asked and replayed.
 
 use std::path::Path;
 
@@ -7,6 +7,8 @@ use heaptoll_catalog::Size;
 use crate::child::{self, Bench};
 use crate::{BenchError, say};
 
+/// A product of two primes of 21 and 22 digits.
+const NUMBER: &str = "499304109286205715972354797417733033431131";
 /// Events a second, at least.
 const SPEED: f64 = 20e6;
 /// MiB resident, at most.
@@ -22,7 +24,10 @@ pub fn run() -> Result<(), BenchError> {
     let bench = Bench::find()?;
     let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
     let trace = folder.path().join("trace");
-    let program = bench.prepare("cfrac", Size::Full)?;
+    let mut program = bench.prepare("cfrac", Size::Full)?;
+    if let Some(number) = program.command.last_mut() {
+        *number = NUMBER.into();
+    }
     let took = child::run(&mut bench.recorded(&program, &trace, &[])?)?;
     let events = heaptoll_trace::tables(&trace)?.ending.map_or(0, |ending| ending.events) as f64;
     say(
