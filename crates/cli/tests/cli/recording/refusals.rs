@@ -42,6 +42,7 @@ fn one_manager_is_named_or_none() {
     let bench = Bench::new();
     record(&bench, &["-m", "historic"], &["ls"]).exits(2).complains(&["historic", "several managers"]);
     record(&bench, &["-m", "all"], &["ls"]).exits(2).complains(&["several managers"]);
+    record(&bench, &["-m", "bdw"], &["ls"]).exits(2).complains(&["bdw cannot be recorded over"]);
     record(&bench, &["-m", "ancient"], &["ls"]).exits(2).complains(&["no manager `ancient`"]);
     record(&bench, &["-m", "/no/such.so"], &["ls"]).exits(2).complains(&["/no/such.so"]);
     let empty = bench.object("empty.so", "int nothing;");
