@@ -317,6 +317,26 @@ pub fn choose<'a>(
     Ok(chosen)
 }
 
+/// The managers of a comparison: those that were named, or [`default_set`] when none was; the baseline is first, and
+/// added when it is not among them.
+///
+/// # Errors
+/// As [`find`].
+pub fn choose_beside(
+    known: &[Manager],
+    words: &[String],
+    baseline: &str,
+) -> Result<Vec<Manager>, ManagerError> {
+    let mut chosen =
+        if words.is_empty() { default_set(known) } else { choose(known, words.iter().map(String::as_str))? };
+    let baseline = find(known, baseline)?;
+    match chosen.iter().position(|manager| manager.name == baseline.name) {
+        Some(at) => chosen[..=at].rotate_right(1),
+        None => chosen.insert(0, baseline),
+    }
+    Ok(chosen)
+}
+
 /// glibc, everything built here, and Debian's objects that stand in for one that is not built.
 pub fn everything(known: &[Manager]) -> Vec<Manager> {
     let is_built =

@@ -17,6 +17,7 @@ use heaptoll_replay::study::{Progress, Request, study};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::command::run::positive_seconds;
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
 use crate::{preflights, terminal};
@@ -95,13 +96,6 @@ pub struct Arguments {
     timeout: f64,
     #[command(flatten)]
     outputs: DocumentOutputs,
-}
-
-fn positive_seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
-        _ => Err("give a number of seconds above 0".into()),
-    }
 }
 
 /// Runs the command.
@@ -201,17 +195,7 @@ fn watch() -> Result<Arc<AtomicBool>, Failure> {
 /// The managers, the baseline first.
 fn choose(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
-    let mut chosen = if arguments.manager.is_empty() {
-        manager::default_set(&known)
-    } else {
-        manager::choose(&known, arguments.manager.iter().map(String::as_str))?
-    };
-    let baseline = manager::find(&known, &arguments.baseline)?;
-    match chosen.iter().position(|manager| manager.name == baseline.name) {
-        Some(at) => chosen[..=at].rotate_right(1),
-        None => chosen.insert(0, baseline),
-    }
-    Ok(chosen)
+    Ok(manager::choose_beside(&known, &arguments.manager, &arguments.baseline)?)
 }
 
 /// A bar on standard error; nothing when that is no terminal.

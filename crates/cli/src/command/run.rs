@@ -135,7 +135,8 @@ const DEFAULT_BASELINE: &str = "glibc";
 /// Timed repetitions when none are asked for.
 const REPETITIONS: u32 = 10;
 
-fn positive_seconds(text: &str) -> Result<f64, String> {
+/// A limit of time as an option gives it, s.
+pub fn positive_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
         _ => Err("give a number of seconds above 0".into()),

@@ -115,17 +115,7 @@ fn check_db(db: Option<&Path>) -> Result<(), Failure> {
 /// The managers of the run, the baseline first.
 fn choose_managers(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
-    let mut chosen = if arguments.manager.is_empty() {
-        manager::default_set(&known)
-    } else {
-        manager::choose(&known, arguments.manager.iter().map(String::as_str))?
-    };
-    let baseline = manager::find(&known, &arguments.baseline)?;
-    match chosen.iter().position(|manager| manager.name == baseline.name) {
-        Some(at) => chosen[..=at].rotate_right(1),
-        None => chosen.insert(0, baseline),
-    }
-    Ok(chosen)
+    Ok(manager::choose_beside(&known, &arguments.manager, &arguments.baseline)?)
 }
 
 /// Refuses to go on when only the baseline is left of what the user named.
