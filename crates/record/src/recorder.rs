@@ -145,10 +145,7 @@ impl<'a> Recorder<'a> {
 
     /// The clock of the rings.
     fn now_ns(&self) -> u64 {
-        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: a live local that is filled in.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
-        (now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64).saturating_sub(self.shared.created_ns())
+        self.shared.now_ns()
     }
 
     fn run(mut self) -> Recorded {

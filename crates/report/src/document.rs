@@ -63,6 +63,18 @@ pub struct Column {
     pub figures: bool,
 }
 
+impl Column {
+    /// A column of text.
+    pub fn text(title: &str) -> Column {
+        Column { title: title.into(), figures: false }
+    }
+
+    /// A column of figures.
+    pub fn figures(title: &str) -> Column {
+        Column { title: title.into(), figures: true }
+    }
+}
+
 /// Curves, steps, stacked areas or bars.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {

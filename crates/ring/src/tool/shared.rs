@@ -153,6 +153,11 @@ impl Shared {
         self.map.header().created_ns.load(Ordering::Relaxed)
     }
 
+    /// The time that is told: ns since the file was made.
+    pub fn now_ns(&self) -> u64 {
+        crate::sys::now_ns().saturating_sub(self.created_ns())
+    }
+
     /// Has every producer note the time at its next event. To be called about every ms.
     pub fn tick(&self) {
         self.map.header().beat.0.fetch_add(1, Ordering::Relaxed);

@@ -1,10 +1,10 @@
 //! The coarse ledger in words: of a trace that has samples of the resident set only.
 
 use heaptoll_ledger::Point;
-use heaptoll_report::document::{Chart, Document, Form, Item, Section, Series, Table};
+use heaptoll_report::document::{Chart, Column, Document, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
 
-use super::document::{MIB, axis, figures, kib, spread};
+use super::document::{MIB, axis, kib, spread};
 
 /// The document of a trace that has samples only.
 pub fn document(points: &[Point], manager: &str, subject: &str) -> Document {
@@ -38,7 +38,7 @@ pub fn document(points: &[Point], manager: &str, subject: &str) -> Document {
         ]
     });
     let table = Table {
-        columns: titles.iter().map(|&title| figures(title)).collect(),
+        columns: titles.iter().map(|&title| Column::figures(title)).collect(),
         rows: rows.collect(),
         notes: vec![
             "Live: asked for and not freed, resident or not. Internal: given for it and not asked for. Rest: the resident \

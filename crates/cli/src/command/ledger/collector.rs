@@ -1,10 +1,10 @@
 //! What a collector keeps beyond what is live, in words.
 
 use heaptoll_ledger::{Amount, Ledger, Moment, Source, Term};
-use heaptoll_report::document::{Item, Section, Table};
+use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
 
-use super::document::{figures, kib, words};
+use super::document::kib;
 
 /// What Detlefs, Dosser and Zorn could not tell apart of a collector's memory.
 pub fn collector(ledger: &Ledger, peak: &Moment) -> Section {
@@ -85,7 +85,12 @@ pub fn collector(ledger: &Ledger, peak: &Moment) -> Section {
             kib(held.registers)
         ));
     }
-    let columns = vec![words("Source"), figures("Resident KiB"), figures("KiB"), words("Known by")];
+    let columns = vec![
+        Column::text("Source"),
+        Column::figures("Resident KiB"),
+        Column::figures("KiB"),
+        Column::text("Known by"),
+    ];
     let table = Table { caption: String::new(), columns, rows, notes };
     let title = format!("What {} keeps beyond what is live", ledger.manager);
     Section { title, text, items: vec![Item::Table(table)] }

@@ -119,14 +119,6 @@ pub(super) fn kib(bytes: u64) -> String {
     count(bytes as f64 / 1024.0)
 }
 
-pub(super) fn figures(title: &str) -> Column {
-    Column { title: title.into(), figures: true }
-}
-
-pub(super) fn words(title: &str) -> Column {
-    Column { title: title.into(), figures: false }
-}
-
 pub(super) fn axis(title: &str) -> Axis {
     Axis { title: title.into(), ..Axis::default() }
 }
@@ -229,11 +221,12 @@ fn sum(moment: &Moment) -> Table {
     }
     total.extend([kib(all.absent), String::new()]);
     rows.push(total);
-    let mut columns = vec![words("Where"), figures("Resident KiB"), figures("% of RSS")];
+    let mut columns =
+        vec![Column::text("Where"), Column::figures("Resident KiB"), Column::figures("% of RSS")];
     if swapped {
-        columns.push(figures("Swapped KiB"));
+        columns.push(Column::figures("Swapped KiB"));
     }
-    columns.extend([figures("Not resident KiB"), words("Known by")]);
+    columns.extend([Column::figures("Not resident KiB"), Column::text("Known by")]);
     let mut notes = vec![
         "Not resident: mapped, and without a page: never touched, or given back.".to_owned(),
         "Pages: counted byte by byte from the live blocks and the pages of the process. Its word: the manager's own \
@@ -268,8 +261,8 @@ fn named(moments: [(usize, &str); 3]) -> Vec<(usize, String)> {
 }
 
 fn side_by_side(moments: &[Moment], named: &[(usize, String)]) -> Table {
-    let mut columns = vec![words("Resident KiB")];
-    columns.extend(named.iter().map(|(_, name)| figures(name)));
+    let mut columns = vec![Column::text("Resident KiB")];
+    columns.extend(named.iter().map(|(_, name)| Column::figures(name)));
     let row = |name: &str, value: &dyn Fn(&Moment) -> String| {
         let cells = named.iter().map(|&(at, _)| value(&moments[at]));
         std::iter::once(name.to_owned()).chain(cells).collect::<Vec<_>>()
@@ -305,8 +298,8 @@ pub(super) fn spread(many: usize, also: Option<usize>) -> Vec<usize> {
 fn over_time(ledger: &Ledger, peak: usize) -> Table {
     let moments = &ledger.moments;
     let groups: Vec<&Group> = shown(moments).collect();
-    let mut columns = vec![figures("Time s"), figures("RSS KiB")];
-    columns.extend(groups.iter().map(|group| figures(group.name)));
+    let mut columns = vec![Column::figures("Time s"), Column::figures("RSS KiB")];
+    columns.extend(groups.iter().map(|group| Column::figures(group.name)));
     let rows = spread(moments.len(), Some(peak)).into_iter().map(|at| {
         let moment = &moments[at];
         let mut cells = vec![seconds(moment.time_ns as f64 / 1e9), kib(moment.rss_bytes)];

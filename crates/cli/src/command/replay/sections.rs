@@ -17,14 +17,6 @@ pub fn bytes(value: f64) -> String {
     }
 }
 
-fn text(title: &str) -> Column {
-    Column { title: title.into(), figures: false }
-}
-
-fn figures(title: &str) -> Column {
-    Column { title: title.into(), figures: true }
-}
-
 fn nanoseconds(value: f64) -> String {
     match value {
         ..100.0 => format!("{value:.1}"),
@@ -64,15 +56,15 @@ pub fn summary(found: &Findings) -> Section {
     let table = Table {
         caption: String::new(),
         columns: vec![
-            text("manager"),
-            figures("CPU s"),
-            figures("ns a call"),
-            figures("CPU ratio"),
-            figures("faults"),
-            figures("peak RSS MiB"),
-            figures("memory ratio"),
-            figures("peak / live"),
-            text("verdict"),
+            Column::text("manager"),
+            Column::figures("CPU s"),
+            Column::figures("ns a call"),
+            Column::figures("CPU ratio"),
+            Column::figures("faults"),
+            Column::figures("peak RSS MiB"),
+            Column::figures("memory ratio"),
+            Column::figures("peak / live"),
+            Column::text("verdict"),
         ],
         rows,
         notes: vec![format!(
@@ -105,8 +97,8 @@ pub fn latency(found: &Findings) -> Option<Section> {
         (!rows.is_empty()).then(|| {
             Item::Table(Table {
                 caption: caption.into(),
-                columns: std::iter::once(text("manager"))
-                    .chain(["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "longest"].map(figures))
+                columns: std::iter::once(Column::text("manager"))
+                    .chain(["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "longest"].map(Column::figures))
                     .collect(),
                 rows,
                 notes: vec![],
@@ -159,14 +151,14 @@ pub fn memory(found: &Findings) -> Option<Section> {
             Item::Table(Table {
                 caption: String::new(),
                 columns: vec![
-                    text("manager"),
-                    figures("peak RSS MiB"),
-                    figures("final RSS MiB"),
-                    figures("before the first call MiB"),
-                    figures("peak mapped MiB"),
-                    figures("high-water it tells MiB"),
-                    figures("peak / live"),
-                    figures("mean / live"),
+                    Column::text("manager"),
+                    Column::figures("peak RSS MiB"),
+                    Column::figures("final RSS MiB"),
+                    Column::figures("before the first call MiB"),
+                    Column::figures("peak mapped MiB"),
+                    Column::figures("high-water it tells MiB"),
+                    Column::figures("peak / live"),
+                    Column::figures("mean / live"),
                 ],
                 rows,
                 notes: vec![
@@ -250,10 +242,10 @@ pub fn drift(found: &Findings) -> Option<Section> {
                 .collect()
         })
         .collect();
-    let columns = std::iter::once(text("manager"))
-        .chain(shown.iter().map(|number| figures(&format!("peak {number} MiB"))))
-        .chain(shown.iter().map(|number| figures(&format!("end {number} MiB"))))
-        .chain([text("verdict")])
+    let columns = std::iter::once(Column::text("manager"))
+        .chain(shown.iter().map(|number| Column::figures(&format!("peak {number} MiB"))))
+        .chain(shown.iter().map(|number| Column::figures(&format!("end {number} MiB"))))
+        .chain([Column::text("verdict")])
         .collect();
     let series = with
         .iter()
@@ -340,7 +332,7 @@ pub fn fidelity(found: &Findings) -> Option<Section> {
         text: vec![],
         items: vec![Item::Table(Table {
             caption: String::new(),
-            columns: vec![text(""), figures("recorded"), figures("replayed"), text("")],
+            columns: vec![Column::text(""), Column::figures("recorded"), Column::figures("replayed"), Column::text("")],
             rows,
             notes: vec![
                 "Heap: anonymous mappings that hold blocks, the brk segment among them; both sides look at the moment \
