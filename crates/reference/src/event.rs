@@ -1,0 +1,125 @@
+//! What happens around references, as the decoder gives it.
+
+use crate::routine::Routine;
+use crate::word::Text;
+
+/// Who makes a reference or executes an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Owner {
+    /// The program: all that is not below, signal handlers that interrupt a routine included.
+    Program = 0,
+    /// A routine of the malloc family, from its first instruction to its return, but for collections.
+    Allocator = 1,
+    /// A collection that the manager announced, on the thread that makes it; and threads that a manager started.
+    Collector = 2,
+}
+
+impl Owner {
+    /// All, in the order of their numbers.
+    pub const ALL: [Owner; 3] = [Owner::Program, Owner::Allocator, Owner::Collector];
+
+    /// As a user reads it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Owner::Program => "program",
+            Owner::Allocator => "allocator",
+            Owner::Collector => "collector",
+        }
+    }
+}
+
+/// A thread's counters since it began, or a difference of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Clock {
+    /// Instructions.
+    pub instructions: u64,
+    /// Loads.
+    pub loads: u64,
+    /// Stores.
+    pub stores: u64,
+}
+
+impl Clock {
+    /// What was added since `earlier`.
+    pub fn since(self, earlier: Clock) -> Clock {
+        Clock {
+            instructions: self.instructions.saturating_sub(earlier.instructions),
+            loads: self.loads.saturating_sub(earlier.loads),
+            stores: self.stores.saturating_sub(earlier.stores),
+        }
+    }
+
+    /// Both.
+    pub fn plus(self, other: Clock) -> Clock {
+        Clock {
+            instructions: self.instructions.saturating_add(other.instructions),
+            loads: self.loads.saturating_add(other.loads),
+            stores: self.stores.saturating_add(other.stores),
+        }
+    }
+}
+
+/// Where a mapping comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// There when the program began.
+    Start,
+    /// `mmap`.
+    Mmap,
+    /// `brk`.
+    Brk,
+    /// `mremap`.
+    Mremap,
+    /// A stack that grew.
+    Stack,
+}
+
+/// One event, of the thread that runs unless it says otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// Another thread runs from here on.
+    Thread { thread: u32 },
+    /// A thread was started; `manager` when by code of the manager: its work is the collector's.
+    ThreadStart { thread: u32, parent: u32, manager: bool },
+    /// A thread has ended.
+    ThreadEnd { thread: u32, clock: Clock },
+    /// A routine was entered, from outside of the family. `site` 0: not asked for.
+    Enter { routine: Routine, clock: Clock, arguments: [u64; 3], site: u32 },
+    /// It was left. `cost` is inclusive, without signal handlers; `collector` is what of it collections took.
+    Leave {
+        routine: Routine,
+        clock: Clock,
+        arguments: [u64; 3],
+        site: u32,
+        result: u64,
+        cost: Clock,
+        collector: Clock,
+    },
+    /// It was left by `longjmp` or the like.
+    Abandon { routine: Routine, clock: Clock, cost: Clock },
+    /// The manager announced an event (`heaptoll_event_kind` of include/heaptoll.h).
+    Announced { kind: u32, value: u64, clock: Clock },
+    /// Memory is there; protection bits: 1 read, 2 write, 4 execute.
+    Map { address: u64, length: u64, protection: u8, origin: Origin },
+    /// Memory is gone.
+    Unmap { address: u64, length: u64 },
+    /// Its protection changed.
+    Protect { address: u64, length: u64, protection: u8 },
+    /// The kernel reads or writes memory in a system call.
+    Kernel { address: u64, length: u64, store: bool },
+    /// A system call failed that a native run would not see fail that way.
+    Refused { syscall: u32, errno: u32 },
+    /// The frames of a call site, innermost first: return addresses.
+    Site { site: u32, frames: &'a [u64] },
+    /// A text; see [`Text`].
+    Text { what: Text, word: u64, bytes: &'a [u8] },
+    /// The last store wrote this pointer into the range of the heap.
+    Pointer { value: u64 },
+    /// A child process was started, which has a stream of its own.
+    Fork { child: u32 },
+    /// The process image is replaced by another.
+    Exec { clock: Clock },
+    /// The process has ended.
+    End { status: i32, clock: Clock },
+}

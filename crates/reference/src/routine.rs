@@ -1,0 +1,99 @@
+//! Routines of the malloc family that the tracer recognises, by the numbers they have in its words.
+
+/// A routine; the numbers are those of `tracer/words.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Routine {
+    /// `malloc`.
+    Malloc = 1,
+    /// `free`, `cfree`.
+    Free = 2,
+    /// `calloc`.
+    Calloc = 3,
+    /// `realloc`.
+    Realloc = 4,
+    /// `reallocarray`.
+    Reallocarray = 5,
+    /// `memalign`.
+    Memalign = 6,
+    /// `posix_memalign`.
+    PosixMemalign = 7,
+    /// `aligned_alloc`.
+    AlignedAlloc = 8,
+    /// `valloc`, `pvalloc`.
+    Valloc = 9,
+    /// `malloc_usable_size`.
+    UsableSize = 10,
+    /// Every `operator new` and `operator new[]` without an alignment.
+    New = 11,
+    /// Those with an alignment.
+    NewAligned = 12,
+    /// Every `operator delete` and `operator delete[]`.
+    Delete = 13,
+}
+
+impl Routine {
+    /// All, in order.
+    pub const ALL: [Routine; 13] = [
+        Routine::Malloc,
+        Routine::Free,
+        Routine::Calloc,
+        Routine::Realloc,
+        Routine::Reallocarray,
+        Routine::Memalign,
+        Routine::PosixMemalign,
+        Routine::AlignedAlloc,
+        Routine::Valloc,
+        Routine::UsableSize,
+        Routine::New,
+        Routine::NewAligned,
+        Routine::Delete,
+    ];
+
+    /// By its number.
+    pub fn from_number(number: u64) -> Option<Routine> {
+        usize::try_from(number).ok()?.checked_sub(1).and_then(|index| Routine::ALL.get(index)).copied()
+    }
+
+    /// As the user knows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Routine::Malloc => "malloc",
+            Routine::Free => "free",
+            Routine::Calloc => "calloc",
+            Routine::Realloc => "realloc",
+            Routine::Reallocarray => "reallocarray",
+            Routine::Memalign => "memalign",
+            Routine::PosixMemalign => "posix_memalign",
+            Routine::AlignedAlloc => "aligned_alloc",
+            Routine::Valloc => "valloc",
+            Routine::UsableSize => "malloc_usable_size",
+            Routine::New => "operator new",
+            Routine::NewAligned => "operator new (aligned)",
+            Routine::Delete => "operator delete",
+        }
+    }
+
+    /// Whether it only gives back.
+    pub fn frees(self) -> bool {
+        matches!(self, Routine::Free | Routine::Delete)
+    }
+
+    /// Whether it moves or resizes a block that is there.
+    pub fn resizes(self) -> bool {
+        matches!(self, Routine::Realloc | Routine::Reallocarray)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_routines_are_one_to_one() {
+        for routine in Routine::ALL {
+            assert_eq!(Routine::from_number(routine as u64), Some(routine));
+        }
+        assert_eq!((Routine::from_number(0), Routine::from_number(14)), (None, None));
+    }
+}
