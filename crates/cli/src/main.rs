@@ -9,6 +9,7 @@ mod programs_asked;
 mod progress;
 mod same_work;
 mod terminal;
+mod traced;
 
 use std::sync::Arc;
 
@@ -38,6 +39,9 @@ enum Command {
     Replay(command::replay::Arguments),
     Ledger(command::ledger::Arguments),
     Bound(command::bound::Arguments),
+    Instructions(command::instructions::Arguments),
+    Locality(command::locality::Arguments),
+    Drag(command::drag::Arguments),
     Export(command::export::Arguments),
     Managers(command::managers::Arguments),
     Programs(command::programs::Arguments),
@@ -67,6 +71,9 @@ fn run(command: Command) -> Result<u8, failure::Failure> {
         Command::Replay(arguments) => command::replay::run(&arguments),
         Command::Ledger(arguments) => command::ledger::run(&arguments),
         Command::Bound(arguments) => command::bound::run(&arguments),
+        Command::Instructions(arguments) => command::instructions::run(&arguments),
+        Command::Locality(arguments) => command::locality::run(&arguments),
+        Command::Drag(arguments) => command::drag::run(&arguments),
         Command::Export(arguments) => command::export::run(&arguments),
         Command::Managers(arguments) => command::managers::run(&arguments),
         Command::Programs(arguments) => command::programs::run(&arguments),

@@ -92,6 +92,16 @@ impl Places {
         self.lib("layers/libheaptoll_null.so")
     }
 
+    /// The tracer: Valgrind's core with our tool in it, and what it needs beside it.
+    pub fn tracer(&self) -> PathBuf {
+        self.lib("tracer")
+    }
+
+    /// The layer that tells the tracer what the manager announces.
+    pub fn announce_layer(&self) -> PathBuf {
+        self.lib("layers/libheaptoll_announce.so")
+    }
+
     /// Bundled programs.
     pub fn programs(&self) -> PathBuf {
         self.lib("programs")

@@ -2,9 +2,12 @@
 
 pub mod bound;
 pub mod compare;
+pub mod drag;
 pub mod export;
+pub mod instructions;
 pub mod ledger;
 pub mod lifetimes;
+pub mod locality;
 pub mod managers;
 pub mod programs;
 pub mod record;

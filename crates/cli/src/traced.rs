@@ -1,0 +1,1 @@
+//! What the commands that run programs under the tracer have in common.
