@@ -33,6 +33,14 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// A profile that does not hold what it must.
+    #[error("{path}: {reason}", path = path.display())]
+    Profile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// A file is not a shared object that can be read.
     #[error("{path} is not a readable ELF shared object: {message}", path = path.display())]
     NotElf {

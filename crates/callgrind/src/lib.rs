@@ -1,9 +1,10 @@
 //! Instructions that an allocator spends a call, counted by Valgrind's callgrind, and the compilers and other tools
 //! that such a count needs. Counts repeat where times are noisy; they say nothing about caches and stalls.
 //!
-//! [`profile`] reads what callgrind wrote, [`symbols`] says under which names an object's functions may appear there,
+//! [`profile`] reads what callgrind wrote, [`cachegrind`] what its sister did, [`symbols`] says under which names an object's functions may appear there,
 //! [`tools`] runs compilers and Valgrind itself.
 
+pub mod cachegrind;
 mod error;
 pub mod profile;
 pub mod symbols;
