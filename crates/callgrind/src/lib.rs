@@ -1,11 +1,13 @@
 //! Instructions that an allocator spends a call, counted by Valgrind's callgrind, and the compilers and other tools
 //! that such a count needs. Counts repeat where times are noisy; they say nothing about caches and stalls.
 //!
-//! [`profile`] reads what callgrind wrote, [`cachegrind`] what its sister did, [`symbols`] says under which names an object's functions may appear there,
+//! [`profile`] reads what callgrind wrote, [`outermost`] finds the calls in it that no other contains,
+//! [`cachegrind`] what its sister did, [`symbols`] says under which names an object's functions may appear there,
 //! [`tools`] runs compilers and Valgrind itself.
 
 pub mod cachegrind;
 mod error;
+pub mod outermost;
 pub mod profile;
 pub mod symbols;
 pub mod tools;
