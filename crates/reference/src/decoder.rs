@@ -15,6 +15,9 @@ pub trait Sink {
     fn references(&mut self, owner: Owner, references: &[Reference]);
     /// Something happened. The state is that after it.
     fn event(&mut self, event: &Event<'_>);
+    /// What `owner` has executed on the thread that runs, since its counters were told last. It comes before the event
+    /// that tells it, and behind the references that were made meanwhile, which are the same owner's.
+    fn passed(&mut self, _owner: Owner, _cost: Clock) {}
 }
 
 /// Words that no tracer writes; what follows in the same block is not heard.
@@ -147,7 +150,7 @@ impl Decoder {
             }
             Kind::Enter => {
                 let routine = Routine::from_number(payload)?;
-                let clock = self.tell(more[0], more[1]);
+                let clock = self.tell(more, sink);
                 let (arguments, site) = ([more[2], more[3], more[4]], std::mem::take(&mut self.site));
                 let none = Clock::default();
                 let frame =
@@ -157,7 +160,7 @@ impl Decoder {
             }
             Kind::Leave | Kind::Abandon => {
                 let routine = Routine::from_number(payload)?;
-                let clock = self.tell(more[0], more[1]);
+                let clock = self.tell(more, sink);
                 let left = self.leave(routine, clock);
                 let (arguments, site, cost, collector) = left.unwrap_or_default();
                 sink.event(&match kind {
@@ -168,11 +171,11 @@ impl Decoder {
                 });
             }
             Kind::Signal => {
-                let begun = self.tell(more[0], more[1]);
+                let begun = self.tell(more, sink);
                 self.running().frames.push(Frame::Handler { begun });
             }
             Kind::SignalEnd => {
-                let clock = self.tell(more[0], more[1]);
+                let clock = self.tell(more, sink);
                 let thread = self.running();
                 // Who left a handler by `longjmp` has left what it called too.
                 while let Some(frame) = thread.frames.pop() {
@@ -185,7 +188,7 @@ impl Decoder {
                 }
             }
             Kind::Announced => {
-                let clock = self.tell(more[0], more[1]);
+                let clock = self.tell(more, sink);
                 let thread = self.running();
                 match payload {
                     COLLECTION_START => thread.collecting = Some(clock),
@@ -219,6 +222,7 @@ impl Decoder {
             }
             Kind::KernelLoad | Kind::KernelStore => {
                 sink.event(&Event::Kernel {
+                    owner: self.owner(),
                     address: more[0],
                     length: payload,
                     store: kind == Kind::KernelStore,
@@ -239,7 +243,7 @@ impl Decoder {
             }
             Kind::Pointer => sink.event(&Event::Pointer { value: payload }),
             Kind::Tick => {
-                self.tell(more[0], more[1]);
+                self.tell(more, sink);
             }
             Kind::ThreadStart => {
                 let (thread, parent) = (number(payload)?, number(more[0])?);
@@ -252,7 +256,7 @@ impl Decoder {
                 let thread = number(payload)?;
                 let (before, clock) = (self.running, {
                     self.running = thread;
-                    self.tell(more[0], more[1])
+                    self.tell(more, sink)
                 });
                 self.running = before;
                 self.threads.remove(&thread);
@@ -260,11 +264,11 @@ impl Decoder {
             }
             Kind::Fork => sink.event(&Event::Fork { child: number(payload)? }),
             Kind::Exec => {
-                let clock = self.tell(more[0], more[1]);
+                let clock = self.tell(more, sink);
                 sink.event(&Event::Exec { clock });
             }
             Kind::End => {
-                let clock = self.tell(more[0], more[1]);
+                let clock = self.tell(more, sink);
                 sink.event(&Event::End { status: payload as u32 as i32, clock });
             }
         }
@@ -276,12 +280,14 @@ impl Decoder {
     }
 
     /// Takes the running thread's counters; what was added is the owner's before the event.
-    fn tell(&mut self, instructions: u64, memory: u64) -> Clock {
+    fn tell(&mut self, more: &[u64], sink: &mut impl Sink) -> Clock {
         let thread = self.threads.entry(self.running).or_default();
         let (owner, before) = (thread.owner(), thread.clock);
-        let clock = thread.set(instructions, memory);
+        let clock = thread.set(more[0], more[1]);
+        let cost = clock.since(before);
         let total = &mut self.totals[owner as usize];
-        *total = total.plus(clock.since(before));
+        *total = total.plus(cost);
+        sink.passed(owner, cost);
         clock
     }
 

@@ -106,8 +106,8 @@ pub enum Event<'a> {
     Unmap { address: u64, length: u64 },
     /// Its protection changed.
     Protect { address: u64, length: u64, protection: u8 },
-    /// The kernel reads or writes memory in a system call.
-    Kernel { address: u64, length: u64, store: bool },
+    /// The kernel reads or writes memory in a system call that `owner` makes.
+    Kernel { owner: Owner, address: u64, length: u64, store: bool },
     /// A system call failed that a native run would not see fail that way.
     Refused { syscall: u32, errno: u32 },
     /// The frames of a call site, innermost first: return addresses.

@@ -5,6 +5,8 @@ struct Heard {
     references: Vec<(Owner, u64)>,
     costs: Vec<(Routine, u64, u64)>,
     threads: Vec<(u32, bool)>,
+    kernel: Vec<(Owner, u64)>,
+    passed: Vec<(Owner, u64)>,
 }
 
 impl Sink for Heard {
@@ -18,8 +20,13 @@ impl Sink for Heard {
                 self.costs.push((*routine, cost.instructions, collector.instructions));
             }
             Event::ThreadStart { thread, manager, .. } => self.threads.push((*thread, *manager)),
+            Event::Kernel { owner, address, .. } => self.kernel.push((*owner, *address)),
             _ => {}
         }
+    }
+
+    fn passed(&mut self, owner: Owner, cost: Clock) {
+        self.passed.push((owner, cost.instructions));
     }
 }
 
@@ -62,6 +69,19 @@ fn references_belong_to_who_runs() {
     assert_eq!(heard.references, owners.into_iter().zip(1..).collect::<Vec<_>>());
     assert_eq!(heard.costs, [(Routine::Malloc, 70, 40)]);
     assert_eq!(decoder.totals().map(|clock| clock.instructions), [105, 30, 40]);
+}
+
+#[test]
+fn what_passed_is_told_with_its_owner_before_the_event() {
+    let (_, heard) = heard(&[
+        vec![Kind::KernelLoad.word(8), 1],
+        enter(Routine::Malloc, 100),
+        vec![Kind::KernelStore.word(8), 2],
+        leave(Routine::Malloc, 130),
+        vec![Kind::Tick.word(0), 180, 0],
+    ]);
+    assert_eq!(heard.kernel, [(Owner::Program, 1), (Owner::Allocator, 2)]);
+    assert_eq!(heard.passed, [(Owner::Program, 100), (Owner::Allocator, 30), (Owner::Program, 50)]);
 }
 
 #[test]
