@@ -1,0 +1,360 @@
+//! Machines as their data caches: `32K/8,1M/16,32M/16`, or what the kernel says of the machine at hand.
+//!
+//! A machine here is what [`crate::hierarchy`] simulates: levels of a size, a number of ways and a line, and how long a
+//! reference waits for the level that serves it.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::Serialize;
+use thiserror::Error;
+
+/// Bytes of a line where nothing else is said.
+pub const LINE: u64 = 64;
+/// More levels than any machine has.
+const LEVELS: usize = 6;
+/// The largest cache, bytes; its tags are an eighth of a line.
+const LARGEST: u64 = 4 << 30;
+/// Cycles that a reference waits when level 2, 3, 4... serves it.
+const LEVEL_CYCLES: [u64; LEVELS - 1] = [14, 50, 80, 100, 120];
+/// Cycles that a reference waits for memory.
+const MEMORY_CYCLES: u64 = 200;
+
+/// One cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Level {
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// Lines that share a set.
+    pub ways: u32,
+    /// Its line, bytes; a power of two.
+    pub line: u64,
+}
+
+impl Level {
+    /// Sets; need not be a power of two (a cache of many slices).
+    pub fn sets(&self) -> u64 {
+        self.bytes / self.line / u64::from(self.ways)
+    }
+}
+
+/// Data caches, nearest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// The caches.
+    pub levels: Vec<Level>,
+    /// Cycles that a reference waits when it is served by level 2, by level 3, ..., by memory: as many as levels. What
+    /// the first level serves waits for nothing.
+    pub cycles: Vec<u64>,
+}
+
+/// Why a text is no machine. The text is of the user, so it is quoted.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum MachineError {
+    /// Nothing, or too much.
+    #[error("`{0}` names {1} caches: name 1 to {LEVELS}, nearest first, as in 32K/8,1M/16,32M/16")]
+    Levels(String, usize),
+    /// Not `SIZE/WAYS` or `SIZE/WAYS/LINE`.
+    #[error(
+        "cache `{0}` is not SIZE/WAYS or SIZE/WAYS/LINE, as in 32K/8 or 32K/8/64 (sizes in bytes, or with K, M, G)"
+    )]
+    Form(String),
+    /// A size, way or line out of bounds.
+    #[error("cache `{cache}`: {why}")]
+    Level {
+        /// What was given.
+        cache: String,
+        /// What does not fit.
+        why: String,
+    },
+    /// Levels that do not fit together.
+    #[error("caches `{0}` and `{1}`: {2}")]
+    Order(String, String, &'static str),
+    /// Latencies that are no numbers.
+    #[error("latency `{0}` is no number of cycles (0 to 1 000 000)")]
+    Cycles(String),
+    /// Too few or too many latencies.
+    #[error(
+        "{given} latencies for {levels} caches: give {levels}, the cycles until level 2, level 3, ..., and at last memory answers"
+    )]
+    Latencies {
+        /// How many were given.
+        given: usize,
+        /// How many are needed.
+        levels: usize,
+    },
+}
+
+/// A size such as `32K`; `None` when it is none. Powers of two: K is 1024.
+pub fn size(text: &str) -> Option<u64> {
+    let text = text.strip_suffix("iB").or_else(|| text.strip_suffix(['B', 'b'])).unwrap_or(text);
+    let (digits, shift) = match text.chars().last()? {
+        'k' | 'K' => (&text[..text.len() - 1], 10),
+        'm' | 'M' => (&text[..text.len() - 1], 20),
+        'g' | 'G' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// A size as [`size`] reads it, in the largest unit that keeps it whole.
+pub fn size_text(bytes: u64) -> String {
+    match bytes {
+        0 => "0".into(),
+        b if b.is_multiple_of(1 << 30) => format!("{}G", b >> 30),
+        b if b.is_multiple_of(1 << 20) => format!("{}M", b >> 20),
+        b if b.is_multiple_of(1 << 10) => format!("{}K", b >> 10),
+        b => b.to_string(),
+    }
+}
+
+fn level(text: &str) -> Result<Level, MachineError> {
+    let form = || MachineError::Form(text.into());
+    let words: Vec<&str> = text.split('/').map(str::trim).collect();
+    let (bytes, ways, line) = match words[..] {
+        [bytes, ways] => (bytes, ways, None),
+        [bytes, ways, line] => (bytes, ways, Some(line)),
+        _ => return Err(form()),
+    };
+    let bytes = size(bytes).ok_or_else(form)?;
+    let ways: u32 = ways.parse().map_err(|_| form())?;
+    let line = line.map_or(Some(LINE), size).ok_or_else(form)?;
+    let refused = |why: String| Err(MachineError::Level { cache: text.into(), why });
+    if !line.is_power_of_two() || !(8..=4096).contains(&line) {
+        return refused(format!("a line of {line} bytes is no power of two from 8 to 4096"));
+    }
+    if !(1..=1024).contains(&ways) {
+        return refused(format!("{ways} ways are not within 1 to 1024"));
+    }
+    if bytes > LARGEST {
+        return refused("it is larger than 4G, the largest that is simulated".into());
+    }
+    let row = line * u64::from(ways);
+    if bytes == 0 || !bytes.is_multiple_of(row) {
+        return refused(format!(
+            "{bytes} bytes are no whole number of sets of {ways} x {line} = {row} bytes"
+        ));
+    }
+    Ok(Level { bytes, ways, line })
+}
+
+impl FromStr for Machine {
+    type Err = MachineError;
+
+    fn from_str(text: &str) -> Result<Machine, MachineError> {
+        let words: Vec<&str> = text.split(',').map(str::trim).collect();
+        if text.trim().is_empty() || words.len() > LEVELS {
+            let number = if text.trim().is_empty() { 0 } else { words.len() };
+            return Err(MachineError::Levels(text.into(), number));
+        }
+        let levels = words.iter().map(|word| level(word)).collect::<Result<Vec<Level>, MachineError>>()?;
+        for (at, pair) in levels.windows(2).enumerate() {
+            let wrong = |why| Err(MachineError::Order(words[at].into(), words[at + 1].into(), why));
+            if pair[1].bytes < pair[0].bytes {
+                return wrong("the further one is smaller; name the nearest first");
+            }
+            if pair[1].line < pair[0].line {
+                return wrong("the further one has the shorter line, which no fill would be whole of");
+            }
+        }
+        Ok(Machine::of(levels))
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, level) in self.levels.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            write!(f, "{comma}{}/{}", size_text(level.bytes), level.ways)?;
+            if level.line != LINE {
+                write!(f, "/{}", level.line)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Machine {
+    fn of(levels: Vec<Level>) -> Machine {
+        let mut cycles = LEVEL_CYCLES[..levels.len() - 1].to_vec();
+        cycles.push(MEMORY_CYCLES);
+        Machine { levels, cycles }
+    }
+
+    /// A machine of today where the kernel says nothing: 32K/8, 1M/16, 32M/16.
+    pub fn usual() -> Machine {
+        let level = |bytes, ways| Level { bytes, ways, line: LINE };
+        Machine::of(vec![level(32 << 10, 8), level(1 << 20, 16), level(32 << 20, 16)])
+    }
+
+    /// The machine at hand, as its kernel says; `None` where it says nothing that can be simulated.
+    pub fn at_hand() -> Option<Machine> {
+        Machine::told(Path::new("/sys/devices/system/cpu/cpu0/cache"))
+    }
+
+    /// Reads a folder `cache` of sysfs.
+    fn told(folder: &Path) -> Option<Machine> {
+        let mut levels: Vec<(u64, Level)> = Vec::new();
+        for index in 0..16 {
+            let cache = folder.join(format!("index{index}"));
+            let word = |name: &str| {
+                std::fs::read_to_string(cache.join(name)).ok().map(|text| text.trim().to_owned())
+            };
+            let Some(kind) = word("type") else { break };
+            if kind == "Instruction" {
+                continue;
+            }
+            let number = |name: &str| word(name)?.parse::<u64>().ok();
+            let line = number("coherency_line_size")?;
+            let bytes = size(&word("size")?)?;
+            // 0 ways is how sysfs says fully associative.
+            let ways = match number("ways_of_associativity")? {
+                0 => bytes.checked_div(line)?,
+                ways => ways,
+            };
+            let text = format!("{bytes}/{ways}/{line}");
+            levels.push((number("level")?, level(&text).ok()?));
+        }
+        levels.sort_by_key(|(number, _)| *number);
+        let text: Vec<String> = levels
+            .iter()
+            .map(|(_, level)| format!("{}/{}/{}", level.bytes, level.ways, level.line))
+            .collect();
+        // As a user would have to name it: what fits together is asked in one place.
+        text.join(",").parse().ok()
+    }
+
+    /// With other latencies: `14,50,200` for three levels.
+    ///
+    /// # Errors
+    /// [`MachineError::Cycles`], [`MachineError::Latencies`].
+    pub fn with_latencies(mut self, text: &str) -> Result<Machine, MachineError> {
+        let numbers = text.split(',').map(|word| {
+            let number: Option<u64> = word.trim().parse().ok();
+            number.filter(|cycles| *cycles <= 1_000_000).ok_or_else(|| MachineError::Cycles(word.into()))
+        });
+        let cycles = numbers.collect::<Result<Vec<u64>, MachineError>>()?;
+        if cycles.len() != self.levels.len() {
+            return Err(MachineError::Latencies { given: cycles.len(), levels: self.levels.len() });
+        }
+        self.cycles = cycles;
+        Ok(self)
+    }
+
+    /// Cycles that references wait, one after the other, of which the levels missed so many (nearest first).
+    pub fn stall_cycles(&self, misses: &[u64]) -> u128 {
+        let served = |level: usize| {
+            // What the next one misses too, a further one serves.
+            misses
+                .get(level)
+                .copied()
+                .unwrap_or(0)
+                .saturating_sub(misses.get(level + 1).copied().unwrap_or(0))
+        };
+        let waits = self.cycles.iter().enumerate();
+        waits.map(|(level, cycles)| u128::from(served(level)) * u128::from(*cycles)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        text.parse::<Machine>().expect_err(text).to_string()
+    }
+
+    #[test]
+    fn a_machine_is_read_and_written() {
+        let machine: Machine = "32K/8, 1M/16,32M/16/128".parse().expect("a machine");
+        let sets: Vec<u64> = machine.levels.iter().map(Level::sets).collect();
+        assert_eq!(sets, [64, 1024, 16384]);
+        assert_eq!(machine.to_string(), "32K/8,1M/16,32M/16/128");
+        assert_eq!(machine.cycles, [14, 50, 200]);
+        assert_eq!("32K/8,1M/16,32M/16".parse(), Ok(Machine::usual()));
+        // Three slices of five megabytes: the sets are no power of two.
+        let odd: Machine = "48K/12,15M/20".parse().expect("a machine");
+        assert_eq!(odd.levels[1].sets(), 12288);
+    }
+
+    #[test]
+    fn what_is_no_machine_is_refused_and_quoted() {
+        assert!(refused("").contains("names 0 caches"));
+        assert!(refused("1K/1,2K/1,4K/1,8K/1,16K/1,32K/1,64K/1").contains("names 7 caches"));
+        for text in ["32K", "32K/8/64/1", "K/8", "32X/8", "-1/8", "32K/eight", "32K//64", "32K/8,"] {
+            assert!(refused(text).contains("SIZE/WAYS"), "{text}: {}", refused(text));
+        }
+        assert!(refused("32K/0").contains("0 ways"));
+        assert!(refused("32K/8/48").contains("no power of two"));
+        assert!(refused("32K/7").contains("7 x 64 = 448"));
+        assert!(refused("0/8").contains("no whole number of sets"));
+        assert!(refused("8G/16").contains("larger than"));
+        assert!(refused("99999999999999999999G/16").contains("SIZE/WAYS"));
+        assert!(refused("1M/16,32K/8").contains("smaller; name the nearest first"));
+        assert!(refused("32K/8/128,1M/16").contains("shorter line"));
+    }
+
+    #[test]
+    fn sizes_have_units_of_1024() {
+        assert_eq!(
+            ["16", "16K", "16k", "16KiB", "2M", "1G", "64B"].map(size),
+            [
+                Some(16),
+                Some(16 << 10),
+                Some(16 << 10),
+                Some(16 << 10),
+                Some(2 << 20),
+                Some(1 << 30),
+                Some(64)
+            ]
+        );
+        assert_eq!(["", "K", "1.5M", "0x10", "+1K"].map(size), [None; 5]);
+        assert_eq!([0, 100, 1536, 2 << 20, 3 << 30].map(size_text), ["0", "100", "1536", "2M", "3G"]);
+    }
+
+    #[test]
+    fn latencies_are_one_a_level() {
+        let with = |text: &str| Machine::usual().with_latencies(text);
+        assert_eq!(with("10, 40,300").map(|machine| machine.cycles), Ok(vec![10, 40, 300]));
+        assert!(with("10,40").is_err_and(|error| error.to_string().contains("2 latencies for 3 caches")));
+        assert!(with("10,forty,300").is_err_and(|error| error.to_string().contains("`forty`")));
+    }
+
+    #[test]
+    fn a_reference_waits_for_the_level_that_serves_it() {
+        // 100 miss level 1; of those 30 miss level 2; of those 10 miss level 3.
+        assert_eq!(Machine::usual().stall_cycles(&[100, 30, 10]), 70 * 14 + 20 * 50 + 10 * 200);
+    }
+
+    #[test]
+    fn caches_are_read_as_the_kernel_tells_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let told = [
+            ("1", "Data", "48K", "12"),
+            ("1", "Instruction", "64K", "16"),
+            ("2", "Unified", "2048K", "16"),
+            ("3", "Unified", "491520K", "16"),
+        ];
+        for (index, (level, kind, size, ways)) in told.into_iter().enumerate() {
+            let cache = folder.path().join(format!("index{index}"));
+            std::fs::create_dir(&cache).expect("a folder");
+            let facts = [
+                ("level", level),
+                ("type", kind),
+                ("size", size),
+                ("ways_of_associativity", ways),
+                ("coherency_line_size", "64"),
+            ];
+            for (name, value) in facts {
+                std::fs::write(cache.join(name), format!("{value}\n")).expect("a file");
+            }
+        }
+        let machine = Machine::told(folder.path()).expect("a machine");
+        assert_eq!(machine.to_string(), "48K/12,2M/16,480M/16");
+        assert_eq!(Machine::told(Path::new("/nowhere")), None);
+    }
+}

@@ -1,0 +1,370 @@
+//! Working sets over the run: how many lines and pages were touched within the last so many references.
+//!
+//! The working set W(t, window) of Denning (1968) is what was touched in the window that ends at t. Time is counted in
+//! references of the *program*, which are the same under every manager, so the curves of managers lie over each other
+//! however much the managers do in between. Windows stand side by side, so what is told at the end of each is exact.
+//!
+//! All windows of 2^k base windows are followed at once: a line that is touched for the first time in a base window is
+//! new in those larger windows in which it was not touched either, and these follow from when it was touched before.
+//! So most references cost one comparison. Memory is a few bytes a line of the footprint, and samples that are bounded:
+//! a scale with too many is given up but for its mean.
+
+use std::collections::HashMap;
+
+use heaptoll_reference::{Owner, Reference};
+use serde::Serialize;
+
+/// References of the program in the shortest window.
+pub const BASE: u64 = 1 << 14;
+/// Samples that a scale keeps at most.
+const SAMPLES: usize = 1024;
+/// Scales; the longest window is far beyond any run.
+const SCALES: usize = 40;
+/// Pages looked up lately.
+const RECENT: usize = 1024;
+
+/// Sizes at the end of a window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Sample {
+    /// Lines touched in it by anyone.
+    pub lines: u64,
+    /// Pages.
+    pub pages: u64,
+    /// Lines touched in it by the program.
+    pub program_lines: u64,
+    /// Pages.
+    pub program_pages: u64,
+    /// Lines touched since the beginning of the run, by anyone.
+    pub lines_so_far: u64,
+    /// Pages.
+    pub pages_so_far: u64,
+}
+
+/// Working sets of windows of one length.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Scale {
+    /// The window, references of the program.
+    pub window: u64,
+    /// Windows that are over.
+    pub windows: u64,
+    /// Mean size: lines touched by anyone.
+    pub mean_lines: f64,
+    /// Mean size: pages.
+    pub mean_pages: f64,
+    /// One a window, in order; empty when they are too many to be kept.
+    pub samples: Vec<Sample>,
+}
+
+/// New lines and pages of the present window.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sizes {
+    lines: u64,
+    pages: u64,
+    program_lines: u64,
+    program_pages: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Following {
+    now: Sizes,
+    windows: u64,
+    lines: u64,
+    pages: u64,
+    samples: Vec<Sample>,
+    given_up: bool,
+}
+
+/// Follows the references of one process.
+#[derive(Debug, Clone)]
+pub struct OverTime {
+    line_shift: u32,
+    page_shift: u32,
+    /// Page to the place of its stamps.
+    places: HashMap<u64, usize>,
+    /// Page + 1 and its place; by the page's lower bits.
+    recent: Vec<(u64, usize)>,
+    /// Of each page: when it and each of its lines was touched last, by anyone and by the program; base windows + 1.
+    stamps: Vec<u32>,
+    /// The present base window + 1.
+    now: u32,
+    /// References of the program that the present base window still takes.
+    left: u64,
+    /// Line touched last, with whether by the program.
+    last: (u64, bool),
+    so_far: (u64, u64),
+    scales: Vec<Following>,
+}
+
+/// The stamps of a page: of itself by anyone and by the program, then those of its lines in pairs.
+const OF_PAGE: usize = 2;
+
+impl OverTime {
+    /// Lines and pages of these many bytes, both powers of two, a page no shorter than a line.
+    pub fn new(line: u64, page: u64) -> OverTime {
+        OverTime {
+            line_shift: line.trailing_zeros(),
+            page_shift: page.trailing_zeros().max(line.trailing_zeros()),
+            places: HashMap::new(),
+            recent: vec![(0, 0); RECENT],
+            stamps: Vec::new(),
+            now: 1,
+            left: BASE,
+            last: (u64::MAX, false),
+            so_far: (0, 0),
+            scales: vec![Following::default(); SCALES],
+        }
+    }
+
+    /// Hears references of one owner.
+    pub fn references(&mut self, owner: Owner, references: &[Reference]) {
+        if owner != Owner::Program {
+            return self.touch_all(false, references);
+        }
+        let mut rest = references;
+        while rest.len() as u64 >= self.left {
+            let (these, others) = rest.split_at(self.left as usize);
+            self.touch_all(true, these);
+            self.end_window();
+            rest = others;
+        }
+        self.touch_all(true, rest);
+        self.left -= rest.len() as u64;
+    }
+
+    /// Hears that the kernel touches a stretch of memory for this owner; no time passes.
+    pub fn stretch(&mut self, owner: Owner, address: u64, length: u64) {
+        let Some(end) = length.checked_sub(1).map(|beyond| address.saturating_add(beyond)) else { return };
+        for line in address >> self.line_shift..=end >> self.line_shift {
+            self.touch(owner == Owner::Program, line);
+        }
+    }
+
+    fn touch_all(&mut self, program: bool, references: &[Reference]) {
+        for reference in references {
+            let first = reference.address() >> self.line_shift;
+            let last = (reference.address() + reference.size().max(1) - 1) >> self.line_shift;
+            if self.last != (first, program) {
+                self.touch(program, first);
+            }
+            for line in first + 1..=last {
+                self.touch(program, line);
+            }
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, program: bool, line: u64) {
+        self.last = (line, program);
+        let shift = self.page_shift - self.line_shift;
+        let page = line >> shift;
+        let at = match self.recent[page as usize % RECENT] {
+            (recent, at) if recent == page + 1 => at,
+            _ => self.place(page),
+        };
+        let own = at + OF_PAGE + 2 * (line & ((1 << shift) - 1)) as usize;
+        // What the program touches was touched by someone, so its own stamp says all.
+        if self.stamps[own + usize::from(program)] != self.now {
+            self.first_in_window(program, at, own);
+        }
+    }
+
+    #[cold]
+    fn place(&mut self, page: u64) -> usize {
+        let next = self.stamps.len();
+        let at = *self.places.entry(page).or_insert(next);
+        if at == next {
+            self.stamps.resize(next + OF_PAGE + 2 * (1 << (self.page_shift - self.line_shift)), 0);
+        }
+        self.recent[page as usize % RECENT] = (page + 1, at);
+        at
+    }
+
+    #[inline(never)]
+    fn first_in_window(&mut self, program: bool, page: usize, line: usize) {
+        let now = self.now;
+        for by_program in [false, true] {
+            if by_program && !program {
+                break;
+            }
+            let place = usize::from(by_program);
+            let before = std::mem::replace(&mut self.stamps[line + place], now);
+            if before != now {
+                self.so_far.0 += u64::from(before == 0 && !by_program);
+                self.count(before, |sizes| {
+                    *if by_program { &mut sizes.program_lines } else { &mut sizes.lines } += 1;
+                });
+            }
+            let before = std::mem::replace(&mut self.stamps[page + place], now);
+            if before != now {
+                self.so_far.1 += u64::from(before == 0 && !by_program);
+                self.count(before, |sizes| {
+                    *if by_program { &mut sizes.program_pages } else { &mut sizes.pages } += 1;
+                });
+            }
+        }
+    }
+
+    /// Counts in all windows that have begun since the base window `before`.
+    fn count(&mut self, before: u32, add: impl Fn(&mut Sizes)) {
+        let scales = match before {
+            0 => SCALES,
+            // Windows of 2^k are the same from the highest bit on in which the two differ.
+            before => (u32::BITS - ((before - 1) ^ (self.now - 1)).leading_zeros()) as usize,
+        };
+        for scale in &mut self.scales[..scales.min(SCALES)] {
+            add(&mut scale.now);
+        }
+    }
+
+    fn end_window(&mut self) {
+        let over = u64::from(self.now);
+        let (lines_so_far, pages_so_far) = self.so_far;
+        for (k, scale) in self.scales.iter_mut().enumerate() {
+            if !over.is_multiple_of(1 << k) {
+                break;
+            }
+            let Sizes { lines, pages, program_lines, program_pages } = std::mem::take(&mut scale.now);
+            scale.windows += 1;
+            scale.lines += lines;
+            scale.pages += pages;
+            if scale.samples.len() == SAMPLES {
+                (scale.samples, scale.given_up) = (Vec::new(), true);
+            }
+            if !scale.given_up {
+                scale.samples.push(Sample {
+                    lines,
+                    pages,
+                    program_lines,
+                    program_pages,
+                    lines_so_far,
+                    pages_so_far,
+                });
+            }
+        }
+        self.now = self.now.saturating_add(1);
+        self.left = BASE;
+        // Its stamp is of the window before.
+        self.last = (u64::MAX, false);
+    }
+
+    /// Lines and pages touched in all.
+    pub fn footprint(&self) -> (u64, u64) {
+        self.so_far
+    }
+
+    /// What was found, the shortest window first; windows longer than the run are left out.
+    pub fn scales(&self) -> Vec<Scale> {
+        let told = self.scales.iter().enumerate().filter(|(_, scale)| scale.windows > 0);
+        told.map(|(k, scale)| Scale {
+            window: BASE << k,
+            windows: scale.windows,
+            mean_lines: scale.lines as f64 / scale.windows as f64,
+            mean_pages: scale.pages as f64 / scale.windows as f64,
+            samples: scale.samples.clone(),
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn words(from: u64, to: u64) -> Vec<Reference> {
+        (from / 8..to / 8).map(|word| Reference::new(word * 8, 8, false)).collect()
+    }
+
+    #[test]
+    fn a_sweep_has_the_working_set_of_its_width() {
+        let mut over_time = OverTime::new(64, 4096);
+        // 128 KiB are as many words as the shortest window has references.
+        for _ in 0..8 {
+            over_time.references(Owner::Program, &words(1 << 20, (1 << 20) + BASE * 8));
+        }
+        let scales = over_time.scales();
+        assert_eq!(scales.iter().map(|scale| scale.windows).collect::<Vec<_>>(), [8, 4, 2, 1]);
+        let all = Sample {
+            lines: 2048,
+            pages: 32,
+            program_lines: 2048,
+            program_pages: 32,
+            lines_so_far: 2048,
+            pages_so_far: 32,
+        };
+        assert!(scales.iter().flat_map(|scale| &scale.samples).all(|sample| *sample == all));
+        assert_eq!(over_time.footprint(), (2048, 32));
+    }
+
+    #[test]
+    fn what_others_touch_passes_no_time_and_is_told_apart() {
+        let mut over_time = OverTime::new(64, 4096);
+        over_time.references(Owner::Program, &words(0, BASE * 4));
+        over_time.references(Owner::Collector, &words(1 << 24, (1 << 24) + BASE * 16));
+        over_time.stretch(Owner::Program, 1 << 28, 4096);
+        over_time.references(Owner::Program, &words(0, BASE * 4));
+        let scales = over_time.scales();
+        let sample = scales[0].samples[0];
+        assert_eq!((scales[0].windows, sample.pages, sample.program_pages), (1, 16 + 64 + 1, 16 + 1));
+        assert_eq!((sample.lines, sample.program_lines), (1024 + 4096 + 64, 1024 + 64));
+    }
+
+    #[test]
+    fn all_windows_are_what_sets_give() {
+        let mut state = 12345u64;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut over_time = OverTime::new(32, 1024);
+        let mut stream = Vec::new();
+        for phase in 0..40 {
+            let (from, wide) = (random(1 << 20), 64 << random(12));
+            let owner = if phase % 3 == 2 { Owner::Allocator } else { Owner::Program };
+            let run: Vec<Reference> =
+                (0..10_000).map(|_| Reference::new(from + random(wide), 1 + random(40), false)).collect();
+            over_time.references(owner, &run);
+            stream.extend(run.into_iter().map(|reference| (owner, reference)));
+        }
+        for (k, scale) in over_time.scales().iter().enumerate() {
+            let mut sets: [HashSet<u64>; 4] = Default::default();
+            let (mut clock, mut found) = (0, Vec::new());
+            for (owner, reference) in &stream {
+                let line = |byte: u64| (reference.address() + byte) >> 5;
+                for line in line(0)..=line(reference.size() - 1) {
+                    sets[0].insert(line);
+                    sets[1].insert(line >> 5);
+                    if *owner == Owner::Program {
+                        sets[2].insert(line);
+                        sets[3].insert(line >> 5);
+                    }
+                }
+                if *owner == Owner::Program {
+                    clock += 1;
+                    if clock % (BASE << k) == 0 {
+                        found.push(sets.each_mut().map(|set| std::mem::take(set).len() as u64));
+                    }
+                }
+            }
+            let told: Vec<[u64; 4]> = scale
+                .samples
+                .iter()
+                .map(|sample| [sample.lines, sample.pages, sample.program_lines, sample.program_pages])
+                .collect();
+            assert_eq!(told, found, "windows of {}", scale.window);
+        }
+    }
+
+    #[test]
+    fn samples_are_bounded_and_means_go_on() {
+        let mut over_time = OverTime::new(64, 4096);
+        let run = words(0, BASE * 8);
+        for _ in 0..1500 {
+            over_time.references(Owner::Program, &run);
+        }
+        let scales = over_time.scales();
+        assert_eq!((scales[0].windows, scales[0].samples.len(), scales[0].mean_lines), (1500, 0, 2048.0));
+        assert_eq!((scales[1].windows, scales[1].samples.len()), (750, 750));
+    }
+}
