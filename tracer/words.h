@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The words that the tracer tells: the format and its numbers. They are a contract between two programs, this tool and
+ * its consumer, which shares no line of code with it; who changes a number here changes it there.
+ *
+ * A word whose highest bit is clear is a reference: address in bits 0 to 47, bytes in bits 48 to 57, bit 62 set for a
+ * store. A word whose highest bit is set is an event: kind in bits 56 to 62, payload in bits 0 to 55, then as many words
+ * as the kind has. No word that is written is 0.
+ */
+#ifndef HT_WORDS_H
+#define HT_WORDS_H
+
+#define HT_EVENT (1ULL << 63)
+#define HT_STORE (1ULL << 62)
+#define HT_SIZE_SHIFT 48
+#define HT_SIZE_MAX 1023
+#define HT_ADDRESS ((1ULL << 48) - 1)
+#define HT_KIND_SHIFT 56
+#define HT_PAYLOAD ((1ULL << 56) - 1)
+
+/* What is above the address in a reference of `size` bytes. */
+#define HT_REFERENCE(size, store) (((ULong)(size) << HT_SIZE_SHIFT) | ((store) ? HT_STORE : 0))
+/* The word of an event. */
+#define HT_WORD(kind, payload) (HT_EVENT | ((ULong)(kind) << HT_KIND_SHIFT) | ((ULong)(payload) & HT_PAYLOAD))
+
+/* I: instructions of the thread that runs; M: its loads in the lower, its stores in the upper 32 bits, both wrapping. */
+enum {
+   HT_NOTHING = 0,          /* a guarded reference that was not made */
+   HT_THREAD = 1,           /* payload: the thread that runs now */
+   HT_ENTER = 2,            /* payload: routine; I, M, three arguments */
+   HT_LEAVE = 3,            /* payload: routine; I, M, the block it gave */
+   HT_ABANDON = 4,          /* payload: routine; I, M */
+   HT_SIGNAL = 5,           /* payload: signal; I, M */
+   HT_SIGNAL_END = 6,       /* I, M */
+   HT_ANNOUNCED = 7,        /* payload: heaptoll_event_kind; I, M, value */
+   HT_MAP = 8,              /* payload: protection + 8 x origin; address, length */
+   HT_UNMAP = 9,            /* address, length */
+   HT_PROTECT = 10,         /* payload: protection; address, length */
+   HT_KERNEL_LOAD = 11,     /* payload: bytes; address */
+   HT_KERNEL_STORE = 12,    /* payload: bytes; address */
+   HT_REFUSED = 13,         /* payload: errno + 4096 x system call */
+   HT_SITE = 14,            /* payload: call site of the next HT_ENTER */
+   HT_SITE_DEFINITION = 15, /* payload: frames + 256 x site; return addresses, innermost first */
+   HT_TEXT = 16,            /* payload: bytes + 2^32 x what; a word, the bytes padded with zeroes */
+   HT_POINTER = 17,         /* payload: the pointer that the last store wrote */
+   HT_TICK = 18,            /* I, M */
+   HT_THREAD_START = 19,    /* payload: the new thread; the thread that started it */
+   HT_THREAD_END = 20,      /* payload: the thread that ended; I, M */
+   HT_FORK = 21,            /* payload: number of the child */
+   HT_EXEC = 22,            /* I, M */
+   HT_END = 23,             /* payload: status; I, M */
+   HT_SKIP = 24             /* as many words as the payload says mean nothing */
+};
+
+/* What an HT_TEXT is; in brackets the word that goes before its bytes. */
+enum {
+   HT_TEXT_FRAME = 1,         /* name of a frame (its address) */
+   HT_TEXT_OBJECT = 2,        /* object file that was loaded (where its text begins) */
+   HT_TEXT_WARNING = 3,       /* something the user should know (0) */
+   HT_TEXT_ROUTINE_OBJECT = 4 /* object that a routine belongs to (the routine) */
+};
+
+/* Protection bits and origins of an HT_MAP. */
+enum { HT_READ = 1, HT_WRITE = 2, HT_EXECUTE = 4 };
+enum {
+   HT_ORIGIN_START = 0,
+   HT_ORIGIN_MMAP = 1,
+   HT_ORIGIN_BRK = 2,
+   HT_ORIGIN_MREMAP = 3,
+   HT_ORIGIN_STACK = 4
+};
+
+/* Routines of the malloc family. */
+enum {
+   HT_MALLOC = 1,
+   HT_FREE = 2, /* and cfree */
+   HT_CALLOC = 3,
+   HT_REALLOC = 4,
+   HT_REALLOCARRAY = 5,
+   HT_MEMALIGN = 6,
+   HT_POSIX_MEMALIGN = 7,
+   HT_ALIGNED_ALLOC = 8,
+   HT_VALLOC = 9, /* and pvalloc */
+   HT_USABLE_SIZE = 10,
+   HT_NEW = 11, /* every operator new without an alignment */
+   HT_NEW_ALIGNED = 12,
+   HT_DELETE = 13, /* every operator delete */
+   HT_ROUTINES = 14
+};
+
+#endif
