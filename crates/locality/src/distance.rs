@@ -1,0 +1,4 @@
+//! Exact LRU stack distances in one pass.
+
+pub mod curve;
+pub mod histogram;

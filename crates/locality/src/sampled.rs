@@ -1,0 +1,214 @@
+//! Long distances, of a sample of the lines: SHARDS (Waldspurger et al., FAST 2015), with an interval from the data.
+//!
+//! A line is followed when a hash of it says so, one in 2^shift. The most recent lines are kept all, so distances up to
+//! the *seam* are exact; of a reference beyond it to a followed line, the followed lines between are counted. How many
+//! references there are beyond the seam, and how many are cold, is known exactly for every size, so that only their
+//! *shares* beyond larger sizes are estimated. (SHARDS-adj, section 3.4 there, corrects the sampled number of references to
+//! the expected one; here the exact number stands in place of the expected one.)
+//!
+//! The interval has two parts, each allowed to fail in 2.5 of 100 cases (Bonferroni), so that it holds in 95:
+//!
+//! - *Which lines were taken.* The hash also puts each followed line into one of [`GROUPS`] disjoint groups. The spread of
+//!   the share from group to group gives its standard error (the ratio estimator of random groups), and Student's t the
+//!   width. Where few lines carry all the references, that spread can be too small by chance; so what a share can hide
+//!   when it is 0 among so many lines is added.
+//! - *How long a counted distance is.* Of t lines between, a binomial number is followed. So a size of T lines beyond the
+//!   seam is compared with the largest and smallest counts that T lines give.
+
+use serde::{Deserialize, Serialize};
+
+use crate::distance::curve::{Estimate, Misses};
+use crate::simulation::{Maker, Split};
+
+/// Disjoint groups of followed lines.
+pub const GROUPS: usize = 32;
+/// Two-sided 97.5 % of the normal distribution,
+const NORMAL: f64 = 2.2414;
+/// and of Student's t with `GROUPS - 1` degrees of freedom.
+const STUDENT: f64 = 2.356;
+/// Fewer groups than this with any reference say nothing.
+const FEWEST_GROUPS: usize = 8;
+
+/// Counts up to this have a bucket each,
+const FINE: u32 = 64;
+/// beyond, each doubling has so many.
+const PER_OCTAVE: u32 = 32;
+
+/// Which bucket a count of followed lines falls into.
+fn bucket(count: u32) -> usize {
+    if count < FINE {
+        return count as usize;
+    }
+    let octave = count.ilog2();
+    let within = (count >> (octave - PER_OCTAVE.ilog2())) - PER_OCTAVE;
+    (FINE + (octave - FINE.ilog2()) * PER_OCTAVE + within) as usize
+}
+
+/// The smallest count of a bucket.
+fn edge(bucket: usize) -> f64 {
+    let bucket = bucket as u32;
+    if bucket < FINE {
+        return f64::from(bucket);
+    }
+    let (octave, within) = ((bucket - FINE) / PER_OCTAVE, (bucket - FINE) % PER_OCTAVE);
+    f64::from(PER_OCTAVE + within) * f64::from(octave + FINE.ilog2() - PER_OCTAVE.ilog2()).exp2()
+}
+
+/// References beyond the seam: how many there are, and the distances of those to followed lines.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tail {
+    seam: u64,
+    shift: u32,
+    /// References at or beyond the seam that are not cold; all of them.
+    beyond: Split<u64>,
+    /// Of the followed lines, how many references beyond the seam each had, as the number of lines that would have given
+    /// as certain a figure if all had the same (Kish).
+    lines: Split<f64>,
+    /// The same for all makers together.
+    lines_of_all: f64,
+    /// By group and maker, references to followed lines by bucket.
+    followed: Vec<Split<Vec<u64>>>,
+}
+
+impl Tail {
+    /// Of caches of more than `seam` lines, of which one in two to the power `shift` is followed.
+    pub fn new(seam: u64, shift: u32) -> Tail {
+        Tail {
+            seam,
+            shift,
+            beyond: Split::default(),
+            lines: Split::default(),
+            lines_of_all: 0.0,
+            followed: (0..GROUPS).map(|_| Split::of(|_| Vec::new())).collect(),
+        }
+    }
+
+    /// The most lines that a cache has for which misses are exact.
+    pub fn seam(&self) -> u64 {
+        self.seam
+    }
+
+    /// One in two to this power is followed.
+    pub fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// Counts a reference beyond the seam to a line that is not followed, or is.
+    pub(crate) fn pass(&mut self, maker: Maker) {
+        *self.beyond.get_mut(maker) += 1;
+    }
+
+    /// Counts how many followed lines were between the touches of a followed line.
+    pub(crate) fn follow(&mut self, maker: Maker, group: usize, between: u32) {
+        let counts = self.followed[group].get_mut(maker);
+        let bucket = bucket(between);
+        if bucket >= counts.len() {
+            counts.resize(bucket + 1, 0);
+        }
+        counts[bucket] += 1;
+    }
+
+    /// Says how many references beyond the seam each followed line had.
+    pub(crate) fn weigh(&mut self, references_of_lines: impl Iterator<Item = (Maker, u64)>) {
+        let (mut sums, mut squares) = (Split::<f64>::default(), Split::<f64>::default());
+        for (maker, references) in references_of_lines {
+            *sums.get_mut(maker) += references as f64;
+            *squares.get_mut(maker) += (references as f64).powi(2);
+        }
+        let effective = |sum: f64, squares: f64| if squares > 0.0 { sum * sum / squares } else { 0.0 };
+        self.lines = Split::of(|maker| effective(*sums.get(maker), *squares.get(maker)));
+        let all = |split: &Split<f64>| Maker::ALL.iter().map(|&maker| split.get(maker)).sum::<f64>();
+        self.lines_of_all = effective(all(&sums), all(&squares));
+    }
+
+    /// Misses in a cache of more lines than the seam.
+    pub(crate) fn misses(&self, entries: u64, cold: &Split<u64>, distinct: u64) -> Misses {
+        // In a cache that holds all lines only cold references miss.
+        let over = if entries >= distinct { None } else { Some((entries - self.seam) as f64) };
+        let one = |makers: &[Maker], lines: f64| {
+            let sum = |split: &Split<u64>| makers.iter().map(|&maker| *split.get(maker)).sum::<u64>();
+            let (cold, beyond) = (sum(cold), sum(&self.beyond));
+            let Some(over) = over else { return Estimate::exact(cold) };
+            let share = self.share(makers, over, lines);
+            let of = |share: f64| cold + (share * beyond as f64).round() as u64;
+            Estimate { value: of(share.value), low: of(share.low), high: of(share.high).min(cold + beyond) }
+        };
+        Misses {
+            by: Split::of(|maker| one(&[maker], *self.lines.get(maker))),
+            total: one(&Maker::ALL, self.lines_of_all),
+        }
+    }
+
+    /// Of the references beyond the seam, the share beyond `over` lines more.
+    fn share(&self, makers: &[Maker], over: f64, lines: f64) -> Share {
+        let rate = (-f64::from(self.shift)).exp2();
+        let expected = over * rate;
+        let spread = NORMAL * (expected * (1.0 - rate)).sqrt();
+        // Bernstein's bounds: the binomial is skewed where few are expected.
+        let (fewest, most) = ((expected - spread).max(0.0), expected + spread + NORMAL * NORMAL / 3.0);
+        let (value, _) = self.ratio(makers, |bucket| weight(bucket, expected));
+        let (high, above) = self.ratio(makers, |bucket| if edge(bucket + 1) > fewest { 1.0 } else { 0.0 });
+        let (low, below) = self.ratio(makers, |bucket| if edge(bucket) >= most { 1.0 } else { 0.0 });
+        let hidden = STUDENT * STUDENT * (1.0 - rate) / lines.max(1.0);
+        let width = (1.0 - rate).sqrt() * STUDENT;
+        let high = (high + above * width + hidden * (1.0 - high)).min(1.0);
+        let low = (low - below * width - hidden * low).max(0.0);
+        Share { value: value.clamp(low, high), low, high }
+    }
+
+    /// Share of references whose bucket has a weight, and its standard error from the spread of groups.
+    fn ratio(&self, makers: &[Maker], weight: impl Fn(usize) -> f64) -> (f64, f64) {
+        let groups: Vec<(f64, f64)> = self
+            .followed
+            .iter()
+            .map(|group| {
+                let mut sums = (0.0, 0.0);
+                for &maker in makers {
+                    for (bucket, &count) in
+                        group.get(maker).iter().enumerate().filter(|(_, count)| **count > 0)
+                    {
+                        sums.0 += weight(bucket) * count as f64;
+                        sums.1 += count as f64;
+                    }
+                }
+                sums
+            })
+            .collect();
+        let (part, all) = groups.iter().fold((0.0, 0.0), |sum, group| (sum.0 + group.0, sum.1 + group.1));
+        if groups.iter().filter(|group| group.1 > 0.0).count() < FEWEST_GROUPS {
+            return (if all > 0.0 { part / all } else { 0.5 }, 1.0);
+        }
+        let ratio = part / all;
+        let squares: f64 = groups.iter().map(|group| (group.0 - ratio * group.1).powi(2)).sum();
+        let count = groups.len() as f64;
+        (ratio, (count / (count - 1.0) * squares).sqrt() / all)
+    }
+}
+
+struct Share {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+/// Which part of a bucket lies at or above a threshold when it is spread evenly to the next one.
+fn weight(bucket: usize, threshold: f64) -> f64 {
+    let (low, high) = (edge(bucket), edge(bucket + 1));
+    ((high - threshold) / (high - low)).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_begins_where_the_one_before_ends() {
+        for count in (0..100_000).chain([1 << 20, u32::MAX]) {
+            let bucket = bucket(count);
+            assert!(
+                edge(bucket) <= f64::from(count) && f64::from(count) < edge(bucket + 1),
+                "{count} {bucket}"
+            );
+        }
+    }
+}

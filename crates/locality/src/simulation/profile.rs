@@ -1,0 +1,57 @@
+//! What a simulation found.
+
+use serde::{Deserialize, Serialize};
+
+use super::split::Split;
+use crate::distance::curve::Curve;
+use crate::forest::Associative;
+
+/// Misses and faults of one stream of references, for every size of memory.
+///
+/// A reference that touches several lines (or pages) is one reference and misses at most once: when any of them is
+/// missing. That is cachegrind's rule too. An access of the kernel to a range counts as one reference for each line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Bytes of a line.
+    pub line_bytes: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// References made.
+    pub references: Split<u64>,
+    /// References among them that touched more than one line.
+    pub straddling: Split<u64>,
+    /// Different lines that were touched.
+    pub lines_touched: u64,
+    /// Different pages that were touched.
+    pub pages_touched: u64,
+    /// Fully associative caches of every size; an entry is a line.
+    pub lines: Option<Curve>,
+    /// Memories of every size under LRU, and TLBs of every number of entries; an entry is a page.
+    pub pages: Option<Curve>,
+    /// Associative caches, by set count, then ways.
+    pub associative: Vec<Associative>,
+    /// Why the end of the run is missing; `None` when it is not.
+    pub partial: Option<Partial>,
+    /// Bytes that the simulators took.
+    pub memory_bytes: u64,
+}
+
+/// A simulation that did not hear the whole run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Partial {
+    /// The simulators needed more than this limit, bytes; references that came after were only counted.
+    Memory {
+        /// The limit, bytes.
+        limit: u64,
+        /// References that were not simulated.
+        unheard: u64,
+    },
+}
+
+impl Profile {
+    /// Misses of one associative cache, if it was simulated.
+    pub fn associative(&self, sets: u64, ways: u32) -> Option<&Associative> {
+        self.associative.iter().find(|cache| cache.sets == sets && cache.ways == ways)
+    }
+}
