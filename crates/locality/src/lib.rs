@@ -7,5 +7,9 @@
 
 pub mod distance;
 pub mod forest;
+pub mod hierarchy;
+pub mod machine;
+pub mod over_time;
+pub mod placement;
 pub mod sampled;
 pub mod simulation;
