@@ -1,1 +1,25 @@
-//! (being written)
+//! What the routines of the malloc family cost a program, in instructions: how many calls of each took how many, by the
+//! size that was asked for, and how large the heap grew over what was asked for.
+//!
+//! The figures are those of Detlefs, Dosser & Zorn, "Memory Allocation Costs in Large C and C++ Programs" (1994), Tables
+//! IV to VII and X, and of Zorn, "The Measured Cost of Conservative Garbage Collection" (1992), Table 2. A [`Costs`] is a
+//! [`heaptoll_reference::Sink`]: it needs events only, no references, and its memory is bounded by what the program has
+//! live and by the sizes and costs there are, never by the length of the run.
+
+mod blocks;
+mod class;
+mod costs;
+mod figures;
+mod group;
+mod heap;
+mod spread;
+mod tally;
+
+pub use class::SizeClass;
+pub use costs::Costs;
+pub use figures::{
+    Amounts, ClassFigures, Counts, Figures, Group, Groups, HeapFigures, Instructions, Owners, RoutineFigures,
+    SpreadFigures, Tables,
+};
+pub use group::group;
+pub use spread::Spread;

@@ -1,0 +1,82 @@
+//! The blocks a program holds: how much was asked for each, and how much at most for all at once.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Addresses need no better mixing than a multiplication, and no defence against whoever chooses them.
+#[derive(Debug, Default)]
+pub(crate) struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        let product = u128::from(self.0 ^ value) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+}
+
+/// Live blocks by address.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    sizes: HashMap<u64, u64, BuildHasherDefault<Mix>>,
+    live_bytes: u64,
+    /// Most bytes live at once.
+    pub most_bytes: u64,
+    /// Most blocks live at once.
+    pub most_blocks: u64,
+}
+
+impl Blocks {
+    /// A block is there. One that was there before was given back unseen.
+    pub fn insert(&mut self, address: u64, size: u64) {
+        let before = self.sizes.insert(address, size).unwrap_or(0);
+        self.live_bytes = self.live_bytes.saturating_sub(before).saturating_add(size);
+        self.most_bytes = self.most_bytes.max(self.live_bytes);
+        self.most_blocks = self.most_blocks.max(self.sizes.len() as u64);
+    }
+
+    /// Gives a block back: its size, if it is known.
+    pub fn remove(&mut self, address: u64) -> Option<u64> {
+        let size = self.sizes.remove(&address)?;
+        self.live_bytes = self.live_bytes.saturating_sub(size);
+        Some(size)
+    }
+
+    /// The size of a block.
+    pub fn size(&self, address: u64) -> Option<u64> {
+        self.sizes.get(&address).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_is_what_was_live_at_once() {
+        let mut blocks = Blocks::default();
+        blocks.insert(16, 100);
+        blocks.insert(32, 50);
+        assert_eq!((blocks.remove(16), blocks.remove(16), blocks.size(32)), (Some(100), None, Some(50)));
+        blocks.insert(16, 60);
+        assert_eq!((blocks.most_bytes, blocks.most_blocks), (150, 2));
+    }
+
+    #[test]
+    fn a_block_that_comes_again_was_given_back_unseen() {
+        let mut blocks = Blocks::default();
+        blocks.insert(16, 100);
+        blocks.insert(16, 30);
+        blocks.insert(48, 40);
+        assert_eq!((blocks.most_bytes, blocks.most_blocks), (100, 2));
+    }
+}

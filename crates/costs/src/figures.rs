@@ -1,0 +1,375 @@
+//! What is told of a process image in the end: plain values, which serialise.
+
+use heaptoll_reference::{Clock, Owner, Routine};
+use serde::Serialize;
+
+use crate::class::SizeClass;
+use crate::costs::Costs;
+use crate::group::group;
+use crate::tally::Costed;
+
+/// Instructions and data references.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Instructions {
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Loads.
+    pub loads: u64,
+    /// Stores.
+    pub stores: u64,
+}
+
+impl From<Clock> for Instructions {
+    fn from(clock: Clock) -> Instructions {
+        Instructions { instructions: clock.instructions, loads: clock.loads, stores: clock.stores }
+    }
+}
+
+impl Instructions {
+    fn plus(self, other: Instructions) -> Instructions {
+        Instructions {
+            instructions: self.instructions + other.instructions,
+            loads: self.loads + other.loads,
+            stores: self.stores + other.stores,
+        }
+    }
+}
+
+/// Who executed them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Owners {
+    /// The program itself: the application instructions.
+    pub program: Instructions,
+    /// Routines of the malloc family, but for collections.
+    pub allocator: Instructions,
+    /// Collections that were announced, and threads that the manager started.
+    pub collector: Instructions,
+}
+
+/// What routines are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// `malloc`, `calloc`, aligned ones, `operator new`: a block from nothing.
+    Allocate,
+    /// `free`, `operator delete`.
+    Free,
+    /// `realloc`, `reallocarray`.
+    Resize,
+    /// `malloc_usable_size`.
+    Ask,
+}
+
+/// Calls and their instructions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Calls that ended.
+    pub calls: u64,
+    /// Their instructions, collections included.
+    pub instructions: u64,
+    /// Those of them that collections took.
+    pub collector_instructions: u64,
+}
+
+impl Counts {
+    fn plus(self, other: Counts) -> Counts {
+        Counts {
+            calls: self.calls + other.calls,
+            instructions: self.instructions + other.instructions,
+            collector_instructions: self.collector_instructions + other.collector_instructions,
+        }
+    }
+
+    fn per_call(self) -> Option<f64> {
+        ratio(self.instructions, self.calls)
+    }
+}
+
+/// One of each group.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Groups {
+    /// A block from nothing.
+    pub allocate: Counts,
+    /// A block given back.
+    pub free: Counts,
+    /// A block moved or resized.
+    pub resize: Counts,
+    /// A block's size asked for.
+    pub ask: Counts,
+}
+
+impl Groups {
+    fn of(&mut self, group: Group) -> &mut Counts {
+        match group {
+            Group::Allocate => &mut self.allocate,
+            Group::Free => &mut self.free,
+            Group::Resize => &mut self.resize,
+            Group::Ask => &mut self.ask,
+        }
+    }
+}
+
+/// What may be added over process images; the published tables follow from it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Amounts {
+    /// All instructions and references, by who executed them.
+    pub owners: Owners,
+    /// Calls by what they are for.
+    pub groups: Groups,
+    /// Blocks made from nothing, `realloc(NULL, n)` included.
+    pub objects: u64,
+    /// Bytes asked for them when they were made.
+    pub object_bytes: u64,
+    /// Collections that were announced.
+    pub collections: u64,
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn percent(part: u64, whole: u64) -> Option<f64> {
+    ratio(part, whole).map(|ratio| 100.0 * ratio)
+}
+
+impl Amounts {
+    /// Both.
+    pub fn plus(self, other: Amounts) -> Amounts {
+        let (a, b) = (self, other);
+        Amounts {
+            owners: Owners {
+                program: a.owners.program.plus(b.owners.program),
+                allocator: a.owners.allocator.plus(b.owners.allocator),
+                collector: a.owners.collector.plus(b.owners.collector),
+            },
+            groups: Groups {
+                allocate: a.groups.allocate.plus(b.groups.allocate),
+                free: a.groups.free.plus(b.groups.free),
+                resize: a.groups.resize.plus(b.groups.resize),
+                ask: a.groups.ask.plus(b.groups.ask),
+            },
+            objects: a.objects + b.objects,
+            object_bytes: a.object_bytes + b.object_bytes,
+            collections: a.collections + b.collections,
+        }
+    }
+
+    /// All instructions.
+    pub fn instructions(&self) -> u64 {
+        let owners = &self.owners;
+        owners.program.instructions + owners.allocator.instructions + owners.collector.instructions
+    }
+
+    /// Allocation instructions: the allocator's and the collector's.
+    pub fn allocation(&self) -> u64 {
+        self.owners.allocator.instructions + self.owners.collector.instructions
+    }
+
+    /// The published tables' figures.
+    pub fn tables(&self) -> Tables {
+        let groups = &self.groups;
+        let all = self.instructions();
+        Tables {
+            instructions_per_malloc: groups.allocate.per_call(),
+            instructions_per_free: groups.free.per_call(),
+            instructions_per_realloc: groups.resize.per_call(),
+            instructions_per_object: ratio(self.allocation(), self.objects),
+            percent_of_application: percent(self.allocation(), self.owners.program.instructions),
+            percent_in_malloc: percent(groups.allocate.instructions, all),
+            percent_in_free: percent(groups.free.instructions + groups.resize.instructions, all),
+            percent_in_collector: percent(self.owners.collector.instructions, all),
+        }
+    }
+}
+
+/// The figures of the published tables. A dash (`null`) where there was nothing to divide by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Tables {
+    /// Detlefs, Dosser & Zorn 1994, Table IV: instructions of a call that makes a block from nothing, collections
+    /// included.
+    pub instructions_per_malloc: Option<f64>,
+    /// Table V: of a call that gives one back.
+    pub instructions_per_free: Option<f64>,
+    /// Of a call that resizes one.
+    pub instructions_per_realloc: Option<f64>,
+    /// Table VI: all allocation instructions over objects made.
+    pub instructions_per_object: Option<f64>,
+    /// Table VII: all allocation instructions over the application's, per cent.
+    pub percent_of_application: Option<f64>,
+    /// Zorn 1992, Table 2: of all instructions in calls that make blocks, per cent.
+    pub percent_in_malloc: Option<f64>,
+    /// In calls that give back or resize, as there, per cent.
+    pub percent_in_free: Option<f64>,
+    /// In collections and the manager's threads, per cent; those made in calls are in the two above too.
+    pub percent_in_collector: Option<f64>,
+}
+
+/// Instructions of a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct SpreadFigures {
+    /// All instructions over calls.
+    pub mean: f64,
+    /// Half of the calls took no more.
+    pub p50: u64,
+    /// Nine in ten took no more.
+    pub p90: u64,
+    /// 99 in a hundred took no more.
+    pub p99: u64,
+    /// The dearest call.
+    pub max: u64,
+}
+
+/// Calls of one size class.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClassFigures {
+    /// By what was asked for.
+    pub class: SizeClass,
+    /// Calls that ended.
+    pub calls: u64,
+    /// What they cost, collections included.
+    pub cost: Instructions,
+    /// Instructions of it that collections took.
+    pub collector_instructions: u64,
+    /// How it was spread over calls.
+    pub per_call: SpreadFigures,
+}
+
+/// Calls of one routine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RoutineFigures {
+    /// As the user knows it.
+    pub routine: &'static str,
+    /// What it is for.
+    pub group: Group,
+    /// Calls that ended.
+    pub calls: u64,
+    /// Gave no block although bytes were asked for.
+    pub failed_calls: u64,
+    /// Were given no block.
+    pub null_calls: u64,
+    /// Were given a block that is not known.
+    pub unknown_calls: u64,
+    /// Were left by `longjmp` or the like; they are in no other figure but the next.
+    pub abandoned_calls: u64,
+    /// What those cost.
+    pub abandoned_instructions: u64,
+    /// What the calls cost, collections included.
+    pub cost: Instructions,
+    /// Instructions of it that collections took.
+    pub collector_instructions: u64,
+    /// How it was spread over calls.
+    pub per_call: SpreadFigures,
+    /// By size.
+    pub classes: Vec<ClassFigures>,
+}
+
+/// Most bytes of the heap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct HeapFigures {
+    /// Most bytes of mappings of the heap's that could be read or written.
+    pub high_water_bytes: u64,
+    /// Most bytes that were asked for and not given back.
+    pub most_live_bytes: u64,
+    /// Most blocks that were not given back.
+    pub most_live_objects: u64,
+    /// Detlefs, Dosser & Zorn 1994, Table X: the first over the second.
+    pub expansion: Option<f64>,
+}
+
+/// Everything about a process image.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figures {
+    /// What may be added over process images.
+    #[serde(flatten)]
+    pub amounts: Amounts,
+    /// The published tables' figures.
+    pub tables: Tables,
+    /// The heap at its largest.
+    pub heap: HeapFigures,
+    /// Threads that were started, the manager's own included.
+    pub threads_started: u64,
+    /// Calls that had not ended when the image did.
+    pub unfinished_calls: u64,
+    /// Routines that were called.
+    pub routines: Vec<RoutineFigures>,
+}
+
+fn spread(costed: &Costed) -> SpreadFigures {
+    let spread = &costed.spread;
+    SpreadFigures {
+        mean: ratio(costed.cost.instructions, spread.calls()).unwrap_or_default(),
+        p50: spread.percentile(50),
+        p90: spread.percentile(90),
+        p99: spread.percentile(99),
+        max: spread.max(),
+    }
+}
+
+impl Costs {
+    /// What there is to tell. `totals` are the decoder's, by owner: they hold what is in no call, too.
+    pub fn figures(&self, totals: [Clock; 3]) -> Figures {
+        let mut groups = Groups::default();
+        let mut routines = Vec::new();
+        for (routine, tally) in Routine::ALL.into_iter().zip(&self.tallies) {
+            let sum = tally.sum();
+            if sum.spread.calls() == 0 && tally.odd.abandoned == 0 {
+                continue;
+            }
+            let counts = groups.of(group(routine));
+            *counts = counts.plus(Counts {
+                calls: sum.spread.calls(),
+                instructions: sum.cost.instructions,
+                collector_instructions: sum.collector,
+            });
+            routines.push(RoutineFigures {
+                routine: routine.name(),
+                group: group(routine),
+                calls: sum.spread.calls(),
+                failed_calls: tally.odd.failed,
+                null_calls: tally.odd.null,
+                unknown_calls: tally.odd.unknown,
+                abandoned_calls: tally.odd.abandoned,
+                abandoned_instructions: tally.abandoned.instructions,
+                cost: sum.cost.into(),
+                collector_instructions: sum.collector,
+                per_call: spread(&sum),
+                classes: tally
+                    .classes()
+                    .map(|(class, costed)| ClassFigures {
+                        class,
+                        calls: costed.spread.calls(),
+                        cost: costed.cost.into(),
+                        collector_instructions: costed.collector,
+                        per_call: spread(costed),
+                    })
+                    .collect(),
+            });
+        }
+        let of = |owner: Owner| Instructions::from(totals[owner as usize]);
+        let amounts = Amounts {
+            owners: Owners {
+                program: of(Owner::Program),
+                allocator: of(Owner::Allocator),
+                collector: of(Owner::Collector),
+            },
+            groups,
+            objects: self.objects,
+            object_bytes: self.bytes,
+            collections: self.collections,
+        };
+        let (high_water, most_live) = (self.heap.high_water(), self.blocks.most_bytes);
+        Figures {
+            amounts,
+            tables: amounts.tables(),
+            heap: HeapFigures {
+                high_water_bytes: high_water,
+                most_live_bytes: most_live,
+                most_live_objects: self.blocks.most_blocks,
+                expansion: ratio(high_water, most_live),
+            },
+            threads_started: self.threads,
+            unfinished_calls: self.unfinished(),
+            routines,
+        }
+    }
+}
