@@ -7,11 +7,26 @@
 //! real machine.
 
 use heaptoll_reference::{Owner, Reference};
+use serde::Serialize;
 
 use crate::machine::{Level, Machine};
+use crate::simulation::{Maker, Split};
 
-/// Of each owner, loads and stores.
-pub type Counts = [[u64; 2]; Owner::ALL.len()];
+/// Loads and stores.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Loads.
+    pub loads: u64,
+    /// Stores.
+    pub stores: u64,
+}
+
+impl Counts {
+    /// Both.
+    pub fn total(self) -> u64 {
+        self.loads + self.stores
+    }
+}
 
 /// A cache of sets; the lines of a set stand in the order of their last use. An entry is its line + 1, 0 is empty.
 #[derive(Debug, Clone)]
@@ -61,8 +76,8 @@ impl Cache {
 #[derive(Debug, Clone)]
 pub struct Hierarchy {
     levels: Vec<Cache>,
-    misses: Vec<Counts>,
-    touches: Counts,
+    /// By maker, and whether they store: references that each level served, memory last.
+    served: Vec<[[u64; 2]; Maker::COUNT]>,
     shift: u32,
     /// The line last touched, which is the most recently used of its set.
     last: u64,
@@ -73,67 +88,68 @@ impl Hierarchy {
     pub fn new(machine: &Machine) -> Hierarchy {
         let levels: Vec<Cache> = machine.levels.iter().map(Cache::new).collect();
         Hierarchy {
-            misses: vec![Counts::default(); levels.len()],
-            touches: Counts::default(),
+            served: vec![Default::default(); levels.len() + 1],
             shift: levels.first().map_or(0, |cache| cache.line_shift),
             levels,
             last: u64::MAX,
         }
     }
 
-    /// Hears references of one owner. One that lies across lines touches each.
+    /// Hears references of one owner. One that lies across lines misses once where any of them is missing.
     pub fn references(&mut self, owner: Owner, references: &[Reference]) {
-        let owner = owner as usize;
+        let maker = Maker::from(owner) as usize;
         for reference in references {
             let address = reference.address();
             let first = address >> self.shift;
             let last = (address + reference.size().max(1) - 1) >> self.shift;
-            let store = usize::from(reference.is_store());
-            self.touches[owner][store] += 1;
-            if first != self.last {
-                self.line(owner, store, first);
-            }
+            let mut server = if first == self.last { 0 } else { self.line(first) };
             for line in first + 1..=last {
-                self.touches[owner][store] += 1;
-                self.line(owner, store, line);
+                server = server.max(self.line(line));
             }
+            self.served[server][maker][usize::from(reference.is_store())] += 1;
         }
     }
 
-    /// Hears that the kernel loads from or stores to a stretch of memory for this owner: every line once.
-    pub fn stretch(&mut self, owner: Owner, address: u64, length: u64, store: bool) {
+    /// Hears that a system call loads from or stores to a stretch of memory: a reference a line.
+    pub fn system(&mut self, address: u64, length: u64, store: bool) {
         let Some(end) = length.checked_sub(1).map(|beyond| address.saturating_add(beyond)) else { return };
         for line in address >> self.shift..=end >> self.shift {
-            self.touches[owner as usize][usize::from(store)] += 1;
-            self.line(owner as usize, usize::from(store), line);
+            let server = self.line(line);
+            self.served[server][Maker::System as usize][usize::from(store)] += 1;
         }
     }
 
+    /// The level that has the line; it and all above have it afterwards.
     #[inline]
-    fn line(&mut self, owner: usize, store: usize, line: u64) {
+    fn line(&mut self, line: u64) -> usize {
         self.last = line;
-        for (level, misses) in self.levels.iter_mut().zip(&mut self.misses) {
-            if level.touch(line << self.shift) {
-                return;
-            }
-            misses[owner][store] += 1;
-        }
+        let misses = self.levels.iter_mut().position(|level| level.touch(line << self.shift));
+        misses.unwrap_or(self.levels.len())
     }
 
-    /// Lines touched.
-    pub fn touches(&self) -> &Counts {
-        &self.touches
+    /// References made.
+    pub fn references_made(&self) -> Split<Counts> {
+        self.beyond(0)
     }
 
-    /// Of them, the misses of each level, nearest first.
-    pub fn misses(&self) -> &[Counts] {
-        &self.misses
+    /// Misses of each level, nearest first.
+    pub fn misses(&self) -> Vec<Split<Counts>> {
+        (1..self.served.len()).map(|level| self.beyond(level)).collect()
+    }
+
+    /// References that a level or one further off served.
+    fn beyond(&self, level: usize) -> Split<Counts> {
+        Split::of(|maker| {
+            let of =
+                |store: usize| self.served[level..].iter().map(|makers| makers[maker as usize][store]).sum();
+            Counts { loads: of(0), stores: of(1) }
+        })
     }
 }
 
-/// Loads and stores together, of each owner.
-pub fn by_owner(counts: &Counts) -> [u64; Owner::ALL.len()] {
-    counts.map(|[loads, stores]| loads + stores)
+/// Loads and stores together.
+pub fn all(counts: &Split<Counts>) -> Split<u64> {
+    Split::of(|maker| counts.get(maker).total())
 }
 
 #[cfg(test)]
@@ -157,46 +173,64 @@ mod tests {
         let machine: Machine = "32K/8,1M/16".parse().expect("a machine");
         let mut hierarchy = Hierarchy::new(&machine);
         sweep(&mut hierarchy, 32 << 10, 4);
-        assert_eq!(hierarchy.misses().iter().map(|level| by_owner(level)[0]).collect::<Vec<_>>(), [512, 512]);
+        assert_eq!(hierarchy.misses().iter().map(|level| all(level).program).collect::<Vec<_>>(), [512, 512]);
         // 64 KiB go round in 32 KiB: least recently used is always the next needed.
         let mut hierarchy = Hierarchy::new(&machine);
         sweep(&mut hierarchy, 64 << 10, 4);
-        assert_eq!(hierarchy.misses()[0][0], [4 * 1024, 0]);
-        assert_eq!(hierarchy.misses()[1][0], [1024, 0]);
-        assert_eq!(hierarchy.touches()[0], [4 * 8192, 0]);
+        let loads = |loads| Counts { loads, stores: 0 };
+        assert_eq!(hierarchy.misses()[0].program, loads(4 * 1024));
+        assert_eq!(hierarchy.misses()[1].program, loads(1024));
+        assert_eq!(hierarchy.references_made().program, loads(4 * 8192));
     }
 
     #[test]
-    fn owners_loads_and_stores_are_told_apart() {
+    fn makers_loads_and_stores_are_told_apart() {
         let mut hierarchy = Hierarchy::new(&Machine::usual());
         hierarchy.references(Owner::Program, &[Reference::new(0x1000, 8, true)]);
         hierarchy.references(Owner::Allocator, &[Reference::new(0x1008, 8, false)]);
         hierarchy.references(Owner::Collector, &[Reference::new(0x203c, 8, false)]);
-        hierarchy.stretch(Owner::Program, 0x2000, 100, true);
-        hierarchy.stretch(Owner::Program, 0x9000, 0, true);
-        // 0x203c to 0x2043 are two lines, and both are there when the kernel writes them.
-        assert_eq!(hierarchy.misses()[0], [[0, 1], [0, 0], [2, 0]]);
-        assert_eq!(hierarchy.touches(), &[[0, 3], [1, 0], [2, 0]]);
+        hierarchy.system(0x2000, 130, true);
+        hierarchy.system(0x9000, 0, true);
+        let counts = |loads, stores| Counts { loads, stores };
+        // 0x203c to 0x2043 are two lines and one reference; both are there when the kernel writes three.
+        let misses = Split {
+            program: counts(0, 1),
+            allocator: counts(0, 0),
+            collector: counts(1, 0),
+            system: counts(0, 1),
+        };
+        assert_eq!(hierarchy.misses(), [misses, misses, misses]);
+        let made = Split {
+            program: counts(0, 1),
+            allocator: counts(1, 0),
+            collector: counts(1, 0),
+            system: counts(0, 3),
+        };
+        assert_eq!(hierarchy.references_made(), made);
     }
 
-    /// Levels as lists of (set, line), most recent first.
-    fn plain(machine: &Machine, lines: &[u64]) -> Vec<u64> {
+    /// Levels as lists of lines, most recent first. Each reference is its first and its last line.
+    fn plain(machine: &Machine, references: &[(u64, u64)]) -> Vec<u64> {
         let mut caches: Vec<Vec<VecDeque<u64>>> =
             machine.levels.iter().map(|level| vec![VecDeque::new(); level.sets() as usize]).collect();
         let mut misses = vec![0; machine.levels.len()];
-        for line in lines {
-            for (at, level) in machine.levels.iter().enumerate() {
-                let own = line * machine.levels[0].line / level.line;
-                let set = &mut caches[at][(own % level.sets()) as usize];
-                if let Some(place) = set.iter().position(|other| *other == own) {
-                    set.remove(place);
+        for (first, last) in references {
+            let mut missed = vec![false; machine.levels.len()];
+            for line in *first..=*last {
+                for (at, level) in machine.levels.iter().enumerate() {
+                    let own = line * machine.levels[0].line / level.line;
+                    let set = &mut caches[at][(own % level.sets()) as usize];
+                    if let Some(place) = set.iter().position(|other| *other == own) {
+                        set.remove(place);
+                        set.push_front(own);
+                        break;
+                    }
                     set.push_front(own);
-                    break;
+                    set.truncate(level.ways as usize);
+                    missed[at] = true;
                 }
-                set.push_front(own);
-                set.truncate(level.ways as usize);
-                misses[at] += 1;
             }
+            misses.iter_mut().zip(missed).for_each(|(misses, missed)| *misses += u64::from(missed));
         }
         misses
     }
@@ -212,10 +246,12 @@ mod tests {
             let machine: Machine = machine.parse().expect("a machine");
             let mut hierarchy = Hierarchy::new(&machine);
             let references: Vec<Reference> =
-                lines.iter().map(|line| Reference::new(line * 64 + line % 57, 8, line % 3 == 0)).collect();
+                lines.iter().map(|line| Reference::new(line * 64 + line % 64, 8, line % 3 == 0)).collect();
+            let touched: Vec<(u64, u64)> =
+                lines.iter().map(|line| (*line, line + u64::from(line % 64 > 56))).collect();
             hierarchy.references(Owner::Program, &references);
-            let found: Vec<u64> = hierarchy.misses().iter().map(|level| by_owner(level)[0]).collect();
-            prop_assert_eq!(found, plain(&machine, &lines));
+            let found: Vec<u64> = hierarchy.misses().iter().map(|level| all(level).program).collect();
+            prop_assert_eq!(found, plain(&machine, &touched));
         }
     }
 }

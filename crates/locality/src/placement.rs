@@ -3,15 +3,17 @@
 //! A deterministic program makes the same references under every manager; only their addresses differ. So a second
 //! simulation hears the program's references alone, and the misses of a run fall into three parts that sum to all:
 //!
-//! - those the program has *alone*: what the places of its objects cost, and nothing else;
+//! - those the program has *alone*: what the places of its objects cost, and nothing else. What the kernel touches for
+//!   its system calls belongs to it: where a buffer lies decides that as well;
 //! - *pollution*: those it has beside, because its allocator's and collector's references share the cache. Negative where
 //!   they bring in what the program needs next, as an allocator does that writes into the block it gives;
 //! - the manager's *own*.
 //!
 //! Between two managers each part has a difference, and these sum to the difference of all misses.
 
-use heaptoll_reference::Owner;
 use serde::Serialize;
+
+use crate::simulation::Split;
 
 /// Programs whose references differ by more than this do not do the same work, relative.
 pub const SAME_WORK: f64 = 0.001;
@@ -19,10 +21,10 @@ pub const SAME_WORK: f64 = 0.001;
 /// Misses of one run at one geometry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Misses {
-    /// By owner, all references in one cache.
-    pub mixed: [u64; Owner::ALL.len()],
-    /// The program's when only its own references are heard.
-    pub alone: u64,
+    /// By maker, all references in one cache.
+    pub mixed: Split<u64>,
+    /// When only the program is heard: its own references, and those of its system calls.
+    pub alone: Split<u64>,
 }
 
 /// Misses by their cause, or a difference of two such.
@@ -45,14 +47,19 @@ fn signed(count: u64) -> i64 {
 impl Misses {
     /// All.
     pub fn total(&self) -> u64 {
-        self.mixed.iter().sum()
+        self.mixed.total()
     }
 
     /// By cause; sums to all.
     pub fn parts(&self) -> Parts {
-        let [program, allocator, collector] = self.mixed.map(signed);
-        let alone = signed(self.alone);
-        Parts { placement: alone, pollution: program - alone, allocator, collector }
+        let program = signed(self.mixed.program + self.mixed.system);
+        let alone = signed(self.alone.total());
+        Parts {
+            placement: alone,
+            pollution: program - alone,
+            allocator: signed(self.mixed.allocator),
+            collector: signed(self.mixed.collector),
+        }
     }
 }
 
@@ -83,11 +90,11 @@ pub fn other_work(baseline: u64, other: u64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_reference::Reference;
+    use heaptoll_reference::{Owner, Reference};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::hierarchy::{Hierarchy, by_owner};
+    use crate::hierarchy::{Hierarchy, all};
     use crate::machine::Machine;
 
     /// Misses of the first level, in the mix and alone.
@@ -100,7 +107,7 @@ mod tests {
                 alone.references(*owner, &reference);
             }
         }
-        Misses { mixed: by_owner(&mixed.misses()[0]), alone: by_owner(&alone.misses()[0])[0] }
+        Misses { mixed: all(&mixed.misses()[0]), alone: all(&alone.misses()[0]) }
     }
 
     #[test]
