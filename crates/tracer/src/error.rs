@@ -1,0 +1,90 @@
+//! Why a program was not traced.
+
+use std::path::PathBuf;
+
+use heaptoll_lab::launch::LaunchError;
+use thiserror::Error;
+
+/// A run under the tracer that gave nothing.
+#[derive(Debug, Error)]
+pub enum TracerError {
+    /// No Valgrind.
+    #[error(
+        "Valgrind, whose core the tracer runs on, was not found in PATH; install the Debian package `valgrind` \
+         (apt-get install valgrind), or another distribution's of the same name"
+    )]
+    ValgrindMissing,
+    /// There, and does not say which it is.
+    #[error("{path} --version did not say its version ({reason}); reinstall the package `valgrind`", path = .path.display())]
+    ValgrindBroken {
+        /// The command.
+        path: PathBuf,
+        /// What happened.
+        reason: String,
+    },
+    /// The tracer is not where it belongs.
+    #[error(
+        "{path} is missing: the tracer was not built; install the package `valgrind`, then run `make build` in the \
+         source tree (or `make install`)", path = .path.display()
+    )]
+    NotBuilt {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A part of it cannot be used.
+    #[error("{path}: {reason}; run `make build` again, with the package `valgrind` installed", path = .path.display())]
+    Incomplete {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Another Valgrind than it was built with.
+    #[error(
+        "the tracer was built with Valgrind {built}, and this system has {found}: its parts would not fit together; run \
+         `make build` again, or install Valgrind {built}"
+    )]
+    OtherVersion {
+        /// What it was built with.
+        built: String,
+        /// What is there.
+        found: String,
+    },
+    /// A processor there is no tracer for.
+    #[error("there is no tracer for this processor ({0}); it runs on x86-64, and is untested on arm64")]
+    Processor(&'static str),
+    /// The program did not begin, or not so that anything was told.
+    #[error("{program} cannot be run under Valgrind{}", what_was_said(.said))]
+    CannotRun {
+        /// The program.
+        program: String,
+        /// What Valgrind or the program said.
+        said: String,
+    },
+    /// Folder for rings and logs.
+    #[error("cannot make a folder for the tracer's rings in {folder}: {cause}; is it writable and not full?", folder = .folder.display())]
+    Scratch {
+        /// Where.
+        folder: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The rings cannot be read.
+    #[error("cannot read the tracer's rings in {folder}: {cause}", folder = .folder.display())]
+    Rings {
+        /// Where.
+        folder: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The launcher.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+}
+
+fn what_was_said(text: &str) -> String {
+    match text.trim() {
+        "" => ": it ended before it told anything".into(),
+        text => format!(":\n  {}", text.replace('\n', "\n  ")),
+    }
+}

@@ -1,0 +1,230 @@
+//! What Valgrind itself says of the processes it runs: in a log a process, and on standard error before it has one.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+/// Of one log as much is read, bytes; and of so many of them.
+const LONGEST: u64 = 1 << 16;
+const LOGS: usize = 256;
+/// Lines without a meaning of their own that are passed on.
+const OTHERS: usize = 6;
+
+/// What was found in the logs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// For the user, each once, with how many processes said it when several did.
+    pub warnings: Vec<String>,
+    /// Why Valgrind could not run a program, or gave up.
+    pub fatal: Vec<String>,
+}
+
+/// Reads all logs in the folder. What cannot be read is no finding.
+pub fn read(folder: &Path) -> Findings {
+    let mut logs: Vec<_> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| {
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| {
+                name.strip_prefix("log.").is_some_and(|pid| pid.chars().all(|c| c.is_ascii_digit()))
+            })
+        })
+        .collect();
+    logs.sort();
+    logs.truncate(LOGS);
+    let texts = logs.iter().filter_map(|path| {
+        let mut bytes = Vec::new();
+        std::fs::File::open(path).ok()?.take(LONGEST).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    });
+    find(texts)
+}
+
+/// Valgrind's own lines of a program's standard error.
+pub fn of_standard_error(text: &str) -> Findings {
+    let own: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("valgrind:") || bare(line).is_some()).collect();
+    find([own.join("\n")].into_iter())
+}
+
+/// A line without the number of its process, if it has one.
+fn bare(line: &str) -> Option<&str> {
+    for mark in ["==", "--", "**"] {
+        if let Some((pid, rest)) = line.strip_prefix(mark).and_then(|line| line.split_once(mark))
+            && pid.chars().all(|c| c.is_ascii_digit())
+            && !pid.is_empty()
+        {
+            return Some(rest.trim());
+        }
+    }
+    None
+}
+
+fn find(texts: impl Iterator<Item = String>) -> Findings {
+    let mut warnings: BTreeMap<String, u32> = BTreeMap::new();
+    let mut fatal: Vec<String> = Vec::new();
+    for text in texts {
+        let mut said = std::collections::BTreeSet::new();
+        for line in text.lines() {
+            let line = bare(line).unwrap_or(line).trim();
+            match judge(line) {
+                Some(Judged::Fatal(words)) if !fatal.contains(&words) => fatal.push(words),
+                Some(Judged::Warning(words)) => {
+                    said.insert(words);
+                }
+                _ => {}
+            }
+        }
+        for words in said {
+            *warnings.entry(words).or_default() += 1;
+        }
+    }
+    let (known, others): (Vec<_>, Vec<_>) =
+        warnings.into_iter().partition(|(words, _)| !words.starts_with(SAYS));
+    let left_out = others.len().saturating_sub(OTHERS);
+    let mut warnings: Vec<String> = known
+        .into_iter()
+        .chain(others.into_iter().take(OTHERS))
+        .map(|(words, count)| if count > 1 { format!("{words} (in {count} processes)") } else { words })
+        .collect();
+    if left_out > 0 {
+        warnings.push(format!("Valgrind says {left_out} more things of this kind"));
+    }
+    Findings { warnings, fatal }
+}
+
+const SAYS: &str = "Valgrind says: ";
+
+enum Judged {
+    Fatal(String),
+    Warning(String),
+}
+
+fn judge(line: &str) -> Option<Judged> {
+    let lower = line.to_ascii_lowercase();
+    let has = |what: &str| lower.contains(what);
+    let after = |what: &str| lower.find(what).map_or("", |at| line[at + what.len()..].trim());
+    let warning = |words: String| Some(Judged::Warning(words));
+    if line.is_empty() || line.starts_with("at 0x") || line.starts_with("by 0x") {
+        return None;
+    }
+    if has("the 'impossible' happened")
+        || has("valgrind: fatal")
+        || has("valgrind's memory management: out of memory")
+        || has("assertion")
+        || lower.starts_with("valgrind:")
+    {
+        return Some(Judged::Fatal(line.to_string()));
+    }
+    if has("unhandled instruction bytes:") {
+        return warning(format!(
+            "the program came to an instruction that Valgrind does not know (bytes {}), and got SIGILL there, as a \
+             native run would not",
+            after("unhandled instruction bytes:")
+        ));
+    }
+    if has("unhandled") && has("syscall:") {
+        return warning(format!(
+            "the program made system call {}, which Valgrind does not know: it failed with ENOSYS, as a native run's \
+             would not",
+            after("syscall:")
+        ));
+    }
+    if has("brk segment overflow") || has("cannot grow brk") || has("can't grow to") {
+        return warning(
+            "the brk segment could not grow any more under Valgrind: the manager went on with mmap, as a native run \
+             would not"
+                .into(),
+        );
+    }
+    if has("can't execute setuid/setgid") {
+        return warning(
+            "a set-user-ID program was to be started, which Valgrind refuses: what it would have done is missing"
+                .into(),
+        );
+    }
+    if has("client switching stacks") {
+        return warning("the program switches stacks by itself".into());
+    }
+    // Continuations and advice of the messages above, and what is no concern of a count.
+    const NOISE: [&str; 14] = [
+        "your program just tried",
+        "did not recognise",
+        "there are two possible",
+        "warning: noted but unhandled ioctl",
+        "this could cause spurious",
+        "to suppress, use",
+        "further instances of this message",
+        "vex amd64->ir:   rex",
+        "vex amd64->ir:   vex",
+        "vex amd64->ir:   pfx",
+        "valgrind: unrecognised instruction",
+        "process terminating with",
+        "you may be able to write",
+        "nevertheless it's worth",
+    ];
+    if NOISE.iter().any(|noise| has(noise)) || !lower.starts_with("warning") {
+        return None;
+    }
+    warning(format!("{SAYS}{line}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Findings {
+        find([text.to_string()].into_iter())
+    }
+
+    #[test]
+    fn an_instruction_it_does_not_know_is_a_warning_with_its_bytes() {
+        let found = of("vex amd64->IR: unhandled instruction bytes: 0x62 0xF1 0x7C 0x48\n\
+                        vex amd64->IR:   REX=0 REX.W=0\n\
+                        ==77== valgrind: Unrecognised instruction at address 0x109139.\n\
+                        ==77==    at 0x109139: main (in /tmp/x)\n\
+                        ==77== Your program just tried to execute an instruction that Valgrind\n\
+                        ==77== did not recognise.  There are two possible reasons for this.\n");
+        assert_eq!(found.warnings.len(), 1, "{found:?}");
+        assert!(found.warnings[0].contains("0x62 0xF1") && found.warnings[0].contains("SIGILL"));
+    }
+
+    #[test]
+    fn what_ends_valgrind_is_fatal() {
+        for line in [
+            "valgrind: mmap(0x400000, 102400000) failed in UME with error 12 (Cannot allocate memory).",
+            "valgrind: the 'impossible' happened:",
+            "==9== Valgrind: FATAL: no munmap in valgrind",
+            "valgrind: m_mallocfree.c:303 (get_bszB_as_is): Assertion 'bszB_lo == bszB_hi' failed.",
+        ] {
+            let found = of(line);
+            assert_eq!((found.fatal.len(), found.warnings.len()), (1, 0), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_same_from_many_processes_is_said_once() {
+        let line = |pid: u32| format!("--{pid}-- WARNING: unhandled amd64-linux syscall: 439\n");
+        let found = find((1..4).map(line));
+        assert_eq!(found.warnings.len(), 1);
+        assert!(found.warnings[0].contains("439") && found.warnings[0].ends_with("(in 3 processes)"));
+    }
+
+    #[test]
+    fn of_what_has_no_meaning_of_its_own_not_more_than_a_few_lines_are_passed_on() {
+        let text: String = (0..20).map(|n| format!("==5== Warning: strange thing {n}\n")).collect();
+        let found = of(&text);
+        assert_eq!(found.warnings.len(), OTHERS + 1);
+        assert!(found.warnings[0].contains("strange thing"));
+        assert_eq!(of("==5== \n==5==    by 0x123: f (x.c:1)\n"), Findings::default());
+    }
+
+    #[test]
+    fn the_programs_own_words_are_not_valgrinds() {
+        assert_eq!(of_standard_error("Assertion failed: x\nwarning: y\n"), Findings::default());
+        let found = of_standard_error("valgrind: /x: cannot execute binary file\n");
+        assert_eq!(found.fatal, ["valgrind: /x: cannot execute binary file"]);
+    }
+}
