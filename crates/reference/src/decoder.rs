@@ -18,6 +18,11 @@ pub trait Sink {
     /// What `owner` has executed on the thread that runs, since its counters were told last. It comes before the event
     /// that tells it, and behind the references that were made meanwhile, which are the same owner's.
     fn passed(&mut self, _owner: Owner, _cost: Clock) {}
+    /// Why it wants to hear no more, if so, in words for the user. Whoever decodes asks now and then; what was heard
+    /// until then counts.
+    fn full(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Words that no tracer writes; what follows in the same block is not heard.
