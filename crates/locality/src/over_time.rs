@@ -93,14 +93,19 @@ pub struct OverTime {
     last: (u64, bool),
     so_far: (u64, u64),
     scales: Vec<Following>,
+    /// Stamps that there may be,
+    limit: usize,
+    /// and whether more would have been needed: nothing is heard since.
+    full: bool,
 }
 
 /// The stamps of a page: of itself by anyone and by the program, then those of its lines in pairs.
 const OF_PAGE: usize = 2;
 
 impl OverTime {
-    /// Lines and pages of these many bytes, both powers of two, a page no shorter than a line.
-    pub fn new(line: u64, page: u64) -> OverTime {
+    /// Lines and pages of these many bytes, both powers of two, a page no shorter than a line. When it would need more
+    /// memory than `limit` bytes it stops, and says so.
+    pub fn new(line: u64, page: u64, limit: u64) -> OverTime {
         OverTime {
             line_shift: line.trailing_zeros(),
             page_shift: page.trailing_zeros().max(line.trailing_zeros()),
@@ -112,7 +117,14 @@ impl OverTime {
             last: (u64::MAX, false),
             so_far: (0, 0),
             scales: vec![Following::default(); SCALES],
+            limit: usize::try_from(limit / size_of::<u32>() as u64).unwrap_or(usize::MAX),
+            full: false,
         }
+    }
+
+    /// Whether memory ran out: what is told is of the time before.
+    pub fn is_partial(&self) -> bool {
+        self.full
     }
 
     /// Hears references of one owner.
@@ -124,6 +136,9 @@ impl OverTime {
         while rest.len() as u64 >= self.left {
             let (these, others) = rest.split_at(self.left as usize);
             self.touch_all(true, these);
+            if self.full {
+                return;
+            }
             self.end_window();
             rest = others;
         }
@@ -135,11 +150,17 @@ impl OverTime {
     pub fn stretch(&mut self, owner: Owner, address: u64, length: u64) {
         let Some(end) = length.checked_sub(1).map(|beyond| address.saturating_add(beyond)) else { return };
         for line in address >> self.line_shift..=end >> self.line_shift {
+            if self.full {
+                return;
+            }
             self.touch(owner == Owner::Program, line);
         }
     }
 
     fn touch_all(&mut self, program: bool, references: &[Reference]) {
+        if self.full {
+            return;
+        }
         for reference in references {
             let first = reference.address() >> self.line_shift;
             let last = (reference.address() + reference.size().max(1) - 1) >> self.line_shift;
@@ -159,7 +180,10 @@ impl OverTime {
         let page = line >> shift;
         let at = match self.recent[page as usize % RECENT] {
             (recent, at) if recent == page + 1 => at,
-            _ => self.place(page),
+            _ => match self.place(page) {
+                Some(at) => at,
+                None => return,
+            },
         };
         let own = at + OF_PAGE + 2 * (line & ((1 << shift) - 1)) as usize;
         // What the program touches was touched by someone, so its own stamp says all.
@@ -169,14 +193,19 @@ impl OverTime {
     }
 
     #[cold]
-    fn place(&mut self, page: u64) -> usize {
+    fn place(&mut self, page: u64) -> Option<usize> {
         let next = self.stamps.len();
         let at = *self.places.entry(page).or_insert(next);
         if at == next {
-            self.stamps.resize(next + OF_PAGE + 2 * (1 << (self.page_shift - self.line_shift)), 0);
+            let of_page = OF_PAGE + (2 << (self.page_shift - self.line_shift));
+            if self.full || next + of_page > self.limit || self.stamps.try_reserve(of_page).is_err() {
+                self.full = true;
+                return None;
+            }
+            self.stamps.resize(next + of_page, 0);
         }
         self.recent[page as usize % RECENT] = (page + 1, at);
-        at
+        Some(at)
     }
 
     #[inline(never)]
@@ -278,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_sweep_has_the_working_set_of_its_width() {
-        let mut over_time = OverTime::new(64, 4096);
+        let mut over_time = OverTime::new(64, 4096, u64::MAX);
         // 128 KiB are as many words as the shortest window has references.
         for _ in 0..8 {
             over_time.references(Owner::Program, &words(1 << 20, (1 << 20) + BASE * 8));
@@ -299,7 +328,7 @@ mod tests {
 
     #[test]
     fn what_others_touch_passes_no_time_and_is_told_apart() {
-        let mut over_time = OverTime::new(64, 4096);
+        let mut over_time = OverTime::new(64, 4096, u64::MAX);
         over_time.references(Owner::Program, &words(0, BASE * 4));
         over_time.references(Owner::Collector, &words(1 << 24, (1 << 24) + BASE * 16));
         over_time.stretch(Owner::Program, 1 << 28, 4096);
@@ -317,7 +346,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         };
-        let mut over_time = OverTime::new(32, 1024);
+        let mut over_time = OverTime::new(32, 1024, u64::MAX);
         let mut stream = Vec::new();
         for phase in 0..40 {
             let (from, wide) = (random(1 << 20), 64 << random(12));
@@ -358,7 +387,7 @@ mod tests {
 
     #[test]
     fn samples_are_bounded_and_means_go_on() {
-        let mut over_time = OverTime::new(64, 4096);
+        let mut over_time = OverTime::new(64, 4096, u64::MAX);
         let run = words(0, BASE * 8);
         for _ in 0..1500 {
             over_time.references(Owner::Program, &run);
@@ -366,5 +395,20 @@ mod tests {
         let scales = over_time.scales();
         assert_eq!((scales[0].windows, scales[0].samples.len(), scales[0].mean_lines), (1500, 0, 2048.0));
         assert_eq!((scales[1].windows, scales[1].samples.len()), (750, 750));
+    }
+
+    #[test]
+    fn it_stops_where_memory_ends_and_keeps_what_was() {
+        let bytes_a_page = 4 * (2 + 2 * 64);
+        let mut over_time = OverTime::new(64, 4096, 40 * bytes_a_page);
+        for _ in 0..3 {
+            over_time.references(Owner::Program, &words(0, BASE * 8));
+        }
+        assert!(!over_time.is_partial());
+        over_time.references(Owner::Program, &words(1 << 24, (1 << 24) + BASE * 8));
+        over_time.stretch(Owner::Program, 1 << 40, u64::MAX);
+        over_time.references(Owner::Program, &words(0, BASE * 8));
+        assert!(over_time.is_partial());
+        assert_eq!((over_time.scales()[0].windows, over_time.footprint().1), (3, 40));
     }
 }
