@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The address space that a traced program finds, made as roomy as a native one.
+ *
+ * Valgrind 3.19 gives a program 128 GB of addresses, shared with itself, and 8 MB of brk segment. So sbrk fails where it
+ * does not natively, and a manager that reserves hundreds of gigabytes of addresses aborts: what would be measured is
+ * another path of the manager. Both limits are constants inside the core's functions (am_startup in
+ * m_aspacemgr/aspacemgr-linux.c, ii_create_image in m_initimg/initimg-linux.c), so the linker puts functions of ours
+ * around them (--wrap), and space.mk makes the address space manager's own tables visible to these.
+ */
+
+#include "core.h"
+#include "system.h"
+
+/* Where the client's address space ends and Valgrind's own begins, */
+#define CLIENT_END 0x300000000000UL
+/* and where that ends. */
+#define SPACE_END 0x400000000000UL
+/* Where the client's brk segment begins, */
+#define BRK_START 0x1000000000UL
+/* and how far it can grow, bytes. */
+#define BRK_ROOM 0x1000000000UL
+
+/* The core's own; not in its public headers. */
+extern Addr __real_vgPlain_am_startup(Addr sp_at_startup);
+extern Bool __real_vgPlain_am_create_reservation(Addr start, SizeT length, ShrinkMode mode, SSizeT extra);
+extern Addr __real_vgPlain_am_get_advisory_client_simple(Addr start, SizeT length, Bool *ok);
+extern Bool VG_(am_covered_by_single_free_segment)(Addr start, SizeT length);
+extern const NSegment *__real_vgPlain_am_extend_into_adjacent_reservation_client(Addr, SSizeT, Bool *);
+extern struct vki_rlimit VG_(client_rlimit_data);
+extern NSegment nsegments[];
+extern Int nsegments_used;
+extern Addr aspacem_maxAddr;
+extern Addr aspacem_vStart;
+
+Addr __wrap_vgPlain_am_startup(Addr sp_at_startup);
+Bool __wrap_vgPlain_am_create_reservation(Addr start, SizeT length, ShrinkMode mode, SSizeT extra);
+Addr __wrap_vgPlain_am_get_advisory_client_simple(Addr start, SizeT length, Bool *ok);
+const NSegment *__wrap_vgPlain_am_extend_into_adjacent_reservation_client(Addr, SSizeT, Bool *);
+
+/* Takes segment `index` out of the table; the one before it grows over it. */
+static void swallow(Int index)
+{
+   Int at;
+   nsegments[index - 1].end = nsegments[index].end;
+   for (at = index; at + 1 < nsegments_used; at++)
+      nsegments[at] = nsegments[at + 1];
+   nsegments_used--;
+}
+
+static Bool is_free(Int index)
+{
+   return index >= 0 && index < nsegments_used && nsegments[index].kind == SkFree;
+}
+
+/* Moves the border between the client and Valgrind, and the end of both, up. Runs before anything is mapped but
+ * Valgrind's own image and the kernel's; leaves all as it is where the table is not as expected. Returns where the
+ * client's stack is to end. */
+Addr __wrap_vgPlain_am_startup(Addr sp_at_startup)
+{
+   Addr stack_end = __real_vgPlain_am_startup(sp_at_startup);
+   Int beyond, border;
+
+   /* The reservation of all that lies above the last address, as far as the kernel's mappings. */
+   for (beyond = nsegments_used - 1; beyond > 0; beyond--)
+      if (nsegments[beyond].start == aspacem_maxAddr + 1)
+         break;
+   /* The page reserved so that Valgrind's own mappings begin there. */
+   for (border = nsegments_used - 1; border > 0; border--)
+      if (nsegments[border].start == aspacem_vStart)
+         break;
+   if (beyond <= border + 1 || nsegments[beyond].kind != SkResvn || nsegments[beyond].end < SPACE_END
+       || !is_free(beyond - 1) || nsegments[border].kind != SkResvn || border < 1 || !is_free(border - 1)
+       || !is_free(border + 1))
+      return stack_end;
+
+   nsegments[beyond - 1].end = SPACE_END - 1;
+   nsegments[beyond].start = SPACE_END;
+   aspacem_maxAddr = SPACE_END - 1;
+   swallow(border);
+   /* What was behind it is free, too. */
+   swallow(border);
+   aspacem_vStart = CLIENT_END;
+   if (!__real_vgPlain_am_create_reservation(CLIENT_END, VKI_PAGE_SIZE, SmFixed, 0))
+      tl_assert2(0, "heaptoll: no room for Valgrind's own memory");
+   /* As far below the end of the client's addresses as Valgrind has it below the end of all. */
+   return CLIENT_END - 16 * 1024 * 1024 - 1;
+}
+
+/* The core makes the brk segment so: it reserves 8 MB right behind the program; where that fails it asks for an address
+ * and reserves there. Only it makes reservations that shrink at their lower end. */
+static enum { BRK_UNASKED, BRK_REFUSED, BRK_ADVISED, BRK_THERE } brk_state = BRK_UNASKED;
+
+/* Bytes that the brk segment may have, as RLIMIT_DATA allows and never less than the core would give. */
+static SizeT brk_room(SizeT least)
+{
+   SizeT limit = VG_PGROUNDDN((SizeT)VG_(client_rlimit_data).rlim_cur);
+   SizeT room = limit < BRK_ROOM ? limit : BRK_ROOM;
+   return room > least ? room : least;
+}
+
+Bool __wrap_vgPlain_am_create_reservation(Addr start, SizeT length, ShrinkMode mode, SSizeT extra)
+{
+   if (mode == SmLower && brk_state == BRK_UNASKED) {
+      brk_state = BRK_REFUSED;
+      return False;
+   }
+   if (mode == SmLower && brk_state == BRK_ADVISED) {
+      brk_state = BRK_THERE;
+      if (start == BRK_START + extra
+          && __real_vgPlain_am_create_reservation(start, brk_room(length + extra) - extra, mode, extra))
+         return True;
+   }
+   return __real_vgPlain_am_create_reservation(start, length, mode, extra);
+}
+
+Addr __wrap_vgPlain_am_get_advisory_client_simple(Addr start, SizeT length, Bool *ok)
+{
+   if (brk_state == BRK_REFUSED) {
+      brk_state = BRK_ADVISED;
+      if (VG_(am_covered_by_single_free_segment)(BRK_START, brk_room(length))) {
+         *ok = True;
+         return BRK_START;
+      }
+   }
+   return __real_vgPlain_am_get_advisory_client_simple(start, length, ok);
+}
+
+/* The core grows the stack of the first thread by this, downwards, and tells no tool. */
+const NSegment *__wrap_vgPlain_am_extend_into_adjacent_reservation_client(Addr address, SSizeT delta, Bool *overflow)
+{
+   const NSegment *grown = __real_vgPlain_am_extend_into_adjacent_reservation_client(address, delta, overflow);
+   if (grown && delta < 0)
+      ht_system_stack_grown(grown->start, -delta);
+   return grown;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Memory that comes and goes, what the kernel reads and writes of it, and system calls that fail here and not natively.
+ */
+
+#include "hooks.h"
+#include "options.h"
+#include "ring.h"
+#include "system.h"
+
+/* Of the core, not in its public headers: where the brk segment begins, and how much of it the program asked for. */
+extern Addr VG_(brk_base);
+extern Addr VG_(brk_limit);
+
+static UInt protection_of(Bool read, Bool write, Bool execute)
+{
+   return (read ? HT_READ : 0) | (write ? HT_WRITE : 0) | (execute ? HT_EXECUTE : 0);
+}
+
+static void tell_map(Addr address, SizeT length, UInt protection, UInt origin)
+{
+   ULong words[2] = {address, VG_PGROUNDUP(length)};
+   if (length > 0)
+      ht_ring_event(HT_MAP, protection + 8 * origin, words, 2);
+}
+
+static void tell_unmap(Addr address, SizeT length)
+{
+   ULong words[2] = {address, VG_PGROUNDUP(length)};
+   if (length > 0)
+      ht_ring_event(HT_UNMAP, 0, words, 2);
+}
+
+/* ---- The stack ---- */
+
+/* What it grew by and was not told yet. */
+static Addr stack_start;
+static Addr stack_end;
+
+void ht_system_stack_grown(Addr start, SizeT length)
+{
+   if (stack_end != start + length && stack_start != stack_end) {
+      /* Another stack than before: cannot be, there is one that grows. */
+      return;
+   }
+   if (stack_start == stack_end)
+      stack_end = start + length;
+   stack_start = start;
+}
+
+static void tell_stack(void)
+{
+   if (stack_start != stack_end) {
+      tell_map(stack_start, stack_end - stack_start, HT_READ | HT_WRITE, HT_ORIGIN_STACK);
+      stack_start = stack_end = 0;
+   }
+}
+
+/* ---- Mappings ---- */
+
+/* The call that a mapping is made by, of the one thread that runs. */
+static UInt call_under_way;
+
+/* The core has one page of brk segment ready before the program asks for any. */
+static Bool unasked_brk(Addr address)
+{
+   return address == VG_(brk_base) && VG_(brk_limit) == VG_(brk_base);
+}
+
+static void mapped_at_start(Addr address, SizeT length, Bool read, Bool write, Bool execute, ULong handle)
+{
+   /* The core's own trampolines can only be executed. */
+   if ((read || write) && !unasked_brk(address))
+      tell_map(address, length, protection_of(read, write, execute), HT_ORIGIN_START);
+}
+
+static void mapped(Addr address, SizeT length, Bool read, Bool write, Bool execute, ULong handle)
+{
+   UInt origin = call_under_way == __NR_mremap ? HT_ORIGIN_MREMAP : HT_ORIGIN_MMAP;
+   tell_stack();
+   tell_map(address, length, protection_of(read, write, execute), origin);
+}
+
+static void moved(Addr from, Addr to, SizeT length)
+{
+   NSegment const *segment = VG_(am_find_nsegment)(to);
+   tell_stack();
+   tell_map(to, length, segment ? protection_of(segment->hasR, segment->hasW, segment->hasX) : HT_READ | HT_WRITE,
+            HT_ORIGIN_MREMAP);
+}
+
+static void protected(Addr address, SizeT length, Bool read, Bool write, Bool execute)
+{
+   ULong words[2] = {address, VG_PGROUNDUP(length)};
+   tell_stack();
+   ht_ring_event(HT_PROTECT, protection_of(read, write, execute), words, 2);
+}
+
+static void unmapped(Addr address, SizeT length)
+{
+   tell_stack();
+   tell_unmap(address, length);
+}
+
+/* The kernel gives and takes whole pages; the program may ask for any byte. */
+static void brk_grown(Addr address, SizeT length, ThreadId tid)
+{
+   Addr start = VG_PGROUNDUP(address);
+   tell_map(start, VG_PGROUNDUP(address + length) - start, HT_READ | HT_WRITE, HT_ORIGIN_BRK);
+}
+
+static void brk_shrunk(Addr address, SizeT length)
+{
+   Addr start = VG_PGROUNDUP(address);
+   tell_unmap(start, VG_PGROUNDUP(address + length) - start);
+}
+
+/* ---- The kernel's accesses ---- */
+
+static void tell_access(UInt kind, CorePart part, Addr address, SizeT length)
+{
+   ULong words[1] = {address};
+   if (part == Vg_CoreSysCall && length > 0)
+      ht_ring_event(kind, length, words, 1);
+}
+
+static void kernel_reads(CorePart part, ThreadId tid, const HChar *what, Addr address, SizeT length)
+{
+   /* Of what is not there the kernel reads nothing. */
+   if (VG_(am_is_valid_for_client)(address, length, VKI_PROT_READ))
+      tell_access(HT_KERNEL_LOAD, part, address, length);
+}
+
+static void kernel_reads_text(CorePart part, ThreadId tid, const HChar *what, Addr address)
+{
+   SizeT length = 0;
+   while (VG_(am_is_valid_for_client)(address + length, 1, VKI_PROT_READ)) {
+      Addr page_end = VG_PGROUNDDN(address + length) + VKI_PAGE_SIZE;
+      while (address + length < page_end)
+         if (*(const HChar *)(address + length++) == '\0') {
+            tell_access(HT_KERNEL_LOAD, part, address, length);
+            return;
+         }
+   }
+}
+
+static void kernel_wrote(CorePart part, ThreadId tid, Addr address, SizeT length)
+{
+   tell_access(HT_KERNEL_STORE, part, address, length);
+}
+
+/* ---- System calls that fail here and not natively ---- */
+
+static void refuse(UInt number, UInt error)
+{
+   ht_ring_event(HT_REFUSED, error + 4096 * (ULong)number, NULL, 0);
+}
+
+/* Whether the kernel has these calls, which Valgrind does not: with these arguments it does nothing but say so. */
+static Bool kernel_has(UInt number)
+{
+   static UInt known, has;
+   UInt bit = number == __NR_rseq ? 1 : number == __NR_clone3 ? 2 : 0;
+   if (bit == 0)
+      return True;
+   if ((known & bit) == 0) {
+      SysRes answer = HT_SYSCALL(number, 0, 0, 0, 0, 0, 0);
+      known |= bit;
+      if (!sr_isError(answer) || sr_Err(answer) != VKI_ENOSYS)
+         has |= bit;
+   }
+   return (has & bit) != 0;
+}
+
+static Bool for_want_of_space(UInt error)
+{
+   return error == VKI_ENOMEM || error == VKI_EINVAL;
+}
+
+static Bool is_refusal(UInt number, const UWord *args, UInt error)
+{
+   if (error == VKI_ENOSYS)
+      return kernel_has(number);
+   switch (number) {
+   case __NR_mmap:
+      return for_want_of_space(error) && args[1] != 0;
+   case __NR_mremap:
+      /* One that may not move fails natively, too, when there is something behind it. */
+      return for_want_of_space(error) && args[2] != 0 && (args[3] & VKI_MREMAP_MAYMOVE);
+   case __NR_munmap:
+   case __NR_mprotect:
+      return error == VKI_ENOMEM && VG_IS_PAGE_ALIGNED(args[0]) && args[1] != 0;
+   default:
+      return False;
+   }
+}
+
+/* ---- Hooks ---- */
+
+void ht_system_register(void)
+{
+   VG_(track_new_mem_startup)(mapped_at_start);
+   VG_(track_new_mem_mmap)(mapped);
+   VG_(track_new_mem_brk)(brk_grown);
+   VG_(track_copy_mem_remap)(moved);
+   VG_(track_change_mem_mprotect)(protected);
+   VG_(track_die_mem_munmap)(unmapped);
+   VG_(track_die_mem_brk)(brk_shrunk);
+}
+
+void ht_system_begin(void)
+{
+   if (!ht_options.references)
+      return;
+   VG_(track_pre_mem_read)(kernel_reads);
+   VG_(track_pre_mem_read_asciiz)(kernel_reads_text);
+   VG_(track_post_mem_write)(kernel_wrote);
+}
+
+void ht_system_child(ThreadId tid)
+{
+   Int room = 1024, count, i;
+   Addr *starts = VG_(malloc)("heaptoll.system", room * sizeof(Addr));
+   while ((count = VG_(am_get_segment_starts)(SkFileC | SkAnonC | SkShmC, starts, room)) < 0) {
+      room = -count;
+      starts = VG_(realloc)("heaptoll.system", starts, room * sizeof(Addr));
+   }
+   for (i = 0; i < count; i++) {
+      NSegment const *segment = VG_(am_find_nsegment)(starts[i]);
+      Addr end = segment->end + 1;
+      UInt origin = HT_ORIGIN_START;
+      if (segment->start == VG_(brk_base)) {
+         origin = HT_ORIGIN_BRK;
+         /* What is behind the limit was given back. */
+         if (end > VG_PGROUNDUP(VG_(brk_limit)))
+            end = VG_PGROUNDUP(VG_(brk_limit));
+      }
+      tell_map(segment->start, end - segment->start, protection_of(segment->hasR, segment->hasW, segment->hasX),
+               origin);
+   }
+   VG_(free)(starts);
+   stack_start = stack_end = 0;
+   if (ht_options.sites)
+      ht_sites_child();
+   if (ht_options.pin)
+      ht_pin_child();
+}
+
+void ht_system_before(ThreadId tid, UInt number, UWord *args, UInt n)
+{
+   tell_stack();
+   call_under_way = number;
+}
+
+void ht_system_after(ThreadId tid, UInt number, UWord *args, UInt n, SysRes result)
+{
+   call_under_way = 0;
+   if (sr_isError(result)) {
+      if (is_refusal(number, args, sr_Err(result)))
+         refuse(number, sr_Err(result));
+   } else if (number == __NR_brk && args[0] > sr_Res(result) && args[0] >= VG_(brk_base)) {
+      /* brk fails by giving the limit as it was. */
+      refuse(number, VKI_ENOMEM);
+   }
+}
