@@ -68,6 +68,17 @@ impl SizeClass {
         }
     }
 
+    /// The class of one in a doubling that holds this one: 0, 1 to 8, 9 to 16, 17 to 32...
+    pub fn doubling(self) -> SizeClass {
+        match self {
+            SizeClass::Size { up_to_bytes, .. } if up_to_bytes > 8 => {
+                let below = 1u64 << (up_to_bytes - 1).ilog2();
+                SizeClass::Size { from_bytes: below + 1, up_to_bytes: below.saturating_mul(2) }
+            }
+            class => class,
+        }
+    }
+
     /// The largest size in it.
     pub fn up_to(self) -> Option<u64> {
         match self {
@@ -117,6 +128,9 @@ mod tests {
             let class = SizeClass::of(SizeClass::index(Asked::Bytes(size)));
             let SizeClass::Size { from_bytes, up_to_bytes } = class else { panic!("a size") };
             prop_assert!((from_bytes..=up_to_bytes).contains(&size), "{size} in {class:?}");
+            let SizeClass::Size { from_bytes, up_to_bytes } = class.doubling() else { panic!("a size") };
+            prop_assert!((from_bytes..=up_to_bytes).contains(&size), "{size} in {:?}", class.doubling());
+            prop_assert!(up_to_bytes <= 8 || from_bytes > up_to_bytes / 2, "one doubling");
         }
     }
 }

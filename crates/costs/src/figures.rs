@@ -1,12 +1,14 @@
 //! What is told of a process image in the end: plain values, which serialise.
 
+use std::collections::BTreeMap;
+
 use heaptoll_reference::{Clock, Owner, Routine};
 use serde::Serialize;
 
 use crate::class::SizeClass;
 use crate::costs::Costs;
 use crate::group::group;
-use crate::tally::Costed;
+use crate::tally::{Costed, Tally};
 
 /// Instructions and data references.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -129,7 +131,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 }
 
 fn percent(part: u64, whole: u64) -> Option<f64> {
-    ratio(part, whole).map(|ratio| 100.0 * ratio)
+    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
 }
 
 impl Amounts {
@@ -263,6 +265,17 @@ pub struct RoutineFigures {
     pub classes: Vec<ClassFigures>,
 }
 
+/// Calls by size, all routines of a group together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct BySize {
+    /// Those that make a block from nothing.
+    pub allocate: Vec<ClassFigures>,
+    /// Those that give one back, by what was asked for it.
+    pub free: Vec<ClassFigures>,
+    /// Those that resize one, by the new size.
+    pub resize: Vec<ClassFigures>,
+}
+
 /// Most bytes of the heap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct HeapFigures {
@@ -292,6 +305,10 @@ pub struct Figures {
     pub unfinished_calls: u64,
     /// Routines that were called.
     pub routines: Vec<RoutineFigures>,
+    /// Routines of a group together, in the classes of [`SizeClass`].
+    pub by_size: BySize,
+    /// The same in one class a doubling.
+    pub by_doubling: BySize,
 }
 
 fn spread(costed: &Costed) -> SpreadFigures {
@@ -302,6 +319,37 @@ fn spread(costed: &Costed) -> SpreadFigures {
         p90: spread.percentile(90),
         p99: spread.percentile(99),
         max: spread.max(),
+    }
+}
+
+fn class_figures(class: SizeClass, costed: &Costed) -> ClassFigures {
+    ClassFigures {
+        class,
+        calls: costed.spread.calls(),
+        cost: costed.cost.into(),
+        collector_instructions: costed.collector,
+        per_call: spread(costed),
+    }
+}
+
+/// The classes of all routines of a group, each put into the class that `coarse` says.
+fn together(tallies: &[Tally], which: Group, coarse: fn(SizeClass) -> SizeClass) -> Vec<ClassFigures> {
+    let mut classes: BTreeMap<SizeClass, Costed> = BTreeMap::new();
+    for (routine, tally) in Routine::ALL.into_iter().zip(tallies) {
+        if group(routine) == which {
+            tally
+                .classes()
+                .for_each(|(class, costed)| classes.entry(coarse(class)).or_default().merge(costed));
+        }
+    }
+    classes.iter().map(|(class, costed)| class_figures(*class, costed)).collect()
+}
+
+fn by_size(tallies: &[Tally], coarse: fn(SizeClass) -> SizeClass) -> BySize {
+    BySize {
+        allocate: together(tallies, Group::Allocate, coarse),
+        free: together(tallies, Group::Free, coarse),
+        resize: together(tallies, Group::Resize, coarse),
     }
 }
 
@@ -333,16 +381,7 @@ impl Costs {
                 cost: sum.cost.into(),
                 collector_instructions: sum.collector,
                 per_call: spread(&sum),
-                classes: tally
-                    .classes()
-                    .map(|(class, costed)| ClassFigures {
-                        class,
-                        calls: costed.spread.calls(),
-                        cost: costed.cost.into(),
-                        collector_instructions: costed.collector,
-                        per_call: spread(costed),
-                    })
-                    .collect(),
+                classes: tally.classes().map(|(class, costed)| class_figures(class, costed)).collect(),
             });
         }
         let of = |owner: Owner| Instructions::from(totals[owner as usize]);
@@ -370,6 +409,8 @@ impl Costs {
             threads_started: self.threads,
             unfinished_calls: self.unfinished(),
             routines,
+            by_size: by_size(&self.tallies, |class| class),
+            by_doubling: by_size(&self.tallies, SizeClass::doubling),
         }
     }
 }

@@ -18,8 +18,8 @@ mod tally;
 pub use class::SizeClass;
 pub use costs::Costs;
 pub use figures::{
-    Amounts, ClassFigures, Counts, Figures, Group, Groups, HeapFigures, Instructions, Owners, RoutineFigures,
-    SpreadFigures, Tables,
+    Amounts, BySize, ClassFigures, Counts, Figures, Group, Groups, HeapFigures, Instructions, Owners,
+    RoutineFigures, SpreadFigures, Tables,
 };
 pub use group::group;
 pub use spread::Spread;

@@ -101,7 +101,7 @@ fn the_tables_are_those_of_the_paper() {
     assert_eq!(tables.instructions_per_realloc, Some(70.0));
     assert_eq!(tables.instructions_per_object, Some(120.0), "240 instructions, two objects");
     assert_eq!(figures.amounts.owners.program.instructions, 1760);
-    assert_eq!(tables.percent_of_application, Some(100.0 * (240.0 / 1760.0)));
+    assert_eq!(tables.percent_of_application, Some(100.0 * 240.0 / 1760.0));
     assert_eq!(tables.percent_in_malloc, Some(7.0), "140 of 2000");
     assert_eq!(tables.percent_in_free, Some(5.0), "100 of 2000");
     assert_eq!(figures.heap.most_live_bytes, 124, "100 and 24");
@@ -292,5 +292,24 @@ proptest! {
             }
         }
         prop_assert_eq!(figures.routines.iter().map(|one| one.calls).sum::<u64>(), calls.len() as u64);
+        {
+            let (fine, coarse, groups) = (&figures.by_size, &figures.by_doubling, &figures.amounts.groups);
+            let pairs = [
+                (&fine.allocate, &coarse.allocate, groups.allocate),
+                (&fine.free, &coarse.free, groups.free),
+                (&fine.resize, &coarse.resize, groups.resize),
+            ];
+            for (fine, coarse, counts) in pairs {
+                for classes in [fine, coarse] {
+                    prop_assert_eq!(classes.iter().map(|one| one.calls).sum::<u64>(), counts.calls);
+                    let sum: u64 = classes.iter().map(|one| one.cost.instructions).sum();
+                    prop_assert_eq!(sum, counts.instructions);
+                }
+                prop_assert_eq!(
+                    fine.iter().map(|one| one.per_call.max).max(),
+                    coarse.iter().map(|one| one.per_call.max).max()
+                );
+            }
+        }
     }
 }
