@@ -17,7 +17,7 @@ PEERS := $(TARGET)/release/heaptoll-peers
 OURS := $(patsubst managers/%/manager.toml,%,$(wildcard managers/*/manager.toml))
 
 # What `make bench` needs beside the tool.
-BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance collectors recording)
+BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance collectors recording exact)
 # Stacks are walked through the layers' own frames; before Rust 1.92 `panic = "abort"` left their tables out.
 UNWINDABLE := --config 'build.rustflags=["-Cforce-unwind-tables=yes"]'
 # A shell brings a panic handler of its own, which a test harness has too.
@@ -41,9 +41,10 @@ tool:
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
 	@managers/tithe/static/pack $(TARGET)/managers/release/libtithe_static.a $(LIB)/libtithe.a
 	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs
+	@$(MAKE) --no-print-directory -C tracer OUT=$(abspath $(LIB))/tracer
 	@install -m 755 $(TARGET)/release/heaptoll-launch $(TARGET)/release/heaptoll-replay $(LIB)/
 	@install -m 755 $(TARGET)/release/heaptoll-espresso $(LIB)/programs/
-	@install -m 644 $(foreach layer,count start live record null,$(TARGET)/layers/release/libheaptoll_$(layer).so) $(LIB)/layers/
+	@install -m 644 $(foreach layer,count start live record null announce,$(TARGET)/layers/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	@for manager in $(OURS); do \
 		install -m 644 $(TARGET)/managers/release/lib$$manager.so $(LIB)/managers/$$manager.so && \
 		install -m 644 managers/$$manager/manager.toml $(LIB)/managers/$$manager.toml || exit 1; \
@@ -70,7 +71,7 @@ install:
 	install -d "$(INTO)/bin" "$(INTO)/lib/heaptoll" "$(INTO)/share/heaptoll" "$(INTO)/share/doc/heaptoll" "$(INTO)/include"
 	install -m 755 $(HEAPTOLL) "$(INTO)/bin/heaptoll"
 	install -m 644 include/heaptoll.h include/tithe.h "$(INTO)/include/"
-	rm -rf "$(INTO)/lib/heaptoll/layers" "$(INTO)/lib/heaptoll/managers" "$(INTO)/lib/heaptoll/programs"
+	rm -rf $(foreach part,layers managers programs tracer,"$(INTO)/lib/heaptoll/$(part)")
 	cp -r $(LIB)/. "$(INTO)/lib/heaptoll/"
 	rm -rf "$(INTO)/share/heaptoll/programs"
 	cp -r $(SHARE)/. "$(INTO)/share/heaptoll/"
