@@ -1,0 +1,123 @@
+//! Space and time that objects take, by what becomes of them, as Röjemo and Runciman (1996) tell it apart.
+
+use serde::Serialize;
+
+use crate::stamp::{Clock, Stamp};
+
+/// What an object is in at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// Allocated, and touched later.
+    Lag = 0,
+    /// Between its first and its last touch.
+    Use = 1,
+    /// Touched for the last time, and still held.
+    Drag = 2,
+    /// Never touched at all, and held.
+    Void = 3,
+    /// Freed by the program, and not reclaimed by its collector.
+    Unreclaimed = 4,
+}
+
+/// How many phases there are.
+pub const PHASES: usize = 5;
+
+impl Phase {
+    /// All, in order.
+    pub const ALL: [Phase; PHASES] = [Phase::Lag, Phase::Use, Phase::Drag, Phase::Void, Phase::Unreclaimed];
+
+    /// As a user reads it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Lag => "lag",
+            Phase::Use => "use",
+            Phase::Drag => "drag",
+            Phase::Void => "void",
+            Phase::Unreclaimed => "unreclaimed",
+        }
+    }
+}
+
+/// Bytes times the clock, by phase: bytes x instructions, or bytes x bytes allocated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Space {
+    /// From the allocation to the first touch.
+    pub lag: u128,
+    /// From the first to the last touch.
+    #[serde(rename = "use")]
+    pub in_use: u128,
+    /// From the last touch to the end.
+    pub drag: u128,
+    /// From the allocation to the end, when there was no touch.
+    pub void: u128,
+    /// From the free until a collector reclaimed it: at most this.
+    pub unreclaimed: u128,
+}
+
+impl Space {
+    /// That of a phase.
+    pub fn of(&self, phase: Phase) -> u128 {
+        match phase {
+            Phase::Lag => self.lag,
+            Phase::Use => self.in_use,
+            Phase::Drag => self.drag,
+            Phase::Void => self.void,
+            Phase::Unreclaimed => self.unreclaimed,
+        }
+    }
+
+    /// Adds to a phase.
+    #[inline(always)]
+    pub fn add(&mut self, phase: Phase, area: u128) {
+        let sum = match phase {
+            Phase::Lag => &mut self.lag,
+            Phase::Use => &mut self.in_use,
+            Phase::Drag => &mut self.drag,
+            Phase::Void => &mut self.void,
+            Phase::Unreclaimed => &mut self.unreclaimed,
+        };
+        *sum = sum.saturating_add(area);
+    }
+
+    /// Both together.
+    pub fn plus(mut self, other: &Space) -> Space {
+        Phase::ALL.iter().for_each(|phase| self.add(*phase, other.of(*phase)));
+        self
+    }
+
+    /// What objects take while the program holds them: all but what waits for the collector.
+    pub fn held(&self) -> u128 {
+        self.lag.saturating_add(self.in_use).saturating_add(self.drag).saturating_add(self.void)
+    }
+
+    /// What is never touched again.
+    pub fn idle(&self) -> u128 {
+        self.drag.saturating_add(self.void).saturating_add(self.unreclaimed)
+    }
+}
+
+/// On both clocks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spaces(pub [Space; 2]);
+
+impl Spaces {
+    /// So many bytes are in a phase for a while.
+    #[inline(always)]
+    pub fn add(&mut self, phase: Phase, bytes: u64, from: Stamp, to: Stamp) {
+        for clock in Clock::ALL {
+            let while_ = to[clock].saturating_sub(from[clock]);
+            self.0[clock as usize].add(phase, u128::from(bytes) * u128::from(while_));
+        }
+    }
+
+    /// Both together.
+    pub fn plus(self, other: &Spaces) -> Spaces {
+        Spaces([self.0[0].plus(&other.0[0]), self.0[1].plus(&other.0[1])])
+    }
+
+    /// On a clock.
+    pub fn on(&self, clock: Clock) -> &Space {
+        &self.0[clock as usize]
+    }
+}

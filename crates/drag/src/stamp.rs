@@ -1,0 +1,42 @@
+//! A moment, on both clocks.
+
+use std::ops::{Index, IndexMut};
+
+use serde::Serialize;
+
+/// A clock that runs while a program does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum Clock {
+    /// Instructions that the program itself has executed, all threads together: those of the malloc family and of
+    /// collections are not in it, so that it is the same under all managers.
+    Instructions = 0,
+    /// Bytes allocated by the whole program: new objects, and what reallocs grow by.
+    Bytes = 1,
+}
+
+impl Clock {
+    /// Both.
+    pub const ALL: [Clock; 2] = [Clock::Instructions, Clock::Bytes];
+}
+
+/// What each clock shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stamp(pub [u64; 2]);
+
+impl Index<Clock> for Stamp {
+    type Output = u64;
+
+    #[inline(always)]
+    fn index(&self, clock: Clock) -> &u64 {
+        &self.0[clock as usize]
+    }
+}
+
+impl IndexMut<Clock> for Stamp {
+    #[inline(always)]
+    fn index_mut(&mut self, clock: Clock) -> &mut u64 {
+        &mut self.0[clock as usize]
+    }
+}
