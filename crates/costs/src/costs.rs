@@ -131,6 +131,9 @@ impl Sink for Costs {
     fn references(&mut self, _: Owner, _: &[Reference]) {}
 
     fn event(&mut self, event: &Event<'_>) {
+        if !matches!(event, Event::Map { .. } | Event::Unmap { .. }) {
+            self.heap.settle();
+        }
         match *event {
             Event::Enter { routine, arguments, .. } => self.enter(routine, arguments),
             Event::Leave { routine, arguments, result, cost, collector, .. } => {

@@ -290,7 +290,7 @@ pub struct HeapFigures {
 }
 
 /// Everything about a process image.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Figures {
     /// What may be added over process images.
     #[serde(flatten)]

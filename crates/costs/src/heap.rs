@@ -53,6 +53,8 @@ pub(crate) struct Heap {
     mappings: u64,
     /// Where the last object was placed: the heap's, whole.
     last: (u64, u64),
+    /// What `mremap` has added, and what it takes away is not told yet: it never has both at once.
+    moving: Vec<(Of, i64)>,
 }
 
 impl Heap {
@@ -61,6 +63,9 @@ impl Heap {
         let end = address.saturating_add(length);
         if end <= address {
             return;
+        }
+        if origin != Origin::Mremap {
+            self.settle();
         }
         self.take_away(address, length);
         let of = match origin {
@@ -73,15 +78,25 @@ impl Heap {
         };
         let accessible = protection & ACCESSIBLE != 0;
         self.insert(address, Range { end, accessible, of });
-        if accessible {
-            self.change(of, length as i64);
+        match (accessible, origin) {
+            (true, Origin::Mremap) => self.moving.push((of, length as i64)),
+            (true, _) => self.change(of, length as i64),
+            (false, _) => {}
         }
         self.tidy_when_long();
+    }
+
+    /// Whatever was moving has moved: something else happens.
+    pub fn settle(&mut self) {
+        for (of, bytes) in std::mem::take(&mut self.moving) {
+            self.change(of, bytes);
+        }
     }
 
     /// Memory is gone.
     pub fn unmap(&mut self, address: u64, length: u64) {
         self.take_away(address, length);
+        self.settle();
         self.tidy_when_long();
     }
 
@@ -95,6 +110,7 @@ impl Heap {
 
     /// Protection of memory changed.
     pub fn protect(&mut self, address: u64, length: u64, protection: u8) {
+        self.settle();
         let accessible = protection & ACCESSIBLE != 0;
         for (start, range) in self.cut(address, length) {
             if range.accessible != accessible {
@@ -133,8 +149,9 @@ impl Heap {
     /// The most bytes that the heap had at once, as far as is known now.
     pub fn high_water(&self) -> u64 {
         let (mut now, mut most) = (0i64, 0i64);
-        for change in &self.log {
-            match *change {
+        let moving = self.moving.iter().map(|(of, bytes)| self.changed(*of, *bytes));
+        for change in self.log.iter().copied().chain(moving.flatten()) {
+            match change {
                 Change::Heap { most: rise, sum } => {
                     most = most.max(now.saturating_add(rise));
                     now = now.saturating_add(sum);
@@ -194,19 +211,26 @@ impl Heap {
         self.ranges.insert(start, range);
     }
 
+    fn changed(&self, of: Of, bytes: i64) -> Option<Change> {
+        match of {
+            Of::Other => None,
+            Of::Heap => Some(Change::Heap { most: bytes, sum: bytes }),
+            Of::Open(mapping) if self.decided.contains(&mapping) => {
+                Some(Change::Heap { most: bytes, sum: bytes })
+            }
+            Of::Open(mapping) => Some(Change::Open { mapping, sum: bytes }),
+        }
+    }
+
     fn change(&mut self, of: Of, bytes: i64) {
-        let change = match of {
-            Of::Other => return,
-            Of::Heap => Change::Heap { most: bytes, sum: bytes },
-            Of::Open(mapping) if self.decided.contains(&mapping) => Change::Heap { most: bytes, sum: bytes },
-            Of::Open(mapping) => Change::Open { mapping, sum: bytes },
-        };
-        append(&mut self.log, change);
+        if let Some(change) = self.changed(of, bytes) {
+            append(&mut self.log, change);
+        }
     }
 
     /// Only between whole operations: what one has taken out of the ranges would be taken for gone.
     fn tidy_when_long(&mut self) {
-        if self.log.len() >= self.tidy_at.max(LOG) {
+        if self.log.len() >= self.tidy_at.max(LOG) && self.moving.is_empty() {
             self.tidy();
         }
     }

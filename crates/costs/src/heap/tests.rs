@@ -48,6 +48,27 @@ fn a_stack_is_no_heap_though_an_object_lies_in_it() {
 }
 
 #[test]
+fn what_moves_is_never_there_twice() {
+    let mut heap = Heap::default();
+    heap.map(PAGE, 10 * PAGE, READ_WRITE, Origin::Mmap, true);
+    heap.map(64 * PAGE, 10 * PAGE, READ_WRITE, Origin::Mremap, true);
+    heap.map(74 * PAGE, 5 * PAGE, READ_WRITE, Origin::Mremap, true);
+    heap.unmap(PAGE, 10 * PAGE);
+    assert_eq!(heap.high_water(), 15 * PAGE);
+}
+
+#[test]
+fn what_grows_where_it_is_was_there_before_the_next_call() {
+    let mut heap = Heap::default();
+    heap.map(PAGE, 10 * PAGE, READ_WRITE, Origin::Mmap, true);
+    heap.map(11 * PAGE, 2 * PAGE, READ_WRITE, Origin::Mremap, true);
+    assert_eq!(heap.high_water(), 12 * PAGE);
+    heap.settle();
+    heap.unmap(PAGE, 10 * PAGE);
+    assert_eq!(heap.high_water(), 12 * PAGE);
+}
+
+#[test]
 fn the_log_stays_short() {
     let mut heap = Heap::default();
     heap.map(PAGE, PAGE, READ_WRITE, Origin::Mmap, false);
