@@ -19,6 +19,8 @@ pub enum Phase {
     Startup,
     /// A run that is watched (resident memory over time) and therefore not timed.
     Profile,
+    /// A run under the tracer: exact counts, and times many times those of the program.
+    Traced,
 }
 
 /// How the invocation ended.
@@ -100,6 +102,65 @@ pub struct Collections {
     pub reclaimed_bytes: u64,
 }
 
+/// One figure of a traced run, by who caused it; all process images and threads together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByOwner {
+    /// The program: all that is not below.
+    pub program: u64,
+    /// Routines of the malloc family, from entry to return, but for collections.
+    pub allocator: u64,
+    /// Collections that the manager announced, and threads that it started.
+    pub collector: u64,
+}
+
+/// What a program executed, exactly, as the tracer counted it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExactFigures {
+    /// Instructions.
+    pub instructions: ByOwner,
+    /// Loads.
+    pub loads: ByOwner,
+    /// Stores.
+    pub stores: ByOwner,
+    /// Calls from outside of the malloc family to its routines that give a block, `realloc` among them.
+    pub allocations: u64,
+    /// Calls to those that only give back.
+    pub frees: u64,
+    /// The most memory the heap had mapped at once, bytes, from `brk` and `mmap` as they were seen from outside, in the
+    /// process image that executed most; where it was asked for.
+    pub heap_high_water_bytes: Option<u64>,
+    /// Process images of the run.
+    pub images: u32,
+    /// Whether all of them were heard to their end; if not, the figures are those until then.
+    pub whole: bool,
+}
+
+/// Misses of one cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GeometryMisses {
+    /// The cache as the user names it, e.g. `32K/8` (bytes, ways).
+    pub cache: String,
+    /// Misses.
+    pub misses: ByOwner,
+}
+
+/// What a program's references would do to caches and memories, of the process image that executed most.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocalityFigures {
+    /// References, those that the kernel makes in system calls included.
+    pub references: ByOwner,
+    /// Line of the caches, bytes.
+    pub line_bytes: u64,
+    /// Page of the memories, bytes.
+    pub page_bytes: u64,
+    /// Misses of the caches that are named.
+    pub caches: Vec<GeometryMisses>,
+    /// Different pages referred to.
+    pub pages_touched: u64,
+    /// One reference in as many was simulated; 1: all.
+    pub sampled_one_in: u32,
+}
+
 /// What a server's invocation adds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServeFigures {
@@ -169,6 +230,12 @@ pub struct Observation {
     pub left_behind: u32,
     /// Present for servers.
     pub serve: Option<ServeFigures>,
+    /// Present for traced runs.
+    #[serde(default)]
+    pub exact: Option<ExactFigures>,
+    /// Present for traced runs that simulated caches.
+    #[serde(default)]
+    pub locality: Option<LocalityFigures>,
 }
 
 impl Observation {

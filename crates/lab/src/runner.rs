@@ -373,5 +373,7 @@ fn row(
         left_behind: usage.left_behind,
         outcome,
         serve,
+        exact: None,
+        locality: None,
     }
 }

@@ -28,7 +28,7 @@ CREATE TABLE observation (
     output_bytes INTEGER NOT NULL, output_digest TEXT NOT NULL, heap_high_water_bytes INTEGER,
     instructions INTEGER, cycles INTEGER, llc_misses INTEGER, dtlb_misses INTEGER,
     started_unix_s REAL NOT NULL, load_average REAL NOT NULL, env_padding INTEGER NOT NULL,
-    stderr_tail TEXT NOT NULL, left_behind INTEGER NOT NULL, serve TEXT, collections TEXT);
+    stderr_tail TEXT NOT NULL, left_behind INTEGER NOT NULL, serve TEXT, collections TEXT, exact TEXT, locality TEXT);
 CREATE TABLE memory_sample (
     program TEXT NOT NULL, stack TEXT NOT NULL, repetition INTEGER NOT NULL, t_s REAL NOT NULL, rss_kib INTEGER NOT NULL);
 CREATE TABLE memory_mark (
@@ -38,8 +38,12 @@ CREATE TABLE memory_mark (
 
 /// Columns that files of the same layout may lack, because they were begun before there were such figures. They come
 /// last in their tables and may be null.
-const ADDED: [(&str, &str, &str); 2] =
-    [("observation", "collections", "TEXT"), ("memory_mark", "anonymous_peak_kib", "INTEGER")];
+const ADDED: [(&str, &str, &str); 4] = [
+    ("observation", "collections", "TEXT"),
+    ("observation", "exact", "TEXT"),
+    ("observation", "locality", "TEXT"),
+    ("memory_mark", "anonymous_peak_kib", "INTEGER"),
+];
 
 /// A file that cannot be used, or cannot be written any more.
 #[derive(Debug, Error)]
@@ -307,12 +311,14 @@ impl Store {
         let (phase, outcome) = (json(&row.phase)?.replace('"', ""), json(&row.outcome)?);
         let serve = row.serve.as_ref().map(|serve| json(serve)).transpose()?;
         let collections = row.collections.as_ref().map(|collections| json(collections)).transpose()?;
+        let exact = row.exact.as_ref().map(|exact| json(exact)).transpose()?;
+        let locality = row.locality.as_ref().map(|locality| json(locality)).transpose()?;
         // SQLite's integers are signed; figures beyond 2^63 do not occur.
         let n = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         self.connection
             .execute(
                 "INSERT INTO observation VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,\
-                 ?20,?21,?22,?23,?24,?25,?26,?27,?28)",
+                 ?20,?21,?22,?23,?24,?25,?26,?27,?28,?29,?30)",
                 params![
                     row.order,
                     row.repetition,
@@ -342,6 +348,8 @@ impl Store {
                     row.left_behind,
                     serve,
                     collections,
+                    exact,
+                    locality,
                 ],
             )
             .map(drop)
@@ -395,7 +403,10 @@ impl Store {
     }
 
     fn observations(&self) -> Result<Vec<Observation>, StoreError> {
-        let has_collections = self.has_column("observation", "collections")?;
+        let mut has = [false; LATER.len()];
+        for (has, column) in has.iter_mut().zip(LATER) {
+            *has = self.has_column("observation", column)?;
+        }
         let read = || -> rusqlite::Result<Vec<RawRow>> {
             let mut statement = self.connection.prepare("SELECT * FROM observation ORDER BY position")?;
             let rows = statement.query_map([], |row| {
@@ -435,21 +446,25 @@ impl Store {
                     stderr_tail: row.get(24)?,
                     left_behind: row.get(25)?,
                     serve: None,
+                    exact: None,
+                    locality: None,
                 };
-                let collections = if has_collections { row.get(27)? } else { None };
-                Ok((observation, [row.get(2)?, row.get(5)?], [row.get(26)?, collections]))
+                let later = |index: usize| if has[index] { row.get(27 + index) } else { Ok(None) };
+                let figures = [row.get(26)?, later(0)?, later(1)?, later(2)?];
+                Ok((observation, [row.get(2)?, row.get(5)?], figures))
             })?;
             rows.collect()
         };
         let rows = read().map_err(|cause| self.error(cause))?;
         let damaged = |error: serde_json::Error| self.damaged(&format!("a row: {error}"));
         rows.into_iter()
-            .map(|(mut row, [phase, outcome], [serve, collections])| {
+            .map(|(mut row, [phase, outcome], [serve, collections, exact, locality])| {
                 row.phase = serde_json::from_value(phase.into()).map_err(damaged)?;
                 row.outcome = serde_json::from_str(&outcome).map_err(damaged)?;
-                row.serve = serve.map(|text| serde_json::from_str(&text)).transpose().map_err(damaged)?;
-                row.collections =
-                    collections.map(|text| serde_json::from_str(&text)).transpose().map_err(damaged)?;
+                row.serve = maybe(serve).map_err(damaged)?;
+                row.collections = maybe(collections).map_err(damaged)?;
+                row.exact = maybe(exact).map_err(damaged)?;
+                row.locality = maybe(locality).map_err(damaged)?;
                 Ok(row)
             })
             .collect()
@@ -492,8 +507,15 @@ impl Store {
     }
 }
 
-/// A row whose phase and outcome, and whose server's figures and collections, are still JSON.
-type RawRow = (Observation, [String; 2], [Option<String>; 2]);
+/// A row whose phase and outcome, and whose figures of some kinds of runs, are still JSON.
+type RawRow = (Observation, [String; 2], [Option<String>; 4]);
+
+/// Columns of a row that older files lack, in the order in which they stand behind the others.
+const LATER: [&str; 3] = ["collections", "exact", "locality"];
+
+fn maybe<T: DeserializeOwned>(text: Option<String>) -> serde_json::Result<Option<T>> {
+    text.map(|text| serde_json::from_str(&text)).transpose()
+}
 
 /// A serialisable value behind a reference, so that one closure serves several types.
 mod erased {

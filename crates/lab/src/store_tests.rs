@@ -1,7 +1,9 @@
 //! The file gives back what was put in, and says clearly when it cannot.
 
 use super::*;
-use crate::observation::{Collections, Outcome, ServeFigures};
+use crate::observation::{
+    ByOwner, Collections, ExactFigures, GeometryMisses, LocalityFigures, Outcome, Phase, ServeFigures,
+};
 use crate::testing::{experiment, row};
 
 fn folder() -> tempfile::TempDir {
@@ -30,6 +32,21 @@ fn what_is_stored_comes_back() {
                 pause_max_ns: 4,
                 reclaimed_bytes: 1 << 40,
             }),
+            phase: if index == 2 { Phase::Traced } else { Phase::Timed },
+            exact: (index == 2).then_some(ExactFigures {
+                instructions: ByOwner { program: 1 << 50, allocator: 2, collector: 3 },
+                heap_high_water_bytes: Some(4096),
+                whole: true,
+                ..ExactFigures::default()
+            }),
+            locality: (index == 2).then(|| LocalityFigures {
+                line_bytes: 64,
+                caches: vec![GeometryMisses {
+                    cache: "32K/8".into(),
+                    misses: ByOwner { allocator: 7, ..ByOwner::default() },
+                }],
+                ..LocalityFigures::default()
+            }),
             ..row("glibc", index as u32, 0.1, 77)
         };
         store.append(&row).expect("appends");
@@ -53,6 +70,29 @@ fn what_is_stored_comes_back() {
 }
 
 #[test]
+fn a_file_from_before_traced_runs_is_read_and_gone_on_with() {
+    let folder = folder();
+    let path = folder.path().join("e.db");
+    let mut made = experiment(&["glibc"]);
+    let collections = Some(Collections { count: 5, ..Collections::default() });
+    let before = Observation { collections, ..row("glibc", 0, 0.1, 77) };
+    let store = Store::create(&path, &made).expect("creates");
+    store.append(&before).expect("appends");
+    store
+        .connection
+        .execute_batch("ALTER TABLE observation DROP COLUMN exact; ALTER TABLE observation DROP COLUMN locality")
+        .expect("becomes an older file");
+    drop(store);
+    assert_eq!(Store::read(&path).expect("reads").observations, [before.clone()]);
+    let (store, _) = Store::resume(&path).expect("resumes");
+    let exact = Some(ExactFigures { allocations: 9, ..ExactFigures::default() });
+    let after = Observation { order: 1, phase: Phase::Traced, exact, ..row("glibc", 1, 0.1, 77) };
+    store.append(&after).expect("appends");
+    made.observations.extend([before, after]);
+    assert_eq!(Store::read(&path).expect("reads").observations, made.observations);
+}
+
+#[test]
 fn a_file_from_before_collections_is_read_and_gone_on_with() {
     let folder = folder();
     let path = folder.path().join("e.db");
@@ -61,7 +101,8 @@ fn a_file_from_before_collections_is_read_and_gone_on_with() {
     store
         .connection
         .execute_batch(
-            "ALTER TABLE observation DROP COLUMN collections; ALTER TABLE memory_mark DROP COLUMN anonymous_peak_kib;
+            "ALTER TABLE observation DROP COLUMN exact; ALTER TABLE observation DROP COLUMN locality;
+             ALTER TABLE observation DROP COLUMN collections; ALTER TABLE memory_mark DROP COLUMN anonymous_peak_kib;
              INSERT INTO memory_mark VALUES ('prog', 'glibc', 0, 3)",
         )
         .expect("becomes an older file");

@@ -72,5 +72,7 @@ pub fn row(stack: &str, repetition: u32, cpu_s: f64, peak_rss_kib: u64) -> Obser
         stderr_tail: String::new(),
         left_behind: 0,
         serve: None,
+        exact: None,
+        locality: None,
     }
 }

@@ -114,6 +114,7 @@ pub fn phase(phase: Phase) -> &'static str {
         Phase::Timed => "timed",
         Phase::Startup => "startup",
         Phase::Profile => "profile",
+        Phase::Traced => "traced",
     }
 }
 
@@ -159,7 +160,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), COLUMNS.len());
-        for value in [Phase::Warmup, Phase::Timed, Phase::Startup, Phase::Profile] {
+        for value in [Phase::Warmup, Phase::Timed, Phase::Startup, Phase::Profile, Phase::Traced] {
             assert_eq!(serde_json::to_value(value).unwrap(), phase(value));
         }
         for value in

@@ -330,6 +330,8 @@ fn row(
         stderr_tail,
         left_behind: 0,
         serve,
+        exact: None,
+        locality: None,
     }
 }
 
