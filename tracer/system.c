@@ -210,6 +210,7 @@ void ht_system_register(void)
 
 void ht_system_begin(void)
 {
+   ht_rseq_begin();
    if (!ht_options.references)
       return;
    VG_(track_pre_mem_read)(kernel_reads);
@@ -240,6 +241,7 @@ void ht_system_child(ThreadId tid)
    }
    VG_(free)(starts);
    stack_start = stack_end = 0;
+   ht_rseq_child(tid);
    if (ht_options.sites)
       ht_sites_child();
    if (ht_options.pin)

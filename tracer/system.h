@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What the files about the system around the program tell each other.
+ * The files about the system around the program: what they tell each other and the threads.
  */
 #ifndef HT_SYSTEM_H
 #define HT_SYSTEM_H
@@ -13,5 +13,13 @@ void ht_system_stack_grown(Addr start, SizeT length);
 /* sites.c, pin.c: a child of fork begins, with a stream of its own. */
 void ht_sites_child(void);
 void ht_pin_child(void);
+
+/* rseq.c: the client's image is in memory; a thread begins to run client code; a signal is about to be delivered to it;
+ * it has ended; it is the one thread of a child of fork. */
+void ht_rseq_begin(void);
+void ht_rseq_runs(ThreadId tid);
+void ht_rseq_signal(ThreadId tid);
+void ht_rseq_ended(ThreadId tid);
+void ht_rseq_child(ThreadId tid);
 
 #endif
