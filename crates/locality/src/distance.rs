@@ -1,4 +1,449 @@
-//! Exact LRU stack distances in one pass.
+//! LRU stack distances in one pass (Mattson et al. 1970): of each reference, how many other entries were touched since
+//! its own was. What an entry is (a line, a page) is for the caller to say, by dense numbers.
+//!
+//! The most recent entries stand in an array that moves to the front; most references end there. The others have a slot
+//! in a bitmap in the order of their last touch, and a distance is the number of set bits behind a slot: a Fenwick tree
+//! over the words of the bitmap counts them (Bennett & Kruskal 1975 with a tree of counters; Olken 1981 keeps a balanced
+//! tree instead). When the slots are used up the set ones are moved together.
+//!
+//! Memory: 4 bytes for each number that was given, up to 16 for the histograms of the four makers, and under 2 for the
+//! slots.
+//!
+//! With sampling (see [`crate::sampled`]) the bitmap keeps all entries up to the seam and beyond it only the followed
+//! ones, so that one structure gives exact and sampled distances.
 
 pub mod curve;
 pub mod histogram;
+
+use crate::sampled::Following;
+use crate::simulation::{Maker, Sampling, Split};
+use curve::Curve;
+use histogram::Histogram;
+
+/// Entries of the array.
+pub const TOP: usize = 16;
+/// Distance of a first touch.
+pub const COLD: u32 = u32::MAX;
+/// A distance beyond the seam.
+pub const BEYOND: u32 = u32::MAX - 1;
+
+/// No entry.
+const NONE: u32 = u32::MAX;
+/// What `slots` holds for an entry that was never touched, or never left the array,
+const NEVER: u32 = 0;
+/// and for one that was, but has no slot: it is beyond the seam and not followed.
+const AWAY: u32 = 1;
+/// Otherwise the slot and this.
+const FIRST: u32 = 2;
+
+const FEWEST_SLOTS: usize = 1 << 12;
+
+/// Stack of entries, and what distances there were.
+#[derive(Debug, Clone)]
+pub struct Distances {
+    /// Most recent first.
+    top: [u32; TOP],
+    /// By number of the entry. Means nothing for one in `top`.
+    slots: Vec<u32>,
+    order: Order,
+    following: Option<Box<Following>>,
+    histograms: [Histogram; Maker::COUNT],
+    cold: [u64; Maker::COUNT],
+    distinct: u64,
+}
+
+/// Slots in the order of last touches.
+#[derive(Debug, Clone)]
+struct Order {
+    /// Slot `i` is bit `i % 64` of word `i / 64`.
+    bits: Vec<u64>,
+    /// Word `i` adds to nodes as of a Fenwick tree from 1.
+    nodes: Vec<u32>,
+    /// The next slot to be given.
+    head: usize,
+    /// Set bits.
+    live: u32,
+}
+
+impl Order {
+    fn new(slots: usize) -> Order {
+        Order { bits: vec![0; slots / 64], nodes: vec![0; slots / 64 + 1], head: 0, live: 0 }
+    }
+
+    #[inline(always)]
+    fn is_set(&self, slot: usize) -> bool {
+        self.bits[slot / 64] >> (slot % 64) & 1 != 0
+    }
+
+    #[inline(always)]
+    fn push(&mut self) -> usize {
+        let slot = self.head;
+        self.head += 1;
+        self.bits[slot / 64] |= 1 << (slot % 64);
+        let mut node = slot / 64 + 1;
+        while let Some(count) = self.nodes.get_mut(node) {
+            *count += 1;
+            node += node & node.wrapping_neg();
+        }
+        self.live += 1;
+        slot
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, slot: usize) {
+        self.bits[slot / 64] &= !(1 << (slot % 64));
+        let mut node = slot / 64 + 1;
+        while let Some(count) = self.nodes.get_mut(node) {
+            *count -= 1;
+            node += node & node.wrapping_neg();
+        }
+        self.live -= 1;
+    }
+
+    /// Set bits behind a slot.
+    #[inline(always)]
+    fn behind(&self, slot: usize) -> u32 {
+        let word = slot / 64;
+        let mut count = (self.bits[word] & (!0 << (slot % 64) << 1)).count_ones();
+        let last = (self.head - 1) / 64;
+        if last - word <= 8 {
+            for bits in &self.bits[word + 1..=last] {
+                count += bits.count_ones();
+            }
+            return count;
+        }
+        let mut node = word + 1;
+        let mut up_to = 0;
+        while node != 0 {
+            up_to += self.nodes[node];
+            node &= node - 1;
+        }
+        count + self.live - up_to
+    }
+
+    /// The first set bit at or behind a slot.
+    fn next(&self, slot: usize) -> Option<usize> {
+        let mut word = slot / 64;
+        let mut bits = *self.bits.get(word)? & (!0 << (slot % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *self.bits.get(word)?;
+        }
+        Some(word * 64 + bits.trailing_zeros() as usize)
+    }
+
+    fn is_full(&self) -> bool {
+        self.head == self.bits.len() * 64
+    }
+
+    /// Moves set bits together at the front of as many slots as wanted, and gives what tells the new slot of an old.
+    fn compact(&mut self, slots: usize) -> Moved {
+        let mut moved =
+            Moved { bits: std::mem::take(&mut self.bits), before: std::mem::take(&mut self.nodes) };
+        let mut sum = 0;
+        for (word, bits) in moved.bits.iter().enumerate() {
+            moved.before[word] = sum;
+            sum += bits.count_ones();
+        }
+        debug_assert!(sum == self.live && slots > sum as usize);
+        let full = sum as usize / 64;
+        self.bits = vec![0; slots / 64];
+        self.bits[..full].fill(!0);
+        self.bits[full] = (1 << (sum % 64)) - 1;
+        self.nodes = vec![0; slots / 64 + 1];
+        for node in 1..self.nodes.len() {
+            let from = node - (node & node.wrapping_neg());
+            let set = |words: usize| (words * 64).min(sum as usize);
+            self.nodes[node] = (set(node) - set(from)) as u32;
+        }
+        self.head = sum as usize;
+        moved
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bits.len() as u64 * 12
+    }
+}
+
+/// Where slots went when they were moved together.
+struct Moved {
+    bits: Vec<u64>,
+    /// Set bits before each word.
+    before: Vec<u32>,
+}
+
+impl Moved {
+    /// The new slot; `None` of one that was not set.
+    #[inline(always)]
+    fn slot(&self, old: usize) -> Option<u32> {
+        let (word, bit) = (old / 64, 1_u64 << (old % 64));
+        let bits = self.bits[word];
+        (bits & bit != 0).then(|| self.before[word] + (bits & (bit - 1)).count_ones())
+    }
+
+    /// A bitmap of slots as it is after the move, in as many slots.
+    fn carry(&self, old: &[u64], slots: usize) -> Vec<u64> {
+        let mut new = vec![0; slots / 64];
+        for (word, &marked) in old.iter().enumerate() {
+            let mut marked = marked & self.bits[word];
+            while marked != 0 {
+                let below = (marked & marked.wrapping_neg()) - 1;
+                let slot = (self.before[word] + (self.bits[word] & below).count_ones()) as usize;
+                new[slot / 64] |= 1 << (slot % 64);
+                marked &= marked - 1;
+            }
+        }
+        new
+    }
+}
+
+impl Default for Distances {
+    fn default() -> Distances {
+        Distances::new()
+    }
+}
+
+impl Distances {
+    /// Of nothing so far, exact for every distance.
+    pub fn new() -> Distances {
+        Distances {
+            top: [NONE; TOP],
+            slots: Vec::new(),
+            order: Order::new(FEWEST_SLOTS),
+            following: None,
+            histograms: Default::default(),
+            cold: [0; Maker::COUNT],
+            distinct: 0,
+        }
+    }
+
+    /// Exact up to a seam, sampled beyond.
+    pub fn sampled(sampling: Sampling) -> Distances {
+        Distances { following: Some(Box::new(Following::new(sampling, FEWEST_SLOTS))), ..Distances::new() }
+    }
+
+    /// Touches an entry and gives its distance: [`COLD`] for the first touch, [`BEYOND`] beyond the seam. Numbers of
+    /// entries should be dense: memory is for the largest.
+    #[inline(always)]
+    pub fn touch(&mut self, entry: u32) -> u32 {
+        let mut held = self.top[0];
+        if held == entry {
+            return 0;
+        }
+        self.top[0] = entry;
+        for at in 1..TOP {
+            let next = self.top[at];
+            self.top[at] = held;
+            if next == entry {
+                return at as u32;
+            }
+            held = next;
+        }
+        self.below_top(entry, held)
+    }
+
+    /// Touches an entry that is not in the array, which `out` leaves for it.
+    #[inline(never)]
+    fn below_top(&mut self, entry: u32, out: u32) -> u32 {
+        if entry as usize >= self.slots.len() {
+            self.grow(entry as usize);
+        }
+        let distance = match self.slots[entry as usize] {
+            NEVER => {
+                self.distinct += 1;
+                COLD
+            }
+            AWAY => BEYOND,
+            slot => self.take(entry, (slot - FIRST) as usize),
+        };
+        if distance == BEYOND
+            && let Some(following) = &mut self.following
+        {
+            following.found.get_or_insert(None);
+        }
+        if out != NONE {
+            self.put(out);
+        }
+        distance
+    }
+
+    /// Takes an entry out of its slot: its distance.
+    #[inline(always)]
+    fn take(&mut self, entry: u32, slot: usize) -> u32 {
+        match &mut self.following {
+            None => {
+                let behind = self.order.behind(slot);
+                self.order.remove(slot);
+                TOP as u32 + behind
+            }
+            // It went away since slots were moved last.
+            Some(_) if !self.order.is_set(slot) => BEYOND,
+            Some(following) => {
+                let behind = self.order.behind(slot);
+                self.order.remove(slot);
+                if slot >= following.boundary {
+                    following.recent -= 1;
+                    return TOP as u32 + behind;
+                }
+                following.found.get_or_insert(Some((entry, behind - following.recent)));
+                BEYOND
+            }
+        }
+    }
+
+    /// Gives an entry the newest slot.
+    #[inline(always)]
+    fn put(&mut self, entry: u32) {
+        if self.order.is_full() {
+            self.compact();
+        }
+        let slot = self.order.push();
+        self.slots[entry as usize] = slot as u32 + FIRST;
+        if let Some(following) = &mut self.following {
+            if following.follows(entry) {
+                following.marks[slot / 64] |= 1 << (slot % 64);
+            }
+            following.recent += 1;
+            if following.recent > following.most {
+                following.recent -= 1;
+                // There is one: all that is recent lies behind the boundary.
+                if let Some(oldest) = self.order.next(following.boundary) {
+                    following.boundary = oldest + 1;
+                    if following.marks[oldest / 64] >> (oldest % 64) & 1 == 0 {
+                        self.order.remove(oldest);
+                    }
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, entry: usize) {
+        // An eighth more, and not twice as much: what is not touched costs nothing, but what is copied does.
+        let wanted = (entry + 1).next_multiple_of(64) + self.slots.len() / 8;
+        self.slots.reserve_exact(wanted - self.slots.len());
+        self.slots.resize(wanted, NEVER);
+    }
+
+    #[cold]
+    fn compact(&mut self) {
+        // Half of the numbers, so that going through all of them is paid for by as many touches.
+        let wanted = (self.order.live as usize * 4).max(self.slots.len() / 2).max(FEWEST_SLOTS);
+        let slots = wanted.next_power_of_two();
+        let moved = self.order.compact(slots);
+        for slot in self.slots.iter_mut().filter(|slot| **slot >= FIRST) {
+            *slot = moved.slot((*slot - FIRST) as usize).map_or(AWAY, |new| new + FIRST);
+        }
+        if let Some(following) = &mut self.following {
+            following.marks = moved.carry(&following.marks, slots);
+            following.boundary = (self.order.live - following.recent) as usize;
+        }
+    }
+
+    /// Counts a reference of a maker with the distance that [`Distances::touch`] gave.
+    #[inline(always)]
+    pub fn record(&mut self, maker: Maker, distance: u32) {
+        if distance < BEYOND {
+            self.histograms[maker as usize].count(distance);
+        } else {
+            self.record_long(maker, distance);
+        }
+    }
+
+    fn record_long(&mut self, maker: Maker, distance: u32) {
+        let found = self.following.as_mut().and_then(|following| following.found.take());
+        if distance == COLD {
+            self.cold[maker as usize] += 1;
+        } else if let Some(following) = &mut self.following {
+            following.record(maker, found.flatten());
+        }
+    }
+
+    /// Counts references of a maker with a distance of 0, which change nothing else.
+    pub fn record_same(&mut self, maker: Maker, times: u64) {
+        self.histograms[maker as usize].add(0, times);
+    }
+
+    /// Different entries touched.
+    pub fn distinct(&self) -> u64 {
+        self.distinct
+    }
+
+    /// The curve of all references recorded; an entry has so many bytes.
+    pub fn curve(self, entry_bytes: u64) -> Curve {
+        let cold = Split::of(|maker| self.cold[maker as usize]);
+        let mut histograms = self.histograms;
+        let distances = Split::of(|maker| {
+            let mut histogram = std::mem::take(&mut histograms[maker as usize]);
+            histogram.seal();
+            histogram
+        });
+        let tail = self.following.map(|following| following.tail());
+        let references = Split::of(|maker| {
+            let beyond = tail.as_ref().map_or(0, |tail| *tail.beyond().get(maker));
+            cold.get(maker) + distances.get(maker).total() + beyond
+        });
+        Curve { entry_bytes, references, cold, distinct: self.distinct, distances, tail }
+    }
+
+    /// Bytes it takes.
+    pub fn bytes(&self) -> u64 {
+        self.slots.capacity() as u64 * 4
+            + self.order.bytes()
+            + self.histograms.iter().map(Histogram::bytes).sum::<u64>()
+            + self.following.as_ref().map_or(0, |following| following.bytes())
+    }
+
+    /// Whether all parts agree with each other.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), String> {
+        let order = &self.order;
+        let set = |words: &[u64]| words.iter().map(|word| word.count_ones()).sum::<u32>();
+        if set(&order.bits) != order.live {
+            return Err(format!("{} slots are set, not {}", set(&order.bits), order.live));
+        }
+        if order.next(order.head).is_some() {
+            return Err("a slot is set that was not given".to_string());
+        }
+        for node in 1..order.nodes.len() {
+            let words = &order.bits[node - (node & node.wrapping_neg())..node];
+            if order.nodes[node] != set(words) {
+                return Err(format!("node {node} is {}, not {}", order.nodes[node], set(words)));
+            }
+        }
+        let mut owners = 0;
+        for (entry, &slot) in self.slots.iter().enumerate() {
+            let in_top = self.top.contains(&(entry as u32));
+            if slot >= FIRST && !in_top && order.is_set((slot - FIRST) as usize) {
+                owners += 1;
+            } else if slot >= FIRST && !in_top && self.following.is_none() {
+                return Err(format!("entry {entry} has slot {}, which is not set", slot - FIRST));
+            }
+        }
+        if owners != order.live {
+            return Err(format!("{owners} entries have the {} slots", order.live));
+        }
+        let mut sorted = self.top.to_vec();
+        sorted.retain(|&entry| entry != NONE);
+        sorted.sort_unstable();
+        if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(format!("an entry is twice in {:?}", self.top));
+        }
+        let Some(following) = &self.following else { return Ok(()) };
+        let recent = (following.boundary..order.head).filter(|&slot| order.is_set(slot)).count();
+        if recent as u32 != following.recent || following.recent > following.most {
+            return Err(format!("{recent} entries are recent, not {}", following.recent));
+        }
+        for slot in (0..following.boundary).filter(|&slot| order.is_set(slot)) {
+            if following.marks[slot / 64] >> (slot % 64) & 1 == 0 {
+                return Err(format!("slot {slot} is beyond the seam and not followed"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,26 @@
 //! Set-associative LRU caches of many set counts and all ways up to [`WAYS`], in one pass.
+//!
+//! A set keeps its lines in the order of use, so the depth at which a line is found says in how many ways it is found
+//! (inclusion, Mattson et al. 1970). Set counts are powers of two and taken by the low bits of the line, so a set of
+//! twice as many is a part of one of half as many (set refinement, Hill & Smith 1989): what is most recent in a set is
+//! most recent in that of every larger count, and nothing changes there. So a reference goes from few sets to many and
+//! stops where it finds its line first in the set.
+//!
+//! Memory: 32 bytes a set, whatever the program touches.
+
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use crate::simulation::Split;
+use crate::simulation::{Maker, Split};
 
 /// The most ways of a cache.
 pub const WAYS: usize = 8;
+/// The most set counts.
+pub const MOST_LEVELS: usize = 21;
+
+/// No line.
+const NONE: u32 = u32::MAX;
 
 /// Misses of one cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,4 +33,178 @@ pub struct Associative {
     pub bytes: u64,
     /// Misses.
     pub misses: Split<u64>,
+}
+
+/// Lines of a set, the most recent first.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(32))]
+struct Set([u32; WAYS]);
+
+/// Counts of one maker.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    references: u64,
+    /// How often a reference stopped at each level.
+    stopped: [u64; MOST_LEVELS],
+    /// By level and depth; not those found first. The last is for what was not found.
+    found: [[u64; WAYS + 1]; MOST_LEVELS],
+}
+
+/// Depths of a reference at each level.
+pub type Depths = [u8; MOST_LEVELS];
+
+/// All caches.
+#[derive(Debug, Clone)]
+pub struct Forest {
+    /// Power of two of the smallest set count.
+    lowest: u32,
+    levels: usize,
+    /// All sets of the smallest count, then of the next...
+    sets: Vec<Set>,
+    counts: [Counts; Maker::COUNT],
+}
+
+impl Forest {
+    /// Of set counts that are these powers of two.
+    pub fn new(powers: &RangeInclusive<u32>) -> Forest {
+        let levels = powers.clone().count().min(MOST_LEVELS);
+        let lowest = *powers.start();
+        let sets = (1 << (lowest as usize + levels)) - (1 << lowest);
+        Forest {
+            lowest,
+            levels,
+            sets: vec![Set([NONE; WAYS]); sets],
+            counts: [Counts::default(); Maker::COUNT],
+        }
+    }
+
+    /// Where the sets of a level begin.
+    #[inline(always)]
+    fn base(&self, level: usize) -> usize {
+        ((1 << level) - 1) << self.lowest
+    }
+
+    #[inline(always)]
+    fn set(&mut self, level: usize, line: u64) -> &mut [u32; WAYS] {
+        let mask = (1_usize << (self.lowest as usize + level)) - 1;
+        let at = self.base(level) + (line as usize & mask);
+        debug_assert!(level < self.levels && at < self.sets.len());
+        // SAFETY: `base` adds up all levels before, each with `mask + 1` sets, and there are as many sets as all
+        // levels together have; so what is at most `mask` behind the base of a level that exists lies within.
+        unsafe { &mut self.sets.get_unchecked_mut(at).0 }
+    }
+
+    /// Puts a line first in a set, in which it was not, and gives the depth where it was.
+    #[inline(always)]
+    fn to_front(set: &mut [u32; WAYS], number: u32) -> usize {
+        let mut held = set[0];
+        set[0] = number;
+        for depth in 1..WAYS {
+            let next = set[depth];
+            set[depth] = held;
+            if next == number {
+                return depth;
+            }
+            held = next;
+        }
+        WAYS
+    }
+
+    /// A reference to one line, which has a number besides its place.
+    #[inline(always)]
+    pub fn reference(&mut self, maker: Maker, line: u64, number: u32) {
+        for level in 0..self.levels {
+            let set = self.set(level, line);
+            if set[0] == number {
+                self.counts[maker as usize].stopped[level] += 1;
+                return;
+            }
+            let depth = Self::to_front(set, number);
+            self.counts[maker as usize].found[level][depth] += 1;
+        }
+    }
+
+    /// References to the line that the last reference touched, which change nothing.
+    pub fn same(&mut self, maker: Maker, times: u64) {
+        self.counts[maker as usize].stopped[0] += times;
+    }
+
+    /// Touches a line and raises depths to those where it was.
+    pub fn touch(&mut self, line: u64, number: u32, depths: &mut Depths) {
+        for level in 0..self.levels {
+            let set = self.set(level, line);
+            if set[0] == number {
+                return;
+            }
+            depths[level] = depths[level].max(Self::to_front(set, number) as u8);
+        }
+    }
+
+    /// Counts a reference that touched several lines: it was found where all were.
+    pub fn record(&mut self, maker: Maker, depths: &Depths) {
+        let counts = &mut self.counts[maker as usize];
+        for (found, &depth) in counts.found.iter_mut().zip(depths).take(self.levels) {
+            found[depth as usize] += 1;
+        }
+    }
+
+    /// Misses of all caches, by sets, then ways; a line has so many bytes.
+    pub fn caches(&self, line_bytes: u64) -> Vec<Associative> {
+        let mut caches = Vec::new();
+        for level in 0..self.levels {
+            let sets = 1 << (self.lowest as usize + level);
+            for ways in 1..=WAYS {
+                let misses = Split::of(|maker| {
+                    let counts = &self.counts[maker as usize];
+                    let below: u64 = counts.found[level][ways..].iter().sum();
+                    below
+                });
+                caches.push(Associative {
+                    sets,
+                    ways: ways as u32,
+                    bytes: sets * ways as u64 * line_bytes,
+                    misses,
+                });
+            }
+        }
+        caches
+    }
+
+    /// Bytes it takes.
+    pub fn bytes(&self) -> u64 {
+        (self.sets.len() * size_of::<Set>()) as u64
+    }
+
+    /// Whether no line is twice in a set, none stands behind an empty place, and the most recent lines of few sets are
+    /// the most recent of more. `line` gives a line by its number.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self, line: impl Fn(u32) -> u64) -> Result<(), String> {
+        for level in 0..self.levels {
+            let mask = (1_usize << (self.lowest as usize + level)) - 1;
+            for index in 0..=mask {
+                let set = &self.sets[self.base(level) + index].0;
+                let used = set.iter().position(|&number| number == NONE).unwrap_or(WAYS);
+                if set[used..].iter().any(|&number| number != NONE) {
+                    return Err(format!("a line stands behind an empty place in {set:?}"));
+                }
+                for (at, &number) in set[..used].iter().enumerate() {
+                    if line(number) as usize & mask != index {
+                        return Err(format!("line {number} stands in set {index} of {}", mask + 1));
+                    }
+                    if set[..at].contains(&number) {
+                        return Err(format!("line {number} is twice in {set:?}"));
+                    }
+                }
+                if used > 0 && level + 1 < self.levels {
+                    let finer = line(set[0]) as usize & (mask * 2 + 1);
+                    if self.sets[self.base(level + 1) + finer].0[0] != set[0] {
+                        return Err(format!("line {} is not the first among more sets", set[0]));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,15 +1,17 @@
 //! What references cost, from their addresses alone.
 //!
 //! [`distance`] gives the misses of fully associative LRU caches of every size at once (Mattson et al. 1970), [`sampled`]
-//! the same from a part of the lines (SHARDS), [`forest`] those of set-associative caches, `pages` page faults and TLB
-//! misses; `ids` numbers the lines and pages they speak of, and [`simulation`] runs all of them over one stream. Nothing
+//! the same from a part of the lines (SHARDS), [`forest`] those of set-associative caches, [`pages`] page faults and TLB
+//! misses; [`ids`] numbers the lines and pages they speak of, and [`simulation`] runs all of them over one stream. Nothing
 //! here reads or writes anything.
 
 pub mod distance;
 pub mod forest;
 pub mod hierarchy;
+pub mod ids;
 pub mod machine;
 pub mod over_time;
+pub mod pages;
 pub mod placement;
 pub mod sampled;
 pub mod simulation;

@@ -15,10 +15,13 @@
 //! - *How long a counted distance is.* Of t lines between, a binomial number is followed. So a size of T lines beyond the
 //!   seam is compared with the largest and smallest counts that T lines give.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::distance::TOP;
 use crate::distance::curve::{Estimate, Misses};
-use crate::simulation::{Maker, Split};
+use crate::simulation::{Maker, Sampling, Split};
 
 /// Disjoint groups of followed lines.
 pub const GROUPS: usize = 32;
@@ -93,6 +96,18 @@ impl Tail {
         self.shift
     }
 
+    /// References at or beyond the seam that are not cold.
+    pub fn beyond(&self) -> &Split<u64> {
+        &self.beyond
+    }
+
+    fn bytes(&self) -> u64 {
+        let counts = |group: &Split<Vec<u64>>| {
+            Maker::ALL.iter().map(|&maker| group.get(maker).capacity() as u64 * 8).sum::<u64>()
+        };
+        self.followed.iter().map(counts).sum()
+    }
+
     /// Counts a reference beyond the seam to a line that is not followed, or is.
     pub(crate) fn pass(&mut self, maker: Maker) {
         *self.beyond.get_mut(maker) += 1;
@@ -108,17 +123,22 @@ impl Tail {
         counts[bucket] += 1;
     }
 
-    /// Says how many references beyond the seam each followed line had.
-    pub(crate) fn weigh(&mut self, references_of_lines: impl Iterator<Item = (Maker, u64)>) {
-        let (mut sums, mut squares) = (Split::<f64>::default(), Split::<f64>::default());
-        for (maker, references) in references_of_lines {
-            *sums.get_mut(maker) += references as f64;
-            *squares.get_mut(maker) += (references as f64).powi(2);
+    /// Says how many references beyond the seam each followed line had, of each maker.
+    fn weigh<'a>(&mut self, lines: impl Iterator<Item = &'a Split<u32>>) {
+        let mut moments = [(0_u128, 0_u128); Maker::COUNT + 1];
+        for line in lines {
+            let all = Maker::ALL.iter().map(|&maker| u128::from(*line.get(maker))).sum();
+            let of_makers = Maker::ALL.iter().map(|&maker| u128::from(*line.get(maker)));
+            for (moment, references) in moments.iter_mut().zip(of_makers.chain([all])) {
+                moment.0 += references;
+                moment.1 += references * references;
+            }
         }
-        let effective = |sum: f64, squares: f64| if squares > 0.0 { sum * sum / squares } else { 0.0 };
-        self.lines = Split::of(|maker| effective(*sums.get(maker), *squares.get(maker)));
-        let all = |split: &Split<f64>| Maker::ALL.iter().map(|&maker| split.get(maker)).sum::<f64>();
-        self.lines_of_all = effective(all(&sums), all(&squares));
+        let effective = |(sum, squares): (u128, u128)| {
+            if squares == 0 { 0.0 } else { (sum as f64).powi(2) / squares as f64 }
+        };
+        self.lines = Split::of(|maker| effective(moments[maker as usize]));
+        self.lines_of_all = effective(moments[Maker::COUNT]);
     }
 
     /// Misses in a cache of more lines than the seam.
@@ -182,6 +202,81 @@ impl Tail {
         let squares: f64 = groups.iter().map(|group| (group.0 - ratio * group.1).powi(2)).sum();
         let count = groups.len() as f64;
         (ratio, (count / (count - 1.0) * squares).sqrt() / all)
+    }
+}
+
+/// Which entries are followed beyond the seam, and what was seen of them.
+#[derive(Debug, Clone)]
+pub struct Following {
+    shift: u32,
+    seed: u64,
+    tail: Tail,
+    /// References beyond the seam to each followed entry.
+    references: HashMap<u32, Split<u32>>,
+    /// Slots of followed entries.
+    pub(crate) marks: Vec<u64>,
+    /// Slots from here on are of the entries that are kept all.
+    pub(crate) boundary: usize,
+    /// How many these are,
+    pub(crate) recent: u32,
+    /// and at most.
+    pub(crate) most: u32,
+    /// Of the first line of this reference that lies beyond the seam: the entry and how many followed ones are between,
+    /// if it is followed.
+    pub(crate) found: Option<Option<(u32, u32)>>,
+}
+
+impl Following {
+    /// As asked; `slots` is how many slots there are at first.
+    pub fn new(sampling: Sampling, slots: usize) -> Following {
+        let exact = sampling.exact_lines.max(TOP as u32);
+        Following {
+            shift: sampling.shift,
+            seed: sampling.seed,
+            tail: Tail::new(u64::from(exact), sampling.shift),
+            references: HashMap::new(),
+            marks: vec![0; slots / 64],
+            boundary: 0,
+            recent: 0,
+            most: exact - TOP as u32,
+            found: None,
+        }
+    }
+
+    /// Whether an entry is followed.
+    #[inline(always)]
+    pub fn follows(&self, entry: u32) -> bool {
+        self.hash(entry) >> (64 - self.shift) == 0
+    }
+
+    /// The finaliser of SplitMix64 (Steele, Lea & Flood 2014): every bit depends on every bit.
+    #[inline(always)]
+    fn hash(&self, entry: u32) -> u64 {
+        let mut hash = (u64::from(entry) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ self.seed;
+        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        hash ^ (hash >> 31)
+    }
+
+    /// Counts a reference beyond the seam.
+    pub(crate) fn record(&mut self, maker: Maker, found: Option<(u32, u32)>) {
+        self.tail.pass(maker);
+        if let Some((entry, between)) = found {
+            self.tail.follow(maker, self.hash(entry) as usize % GROUPS, between);
+            let references = self.references.entry(entry).or_default().get_mut(maker);
+            *references = references.saturating_add(1);
+        }
+    }
+
+    /// All that was seen.
+    pub(crate) fn tail(mut self) -> Tail {
+        self.tail.weigh(self.references.values());
+        self.tail
+    }
+
+    /// Bytes it takes.
+    pub fn bytes(&self) -> u64 {
+        (self.references.capacity() * 25 + self.marks.len() * 8) as u64 + self.tail.bytes()
     }
 }
 

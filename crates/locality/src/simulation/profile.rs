@@ -20,10 +20,6 @@ pub struct Profile {
     pub references: Split<u64>,
     /// References among them that touched more than one line.
     pub straddling: Split<u64>,
-    /// Different lines that were touched.
-    pub lines_touched: u64,
-    /// Different pages that were touched.
-    pub pages_touched: u64,
     /// Fully associative caches of every size; an entry is a line.
     pub lines: Option<Curve>,
     /// Memories of every size under LRU, and TLBs of every number of entries; an entry is a page.

@@ -1,0 +1,98 @@
+//! How fast the simulators are on a stream of reference words from files (native 64-bit words, see `heaptoll_reference`),
+//! or, without files, on three synthetic ones. Prints millions of references a second: the median of the rounds, with the
+//! fastest and the slowest.
+
+use std::time::Instant;
+
+use heaptoll_locality::simulation::{Sampling, Settings, Simulation};
+use heaptoll_reference::{Owner, Reference};
+
+const ROUNDS: usize = 5;
+
+fn main() -> std::io::Result<()> {
+    let files: Vec<String> = std::env::args().skip(1).collect();
+    let mut streams = Vec::new();
+    for file in &files {
+        let bytes = std::fs::read(file)?;
+        let words = bytes.chunks_exact(8).map(|word| {
+            let mut value = [0; 8];
+            value.copy_from_slice(word);
+            Reference(u64::from_le_bytes(value))
+        });
+        streams.push((file.clone(), words.collect::<Vec<_>>()));
+    }
+    if streams.is_empty() {
+        streams.push(("hot stack and skewed heap".to_string(), skewed(1 << 24, 1 << 20)));
+        streams
+            .push(("sweep over 4 MB".to_string(), (0..1 << 24).map(|at| word(at * 8 % (4 << 20))).collect()));
+        streams.push(("random over 256 MB".to_string(), random(1 << 22, 256 << 20)));
+    }
+    let none = Settings { lines: false, sets: None, pages: false, ..Settings::default() };
+    let sampling = Some(Sampling::default());
+    let kinds = [
+        ("nothing but the same line", none.clone()),
+        ("lines", Settings { lines: true, ..none.clone() }),
+        ("sets", Settings { sets: Some(5..=14), ..none.clone() }),
+        ("pages", Settings { pages: true, ..none.clone() }),
+        ("everything", Settings::default()),
+        ("lines, sampled", Settings { lines: true, sampling, ..none.clone() }),
+        ("lines and pages, sampled", Settings { lines: true, pages: true, sampling, ..none }),
+        ("everything, sampled", Settings { sampling, ..Settings::default() }),
+    ];
+    for (name, stream) in &streams {
+        println!("{name}: {} references", stream.len());
+        let mut speeds = vec![Vec::new(); kinds.len()];
+        for _ in 0..ROUNDS {
+            for ((_, settings), speeds) in kinds.iter().zip(&mut speeds) {
+                let start = Instant::now();
+                if let Ok(mut simulation) = Simulation::new(settings) {
+                    simulation.references(Owner::Program, stream);
+                    let seconds = start.elapsed().as_secs_f64();
+                    speeds.push((stream.len() as f64 / seconds / 1e6, simulation.bytes()));
+                }
+            }
+        }
+        for ((kind, _), speeds) in kinds.iter().zip(&mut speeds) {
+            speeds.sort_by(|one, other| one.0.total_cmp(&other.0));
+            let [slowest, median, fastest] = [0, ROUNDS / 2, ROUNDS - 1].map(|at| speeds[at].0);
+            let megabytes = speeds[0].1 as f64 / 1e6;
+            println!("  {kind:30} {median:6.1} M/s ({slowest:.1} to {fastest:.1}), {megabytes:.1} MB");
+        }
+    }
+    Ok(())
+}
+
+fn word(address: u64) -> Reference {
+    Reference::new(0x1000_0000 + address, 8, false)
+}
+
+fn random(count: usize, bytes: u64) -> Vec<Reference> {
+    let mut state = 1_u64;
+    (0..count)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            word((state >> 16) % bytes & !7)
+        })
+        .collect()
+}
+
+/// Two in three to a hot kilobyte; the others to a heap in which a tenth of what is left has the next nine tenths.
+fn skewed(count: usize, lines: u64) -> Vec<Reference> {
+    let mut state = 1_u64;
+    let mut next = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state >> 33
+    };
+    (0..count)
+        .map(|_| {
+            if next() % 3 < 2 {
+                return word(next() % 1024 & !7);
+            }
+            let mut range = 64;
+            while range < lines && next() % 10 == 0 {
+                range *= 8;
+            }
+            word((1 << 20) + (next() % range.min(lines)) * 64 + next() % 64 / 8 * 8)
+        })
+        .collect()
+}

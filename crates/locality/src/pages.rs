@@ -1,0 +1,73 @@
+//! Page faults for every memory size, and TLB misses for every number of entries: LRU stack distances of pages.
+//!
+//! Most references are to the page of the one before and change nothing, so this costs little beside the lines. A memory
+//! of so many bytes holds whole pages; a TLB is the same with its entries for pages (fully associative).
+
+use crate::distance::Distances;
+use crate::distance::curve::{Curve, Misses};
+use crate::simulation::Maker;
+
+/// No page.
+const NONE: u64 = u64::MAX;
+
+/// Page distances of a stream.
+#[derive(Debug, Clone)]
+pub struct Pages {
+    distances: Distances,
+    /// The page touched last.
+    last: u64,
+}
+
+impl Default for Pages {
+    fn default() -> Pages {
+        Pages::new()
+    }
+}
+
+impl Pages {
+    /// Of nothing so far.
+    pub fn new() -> Pages {
+        Pages { distances: Distances::new(), last: NONE }
+    }
+
+    /// Touches a page, of which `address` says whether it is the last one again, and `number` which it is otherwise.
+    #[inline(always)]
+    pub fn touch(&mut self, address: u64, number: impl FnOnce() -> u32) -> u32 {
+        if address == self.last {
+            return 0;
+        }
+        self.last = address;
+        self.distances.touch(number())
+    }
+
+    /// Counts a reference with the distance that [`Pages::touch`] gave.
+    #[inline(always)]
+    pub fn record(&mut self, maker: Maker, distance: u32) {
+        self.distances.record(maker, distance);
+    }
+
+    /// Counts references to the page touched last.
+    pub fn record_same(&mut self, maker: Maker, times: u64) {
+        self.distances.record_same(maker, times);
+    }
+
+    /// The distances.
+    pub fn distances(&self) -> &Distances {
+        &self.distances
+    }
+
+    /// Faults for every number of pages.
+    pub fn curve(self, page_bytes: u64) -> Curve {
+        self.distances.curve(page_bytes)
+    }
+}
+
+/// Misses of a fully associative TLB that has so many entries, each for one page of the curve.
+pub fn tlb_misses(pages: &Curve, entries: u64) -> Misses {
+    pages.misses(entries)
+}
+
+/// Faults in a memory of so many bytes.
+pub fn faults(pages: &Curve, memory_bytes: u64) -> Misses {
+    pages.misses_in(memory_bytes)
+}
