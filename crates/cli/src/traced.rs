@@ -1,1 +1,17 @@
-//! What the commands that run programs under the tracer have in common.
+//! What the commands that run programs under the tracer have in common: what is asked for, the plan of runs, their
+//! execution, and what every reader of their figures must know.
+//!
+//! A command flattens [`TracedArguments`] into its own, calls [`plan`], then [`execute`] with what makes a sink for a
+//! process image and what takes a finished run, shows what it has, and ends with [`Ending::code`].
+
+mod arguments;
+mod cell;
+mod execute;
+mod plan;
+mod remarks;
+mod scratch;
+
+pub use arguments::TracedArguments;
+pub use cell::{Cell, Figures, Heard};
+pub use execute::{Ending, execute};
+pub use plan::{Plan, plan};

@@ -18,8 +18,8 @@ use crate::programs_asked::Asked;
 use crate::progress::Bar;
 use crate::terminal;
 
-mod begin;
-mod resume;
+pub mod begin;
+pub mod resume;
 
 use begin::begin;
 use resume::{go_where_it_began, resume};
@@ -131,7 +131,7 @@ const FIXED_AT_THE_BEGINNING: [&str; 20] = [
     "thp",
 ];
 /// The manager that ratios are taken to when none is named.
-const DEFAULT_BASELINE: &str = "glibc";
+pub const DEFAULT_BASELINE: &str = "glibc";
 /// Timed repetitions when none are asked for.
 const REPETITIONS: u32 = 10;
 
@@ -247,7 +247,11 @@ fn refused_what_was_named(experiment: &Experiment) -> bool {
     experiment.refused.iter().any(|(program, stack, _)| manager_named(stack) || program_left_out(program))
 }
 
-fn watch_for_interrupt() -> Result<Interrupt, Failure> {
+/// An interrupt that Ctrl-C and its like set.
+///
+/// # Errors
+/// Signals cannot be caught.
+pub fn watch_for_interrupt() -> Result<Interrupt, Failure> {
     let interrupt = Interrupt::default();
     let mut signals = vec![libc::SIGINT, libc::SIGTERM];
     if !hangup_is_ignored() {

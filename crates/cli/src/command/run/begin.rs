@@ -96,7 +96,7 @@ pub fn begin(
 }
 
 /// Refuses a place where the experiment could not be kept, before time is spent on anything.
-fn check_db(db: Option<&Path>) -> Result<(), Failure> {
+pub fn check_db(db: Option<&Path>) -> Result<(), Failure> {
     match db {
         Some(path) => outputs::check(path).map_err(|why| {
             Failure::Usage(format!("cannot keep the experiment in {}: {why}", path.display()))
@@ -133,12 +133,13 @@ fn nothing_left(experiment: &Experiment, arguments: &Arguments) -> Result<(), Fa
     Err(Failure::NothingToCompare(format!("no manager is left to compare:\n{}", reasons.join("\n"))))
 }
 
-fn now() -> std::time::Duration {
+/// Since 1970.
+pub fn now() -> std::time::Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// The command that repeats the one of these words, with the seed made explicit and without the experiment's name.
-fn repeat_command(mut words: Vec<String>, seed: u64, given: bool) -> Vec<String> {
+pub fn repeat_command(mut words: Vec<String>, seed: u64, given: bool) -> Vec<String> {
     if let Some(first) = words.first_mut() {
         *first = "heaptoll".into();
     }
@@ -156,7 +157,7 @@ fn repeat_command(mut words: Vec<String>, seed: u64, given: bool) -> Vec<String>
 }
 
 /// `$XDG_STATE_HOME/heaptoll/<date>-<program>.db`, numbered when taken.
-fn default_db(experiment: &Experiment) -> Result<PathBuf, Failure> {
+pub fn default_db(experiment: &Experiment) -> Result<PathBuf, Failure> {
     let folder = Places::experiments();
     std::fs::create_dir_all(&folder).map_err(|error| {
         Failure::Usage(format!("cannot make {}: {error}; name a file with --db", folder.display()))

@@ -1,0 +1,76 @@
+//! What is asked of a command that traces: programs, managers, limits, and where runs are kept.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::command::run::{DEFAULT_BASELINE, positive_seconds};
+use crate::programs_asked::{Asked, SizeWord};
+
+/// Seconds after which a run is ended when none are named: the tracer takes some ten to a hundred times the program's.
+const LIMIT_S: f64 = 3600.0;
+
+/// What to run under which managers.
+#[derive(Debug, Args)]
+pub struct TracedArguments {
+    /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors,
+    /// all; may be given several times [default: the baseline alone]
+    #[arg(short, long, value_name = "MANAGER")]
+    pub manager: Vec<String>,
+    /// The manager that the others are compared with; run first
+    #[arg(long, value_name = "MANAGER", default_value = DEFAULT_BASELINE)]
+    pub baseline: String,
+    /// Seconds after which a run is ended; what was heard until then is shown and marked
+    #[arg(long, value_name = "T", default_value_t = LIMIT_S, allow_negative_numbers = true, value_parser = positive_seconds)]
+    pub timeout: f64,
+    /// Exit status with which the program ends when all is well
+    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
+    pub expect_status: i32,
+    /// Leave the program's randomness alone: runs then differ as they do natively
+    #[arg(long)]
+    pub no_pin: bool,
+    /// File that keeps the runs [default: a new one in $XDG_STATE_HOME/heaptoll]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub db: Option<PathBuf>,
+    /// A program of the catalog (`heaptoll programs`); may be given several times
+    #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
+    pub program: Vec<String>,
+    /// Every program of the catalog that is installed, but for servers
+    #[arg(long, conflicts_with_all = ["command", "program"])]
+    pub all: bool,
+    /// Input size of catalog programs
+    #[arg(long, value_enum, default_value = "demo", value_name = "SIZE")]
+    pub size: SizeWord,
+    /// The same as --size quick
+    #[arg(long, conflicts_with = "size")]
+    pub quick: bool,
+    /// A folder with catalog entries of your own (docs/programs.md says how to write one)
+    #[arg(long, value_name = "DIR")]
+    pub catalog: Option<PathBuf>,
+    /// Standard input of the command (default: nothing)
+    #[arg(long, value_name = "FILE", requires = "command")]
+    pub stdin: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+impl TracedArguments {
+    /// As the programs are found and prepared.
+    pub fn asked(&self) -> Asked {
+        Asked {
+            program: self.program.clone(),
+            all: self.all,
+            size: self.size,
+            quick: self.quick,
+            catalog: self.catalog.clone(),
+            stdin: self.stdin.clone(),
+            serve: None,
+            load: None,
+            ready: None,
+            figures: None,
+            stop: "TERM".into(),
+            command: self.command.clone(),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The runs to make: what was asked for is found, checked and proved before the first.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use heaptoll_lab::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::machine;
+use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::places::Places;
+use heaptoll_lab::store::StoreError;
+use heaptoll_preflight::{Refusal, inspect_program};
+use heaptoll_tracer::Tracer;
+
+use super::arguments::TracedArguments;
+use super::cell::Cell;
+use crate::command::run::begin::{check_db, now, repeat_command};
+use crate::command::run::resume::warn_of_settings_in_the_environment;
+use crate::command::run::watch_for_interrupt;
+use crate::failure::Failure;
+use crate::{preflights, terminal};
+
+/// Runs to make, in order: each program under the baseline first.
+pub struct Plan {
+    /// The runs.
+    pub cells: Vec<Cell>,
+    /// What is stored: programs, managers, refusals, and rows as they are made.
+    pub experiment: Experiment,
+    /// The tracer.
+    pub tracer: Tracer,
+    /// Ctrl-C.
+    pub interrupt: Interrupt,
+    pub(super) launcher: PathBuf,
+    pub(super) announce: PathBuf,
+    pub(super) pin: bool,
+    pub(super) db: Option<PathBuf>,
+}
+
+impl Plan {
+    /// What was asked for and left out: (program, manager, reason).
+    pub fn refused(&self) -> &[(String, String, String)] {
+        &self.experiment.refused
+    }
+}
+
+/// Makes the plan.
+///
+/// # Errors
+/// The tracer cannot run here, or the request cannot be carried out.
+pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failure> {
+    let asked = arguments.asked();
+    if asked.is_empty() {
+        return Err(Failure::Usage(
+            "nothing to run: give a command after `--`, or --program NAME, or --all".into(),
+        ));
+    }
+    let tracer = Tracer::find(places).map_err(|error| Failure::Refused(Box::new(error)))?;
+    if let Some(path) = arguments.db.as_ref().filter(|path| path.exists()) {
+        return Err(StoreError::Exists(path.clone()).into());
+    }
+    check_db(arguments.db.as_deref())?;
+    let managers = choose(arguments, &manager::known(places)?)?;
+    let programs = without_servers(asked.resolve(places)?, arguments.all)?;
+    let interrupt = watch_for_interrupt()?;
+    let mut experiment = begun(arguments, &managers, programs);
+    let statics = prove(&mut experiment, &managers, places, &interrupt)?;
+    warn_of_settings_in_the_environment(&experiment);
+    if interrupt.is_set() {
+        return Err(Failure::Interrupted);
+    }
+    let cells: Vec<Cell> = experiment
+        .programs
+        .iter()
+        .flat_map(|program| {
+            let stacks = experiment.stacks.iter().filter(|stack| stack.program == program.name);
+            stacks.map(|stack| Cell {
+                program: program.clone(),
+                stack: stack.clone(),
+                is_baseline: stack.name == experiment.baseline,
+                is_static: statics.contains(&program.name),
+                cautions: Vec::new(),
+            })
+        })
+        .collect();
+    if cells.is_empty() {
+        let reasons: Vec<String> = experiment
+            .refused
+            .iter()
+            .map(|(program, stack, reason)| format!("  {stack} on {program}: {reason}"))
+            .collect();
+        return Err(Failure::NothingToCompare(format!("nothing is left to run:\n{}", reasons.join("\n"))));
+    }
+    Ok(Plan {
+        cells,
+        experiment,
+        tracer,
+        interrupt,
+        launcher: places.launcher(),
+        announce: places.announce_layer(),
+        pin: !arguments.no_pin,
+        db: arguments.db.clone(),
+    })
+}
+
+/// The baseline, and those that were named.
+fn choose(arguments: &TracedArguments, known: &[Manager]) -> Result<Vec<Manager>, Failure> {
+    let named = match arguments.manager.is_empty() {
+        true => std::slice::from_ref(&arguments.baseline),
+        false => &arguments.manager,
+    };
+    Ok(manager::choose_beside(known, named, &arguments.baseline)?)
+}
+
+fn without_servers(programs: Vec<ProgramInfo>, all: bool) -> Result<Vec<ProgramInfo>, Failure> {
+    let (servers, others): (Vec<_>, Vec<_>) =
+        programs.into_iter().partition(|program| program.serve.is_some());
+    match servers.first() {
+        Some(server) if !all => Err(Failure::Usage(format!(
+            "{} is a server that runs until it is stopped, under a load that waits for time to pass: traced runs of \
+             it would not repeat; `heaptoll run` measures it",
+            server.name
+        ))),
+        _ if others.is_empty() => Err(Failure::NothingToCompare(
+            "no program of the catalog is installed; see `heaptoll programs`".into(),
+        )),
+        _ => Ok(others),
+    }
+}
+
+fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<ProgramInfo>) -> Experiment {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    Experiment {
+        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
+        created_unix_s: now().as_secs_f64(),
+        settings: Settings {
+            repetitions: 0,
+            warmup: 0,
+            seed: 0,
+            timeout_s: arguments.timeout,
+            thp: String::new(),
+            expect_status: arguments.expect_status,
+            directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
+            // There is no seed to be made explicit.
+            repeat_command: repeat_command(words, 0, true),
+        },
+        machine: machine::read(),
+        baseline: preflights::row_names(managers)[0].clone(),
+        programs,
+        stacks: vec![],
+        refused: vec![],
+        observations: vec![],
+        tracks: vec![],
+        own_cost: None,
+        complete: false,
+    }
+}
+
+/// Preflight of every manager on every program, as before measured runs. Gives the names of programs that are
+/// statically linked: they run as they are, once, and whatever else was asked for is refused on them.
+fn prove(
+    experiment: &mut Experiment,
+    managers: &[Manager],
+    places: &Places,
+    interrupt: &Interrupt,
+) -> Result<Vec<String>, Failure> {
+    let mut statics = Vec::new();
+    let mut stacks = Vec::new();
+    let asked = experiment.programs.clone();
+    for program in &asked {
+        let Err(refusal @ Refusal::StaticProgram { .. }) = inspect(program) else { continue };
+        let name = experiment.baseline.clone();
+        if !managers[0].environment.is_empty() || managers[0].object.is_some() {
+            return Err(refusal.into());
+        }
+        terminal::warning(&format!(
+            "{} is statically linked: no manager can be put into it, so it runs with its own, and only once; calls are \
+             told apart only if it was not stripped",
+            program.name
+        ));
+        for other in &preflights::row_names(managers)[1..] {
+            experiment.refused.push((program.name.clone(), other.clone(), refusal.to_string()));
+        }
+        stacks.push(StackInfo {
+            program: program.name.clone(),
+            name,
+            preload: vec![],
+            environment: vec![],
+            version: managers[0].version.clone(),
+            origin: "what the program was linked with".into(),
+            proof: "statically linked".into(),
+            warnings: vec!["statically linked: the figures are of the manager it was linked with".into()],
+            tells: false,
+        });
+        statics.push(program.name.clone());
+    }
+    experiment.programs.retain(|program| !statics.contains(&program.name));
+    if !experiment.programs.is_empty() {
+        preflights::run(experiment, managers, places, interrupt)?;
+    }
+    let kept: Vec<String> = experiment.programs.iter().map(|program| program.name.clone()).collect();
+    experiment.programs = asked
+        .into_iter()
+        .filter(|program| kept.contains(&program.name) || statics.contains(&program.name))
+        .collect();
+    experiment.stacks.extend(stacks);
+    Ok(statics)
+}
+
+/// What the file of the program says, without running it.
+fn inspect(program: &ProgramInfo) -> Result<(), Refusal> {
+    let command: Vec<OsString> = program.command.iter().map(Into::into).collect();
+    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    environment.extend(program.environment.iter().map(|(name, value)| (name.into(), value.into())));
+    inspect_program(&command, &environment, None).map(drop)
+}

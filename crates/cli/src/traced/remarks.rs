@@ -1,0 +1,104 @@
+//! What the reader of a traced run's figures must know.
+
+use std::path::Path;
+
+use heaptoll_lab::observation::Outcome;
+use heaptoll_reference::Routine;
+use heaptoll_tracer::{ImageEnding, Traced, TracedImage};
+
+use super::cell::Cell;
+
+/// As many images are named one by one.
+const NAMED: usize = 3;
+
+/// Everything, most important first.
+pub fn of<S>(cell: &Cell, traced: &Traced<S>, outcome: &Outcome) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(why) = &traced.stopped {
+        found.push(format!("ended by heaptoll before its time: {why}; the figures are those until then"));
+    } else if !outcome.is_ok() {
+        found.push(match outcome {
+            Outcome::WrongOutput => "its output differs from the baseline's: it did other work".into(),
+            Outcome::Timeout(limit) => {
+                format!("over the time limit of {limit} s: the figures are those until then; --timeout gives it longer")
+            }
+            Outcome::Exit(status) => format!(
+                "it ended with exit status {status}; if that is how it ends when all is well, pass --expect-status \
+                 {status}"
+            ),
+            other => format!("it did not end well: {other}; the figures are those until then"),
+        });
+    }
+    found.extend(images(traced));
+    found.extend(served(cell, traced));
+    found.extend(refused(traced));
+    found.extend(traced.warnings.iter().cloned());
+    for image in &traced.images {
+        for warning in image.warnings.iter().filter(|warning| !found.contains(warning)).collect::<Vec<_>>() {
+            found.push(warning.clone());
+        }
+    }
+    found.extend(cell.cautions.iter().cloned());
+    found.extend(cell.stack.warnings.iter().cloned());
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|remark| seen.insert(remark.clone()));
+    found
+}
+
+/// Images that were not heard whole.
+fn images<S>(traced: &Traced<S>) -> Vec<String> {
+    let describe = |image: &TracedImage<S>| -> Option<String> {
+        let what = format!("{} (process {})", image.image.name(), image.image.pid);
+        if let Some(damage) = &image.damage {
+            return Some(format!(
+                "{what} was heard until a word that no tracer writes ({:#x}): this is a defect of heaptoll's",
+                damage.word
+            ));
+        }
+        match &image.ending {
+            ImageEnding::Untold(why) if traced.stopped.as_ref() != Some(why) => {
+                Some(format!("{what} was not heard to its end: {why}"))
+            }
+            ImageEnding::Killed => Some(format!("{what} was killed: its figures are those until then")),
+            _ => None,
+        }
+    };
+    let mut found: Vec<String> = traced.images.iter().filter_map(describe).collect();
+    if found.len() > NAMED {
+        let more = found.len() - NAMED;
+        found.truncate(NAMED);
+        found.push(format!("{more} more processes were not heard to their ends"));
+    }
+    found
+}
+
+/// Whether the manager served the main image.
+fn served<S>(cell: &Cell, traced: &Traced<S>) -> Option<String> {
+    let main = traced.main()?;
+    let object = main.routine_objects.get(&Routine::Malloc)?;
+    let same = |preloaded: &String| {
+        let real = |path: &str| std::fs::canonicalize(path).unwrap_or_else(|_| Path::new(path).into());
+        real(preloaded) == real(object)
+    };
+    let is_ours = cell.stack.preload.is_empty() || cell.stack.preload.iter().any(same);
+    (!is_ours).then(|| {
+        format!("malloc of {} was served by {object}, not by {}", main.image.name(), cell.stack.name)
+    })
+}
+
+/// System calls that failed because of the tracer.
+fn refused<S>(traced: &Traced<S>) -> Vec<String> {
+    let mut counts: std::collections::BTreeMap<(u32, u32), u64> = Default::default();
+    for (key, count) in traced.images.iter().flat_map(|image| &image.refused) {
+        *counts.entry(*key).or_default() += count;
+    }
+    counts
+        .into_iter()
+        .map(|((call, errno), count)| {
+            let error = std::io::Error::from_raw_os_error(errno as i32);
+            format!(
+                "system call {call} failed {count} times under the tracer ({error}), as natively it would not"
+            )
+        })
+        .collect()
+}
