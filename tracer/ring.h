@@ -21,6 +21,8 @@
 
 /* Tells an event and the `n` words behind it, whole, in one block. n is at most HT_RING_MOST. */
 void ht_ring_event(UInt kind, ULong payload, const ULong *words, UInt n);
+/* The same without telling first which thread runs: for thread.c. */
+void ht_ring_put(UInt kind, ULong payload, const ULong *words, UInt n);
 /* Tells a text of `length` bytes; `what` is one of HT_TEXT_..., `word` what belongs to it. */
 void ht_ring_text(UInt what, ULong word, const HChar *text, SizeT length);
 /* Tells the user something, in the manner of printf, once for each `format`. */
@@ -44,5 +46,7 @@ typedef struct {
    ULong *limit;
 } HtRingPlace;
 extern HtRingPlace *ht_ring_place;
+/* Client code begins to run, with the place in `registers`; or it stops: NULL. */
+void ht_ring_client(HtRingPlace *registers);
 
 #endif

@@ -17,20 +17,67 @@
 typedef struct {
    HtRingPlace place;
    ULong instructions;
-   ULong memory;      /* loads + 2^32 x stores since `loads` and `stores` were brought up to date */
+   ULong memory;      /* loads + 2^32 x stores since the totals were brought up to date */
    ULong watched;     /* a return that leaves the stack pointer at or above this is looked at */
    ULong heap_low;    /* of --pointers: lowest block */
    ULong heap_length; /* bytes from there to the end of the highest */
 } HtRegisters;
 
+/* A routine or a signal handler that a thread is in. */
+typedef struct {
+   Bool handler;
+   UInt number;         /* of the routine or of the signal */
+   Addr sp;             /* stack pointer at its entry; of a handler 0 as long as it has not begun */
+   Addr watched;        /* see HtRegisters */
+   Addr return_address; /* of a routine */
+   Addr interrupted_sp; /* of a handler */
+   Addr stack_low;      /* of a handler on an alternative stack: where that begins, else 0 */
+   Addr stack_high;     /* and its last byte */
+   ULong arguments[3];  /* of a routine */
+} HtFrame;
+
+#define HT_FRAMES 64
+
+typedef struct {
+   UInt number;      /* 0: no such thread */
+   HtRegisters *at;  /* its shadow area */
+   HtRegisters kept; /* what the shadow area must hold, while client code does not run */
+   ULong loads, stores;
+   ULong told;   /* instructions when the counters were last told */
+   UInt depth;   /* frames in use */
+   Bool forked;  /* the system call it is in was a fork */
+   HtFrame frames[HT_FRAMES];
+} HtThread;
+
+/* The thread with this ThreadId. */
+HtThread *ht_thread(ThreadId tid);
+/* The thread that runs. */
+HtThread *ht_thread_running(void);
+/* Its registers, wherever they are at the moment. */
+HtRegisters *ht_thread_registers(HtThread *thread);
 /* Number of a thread, from 1, never used again in a process image. The core's ThreadId are. */
 UInt ht_thread_number(ThreadId tid);
-/* Tells an event with the counters I and M of a thread in front of `more`. At the end of a system call or in a helper
- * of translated code they are exact. */
-void ht_thread_event(ThreadId tid, UInt kind, ULong payload, const ULong *more, UInt n);
+/* The innermost routine or handler; NULL in plain code of the program. */
+HtFrame *ht_thread_top(HtThread *thread);
+/* Goes into one, which the caller fills in; NULL when they are too many. */
+HtFrame *ht_thread_push(HtThread *thread);
+void ht_thread_pop(HtThread *thread);
+/* Sets what returns are looked at by the innermost frame. */
+void ht_thread_watch(HtThread *thread);
 /* Whether the thread is in a routine of the malloc family, not counting what a signal handler in it does. */
 Bool ht_thread_in_routine(ThreadId tid);
 
+/* Tells that another thread runs than the last event was of, when so. ht_ring_event does it for every event. */
+void ht_thread_speaks(void);
+/* Tells an event of the thread that runs with its counters I and M in front of `n` words of `more`, at most 8. In
+ * helpers of translated code and around system calls they are exact. */
+void ht_thread_event(ThreadId tid, UInt kind, ULong payload, const ULong *more, UInt n);
+
+/* Before the command line is read. */
 void ht_thread_register(void);
+/* In a child of fork: `tid` is the one thread there is; counters begin anew. */
+void ht_thread_child(ThreadId tid);
+/* At the end of the process: tells what has not been told. */
+void ht_thread_end(Int status);
 
 #endif

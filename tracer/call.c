@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Calls: a routine is entered where its symbol is, and has returned when a return leaves the stack pointer where it was
+ * before the call. Both hold for tail calls, which leave the stack as they find it. Nothing else does: a longjmp out of
+ * the routine shows only when the stack pointer is found above its frame.
+ */
+#include "call.h"
+
+#include "guest.h"
+#include "hooks.h"
+#include "options.h"
+
+static Addr heap_low = ~(Addr)0, heap_high;
+
+/* An announced event as the manager's memory holds it (struct heaptoll_event). */
+enum { EVENT_KIND_AT = 4, EVENT_VALUE_AT = 24 };
+
+/* Adjacent stacks are apart by pages that nobody may touch, so that each is a mapping of its own. */
+static Bool same_stack(Addr one, Addr other)
+{
+   const NSegment *const segment = VG_(am_find_nsegment)(one);
+   return segment != NULL && segment->start <= other && other <= segment->end;
+}
+
+/* Whether a thread whose stack pointer is `sp` has left the frame. `returned`: by a return to `target`. */
+static Bool has_left(const HtFrame *frame, Addr sp, Bool returned, Addr target)
+{
+   if (frame->handler) {
+      if (frame->stack_low != 0)
+         return sp < frame->stack_low || sp > frame->stack_high || sp >= frame->watched;
+      return frame->sp != 0 && sp >= frame->watched && same_stack(frame->sp, sp);
+   }
+   if (sp < frame->watched)
+      return False;
+   if (sp == frame->watched && !returned)
+      return target != frame->return_address;
+   return same_stack(frame->sp, sp);
+}
+
+void ht_call_leave_by_force(ThreadId tid, HtThread *thread)
+{
+   const HtFrame *const top = ht_thread_top(thread);
+   if (top->handler)
+      ht_thread_event(tid, HT_SIGNAL_END, 0, NULL, 0);
+   else
+      ht_thread_event(tid, HT_ABANDON, top->number, NULL, 0);
+   ht_thread_pop(thread);
+}
+
+/* Frames inside a handler that was left were left with it, wherever they are. */
+static UInt depth_left(const HtThread *thread, Addr sp, Bool returned, Addr target)
+{
+   UInt left = thread->depth;
+   for (UInt depth = thread->depth; depth > 0; depth--) {
+      const HtFrame *const frame = &thread->frames[depth - 1];
+      if (has_left(frame, sp, returned, target))
+         left = depth - 1;
+      else if (frame->handler)
+         break;
+   }
+   return left;
+}
+
+static void unwind(ThreadId tid, HtThread *thread, Addr sp, Bool returned, Addr target)
+{
+   const UInt left = depth_left(thread, sp, returned, target);
+   while (thread->depth > left)
+      ht_call_leave_by_force(tid, thread);
+   ht_thread_watch(thread);
+}
+
+void ht_call_unwind(ThreadId tid, HtThread *thread, Addr sp)
+{
+   unwind(tid, thread, sp, True, 0);
+}
+
+static Bool gives_block(UInt routine)
+{
+   return routine != HT_FREE && routine != HT_DELETE && routine != HT_USABLE_SIZE;
+}
+
+static ULong requested(const HtFrame *frame)
+{
+   const ULong *const arguments = frame->arguments;
+   switch (frame->number) {
+   case HT_CALLOC:
+      return arguments[0] * arguments[1];
+   case HT_REALLOCARRAY:
+      return arguments[1] * arguments[2];
+   case HT_REALLOC:
+   case HT_MEMALIGN:
+   case HT_ALIGNED_ALLOC:
+      return arguments[1];
+   case HT_POSIX_MEMALIGN:
+      return arguments[2];
+   default:
+      return arguments[0];
+   }
+}
+
+void ht_call_begins(HtThread *thread)
+{
+   thread->kept.heap_low = heap_low;
+   thread->kept.heap_length = heap_high > heap_low ? heap_high - heap_low : 0;
+}
+
+static void stretch_heap(HtThread *thread, Addr block, ULong size)
+{
+   if (block >= heap_low && block + size <= heap_high)
+      return;
+   if (block < heap_low)
+      heap_low = block;
+   if (block + size > heap_high)
+      heap_high = block + size;
+   HtRegisters *const registers = ht_thread_registers(thread);
+   registers->heap_low = heap_low;
+   registers->heap_length = heap_high - heap_low;
+}
+
+void ht_call_entered(HtRoutine *routine, ULong sp, ULong link, ULong a, ULong b, ULong c)
+{
+   const ThreadId tid = VG_(get_running_tid)();
+   HtThread *const thread = ht_thread(tid);
+   const Addr return_address = HT_RETURN_ON_STACK ? *(const Addr *)sp : link;
+   const Addr watched = sp + HT_RETURN_TAKES;
+   if (thread->depth > 0)
+      unwind(tid, thread, watched, False, return_address);
+   const HtFrame *const top = ht_thread_top(thread);
+   if (top != NULL && !top->handler)
+      return;
+   ht_routine_tell_object(routine);
+   if (ht_options.sites > 0)
+      ht_sites_enter(tid);
+   const ULong arguments[3] = { a, b, c };
+   HtFrame *const frame = ht_thread_push(thread);
+   if (frame == NULL)
+      return;
+   ht_thread_event(tid, HT_ENTER, routine->number, arguments, 3);
+   frame->number = routine->number;
+   frame->sp = sp;
+   frame->watched = watched;
+   frame->return_address = return_address;
+   for (UInt i = 0; i < 3; i++)
+      frame->arguments[i] = arguments[i];
+   ht_thread_registers(thread)->watched = watched;
+}
+
+void ht_call_returned(ULong sp, ULong target, ULong result)
+{
+   const ThreadId tid = VG_(get_running_tid)();
+   HtThread *const thread = ht_thread(tid);
+   const HtFrame *const top = ht_thread_top(thread);
+   if (top != NULL && !top->handler && sp == top->watched && target == top->return_address) {
+      ULong block = 0;
+      if (top->number == HT_POSIX_MEMALIGN)
+         block = (UInt)result == 0 ? *(const Addr *)top->arguments[0] : 0;
+      else if (gives_block(top->number))
+         block = result;
+      if (ht_options.pointers && block != 0)
+         stretch_heap(thread, block, requested(top));
+      ht_thread_event(tid, HT_LEAVE, top->number, &block, 1);
+      ht_thread_pop(thread);
+      ht_thread_watch(thread);
+      return;
+   }
+   unwind(tid, thread, sp, True, target);
+}
+
+void ht_call_announced(ULong event)
+{
+   const UInt kind = *(const UInt *)(event + EVENT_KIND_AT);
+   const ULong value = *(const ULong *)(event + EVENT_VALUE_AT);
+   ht_thread_event(VG_(get_running_tid)(), HT_ANNOUNCED, kind, &value, 1);
+}

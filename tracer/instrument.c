@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * What is added to each superblock of the client's code.
+ *
+ * Counters are added to once before each way out of the superblock, by constants. References are words written in line
+ * to where the thread's registers say; whether there is room is asked once at the superblock's begin. A call of the
+ * tool costs far more than either and remains for entries of routines, for returns that may be theirs, and for turning
+ * the ring.
+ *
+ * A superblock that faults in its midst is left without adding what it did until there: at most its own instructions.
+ */
+#include "instrument.h"
+
+#include "call.h"
+#include "guest.h"
+#include "options.h"
+#include "ring.h"
+#include "routine.h"
+#include "thread.h"
+
+typedef struct {
+   IRSB *sb;
+   Int registers; /* offset of HtRegisters in the guest state */
+   IRExpr *place; /* where words go; the word number `words` behind it is next */
+   Int words;
+   Bool moved;    /* place and words are not in the registers yet */
+   Int asked;     /* words since it was asked whether there is room, at most */
+   ULong instructions, memory; /* to be added */
+} Block;
+
+static IRExpr *number(ULong value)
+{
+   return IRExpr_Const(IRConst_U64(value));
+}
+
+static IRExpr *bind(Block *block, IRType type, IRExpr *value)
+{
+   const IRTemp temporary = newIRTemp(block->sb->tyenv, type);
+   addStmtToIRSB(block->sb, IRStmt_WrTmp(temporary, value));
+   return IRExpr_RdTmp(temporary);
+}
+
+static IRExpr *bind_64(Block *block, IRExpr *value)
+{
+   return bind(block, Ity_I64, value);
+}
+
+static IRExpr *binary(Block *block, IROp operation, IRExpr *left, IRExpr *right)
+{
+   return bind_64(block, IRExpr_Binop(operation, left, right));
+}
+
+#define REGISTER(block, name) ((block)->registers + (Int)offsetof(HtRegisters, name))
+
+static IRExpr *get(Block *block, Int offset)
+{
+   return bind_64(block, IRExpr_Get(offset, Ity_I64));
+}
+
+static void put(Block *block, Int offset, IRExpr *value)
+{
+   addStmtToIRSB(block->sb, IRStmt_Put(offset, value));
+}
+
+static void call(Block *block, const HChar *name, void *function, IRExpr **arguments, IRExpr *guard)
+{
+   IRDirty *const dirty = unsafeIRDirty_0_N(0, name, VG_(fnptr_to_fnentry)(function), arguments);
+   if (guard != NULL)
+      dirty->guard = guard;
+   addStmtToIRSB(block->sb, IRStmt_Dirty(dirty));
+}
+
+/* Asks whether there is room, and makes it. */
+static void ask_for_room(Block *block)
+{
+   IRExpr *const limit = get(block, REGISTER(block, place.limit));
+   IRExpr *const full = bind(block, Ity_I1, IRExpr_Binop(Iop_CmpLT64U, limit, get(block, REGISTER(block, place.next))));
+   call(block, "ht_ring_turn", &ht_ring_turn, mkIRExprVec_0(), full);
+   block->place = get(block, REGISTER(block, place.next));
+   block->words = 0;
+   block->asked = 0;
+}
+
+static IRExpr *next_place(Block *block)
+{
+   return block->words == 0 ? block->place : binary(block, Iop_Add64, block->place, number(8 * (ULong)block->words));
+}
+
+static void write_place(Block *block)
+{
+   if (block->moved)
+      put(block, REGISTER(block, place.next), next_place(block));
+   block->moved = False;
+}
+
+/* Brings the registers up to date: before every way out. */
+static void write_registers(Block *block)
+{
+   write_place(block);
+   if (block->instructions != 0)
+      put(block, REGISTER(block, instructions),
+          binary(block, Iop_Add64, get(block, REGISTER(block, instructions)), number(block->instructions)));
+   if (block->memory != 0)
+      put(block, REGISTER(block, memory),
+          binary(block, Iop_Add64, get(block, REGISTER(block, memory)), number(block->memory)));
+   block->instructions = block->memory = 0;
+}
+
+static void write_word(Block *block, IRExpr *word)
+{
+   if (block->asked == HT_RING_MARGIN) {
+      write_place(block);
+      ask_for_room(block);
+   }
+   addStmtToIRSB(block->sb, IRStmt_Store(Iend_LE, next_place(block), word));
+   block->words++;
+   block->asked++;
+   block->moved = True;
+}
+
+/* A reference. With a guard it is made only when that is true. */
+static void reference(Block *block, IRExpr *address, Int size, Bool store, IRExpr *guard)
+{
+   const ULong one = store ? 1ULL << 32 : 1;
+   if (guard == NULL) {
+      block->memory += one;
+   } else {
+      IRExpr *const made = bind_64(block, IRExpr_ITE(guard, number(one), number(0)));
+      put(block, REGISTER(block, memory), binary(block, Iop_Add64, get(block, REGISTER(block, memory)), made));
+   }
+   if (!ht_options.references)
+      return;
+   /* The kernel's part of the address space cannot be referred to, so the bits above the address are free. */
+   IRExpr *word = binary(block, Iop_Or64, address, number(HT_REFERENCE(size, store)));
+   if (guard != NULL)
+      word = bind_64(block, IRExpr_ITE(guard, word, number(HT_WORD(HT_NOTHING, 0))));
+   write_word(block, word);
+}
+
+/* A 64-bit lane is stored. When it points into the heap it is told: a word is written in any case, and counted in only
+ * then; behind the last word a 0 belongs anyway. */
+static void lane(Block *block, IRExpr *value, IRExpr *guard)
+{
+   IRExpr *const distance = binary(block, Iop_Sub64, value, get(block, REGISTER(block, heap_low)));
+   IRExpr *inside = bind_64(
+      block, IRExpr_Unop(Iop_1Uto64, bind(block, Ity_I1,
+                                          IRExpr_Binop(Iop_CmpLT64U, distance,
+                                                       get(block, REGISTER(block, heap_length))))));
+   if (guard != NULL)
+      inside = binary(block, Iop_And64, inside, bind_64(block, IRExpr_Unop(Iop_1Uto64, guard)));
+   IRExpr *const told = bind(block, Ity_I1, IRExpr_Unop(Iop_64to1, inside));
+   IRExpr *const word = binary(block, Iop_Or64, value, number(HT_WORD(HT_POINTER, 0)));
+   write_word(block, bind_64(block, IRExpr_ITE(told, word, number(0))));
+   block->words--;
+   block->place =
+      binary(block, Iop_Add64, next_place(block), binary(block, Iop_Shl64, inside, IRExpr_Const(IRConst_U8(3))));
+   block->words = 0;
+}
+
+/* A value is stored: its lanes. */
+static void value(Block *block, IRType type, IRExpr *stored, IRExpr *guard)
+{
+   static const IROp halves[] = { Iop_V128to64, Iop_V128HIto64 };
+   static const IROp quarters[] = { Iop_V256to64_0, Iop_V256to64_1, Iop_V256to64_2, Iop_V256to64_3 };
+   if (!ht_options.references || !ht_options.pointers)
+      return;
+   switch (type) {
+   case Ity_I64:
+      lane(block, stored, guard);
+      break;
+   case Ity_F64:
+      lane(block, bind_64(block, IRExpr_Unop(Iop_ReinterpF64asI64, stored)), guard);
+      break;
+   case Ity_I128:
+      lane(block, bind_64(block, IRExpr_Unop(Iop_128to64, stored)), guard);
+      lane(block, bind_64(block, IRExpr_Unop(Iop_128HIto64, stored)), guard);
+      break;
+   case Ity_V128:
+      for (UInt i = 0; i < 2; i++)
+         lane(block, bind_64(block, IRExpr_Unop(halves[i], stored)), guard);
+      break;
+   case Ity_V256:
+      for (UInt i = 0; i < 4; i++)
+         lane(block, bind_64(block, IRExpr_Unop(quarters[i], stored)), guard);
+      break;
+   default:
+      break;
+   }
+}
+
+static void dirty_helper(Block *block, const IRDirty *dirty)
+{
+   IRExpr *const guard =
+      dirty->guard->tag == Iex_Const && dirty->guard->Iex.Const.con->Ico.U1 ? NULL : dirty->guard;
+   for (Int at = 0; at < dirty->mSize; at += HT_SIZE_MAX) {
+      const Int size = dirty->mSize - at < HT_SIZE_MAX ? dirty->mSize - at : HT_SIZE_MAX;
+      IRExpr *const address = at == 0 ? dirty->mAddr : binary(block, Iop_Add64, dirty->mAddr, number((ULong)at));
+      if (dirty->mFx == Ifx_Read || dirty->mFx == Ifx_Modify)
+         reference(block, address, size, False, guard);
+      if (dirty->mFx == Ifx_Write || dirty->mFx == Ifx_Modify)
+         reference(block, address, size, True, guard);
+   }
+}
+
+/* Compare and swap: a load and a store, whether it succeeds or not. */
+static void compare_and_swap(Block *block, IRCAS *cas)
+{
+   const IRType type = typeOfIRExpr(block->sb->tyenv, cas->dataLo);
+   const Int size = sizeofIRType(type) * (cas->dataHi == NULL ? 1 : 2);
+   reference(block, cas->addr, size, False, NULL);
+   reference(block, cas->addr, size, True, NULL);
+   addStmtToIRSB(block->sb, IRStmt_CAS(cas));
+   if (type != Ity_I64)
+      return;
+   IRExpr *swapped =
+      bind(block, Ity_I1, IRExpr_Binop(Iop_CmpEQ64, IRExpr_RdTmp(cas->oldLo), cas->expdLo));
+   value(block, type, cas->dataLo, swapped);
+   if (cas->dataHi != NULL)
+      value(block, type, cas->dataHi, swapped);
+}
+
+static void load_linked_store_conditional(Block *block, const IRStmt *statement)
+{
+   const IRTypeEnv *const types = block->sb->tyenv;
+   IRExpr *const data = statement->Ist.LLSC.storedata;
+   const IRType type = data == NULL ? typeOfIRTemp(types, statement->Ist.LLSC.result) : typeOfIRExpr(types, data);
+   reference(block, statement->Ist.LLSC.addr, sizeofIRType(type), data != NULL, NULL);
+   addStmtToIRSB(block->sb, (IRStmt *)statement);
+   if (data != NULL)
+      value(block, type, data, IRExpr_RdTmp(statement->Ist.LLSC.result));
+}
+
+static void statement(Block *block, IRStmt *st)
+{
+   const IRTypeEnv *const types = block->sb->tyenv;
+   IRType type, wide;
+   switch (st->tag) {
+   case Ist_IMark:
+      block->instructions++;
+      break;
+   case Ist_WrTmp:
+      if (st->Ist.WrTmp.data->tag == Iex_Load)
+         reference(block, st->Ist.WrTmp.data->Iex.Load.addr, sizeofIRType(st->Ist.WrTmp.data->Iex.Load.ty), False,
+                   NULL);
+      break;
+   case Ist_LoadG:
+      typeOfIRLoadGOp(st->Ist.LoadG.details->cvt, &wide, &type);
+      reference(block, st->Ist.LoadG.details->addr, sizeofIRType(type), False, st->Ist.LoadG.details->guard);
+      break;
+   case Ist_Store:
+      type = typeOfIRExpr(types, st->Ist.Store.data);
+      reference(block, st->Ist.Store.addr, sizeofIRType(type), True, NULL);
+      value(block, type, st->Ist.Store.data, NULL);
+      break;
+   case Ist_StoreG:
+      type = typeOfIRExpr(types, st->Ist.StoreG.details->data);
+      reference(block, st->Ist.StoreG.details->addr, sizeofIRType(type), True, st->Ist.StoreG.details->guard);
+      value(block, type, st->Ist.StoreG.details->data, st->Ist.StoreG.details->guard);
+      break;
+   case Ist_Dirty:
+      if (st->Ist.Dirty.details->mFx != Ifx_None)
+         dirty_helper(block, st->Ist.Dirty.details);
+      break;
+   case Ist_CAS:
+      compare_and_swap(block, st->Ist.CAS.details);
+      return;
+   case Ist_LLSC:
+      load_linked_store_conditional(block, st);
+      return;
+   case Ist_Exit:
+      write_registers(block);
+      break;
+   default:
+      break;
+   }
+   addStmtToIRSB(block->sb, st);
+}
+
+static Bool refers_to_memory(const IRSB *in)
+{
+   for (Int i = 0; i < in->stmts_used; i++) {
+      const IRStmt *const st = in->stmts[i];
+      switch (st->tag) {
+      case Ist_WrTmp:
+         if (st->Ist.WrTmp.data->tag == Iex_Load)
+            return True;
+         break;
+      case Ist_Dirty:
+         if (st->Ist.Dirty.details->mFx != Ifx_None)
+            return True;
+         break;
+      case Ist_Store:
+      case Ist_LoadG:
+      case Ist_StoreG:
+      case Ist_CAS:
+      case Ist_LLSC:
+         return True;
+      default:
+         break;
+      }
+   }
+   return False;
+}
+
+/* A routine begins here, or the announcer's function. */
+static void entry(Block *block, HtRoutine *routine)
+{
+   if (routine->number == HT_ANNOUNCER) {
+      call(block, "ht_call_announced", &ht_call_announced, mkIRExprVec_1(get(block, HT_GUEST_ARGUMENT_0)), NULL);
+      return;
+   }
+#if HT_RETURN_ON_STACK
+   IRExpr *const link = number(0);
+#else
+   IRExpr *const link = get(block, HT_GUEST_RETURN);
+#endif
+   call(block, "ht_call_entered", &ht_call_entered,
+        mkIRExprVec_6(number((ULong)(Addr)routine), get(block, HT_GUEST_SP), link, get(block, HT_GUEST_ARGUMENT_0),
+                      get(block, HT_GUEST_ARGUMENT_1), get(block, HT_GUEST_ARGUMENT_2)),
+        NULL);
+}
+
+/* The superblock ends with a return. */
+static void leaving(Block *block)
+{
+   IRExpr *const sp = get(block, HT_GUEST_SP);
+   IRExpr *const left =
+      bind(block, Ity_I1, IRExpr_Binop(Iop_CmpLE64U, get(block, REGISTER(block, watched)), sp));
+   call(block, "ht_call_returned", &ht_call_returned,
+        mkIRExprVec_3(sp, block->sb->next, get(block, HT_GUEST_RESULT)), left);
+}
+
+IRSB *ht_instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *layout,
+                    const VexGuestExtents *extents, const VexArchInfo *host, IRType guest_word, IRType host_word)
+{
+   (void)closure, (void)extents, (void)host;
+   tl_assert(guest_word == Ity_I64 && host_word == Ity_I64);
+   Block block = { .sb = deepCopyIRSBExceptStmts(in), .registers = layout->total_sizeB };
+   tl_assert(sizeof(HtRegisters) <= (SizeT)layout->total_sizeB);
+   Int i = 0;
+   /* The core's own preamble. */
+   while (i < in->stmts_used && in->stmts[i]->tag != Ist_IMark)
+      addStmtToIRSB(block.sb, in->stmts[i++]);
+   const Int first = i;
+   if (i < in->stmts_used) {
+      HtRoutine *const routine = ht_routine_at(in->stmts[i]->Ist.IMark.addr);
+      if (routine != NULL)
+         entry(&block, routine);
+   }
+   if (ht_options.references && refers_to_memory(in))
+      ask_for_room(&block);
+   for (; i < in->stmts_used; i++) {
+      IRStmt *const st = in->stmts[i];
+      if (st->tag == Ist_IMark && i != first) {
+         const HtRoutine *const routine = ht_routine_at(st->Ist.IMark.addr);
+         if (routine != NULL && routine->number != HT_ANNOUNCER)
+            ht_ring_warn("heaptoll: code runs into a routine of the malloc family in %s without a call or jump; such "
+                         "calls are not told",
+                         routine->path);
+      }
+      statement(&block, st);
+   }
+   write_registers(&block);
+   if (in->jumpkind == Ijk_Ret)
+      leaving(&block);
+   return block.sb;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * heaptoll's tracer: a tool for Valgrind that tells what a program does with memory, and for whom: its instructions,
+ * loads and stores, the calls of its memory manager, the system's part in it. It computes nothing; see README.md.
+ */
+#include "call.h"
+#include "core.h"
+#include "hooks.h"
+#include "instrument.h"
+#include "options.h"
+#include "ring.h"
+#include "routine.h"
+#include "signal.h"
+#include "thread.h"
+
+HtOptions ht_options = { .ring_dir = NULL, .consumer = 0, .references = False, .pointers = False, .pin = True, .sites = 0 };
+
+static Bool on_option(const HChar *argument)
+{
+   Int number;
+   if (VG_STR_CLO(argument, "--ring-dir", ht_options.ring_dir)) {
+   } else if (VG_BINT_CLO(argument, "--consumer", number, 1, 0x7fffffff)) {
+      ht_options.consumer = number;
+   } else if (VG_BOOL_CLO(argument, "--references", ht_options.references)) {
+   } else if (VG_BOOL_CLO(argument, "--pointers", ht_options.pointers)) {
+   } else if (VG_BOOL_CLO(argument, "--pin", ht_options.pin)) {
+   } else if (VG_BINT_CLO(argument, "--sites", number, 0, 64)) {
+      ht_options.sites = (UInt)number;
+   } else {
+      return False;
+   }
+   return True;
+}
+
+static void on_usage(void)
+{
+   VG_(printf)("    --ring-dir=<dir>        make a ring of words for each process image there\n"
+               "    --consumer=<pid>        tell nothing more when this process is gone\n"
+               "    --references=no|yes     tell every data reference [no]\n"
+               "    --pointers=no|yes       tell stores of pointers into the heap, with --references=yes [no]\n"
+               "    --sites=<frames>        tell the call sites of the malloc family [0]\n"
+               "    --pin=no|yes            give the program the same random bytes in every run [yes]\n");
+}
+
+static void on_debug_usage(void)
+{
+   VG_(printf)("    (none)\n");
+}
+
+static void on_options_read(void)
+{
+   /* Every call begins a superblock, so that routines are found where they begin. */
+   VG_(clo_vex_control).guest_chase = False;
+   ht_ring_open();
+   ht_system_begin();
+   if (ht_options.pin)
+      ht_pin_begin();
+}
+
+static void on_end(Int status)
+{
+   ht_thread_end(status);
+   ht_ring_close();
+}
+
+static Bool is_exec(UInt number)
+{
+   return number == __NR_execve || number == __NR_execveat;
+}
+
+static void before_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n)
+{
+   if (is_exec(number))
+      ht_thread_event(tid, HT_EXEC, 0, NULL, 0);
+   ht_system_before(tid, number, arguments, n);
+}
+
+static void after_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n, SysRes result)
+{
+   HtThread *const thread = ht_thread(tid);
+   /* That something follows tells that it has failed. */
+   if (is_exec(number))
+      ht_thread_event(tid, HT_TICK, 0, NULL, 0);
+   if (thread->forked && !sr_isError(result) && sr_Res(result) != 0)
+      ht_ring_event(HT_FORK, sr_Res(result), NULL, 0);
+   thread->forked = False;
+   ht_system_after(tid, number, arguments, n, result);
+   if (ht_options.pin)
+      ht_pin_after(tid, number, arguments, n, result);
+}
+
+static void after_fork_in_parent(ThreadId tid)
+{
+   if (tid != VG_INVALID_THREADID)
+      ht_thread(tid)->forked = True;
+}
+
+static void after_fork_in_child(ThreadId tid)
+{
+   ht_ring_reopen();
+   ht_thread_child(tid);
+   ht_routine_child();
+   ht_system_child(tid);
+}
+
+static void on_begin(void)
+{
+   VG_(details_name)("heaptoll");
+   VG_(details_version)(NULL);
+   VG_(details_description)("tells references, instructions and calls of the memory manager");
+   VG_(details_copyright_author)("Distributed under the GNU General Public License, version 2 or later.");
+   VG_(details_bug_reports_to)("the authors of heaptoll");
+   VG_(details_avg_translation_sizeB)(320);
+   VG_(basic_tool_funcs)(on_options_read, ht_instrument, on_end);
+   VG_(needs_command_line_options)(on_option, on_usage, on_debug_usage);
+   VG_(needs_syscall_wrapper)(before_syscall, after_syscall);
+   VG_(atfork)(NULL, after_fork_in_parent, after_fork_in_child);
+   ht_thread_register();
+   ht_signal_register();
+   ht_system_register();
+}
+
+VG_DETERMINE_INTERFACE_VERSION(on_begin)

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The ring: a file that this process image writes and its consumer reads, both through a shared mapping.
+ *
+ * It is a file and not a pipe so that nothing is lost however the process dies: what stands in the block that was being
+ * written can be read by whoever has the file. Words go into block `published` as long as the consumer is fewer than
+ * HT_RING_BLOCKS behind; a block is given away whole, and what is left of it is zero.
+ */
+#include "ring.h"
+
+#include "options.h"
+#include "thread.h"
+
+#define BLOCK_BYTES (HT_RING_BLOCK_WORDS * sizeof(ULong))
+#define RING_BYTES (HT_RING_HEADER_BYTES + HT_RING_BLOCKS * BLOCK_BYTES)
+#define MAGIC 0x3130534645525448ULL /* the bytes "HTREFS01" */
+#define VERSION 1
+#define COMMAND_AT 512
+
+enum { PRODUCER_ENDED = 1, PRODUCER_STOPPED = 2 };
+enum { CONSUMER_WANTS_NO_MORE = 1 };
+
+typedef struct {
+   ULong magic, version, pid, parent, block_words, blocks;
+   ULong reserved_0[2];
+   ULong published;
+   ULong reserved_1[7];
+   ULong consumed;
+   ULong reserved_2[7];
+   UInt producer_waits_on, consumer_waits_on;
+   ULong reserved_3[7];
+   ULong producer, consumer;
+} Header;
+
+/* Where words go that nobody wants. */
+static ULong nowhere[2 * HT_RING_MARGIN];
+static HtRingPlace outside = { nowhere, nowhere + HT_RING_MARGIN };
+HtRingPlace *ht_ring_place = &outside;
+
+static Header *header; /* NULL: no ring */
+static Bool listens;   /* somebody takes the words */
+static ULong published;
+static Int directory = -1;
+/* When the consumer's process was started, to tell it from another with its number. */
+static ULong consumer_began;
+
+/* linux/futex.h and others, whose values are the same on every machine that is meant here. */
+enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, POPULATE_WRITE = 23 };
+
+static ULong *block(ULong number)
+{
+   return (ULong *)((UChar *)header + HT_RING_HEADER_BYTES + (number % HT_RING_BLOCKS) * BLOCK_BYTES);
+}
+
+Bool ht_ring_listens(void)
+{
+   return listens;
+}
+
+static void into(ULong *words, UInt n)
+{
+   ht_ring_place->next = words;
+   ht_ring_place->limit = words + n - HT_RING_MARGIN;
+}
+
+static void stop(ULong why)
+{
+   listens = False;
+   if (header != NULL)
+      __atomic_or_fetch(&header->producer, why, __ATOMIC_RELEASE);
+   into(nowhere, 2 * HT_RING_MARGIN);
+}
+
+/* When a process began, clock ticks after the system's start; 0 when there is none, or only a zombie. */
+static ULong began(Int pid)
+{
+   HChar path[40], text[512];
+   VG_(sprintf)(path, "/proc/%d/stat", pid);
+   const Int fd = VG_(fd_open)(path, VKI_O_RDONLY, 0);
+   if (fd < 0)
+      return 0;
+   const Int length = VG_(read)(fd, text, sizeof text - 1);
+   VG_(close)(fd);
+   if (length <= 0)
+      return 0;
+   text[length] = 0;
+   /* The name is in brackets and may hold anything; the state is field 3, the start field 22. */
+   const HChar *at = VG_(strrchr)(text, ')');
+   if (at == NULL || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
+      return 0;
+   for (Int field = 2; field < 22; field++) {
+      at = VG_(strchr)(at + 1, ' ');
+      if (at == NULL)
+         return 0;
+   }
+   return VG_(strtoull10)(at + 1, NULL);
+}
+
+static Bool consumer_lives(void)
+{
+   return ht_options.consumer == 0 || (consumer_began != 0 && began(ht_options.consumer) == consumer_began);
+}
+
+/* Has the memory of a block at hand before it is written: without room in the file system a write would be a fault. */
+static Bool has_memory(void *from, SizeT bytes)
+{
+   const SysRes result = HT_SYSCALL(__NR_madvise, from, bytes, POPULATE_WRITE, 0, 0, 0);
+   /* Kernels before 5.14 do not know it. */
+   return !sr_isError(result) || sr_Err(result) == VKI_EINVAL;
+}
+
+/* Until there is a block to write into; False when there is nobody to wait for. */
+static Bool await_room(void)
+{
+   for (UInt waits = 0;; waits++) {
+      const UInt seen = __atomic_load_n(&header->producer_waits_on, __ATOMIC_ACQUIRE);
+      if (__atomic_load_n(&header->consumer, __ATOMIC_ACQUIRE) & CONSUMER_WANTS_NO_MORE)
+         return False;
+      if (published - __atomic_load_n(&header->consumed, __ATOMIC_ACQUIRE) < HT_RING_BLOCKS)
+         return True;
+      if (waits % 8 == 7 && !consumer_lives())
+         return False;
+      struct vki_timespec timeout = { 0, 10 * 1000 * 1000 };
+      HT_SYSCALL(__NR_futex, &header->producer_waits_on, FUTEX_WAIT, seen, &timeout, 0, 0);
+   }
+}
+
+void ht_ring_turn(void)
+{
+   if (!listens) {
+      into(nowhere, 2 * HT_RING_MARGIN);
+      return;
+   }
+   /* Behind the last word there may be some of a superblock that was left by a fault: they were never counted in. */
+   ULong *const end = block(published) + HT_RING_BLOCK_WORDS;
+   for (ULong *word = ht_ring_place->next; word < end; word++)
+      *word = 0;
+   published++;
+   __atomic_store_n(&header->published, published, __ATOMIC_RELEASE);
+   __atomic_add_fetch(&header->consumer_waits_on, 1, __ATOMIC_RELEASE);
+   HT_SYSCALL(__NR_futex, &header->consumer_waits_on, FUTEX_WAKE, 1, 0, 0, 0);
+   if (!await_room() || (published < HT_RING_BLOCKS && !has_memory(block(published), BLOCK_BYTES))) {
+      stop(PRODUCER_STOPPED);
+      return;
+   }
+   into(block(published), HT_RING_BLOCK_WORDS);
+}
+
+/* Room for an event of `n` words, or NULL when nobody listens. */
+static ULong *room(UInt n)
+{
+   if (!listens)
+      return NULL;
+   tl_assert(n <= 1 + HT_RING_MOST);
+   if (ht_ring_place->next + n > ht_ring_place->limit + HT_RING_MARGIN)
+      ht_ring_turn();
+   return listens ? ht_ring_place->next : NULL;
+}
+
+void ht_ring_put(UInt kind, ULong payload, const ULong *words, UInt n)
+{
+   ULong *const at = room(1 + n);
+   if (at == NULL)
+      return;
+   /* The first word last: whoever finds it finds the others. */
+   for (UInt i = 0; i < n; i++)
+      at[1 + i] = words[i];
+   __atomic_store_n(at, HT_WORD(kind, payload), __ATOMIC_RELEASE);
+   ht_ring_place->next = at + 1 + n;
+}
+
+void ht_ring_event(UInt kind, ULong payload, const ULong *words, UInt n)
+{
+   ht_thread_speaks();
+   ht_ring_put(kind, payload, words, n);
+}
+
+void ht_ring_text(UInt what, ULong word, const HChar *text, SizeT length)
+{
+   const SizeT most = (HT_RING_MOST - 1) * sizeof(ULong);
+   ULong words[HT_RING_MOST];
+   if (length > most)
+      length = most;
+   const UInt n = 1 + (UInt)((length + 7) / 8);
+   words[n - 1] = 0;
+   words[0] = word;
+   VG_(memcpy)(words + 1, text, length);
+   ht_ring_event(HT_TEXT, ((ULong)what << 32) | length, words, n);
+}
+
+void ht_ring_warn(const HChar *format, ...)
+{
+   static const HChar *told[32];
+   UInt i = 0;
+   while (i < 32 && told[i] != NULL && told[i] != format)
+      i++;
+   if (i == 32 || told[i] == format)
+      return;
+   told[i] = format;
+   HChar text[1024];
+   va_list arguments;
+   va_start(arguments, format);
+   const UInt length = VG_(vsnprintf)(text, sizeof text, format, arguments);
+   va_end(arguments);
+   ht_ring_text(HT_TEXT_WARNING, 0, text, length < sizeof text ? length : sizeof text - 1);
+   VG_(message)(Vg_UserMsg, "%s\n", text);
+}
+
+/* A file of a name that no earlier image of this process took. */
+static Int create(void)
+{
+   for (UInt number = 0; number < 1000000; number++) {
+      HChar name[32], *path = NULL;
+      VG_(sprintf)(name, "%d.%u", VG_(getpid)(), number);
+      const Int flags = VKI_O_RDWR | VKI_O_CREAT | VKI_O_EXCL;
+      SysRes opened = HT_SYSCALL(__NR_openat, directory, name, flags, 0600, 0, 0);
+      if (sr_isError(opened) && sr_Err(opened) != VKI_EEXIST) {
+         /* The descriptor may have been closed under us. */
+         path = VG_(malloc)("ht.ring.path", VG_(strlen)(ht_options.ring_dir) + sizeof name + 1);
+         VG_(sprintf)(path, "%s/%s", ht_options.ring_dir, name);
+         opened = VG_(open)(path, flags, 0600);
+         VG_(free)(path);
+      }
+      if (!sr_isError(opened))
+         return (Int)sr_Res(opened);
+      if (sr_Err(opened) != VKI_EEXIST)
+         return -1;
+   }
+   return -1;
+}
+
+/* What was started: the path of the executable and each argument. */
+static void write_command(HChar *at, const HChar *end)
+{
+   HChar path[1024];
+   VG_(client_fname)(path, sizeof path, False);
+   const Word n = VG_(sizeXA)(VG_(args_for_client));
+   for (Word i = -1; i < n; i++) {
+      const HChar *text = i < 0 ? path : *(HChar **)VG_(indexXA)(VG_(args_for_client), i);
+      const SizeT length = VG_(strlen)(text) + 1;
+      if (length > (SizeT)(end - at) - 1)
+         break;
+      VG_(memcpy)(at, text, length);
+      at += length;
+   }
+}
+
+static void make(void)
+{
+   const Int fd = create();
+   if (fd < 0) {
+      VG_(umsg)("heaptoll: no ring can be made in %s for process %d; what it does is not told\n", ht_options.ring_dir,
+                VG_(getpid)());
+      return;
+   }
+   SysRes mapped = HT_SYSCALL(__NR_ftruncate, fd, RING_BYTES, 0, 0, 0, 0);
+   if (!sr_isError(mapped))
+      mapped = VG_(am_shared_mmap_file_float_valgrind)(RING_BYTES, VKI_PROT_READ | VKI_PROT_WRITE, fd, 0);
+   VG_(close)(fd);
+   if (sr_isError(mapped)) {
+      VG_(umsg)("heaptoll: the ring of process %d cannot be mapped (error %lu); what it does is not told\n",
+                VG_(getpid)(), sr_Err(mapped));
+      return;
+   }
+   header = (Header *)(Addr)sr_Res(mapped);
+   published = 0;
+   if (!has_memory(header, HT_RING_HEADER_BYTES + BLOCK_BYTES)) {
+      VG_(umsg)("heaptoll: there is no room in %s for a ring; what process %d does is not told\n",
+                ht_options.ring_dir, VG_(getpid)());
+      VG_(am_munmap_valgrind)((Addr)header, RING_BYTES);
+      header = NULL;
+      return;
+   }
+   header->version = VERSION;
+   header->pid = VG_(getpid)();
+   header->parent = VG_(getppid)();
+   header->block_words = HT_RING_BLOCK_WORDS;
+   header->blocks = HT_RING_BLOCKS;
+   write_command((HChar *)header + COMMAND_AT, (HChar *)header + HT_RING_HEADER_BYTES);
+   __atomic_store_n(&header->magic, MAGIC, __ATOMIC_RELEASE);
+   listens = True;
+   into(block(0), HT_RING_BLOCK_WORDS);
+}
+
+void ht_ring_open(void)
+{
+   tl_assert(sizeof(Header) <= COMMAND_AT && offsetof(Header, published) == 64 && offsetof(Header, consumed) == 128 &&
+             offsetof(Header, producer_waits_on) == 192 && offsetof(Header, producer) == 256);
+   if (ht_options.ring_dir == NULL)
+      return;
+   const SysRes opened = VG_(open)(ht_options.ring_dir, VKI_O_RDONLY, 0);
+   if (!sr_isError(opened))
+      directory = VG_(safe_fd)((Int)sr_Res(opened));
+   consumer_began = ht_options.consumer == 0 ? 0 : began(ht_options.consumer);
+   if (!consumer_lives()) {
+      VG_(umsg)("heaptoll: process %d, which should hear, is not there; nothing is told\n", ht_options.consumer);
+      return;
+   }
+   make();
+}
+
+void ht_ring_reopen(void)
+{
+   if (header != NULL)
+      VG_(am_munmap_valgrind)((Addr)header, RING_BYTES);
+   const Bool told = listens;
+   header = NULL;
+   stop(0);
+   if (told)
+      make();
+}
+
+void ht_ring_close(void)
+{
+   if (!listens)
+      return;
+   /* The rest of the block may hold words that were never counted in. */
+   for (ULong *word = ht_ring_place->next; word < block(published) + HT_RING_BLOCK_WORDS && *word != 0; word++)
+      *word = 0;
+   listens = False;
+   __atomic_or_fetch(&header->producer, PRODUCER_ENDED, __ATOMIC_RELEASE);
+   __atomic_add_fetch(&header->consumer_waits_on, 1, __ATOMIC_RELEASE);
+   HT_SYSCALL(__NR_futex, &header->consumer_waits_on, FUTEX_WAKE, 1, 0, 0, 0);
+   into(nowhere, 2 * HT_RING_MARGIN);
+}
+
+void ht_ring_client(HtRingPlace *registers)
+{
+   if (registers != NULL) {
+      *registers = *ht_ring_place;
+      ht_ring_place = registers;
+   } else {
+      outside = *ht_ring_place;
+      ht_ring_place = &outside;
+   }
+}

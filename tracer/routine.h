@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Where the routines of the malloc family are, by the symbols of the objects that are mapped.
+ */
+#ifndef HT_ROUTINE_H
+#define HT_ROUTINE_H
+
+#include "core.h"
+#include "words.h"
+
+/* What is at an address where a routine begins. */
+typedef struct HtRoutine {
+   struct HtRoutine *next; /* of the hash table, */
+   UWord address;          /* which looks at these two */
+   UInt number;            /* HT_MALLOC... or HT_ANNOUNCER */
+   UInt object;            /* which of the objects, from 1 */
+   const HChar *path;      /* of the object */
+} HtRoutine;
+
+/* Not a routine: the function by which the announcing layer passes on a manager's events. */
+#define HT_ANNOUNCER HT_ROUTINES
+
+/* The routine that begins at `address`, or NULL. Looks for objects that were mapped since it was last asked. */
+HtRoutine *ht_routine_at(Addr address);
+/* Tells the object of a routine, when another one was told before or none. */
+void ht_routine_tell_object(const HtRoutine *routine);
+/* In a child of fork: nothing has been told. */
+void ht_routine_child(void);
+
+#endif

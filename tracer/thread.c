@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Threads: their counters, between translated code and the words that tell them, and who of them runs.
+ */
+#include "thread.h"
+
+#include "call.h"
+#include "signal.h"
+
+/* The core's record of a thread, whose parts a tool does not see. */
+extern void *VG_(get_ThreadState)(ThreadId tid);
+
+/* Instructions after which a thread that told nothing else tells its counters. */
+#define TICK 1000000
+
+static HtThread *threads; /* by ThreadId */
+static UInt last_number;
+static ThreadId told; /* the thread that the last event was of; 0: none */
+static ThreadId in_client_code;
+
+HtThread *ht_thread(ThreadId tid)
+{
+   tl_assert(tid < VG_N_THREADS && threads[tid].number != 0);
+   return &threads[tid];
+}
+
+HtThread *ht_thread_running(void)
+{
+   return ht_thread(VG_(get_running_tid)());
+}
+
+UInt ht_thread_number(ThreadId tid)
+{
+   return ht_thread(tid)->number;
+}
+
+HtRegisters *ht_thread_registers(HtThread *thread)
+{
+   return in_client_code != VG_INVALID_THREADID && thread == &threads[in_client_code] ? thread->at : &thread->kept;
+}
+
+/* Where a thread's first shadow area is. The core has functions that copy from and to it, but helpers of translated
+ * code need it in place: so a mark is copied to it and looked for. The distance is the same in all threads. */
+static HtRegisters *find_shadow(ThreadId tid)
+{
+   static SizeT distance;
+   UChar *const state = VG_(get_ThreadState)(tid);
+   if (distance == 0) {
+      const ULong mark[2] = { 0x68656170746f6c6cULL ^ (ULong)(Addr)state, 0x9e3779b97f4a7c15ULL };
+      ULong kept[2];
+      VG_(get_shadow_regs_area)(tid, (UChar *)kept, 1, 0, sizeof kept);
+      VG_(set_shadow_regs_area)(tid, 1, 0, sizeof mark, (const UChar *)mark);
+      SizeT at = sizeof(ULong);
+      while (VG_(memcmp)(state + at, mark, sizeof mark) != 0)
+         at += sizeof(ULong);
+      VG_(set_shadow_regs_area)(tid, 1, 0, sizeof kept, (const UChar *)kept);
+      distance = at;
+   }
+   return (HtRegisters *)(state + distance);
+}
+
+/* Brings a thread's loads and stores up to date. */
+static void settle(HtThread *thread)
+{
+   HtRegisters *const registers = ht_thread_registers(thread);
+   thread->loads += registers->memory & 0xffffffffU;
+   thread->stores += registers->memory >> 32;
+   registers->memory = 0;
+}
+
+/* I and M. */
+static void counters(HtThread *thread, ULong words[2])
+{
+   settle(thread);
+   words[0] = ht_thread_registers(thread)->instructions;
+   words[1] = (thread->loads & 0xffffffffU) | (thread->stores << 32);
+   thread->told = words[0];
+}
+
+static void put_with_counters(HtThread *thread, UInt kind, ULong payload)
+{
+   ULong words[2];
+   counters(thread, words);
+   ht_ring_put(kind, payload, words, 2);
+}
+
+static void switch_to(ThreadId tid)
+{
+   if (told == tid)
+      return;
+   if (told != VG_INVALID_THREADID && ht_thread_registers(&threads[told])->instructions != threads[told].told)
+      put_with_counters(&threads[told], HT_TICK, 0);
+   told = tid;
+   ht_ring_put(HT_THREAD, threads[tid].number, NULL, 0);
+}
+
+void ht_thread_speaks(void)
+{
+   const ThreadId tid = VG_(get_running_tid)();
+   if (tid != VG_INVALID_THREADID && threads[tid].number != 0)
+      switch_to(tid);
+}
+
+void ht_thread_event(ThreadId tid, UInt kind, ULong payload, const ULong *more, UInt n)
+{
+   ULong words[10];
+   tl_assert(n <= 8);
+   switch_to(tid);
+   counters(ht_thread(tid), words);
+   for (UInt i = 0; i < n; i++)
+      words[2 + i] = more[i];
+   ht_ring_put(kind, payload, words, 2 + n);
+}
+
+HtFrame *ht_thread_top(HtThread *thread)
+{
+   return thread->depth == 0 ? NULL : &thread->frames[thread->depth - 1];
+}
+
+void ht_thread_watch(HtThread *thread)
+{
+   const HtFrame *const top = ht_thread_top(thread);
+   ht_thread_registers(thread)->watched = top == NULL ? ~0ULL : top->watched;
+}
+
+HtFrame *ht_thread_push(HtThread *thread)
+{
+   if (thread->depth == HT_FRAMES) {
+      ht_ring_warn("heaptoll: signal handlers are nested more than %d deep; allocations in them are not told",
+                   HT_FRAMES / 2);
+      return NULL;
+   }
+   HtFrame *const frame = &thread->frames[thread->depth++];
+   VG_(memset)(frame, 0, sizeof *frame);
+   return frame;
+}
+
+void ht_thread_pop(HtThread *thread)
+{
+   tl_assert(thread->depth > 0);
+   thread->depth--;
+}
+
+Bool ht_thread_in_routine(ThreadId tid)
+{
+   const HtFrame *const top = ht_thread_top(ht_thread(tid));
+   return top != NULL && !top->handler;
+}
+
+static void begin(ThreadId tid)
+{
+   HtThread *const thread = &threads[tid];
+   VG_(memset)(thread, 0, sizeof *thread);
+   thread->number = ++last_number;
+   thread->kept.watched = ~0ULL;
+}
+
+static void on_create(ThreadId parent, ThreadId tid)
+{
+   if (threads == NULL)
+      threads = VG_(calloc)("ht.threads", VG_N_THREADS, sizeof(HtThread));
+   begin(tid);
+   if (parent != VG_INVALID_THREADID) {
+      const ULong number = ht_thread_number(parent);
+      switch_to(parent);
+      ht_ring_put(HT_THREAD_START, threads[tid].number, &number, 1);
+   }
+}
+
+static void on_exit(ThreadId tid)
+{
+   HtThread *const thread = ht_thread(tid);
+   /* The last one tells the end of the process, which has its counters. */
+   put_with_counters(thread, HT_THREAD_END, thread->number);
+   if (told == tid)
+      told = VG_INVALID_THREADID;
+   thread->number = 0;
+}
+
+static void on_start_client_code(ThreadId tid, ULong blocks)
+{
+   (void)blocks;
+   HtThread *const thread = ht_thread(tid);
+   if (thread->at == NULL)
+      thread->at = find_shadow(tid);
+   switch_to(tid);
+   if (thread->kept.instructions - thread->told >= TICK)
+      put_with_counters(thread, HT_TICK, 0);
+   ht_signal_begins(tid, thread);
+   ht_call_begins(thread);
+   *thread->at = thread->kept;
+   in_client_code = tid;
+   ht_ring_client(&thread->at->place);
+}
+
+static void on_stop_client_code(ThreadId tid, ULong blocks)
+{
+   (void)blocks;
+   HtThread *const thread = ht_thread(tid);
+   ht_ring_client(NULL);
+   thread->kept = *thread->at;
+   in_client_code = VG_INVALID_THREADID;
+   settle(thread);
+}
+
+void ht_thread_child(ThreadId tid)
+{
+   for (ThreadId other = 0; other < VG_N_THREADS; other++)
+      if (other != tid)
+         threads[other].number = 0;
+   HtThread *const thread = ht_thread(tid);
+   settle(thread);
+   thread->kept.instructions = 0;
+   thread->loads = thread->stores = thread->told = 0;
+   told = VG_INVALID_THREADID;
+   switch_to(tid);
+   /* It is still in what it was in. */
+   for (UInt i = 0; i < thread->depth; i++) {
+      const HtFrame *const frame = &thread->frames[i];
+      ht_thread_event(tid, frame->handler ? HT_SIGNAL : HT_ENTER, frame->number, frame->arguments,
+                      frame->handler ? 0 : 3);
+   }
+}
+
+void ht_thread_end(Int status)
+{
+   ThreadId last = VG_(get_running_tid)();
+   for (ThreadId tid = 0; tid < VG_N_THREADS; tid++) {
+      if (threads[tid].number == 0)
+         continue;
+      if (last == VG_INVALID_THREADID || threads[last].number == 0)
+         last = tid;
+      switch_to(tid);
+   }
+   if (last == VG_INVALID_THREADID || threads[last].number == 0) {
+      const ULong words[2] = { 0, 0 };
+      ht_ring_put(HT_END, (UInt)status, words, 2);
+      return;
+   }
+   ht_thread_event(last, HT_END, (UInt)status, NULL, 0);
+}
+
+void ht_thread_register(void)
+{
+   VG_(track_pre_thread_ll_create)(on_create);
+   VG_(track_pre_thread_ll_exit)(on_exit);
+   VG_(track_start_client_code)(on_start_client_code);
+   VG_(track_stop_client_code)(on_stop_client_code);
+}
