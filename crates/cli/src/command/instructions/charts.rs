@@ -1,0 +1,128 @@
+//! The charts of `heaptoll instructions`.
+
+use heaptoll_costs::{BySize, ClassFigures, Figures};
+use heaptoll_report::document::{Axis, Chart, Form, Item, Series};
+
+use super::results::Row;
+
+/// Curves are of that many calls at least: a class with a handful shows what the first of them set up.
+const FEWEST_CALLS: u64 = 20;
+
+fn figures<'a>(rows: &[&'a Row]) -> Vec<(&'a Row, &'a Figures)> {
+    rows.iter().filter_map(|row| Some((*row, row.figures.as_ref()?))).collect()
+}
+
+fn curves(
+    rows: &[&Row],
+    title: &str,
+    caption: &str,
+    classes: fn(&BySize) -> &Vec<ClassFigures>,
+    value: fn(&ClassFigures) -> f64,
+) -> Option<Item> {
+    let series: Vec<Series> = figures(rows)
+        .into_iter()
+        .map(|(row, figures)| Series {
+            name: row.manager.clone(),
+            points: classes(&figures.by_size)
+                .iter()
+                .filter(|one| one.calls >= FEWEST_CALLS)
+                .filter_map(|one| Some((one.class.up_to()? as f64, value(one))))
+                .filter(|(size, _)| *size > 0.0)
+                .collect(),
+        })
+        .collect();
+    // A curve needs two points.
+    series.iter().any(|one| one.points.len() > 1).then(|| {
+        Item::Chart(Chart {
+            title: title.to_owned(),
+            caption: format!("{caption} Sizes with fewer than {FEWEST_CALLS} calls are left out."),
+            form: Form::Lines,
+            x: Axis { title: "size asked for, bytes".to_owned(), log: true, names: vec![] },
+            y: Axis { title: "instructions".to_owned(), log: true, names: vec![] },
+            series,
+        })
+    })
+}
+
+/// Instructions of a call over sizes.
+pub fn per_call(rows: &[&Row]) -> Vec<Item> {
+    [
+        curves(
+            rows,
+            "A call that makes a block",
+            "Instructions on average, collections included.",
+            |sizes| &sizes.allocate,
+            |one| one.per_call.mean,
+        ),
+        curves(
+            rows,
+            "The dearest in a hundred",
+            "What 99 in a hundred calls that make a block do not exceed.",
+            |sizes| &sizes.allocate,
+            |one| one.per_call.p99 as f64,
+        ),
+        curves(
+            rows,
+            "A call that gives a block back",
+            "Instructions on average, by the size that was asked for the block.",
+            |sizes| &sizes.free,
+            |one| one.per_call.mean,
+        ),
+        curves(
+            rows,
+            "A call that resizes a block",
+            "Instructions on average, copying included, by the new size.",
+            |sizes| &sizes.resize,
+            |one| one.per_call.mean,
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Bars of shares.
+pub fn shares(rows: &[&Row]) -> impl Iterator<Item = Item> {
+    let all = figures(rows);
+    let names: Vec<String> = all.iter().map(|(row, _)| row.manager.clone()).collect();
+    let series = |name: &str, value: fn(&Figures) -> Option<f64>| Series {
+        name: name.to_owned(),
+        points: all
+            .iter()
+            .enumerate()
+            .map(|(at, (_, figures))| (at as f64, value(figures).unwrap_or_default()))
+            .collect(),
+    };
+    let mut parts = vec![
+        series("malloc", |figures| figures.tables.percent_in_malloc),
+        series("free and realloc", |figures| figures.tables.percent_in_free),
+    ];
+    if all.iter().any(|(_, figures)| figures.amounts.owners.collector.instructions > 0) {
+        parts.push(series("collector", |figures| figures.tables.percent_in_collector));
+    }
+    let bars = |title: &str, caption: &str, unit: &str, series: Vec<Series>| {
+        Item::Chart(Chart {
+            title: title.to_owned(),
+            caption: caption.to_owned(),
+            form: Form::Bars,
+            x: Axis { title: String::new(), log: false, names: names.clone() },
+            y: Axis { title: unit.to_owned(), log: false, names: vec![] },
+            series,
+        })
+    };
+    [
+        bars(
+            "Shares of all instructions",
+            "A collection is in the bar of the call that it is made in, and in the collector's.",
+            "% of all instructions",
+            parts,
+        ),
+        bars(
+            "Instructions of an object",
+            "All allocation instructions over objects made.",
+            "instructions",
+            vec![series("an object", |figures| figures.tables.instructions_per_object)],
+        ),
+    ]
+    .into_iter()
+}

@@ -1,0 +1,227 @@
+//! What must be the same under every manager, and is looked at: the application's instructions and its calls.
+//!
+//! "This number ... remains constant across all the allocators used", say Detlefs, Dosser & Zorn (1994) of application
+//! instructions. It does where a program neither looks at addresses nor at time. The dynamic loader does: another object
+//! to load and to search is more work for it, so what comes before `main` is taken off where it is known.
+
+use heaptoll_costs::{Figures, RoutineFigures};
+use heaptoll_report::format::count;
+
+use super::results::{ProgramResults, Row};
+
+/// Differences up to here are not mentioned, as a share.
+const ALLOWED: f64 = 0.001;
+
+/// How a row's application instructions stand to the baseline's; what comes before `main` is taken off both where it
+/// is known of both.
+pub fn against(row: &Row, baseline: &Row) -> Option<f64> {
+    let (mine, theirs) = match (row.application_proper(), baseline.application_proper()) {
+        (Some(mine), Some(theirs)) => (mine, theirs),
+        _ => (row.application()?, baseline.application()?),
+    };
+    (theirs > 0).then(|| mine as f64 / theirs as f64)
+}
+
+/// What there is to be said of a program's rows; the first one is the baseline.
+pub fn warnings(rows: &[Row]) -> Vec<String> {
+    let Some((baseline, others)) = rows.split_first() else { return vec![] };
+    let mut said: Vec<String> = rows.iter().filter_map(disagreement).collect();
+    if !baseline.is_whole() {
+        return said;
+    }
+    for row in others.iter().filter(|row| row.is_whole()) {
+        said.extend(application(row, baseline));
+        said.extend(calls(row, baseline));
+    }
+    said
+}
+
+/// That runs of the same cell differ.
+fn disagreement(row: &Row) -> Option<String> {
+    let by = row.differ_by.filter(|_| row.agree == Some(false))?;
+    Some(format!(
+        "{}: {} runs do not agree; they differ by up to {} application and {} allocation instructions. What depends on \
+         time, on the order of threads or on files that change cannot be pinned",
+        row.manager,
+        row.runs,
+        count(by.application as f64),
+        count(by.allocation as f64)
+    ))
+}
+
+fn application(row: &Row, baseline: &Row) -> Option<String> {
+    let ratio = against(row, baseline)?;
+    let off = ratio - 1.0;
+    if off.abs() <= ALLOWED {
+        return None;
+    }
+    let started = row.application_proper().is_some() && baseline.application_proper().is_some();
+    let (mine, theirs) = (row.figures.as_ref()?, baseline.figures.as_ref()?);
+    let why = if row.agree == Some(false) || baseline.agree == Some(false) {
+        "its runs do not repeat, so managers cannot be blamed"
+    } else if mine.threads_started > 0 {
+        "threads wait for each other, and how often they look depends on who runs when"
+    } else if !same_calls(mine, theirs) {
+        "it also makes other calls: it acts by addresses, by usable sizes or by time"
+    } else if !started {
+        "what comes before main is in these figures: the loader has more to do with another object"
+    } else {
+        "its calls are the same, so it is the same work with other addresses: hashes of pointers, copies and searches of \
+         the C library that go by alignment, or work that the manager has done outside of its routines"
+    };
+    Some(format!(
+        "{}: {:.2} % {} application instructions than under {}, which should be the same; likely {why}",
+        row.manager,
+        100.0 * off.abs(),
+        if off > 0.0 { "more" } else { "fewer" },
+        baseline.manager,
+    ))
+}
+
+/// Name, calls that ended, failed, of null, of unknown blocks.
+fn counts(one: &RoutineFigures) -> (&str, [u64; 4]) {
+    (one.routine, [one.calls, one.failed_calls, one.null_calls, one.unknown_calls])
+}
+
+fn same_calls(mine: &Figures, theirs: &Figures) -> bool {
+    let calls =
+        |figures: &Figures| figures.routines.iter().map(|one| (one.routine, one.calls)).collect::<Vec<_>>();
+    calls(mine) == calls(theirs)
+}
+
+/// Calls that are not as many as the baseline's.
+fn calls(row: &Row, baseline: &Row) -> Option<String> {
+    let (mine, theirs) = (row.figures.as_ref()?, baseline.figures.as_ref()?);
+    let of = |figures: &Figures, name: &str| {
+        figures.routines.iter().find(|one| one.routine == name).map_or([0; 4], |one| counts(one).1)
+    };
+    let mut names: Vec<&str> =
+        mine.routines.iter().chain(&theirs.routines).map(|one| counts(one).0).collect();
+    names.sort_unstable();
+    names.dedup();
+    let kinds = ["", " that failed", " of no block", " of blocks that are not known"];
+    let mut differences = Vec::new();
+    for name in names {
+        let (mine, theirs) = (of(mine, name), of(theirs, name));
+        for (kind, (mine, theirs)) in kinds.iter().zip(mine.into_iter().zip(theirs)) {
+            // A few are the loader's and the manager's constructors'.
+            if mine.abs_diff(theirs) as f64 > ALLOWED * theirs.max(mine).max(10_000) as f64 {
+                differences.push(format!(
+                    "{} calls of {name}{kind} instead of {}",
+                    count(mine as f64),
+                    count(theirs as f64)
+                ));
+            }
+        }
+    }
+    (!differences.is_empty()).then(|| {
+        format!(
+            "{}: not the calls that {} was asked: {}",
+            row.manager,
+            baseline.manager,
+            differences.join(", ")
+        )
+    })
+}
+
+/// Calls that did not do what they are for, of the baseline: the program's own doing.
+pub fn oddities(results: &ProgramResults) -> Vec<String> {
+    let Some(figures) = results.managers.iter().find_map(|row| row.figures.as_ref()) else { return vec![] };
+    let mut said = Vec::new();
+    for one in &figures.routines {
+        let mut odd = |number: u64, what: &str| {
+            if number > 0 {
+                said.push(format!(
+                    "{} of {} calls of {} {what}",
+                    count(number as f64),
+                    count(one.calls as f64),
+                    one.routine
+                ));
+            }
+        };
+        odd(one.failed_calls, "failed");
+        odd(one.null_calls, "were given no block");
+        odd(one.unknown_calls, "were given a block that was not seen to be made");
+        odd(one.abandoned_calls, "were left by longjmp");
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_costs::{Amounts, Group, Instructions, Owners, SpreadFigures};
+
+    use super::super::results::Disagreement;
+    use super::*;
+
+    fn row(manager: &str, application: u64, startup: Option<u64>, mallocs: u64) -> Row {
+        let figures = figures(application, mallocs);
+        Row { manager: manager.into(), figures: Some(figures), startup, runs: 1, ..Row::default() }
+    }
+
+    fn figures(application: u64, mallocs: u64) -> Figures {
+        let program = Instructions { instructions: application, loads: 0, stores: 0 };
+        let owners = Owners { program, ..Owners::default() };
+        let malloc = RoutineFigures {
+            routine: "malloc",
+            group: Group::Allocate,
+            calls: mallocs,
+            failed_calls: 0,
+            null_calls: 0,
+            unknown_calls: 0,
+            abandoned_calls: 0,
+            abandoned_instructions: 0,
+            cost: Instructions::default(),
+            collector_instructions: 0,
+            per_call: SpreadFigures::default(),
+            classes: vec![],
+        };
+        Figures {
+            amounts: Amounts { owners, ..Amounts::default() },
+            routines: vec![malloc],
+            ..Figures::default()
+        }
+    }
+
+    #[test]
+    fn what_is_the_same_is_not_mentioned() {
+        let rows = [row("glibc", 1_000_000, None, 50_000), row("lea", 1_000_900, None, 50_009)];
+        assert_eq!(warnings(&rows), Vec::<String>::new());
+    }
+
+    #[test]
+    fn start_up_is_taken_off_where_it_is_known() {
+        let rows =
+            [row("glibc", 1_000_000, Some(100_000), 5), row("snmalloc", 3_000_000, Some(2_100_000), 5)];
+        assert_eq!(against(&rows[1], &rows[0]), Some(1.0));
+        assert_eq!(warnings(&rows), Vec::<String>::new());
+        let rows = [row("glibc", 1_000_000, None, 5), row("snmalloc", 3_000_000, Some(2_100_000), 5)];
+        let said = warnings(&rows).join("\n");
+        assert!(said.contains("snmalloc: 200.00 % more") && said.contains("before main"), "{said}");
+    }
+
+    #[test]
+    fn other_work_is_said_with_its_likely_reason() {
+        let rows = [row("glibc", 1_000_000, Some(0), 50_000), row("lea", 990_000, Some(0), 40_000)];
+        let said = warnings(&rows);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with("lea: 1.00 % fewer") && said[0].contains("other calls"), "{said:?}");
+        assert!(said[1].contains("calls of malloc instead of"), "{said:?}");
+    }
+
+    #[test]
+    fn runs_that_do_not_agree_are_said() {
+        let mut other = row("lea", 1_100_000, Some(0), 50_000);
+        other.agree = Some(false);
+        other.differ_by = Some(Disagreement { application: 12_345, allocation: 7 });
+        let said = warnings(&[row("glibc", 1_000_000, Some(0), 50_000), other]).join("\n");
+        assert!(said.contains("12\u{202f}345 application") && said.contains("do not repeat"), "{said}");
+    }
+
+    #[test]
+    fn a_run_that_failed_is_compared_with_nothing() {
+        let mut other = row("lea", 10, Some(0), 1);
+        other.problem = Some("killed by signal 11".into());
+        assert!(warnings(&[row("glibc", 1_000_000, Some(0), 50_000), other]).is_empty());
+    }
+}

@@ -1,0 +1,98 @@
+//! The words, tables and charts of `heaptoll instructions`.
+
+use heaptoll_report::document::{Document, Item, Section};
+use heaptoll_report::format::{count, shell_command};
+
+use super::results::{ProgramResults, Results, Row};
+use super::{charts, check, sections};
+
+/// The whole document.
+pub fn document(results: &Results, facts: Vec<(String, String)>, command: String) -> Document {
+    let several = results.programs.len() > 1;
+    let mut warnings = Vec::new();
+    if !results.complete {
+        warnings.push("interrupted: not all runs were made".to_owned());
+    }
+    let mut all = Vec::new();
+    for program in &results.programs {
+        let name =
+            |text: &String| if several { format!("{}: {text}", program.program) } else { text.clone() };
+        warnings.extend(program.warnings.iter().map(name));
+        for row in &program.managers {
+            let who = |text: &String| name(&format!("{}: {text}", row.manager));
+            warnings.extend(row.problem.iter().map(who));
+            let more = row.warnings.iter().filter(|text| row.problem.as_ref() != Some(*text));
+            warnings.extend(more.map(who));
+        }
+        let prefix = if several { format!("{}: ", program.program) } else { String::new() };
+        all.extend(of_program(program, &prefix));
+    }
+    warnings.dedup();
+    Document { title: title(results), subtitle: subtitle(results), warnings, sections: all, facts, command }
+}
+
+fn title(results: &Results) -> String {
+    match results.programs.as_slice() {
+        [one] => format!("What malloc and free cost {}", one.program),
+        many => format!("What malloc and free cost {} programs", many.len()),
+    }
+}
+
+fn subtitle(results: &Results) -> String {
+    match results.programs.as_slice() {
+        [one] => shell_command(&one.command),
+        many => many.iter().map(|program| program.program.as_str()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn of_program(program: &ProgramResults, prefix: &str) -> Vec<Section> {
+    let rows: Vec<&Row> = program.managers.iter().filter(|row| row.figures.is_some()).collect();
+    if rows.is_empty() {
+        return vec![];
+    }
+    let section = |title: &str, text: Vec<String>, items: Vec<Option<Item>>| {
+        let items: Vec<Item> = items.into_iter().flatten().collect();
+        (!items.is_empty()).then(|| Section { title: format!("{prefix}{title}"), text, items })
+    };
+    let mut charts = charts::per_call(&rows);
+    let mut shares = vec![Some(sections::shares(&rows))];
+    shares.push(sections::together(&rows));
+    shares.extend(charts::shares(&rows).map(Some));
+    [
+        section("Instructions of a call", said(&rows), vec![Some(sections::tables(&rows))]),
+        section("Where the instructions go", vec![], shares),
+        section("Calls", check::oddities(program), vec![sections::calls(&rows)]),
+        section(
+            "Instructions of a call by size",
+            vec![],
+            sections::by_size(&rows).into_iter().map(Some).chain(charts.drain(..).map(Some)).collect(),
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The finding in a sentence or two.
+fn said(rows: &[&Row]) -> Vec<String> {
+    let whole = || rows.iter().filter(|row| row.is_whole());
+    let per_object = |row: &Row| row.figures.as_ref()?.tables.instructions_per_object;
+    let cheapest = whole().filter_map(|row| Some((row, per_object(row)?))).min_by(|a, b| a.1.total_cmp(&b.1));
+    let dearest = whole().filter_map(|row| Some((row, per_object(row)?))).max_by(|a, b| a.1.total_cmp(&b.1));
+    let mut text = Vec::new();
+    if let (Some((cheap, few)), Some((dear, many))) = (cheapest, dearest)
+        && cheap.manager != dear.manager
+    {
+        text.push(format!(
+            "An object costs {} instructions under {} and {} under {}, everything that is done for it together.",
+            sections::figure(few),
+            cheap.manager,
+            sections::figure(many),
+            dear.manager
+        ));
+    }
+    if let Some(objects) = whole().next().and_then(|row| Some(row.figures.as_ref()?.amounts.objects)) {
+        text.push(format!("{} objects are made.", count(objects as f64)));
+    }
+    text
+}

@@ -1,0 +1,113 @@
+//! What the command has found, as its JSON file holds it.
+
+use std::collections::BTreeMap;
+
+use heaptoll_costs::{Amounts, Figures, Tables};
+use serde::Serialize;
+
+/// Everything.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Results {
+    /// Whether all runs were made.
+    pub complete: bool,
+    /// Whether randomness was pinned.
+    pub pinned: bool,
+    /// Runs asked for of each program under each manager.
+    pub repeat: u32,
+    /// One each, in the order asked for.
+    pub programs: Vec<ProgramResults>,
+}
+
+/// One program.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProgramResults {
+    /// Its name.
+    pub program: String,
+    /// Its command.
+    pub command: Vec<String>,
+    /// One a manager, the baseline first.
+    pub managers: Vec<Row>,
+    /// What makes these figures doubtful.
+    pub warnings: Vec<String>,
+}
+
+/// One program under one manager.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// The manager as it was asked for.
+    pub manager: String,
+    /// Its version; empty when unknown.
+    pub version: String,
+    /// Why there are no figures, or not all.
+    pub problem: Option<String>,
+    /// The process image the figures are of.
+    pub image: Option<ImageWords>,
+    /// The figures of that image.
+    pub figures: Option<Figures>,
+    /// All process images together, where there were several.
+    pub all_images: Option<Together>,
+    /// What the program executes before its `main`, instructions; loader and constructors, the manager's too.
+    #[serde(rename = "startup_instructions")]
+    pub startup: Option<u64>,
+    /// Runs made of this cell.
+    pub runs: u32,
+    /// Whether all runs agreed in every figure; `null` for a single run.
+    pub agree: Option<bool>,
+    /// By how much they did not.
+    pub differ_by: Option<Disagreement>,
+    /// The object file that each routine was found in.
+    pub routine_objects: BTreeMap<String, String>,
+    /// What the tracer and the preflight say of this run.
+    pub warnings: Vec<String>,
+}
+
+/// Largest differences between runs, instructions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Disagreement {
+    /// Of application instructions.
+    #[serde(rename = "application_instructions")]
+    pub application: u64,
+    /// Of allocation instructions.
+    #[serde(rename = "allocation_instructions")]
+    pub allocation: u64,
+}
+
+/// Which process image.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ImageWords {
+    /// Executable, then arguments.
+    pub command: Vec<String>,
+    /// How it ended.
+    pub ended: String,
+    /// Whether the command began with it.
+    pub first: bool,
+}
+
+/// Process images together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Together {
+    /// How many.
+    pub images: usize,
+    /// Their sums.
+    #[serde(flatten)]
+    pub amounts: Amounts,
+    /// What follows from the sums.
+    pub tables: Tables,
+}
+
+impl Row {
+    /// Application instructions of the image the figures are of.
+    pub fn application(&self) -> Option<u64> {
+        self.figures.as_ref().map(|figures| figures.amounts.owners.program.instructions)
+    }
+
+    /// The same without what comes before `main`, where that is known.
+    pub fn application_proper(&self) -> Option<u64> {
+        self.application()?.checked_sub(self.startup?)
+    }
+
+    /// A row that stands for a run that has figures to the end.
+    pub fn is_whole(&self) -> bool {
+        self.problem.is_none() && self.figures.is_some()
+    }
+}

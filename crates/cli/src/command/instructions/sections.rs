@@ -1,0 +1,248 @@
+//! The tables of `heaptoll instructions`.
+
+use heaptoll_costs::{ClassFigures, Figures, SizeClass, SpreadFigures, Tables};
+use heaptoll_report::document::{Column, Item, Table};
+use heaptoll_report::format::{NONE, count, ratio};
+
+use super::check;
+use super::results::Row;
+use crate::command::stat::words::{bytes, part, table, whole_bytes};
+
+/// An average of instructions: a decimal below a hundred.
+pub fn figure(value: f64) -> String {
+    match value {
+        value if !value.is_finite() => NONE.to_owned(),
+        value if value < 99.95 => format!("{value:.1}"),
+        value => count(value),
+    }
+}
+
+fn per_cent(value: f64) -> String {
+    match value {
+        value if value >= 99.95 => count(value),
+        value if value >= 9.995 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
+fn maybe(value: Option<f64>, words: fn(f64) -> String) -> String {
+    value.map_or_else(|| NONE.to_owned(), words)
+}
+
+fn figures<'a>(rows: &[&'a Row]) -> Vec<(&'a Row, &'a Figures)> {
+    rows.iter().filter_map(|row| Some((*row, row.figures.as_ref()?))).collect()
+}
+
+/// A manager's name, marked when its figures are not of a whole run.
+fn name(row: &Row) -> String {
+    if row.is_whole() { row.manager.clone() } else { format!("{} (not whole)", row.manager) }
+}
+
+/// Tables IV to VII and X of Detlefs, Dosser & Zorn 1994.
+pub fn tables(rows: &[&Row]) -> Item {
+    let cells = figures(rows).into_iter().map(|(row, figures)| {
+        let tables = &figures.tables;
+        vec![
+            name(row),
+            maybe(tables.instructions_per_malloc, figure),
+            maybe(tables.instructions_per_free, figure),
+            maybe(tables.instructions_per_realloc, figure),
+            maybe(tables.instructions_per_object, figure),
+            maybe(tables.percent_of_application, per_cent),
+            bytes(figures.heap.high_water_bytes as f64),
+            maybe(figures.heap.expansion, ratio),
+        ]
+    });
+    let columns = [
+        "manager",
+        "a malloc",
+        "a free",
+        "a realloc",
+        "an object",
+        "% of application",
+        "heap at most",
+        "/ live",
+    ];
+    let mut table = table("", &columns, cells.collect());
+    table.notes = vec![
+        "Instructions, collections included. A malloc: of any call that makes a block (Table IV of Detlefs, Dosser & \
+         Zorn 1994); a free: of free and operator delete (V); an object: all allocation instructions over objects made \
+         (VI); % of application: all allocation instructions over those of the program itself (VII); / live: most bytes \
+         of the heap's mappings over most bytes asked for and not given back (X)."
+            .to_owned(),
+    ];
+    Item::Table(table)
+}
+
+/// Table 2 of Zorn 1992, and what the application executes.
+pub fn shares(rows: &[&Row]) -> Item {
+    let all = figures(rows);
+    let baseline = rows.first().copied();
+    let collects = all.iter().any(|(_, figures)| figures.amounts.owners.collector.instructions > 0);
+    let cells = all.iter().map(|(row, figures)| {
+        let (tables, owners) = (&figures.tables, &figures.amounts.owners);
+        let same = baseline.and_then(|baseline| check::against(row, baseline));
+        let mut cells = vec![
+            name(row),
+            count(figures.amounts.instructions() as f64),
+            count(owners.program.instructions as f64),
+            same.map_or_else(|| NONE.to_owned(), |ratio| format!("{:+.3} %", 100.0 * (ratio - 1.0))),
+            maybe(tables.percent_in_malloc, per_cent),
+            maybe(tables.percent_in_free, per_cent),
+        ];
+        if collects {
+            cells.push(maybe(tables.percent_in_collector, per_cent));
+            cells.push(count(figures.amounts.collections as f64));
+        }
+        let before = row.startup.map_or_else(|| NONE.to_owned(), |startup| count(startup as f64));
+        cells.push(before);
+        cells
+    });
+    let mut columns =
+        vec!["manager", "instructions", "application", "to baseline", "% in malloc", "% in free"];
+    if collects {
+        columns.extend(["% in collector", "collections"]);
+    }
+    columns.push("before main");
+    let mut table = table("", &columns, cells.collect());
+    table.notes.push(
+        "Shares of all instructions (Table 2 of Zorn 1992); realloc is in that of free, as there, and a collection in \
+         that of the call that it is made in. To baseline: application instructions after main was reached, where that \
+         is known, which should be the same under every manager. Before main: the program's part of start-up, loader and \
+         constructors."
+            .to_owned(),
+    );
+    Item::Table(table)
+}
+
+/// All process images, where there were several.
+pub fn together(rows: &[&Row]) -> Option<Item> {
+    let cells = rows.iter().filter_map(|row| {
+        let sums = row.all_images.as_ref()?;
+        let tables: &Tables = &sums.tables;
+        Some(vec![
+            name(row),
+            count(sums.images as f64),
+            count(sums.amounts.instructions() as f64),
+            maybe(tables.instructions_per_malloc, figure),
+            maybe(tables.instructions_per_free, figure),
+            maybe(tables.instructions_per_object, figure),
+            maybe(tables.percent_of_application, per_cent),
+        ])
+    });
+    let cells: Vec<Vec<String>> = cells.collect();
+    if cells.is_empty() {
+        return None;
+    }
+    let columns =
+        ["manager", "images", "instructions", "a malloc", "a free", "an object", "% of application"];
+    let mut table = table("All process images together", &columns, cells);
+    table.notes.push("All other tables are of the process image that executes most instructions.".to_owned());
+    Some(Item::Table(table))
+}
+
+/// Every routine under every manager.
+pub fn calls(rows: &[&Row]) -> Option<Item> {
+    let all = figures(rows);
+    let mut names: Vec<&str> =
+        all.iter().flat_map(|(_, figures)| &figures.routines).map(|one| one.routine).collect();
+    let order = |name: &&str| heaptoll_reference::Routine::ALL.iter().position(|one| one.name() == *name);
+    names.sort_by_key(order);
+    names.dedup();
+    let mut cells = Vec::new();
+    for routine in names {
+        for (row, figures) in &all {
+            let Some(one) = figures.routines.iter().find(|one| one.routine == routine) else { continue };
+            cells.push(vec![
+                format!("{routine}, {}", name(row)),
+                count(one.calls as f64),
+                figure(one.per_call.mean),
+                figure(per(one.cost.loads, one.calls)),
+                figure(per(one.cost.stores, one.calls)),
+                count(one.per_call.p50 as f64),
+                count(one.per_call.p90 as f64),
+                count(one.per_call.p99 as f64),
+                count(one.per_call.max as f64),
+                part(one.collector_instructions, one.cost.instructions),
+            ]);
+        }
+    }
+    let collects =
+        all.iter().any(|(_, figures)| figures.routines.iter().any(|one| one.collector_instructions > 0));
+    let mut columns = vec![
+        "routine",
+        "calls",
+        "mean",
+        "loads",
+        "stores",
+        "50 %",
+        "90 %",
+        "99 %",
+        "dearest",
+        "in collections",
+    ];
+    if !collects {
+        columns.pop();
+        cells.iter_mut().for_each(|cells| {
+            cells.pop();
+        });
+    }
+    let mut table = table("Instructions, loads and stores of a call", &columns, cells);
+    table.notes.push(
+        "Calls from outside of the family; what a routine calls is part of it. The dearest call often sets up the heap."
+            .to_owned(),
+    );
+    (!table.rows.is_empty()).then_some(Item::Table(table))
+}
+
+fn per(part: u64, calls: u64) -> f64 {
+    part as f64 / calls.max(1) as f64
+}
+
+/// A class in words.
+fn class(class: SizeClass) -> String {
+    match class {
+        SizeClass::Null => "no block".to_owned(),
+        SizeClass::Unknown => "not known".to_owned(),
+        SizeClass::Size { up_to_bytes: 0, .. } => "0 B".to_owned(),
+        SizeClass::Size { from_bytes, up_to_bytes } if up_to_bytes <= 1024 => {
+            format!("{from_bytes} to {up_to_bytes} B")
+        }
+        SizeClass::Size { up_to_bytes, .. } => format!("to {}", whole_bytes(up_to_bytes)),
+    }
+}
+
+/// A table a manager: sizes down, what is done across.
+pub fn by_size(rows: &[&Row]) -> Vec<Item> {
+    figures(rows).into_iter().map(|(row, figures)| Item::Table(of_manager(row, figures))).collect()
+}
+
+fn of_manager(row: &Row, figures: &Figures) -> Table {
+    let sizes = &figures.by_doubling;
+    let resizes = !sizes.resize.is_empty();
+    let mut groups = vec![("malloc", &sizes.allocate), ("free", &sizes.free)];
+    if resizes {
+        groups.push(("realloc", &sizes.resize));
+    }
+    let mut classes: Vec<SizeClass> =
+        groups.iter().flat_map(|(_, all)| all.iter()).map(|one| one.class).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    let cells = |one: &ClassFigures| {
+        let SpreadFigures { mean, p50, p99, max, .. } = one.per_call;
+        [count(one.calls as f64), figure(mean), count(p50 as f64), count(p99 as f64), count(max as f64)]
+    };
+    let rows = classes.into_iter().map(|size| {
+        let of = groups.iter().flat_map(|(_, all)| match all.iter().find(|one| one.class == size) {
+            Some(one) => cells(one),
+            None => [""; 5].map(str::to_owned),
+        });
+        std::iter::once(class(size)).chain(of).collect()
+    });
+    let mut columns = vec![Column::text("size")];
+    for (group, _) in &groups {
+        columns.push(Column::figures(&format!("{group}s")));
+        columns.extend(["mean", "50 %", "99 %", "dearest"].map(Column::figures));
+    }
+    Table { caption: name(row), columns, rows: rows.collect(), notes: vec![] }
+}
