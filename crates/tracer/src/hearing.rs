@@ -158,7 +158,7 @@ impl<S: Sink> Hearing<S> {
             (None, Some(status)) => ImageEnding::Ended(status),
             _ if witness.exec || followed => ImageEnding::Exec,
             _ if ring.said() & ring::GAVE_UP != 0 => {
-                ImageEnding::Untold("the tracer waited for heaptoll in vain, and went on without it".into())
+                ImageEnding::Untold("the tracer went on without telling: heaptoll did not listen, or there was no memory for the ring".into())
             }
             _ => ImageEnding::Killed,
         };
@@ -177,8 +177,9 @@ impl<S: Sink> Hearing<S> {
 
     /// Ends the hearing of a process that still runs and cannot be ended.
     pub(crate) fn leave(mut self, why: &str) -> TracedImage<S> {
+        // Not all that comes, for it may never end.
+        self.drain(u32::try_from(self.ring.waiting()).unwrap_or(u32::MAX));
         self.stop(why);
-        self.drain(u32::MAX);
         let Hearing { image, decoder, witness, damage, .. } = self;
         TracedImage {
             image,

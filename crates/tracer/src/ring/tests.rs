@@ -1,1 +1,173 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::Producer;
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn open(path: &Path) -> Ring {
+    Ring::open(path).expect("opens").expect("is ready")
+}
+
+/// Words of a block up to its end, as `decode` sees them: events of as many words as their first one says.
+fn events(words: &[u64], heard: &mut Vec<Vec<u64>>) {
+    let mut at = 0;
+    while at < words.len() && words[at] != 0 {
+        let length = words[at] as usize;
+        heard.push(words[at..at + length].to_vec());
+        at += length;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    /// Any events in blocks of any size, given away at any fill, killed at any moment, arrive whole and in order.
+    #[test]
+    fn what_was_told_arrives_whole(
+        lengths in proptest::collection::vec((1..9usize, 0..20u8), 0..400),
+        words in 8..40usize,
+        blocks in 1..5u64,
+        lag in 0..3u8,
+    ) {
+        let folder = folder();
+        let mut producer = Producer::create(folder.path(), (7, 1), (words, blocks));
+        let mut ring = open(&producer.path);
+        let told: Vec<(Vec<u64>, bool)> = lengths
+            .iter()
+            .enumerate()
+            // The first word is its length, the others may be anything, zero too.
+            .map(|(number, &(length, flush))| {
+                let event = (0..length).map(|at| if at == 0 { length as u64 } else { (number * at % 3) as u64 });
+                (event.collect(), flush == 0)
+            })
+            .collect();
+        let expected: Vec<Vec<u64>> = told.iter().map(|(event, _)| event.clone()).collect();
+        let dead = Arc::new(AtomicBool::new(false));
+        let its_death = Arc::clone(&dead);
+        let thread = std::thread::spawn(move || {
+            for (event, flush) in told {
+                assert!(producer.tell(&event));
+                if flush {
+                    producer.publish();
+                }
+            }
+            // What stands in the last block stays there: it was killed.
+            its_death.store(true, Ordering::Release);
+            producer
+        });
+        let mut heard = Vec::new();
+        loop {
+            let over = dead.load(Ordering::Acquire);
+            let any = ring.take(|block| events(block, &mut heard)).is_some();
+            if !any {
+                if over {
+                    break;
+                }
+                if lag > 0 {
+                    ring.wait(Duration::from_millis(u64::from(lag)));
+                }
+            }
+        }
+        ring.rest(|block| events(block, &mut heard));
+        prop_assert_eq!(&heard, &expected);
+        let producer = thread.join().expect("the producer is well");
+        prop_assert_eq!(producer.header(at::CONSUMED).load(Ordering::Relaxed), ring.consumed());
+    }
+}
+
+#[test]
+fn a_process_killed_at_any_moment_has_told_what_it_did() {
+    for microseconds in [0, 50, 300, 2000, 9000] {
+        let folder = folder();
+        let mut producer = Producer::create(folder.path(), (7, 1), (512, 4));
+        let path = producer.path.clone();
+        let mut ring = open(&path);
+        // SAFETY: the child only writes to the shared mapping, which needs no lock, until it is killed.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // The second word is what a killed process must not leave out once the next event is there.
+            for number in 1..u64::MAX {
+                producer.tell(&[2, number]);
+                producer.header(504).store(number, Ordering::Release);
+            }
+        }
+        let until = std::time::Instant::now() + Duration::from_micros(microseconds);
+        let mut heard = Vec::new();
+        while std::time::Instant::now() < until {
+            ring.take(|block| events(block, &mut heard));
+        }
+        // SAFETY: a child of ours that has not been waited for; the status is not asked for.
+        unsafe {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+        }
+        while ring.take(|block| events(block, &mut heard)).is_some() {}
+        ring.rest(|block| events(block, &mut heard));
+        let numbers: Vec<u64> = heard.iter().map(|event| event[1]).collect();
+        assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "in order, none left out");
+        let counted = ring.word(504).load(Ordering::Acquire);
+        assert!((counted..=counted + 1).contains(&(numbers.len() as u64)), "{counted}, {}", numbers.len());
+    }
+}
+
+#[test]
+fn a_ring_that_is_not_finished_is_waited_for_and_one_of_another_version_refused() {
+    let folder = folder();
+    let producer = Producer::create(folder.path(), (7, 1), (64, 2));
+    producer.header(at::MAGIC).store(0, Ordering::Release);
+    assert!(Ring::open(&producer.path).expect("opens").is_none());
+    producer.header(at::MAGIC).store(MAGIC, Ordering::Release);
+    assert_eq!(open(&producer.path).pid, 7);
+    producer.header(at::WORDS).store(1 << 40, Ordering::Release);
+    assert!(Ring::open(&producer.path).expect_err("refuses").to_string().contains("make build"));
+    producer.header(at::WORDS).store(64, Ordering::Release);
+    producer.header(at::VERSION).store(2, Ordering::Release);
+    assert!(Ring::open(&producer.path).expect_err("refuses").to_string().contains("version 2"));
+    let empty = folder.path().join("8.0");
+    std::fs::write(&empty, "").expect("writes");
+    assert!(Ring::open(&empty).expect("opens").is_none());
+}
+
+#[test]
+fn the_command_is_read_with_empty_arguments_and_cut_off_ones() {
+    let folder = folder();
+    let producer = Producer::create(folder.path(), (7, 1), (64, 2));
+    let command = |words: &[&[u8]]| {
+        producer.command(&[&[0; HEADER - at::COMMAND]]);
+        producer.command(words);
+        open(&producer.path).command.clone()
+    };
+    assert_eq!(command(&[b"/bin/sh", b"-c", b"a\xffb"]), ["/bin/sh", "-c", "a\u{fffd}b"]);
+    assert_eq!(command(&[b"/bin/sh", b"", b"x"]), ["/bin/sh", "", "x"]);
+    assert_eq!(command(&[b"/bin/sh"]), ["/bin/sh"]);
+    let long = vec![b'y'; HEADER];
+    // What has no end was cut off, and is left out.
+    assert_eq!(command(&[b"/bin/sh", &long]), ["/bin/sh"]);
+    let fits = vec![b'y'; HEADER - at::COMMAND - 3];
+    assert_eq!(command(&[b"z", &fits]).len(), 2);
+}
+
+#[test]
+fn who_is_dismissed_stops_telling() {
+    let folder = folder();
+    let mut producer = Producer::create(folder.path(), (7, 1), (8, 1));
+    let ring = open(&producer.path);
+    assert!(producer.tell(&[1]));
+    ring.dismiss();
+    assert!(!producer.tell(&[1]));
+}
+
+#[test]
+fn a_producer_gone_mad_is_not_believed() {
+    let folder = folder();
+    let producer = Producer::create(folder.path(), (7, 1), (8, 2));
+    let mut ring = open(&producer.path);
+    producer.header(at::PUBLISHED).store(u64::MAX, Ordering::Release);
+    assert_eq!(ring.waiting(), 2);
+    assert!(ring.take(|block| assert_eq!(block.len(), 8)).is_some());
+}
