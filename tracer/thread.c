@@ -167,10 +167,20 @@ static void on_create(ThreadId parent, ThreadId tid)
    }
 }
 
+static Bool is_last(ThreadId tid)
+{
+   for (ThreadId other = 0; other < VG_N_THREADS; other++)
+      if (other != tid && threads[other].number != 0)
+         return False;
+   return True;
+}
+
 static void on_exit(ThreadId tid)
 {
    HtThread *const thread = ht_thread(tid);
-   /* The last one tells the end of the process, which has its counters. */
+   /* What the last one did is told at the end of the process. */
+   if (is_last(tid))
+      return;
    put_with_counters(thread, HT_THREAD_END, thread->number);
    if (told == tid)
       told = VG_INVALID_THREADID;
@@ -224,20 +234,17 @@ void ht_thread_child(ThreadId tid)
 
 void ht_thread_end(Int status)
 {
-   ThreadId last = VG_(get_running_tid)();
-   for (ThreadId tid = 0; tid < VG_N_THREADS; tid++) {
+   const ThreadId running = VG_(get_running_tid)();
+   ThreadId last = VG_INVALID_THREADID;
+   for (ThreadId tid = 0; threads != NULL && tid < VG_N_THREADS; tid++) {
       if (threads[tid].number == 0)
          continue;
-      if (last == VG_INVALID_THREADID || threads[last].number == 0)
+      if (last == VG_INVALID_THREADID || tid == running)
          last = tid;
       switch_to(tid);
    }
-   if (last == VG_INVALID_THREADID || threads[last].number == 0) {
-      const ULong words[2] = { 0, 0 };
-      ht_ring_put(HT_END, (UInt)status, words, 2);
-      return;
-   }
-   ht_thread_event(last, HT_END, (UInt)status, NULL, 0);
+   if (last != VG_INVALID_THREADID)
+      ht_thread_event(last, HT_END, (UInt)status, NULL, 0);
 }
 
 void ht_thread_register(void)
