@@ -205,6 +205,11 @@ impl<T: Default> Objects<T> {
         self.slots.iter().filter(|slot| slot.end > slot.start).map(|slot| (slot.start, &slot.value))
     }
 
+    /// All values, in no order.
+    pub fn into_values(self) -> impl Iterator<Item = T> {
+        self.slots.into_iter().filter(|slot| slot.end > slot.start).map(|slot| slot.value)
+    }
+
     /// Memory that finding takes, beside the values, bytes.
     pub fn overhead_bytes(&self) -> usize {
         self.slots.capacity() * (size_of::<Slot<T>>() - size_of::<T>()) + self.granules.bytes()

@@ -65,9 +65,7 @@ impl Timeline {
         if from >= to || bytes == 0 {
             return;
         }
-        while to > self.width.saturating_mul(BINS as u64) {
-            self.widen();
-        }
+        self.reach(to);
         let shift = self.width.trailing_zeros();
         let (first, last) = ((from >> shift) as usize, (to >> shift) as usize);
         let bins = &mut self.phases[phase as usize];
@@ -80,6 +78,13 @@ impl Timeline {
         bins[first + 1].step += bytes as i64;
         bins[last].part += area(to - ((last as u64) << shift));
         bins[last].step -= bytes as i64;
+    }
+
+    #[inline(always)]
+    fn reach(&mut self, to: u64) {
+        while to > self.width.saturating_mul(BINS as u64) {
+            self.widen();
+        }
     }
 
     #[cold]
@@ -102,7 +107,8 @@ impl Timeline {
     }
 
     /// Averages, up to `end`; where the last bin is cut off there, over what is left of it.
-    pub fn moments(&self, end: u64) -> Vec<Moment> {
+    pub fn moments(&mut self, end: u64) -> Vec<Moment> {
+        self.reach(end);
         let mut whole = [0_i64; PHASES];
         let count = end.div_ceil(self.width).min(BINS as u64);
         let mut moments = Vec::with_capacity(count as usize);
@@ -141,9 +147,10 @@ mod tests {
         fn bins_hold_what_lies_in_them(
             rectangles in prop::collection::vec(
                 (0..PHASES, 1_u64..1000, prop_oneof![0_u64..100, 0_u64..100_000], 0_u64..50_000), 1..40),
+            behind in prop_oneof![Just(0_u64), 0_u64..200_000],
         ) {
             let mut timeline = Timeline::default();
-            let end = rectangles.iter().map(|(_, _, from, length)| from + length).max().unwrap_or(0);
+            let end = rectangles.iter().map(|(_, _, from, length)| from + length).max().unwrap_or(0) + behind;
             for &(phase, bytes, from, length) in &rectangles {
                 timeline.add(Phase::ALL[phase], bytes, from, from + length);
             }

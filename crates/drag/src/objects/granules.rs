@@ -46,6 +46,7 @@ pub(super) struct Granules {
     free_regions: Vec<u32>,
     pages: Vec<Option<Box<Page>>>,
     free_pages: Vec<u32>,
+    #[expect(clippy::vec_box)] // They go back where they were.
     spare: Vec<Box<Page>>,
 }
 

@@ -1,0 +1,260 @@
+//! What is known of a process image in the end, as it goes into JSON.
+
+use serde::Serialize;
+
+use crate::drag::{Drag, Reuse};
+use crate::group::{self, Group, Sum};
+use crate::pointers::Pointers;
+use crate::space::Space;
+use crate::stamp::Clock;
+use crate::timeline::Moment;
+
+/// Sites listed; those with less drag are put together.
+const SITES: usize = 500;
+/// A collector reclaims at a free when it gave out so large a part of freed blocks without a collection between: a few
+/// may be so because the program hid an address from it.
+const RECLAIMS_AT_FREE: f64 = 0.01;
+
+/// Everything about one process image.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figures {
+    /// The clocks at the end: instructions of the program itself,
+    pub instructions: u64,
+    /// and bytes allocated.
+    pub bytes_allocated: u64,
+    /// References by owner.
+    pub references: References,
+    /// All objects.
+    pub all: GroupFigures,
+    /// Most requested bytes alive at once.
+    pub most_bytes: u64,
+    /// By size class, rising; of an object that was resized its last size.
+    pub classes: Vec<GroupFigures>,
+    /// By call site, most drag and void first; empty without sites.
+    pub sites: Vec<GroupFigures>,
+    /// Sites that are not listed, put together.
+    pub other_sites: Option<GroupFigures>,
+    /// Bytes by phase over time.
+    pub over_time: OverTime,
+    /// Under a collector.
+    pub collector: Option<CollectorFigures>,
+    /// Stores of pointers, when they were asked for.
+    pub pointers: Option<PointerFigures>,
+    /// Frees and reallocs of blocks that are not known: made before a fork, or past the malloc family.
+    pub unknown_frees: u64,
+    /// Objects at addresses that cannot be.
+    pub unplaced: u64,
+}
+
+/// Data references.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct References {
+    /// The program's.
+    pub program: u64,
+    /// Of these, those into objects.
+    pub program_in_objects: u64,
+    /// The malloc family's.
+    pub allocator: u64,
+    /// Collections'.
+    pub collector: u64,
+}
+
+/// Objects of a size class or call site, or all.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GroupFigures {
+    /// `33 to 64`, a call site; `all`.
+    pub name: String,
+    /// Of a call site: all frames, innermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub frames: Vec<String>,
+    /// All objects.
+    pub all: Sum,
+    /// Those never touched.
+    pub never_touched: Sum,
+    /// Those there at the end of the process.
+    pub not_freed: Sum,
+    /// Those that the program did not free, and the collector reclaimed.
+    pub reclaimed: Sum,
+    /// Those that ended unseen, taken as ended when their address was given out again.
+    pub lost: Sum,
+    /// Bytes x instructions, by phase.
+    pub space_instructions: Space,
+    /// Bytes x bytes allocated, by phase.
+    pub space_bytes: Space,
+    /// Of that, what objects took that were there at the end.
+    pub not_freed_space_instructions: Space,
+    /// The same on the other clock.
+    pub not_freed_space_bytes: Space,
+}
+
+impl GroupFigures {
+    fn new(name: String, frames: Vec<String>, group: &Group) -> GroupFigures {
+        GroupFigures {
+            name,
+            frames,
+            all: group.all,
+            never_touched: group.void,
+            not_freed: group.kept,
+            reclaimed: group.reclaimed,
+            lost: group.lost,
+            space_instructions: *group.spaces.on(Clock::Instructions),
+            space_bytes: *group.spaces.on(Clock::Bytes),
+            not_freed_space_instructions: *group.kept_spaces.on(Clock::Instructions),
+            not_freed_space_bytes: *group.kept_spaces.on(Clock::Bytes),
+        }
+    }
+
+    /// Its space on a clock.
+    pub fn space(&self, clock: Clock) -> &Space {
+        match clock {
+            Clock::Instructions => &self.space_instructions,
+            Clock::Bytes => &self.space_bytes,
+        }
+    }
+
+    /// That of objects which were there at the end.
+    pub fn not_freed_space(&self, clock: Clock) -> &Space {
+        match clock {
+            Clock::Instructions => &self.not_freed_space_instructions,
+            Clock::Bytes => &self.not_freed_space_bytes,
+        }
+    }
+}
+
+/// Curves, by clock.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OverTime {
+    /// Over instructions of the program.
+    pub instructions: Vec<Moment>,
+    /// Over bytes allocated.
+    pub bytes: Vec<Moment>,
+}
+
+impl OverTime {
+    /// On a clock.
+    pub fn on(&self, clock: Clock) -> &[Moment] {
+        match clock {
+            Clock::Instructions => &self.instructions,
+            Clock::Bytes => &self.bytes,
+        }
+    }
+}
+
+/// What a collector did with what was freed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CollectorFigures {
+    /// Collections that it announced.
+    pub collections: u64,
+    /// Whether it reclaims a block when it is freed, by what was seen: then nothing waits for it.
+    pub reclaims_at_free: bool,
+    /// What was seen.
+    pub freed_blocks: Reuse,
+}
+
+/// Stores of pointers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PointerFigures {
+    /// How many.
+    #[serde(flatten)]
+    pub stores: Pointers,
+    /// Stores by the program of pointers into older objects that lead to younger ones, per 1000 of its instructions.
+    pub older_to_younger_per_1000_instructions: f64,
+    /// All stores of pointers by the program, per 1000 of its instructions.
+    pub program_per_1000_instructions: f64,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// The clock by which sites are sorted.
+    pub clock: Clock,
+    /// Whether sites were told.
+    pub sites: bool,
+    /// Whether stores of pointers were told.
+    pub pointers: bool,
+}
+
+impl Drag {
+    /// Ends every object that is left, and sums up.
+    pub fn figures(mut self, asked: Asked) -> Figures {
+        self.finish();
+        let collector = self.about.collector.then(|| {
+            let blocks = self.reuse;
+            let given_out = blocks.by_free.objects + blocks.after_collection.objects;
+            let part = blocks.by_free.objects as f64 / given_out.max(1) as f64;
+            let reclaims_at_free = part >= RECLAIMS_AT_FREE;
+            CollectorFigures { collections: self.collections, reclaims_at_free, freed_blocks: blocks }
+        });
+        let waits = collector.is_some_and(|collector| !collector.reclaims_at_free);
+        let seen = |group: &Group| if waits { *group } else { group.without_waiting() };
+        let [instructions, bytes_allocated] = self.now.0;
+        let mut moments = |clock: Clock| {
+            let mut moments = self.curves.0[clock as usize].moments(self.now[clock]);
+            if !waits {
+                moments.iter_mut().for_each(|moment| moment.unreclaimed_bytes = 0.0);
+            }
+            moments
+        };
+        let over_time = OverTime { instructions: moments(Clock::Instructions), bytes: moments(Clock::Bytes) };
+        let classes = self.groups.classes.iter().enumerate().filter(|(_, group)| group.all.objects > 0);
+        let classes = classes.map(|(class, group)| {
+            let name = match group::borders(class) {
+                (from, to) if from == to => from.to_string(),
+                (from, to) => format!("{from} to {to}"),
+            };
+            GroupFigures::new(name, Vec::new(), &seen(group))
+        });
+        let classes = classes.collect();
+        let (sites, other_sites) = match asked.sites {
+            true => self.by_site(asked.clock, seen),
+            false => (Vec::new(), None),
+        };
+        let [program, allocator, collections] = self.heard;
+        let per_1000 = |stores: u64| stores as f64 * 1000.0 / instructions.max(1) as f64;
+        Figures {
+            instructions,
+            bytes_allocated,
+            references: References {
+                program,
+                program_in_objects: self.hits,
+                allocator,
+                collector: collections,
+            },
+            all: GroupFigures::new("all".into(), Vec::new(), &seen(&self.groups.all())),
+            most_bytes: self.most_bytes,
+            classes,
+            sites,
+            other_sites,
+            over_time,
+            collector,
+            pointers: asked.pointers.then(|| PointerFigures {
+                stores: self.pointers,
+                older_to_younger_per_1000_instructions: per_1000(self.pointers.program.older_to_younger),
+                program_per_1000_instructions: per_1000(self.pointers.program.all),
+            }),
+            unknown_frees: self.unknown,
+            unplaced: self.unplaced,
+        }
+    }
+
+    fn by_site(
+        &self,
+        clock: Clock,
+        seen: impl Fn(&Group) -> Group,
+    ) -> (Vec<GroupFigures>, Option<GroupFigures>) {
+        let groups = self.groups.sites.iter().enumerate();
+        let mut sites: Vec<(u32, Group)> = groups
+            .filter(|(_, group)| group.all.objects > 0)
+            .map(|(site, group)| (site as u32, seen(group)))
+            .collect();
+        sites.sort_by_key(|(site, group)| (std::cmp::Reverse(group.spaces.on(clock).idle()), *site));
+        let rest = sites.split_off(sites.len().min(SITES));
+        let others = rest.iter().fold(seen(&self.groups.others), |sum, (_, group)| sum.plus(group));
+        let listed = sites
+            .iter()
+            .map(|(site, group)| GroupFigures::new(self.sites.name(*site), self.sites.frames(*site), group));
+        let others = (others.all.objects > 0)
+            .then(|| GroupFigures::new(format!("{} others", rest.len()), Vec::new(), &others));
+        (listed.collect(), others)
+    }
+}

@@ -1,0 +1,51 @@
+//! Stores of heap pointers: what the write barrier of a generational collector would see.
+
+use heaptoll_reference::Owner;
+use serde::Serialize;
+
+/// Stores of pointers by one owner.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Stores {
+    /// All stores of a value that lies where the heap is.
+    pub all: u64,
+    /// Of an object's address into an older object: a barrier must remember these.
+    pub older_to_younger: u64,
+    /// Of an object's address into a younger object.
+    pub younger_to_older: u64,
+    /// Of an object's address into itself.
+    pub to_itself: u64,
+    /// Of an object's address to where no object is: stacks, globals, a manager's own words.
+    pub from_elsewhere: u64,
+    /// Of an address that no object has: a freed one, or a number that looks like an address.
+    pub to_none: u64,
+}
+
+/// Stores of pointers by owner.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Pointers {
+    /// By the program.
+    pub program: Stores,
+    /// By the malloc family.
+    pub allocator: Stores,
+    /// By collections.
+    pub collector: Stores,
+}
+
+impl Pointers {
+    /// A store: numbers of the object that it was made into and of that which it points to, if there are.
+    pub fn add(&mut self, owner: Owner, into: Option<u64>, to: Option<u64>) {
+        let stores = match owner {
+            Owner::Program => &mut self.program,
+            Owner::Allocator => &mut self.allocator,
+            Owner::Collector => &mut self.collector,
+        };
+        stores.all += 1;
+        *match (into, to) {
+            (_, None) => &mut stores.to_none,
+            (None, Some(_)) => &mut stores.from_elsewhere,
+            (Some(into), Some(to)) if into < to => &mut stores.older_to_younger,
+            (Some(into), Some(to)) if into > to => &mut stores.younger_to_older,
+            _ => &mut stores.to_itself,
+        } += 1;
+    }
+}
