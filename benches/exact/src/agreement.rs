@@ -1,0 +1,50 @@
+//! `agreement`: what the tracer and the simulators count, beside what Valgrind's own tools count of the same run.
+
+mod caches;
+mod instructions;
+
+use crate::Error;
+use crate::workshop::{Choice, Workshop, machine_line};
+
+/// Programs of the catalog that are written in C, C and C, C and C: allocation-heavy, deterministic, of one thread.
+const PROGRAMS: [&str; 5] = ["gawk", "cfrac", "espresso", "lua", "perl"];
+/// A baseline, two of today's of different design, and one of 1982 whose routines are short.
+const MANAGERS: [&str; 4] = ["glibc", "mimalloc3", "kingsley", "jemalloc"];
+
+/// The command line of `agreement`.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    choice: Choice,
+    /// Only instructions, against callgrind
+    #[arg(long, conflicts_with = "caches")]
+    instructions: bool,
+    /// Only cache misses, against cachegrind
+    #[arg(long)]
+    caches: bool,
+    /// Bind functions at their first call, as programs do, and not at the start
+    #[arg(long)]
+    lazy: bool,
+    /// Per cent that a figure may be off
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.01)]
+    tolerance: f64,
+}
+
+/// Compares. False when a figure is off by more than the tolerance.
+///
+/// # Errors
+/// A program fails, or a tool is missing.
+pub fn run(options: &Options) -> Result<bool, Error> {
+    let workshop = Workshop::open(options.choice.timeout)?;
+    let managers = workshop.managers(&options.choice.managers, &MANAGERS)?;
+    let programs = workshop.programs(&options.choice, &PROGRAMS)?;
+    println!("{}; inputs: {}\n", machine_line(), options.choice.size);
+    let mut agreed = true;
+    if !options.caches {
+        agreed &= instructions::run(&workshop, &programs, &managers, options)?;
+    }
+    if !options.instructions {
+        agreed &= caches::run(&workshop, &programs, &managers, options)?;
+    }
+    Ok(agreed)
+}

@@ -1,0 +1,126 @@
+//! Instructions in all and inside each routine of the malloc family, the tracer's beside callgrind's.
+
+use heaptoll_callgrind::outermost::Outermost;
+use heaptoll_catalog::Prepared;
+use heaptoll_lab::manager::Manager;
+use heaptoll_reference::Routine;
+
+use super::Options;
+use crate::Error;
+use crate::profiled::{self, Profiled};
+use crate::sheet::{difference, per_cent, print, thousands};
+use crate::traced::{self, Count, Routines, Run};
+use crate::workshop::Workshop;
+
+/// Compares all programs under all managers. False when one is off by more than the tolerance.
+///
+/// # Errors
+/// A program fails, or a tool is missing.
+pub fn run(
+    workshop: &Workshop,
+    programs: &[Prepared],
+    managers: &[Manager],
+    options: &Options,
+) -> Result<bool, Error> {
+    println!(
+        "Instructions, the tracer's beside callgrind's; routines inclusive, calls from outside of the family"
+    );
+    let mut rows = Vec::new();
+    let mut agreed = true;
+    for program in programs {
+        for manager in managers {
+            let profiled = profiled::count(workshop, program, manager, !options.lazy)?;
+            let run = Run { bound: !options.lazy, ..Run::default() };
+            let traced = traced::trace(workshop, program, manager, run, |_| Routines::default())?;
+            let (heard, total) = traced::main(workshop, program, manager, traced)?;
+            let compared = compare(&profiled, &heard, total);
+            agreed &= compared.iter().all(|line| line.within(options.tolerance));
+            rows.extend(compared.iter().map(|line| line.cells(program, manager)));
+        }
+    }
+    let headings =
+        ["program", "manager", "in", "calls", "of callgrind", "instructions", "of callgrind", "off by %"];
+    print(&headings, 3, &rows);
+    println!();
+    Ok(agreed)
+}
+
+/// One figure of both.
+struct Line {
+    what: &'static str,
+    ours: Count,
+    theirs: Count,
+}
+
+impl Line {
+    fn within(&self, per_cent_at_most: f64) -> bool {
+        let off = per_cent(self.ours.instructions, self.theirs.instructions).abs();
+        self.ours.calls == self.theirs.calls && off <= per_cent_at_most
+    }
+
+    fn cells(&self, program: &Prepared, manager: &Manager) -> Vec<String> {
+        let (ours, theirs) = (self.ours, self.theirs);
+        vec![
+            program.name.clone(),
+            manager.name.clone(),
+            self.what.into(),
+            thousands(ours.calls),
+            difference(theirs.calls, ours.calls),
+            thousands(ours.instructions),
+            difference(theirs.instructions, ours.instructions),
+            format!("{:+.4}", per_cent(ours.instructions, theirs.instructions)),
+        ]
+    }
+}
+
+/// A line a routine that was called, one for the family, one for all.
+fn compare(profiled: &Profiled, heard: &Routines, total: u64) -> Vec<Line> {
+    let entered =
+        |one: &Outermost| Count { calls: one.entered.calls, instructions: one.entered.instructions };
+    let plus = |a: Count, b: Count| Count {
+        calls: a.calls + b.calls,
+        instructions: a.instructions + b.instructions,
+    };
+    let mut lines: Vec<Line> = Routine::ALL
+        .iter()
+        .zip(&heard.counts)
+        .zip(&profiled.routines)
+        .map(|((routine, ours), theirs)| Line { what: routine.name(), ours: *ours, theirs: entered(theirs) })
+        .filter(|line| line.ours.calls + line.theirs.calls > 0)
+        .collect();
+    let sum = |of: fn(&Line) -> Count| lines.iter().map(of).fold(Count::default(), plus);
+    let family = Line { what: "the family", ours: sum(|line| line.ours), theirs: sum(|line| line.theirs) };
+    let all = |instructions| Count { calls: 0, instructions };
+    lines.extend([family, Line { what: "the program", ours: all(total), theirs: all(profiled.total) }]);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_callgrind::profile::Entries;
+
+    use super::*;
+
+    #[test]
+    fn a_call_too_few_or_a_cost_too_low_is_no_agreement() {
+        let theirs = |calls, instructions| Outermost {
+            entered: Entries { calls, instructions },
+            ..Outermost::default()
+        };
+        let mut routines = vec![Outermost::default(); Routine::ALL.len()];
+        routines[0] = theirs(10, 100_000);
+        let profiled = Profiled { total: 1_000_000, routines, text: String::new() };
+        let heard = |calls, instructions| {
+            let mut heard = Routines::default();
+            heard.counts[0] = Count { calls, instructions };
+            heard
+        };
+        let agreed =
+            |heard: &Routines, total| compare(&profiled, heard, total).iter().all(|line| line.within(0.01));
+        assert!(agreed(&heard(10, 100_000), 1_000_000) && agreed(&heard(10, 99_995), 1_000_099));
+        assert!(!agreed(&heard(9, 100_000), 1_000_000));
+        assert!(!agreed(&heard(10, 99_900), 1_000_000));
+        assert!(!agreed(&heard(10, 100_000), 999_000));
+        assert_eq!(compare(&profiled, &heard(10, 1), 5).len(), 3);
+    }
+}

@@ -1,0 +1,60 @@
+//! Tables for the terminal.
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+
+/// Prints a table: the first `words` columns are text, the others figures.
+pub fn print(headings: &[&str], words: usize, rows: &[Vec<String>]) {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED).set_header(headings).add_rows(rows.iter().cloned());
+    for column in table.column_iter_mut().skip(words) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    println!("{table}");
+}
+
+/// A count with its thousands apart.
+pub fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// What `now` is more than `before`, with its sign.
+pub fn difference(now: u64, before: u64) -> String {
+    let sign = if now < before { "-" } else { "+" };
+    if now == before { "0".into() } else { format!("{sign}{}", thousands(now.abs_diff(before))) }
+}
+
+/// The same in per cent of `before`.
+pub fn per_cent(now: u64, before: u64) -> f64 {
+    match (now, before) {
+        (0, 0) => 0.0,
+        (_, 0) => f64::INFINITY,
+        _ => (now as f64 / before as f64 - 1.0) * 100.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_differences_are_set() {
+        assert_eq!(
+            (thousands(0), thousands(999), thousands(1_234_567)),
+            ("0".into(), "999".into(), "1,234,567".into())
+        );
+        assert_eq!(
+            (difference(5, 5), difference(2000, 1), difference(1, 2)),
+            ("0".into(), "+1,999".into(), "-1".into())
+        );
+        assert_eq!((per_cent(0, 0), per_cent(101, 100) > 0.99, per_cent(1, 0)), (0.0, true, f64::INFINITY));
+    }
+}

@@ -1,0 +1,231 @@
+//! What every table needs: the installation, the catalog, the managers, and one run of a program as it is, or by one of
+//! Valgrind's tools.
+//!
+//! Valgrind's tools are started as the tracer is, by their own binary and with the tracer's folder as Valgrind's own.
+//! The program then finds the same environment, to the byte, and so its stack at the same addresses: what is left of a
+//! difference is the tools'.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use heaptoll_catalog::{Catalog, Prepared, Program, Size};
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::launch::{self, Finished, Invocation};
+use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::places::Places;
+use heaptoll_lab::runner;
+use heaptoll_launcher::Ended;
+
+use crate::Error;
+
+/// What is asked for on the command line of every table.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Choice {
+    /// A program of the catalog; several times for several [default: each table's own]
+    #[arg(long = "program", short, value_name = "PROGRAM")]
+    pub programs: Vec<String>,
+    /// A manager by name, group or path; several times for several [default: each table's own]
+    #[arg(long = "manager", short, value_name = "MANAGER")]
+    pub managers: Vec<String>,
+    /// Size of the programs' inputs
+    #[arg(long, value_name = "SIZE", default_value = "quick",
+        value_parser = clap::builder::PossibleValuesParser::new(["quick", "demo", "full"]))]
+    pub size: String,
+    /// Seconds after which a run is given up
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    pub timeout: u64,
+}
+
+/// One of Valgrind's own tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rival {
+    Callgrind,
+    Cachegrind,
+}
+
+impl Rival {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rival::Callgrind => "callgrind",
+            Rival::Cachegrind => "cachegrind",
+        }
+    }
+}
+
+/// The installation and what belongs to it.
+pub struct Workshop {
+    /// heaptoll's own pieces.
+    pub places: Places,
+    /// For calling off.
+    pub interrupt: Interrupt,
+    catalog: Catalog,
+    known: Vec<Manager>,
+    timeout: Duration,
+}
+
+impl Workshop {
+    /// Finds everything.
+    ///
+    /// # Errors
+    /// heaptoll is not built, or its catalog or a manager's description cannot be read.
+    pub fn open(timeout: u64) -> Result<Workshop, Error> {
+        let places = Places::find()?;
+        let catalog = Catalog::load(&places.catalog())?;
+        let known = manager::known(&places)?;
+        let timeout = Duration::from_secs(timeout);
+        Ok(Workshop { places, interrupt: Interrupt::default(), catalog, known, timeout })
+    }
+
+    /// The managers asked for, or these.
+    ///
+    /// # Errors
+    /// A name that is not known.
+    pub fn managers(&self, asked: &[String], default: &[&str]) -> Result<Vec<Manager>, Error> {
+        Ok(match asked {
+            [] => manager::choose(&self.known, default.iter().copied())?,
+            _ => manager::choose(&self.known, asked.iter().map(String::as_str))?,
+        })
+    }
+
+    /// The programs asked for, or these, with their inputs.
+    ///
+    /// # Errors
+    /// One that is not in the catalog or not installed, or an input that cannot be written.
+    pub fn programs(&self, choice: &Choice, default: &[&str]) -> Result<Vec<Prepared>, Error> {
+        let size: Size = choice.size.parse()?;
+        let asked: Vec<&str> = match choice.programs.is_empty() {
+            true => default.to_vec(),
+            false => choice.programs.iter().map(String::as_str).collect(),
+        };
+        asked.into_iter().map(|name| self.program(self.catalog.find(name)?, size)).collect()
+    }
+
+    fn program(&self, program: &Program, size: Size) -> Result<Prepared, Error> {
+        let folders =
+            heaptoll_catalog::Places { bin: self.places.programs(), inputs_cache: Places::inputs() };
+        if let Some(reason) = program.missing(&folders) {
+            return Err(Error::Missing { program: program.name().into(), reason });
+        }
+        Ok(program.prepare(size, &folders)?)
+    }
+
+    /// How a program is run under a manager, `tmp` being its scratch folder.
+    pub fn invocation(&self, program: &Prepared, manager: &Manager, tmp: &Path) -> Invocation {
+        let tmp = tmp.display().to_string();
+        let fill = |text: &String| text.replace("{tmp}", &tmp);
+        let pinned = runner::PINNED.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let own = program.environment.iter().map(|(name, value)| (name.clone(), fill(value)));
+        Invocation {
+            command: program.command.iter().map(fill).collect(),
+            environment: pinned.chain(own).chain(manager.environment.iter().cloned()).collect(),
+            preload: manager.object.iter().cloned().collect(),
+            stdin: program.stdin.clone(),
+            timeout: self.timeout,
+            ..Invocation::default()
+        }
+    }
+
+    /// Puts one of Valgrind's tools before an invocation.
+    ///
+    /// # Errors
+    /// [`Error::NoValgrind`].
+    pub fn rival(&self, rival: Rival, options: &[String], to: &Invocation) -> Result<Invocation, Error> {
+        // The tracer's folder has links to what of Valgrind's own folder every tool needs.
+        let folder = self.places.tracer();
+        let link = folder.join("default.supp");
+        let tool = link
+            .canonicalize()
+            .map_err(|_| Error::NoValgrind(link))?
+            .with_file_name(format!("{}-amd64-linux", rival.name()));
+        if !tool.is_file() {
+            return Err(Error::NoValgrind(tool));
+        }
+        let mut invocation = to.clone();
+        invocation.environment.push(("VALGRIND_LIB".into(), folder.display().to_string()));
+        invocation.environment.push(("VALGRIND_LAUNCHER".into(), "/usr/bin/valgrind.bin".into()));
+        let head = [tool.display().to_string(), format!("--tool={}", rival.name()), "-q".into()];
+        let rest = options.iter().cloned().chain([String::from("--")]).chain(to.command.iter().cloned());
+        invocation.command = head.into_iter().chain(rest).collect();
+        Ok(invocation)
+    }
+
+    /// Runs an invocation.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when it does not end with status 0 or prints what it must not.
+    pub fn run(
+        &self,
+        program: &Prepared,
+        manager: &str,
+        by: &str,
+        invocation: &Invocation,
+    ) -> Result<Finished, Error> {
+        let finished = launch::run(&self.places.launcher(), invocation, &self.interrupt)?;
+        self.check(program, manager, by, &finished)?;
+        Ok(finished)
+    }
+
+    /// Whether a run ended well and printed what it must.
+    ///
+    /// # Errors
+    /// [`Error::Failed`], [`Error::Interrupted`].
+    pub fn check(
+        &self,
+        program: &Prepared,
+        manager: &str,
+        by: &str,
+        finished: &Finished,
+    ) -> Result<(), Error> {
+        let said = finished.error_tail.trim();
+        let reason = match finished.ended {
+            Ended::Exit(0) => match &program.expected_digest {
+                Some(digest) if *digest != finished.digest => "its output is not the expected one".to_owned(),
+                _ => return Ok(()),
+            },
+            Ended::Exit(status) => format!("it ended with status {status}"),
+            Ended::Signal(signal) => format!("it was killed by signal {signal}"),
+            Ended::Timeout => {
+                format!("it was given up after {} s; --timeout gives it more", self.timeout.as_secs())
+            }
+            Ended::Cancelled => return Err(Error::Interrupted),
+            Ended::ExecFailed(code) | Ended::SetupFailed(code) => {
+                format!("it could not be started: {}", std::io::Error::from_raw_os_error(code))
+            }
+        };
+        let reason = if said.is_empty() { reason } else { format!("{reason}: {said}") };
+        Err(self.failed(program, manager, by, reason))
+    }
+
+    /// The error of a run that did not end as it must.
+    pub fn failed(&self, program: &Prepared, manager: &str, by: &str, reason: String) -> Error {
+        Error::Failed { program: program.name.clone(), manager: manager.into(), by: by.into(), reason }
+    }
+
+    /// A scratch folder, whose path is always as long.
+    ///
+    /// # Errors
+    /// The system's reason.
+    pub fn scratch(&self) -> Result<tempfile::TempDir, Error> {
+        let made = tempfile::Builder::new().prefix("heaptoll-exact-").tempdir();
+        made.map_err(Error::file("make a folder in", &std::env::temp_dir()))
+    }
+
+    /// What is in a scratch folder.
+    ///
+    /// # Errors
+    /// The system's reason.
+    pub fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+        let entries = std::fs::read_dir(folder).map_err(Error::file("read", folder))?;
+        entries.map(|entry| Ok(entry.map_err(Error::file("read", folder))?.path())).collect()
+    }
+}
+
+/// The machine, in a line.
+pub fn machine_line() -> String {
+    let machine = heaptoll_lab::machine::read();
+    format!(
+        "{}, {} cores, Linux {}, {}, glibc {}",
+        machine.cpu, machine.cores, machine.kernel, machine.distribution, machine.libc
+    )
+}

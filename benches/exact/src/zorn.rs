@@ -1,0 +1,239 @@
+//! `zorn`: Figures 4 to 7 of Zorn 1992 section 5.3 with today's programs: page faults and cache misses under the BSD
+//! allocator, with a program's own allocator and without, and under conservative collectors that ignore frees.
+//!
+//! Information with a verdict. The memory at which faults are compared is chosen before anything is seen: half of the
+//! pages that the program touches under the BSD allocator. Zorn's 2 MB was chosen where his programs differed (section
+//! 5.3); it is shown too, and for most programs of today it is either far too little or more than they need.
+
+mod verdict;
+
+use heaptoll_catalog::Prepared;
+use heaptoll_lab::manager::Manager;
+use heaptoll_locality::simulation::{Profile, Settings};
+use heaptoll_tracer::Options as Told;
+
+use self::verdict::{Verdict, ratio};
+use crate::Error;
+use crate::sheet::{print, thousands};
+use crate::simulated::Hearing;
+use crate::traced::{self, Run};
+use crate::workshop::{Choice, Workshop, machine_line};
+
+/// The BSD allocator of 4.2, which stands in Zorn's figures for explicit management.
+const EXPLICIT: &str = "kingsley";
+/// Boehm and Weiser's collector as Zorn measured it, a later one, ours and libgc's with frees ignored; and the two that
+/// also take a free at its word.
+const COLLECTORS: [&str; 6] = ["bw16", "bw26", "tithe-collect", "bdw-nofree", "tithe", "bdw"];
+/// Programs of the catalog without threads. Python is there twice: with its own allocator for small objects, as Zorn's
+/// "optimised" programs had theirs, and without.
+const PROGRAMS: [&str; 10] = [
+    "cfrac",
+    "espresso",
+    "gawk",
+    "ghostscript",
+    "lua",
+    "make",
+    "perl",
+    "python",
+    "python:pymalloc",
+    "sqlite",
+];
+/// The program of Figures 5 and 7.
+const CURVES: &str = "gawk";
+
+/// Bytes of a page,
+const PAGE: u64 = 4096;
+/// and of Zorn's cache lines.
+const LINE: u64 = 32;
+/// Figure 4's memory, bytes.
+const MEMORY: u64 = 2 << 20;
+/// Sets of direct-mapped caches as powers of two: 16 KiB to 4 MiB.
+const SETS: std::ops::RangeInclusive<u32> = 9..=17;
+/// Figure 6's cache: 128 KiB of lines of 32 bytes.
+const FIGURE_6: u64 = (128 << 10) / LINE;
+
+/// The command line of `zorn`.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    choice: Choice,
+}
+
+/// One program under one manager.
+struct Seen {
+    program: String,
+    manager: String,
+    profile: Profile,
+}
+
+impl Seen {
+    fn faults(&self, pages: u64) -> u64 {
+        self.profile.pages.as_ref().map_or(0, |curve| curve.misses(pages).total.value)
+    }
+
+    fn touched(&self) -> u64 {
+        self.profile.pages.as_ref().map_or(0, |curve| curve.distinct)
+    }
+
+    /// Misses of a direct-mapped cache, of 100 references.
+    fn miss_rate(&self, sets: u64) -> f64 {
+        let misses = self.profile.associative(sets, 1).map_or(0, |cache| cache.misses.total());
+        misses as f64 / self.profile.references.total().max(1) as f64 * 100.0
+    }
+}
+
+/// Measures. What it finds is information: true unless a program fails under a manager.
+///
+/// # Errors
+/// The tracer is missing, or a program cannot run at all.
+pub fn run(options: &Options) -> Result<bool, Error> {
+    let workshop = Workshop::open(options.choice.timeout)?;
+    let collectors = workshop.managers(&options.choice.managers, &COLLECTORS)?;
+    let explicit = workshop.managers(&[], &[EXPLICIT])?;
+    let programs = workshop.programs(&options.choice, &PROGRAMS)?;
+    println!("{}; inputs: {}", machine_line(), options.choice.size);
+    let (mut all, mut well) = (Vec::new(), true);
+    for program in &programs {
+        let mut seen: Vec<Seen> = Vec::new();
+        for manager in explicit.iter().chain(&collectors) {
+            eprintln!("{} under {}", program.name, manager.name);
+            match look(&workshop, program, manager) {
+                Ok(one) => seen.push(one),
+                Err(error @ Error::Failed { .. }) => {
+                    well = false;
+                    eprintln!("heaptoll-exact: {error}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        all.push(seen);
+    }
+    figure_4(&all);
+    figure_6(&all);
+    for seen in all.iter().filter(|seen| seen.first().is_some_and(|one| one.program == CURVES)) {
+        figure_5(seen);
+        figure_7(seen);
+    }
+    Ok(well)
+}
+
+fn look(workshop: &Workshop, program: &Prepared, manager: &Manager) -> Result<Seen, Error> {
+    let settings = Settings {
+        line_bytes: LINE,
+        page_bytes: PAGE,
+        lines: false,
+        sets: Some(SETS),
+        pages: true,
+        ..Settings::default()
+    };
+    let empty = Hearing::new(&settings)?;
+    let options = Told { references: true, ..Told::default() };
+    let run = Run { options, announced: true, ..Run::default() };
+    let traced = traced::trace(workshop, program, manager, run, |_| empty.clone())?;
+    let (hearing, _) = traced::main(workshop, program, manager, traced)?;
+    Ok(Seen { program: program.name.clone(), manager: manager.name.clone(), profile: hearing.finish() })
+}
+
+/// The explicit allocator's figures, when they are there, and all others'.
+fn split(seen: &[Seen]) -> Option<(&Seen, &[Seen])> {
+    let (first, rest) = seen.split_first()?;
+    (first.manager == EXPLICIT).then_some((first, rest))
+}
+
+fn figure_4(all: &[Vec<Seen>]) {
+    println!(
+        "\nFigure 4: page faults under LRU at a tight memory: half of the pages touched under {EXPLICIT}; and at 2 MB"
+    );
+    let mut rows = Vec::new();
+    let mut verdicts = Vec::new();
+    for (explicit, rest) in all.iter().filter_map(|seen| split(seen)) {
+        let tight = explicit.touched().div_ceil(2);
+        for one in std::iter::once(explicit).chain(rest) {
+            let (faults, zorns) = (one.faults(tight), one.faults(MEMORY / PAGE));
+            let compared = one.manager != explicit.manager;
+            let over =
+                |now, before| if compared { format!("{:.2}", ratio(now, before)) } else { String::new() };
+            let verdict = Verdict::of(faults, explicit.faults(tight));
+            rows.push(vec![
+                one.program.clone(),
+                one.manager.clone(),
+                thousands(one.profile.references.total()),
+                thousands(one.touched()),
+                thousands(tight),
+                thousands(faults),
+                over(faults, explicit.faults(tight)),
+                if compared { verdict.words().into() } else { String::new() },
+                thousands(zorns),
+                over(zorns, explicit.faults(MEMORY / PAGE)),
+            ]);
+            if compared {
+                verdicts.push((one.manager.clone(), one.program.clone(), verdict));
+            }
+        }
+    }
+    let headings = [
+        "program",
+        "manager",
+        "references",
+        "pages touched",
+        "tight, pages",
+        "faults",
+        "over kingsley",
+        "an order of magnitude?",
+        "faults at 2 MB",
+        "over kingsley",
+    ];
+    print(&headings, 2, &rows);
+    verdict::summary(&verdicts).iter().for_each(|line| println!("{line}"));
+}
+
+fn figure_5(seen: &[Seen]) {
+    println!("\nFigure 5: page faults of {CURVES} a million references, by memory");
+    let headings: Vec<&str> =
+        std::iter::once("memory, KB").chain(seen.iter().map(|one| one.manager.as_str())).collect();
+    let most = seen.iter().map(Seen::touched).max().unwrap_or(0);
+    let sizes = (0..).map(|step| (f64::from(step) / 2.0).exp2() * 64.0).map(|pages| pages as u64);
+    let mut sizes: Vec<u64> = sizes.take_while(|pages| *pages < most).collect();
+    sizes.push(most);
+    let rows: Vec<Vec<String>> = sizes
+        .iter()
+        .map(|pages| {
+            let rate = |one: &Seen| {
+                let references = one.profile.references.total().max(1) as f64;
+                format!("{:.2}", one.faults(*pages) as f64 / references * 1e6)
+            };
+            std::iter::once(thousands(pages * PAGE / 1024)).chain(seen.iter().map(rate)).collect()
+        })
+        .collect();
+    print(&headings, 0, &rows);
+}
+
+fn figure_6(all: &[Vec<Seen>]) {
+    println!(
+        "\nFigure 6: misses of 100 references, direct-mapped cache of 128 KB, lines of 32 bytes (Zorn: 3 to 10 times)"
+    );
+    let mut rows = Vec::new();
+    for (explicit, rest) in all.iter().filter_map(|seen| split(seen)) {
+        for one in std::iter::once(explicit).chain(rest) {
+            let (rate, before) = (one.miss_rate(FIGURE_6), explicit.miss_rate(FIGURE_6));
+            let over =
+                if one.manager == explicit.manager { String::new() } else { format!("{:.2}", rate / before) };
+            rows.push(vec![one.program.clone(), one.manager.clone(), format!("{rate:.2}"), over]);
+        }
+    }
+    print(&["program", "manager", "misses %", "over kingsley"], 2, &rows);
+}
+
+fn figure_7(seen: &[Seen]) {
+    println!("\nFigure 7: misses of 100 references of {CURVES}, direct-mapped caches, lines of 32 bytes");
+    let headings: Vec<&str> =
+        std::iter::once("cache, KB").chain(seen.iter().map(|one| one.manager.as_str())).collect();
+    let rows: Vec<Vec<String>> = SETS
+        .map(|power| {
+            let sets = 1u64 << power;
+            let rates = seen.iter().map(|one| format!("{:.2}", one.miss_rate(sets)));
+            std::iter::once(thousands(sets * LINE / 1024)).chain(rates).collect()
+        })
+        .collect();
+    print(&headings, 0, &rows);
+}
