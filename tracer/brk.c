@@ -4,7 +4,9 @@
  *
  * Valgrind 3.19 gives a program 128 GB of addresses, shared with itself, and 8 MB of brk segment. So sbrk fails where it
  * does not natively, and a manager that reserves hundreds of gigabytes of addresses aborts: what would be measured is
- * another path of the manager. Both limits are constants inside the core's functions (am_startup in
+ * another path of the manager. It also maps everything at small addresses, which to a conservative collector look like
+ * the numbers that programs are full of: it would keep and avoid what it does not natively. So brk and mappings begin
+ * where Linux has them, but for its lots. All of these are constants inside the core's functions (am_startup in
  * m_aspacemgr/aspacemgr-linux.c, ii_create_image in m_initimg/initimg-linux.c), so the linker puts functions of ours
  * around them (--wrap), and space.mk makes the address space manager's own tables visible to these.
  */
@@ -12,14 +14,15 @@
 #include "core.h"
 #include "system.h"
 
-/* Where the client's address space ends and Valgrind's own begins, */
-#define CLIENT_END 0x300000000000UL
-/* and where that ends. */
-#define SPACE_END 0x400000000000UL
-/* Where the client's brk segment begins, */
-#define BRK_START 0x1000000000UL
-/* and how far it can grow, bytes. */
+/* Where the client's brk segment begins, and how far it can grow, bytes; */
+#define BRK_START 0x555555756000UL
 #define BRK_ROOM 0x1000000000UL
+/* where its mappings begin, */
+#define MAPPINGS_START 0x600000000000UL
+/* where its stack ends and Valgrind's own memory begins, */
+#define CLIENT_END 0x7d0000000000UL
+/* and where that ends: the kernel's mappings are above. */
+#define SPACE_END 0x7e0000000000UL
 
 /* The core's own; not in its public headers. */
 extern Addr __real_vgPlain_am_startup(Addr sp_at_startup);
@@ -31,6 +34,7 @@ extern struct vki_rlimit VG_(client_rlimit_data);
 extern NSegment nsegments[];
 extern Int nsegments_used;
 extern Addr aspacem_maxAddr;
+extern Addr aspacem_cStart;
 extern Addr aspacem_vStart;
 
 Addr __wrap_vgPlain_am_startup(Addr sp_at_startup);
@@ -80,9 +84,12 @@ Addr __wrap_vgPlain_am_startup(Addr sp_at_startup)
    swallow(border);
    /* What was behind it is free, too. */
    swallow(border);
+   aspacem_cStart = MAPPINGS_START;
    aspacem_vStart = CLIENT_END;
-   if (!__real_vgPlain_am_create_reservation(CLIENT_END, VKI_PAGE_SIZE, SmFixed, 0))
-      tl_assert2(0, "heaptoll: no room for Valgrind's own memory");
+   /* Addresses are looked for from the beginning of a hole, so one must begin where each of these is to. */
+   if (!__real_vgPlain_am_create_reservation(MAPPINGS_START - VKI_PAGE_SIZE, VKI_PAGE_SIZE, SmFixed, 0)
+       || !__real_vgPlain_am_create_reservation(CLIENT_END, VKI_PAGE_SIZE, SmFixed, 0))
+      tl_assert2(0, "heaptoll: no room for a program");
    /* As far below the end of the client's addresses as Valgrind has it below the end of all. */
    return CLIENT_END - 16 * 1024 * 1024 - 1;
 }

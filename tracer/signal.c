@@ -9,6 +9,7 @@
 
 #include "call.h"
 #include "guest.h"
+#include "system.h"
 
 /* A handler's first return is into the code that asks the kernel to end it: its address is what the frame begins with.
  * Only a return beyond it shows that the handler was left by other means. */
@@ -18,6 +19,7 @@ static void on_deliver(ThreadId tid, Int number, Bool alternative)
 {
    HtThread *const thread = ht_thread(tid);
    const Addr sp = VG_(get_SP)(tid);
+   ht_rseq_signal(tid);
    ht_signal_begins(tid, thread);
    ht_call_unwind(tid, thread, sp);
    ht_thread_event(tid, HT_SIGNAL, (UInt)number, NULL, 0);

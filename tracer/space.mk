@@ -6,12 +6,12 @@
 SPACE_WRAPS := vgPlain_am_startup vgPlain_am_create_reservation vgPlain_am_get_advisory_client_simple \
 	vgPlain_am_extend_into_adjacent_reservation_client amd64g_dirtyhelper_RDRAND amd64g_dirtyhelper_RDSEED \
 	vgSysWrap_generic_sys_ni_syscall_before
-SPACE_VISIBLE := nsegments nsegments_used aspacem_maxAddr aspacem_vStart
+SPACE_VISIBLE := nsegments nsegments_used aspacem_maxAddr aspacem_cStart aspacem_vStart
 SPACE_MEMBER := libcoregrind_amd64_linux_a-aspacemgr-linux.o
 SPACE_OBJECT := $(BUILD)/aspacemgr.o
 SPACE_LINK := $(foreach function,$(SPACE_WRAPS),-Wl,--wrap=$(function))
 
-$(SPACE_OBJECT): $(COREGRIND)
+$(SPACE_OBJECT): $(COREGRIND) space.mk
 	@mkdir -p $(@D)
 	$(AR) p $< $(SPACE_MEMBER) > $@.member
 	$(OBJCOPY) $(foreach symbol,$(SPACE_VISIBLE),--globalize-symbol=$(symbol)) $@.member $@

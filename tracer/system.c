@@ -11,6 +11,8 @@
 /* Of the core, not in its public headers: where the brk segment begins, and how much of it the program asked for. */
 extern Addr VG_(brk_base);
 extern Addr VG_(brk_limit);
+/* And the auxiliary vector as the client finds it; the environment is before it. */
+extern UWord *VG_(client_auxv);
 
 static UInt protection_of(Bool read, Bool write, Bool execute)
 {
@@ -195,6 +197,41 @@ static Bool is_refusal(UInt number, const UWord *args, UInt error)
    }
 }
 
+/* ---- What the core adds to the program ---- */
+
+/* Takes objects out of LD_PRELOAD that the core has put there before the program's own (vgpreload_core and, were there
+ * one, the tool's): they have data, which collectors would look through, and nobody needs what they do. The core puts
+ * them there again for each image. */
+static void unload(HChar *value)
+{
+   static const HChar core[] = "/vgpreload_";
+   HChar *end = value;
+   for (;;) {
+      HChar *name = NULL, *at;
+      for (; *end != '\0' && *end != ':'; end++)
+         if (*end == '/')
+            name = end;
+      if (!name || VG_(strncmp)(name, core, sizeof core - 1) != 0)
+         return;
+      if (*end == ':')
+         end++;
+      for (at = value; (*at = *end) != '\0'; at++)
+         end++;
+      end = value;
+   }
+}
+
+static void unload_all(void)
+{
+   static const HChar variable[] = "LD_PRELOAD=";
+   UWord *entry;
+   if (!VG_(client_auxv))
+      return;
+   for (entry = VG_(client_auxv) - 2; *entry != 0; entry--)
+      if (VG_(strncmp)((const HChar *)*entry, variable, sizeof variable - 1) == 0)
+         unload((HChar *)*entry + sizeof variable - 1);
+}
+
 /* ---- Hooks ---- */
 
 void ht_system_register(void)
@@ -210,6 +247,7 @@ void ht_system_register(void)
 
 void ht_system_begin(void)
 {
+   unload_all();
    ht_rseq_begin();
    if (!ht_options.references)
       return;

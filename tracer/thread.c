@@ -6,6 +6,7 @@
 
 #include "call.h"
 #include "signal.h"
+#include "system.h"
 
 /* The core's record of a thread, whose parts a tool does not see. */
 extern void *VG_(get_ThreadState)(ThreadId tid);
@@ -178,6 +179,7 @@ static Bool is_last(ThreadId tid)
 static void on_exit(ThreadId tid)
 {
    HtThread *const thread = ht_thread(tid);
+   ht_rseq_ended(tid);
    /* What the last one did is told at the end of the process. */
    if (is_last(tid))
       return;
@@ -191,6 +193,7 @@ static void on_start_client_code(ThreadId tid, ULong blocks)
 {
    (void)blocks;
    HtThread *const thread = ht_thread(tid);
+   ht_rseq_runs(tid);
    if (thread->at == NULL)
       thread->at = find_shadow(tid);
    switch_to(tid);
