@@ -17,30 +17,40 @@
 /* Where the client's brk segment begins, and how far it can grow, bytes; */
 #define BRK_START 0x555555756000UL
 #define BRK_ROOM 0x1000000000UL
-/* where its mappings begin, */
-#define MAPPINGS_START 0x600000000000UL
+/* below which address its mappings are put, */
+#define MAPPINGS_END 0x7cfc00000000UL
 /* where its stack ends and Valgrind's own memory begins, */
 #define CLIENT_END 0x7d0000000000UL
 /* and where that ends: the kernel's mappings are above. */
 #define SPACE_END 0x7e0000000000UL
 
+/* A request for addresses, as the core has it. */
+typedef struct {
+   enum { FIXED, HINT, ANY, ALIGN } kind;
+   Addr start;
+   Addr length;
+} Request;
+
 /* The core's own; not in its public headers. */
 extern Addr __real_vgPlain_am_startup(Addr sp_at_startup);
 extern Bool __real_vgPlain_am_create_reservation(Addr start, SizeT length, ShrinkMode mode, SSizeT extra);
 extern Addr __real_vgPlain_am_get_advisory_client_simple(Addr start, SizeT length, Bool *ok);
+extern Addr __real_vgPlain_am_get_advisory(const Request *request, Bool for_client, Bool *ok);
 extern Bool VG_(am_covered_by_single_free_segment)(Addr start, SizeT length);
 extern const NSegment *__real_vgPlain_am_extend_into_adjacent_reservation_client(Addr, SSizeT, Bool *);
 extern struct vki_rlimit VG_(client_rlimit_data);
 extern NSegment nsegments[];
 extern Int nsegments_used;
 extern Addr aspacem_maxAddr;
-extern Addr aspacem_cStart;
 extern Addr aspacem_vStart;
 
 Addr __wrap_vgPlain_am_startup(Addr sp_at_startup);
 Bool __wrap_vgPlain_am_create_reservation(Addr start, SizeT length, ShrinkMode mode, SSizeT extra);
 Addr __wrap_vgPlain_am_get_advisory_client_simple(Addr start, SizeT length, Bool *ok);
+Addr __wrap_vgPlain_am_get_advisory(const Request *request, Bool for_client, Bool *ok);
 const NSegment *__wrap_vgPlain_am_extend_into_adjacent_reservation_client(Addr, SSizeT, Bool *);
+
+static Bool widened;
 
 /* Takes segment `index` out of the table; the one before it grows over it. */
 static void swallow(Int index)
@@ -84,12 +94,11 @@ Addr __wrap_vgPlain_am_startup(Addr sp_at_startup)
    swallow(border);
    /* What was behind it is free, too. */
    swallow(border);
-   aspacem_cStart = MAPPINGS_START;
    aspacem_vStart = CLIENT_END;
-   /* Addresses are looked for from the beginning of a hole, so one must begin where each of these is to. */
-   if (!__real_vgPlain_am_create_reservation(MAPPINGS_START - VKI_PAGE_SIZE, VKI_PAGE_SIZE, SmFixed, 0)
-       || !__real_vgPlain_am_create_reservation(CLIENT_END, VKI_PAGE_SIZE, SmFixed, 0))
-      tl_assert2(0, "heaptoll: no room for a program");
+   /* Addresses are looked for from the beginning of a hole, so one must begin there. */
+   if (!__real_vgPlain_am_create_reservation(CLIENT_END, VKI_PAGE_SIZE, SmFixed, 0))
+      tl_assert2(0, "heaptoll: no room for Valgrind's own memory");
+   widened = True;
    /* As far below the end of the client's addresses as Valgrind has it below the end of all. */
    return CLIENT_END - 16 * 1024 * 1024 - 1;
 }
@@ -121,6 +130,26 @@ Bool __wrap_vgPlain_am_create_reservation(Addr start, SizeT length, ShrinkMode m
    return __real_vgPlain_am_create_reservation(start, length, mode, extra);
 }
 
+/* The highest free addresses of the client that have room, as Linux chooses them (mm/mmap.c, top-down); Valgrind takes
+ * the lowest. Which mappings come to lie side by side depends on it. */
+static Addr from_the_top(SizeT length, Bool *ok)
+{
+   Int at;
+   length = VG_PGROUNDUP(length);
+   for (at = nsegments_used - 1; widened && length > 0 && at >= 0; at--) {
+      Addr start = nsegments[at].start, end = nsegments[at].end + 1;
+      if (nsegments[at].kind != SkFree || start >= MAPPINGS_END)
+         continue;
+      if (end > MAPPINGS_END)
+         end = MAPPINGS_END;
+      if (end - start >= length) {
+         *ok = True;
+         return end - length;
+      }
+   }
+   return __real_vgPlain_am_get_advisory_client_simple(0, length, ok);
+}
+
 Addr __wrap_vgPlain_am_get_advisory_client_simple(Addr start, SizeT length, Bool *ok)
 {
    if (brk_state == BRK_REFUSED) {
@@ -130,7 +159,22 @@ Addr __wrap_vgPlain_am_get_advisory_client_simple(Addr start, SizeT length, Bool
          return BRK_START;
       }
    }
-   return __real_vgPlain_am_get_advisory_client_simple(start, length, ok);
+   return start == 0 ? from_the_top(length, ok) : __real_vgPlain_am_get_advisory_client_simple(start, length, ok);
+}
+
+/* Where a mapping of the client is to be. A hint that can be followed is, and a fixed address. */
+Addr __wrap_vgPlain_am_get_advisory(const Request *request, Bool for_client, Bool *ok)
+{
+   Request hint = *request;
+   Addr advised;
+   if (!for_client || request->kind == FIXED || ht_system_maps_low())
+      return __real_vgPlain_am_get_advisory(request, for_client, ok);
+   if (request->kind == HINT) {
+      advised = __real_vgPlain_am_get_advisory(&hint, for_client, ok);
+      if (*ok && advised == request->start)
+         return advised;
+   }
+   return from_the_top(request->length, ok);
 }
 
 /* The core grows the stack of the first thread by this, downwards, and tells no tool. */

@@ -62,6 +62,12 @@ static void tell_stack(void)
 
 /* The call that a mapping is made by, of the one thread that runs. */
 static UInt call_under_way;
+static Bool maps_low;
+
+Bool ht_system_maps_low(void)
+{
+   return maps_low;
+}
 
 /* The core has one page of brk segment ready before the program asks for any. */
 static Bool unasked_brk(Addr address)
@@ -290,11 +296,13 @@ void ht_system_before(ThreadId tid, UInt number, UWord *args, UInt n)
 {
    tell_stack();
    call_under_way = number;
+   maps_low = number == __NR_mmap && (args[3] & VKI_MAP_32BIT);
 }
 
 void ht_system_after(ThreadId tid, UInt number, UWord *args, UInt n, SysRes result)
 {
    call_under_way = 0;
+   maps_low = False;
    if (sr_isError(result)) {
       if (is_refusal(number, args, sr_Err(result)))
          refuse(number, sr_Err(result));

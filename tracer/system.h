@@ -10,6 +10,8 @@
 /* brk.c: the pages from `start` became part of the client's stack. May be called in the midst of translated code, where
  * nothing can be told. */
 void ht_system_stack_grown(Addr start, SizeT length);
+/* brk.c: whether the mapping under way has to be below 4 GB. */
+Bool ht_system_maps_low(void);
 /* sites.c, pin.c: a child of fork begins, with a stream of its own. */
 void ht_sites_child(void);
 void ht_pin_child(void);
