@@ -309,5 +309,9 @@ void ht_system_after(ThreadId tid, UInt number, UWord *args, UInt n, SysRes resu
    } else if (number == __NR_brk && args[0] > sr_Res(result) && args[0] >= VG_(brk_base)) {
       /* brk fails by giving the limit as it was. */
       refuse(number, VKI_ENOMEM);
+   } else if (number == __NR_open) {
+      ht_maps_opened((const HChar *)args[0], sr_Res(result), (args[1] & HT_CLOSE_ON_EXEC) != 0);
+   } else if (number == __NR_openat) {
+      ht_maps_opened((const HChar *)args[1], sr_Res(result), (args[2] & HT_CLOSE_ON_EXEC) != 0);
    }
 }

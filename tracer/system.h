@@ -10,8 +10,13 @@
 /* brk.c: the pages from `start` became part of the client's stack. May be called in the midst of translated code, where
  * nothing can be told. */
 void ht_system_stack_grown(Addr start, SizeT length);
+/* O_CLOEXEC of Linux on amd64 and arm64. */
+#define HT_CLOSE_ON_EXEC 02000000
+
 /* brk.c: whether the mapping under way has to be below 4 GB. */
 Bool ht_system_maps_low(void);
+/* maps.c: the client has opened a file. */
+void ht_maps_opened(const HChar *path, Int fd, Bool close_on_exec);
 /* sites.c, pin.c: a child of fork begins, with a stream of its own. */
 void ht_sites_child(void);
 void ht_pin_child(void);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * /proc/self/maps as the program would find it natively. Collectors find their roots in it; with the real one they would
+ * look through Valgrind's own memory, which is in the same process.
+ *
+ * Whoever opens it gets a file in memory instead, with the lines of the program's own mappings, [heap] and [stack] named
+ * and with the protection that they have natively (Valgrind makes both executable).
+ */
+
+#include "hooks.h"
+#include "system.h"
+
+#ifndef __NR_memfd_create
+#define __NR_memfd_create 319
+#endif
+#define MEMFD_CLOSE_ON_EXEC 1
+
+extern Addr VG_(brk_base);
+extern Addr VG_(brk_limit);
+extern UWord *VG_(client_auxv);
+
+/* Text that grows. */
+typedef struct {
+   HChar *bytes;
+   SizeT length, room;
+} Text;
+
+static void append(Text *text, const HChar *bytes, SizeT length)
+{
+   if (text->length + length > text->room) {
+      text->room = 2 * (text->length + length);
+      text->bytes = VG_(realloc)("heaptoll.maps", text->bytes, text->room);
+   }
+   VG_(memcpy)(text->bytes + text->length, bytes, length);
+   text->length += length;
+}
+
+static void append_all(Text *text, Int fd)
+{
+   HChar piece[4096];
+   Int got;
+   while ((got = VG_(read)(fd, piece, sizeof piece)) > 0)
+      append(text, piece, got);
+}
+
+/* Whether it is the list of this process: "/proc/PID/maps" or "/proc/PID/task/TID/maps". */
+static Bool is_own_list(Int fd)
+{
+   HChar link[64], path[128], own[64];
+   SSizeT length;
+   VG_(sprintf)(link, "/proc/self/fd/%d", fd);
+   length = VG_(readlink)(link, path, sizeof path - 1);
+   if (length <= 5)
+      return False;
+   path[length] = '\0';
+   length = VG_(sprintf)(own, "/proc/%d/", VG_(getpid)());
+   return VG_(strncmp)(path, own, length) == 0
+          && (VG_(strcmp)(path + length, "maps") == 0 || VG_(strncmp)(path + length, "task/", 5) == 0);
+}
+
+/* A line as the program is to see it; nothing when it is Valgrind's. */
+static void append_line(Text *out, const HChar *line, SizeT length)
+{
+   HChar *at, head[64];
+   Addr start = VG_(strtoull16)(line, &at);
+   Addr end = *at == '-' ? VG_(strtoull16)(at + 1, &at) : start;
+   NSegment const *segment = VG_(am_find_nsegment)(start);
+   const HChar *name = NULL;
+   Addr stack = (Addr)VG_(client_auxv);
+
+   if (!segment || !(segment->kind & (SkFileC | SkAnonC | SkShmC)))
+      return;
+   if (start >= VG_(brk_base) && segment->start == VG_(brk_base)) {
+      Addr limit = VG_PGROUNDUP(VG_(brk_limit));
+      if (start >= limit)
+         return;
+      if (end > limit)
+         end = limit;
+      name = "[heap]";
+   } else if (segment->start <= stack && stack <= segment->end) {
+      name = "[stack]";
+   }
+   if (!name || *at != ' ') {
+      append(out, line, length);
+      return;
+   }
+   /* " rwxp" */
+   append(out, head,
+          VG_(sprintf)(head, "%08lx-%08lx %c%c-%c 00000000 00:00 0 ", start, end, at[1], at[2], at[4]));
+   /* The kernel begins names in column 74. */
+   for (length = 73 - (VG_(strlen)(head) < 73 ? VG_(strlen)(head) : 73); length > 0; length--)
+      append(out, " ", 1);
+   append(out, name, VG_(strlen)(name));
+   append(out, "\n", 1);
+}
+
+/* Puts the program's own list in place of the open file. */
+static void replace(Int fd, Bool close_on_exec)
+{
+   Text real = {NULL, 0, 0}, out = {NULL, 0, 0};
+   SizeT at, line;
+   SysRes memory;
+
+   append_all(&real, fd);
+   append(&real, "", 1);
+   for (at = 0; at + 1 < real.length; at = line + 1) {
+      for (line = at; real.bytes[line] != '\n' && real.bytes[line] != '\0'; line++)
+         ;
+      append_line(&out, real.bytes + at, line + 1 - at);
+   }
+   memory = HT_SYSCALL(__NR_memfd_create, "maps", MEMFD_CLOSE_ON_EXEC, 0, 0, 0, 0);
+   if (!sr_isError(memory)) {
+      VG_(write)(sr_Res(memory), out.bytes, out.length);
+      VG_(lseek)(sr_Res(memory), 0, VKI_SEEK_SET);
+      HT_SYSCALL(__NR_dup3, sr_Res(memory), fd, close_on_exec ? HT_CLOSE_ON_EXEC : 0, 0, 0, 0);
+      VG_(close)(sr_Res(memory));
+   }
+   VG_(free)(real.bytes);
+   if (out.bytes)
+      VG_(free)(out.bytes);
+}
+
+void ht_maps_opened(const HChar *path, Int fd, Bool close_on_exec)
+{
+   SizeT length = VG_(strlen)(path);
+   if (length > 5 && VG_(strcmp)(path + length - 5, "/maps") == 0 && is_own_list(fd))
+      replace(fd, close_on_exec);
+}
