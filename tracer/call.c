@@ -53,10 +53,13 @@ static UInt depth_left(const HtThread *thread, Addr sp, Bool returned, Addr targ
    UInt left = thread->depth;
    for (UInt depth = thread->depth; depth > 0; depth--) {
       const HtFrame *const frame = &thread->frames[depth - 1];
-      if (has_left(frame, sp, returned, target))
+      if (has_left(frame, sp, returned, target)) {
          left = depth - 1;
-      else if (frame->handler)
+         /* Who left a handler by longjmp is in no tail call of what it had interrupted. */
+         returned = returned || frame->handler;
+      } else if (frame->handler) {
          break;
+      }
    }
    return left;
 }

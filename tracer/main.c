@@ -57,9 +57,12 @@ static void on_options_read(void)
       ht_pin_begin();
 }
 
+/* The program has asked to end. When it has not, a signal ends it. */
+static Bool exits;
+
 static void on_end(Int status)
 {
-   ht_thread_end(status);
+   ht_thread_end(exits, status);
    ht_ring_close();
 }
 
@@ -68,10 +71,23 @@ static Bool is_exec(UInt number)
    return number == __NR_execve || number == __NR_execveat;
 }
 
+/* The kernel takes this name for the executable of the process, which is this tool. */
+static void warn_of_self(Addr path)
+{
+   static const HChar self[] = "/proc/self/exe";
+   if (VG_(am_is_valid_for_client)(path, sizeof self, VKI_PROT_READ) && VG_STREQ((const HChar *)path, self))
+      ht_ring_warn("heaptoll: the program executes %s, which under Valgrind is not the program: what it starts so "
+                   "fails or is not told",
+                   self);
+}
+
 static void before_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n)
 {
-   if (is_exec(number))
+   exits = number == __NR_exit_group || number == __NR_exit;
+   if (is_exec(number)) {
+      warn_of_self(arguments[number == __NR_execve ? 0 : 1]);
       ht_thread_event(tid, HT_EXEC, 0, NULL, 0);
+   }
    ht_system_before(tid, number, arguments, n);
 }
 

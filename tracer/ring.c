@@ -232,8 +232,10 @@ static Int create(void)
 /* What was started: the path of the executable and each argument. */
 static void write_command(HChar *at, const HChar *end)
 {
-   HChar path[1024];
-   VG_(client_fname)(path, sizeof path, False);
+   /* A child of fork may be where the path means nothing. */
+   static HChar path[1024];
+   if (path[0] == 0)
+      VG_(client_fname)(path, sizeof path, False);
    const Word n = VG_(sizeXA)(VG_(args_for_client));
    for (Word i = -1; i < n; i++) {
       const HChar *text = i < 0 ? path : *(HChar **)VG_(indexXA)(VG_(args_for_client), i);

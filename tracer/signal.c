@@ -15,6 +15,17 @@
  * Only a return beyond it shows that the handler was left by other means. */
 #define HANDLER_TAKES (HT_RETURN_TAKES + 1)
 
+/* A handler that interrupts another one on an alternative stack is there too. */
+static const HtFrame *handler_on_stack_of(const HtThread *thread, Addr sp)
+{
+   for (UInt depth = thread->depth; depth > 0; depth--) {
+      const HtFrame *const frame = &thread->frames[depth - 1];
+      if (frame->handler && frame->stack_low != 0 && frame->stack_low <= sp && sp <= frame->stack_high)
+         return frame;
+   }
+   return NULL;
+}
+
 static void on_deliver(ThreadId tid, Int number, Bool alternative)
 {
    HtThread *const thread = ht_thread(tid);
@@ -23,6 +34,7 @@ static void on_deliver(ThreadId tid, Int number, Bool alternative)
    ht_signal_begins(tid, thread);
    ht_call_unwind(tid, thread, sp);
    ht_thread_event(tid, HT_SIGNAL, (UInt)number, NULL, 0);
+   const HtFrame *const outer = handler_on_stack_of(thread, sp);
    HtFrame *const frame = ht_thread_push(thread);
    if (frame == NULL)
       return;
@@ -33,6 +45,9 @@ static void on_deliver(ThreadId tid, Int number, Bool alternative)
    if (alternative) {
       frame->stack_low = VG_(thread_get_altstack_min)(tid);
       frame->stack_high = frame->stack_low + VG_(thread_get_altstack_size)(tid) - 1;
+   } else if (outer != NULL) {
+      frame->stack_low = outer->stack_low;
+      frame->stack_high = outer->stack_high;
    }
    ht_thread_watch(thread);
 }

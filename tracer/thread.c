@@ -235,7 +235,7 @@ void ht_thread_child(ThreadId tid)
    }
 }
 
-void ht_thread_end(Int status)
+void ht_thread_end(Bool exits, Int status)
 {
    const ThreadId running = VG_(get_running_tid)();
    ThreadId last = VG_INVALID_THREADID;
@@ -247,7 +247,7 @@ void ht_thread_end(Int status)
       switch_to(tid);
    }
    if (last != VG_INVALID_THREADID)
-      ht_thread_event(last, HT_END, (UInt)status, NULL, 0);
+      ht_thread_event(last, exits ? HT_END : HT_TICK, exits ? (UInt)status : 0, NULL, 0);
 }
 
 void ht_thread_register(void)

@@ -77,7 +77,8 @@ void ht_thread_event(ThreadId tid, UInt kind, ULong payload, const ULong *more, 
 void ht_thread_register(void);
 /* In a child of fork: `tid` is the one thread there is; counters begin anew. */
 void ht_thread_child(ThreadId tid);
-/* At the end of the process: tells what has not been told. */
-void ht_thread_end(Int status);
+/* At the end of the process: tells what has not been told, and the end itself when the process exits. One that a signal
+ * ends tells none. */
+void ht_thread_end(Bool exits, Int status);
 
 #endif
