@@ -30,11 +30,11 @@ impl Image {
 /// How an image ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageEnding {
-    /// It told its end, with this exit status. (Of a signal's victim the tracer knows none: see [`Traced::finished`].)
+    /// It told its end, with this exit status.
     Ended(i32),
     /// The process went on as another image.
     Exec,
-    /// It ended without a word: killed.
+    /// It was killed by a signal, with or without a word.
     Killed,
     /// Nobody heard its end, and why.
     Untold(String),

@@ -11,6 +11,7 @@
 
 mod error;
 mod find;
+mod fitness;
 mod follow;
 mod hearing;
 mod image;
@@ -18,6 +19,7 @@ mod log;
 mod options;
 pub mod ring;
 mod room;
+pub mod syscalls;
 mod trace;
 
 #[cfg(test)]
@@ -25,6 +27,7 @@ mod testing;
 
 pub use error::TracerError;
 pub use find::Tracer;
+pub use fitness::{Fitness, fitness};
 pub use image::{Calls, Image, ImageEnding, Traced, TracedImage};
 pub use options::Options;
 pub use trace::{Progress, trace, trace_with};

@@ -12,7 +12,7 @@ use heaptoll_reference::Sink;
 use crate::error::TracerError;
 use crate::find::Tracer;
 use crate::follow::{Follower, System};
-use crate::image::{Image, Traced};
+use crate::image::{Image, ImageEnding, Traced};
 use crate::options::Options;
 use crate::{log, room};
 
@@ -102,8 +102,19 @@ pub fn trace_with<S: Sink>(
             followers.rest();
         }
     }
-    let (images, unread) = followers.finish().map_err(rings)?;
+    let (mut images, unread) = followers.finish().map_err(rings)?;
+    let first = run.first;
     let finished = run.result()?;
+    // The launcher knows better than the tracer how the first process ended.
+    if let Some(last) = images.iter_mut().rev().find(|image| Some(image.image.pid) == first)
+        && matches!(last.ending, ImageEnding::Ended(_))
+    {
+        match finished.ended {
+            Ended::Exit(status) => last.ending = ImageEnding::Ended(status),
+            Ended::Signal(_) => last.ending = ImageEnding::Killed,
+            _ => {}
+        }
+    }
     let mut findings = log::read(folder);
     let own = log::of_standard_error(&finished.error_tail);
     for fatal in own.fatal {
@@ -183,6 +194,8 @@ struct Run {
     /// The launcher's own: the caller's would not be passed on to a run that ends for another reason.
     interrupt: Interrupt,
     called_off: bool,
+    /// The program's first process.
+    first: Option<i32>,
 }
 
 impl Run {
@@ -201,11 +214,12 @@ impl Run {
         traced.environment.extend(tracer.environment());
         let interrupt = Interrupt::default();
         let running = launch::start(launcher, &traced, &interrupt)?;
+        let first = running.pid();
         let waiter = std::thread::Builder::new()
             .name("waits for the program".into())
             .spawn(move || running.wait())
             .map_err(LaunchError::System)?;
-        Ok(Run { waiter: Some(waiter), interrupt, called_off: false })
+        Ok(Run { waiter: Some(waiter), interrupt, called_off: false, first })
     }
 
     fn is_over(&self) -> bool {

@@ -1,0 +1,177 @@
+//! Whether a manager does under the tracer what it does natively, proved on it each time.
+//!
+//! Valgrind refuses some system calls, lays out the address space itself and has no restartable sequences; the tracer
+//! mends most of it from outside (docs/tracer.md), and this says what is left for one manager. The proof is a small
+//! program staged beside the tracer, the probe. It asks for blocks in ways that have managers grow, map, align, move and
+//! start caches for threads, and prints for each step where in their pages the blocks came to lie. It is run natively and
+//! under the tracer. A manager that ends it otherwise cannot be measured; one to which a system call was refused, or that
+//! places blocks as it never does natively, takes another path than natively.
+//!
+//! Where native runs differ among themselves (address space randomisation, the CPU a thread happens to run on) placement
+//! proves nothing, and only the rest is looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::launch::{self, Finished, Invocation};
+use heaptoll_launcher::Ended;
+use heaptoll_reference::decoder::Sink;
+use heaptoll_reference::{Event, Owner, Reference};
+
+use crate::error::TracerError;
+use crate::find::Tracer;
+use crate::options::Options;
+use crate::syscalls;
+use crate::trace::trace;
+
+/// What counts of a manager under the tracer are worth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fitness {
+    /// It does what it does natively, as far as the probe shows.
+    Works,
+    /// It runs, and does something else than natively: what.
+    OtherPath(String),
+    /// It does not run: what happened.
+    NotMeasurable(String),
+}
+
+/// Native runs at first, and at most, before a difference is believed.
+const NATIVE_RUNS: usize = 2;
+const NATIVE_RUNS_AT_MOST: usize = 12;
+/// The slowest manager of ours takes a few seconds when the machine is busy.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs the probe with these objects preloaded, in this environment (over heaptoll's own).
+///
+/// # Errors
+/// [`TracerError`] when the tracer or the launcher is at fault, not the manager.
+pub fn fitness(
+    tracer: &Tracer,
+    launcher: &Path,
+    preload: &[PathBuf],
+    environment: &[(String, String)],
+    interrupt: &Interrupt,
+) -> Result<Fitness, TracerError> {
+    let probe = tracer.tool().with_file_name("probe");
+    if !probe.is_file() {
+        return Err(TracerError::NotBuilt { path: probe });
+    }
+    let invocation = Invocation {
+        command: vec![probe.display().to_string()],
+        environment: environment.to_vec(),
+        preload: preload.to_vec(),
+        timeout: LIMIT,
+        ..Invocation::default()
+    };
+    let natively = || -> Result<Finished, TracerError> {
+        Ok(launch::start(launcher, &invocation, interrupt)?.wait()?)
+    };
+    let mut native = Vec::new();
+    for _ in 0..NATIVE_RUNS {
+        native.push(natively()?);
+    }
+    let traced = match trace(tracer, launcher, &invocation, &Options::default(), interrupt, |_| Deaf) {
+        Ok(traced) => traced,
+        Err(TracerError::CannotRun { said, .. }) => return Ok(Fitness::NotMeasurable(said)),
+        Err(error) => return Err(error),
+    };
+    if native.iter().all(|run| run.ended != traced.finished.ended) {
+        return Ok(Fitness::NotMeasurable(other_end(&native[0], &traced.finished, &traced.warnings)));
+    }
+    let mut refused = BTreeMap::new();
+    for ((number, errno), times) in traced.images.iter().flat_map(|image| &image.refused) {
+        if !is_for_the_c_library(*number) {
+            *refused.entry((*number, *errno)).or_insert(0) += times;
+        }
+    }
+    if !refused.is_empty() {
+        return Ok(Fitness::OtherPath(refusals(&refused)));
+    }
+    let under = steps(&traced.finished);
+    let mut moved = moved(&native, &under);
+    while !moved.is_empty() && native.len() < NATIVE_RUNS_AT_MOST && !interrupt.is_set() {
+        native.push(natively()?);
+        moved = self::moved(&native, &under);
+    }
+    Ok(if moved.is_empty() {
+        Fitness::Works
+    } else {
+        let steps = moved.into_iter().collect::<Vec<_>>().join(", ");
+        let runs = native.len();
+        Fitness::OtherPath(format!(
+            "it places blocks otherwise than in {runs} native runs, which agree (steps of the probe: {steps})"
+        ))
+    })
+}
+
+/// Threads and processes are made by glibc, which then takes the older call; the manager's path is the same.
+fn is_for_the_c_library(number: u32) -> bool {
+    i64::from(number) == libc::SYS_clone3
+}
+
+fn refusals(refused: &BTreeMap<(u32, u32), u64>) -> String {
+    let each = refused.iter().map(|(&(number, errno), times)| {
+        let name = syscalls::name(number);
+        let said = std::io::Error::from_raw_os_error(i32::try_from(errno).unwrap_or(0));
+        let consequence = match i64::from(number) {
+            libc::SYS_rseq => ": caches by CPU are not used",
+            libc::SYS_brk => ": what it would take from brk it takes from elsewhere",
+            _ => "",
+        };
+        format!("{name} failed {times} times ({said}), which it does not natively{consequence}")
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+fn other_end(native: &Finished, traced: &Finished, warnings: &[String]) -> String {
+    let said = traced.error_tail.trim();
+    let said = if said.is_empty() { warnings.join("; ") } else { said.to_owned() };
+    let said = if said.is_empty() { said } else { format!(": {said}") };
+    format!("the probe {} instead of {}{said}", end(traced.ended), end(native.ended))
+}
+
+fn end(ended: Ended) -> String {
+    match ended {
+        Ended::Exit(status) => format!("ends with status {status}"),
+        Ended::Signal(number) => format!("is killed by signal {number}"),
+        Ended::Timeout => format!("does not end within {} s", LIMIT.as_secs()),
+        Ended::Cancelled => "is called off".into(),
+        Ended::ExecFailed(errno) | Ended::SetupFailed(errno) => {
+            format!("cannot be started ({})", std::io::Error::from_raw_os_error(errno))
+        }
+    }
+}
+
+/// The steps of the probe, and the placement in each.
+fn steps(run: &Finished) -> BTreeMap<String, String> {
+    let text = String::from_utf8_lossy(&run.output_head);
+    text.lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(step, placement)| (step.into(), placement.into()))
+        .collect()
+}
+
+/// Steps in which all native runs agree, and not with the traced one.
+fn moved(native: &[Finished], traced: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let native: Vec<_> = native.iter().map(steps).collect();
+    let Some((first, others)) = native.split_first() else { return BTreeSet::new() };
+    first
+        .iter()
+        .filter(|(step, placement)| others.iter().all(|run| run.get(*step) == Some(placement)))
+        .filter(|(step, placement)| traced.get(*step) != Some(placement))
+        .map(|(step, _)| step.clone())
+        .collect()
+}
+
+/// Only the end and the refusals are wanted.
+struct Deaf;
+
+impl Sink for Deaf {
+    fn references(&mut self, _: Owner, _: &[Reference]) {}
+    fn event(&mut self, _: &Event<'_>) {}
+}
+
+#[cfg(test)]
+mod tests;

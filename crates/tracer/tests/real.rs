@@ -1,0 +1,237 @@
+//! Real programs under the real tracer, which the build has staged.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::launch::Invocation;
+use heaptoll_lab::places::Places;
+use heaptoll_launcher::Ended;
+use heaptoll_reference::event::Event;
+use heaptoll_reference::{Owner, Reference, Routine, Sink};
+use heaptoll_tracer::{Image, ImageEnding, Options, Traced, Tracer, TracerError, trace};
+
+/// The installation under test: `HEAPTOLL_HOME`, or the build tree's.
+fn places() -> Places {
+    let home = std::env::var_os("HEAPTOLL_HOME").map(PathBuf::from);
+    Places::at(&home.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/stage")))
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    references: u64,
+    stores: u64,
+    allocations: Vec<u64>,
+    threads: u32,
+    most: Option<u64>,
+}
+
+impl Sink for Heard {
+    fn references(&mut self, _owner: Owner, references: &[Reference]) {
+        self.references += references.len() as u64;
+        self.stores += references.iter().filter(|reference| reference.is_store()).count() as u64;
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Leave { routine: Routine::Malloc, arguments, .. } => self.allocations.push(arguments[0]),
+            Event::ThreadStart { .. } => self.threads += 1,
+            _ => {}
+        }
+    }
+
+    fn full(&self) -> Option<String> {
+        self.most.filter(|&most| self.references > most).map(|most| format!("{most} references are enough"))
+    }
+}
+
+fn sh(script: &str) -> Invocation {
+    Invocation { command: ["/bin/sh", "-c", script].map(String::from).to_vec(), ..Invocation::default() }
+}
+
+fn program(folder: &Path, name: &str, source: &str) -> Invocation {
+    let (file, binary) = (folder.join(name).with_extension("c"), folder.join(name));
+    std::fs::write(&file, source).expect("writes");
+    let made = std::process::Command::new("cc")
+        .args(["-O1", "-g", "-fno-builtin", "-pthread", "-o"])
+        .args([&binary, &file])
+        .status()
+        .expect("there is a compiler");
+    assert!(made.success());
+    Invocation { command: vec![binary.display().to_string()], ..Invocation::default() }
+}
+
+fn all() -> Options {
+    Options { references: true, ..Options::default() }
+}
+
+fn run_with(
+    invocation: &Invocation,
+    options: &Options,
+    interrupt: &Interrupt,
+    begin: impl FnMut(&Image) -> Heard,
+) -> Result<Traced<Heard>, TracerError> {
+    let places = places();
+    let tracer = Tracer::find(&places).expect("the tracer is staged: run `make build`");
+    trace(&tracer, &places.launcher(), invocation, options, interrupt, begin)
+}
+
+fn run(invocation: &Invocation, options: &Options) -> Traced<Heard> {
+    run_with(invocation, options, &Interrupt::default(), |_| Heard::default()).expect("it is traced")
+}
+
+#[test]
+fn what_a_program_does_is_heard_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { for (int i = 1; i <= 1000; i++) { \
+                  char *p = malloc(7000 + i); p[0] = 1; free(p); } puts(\"done\"); return 0; }";
+    let traced = run(&program(folder.path(), "thousand", source), &all());
+    assert!(
+        traced.is_whole(),
+        "{:?} {:?}",
+        traced.stopped,
+        traced.images.iter().map(|i| &i.ending).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        (traced.finished.ended, traced.finished.output_head.as_slice()),
+        (Ended::Exit(0), &b"done\n"[..])
+    );
+    let [image] = &traced.images[..] else { panic!("{} images", traced.images.len()) };
+    let ours = image.sink.allocations.iter().filter(|size| (7001..=8000).contains(*size)).count();
+    assert_eq!((ours, &image.ending), (1000, &ImageEnding::Ended(0)));
+    assert!(image.calls.frees >= 1000 && image.calls.allocations >= 1000);
+    assert!(image.routine_objects[&Routine::Malloc].contains("libc"));
+    let [program, allocator, collector] = image.totals;
+    assert!(program.instructions > 10_000 && allocator.instructions > 1000 * 20, "{:?}", image.totals);
+    assert_eq!(collector.instructions, 0);
+    // Counters and references are two ways to the same figure; a reference of more than one kind counts in both.
+    let counted = program.loads + program.stores + allocator.loads + allocator.stores;
+    let ratio = image.sink.references as f64 / counted as f64;
+    assert!((0.98..=1.02).contains(&ratio), "{} references, {counted} counted", image.sink.references);
+}
+
+#[test]
+fn two_runs_agree_to_the_instruction() {
+    let one = run(&sh("echo a b c | sort"), &Options::default());
+    let other = run(&sh("echo a b c | sort"), &Options::default());
+    let totals = |traced: &Traced<Heard>| traced.main().map(|image| image.totals);
+    assert_eq!(totals(&one), totals(&other));
+}
+
+#[test]
+fn every_process_has_a_stream_of_its_own() {
+    let traced = run(&sh("/bin/true; (exit 3); /bin/echo x"), &Options::default());
+    let names: Vec<&str> = traced.images.iter().map(|image| image.image.name()).collect();
+    // The shell, its child that forked and became true, the subshell, the child that became echo; the shell may
+    // have exec'd the last itself.
+    assert!(
+        names.iter().any(|name| *name == "true") && names.iter().any(|name| *name == "echo"),
+        "{names:?}"
+    );
+    assert!(traced.images.len() >= 5, "{names:?}");
+    assert!(traced.is_whole(), "{:?}", traced.images.iter().map(|image| &image.ending).collect::<Vec<_>>());
+    assert!(traced.images.iter().any(|image| image.ending == ImageEnding::Ended(3)));
+    let execs = traced.images.iter().filter(|image| image.ending == ImageEnding::Exec).count();
+    assert!(execs >= 2, "{execs}");
+    assert!(std::str::from_utf8(&traced.finished.output_head) == Ok("x\n"));
+}
+
+#[test]
+fn threads_are_heard_on_one_stream() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = "#include <pthread.h>\n#include <stdlib.h>\nstatic void *work(void *n) { for (int i = 0; i < 500; i++) \
+                  free(malloc(3000 + i)); return n; }\nint main(void) { pthread_t t[4]; for (int i = 0; i < 4; i++) \
+                  pthread_create(&t[i], 0, work, 0); for (int i = 0; i < 4; i++) pthread_join(t[i], 0); return 0; }";
+    let traced = run(&program(folder.path(), "threads", source), &all());
+    assert!(traced.is_whole());
+    let sink = &traced.images[0].sink;
+    assert_eq!(sink.threads, 4);
+    assert_eq!(sink.allocations.iter().filter(|size| (3000..3500).contains(*size)).count(), 2000);
+}
+
+#[test]
+fn a_crash_keeps_its_status_and_what_was_told() {
+    let traced = run(&sh("kill -SEGV $$"), &Options::default());
+    assert_eq!(traced.finished.ended, Ended::Signal(libc::SIGSEGV));
+    assert!(traced.images[0].instructions() > 1000);
+    let traced = run(&sh("exit 42"), &Options::default());
+    assert_eq!(traced.finished.ended, Ended::Exit(42));
+    assert_eq!(traced.images[0].ending, ImageEnding::Ended(42));
+}
+
+#[test]
+fn who_is_killed_without_a_word_has_told_what_it_did() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = "#include <signal.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(void) { for (int i = 0; i < 800; \
+                  i++) free(malloc(5000 + i)); kill(getpid(), SIGKILL); return 0; }";
+    let traced = run(&program(folder.path(), "killed", source), &all());
+    assert_eq!(traced.finished.ended, Ended::Signal(libc::SIGKILL));
+    let image = &traced.images[0];
+    assert_eq!(image.ending, ImageEnding::Killed);
+    assert_eq!(image.sink.allocations.iter().filter(|size| (5000..5800).contains(*size)).count(), 800);
+    assert!(image.damage.is_none());
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_heard() {
+    let interrupt = Interrupt::default();
+    let asker = interrupt.clone();
+    let begun = Instant::now();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(3));
+        asker.set();
+    });
+    let endless = sh("while :; do :; done");
+    let traced = run_with(&endless, &all(), &interrupt, |_| Heard::default()).expect("it was heard in part");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert_eq!(traced.finished.ended, Ended::Cancelled);
+    assert!(traced.images[0].sink.references > 10_000 && !traced.is_whole());
+}
+
+#[test]
+fn the_time_limit_keeps_what_was_heard() {
+    let endless = Invocation { timeout: Duration::from_secs(3), ..sh("while :; do :; done") };
+    let traced = run(&endless, &all());
+    assert_eq!(traced.finished.ended, Ended::Timeout);
+    assert_eq!(traced.images[0].ending, ImageEnding::Killed);
+    assert!(traced.images[0].sink.references > 10_000);
+}
+
+#[test]
+fn a_sink_that_has_enough_ends_the_run_and_keeps_its_part() {
+    let begin = |_: &Image| Heard { most: Some(500_000), ..Heard::default() };
+    let traced =
+        run_with(&sh("while :; do :; done"), &all(), &Interrupt::default(), begin).expect("is traced");
+    assert_eq!(traced.stopped.as_deref(), Some("500000 references are enough"));
+    assert!(matches!(&traced.images[0].ending, ImageEnding::Untold(why) if why.contains("enough")));
+    assert!(traced.images[0].sink.references >= 500_000);
+}
+
+#[test]
+fn what_cannot_be_run_is_told_in_valgrinds_words() {
+    let missing = Invocation { command: vec!["/nowhere/at/all".into()], ..Invocation::default() };
+    let error = run_with(&missing, &Options::default(), &Interrupt::default(), |_| Heard::default())
+        .expect_err("there is no such program");
+    let text = error.to_string();
+    assert!(text.contains("/nowhere/at/all") && text.contains("No such file"), "{text}");
+}
+
+#[test]
+fn nothing_stays_behind() {
+    let mine = || {
+        let names = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+        let of = |name: &str| name.starts_with("heaptoll-rings-");
+        names
+            .filter(|entry| of(&entry.file_name().to_string_lossy()))
+            .map(|entry| entry.path())
+            .collect::<Vec<_>>()
+    };
+    let mut during = Vec::new();
+    let traced = run_with(&sh(":"), &all(), &Interrupt::default(), |image| {
+        during =
+            mine().into_iter().filter(|folder| folder.join(format!("{}.0", image.pid)).exists()).collect();
+        Heard::default()
+    });
+    assert!(traced.is_ok());
+    assert!(during.iter().all(|folder| !folder.exists()), "{during:?}");
+}
