@@ -1,17 +1,178 @@
-//! `heaptoll drag`.
+//! `heaptoll drag`: how long objects are held before their first use and behind their last.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use heaptoll_drag::{About, Asked, Clock, Drag};
+use heaptoll_lab::manager::{self, Group, Manager};
+use heaptoll_lab::places::Places;
+use heaptoll_report::format::shell_command;
+use heaptoll_tracer::Options;
 
+use self::results::{ImageWords, ProgramResults, Results, Row, Together};
+use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
+use crate::traced::{Cell, Ending, Figures, Heard, Plan, TracedArguments, execute, plan};
 
-/// (being written)
+mod charts;
+mod document;
+mod results;
+mod sections;
+
+/// Frames of a call site that are told.
+const FRAMES: u32 = 12;
+/// Managers outside of the collectors' group that collect garbage, too.
+const COLLECTORS: [&str; 4] = ["tithe", "tithe-collect", "bw16", "bw26"];
+
+/// What space-time is measured in, beside bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ClockWord {
+    /// Instructions that the program itself executes
+    Instructions,
+    /// Bytes allocated: exact, and the same on every machine
+    Bytes,
+}
+
+/// How long objects are held before their first use and behind their last.
+///
+/// Every data reference of the program is heard, so of each object it is known when it was allocated, touched first,
+/// touched last, and freed. What it takes, bytes times the clock, is lag before the first touch, use between first and
+/// last, drag behind the last, and void when it is never touched (Röjemo & Runciman 1996). Drag is what a collector or an
+/// earlier free could save at most. Under a collector it is told besides how long freed blocks wait to be reclaimed.
+///
+/// Only references of the program count: what malloc, free and collections do in blocks is no use of them. docs/drag.md
+/// says how each figure is meant.
+///
+/// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request cannot be
+/// carried out; 130 interrupted (what was heard is shown).
 #[derive(Debug, Args)]
-pub struct Arguments {}
+#[command(after_help = "Examples:\n  heaptoll drag --sites --html drag.html -- gawk -f words.awk words\n  \
+    heaptoll drag -m tithe-collect -m bdw-nofree -p perl       (how long do dead objects stay?)\n  \
+    heaptoll drag --clock bytes --pointers --json - -- ./prog | jq .programs[0].managers[0].figures.all")]
+pub struct Arguments {
+    #[command(flatten)]
+    traced: TracedArguments,
+    /// Tell call sites apart: which code makes objects that drag, or are never touched
+    #[arg(long)]
+    sites: bool,
+    /// The clock of tables and charts; JSON has both
+    #[arg(long, value_enum, value_name = "CLOCK", default_value_t = ClockWord::Instructions)]
+    clock: ClockWord,
+    /// Count stores of heap pointers too: what a generational collector's write barrier would see
+    #[arg(long)]
+    pointers: bool,
+    #[command(flatten)]
+    outputs: DocumentOutputs,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn run(_arguments: &Arguments) -> Result<u8, Failure> {
-    Err(Failure::Usage("this command is being written".into()))
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    arguments.outputs.check()?;
+    let places = Places::find()?;
+    let known = manager::known(&places)?;
+    let mut plan = plan(&arguments.traced, &places)?;
+    let clock = match arguments.clock {
+        ClockWord::Instructions => Clock::Instructions,
+        ClockWord::Bytes => Clock::Bytes,
+    };
+    let asked = Asked { clock, sites: arguments.sites, pointers: arguments.pointers };
+    let options = Options {
+        references: true,
+        sites: if arguments.sites { FRAMES } else { 0 },
+        pointers: arguments.pointers,
+        ..Options::default()
+    };
+    let cells = plan.cells.clone();
+    let mut rows: Vec<(String, Row)> = Vec::new();
+    let ending = execute(
+        &mut plan,
+        &options,
+        |cell, _| Drag::new(About { collector: collects(cell, &known) }),
+        |cell, heard| {
+            rows.push((cell.program.name.clone(), row(cell, heard, asked)));
+            Figures::default()
+        },
+    )?;
+    let results = Results {
+        complete: ending != Ending::Interrupted,
+        pinned: !arguments.traced.no_pin,
+        clock,
+        programs: programs(&plan, &cells, rows),
+    };
+    let command = shell_command(&plan.experiment.settings.repeat_command);
+    let document = document::document(&results, facts(&plan, &results), command);
+    let code = arguments.outputs.deliver(&document, "heaptoll-drag/1", &results)?;
+    Ok(ending.code(code))
+}
+
+/// Whether freed blocks may wait. Of a manager that is not known: when it could announce collections.
+fn collects(cell: &Cell, known: &[Manager]) -> bool {
+    match known.iter().find(|manager| manager.name == cell.stack.name) {
+        Some(manager) => manager.group == Group::Collectors || COLLECTORS.contains(&manager.name.as_str()),
+        None => cell.stack.tells,
+    }
+}
+
+/// The figures of one run.
+fn row(cell: &Cell, heard: Heard<Drag>, asked: Asked) -> Row {
+    let problem = (!heard.is_good())
+        .then(|| heard.remarks.first().cloned().unwrap_or_else(|| "it was not heard to its end".into()));
+    let main = heard.traced.main().map(|image| (image.image.pid, image.image.number));
+    let mut row = Row {
+        manager: cell.stack.name.clone(),
+        version: cell.stack.version.clone(),
+        problem,
+        warnings: heard.remarks,
+        ..Row::default()
+    };
+    let mut together = Together::default();
+    for image in heard.traced.images {
+        let ended = image.ending.to_string();
+        let figures = image.sink.figures(asked);
+        together.add(&figures);
+        if main == Some((image.image.pid, image.image.number)) {
+            row.image = Some(ImageWords { command: image.image.command, ended });
+            row.figures = Some(figures);
+        }
+    }
+    row.all_images = (together.images > 1).then_some(together);
+    row
+}
+
+/// Rows by program, the baseline first, what was refused last.
+fn programs(plan: &Plan, cells: &[Cell], rows: Vec<(String, Row)>) -> Vec<ProgramResults> {
+    let mut programs: Vec<ProgramResults> = Vec::new();
+    for info in &plan.experiment.programs {
+        let of_this = |(program, _): &&(String, Row)| *program == info.name;
+        let mut managers: Vec<Row> = rows.iter().filter(of_this).map(|(_, row)| row.clone()).collect();
+        let refused = plan.refused().iter().filter(|(program, ..)| *program == info.name);
+        managers.extend(refused.map(|(_, stack, why)| Row {
+            manager: stack.clone(),
+            problem: Some(why.clone()),
+            ..Row::default()
+        }));
+        let baseline = cells.iter().find(|cell| cell.is_baseline).map(|cell| cell.stack.name.clone());
+        programs.push(ProgramResults {
+            program: info.name.clone(),
+            command: info.command.clone(),
+            baseline: baseline.unwrap_or_default(),
+            managers,
+        });
+    }
+    programs
+}
+
+/// Managers, tracer, settings.
+fn facts(plan: &Plan, results: &Results) -> Vec<(String, String)> {
+    let mut facts: Vec<(String, String)> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for stack in plan.experiment.stacks.iter().filter(|stack| seen.insert(stack.name.clone())) {
+        let words = [stack.version.as_str(), stack.origin.as_str()];
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        facts.push((stack.name.clone(), words.join(", ")));
+    }
+    facts.push(("heard by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
+    facts.push(("randomness".into(), if results.pinned { "pinned" } else { "left alone" }.into()));
+    facts
 }

@@ -1,0 +1,88 @@
+//! The charts of `heaptoll drag`.
+
+use heaptoll_drag::timeline::Moment;
+use heaptoll_drag::{Clock, Figures};
+use heaptoll_report::document::{Axis, Chart, Form, Item, Series};
+
+use super::results::Row;
+
+/// Bars of sites.
+const SITES: usize = 15;
+/// Characters of a site's name at a bar.
+const NAME: usize = 40;
+const MIB: f64 = (1 << 20) as f64;
+
+/// What is held over time, under the first manager and under every collector that makes blocks wait.
+pub fn over_time(rows: &[(&Row, &Figures)], clock: Clock) -> Vec<Item> {
+    let waits = |figures: &Figures| figures.collector.is_some_and(|collector| !collector.reclaims_at_free);
+    let shown = rows.iter().enumerate().filter(|(at, (_, figures))| *at == 0 || waits(figures));
+    shown.filter_map(|(_, (row, figures))| one(row, figures, clock)).collect()
+}
+
+fn one(row: &Row, figures: &Figures, clock: Clock) -> Option<Item> {
+    let moments = figures.over_time.on(clock);
+    if moments.is_empty() || figures.all.all.objects == 0 {
+        return None;
+    }
+    let series = |name: &str, of: fn(&Moment) -> f64| Series {
+        name: name.into(),
+        points: moments
+            .iter()
+            .map(|moment| (moment.from as f64 / 2.0 + moment.to as f64 / 2.0, of(moment) / MIB))
+            .collect(),
+    };
+    let mut all = vec![
+        series("use", |moment| moment.use_bytes),
+        series("lag", |moment| moment.lag_bytes),
+        series("drag", |moment| moment.drag_bytes),
+        series("void", |moment| moment.void_bytes),
+    ];
+    if moments.iter().any(|moment| moment.unreclaimed_bytes > 0.0) {
+        all.push(series("freed, not reclaimed", |moment| moment.unreclaimed_bytes));
+    }
+    Some(Item::Chart(Chart {
+        title: format!("What the objects are in, under {}", row.manager),
+        caption: "Use: between first and last touch. Lag: touched later, not yet. Drag and void are never touched again."
+            .into(),
+        form: Form::Stacked,
+        x: Axis {
+            title: match clock {
+                Clock::Instructions => "instructions of the program",
+                Clock::Bytes => "bytes allocated",
+            }
+            .into(),
+            ..Axis::default()
+        },
+        y: Axis { title: "requested bytes, MiB".into(), ..Axis::default() },
+        series: all,
+    }))
+}
+
+/// Drag and void by site.
+pub fn sites(figures: &Figures, clock: Clock) -> Option<Item> {
+    let end = super::sections::end(figures, clock).max(1) as f64;
+    let shown = &figures.sites[..figures.sites.len().min(SITES)];
+    if shown.is_empty() {
+        return None;
+    }
+    let series = |name: &str, of: fn(&heaptoll_drag::space::Space) -> u128| Series {
+        name: name.into(),
+        points: shown
+            .iter()
+            .enumerate()
+            .map(|(at, site)| (at as f64, of(site.space(clock)) as f64 / end / MIB))
+            .collect(),
+    };
+    let name = |name: &String| match name.char_indices().nth(NAME) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => name.clone(),
+    };
+    Some(Item::Chart(Chart {
+        title: "Drag and void by call site".into(),
+        caption: "Bytes held behind the last touch, or never touched, on average over the run.".into(),
+        form: Form::Bars,
+        x: Axis { names: shown.iter().map(|site| name(&site.name)).collect(), ..Axis::default() },
+        y: Axis { title: "MiB on average".into(), ..Axis::default() },
+        series: vec![series("drag", |space| space.drag), series("void", |space| space.void)],
+    }))
+}

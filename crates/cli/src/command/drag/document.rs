@@ -1,0 +1,170 @@
+//! The words of `heaptoll drag`.
+
+use heaptoll_drag::{Clock, Figures};
+use heaptoll_report::document::{Document, Item, Section};
+use heaptoll_report::format::shell_command;
+
+use super::results::{ProgramResults, Results, Row};
+use super::{charts, sections};
+use crate::command::stat::words::{bytes, number, objects, percent};
+
+/// Differences between managers up to here are those of start-up: a manager's own constructors.
+const SAME: f64 = 0.001;
+
+/// The whole document.
+pub fn document(results: &Results, facts: Vec<(String, String)>, command: String) -> Document {
+    let several = results.programs.len() > 1;
+    let mut warnings = Vec::new();
+    if !results.complete {
+        warnings.push("interrupted: not all runs were made".to_owned());
+    }
+    let mut all = Vec::new();
+    for program in &results.programs {
+        let name =
+            |text: &str| if several { format!("{}: {text}", program.program) } else { text.to_owned() };
+        for row in &program.managers {
+            let who = |text: &String| name(&format!("{}: {text}", row.manager));
+            warnings.extend(row.problem.iter().map(who));
+            warnings.extend(row.warnings.iter().filter(|text| row.problem.as_ref() != Some(*text)).map(who));
+            warnings.extend(doubts(row).iter().map(who));
+        }
+        warnings.extend(differs(program, results.clock).iter().map(|text| name(text)));
+        let prefix = if several { format!("{}: ", program.program) } else { String::new() };
+        all.extend(of_program(program, results.clock, &prefix));
+    }
+    warnings.dedup();
+    let (title, subtitle) = match results.programs.as_slice() {
+        [one] => (format!("When {} uses its objects", one.program), shell_command(&one.command)),
+        many => (
+            format!("When {} programs use their objects", many.len()),
+            many.iter().map(|program| program.program.as_str()).collect::<Vec<_>>().join(", "),
+        ),
+    };
+    Document { title, subtitle, warnings, sections: all, facts, command }
+}
+
+fn of_program(program: &ProgramResults, clock: Clock, prefix: &str) -> Vec<Section> {
+    let rows: Vec<(&Row, &Figures)> =
+        program.managers.iter().filter_map(|row| Some((row, row.figures.as_ref()?))).collect();
+    let Some(&(row, figures)) = rows.first() else { return Vec::new() };
+    let section = |title: &str, text: Vec<String>, items: Vec<Item>| {
+        (!items.is_empty()).then(|| Section { title: format!("{prefix}{title}"), text, items })
+    };
+    let of =
+        |title: &str| if rows.len() > 1 { format!("{title} (under {})", row.manager) } else { title.into() };
+    let mut over_time: Vec<Item> = sections::over_time(figures, clock).into_iter().collect();
+    over_time.extend(charts::over_time(&rows, clock));
+    let mut sites: Vec<Item> = sections::sites(figures, clock);
+    sites.extend(charts::sites(figures, clock));
+    [
+        section("Lag, use, drag and void", said(row, figures, clock), sections::managers(&rows, clock)),
+        section(&of("Over time"), Vec::new(), over_time),
+        section(&of("By size"), Vec::new(), sections::sizes(figures, clock).into_iter().collect()),
+        section(&of("By call site"), Vec::new(), sites),
+        section("What collectors hold", Vec::new(), sections::collectors(&rows, clock).into_iter().collect()),
+        section("Stores of pointers", barrier(figures), sections::pointers(&rows)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The finding in a few sentences.
+fn said(row: &Row, figures: &Figures, clock: Clock) -> Vec<String> {
+    let (all, space) = (&figures.all, figures.all.space(clock));
+    if all.all.objects == 0 {
+        return vec!["No object was made.".into()];
+    }
+    let share = |part: u128| percent(part as f64 / space.held().max(1) as f64);
+    let image = row.image.as_ref().and_then(|image| image.command.first());
+    let mut said = vec![format!(
+        "Of what the objects{} take, {} is in use, {} is drag: held behind the last touch. {} waits for its first touch \
+         (lag), and {} is never touched (void).",
+        match (&row.all_images, image) {
+            (Some(_), Some(image)) => format!(" of {image}"),
+            _ => String::new(),
+        },
+        share(space.in_use),
+        share(space.drag),
+        share(space.lag),
+        share(space.void)
+    )];
+    if all.never_touched.objects > 0 {
+        said.push(format!(
+            "{} of {} ({}) are never touched.",
+            number(all.never_touched.objects),
+            objects(all.all.objects),
+            bytes(all.never_touched.bytes as f64)
+        ));
+    }
+    let kept = all.not_freed_space(clock);
+    if all.not_freed.objects > 0 {
+        said.push(format!(
+            "{} ({}) are not freed at the end: they have {} of drag and void.",
+            objects(all.not_freed.objects),
+            bytes(all.not_freed.bytes as f64),
+            percent((kept.drag + kept.void) as f64 / (space.drag + space.void).max(1) as f64)
+        ));
+    }
+    said
+}
+
+fn barrier(figures: &Figures) -> Vec<String> {
+    let Some(pointers) = &figures.pointers else { return Vec::new() };
+    vec![format!(
+        "The program stores {:.2} pointers per 1000 of its instructions; {:.3} lead from an older object to a younger \
+         one, which a generational collector's write barrier must remember.",
+        pointers.program_per_1000_instructions, pointers.older_to_younger_per_1000_instructions
+    )]
+}
+
+/// What makes a row's figures doubtful.
+fn doubts(row: &Row) -> Vec<String> {
+    let Some(figures) = &row.figures else { return Vec::new() };
+    let mut doubts = Vec::new();
+    if figures.all.lost.objects > 0 {
+        doubts.push(format!(
+            "the addresses of {} were given out again though no free of them was seen: they are taken to end there",
+            objects(figures.all.lost.objects)
+        ));
+    }
+    if figures.unknown_frees > 0 {
+        doubts.push(format!(
+            "{} of blocks that are not known: made before a fork, or past malloc and its kin",
+            if figures.unknown_frees == 1 {
+                "1 free".into()
+            } else {
+                format!("{} frees", number(figures.unknown_frees))
+            }
+        ));
+    }
+    if figures.unplaced > 0 {
+        doubts.push(format!("{} at addresses that cannot be", objects(figures.unplaced)));
+    }
+    doubts
+}
+
+/// The program's own doing must be the same under all managers.
+fn differs(program: &ProgramResults, clock: Clock) -> Vec<String> {
+    let whole = program.managers.iter().filter(|row| row.problem.is_none());
+    let mut whole = whole.filter_map(|row| Some((row, row.figures.as_ref()?)));
+    let Some((base, expected)) = whole.next() else { return Vec::new() };
+    let off = |a: u128, b: u128| a.abs_diff(b) as f64 > b as f64 * SAME;
+    whole
+        .filter_map(|(row, figures)| {
+            let what = if off(figures.all.all.objects.into(), expected.all.all.objects.into()) {
+                "makes another number of objects"
+            } else if off(figures.instructions.into(), expected.instructions.into()) {
+                "executes another number of instructions"
+            } else if off(figures.all.space(clock).in_use, expected.all.space(clock).in_use) {
+                "uses its objects otherwise"
+            } else {
+                return None;
+            };
+            Some(format!(
+                "under {} the program itself {what} than under {}: rows differ by more than their managers",
+                row.manager, base.manager
+            ))
+        })
+        .collect()
+}

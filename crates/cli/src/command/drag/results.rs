@@ -1,0 +1,91 @@
+//! What the command has found, as its JSON file holds it.
+
+use heaptoll_drag::group::Sum;
+use heaptoll_drag::space::Space;
+use heaptoll_drag::{Clock, Figures};
+use serde::Serialize;
+
+/// Everything.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Results {
+    /// Whether all runs were made.
+    pub complete: bool,
+    /// Whether randomness was pinned.
+    pub pinned: bool,
+    /// The clock by which sites are sorted, and that of tables and charts.
+    pub clock: Clock,
+    /// One each, in the order asked for.
+    pub programs: Vec<ProgramResults>,
+}
+
+/// One program.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ProgramResults {
+    /// Its name.
+    pub program: String,
+    /// Its command.
+    pub command: Vec<String>,
+    /// The manager that came first.
+    pub baseline: String,
+    /// One a manager, the baseline first.
+    pub managers: Vec<Row>,
+}
+
+/// One program under one manager.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// The manager as it was asked for.
+    pub manager: String,
+    /// Its version; empty when unknown.
+    pub version: String,
+    /// Why there are no figures, or not all.
+    pub problem: Option<String>,
+    /// The process image the figures are of: that with the most instructions.
+    pub image: Option<ImageWords>,
+    /// Its figures.
+    pub figures: Option<Figures>,
+    /// All process images together, where there were several.
+    pub all_images: Option<Together>,
+    /// What the tracer and the preflight say of this run.
+    pub warnings: Vec<String>,
+}
+
+/// Which process image.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ImageWords {
+    /// Executable, then arguments.
+    pub command: Vec<String>,
+    /// How it ended.
+    pub ended: String,
+}
+
+/// Process images together. Each has a clock of its own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Together {
+    /// How many.
+    pub images: usize,
+    /// Their objects.
+    pub all: Sum,
+    /// Bytes x instructions, by phase.
+    pub space_instructions: Space,
+    /// Bytes x bytes allocated, by phase.
+    pub space_bytes: Space,
+}
+
+impl Together {
+    /// Adds an image.
+    pub fn add(&mut self, figures: &Figures) {
+        self.images += 1;
+        self.all = self.all.plus(figures.all.all);
+        self.space_instructions = self.space_instructions.plus(&figures.all.space_instructions);
+        self.space_bytes = self.space_bytes.plus(&figures.all.space_bytes);
+    }
+
+    /// Their space on a clock.
+    pub fn space(&self, clock: Clock) -> &Space {
+        match clock {
+            Clock::Instructions => &self.space_instructions,
+            Clock::Bytes => &self.space_bytes,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! How fast drag is heard: `cargo run --release -p heaptoll-drag --example speed -- gawk ...` runs a program under the
+//! tracer twice, hears nothing and then everything, and tells the processor time of the thread that hears.
+
+use std::process::ExitCode;
+
+use heaptoll_drag::{About, Asked, Clock, Drag};
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::launch::Invocation;
+use heaptoll_lab::places::Places;
+use heaptoll_reference::{Event, Owner, Reference, Sink};
+use heaptoll_tracer::{Options, Traced, Tracer, trace};
+
+/// Counts.
+#[derive(Default)]
+struct Deaf(u64);
+
+impl Sink for Deaf {
+    fn references(&mut self, _owner: Owner, references: &[Reference]) {
+        self.0 += references.len() as u64;
+    }
+
+    fn event(&mut self, _event: &Event<'_>) {}
+}
+
+fn thread_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills in a timespec that is there.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn run<S: Sink>(begin: impl FnMut() -> S) -> Result<(Traced<S>, f64), Box<dyn std::error::Error>> {
+    let places = Places::find()?;
+    let tracer = Tracer::find(&places)?;
+    let mut begin = begin;
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    let invocation =
+        Invocation { command, timeout: std::time::Duration::from_secs(3600), ..Invocation::default() };
+    let options = Options { references: true, ..Options::default() };
+    let before = thread_seconds();
+    let interrupt = Interrupt::default();
+    let traced = trace(&tracer, &places.launcher(), &invocation, &options, &interrupt, |_| begin())?;
+    Ok((traced, thread_seconds() - before))
+}
+
+fn measure() -> Result<(), Box<dyn std::error::Error>> {
+    let (deaf, alone_s) = run(Deaf::default)?;
+    let (heard, with_s) = run(|| Drag::new(About::default()))?;
+    let references: u64 = deaf.images.iter().map(|image| image.sink.0).sum();
+    let wall = |ns: u64| ns as f64 / 1e9;
+    println!(
+        "references {references}; deaf: {alone_s:.2} s of the thread, {:.2} s wall; drag: {with_s:.2} s, {:.2} s wall",
+        wall(deaf.finished.usage.wall_ns),
+        wall(heard.finished.usage.wall_ns)
+    );
+    let own = with_s - alone_s;
+    println!("drag alone {own:.2} s, {:.1} M references/s", references as f64 / own / 1e6);
+    println!("all of the thread {:.1} M references/s", references as f64 / with_s / 1e6);
+    let asked = Asked { clock: Clock::Instructions, sites: false, pointers: false };
+    for image in heard.images {
+        let figures = image.sink.figures(asked);
+        println!(
+            "{:?}: {} objects, {} program references, {} in objects, {:?}",
+            image.image.command.first(),
+            figures.all.all.objects,
+            figures.references.program,
+            figures.references.program_in_objects,
+            figures.all.space_instructions
+        );
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match measure() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
