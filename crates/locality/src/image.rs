@@ -8,21 +8,17 @@ use crate::over_time::{OverTime, Scale};
 use crate::placement::Misses;
 use crate::simulation::{BadSettings, Profile, Settings, Simulation, Split};
 
-/// What is simulated.
+/// What is simulated; settings that can be, see [`Plan::new`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Of all references.
-    pub settings: Settings,
-    /// The machine whose caches are simulated level by level.
-    pub machine: Machine,
-    /// Whether the program is heard alone as well, which tells placement apart.
-    pub alone: bool,
+    settings: Settings,
+    machine: Machine,
+    alone: bool,
 }
 
 /// Hears an image.
 #[derive(Debug)]
 pub struct Listener {
-    plan: Plan,
     mixed: Simulation,
     hierarchy: Hierarchy,
     over_time: OverTime,
@@ -50,10 +46,14 @@ pub struct Heard {
 pub type Levels = Vec<Split<crate::hierarchy::Counts>>;
 
 impl Plan {
+    /// `settings` for all references; the caches of `machine` level by level; `alone`: whether the program is heard alone
+    /// as well, which tells placement apart.
+    ///
     /// # Errors
     /// A setting that nothing can be simulated with.
-    pub fn check(&self) -> Result<(), BadSettings> {
-        self.settings.check()
+    pub fn new(settings: Settings, machine: Machine, alone: bool) -> Result<Plan, BadSettings> {
+        settings.check()?;
+        Ok(Plan { settings, machine, alone })
     }
 
     /// What hears the program alone: what placement is told apart in. The fully associative curve is left out, for it is
@@ -63,24 +63,24 @@ impl Plan {
     }
 }
 
+fn simulation(settings: &Settings) -> Simulation {
+    match Simulation::new(settings) {
+        Ok(simulation) => simulation,
+        Err(error) => unreachable!("a plan is made of settings that were checked: {error}"),
+    }
+}
+
 impl Listener {
     /// Of an image that begins.
-    ///
-    /// # Errors
-    /// See [`Plan::check`].
-    pub fn new(plan: &Plan) -> Result<Listener, BadSettings> {
+    pub fn new(plan: &Plan) -> Listener {
         let settings = &plan.settings;
-        let alone = match plan.alone {
-            true => Some((Simulation::new(&plan.settings_alone())?, Hierarchy::new(&plan.machine))),
-            false => None,
-        };
-        Ok(Listener {
-            mixed: Simulation::new(settings)?,
+        let alone = || (simulation(&plan.settings_alone()), Hierarchy::new(&plan.machine));
+        Listener {
+            mixed: simulation(settings),
             hierarchy: Hierarchy::new(&plan.machine),
             over_time: OverTime::new(settings.line_bytes, settings.page_bytes, settings.memory_limit),
-            alone,
-            plan: plan.clone(),
-        })
+            alone: plan.alone.then(alone),
+        }
     }
 
     /// What was heard until now.
@@ -93,11 +93,6 @@ impl Listener {
             over_time_partial: self.over_time.is_partial(),
             alone: self.alone.map(|(simulation, hierarchy)| (simulation.finish(), hierarchy.misses())),
         }
-    }
-
-    /// What it was made for.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
     }
 }
 
@@ -171,7 +166,7 @@ mod tests {
     use super::*;
 
     fn plan(alone: bool) -> Plan {
-        Plan { settings: Settings::default(), machine: Machine::usual(), alone }
+        Plan::new(Settings::default(), Machine::usual(), alone).expect("a plan")
     }
 
     fn walk(from: u64, bytes: u64) -> Vec<Reference> {
@@ -180,7 +175,7 @@ mod tests {
 
     /// The program goes round in 24 KiB; its allocator walks over as much in between.
     fn heard(alone: bool) -> Heard {
-        let mut listener = Listener::new(&plan(alone)).expect("a plan");
+        let mut listener = Listener::new(&plan(alone));
         for _ in 0..4 {
             listener.references(Owner::Program, &walk(1 << 20, 24 << 10));
             listener.references(Owner::Allocator, &walk(1 << 24, 24 << 10));

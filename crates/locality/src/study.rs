@@ -143,6 +143,8 @@ pub struct Row {
     pub about: About,
     /// References by who made them.
     pub references: Split<u64>,
+    /// References of the program under the baseline: what rates are shown of, the same for all rows.
+    pub rate_references: u64,
     /// How far the program's own references are from the baseline's, relative, when that is more than 0.1 %: then it did
     /// other work, and the rows cannot be compared.
     pub other_work: Option<f64>,
@@ -343,6 +345,7 @@ pub fn study(machine: &Machine, runs: &[(About, Heard)], wanted: &Wanted) -> Opt
         Row {
             about: about.clone(),
             references: profile.references,
+            rate_references: own,
             other_work: other_work(own, profile.references.program),
             lines_touched: heard.lines_touched(),
             pages_touched: heard.pages_touched(),
@@ -381,9 +384,10 @@ pub fn study(machine: &Machine, runs: &[(About, Heard)], wanted: &Wanted) -> Opt
 }
 
 impl Row {
-    /// Misses for each thousand references that the program made, which are the same under every manager.
+    /// Misses for each thousand references that the program made under the baseline: the same thousand under every
+    /// manager, so rates can be compared and differ as their counts do.
     pub fn per_thousand(&self, misses: u64) -> f64 {
-        misses as f64 * 1000.0 / self.references.program.max(1) as f64
+        misses as f64 * 1000.0 / self.rate_references.max(1) as f64
     }
 
     /// Share of all references that this maker made.

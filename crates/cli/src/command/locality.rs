@@ -1,17 +1,323 @@
-//! `heaptoll locality`.
+//! `heaptoll locality`: what a program's references would do to caches and memories of every size.
 
-use clap::Args;
+use std::collections::HashMap;
+use std::time::Duration;
 
+use clap::{Args, ValueEnum};
+use heaptoll_lab::launch::{self, Invocation};
+use heaptoll_lab::observation::{ByOwner, GeometryMisses, LocalityFigures};
+use heaptoll_lab::places::Places;
+use heaptoll_launcher::Ended;
+use heaptoll_locality::hierarchy::all;
+use heaptoll_locality::image::{Heard, Levels, Listener, Plan};
+use heaptoll_locality::machine::{Machine, size_text};
+use heaptoll_locality::simulation::{Partial, Sampling, Settings, Split};
+use heaptoll_locality::study::{About, Wanted, study};
+use heaptoll_reference::Clock;
+use heaptoll_report::format::shell_command;
+use heaptoll_tracer::Options;
+
+use self::asked::{SampleWord, Sizes};
+use self::figures::{Figures, Program, SamplingFigures};
+use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
+use crate::traced::{self, Cell, Ending, TracedArguments, execute, plan};
 
-/// (being written)
+mod asked;
+mod curves;
+mod document;
+mod figures;
+mod sections;
+mod words;
+
+/// A program that takes longer natively is sampled where that is left to us, s: all its lines would take minutes.
+const LONG_S: f64 = 1.0;
+/// Sizes of caches that tables have columns for.
+const SIZES: &str = "16K,64K,256K,1M,4M,16M";
+/// Set counts that are simulated, as powers of two: with lines of 64 bytes direct-mapped caches of 2 KiB to 1 MiB, and
+/// such of 8 ways of 16 KiB to 8 MiB.
+const SETS: std::ops::RangeInclusive<u32> = 5..=14;
+
+/// Whether the program is heard alone as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PlacementWord {
+    /// When there is more than one manager to compare
+    Auto,
+    /// Always
+    Yes,
+    /// Never: faster
+    No,
+}
+
+/// Simulate caches and memories of every size: where does a manager put things, and what does that cost?
+///
+/// The program runs unchanged under each manager and under a tracer that tells every data reference; simulators hear
+/// them in one pass. Told are the misses of caches of every size, fully associative and with sets, page faults of every
+/// size of memory, TLBs, the caches of a named machine with an estimate of the waiting, and working sets over the run,
+/// each by who made the reference: program, allocator, collector (Figures 4 to 7 of Zorn 1992). With two managers or
+/// more the extra misses are told apart: what the program suffers from where its objects were put, and what the
+/// manager's own code misses. docs/locality.md says how.
+///
+/// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request cannot be
+/// carried out; 130 interrupted (what was finished is shown).
 #[derive(Debug, Args)]
-pub struct Arguments {}
+#[command(after_help = "Examples:\n  heaptoll locality -- gawk -f words.awk words\n  \
+    heaptoll locality -m mimalloc3 -m bw16 --html gawk.html -- gawk -f words.awk words\n  \
+    heaptoll locality --cache 32K/8,1M/16,32M/16 --latency 14,50,200 -p cfrac\n  \
+    heaptoll locality -m kingsley -m bw16 --line 32 --memory 2M -p espresso    (as Zorn had it)")]
+pub struct Arguments {
+    #[command(flatten)]
+    traced: TracedArguments,
+    /// Bytes of a cache line
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = asked::line, help_heading = "Simulation")]
+    line: u64,
+    /// Bytes of a page
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = asked::page, help_heading = "Simulation")]
+    page: u64,
+    /// A machine's data caches, nearest first, each SIZE/WAYS or SIZE/WAYS/LINE [default: those of this machine]
+    #[arg(long, value_name = "CACHES", help_heading = "Simulation")]
+    cache: Option<String>,
+    /// Cycles that a reference waits for level 2, level 3, ..., and for memory [default: 14, 50, ... and 200 for memory]
+    #[arg(long, value_name = "CYCLES", help_heading = "Simulation")]
+    latency: Option<String>,
+    /// Lines followed in fully associative caches of more than 1024 lines: `exact` for all, a rate such as 1/16, or `auto`
+    /// for all where a native run takes less than a second and else 1/16
+    #[arg(long, value_name = "RATE", default_value = "auto", help_heading = "Simulation")]
+    sample: SampleWord,
+    /// Hear the program alone as well, which tells placement apart from pollution [default: when managers are compared]
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = PlacementWord::Auto, hide_default_value = true, help_heading = "Simulation")]
+    placement: PlacementWord,
+    /// Working sets over windows of so many references of the program [default: as short as can be drawn]
+    #[arg(long, value_name = "N", value_parser = asked::window, help_heading = "Simulation")]
+    window: Option<u64>,
+    /// MiB that the simulators of one process may take; what comes after is only counted
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1 << 20), help_heading = "Simulation")]
+    memory_limit: u64,
+    /// Sizes of caches that tables have columns for
+    #[arg(long, value_name = "SIZES", default_value = SIZES, help_heading = "Output")]
+    sizes: Sizes,
+    /// Sizes of memory for the table of page faults, beside parts of what the program touches
+    #[arg(long, value_name = "SIZES", help_heading = "Output")]
+    memory: Option<Sizes>,
+    #[command(flatten)]
+    outputs: DocumentOutputs,
+}
+
+/// Runs of one program, the baseline first.
+struct Runs {
+    program: String,
+    command: Vec<String>,
+    runs: Vec<(About, Heard)>,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn run(_arguments: &Arguments) -> Result<u8, Failure> {
-    Err(Failure::Usage("this command is being written".into()))
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    arguments.outputs.check()?;
+    let (machine, machine_origin) =
+        asked::machine(arguments.cache.as_deref(), arguments.latency.as_deref()).map_err(Failure::Usage)?;
+    let settings = Settings {
+        line_bytes: arguments.line,
+        page_bytes: arguments.page,
+        sets: Some(SETS),
+        memory_limit: arguments.memory_limit << 20,
+        ..Settings::default()
+    };
+    settings.check().map_err(|error| Failure::Usage(error.to_string()))?;
+    let places = Places::find()?;
+    let mut plan = plan(&arguments.traced, &places)?;
+    let samplings = samplings(arguments.sample, &plan, &places)?;
+    let alone = |cell: &Cell| match arguments.placement {
+        PlacementWord::Yes => true,
+        PlacementWord::No => false,
+        PlacementWord::Auto => samplings.get(&cell.program.name).is_some_and(|one| one.managers > 1),
+    };
+    let sampling = |program: &str| samplings.get(program).and_then(|one| one.sampling);
+    let mut plans: HashMap<String, Plan> = HashMap::new();
+    for cell in &plan.cells {
+        let name = &cell.program.name;
+        let settings = Settings { sampling: sampling(name), ..settings.clone() };
+        let one = Plan::new(settings, machine.clone(), alone(cell));
+        plans.insert(name.clone(), one.map_err(|error| Failure::Usage(error.to_string()))?);
+    }
+    let mut all_runs: Vec<Runs> = Vec::new();
+    let options = Options { references: true, ..Options::default() };
+    let ending = execute(
+        &mut plan,
+        &options,
+        |cell, _| Listener::new(&plans[&cell.program.name]),
+        |cell, heard| {
+            let Some((about, heard)) = one(cell, heard) else { return traced::Figures::default() };
+            let kept = locality(&heard, &machine, sampling(&cell.program.name));
+            let place = all_runs.iter().position(|runs| runs.program == cell.program.name);
+            let place = place.unwrap_or_else(|| {
+                let (program, command) = (cell.program.name.clone(), cell.program.command.clone());
+                all_runs.push(Runs { program, command, runs: vec![] });
+                all_runs.len() - 1
+            });
+            all_runs[place].runs.push((about, heard));
+            traced::Figures { locality: Some(kept), ..traced::Figures::default() }
+        },
+    )?;
+    let wanted = Wanted {
+        caches: arguments.sizes.0.clone(),
+        memories: arguments.memory.clone().map_or(vec![], |sizes| sizes.0),
+        window: arguments.window,
+    };
+    let programs = all_runs.into_iter().filter_map(|runs| {
+        Some(Program {
+            study: study(&machine, &runs.runs, &wanted)?,
+            sampling: sampling(&runs.program).map(SamplingFigures::of),
+            program: runs.program,
+            command: runs.command,
+        })
+    });
+    let figures = Figures {
+        complete: ending != Ending::Interrupted,
+        pinned: !arguments.traced.no_pin,
+        machine_origin: machine_origin.into(),
+        baseline: plan.experiment.baseline.clone(),
+        programs: programs.collect(),
+    };
+    let command = shell_command(&plan.experiment.settings.repeat_command);
+    let document = document::document(&figures, &arguments.sizes.0, facts(&plan, &figures), command);
+    let code = arguments.outputs.deliver(&document, "heaptoll-locality/1", &figures)?;
+    Ok(ending.code(code))
+}
+
+/// What a program's runs are sampled by, and how many there are.
+struct Sampled {
+    sampling: Option<Sampling>,
+    managers: usize,
+}
+
+/// Decides for each program whether its lines are sampled. `auto` asks a native run under the baseline.
+fn samplings(
+    word: SampleWord,
+    plan: &traced::Plan,
+    places: &Places,
+) -> Result<HashMap<String, Sampled>, Failure> {
+    let mut found: HashMap<String, Sampled> = HashMap::new();
+    for cell in &plan.cells {
+        if let Some(one) = found.get_mut(&cell.program.name) {
+            one.managers += 1;
+            continue;
+        }
+        let sampling = match word {
+            SampleWord::Auto if !is_long(cell, plan, places)? => None,
+            word => word.sampling(|| true),
+        };
+        found.insert(cell.program.name.clone(), Sampled { sampling, managers: 1 });
+    }
+    Ok(found)
+}
+
+/// Whether a native run takes more than [`LONG_S`] of CPU.
+fn is_long(cell: &Cell, plan: &traced::Plan, places: &Places) -> Result<bool, Failure> {
+    let scratch = tempfile::Builder::new().prefix("heaptoll-").tempdir().map_err(|error| {
+        Failure::Usage(format!("cannot make a scratch folder: {error}; is the temporary folder writable?"))
+    })?;
+    let fill = |text: &String| text.replace("{tmp}", &scratch.path().display().to_string());
+    let mut environment: Vec<(String, String)> =
+        cell.program.environment.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
+    environment.extend(cell.stack.environment.iter().cloned());
+    let invocation = Invocation {
+        command: cell.program.command.iter().map(fill).collect(),
+        environment,
+        preload: cell.stack.preload.iter().map(Into::into).collect(),
+        stdin: cell.program.stdin.as_ref().map(Into::into),
+        timeout: Duration::from_secs_f64(2.0 * LONG_S),
+        ..Invocation::default()
+    };
+    let finished = launch::run(&places.launcher(), &invocation, &plan.interrupt)?;
+    let cpu_s = (finished.usage.user_us + finished.usage.system_us) as f64 / 1e6;
+    Ok(cpu_s > LONG_S || finished.ended == Ended::Timeout)
+}
+
+/// The figures of one run: those of the process image that executed most.
+fn one(cell: &Cell, heard: traced::Heard<Listener>) -> Option<(About, Heard)> {
+    let good = heard.is_good();
+    let mut traced = heard.traced;
+    let key = |image: &heaptoll_tracer::Image| (image.pid, image.number);
+    let main = key(&traced.main()?.image);
+    let references = |totals: &[Clock; 3]| totals.iter().map(|clock| clock.loads + clock.stores).sum::<u64>();
+    let all: u64 = traced.images.iter().map(|image| references(&image.totals)).sum();
+    let images = traced.images.len();
+    let main = traced.images.swap_remove(traced.images.iter().position(|image| key(&image.image) == main)?);
+    let own = references(&main.totals);
+    let simulated = main.sink.heard();
+    let mut cut_short = (!good)
+        .then(|| heard.remarks.first().cloned().unwrap_or_else(|| "it was not heard to its end".into()));
+    let mut warnings = heard.remarks;
+    if let Some(Partial::Memory { limit, unheard }) = simulated.profile.partial {
+        let why = format!(
+            "the simulators needed more than {}: the last {unheard} references were only counted; --memory-limit gives \
+             more, --sample and a longer --line need less",
+            size_text(limit)
+        );
+        cut_short.get_or_insert(why.clone());
+        warnings.push(why);
+    }
+    if simulated.over_time_partial {
+        warnings.push("working sets end before the run does: memory ran out for them".into());
+    }
+    let about = About {
+        manager: cell.stack.name.clone(),
+        version: cell.stack.version.clone(),
+        main: main.image.command.clone(),
+        images,
+        others_share: if all > 0 { (all - own) as f64 / all as f64 } else { 0.0 },
+        instructions: main.totals.map(|clock| clock.instructions),
+        loads: main.totals.map(|clock| clock.loads),
+        stores: main.totals.map(|clock| clock.stores),
+        warnings,
+        cut_short,
+    };
+    Some((about, simulated))
+}
+
+/// What is stored of a run. System calls count as the program's.
+fn locality(heard: &Heard, machine: &Machine, sampling: Option<Sampling>) -> LocalityFigures {
+    let owners = |split: &Split<u64>| ByOwner {
+        program: split.program + split.system,
+        allocator: split.allocator,
+        collector: split.collector,
+    };
+    let levels: &Levels = &heard.machine;
+    let caches = machine.levels.iter().zip(levels).map(|(level, misses)| GeometryMisses {
+        cache: format!("{}/{}", size_text(level.bytes), level.ways),
+        misses: owners(&all(misses)),
+    });
+    LocalityFigures {
+        references: owners(&heard.profile.references),
+        line_bytes: heard.profile.line_bytes,
+        page_bytes: heard.profile.page_bytes,
+        caches: caches.collect(),
+        pages_touched: heard.pages_touched(),
+        sampled_one_in: sampling.map_or(1, |sampling| 1 << sampling.shift),
+    }
+}
+
+/// Managers, tracer, settings.
+fn facts(plan: &traced::Plan, figures: &Figures) -> Vec<(String, String)> {
+    let mut facts: Vec<(String, String)> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for stack in plan.experiment.stacks.iter().filter(|stack| seen.insert(stack.name.clone())) {
+        let words = [stack.version.as_str(), stack.origin.as_str()];
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        facts.push((stack.name.clone(), words.join(", ")));
+    }
+    for (program, manager, why) in plan.refused() {
+        facts.push((format!("{manager} on {program}"), format!("left out: {why}")));
+    }
+    if let Some(one) = figures.programs.first() {
+        facts.push(("caches".into(), format!("{} ({})", one.study.machine, figures.machine_origin)));
+        facts.push(("line".into(), format!("{} bytes", one.study.line_bytes)));
+        facts.push(("page".into(), format!("{} bytes", one.study.page_bytes)));
+    }
+    facts.push(("heard by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
+    facts.push(("randomness".into(), if figures.pinned { "pinned" } else { "left alone" }.into()));
+    facts
 }

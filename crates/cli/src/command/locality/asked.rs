@@ -1,0 +1,165 @@
+//! What the options of `heaptoll locality` say.
+
+use std::str::FromStr;
+
+use heaptoll_locality::machine::{self, Machine};
+use heaptoll_locality::simulation::Sampling;
+
+/// How the curves of large caches are come by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleWord {
+    /// A sample when a native run is long, else all lines
+    Auto,
+    /// All lines
+    Exact,
+    /// One line in two to this power
+    OneIn(u32),
+}
+
+impl FromStr for SampleWord {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SampleWord, String> {
+        let wrong = || {
+            format!(
+                "`{text}` is neither auto nor exact nor a rate: give one line in so many, as in 1/16 (a power of two, 2 to 65536)"
+            )
+        };
+        match text {
+            "auto" => return Ok(SampleWord::Auto),
+            "exact" | "1" | "1/1" => return Ok(SampleWord::Exact),
+            _ => {}
+        }
+        let one_in: u64 = match text.strip_prefix("1/") {
+            Some(number) => number.parse().map_err(|_| wrong())?,
+            None => {
+                let rate: f64 = text.parse().map_err(|_| wrong())?;
+                // As 0.0625; what is no power of two is refused below.
+                let one_in = if rate > 0.0 && rate < 1.0 { 1.0 / rate } else { rate };
+                if one_in.fract() != 0.0 || !(2.0..=65536.0).contains(&one_in) {
+                    return Err(wrong());
+                }
+                one_in as u64
+            }
+        };
+        if !one_in.is_power_of_two() || !(2..=65536).contains(&one_in) {
+            return Err(wrong());
+        }
+        Ok(SampleWord::OneIn(one_in.trailing_zeros()))
+    }
+}
+
+impl SampleWord {
+    /// The sampling it asks for; `long` says whether a run is long.
+    pub fn sampling(self, long: impl FnOnce() -> bool) -> Option<Sampling> {
+        match self {
+            SampleWord::Exact => None,
+            SampleWord::OneIn(shift) => Some(Sampling { shift, ..Sampling::default() }),
+            SampleWord::Auto => long().then(Sampling::default),
+        }
+    }
+}
+
+/// A size as a command line gives it, bytes: a power of two within bounds.
+fn power(text: &str, from: u64, to: u64) -> Result<u64, String> {
+    let bytes = machine::size(text).filter(|bytes| bytes.is_power_of_two() && (from..=to).contains(bytes));
+    bytes.ok_or_else(|| {
+        format!("give a power of two from {} to {}", machine::size_text(from), machine::size_text(to))
+    })
+}
+
+/// `--line`.
+pub fn line(text: &str) -> Result<u64, String> {
+    power(text, 8, 4096)
+}
+
+/// `--page`.
+pub fn page(text: &str) -> Result<u64, String> {
+    power(text, 512, 1 << 30)
+}
+
+/// `--window`: references of the program, `64K` or `1000000`.
+pub fn window(text: &str) -> Result<u64, String> {
+    machine::size(text)
+        .filter(|number| *number > 0)
+        .ok_or_else(|| "give a number of references, as in 1000000 or 1M".to_string())
+}
+
+/// Sizes that tables have a column for, ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sizes(pub Vec<u64>);
+
+impl FromStr for Sizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Sizes, String> {
+        let sizes = text.split(',').map(|word| {
+            let bytes = machine::size(word.trim()).filter(|bytes| (64..=1 << 40).contains(bytes));
+            bytes.ok_or_else(|| format!("`{}` is no size, as in 128K (64 bytes to 1024G)", word.trim()))
+        });
+        let mut sizes = sizes.collect::<Result<Vec<u64>, String>>()?;
+        sizes.sort_unstable();
+        sizes.dedup();
+        if sizes.len() > 12 {
+            return Err("at most 12 sizes fit side by side".into());
+        }
+        Ok(Sizes(sizes))
+    }
+}
+
+/// The machine, and where it is known from.
+///
+/// # Errors
+/// A text that is none.
+pub fn machine(cache: Option<&str>, latency: Option<&str>) -> Result<(Machine, &'static str), String> {
+    let (machine, origin) = match cache {
+        Some(text) => (text.parse::<Machine>().map_err(|error| error.to_string())?, "as asked for"),
+        None => match Machine::at_hand() {
+            Some(machine) => (machine, "this machine's data caches, as its kernel says"),
+            None => (Machine::usual(), "a usual machine: the kernel does not say what this one has"),
+        },
+    };
+    let machine = match latency {
+        Some(text) => machine.with_latencies(text).map_err(|error| error.to_string())?,
+        None => machine,
+    };
+    Ok((machine, origin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sampling_is_a_word_or_a_power_of_two() {
+        let of = |text: &str| text.parse::<SampleWord>();
+        assert_eq!(of("auto"), Ok(SampleWord::Auto));
+        assert_eq!([of("exact"), of("1")], [Ok(SampleWord::Exact), Ok(SampleWord::Exact)]);
+        assert_eq!([of("1/16"), of("16"), of("0.0625")], [(); 3].map(|()| Ok(SampleWord::OneIn(4))));
+        for wrong in ["", "0", "1/0", "1/3", "3", "0.3", "-2", "nan", "inf", "1/131072", "often"] {
+            assert!(of(wrong).is_err_and(|why| why.contains(wrong) && why.contains("1/16")), "{wrong}");
+        }
+        assert_eq!(SampleWord::Auto.sampling(|| false), None);
+        assert_eq!(SampleWord::Auto.sampling(|| true), Some(Sampling::default()));
+        assert_eq!(SampleWord::OneIn(3).sampling(|| true).map(|one| one.shift), Some(3));
+    }
+
+    #[test]
+    fn sizes_are_read_in_order_and_once() {
+        assert_eq!("1M,128K, 1024K".parse(), Ok(Sizes(vec![128 << 10, 1 << 20])));
+        assert!("1M,much".parse::<Sizes>().is_err_and(|why| why.contains("`much`")));
+        assert!("1M,2".parse::<Sizes>().is_err());
+        assert_eq!((line("32"), page("4K")), (Ok(32), Ok(4096)));
+        assert!(line("48").is_err() && line("8K").is_err() && page("64").is_err());
+        assert_eq!((window("1M"), window("0").is_err()), (Ok(1 << 20), true));
+    }
+
+    #[test]
+    fn a_machine_is_asked_for_or_at_hand() {
+        let (machine, origin) = machine(Some("32K/8,1M/16"), Some("10,300")).expect("a machine");
+        assert_eq!((machine.cycles, origin), (vec![10, 300], "as asked for"));
+        assert!(super::machine(Some("32K"), None).is_err());
+        assert!(super::machine(Some("32K/8"), Some("1,2")).is_err());
+        assert!(super::machine(None, None).is_ok());
+    }
+}

@@ -1,0 +1,214 @@
+//! The charts of `heaptoll locality`: misses over sizes on logarithmic axes.
+
+use heaptoll_locality::forest::Associative;
+use heaptoll_locality::over_time::Sample;
+use heaptoll_locality::simulation::Maker;
+use heaptoll_locality::study::{Cause, PLACEMENT_WAYS, Point, Row, Study};
+use heaptoll_report::document::{Axis, Chart, Form, Series};
+
+const KIB: f64 = 1024.0;
+
+fn log(title: &str) -> Axis {
+    Axis { title: title.into(), log: true, ..Axis::default() }
+}
+
+fn linear(title: &str) -> Axis {
+    Axis { title: title.into(), ..Axis::default() }
+}
+
+/// A curve a manager.
+fn of_all(study: &Study, points: impl Fn(&Row) -> Vec<(f64, f64)>) -> Vec<Series> {
+    study.rows.iter().map(|row| Series { name: row.about.manager.clone(), points: points(row) }).collect()
+}
+
+/// `None` where there is nothing to see.
+fn drawn(chart: Chart) -> Option<Chart> {
+    chart.series.iter().any(|series| !series.points.is_empty()).then_some(chart)
+}
+
+fn curve(row: &Row, points: &[Point]) -> Vec<(f64, f64)> {
+    points.iter().map(|point| (point.bytes as f64 / KIB, row.per_thousand(point.misses))).collect()
+}
+
+/// Misses of fully associative caches.
+pub fn fully_associative(study: &Study) -> Option<Chart> {
+    drawn(Chart {
+        title: "Misses of every cache size, fully associative".into(),
+        caption: "A steep fall is a working set that fits from there on; where a curve is flat, more cache buys nothing. \
+                  At the right end only first touches are left."
+            .into(),
+        form: Form::Lines,
+        x: log("cache, KiB"),
+        y: log("misses per 1000 references of the program"),
+        series: of_all(study, |row| curve(row, &row.fully_associative)),
+    })
+}
+
+fn of_ways(row: &Row, ways: u32) -> Vec<(f64, f64)> {
+    let of = |cache: &Associative| (cache.bytes as f64 / KIB, row.per_thousand(cache.misses.total()));
+    let mut points: Vec<(f64, f64)> =
+        row.associative.iter().filter(|cache| cache.ways == ways).map(of).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+/// Misses of direct-mapped caches: Zorn's Figure 7.
+pub fn direct_mapped(study: &Study) -> Option<Chart> {
+    drawn(Chart {
+        title: "Misses of direct-mapped caches".into(),
+        caption: "Where managers differ here and not above, addresses collide: blocks whose places agree in their lower \
+                  bits share a set. (Figure 7 of Zorn 1992.)"
+            .into(),
+        form: Form::Lines,
+        x: log("cache, KiB"),
+        y: log("misses per 1000 references of the program"),
+        series: of_all(study, |row| of_ways(row, 1)),
+    })
+}
+
+/// What more ways are worth under the baseline.
+pub fn ways(study: &Study) -> Option<Chart> {
+    let row = study.rows.first()?;
+    let mut series: Vec<Series> = [(1, "direct-mapped"), (2, "2 ways"), (4, "4 ways"), (8, "8 ways")]
+        .into_iter()
+        .map(|(ways, name)| Series { name: name.into(), points: of_ways(row, ways) })
+        .collect();
+    series.push(Series { name: "fully associative".into(), points: curve(row, &row.fully_associative) });
+    drawn(Chart {
+        title: format!("What ways are worth under {}", row.about.manager),
+        caption: "The distance to the fully associative curve is what collisions cost.".into(),
+        form: Form::Lines,
+        x: log("cache, KiB"),
+        y: log("misses per 1000 references of the program"),
+        series,
+    })
+}
+
+/// Page faults of every memory size: Zorn's Figure 5.
+pub fn memories(study: &Study) -> Option<Chart> {
+    drawn(Chart {
+        title: "Page faults of every memory size".into(),
+        caption: format!(
+            "With N pages this is also a TLB of N entries: {} KiB of memory are one entry. (Figure 5 of Zorn 1992.)",
+            study.page_bytes as f64 / KIB
+        ),
+        form: Form::Lines,
+        x: log("memory, KiB"),
+        y: log("faults"),
+        series: of_all(study, |row| {
+            row.memories.iter().map(|point| (point.bytes as f64 / KIB, point.misses as f64)).collect()
+        }),
+    })
+}
+
+/// Who made the references that miss.
+pub fn by_owner(row: &Row) -> Option<Chart> {
+    let series = Maker::ALL.into_iter().filter(|maker| *row.references.get(*maker) > 0).map(|maker| Series {
+        name: maker.name().into(),
+        points: row
+            .fully_associative
+            .iter()
+            .map(|point| (point.bytes as f64 / KIB, row.per_thousand(*point.by.get(maker))))
+            .collect(),
+    });
+    drawn(Chart {
+        title: format!("Whose misses they are under {}", row.about.manager),
+        caption: "Fully associative caches. Each curve is of the references that one of them makes, all in one cache."
+            .into(),
+        form: Form::Lines,
+        x: log("cache, KiB"),
+        y: log("misses per 1000 references of the program"),
+        series: series.collect(),
+    })
+}
+
+/// What each manager has more than the baseline, by cause, over sizes.
+pub fn placement(study: &Study) -> Vec<Chart> {
+    let [baseline, others @ ..] = &study.rows[..] else { return vec![] };
+    let of = |row: &Row| {
+        let caches = &row.placement.as_ref()?.caches;
+        let line = |name: &str, part: fn(&Cause) -> Option<i64>| Series {
+            name: name.into(),
+            points: caches
+                .iter()
+                .filter_map(|cause| {
+                    let more = part(cause)?;
+                    let rate = row.per_thousand(more.unsigned_abs()) * more.signum() as f64;
+                    Some((cause.bytes as f64 / KIB, rate))
+                })
+                .collect(),
+        };
+        let mut series = vec![
+            line("all together", |cause| Some(cause.more?.total())),
+            line("placement", |cause| Some(cause.more?.placement)),
+            line("pollution", |cause| Some(cause.more?.pollution)),
+            line("allocator's own", |cause| Some(cause.more?.allocator)),
+        ];
+        if caches.iter().any(|cause| cause.more.is_some_and(|more| more.collector != 0)) {
+            series.push(line("collector's own", |cause| Some(cause.more?.collector)));
+        }
+        drawn(Chart {
+            title: format!("Why {} misses other than {}", row.about.manager, baseline.about.manager),
+            caption: format!(
+                "What it has more (above nothing) or less (below) in caches of {PLACEMENT_WAYS} ways. Placement is what \
+                 the program suffers from where its objects are; the parts sum to all together."
+            ),
+            form: Form::Lines,
+            x: log("cache, KiB"),
+            y: linear("more misses per 1000 references of the program"),
+            series,
+        })
+    };
+    others.iter().filter_map(of).collect()
+}
+
+/// Working sets over the run, and over windows.
+pub fn over_time(study: &Study) -> Vec<Chart> {
+    let samples = |row: &Row, of: fn(&Sample) -> u64, bytes: u64| -> Vec<(f64, f64)> {
+        let Some(scale) = &row.over_time else { return vec![] };
+        let at = |index: usize| (index + 1) as f64 * scale.window as f64 / 1e6;
+        let sample = |(index, sample): (usize, &Sample)| (at(index), (of(sample) * bytes) as f64 / KIB);
+        scale.samples.iter().enumerate().map(sample).collect()
+    };
+    let window = study.rows.iter().find_map(|row| Some(row.over_time.as_ref()?.window));
+    let over = |title: &str, caption: &str, of: fn(&Sample) -> u64, bytes: u64| Chart {
+        title: title.into(),
+        caption: caption.into(),
+        form: Form::Steps,
+        x: linear("millions of references of the program"),
+        y: linear("KiB"),
+        series: of_all(study, |row| samples(row, of, bytes)),
+    };
+    let within = format!(
+        "Touched by anyone in the last {} references of the program (Denning's working set). The clock is the \
+         program's, so managers can be compared moment by moment.",
+        heaptoll_report::format::count(window.unwrap_or_default() as f64)
+    );
+    let (line, page) = (study.line_bytes, study.page_bytes);
+    [
+        over("Working set in lines", &within, |sample| sample.lines, line),
+        over("Working set in pages", &within, |sample| sample.pages, page),
+        over(
+            "Pages touched so far",
+            "A curve that goes on rising is memory that is taken and not used again.",
+            |sample| sample.pages_so_far,
+            page,
+        ),
+        Chart {
+            title: "Mean working set of every window".into(),
+            caption: "Pages touched within a window, on average over the run.".into(),
+            form: Form::Lines,
+            x: log("window, references of the program"),
+            y: log("KiB"),
+            series: of_all(study, |row| {
+                let point = |one: &heaptoll_locality::study::Window| {
+                    (one.window as f64, one.mean_pages * page as f64 / KIB)
+                };
+                row.windows.iter().map(point).collect()
+            }),
+        },
+    ]
+    .into_iter()
+    .filter_map(drawn)
+    .collect()
+}

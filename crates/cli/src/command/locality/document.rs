@@ -1,0 +1,104 @@
+//! The words and tables of `heaptoll locality`.
+
+use heaptoll_locality::placement::SAME_WORK;
+use heaptoll_report::document::Document;
+use heaptoll_report::format::{and_list, plural, shell_command};
+
+use super::figures::{Figures, Program};
+use super::sections;
+use crate::command::stat::words::percent;
+
+/// The whole document; tables have columns for caches of these sizes.
+pub fn document(figures: &Figures, sizes: &[u64], facts: Vec<(String, String)>, command: String) -> Document {
+    let names: Vec<String> = figures.programs.iter().map(|one| one.program.clone()).collect();
+    let several = figures.programs.len() > 1;
+    let sections = figures.programs.iter().flat_map(|one| {
+        let mut sections = sections::sections(&one.study, sizes);
+        if several {
+            sections
+                .iter_mut()
+                .for_each(|section| section.title = format!("{}: {}", one.program, section.title));
+        }
+        sections
+    });
+    Document {
+        title: match names.len() {
+            1..=3 => format!("Locality of {}", and_list(&names)),
+            many => format!("Locality of {}", plural(many, "program")),
+        },
+        subtitle: subtitle(figures),
+        warnings: warnings(figures),
+        sections: sections.collect(),
+        facts: facts.into_iter().chain(sampled(figures)).collect(),
+        command,
+    }
+}
+
+fn subtitle(figures: &Figures) -> String {
+    let managers = figures.programs.iter().map(|one| one.study.rows.len()).max().unwrap_or(0);
+    let beside = match managers {
+        0 | 1 => format!("under {}", figures.baseline),
+        many => format!("under {many} managers, beside {}", figures.baseline),
+    };
+    match &figures.programs[..] {
+        [one] => format!("{}, {beside}", shell_command(&one.command)),
+        many => format!("{}, {beside}", plural(many.len(), "program")),
+    }
+}
+
+/// How each program's large caches were come by.
+fn sampled(figures: &Figures) -> Vec<(String, String)> {
+    let words = |one: &Program| match one.sampling {
+        None => "all lines are followed".to_owned(),
+        Some(sampling) => format!(
+            "one line in {} beyond fully associative caches of {} lines; all lines elsewhere",
+            sampling.one_in, sampling.exact_lines
+        ),
+    };
+    let mut found: Vec<(String, String)> =
+        figures.programs.iter().map(|one| (format!("sampling, {}", one.program), words(one))).collect();
+    if let ([one], [(name, _)]) = (&figures.programs[..], &mut found[..]) {
+        debug_assert!(name.ends_with(&one.program));
+        *name = "sampling".into();
+    }
+    found
+}
+
+fn warnings(figures: &Figures) -> Vec<String> {
+    let mut found = Vec::new();
+    if !figures.complete {
+        found.push("interrupted: not all runs were made".to_owned());
+    }
+    let several = figures.programs.len() > 1;
+    for one in &figures.programs {
+        let baseline = one.study.rows.first().map(|row| row.about.manager.as_str()).unwrap_or_default();
+        for row in &one.study.rows {
+            let name = match several {
+                true => format!("{} under {}", one.program, row.about.manager),
+                false => row.about.manager.clone(),
+            };
+            if let Some(why) = row.about.cut_short.iter().find(|why| !row.about.warnings.contains(why)) {
+                found.push(format!("{name}: {why}"));
+            }
+            found.extend(row.about.warnings.iter().map(|words| format!("{name}: {words}")));
+            if let Some(apart) = row.other_work {
+                found.push(format!(
+                    "{name}: the program itself made {} references than under {baseline}. The loader's work counts as \
+                     the program's, and binds other objects: in a short run that alone is more than {} %. Otherwise it \
+                     did other work, and what it misses is no measure of the manager",
+                    more_or_fewer(apart),
+                    SAME_WORK * 100.0
+                ));
+            }
+        }
+    }
+    found
+}
+
+fn more_or_fewer(apart: f64) -> String {
+    let word = if apart > 0.0 { "more" } else { "fewer" };
+    format!("{} {word}", percent(apart.abs()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Documents of made-up runs: rows and columns fit, sums are shown as sums, and what is doubtful is said.
+
+use heaptoll_locality::image::{Heard, Listener, Plan};
+use heaptoll_locality::machine::Machine;
+use heaptoll_locality::simulation::{Sampling, Settings};
+use heaptoll_locality::study::{About, Wanted, study};
+use heaptoll_reference::{Owner, Reference, Sink};
+use heaptoll_report::document::{Chart, Item, Section, Table};
+
+use super::super::figures::SamplingFigures;
+use super::*;
+
+const SIZES: [u64; 3] = [16 << 10, 64 << 10, 1 << 20];
+
+/// The program goes round over so many words that lie so far apart; its allocator walks over as many bytes in between.
+fn heard(apart: u64, own: u64, sampling: Option<Sampling>) -> Heard {
+    let settings = Settings { sampling, ..Settings::default() };
+    let machine: Machine = "32K/8,1M/16".parse().expect("a machine");
+    let mut listener = Listener::new(&Plan::new(settings, machine, true).expect("a plan"));
+    let walk = |from: u64, words: u64, apart: u64| -> Vec<Reference> {
+        (0..words).map(|word| Reference::new(from + word * apart, 8, false)).collect()
+    };
+    for _ in 0..8 {
+        listener.references(Owner::Program, &walk(1 << 20, 1 << 12, apart));
+        listener.references(Owner::Allocator, &walk(1 << 30, own / 8, 8));
+    }
+    listener.heard()
+}
+
+fn figures(runs: Vec<(&str, Heard)>, sampling: Option<Sampling>) -> Figures {
+    let machine: Machine = "32K/8,1M/16".parse().expect("a machine");
+    let about = |name: &str| About { manager: name.into(), images: 1, ..About::default() };
+    let runs: Vec<(About, Heard)> = runs.into_iter().map(|(name, heard)| (about(name), heard)).collect();
+    let wanted = Wanted { caches: SIZES.to_vec(), ..Wanted::default() };
+    Figures {
+        complete: true,
+        pinned: true,
+        machine_origin: "as asked for".into(),
+        baseline: "glibc".into(),
+        programs: vec![Program {
+            program: "gawk".into(),
+            command: vec!["gawk".into(), "{ n++ }".into()],
+            sampling: sampling.map(SamplingFigures::of),
+            study: study(&machine, &runs, &wanted).expect("runs"),
+        }],
+    }
+}
+
+fn told(figures: &Figures) -> Document {
+    document(figures, &SIZES, vec![], "heaptoll locality -- gawk '{ n++ }'".into())
+}
+
+fn tables(section: &Section) -> impl Iterator<Item = &Table> {
+    section.items.iter().filter_map(|item| match item {
+        Item::Table(table) => Some(table),
+        Item::Chart(_) => None,
+    })
+}
+
+fn charts(document: &Document) -> Vec<&Chart> {
+    let items = document.sections.iter().flat_map(|section| &section.items);
+    items
+        .filter_map(|item| match item {
+            Item::Chart(chart) => Some(chart),
+            Item::Table(_) => None,
+        })
+        .collect()
+}
+
+fn number(cell: &str) -> f64 {
+    cell.replace('\u{2212}', "-").replace(['+', '\u{202f}'], "").parse().expect(cell)
+}
+
+#[test]
+fn rows_have_as_many_cells_as_columns() {
+    let told =
+        told(&figures(vec![("glibc", heard(8, 1 << 12, None)), ("wide", heard(64, 1 << 14, None))], None));
+    assert!(told.warnings.is_empty(), "{:?}", told.warnings);
+    for table in told.sections.iter().flat_map(tables) {
+        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.caption);
+        assert!(!table.rows.is_empty(), "{}", table.caption);
+    }
+    let titles: Vec<&str> = charts(&told).iter().map(|chart| chart.title.as_str()).collect();
+    for title in
+        ["direct-mapped", "Page faults", "Why wide misses", "Whose misses they are under wide", "Working set"]
+    {
+        assert!(titles.iter().any(|other| other.contains(title)), "{title}: {titles:?}");
+    }
+}
+
+#[test]
+fn causes_are_shown_as_a_sum() {
+    let figures = figures(vec![("glibc", heard(8, 1 << 12, None)), ("wide", heard(64, 1 << 14, None))], None);
+    let told = told(&figures);
+    let section = told.sections.iter().find(|one| one.title.starts_with("Placement")).expect("there");
+    let table = tables(section).next().expect("of the first level");
+    assert!(table.caption.starts_with("32K/8"));
+    let [baseline, wide] = &table.rows[..] else { panic!("two rows") };
+    assert_eq!(baseline[2], "baseline");
+    // Words a line apart: 4096 lines go round in 512. Side by side they are 512 lines and fit.
+    assert!((number(&wide[3]) - 875.0).abs() < 1.0, "{wide:?}");
+    for row in [baseline, wide] {
+        let parts: f64 = row[3..].iter().map(|cell| number(cell)).sum();
+        let whole = if row[2] == "baseline" { &row[1] } else { &row[2] };
+        assert!((parts - number(whole)).abs() < 2.0, "{row:?}");
+    }
+    assert!(section.text.iter().any(|words| words.starts_with("wide: +") && words.contains("where it puts")));
+    let exact = figures.programs[0].study.rows[1].placement.as_ref().expect("told apart");
+    for cause in exact.machine.iter().chain(&exact.caches).chain([&exact.stall_cycles]) {
+        assert_eq!(cause.parts.total(), cause.misses as i64, "{}", cause.cache);
+    }
+}
+
+#[test]
+fn one_manager_has_no_placement_but_all_else() {
+    let told = told(&figures(vec![("glibc", heard(8, 1 << 12, None))], None));
+    assert!(told.sections.iter().all(|section| !section.title.starts_with("Placement")));
+    assert!(told.subtitle.contains("'{ n++ }', under glibc"), "{}", told.subtitle);
+    assert!(charts(&told).iter().any(|chart| chart.title.contains("fully associative")));
+}
+
+#[test]
+fn other_work_and_cut_runs_are_said() {
+    let mut figures = figures(vec![("glibc", heard(8, 64, None)), ("x", heard(8, 64, None))], None);
+    figures.programs[0].study.rows[1].other_work = Some(-0.25);
+    figures.programs[0].study.rows[1].about.cut_short = Some("it was killed".into());
+    figures.programs[0].study.rows[0].about.warnings = vec!["a caution".into()];
+    figures.complete = false;
+    let warnings = told(&figures).warnings.join("\n");
+    for words in
+        ["interrupted", "glibc: a caution", "x: it was killed", "x: the program itself made 25.0 % fewer"]
+    {
+        assert!(warnings.contains(words), "{words}: {warnings}");
+    }
+}
+
+#[test]
+fn what_is_estimated_has_its_interval() {
+    let sampling = Some(Sampling { exact_lines: 1024, ..Sampling::default() });
+    let figures = figures(vec![("glibc", heard(64, 1 << 12, sampling))], sampling);
+    let told = told(&figures);
+    let section = told.sections.iter().find(|one| one.title.starts_with("Fully")).expect("there");
+    let table = tables(section).next().expect("a table");
+    // 4096 lines: what has 16K and 64K is counted, what has 1M holds all and is known.
+    assert!(!table.rows[0][1].contains('±') && !table.rows[0][2].contains('±'), "{:?}", table.rows[0]);
+    assert!(table.notes.iter().any(|note| note.contains("Up to 64K") && note.contains("95 %")));
+    assert!(told.facts.iter().any(|(name, text)| name == "sampling" && text.contains("one line in 16")));
+}

@@ -1,0 +1,50 @@
+//! What the JSON file of `heaptoll locality` holds (docs/locality.md).
+
+use heaptoll_locality::simulation::Sampling;
+use heaptoll_locality::study::Study;
+use serde::Serialize;
+
+/// Everything.
+#[derive(Debug, Clone, Serialize)]
+pub struct Figures {
+    /// Whether all runs were made.
+    pub complete: bool,
+    /// Whether randomness was pinned.
+    pub pinned: bool,
+    /// Where the machine's caches are known from.
+    pub machine_origin: String,
+    /// The manager that the others are compared with.
+    pub baseline: String,
+    /// One a program.
+    pub programs: Vec<Program>,
+}
+
+/// A program under all managers.
+#[derive(Debug, Clone, Serialize)]
+pub struct Program {
+    /// Its name.
+    pub program: String,
+    /// Its command.
+    pub command: Vec<String>,
+    /// How large fully associative caches were come by; `None`: all lines were followed.
+    pub sampling: Option<SamplingFigures>,
+    /// The runs.
+    #[serde(flatten)]
+    pub study: Study,
+}
+
+/// A sample of lines.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct SamplingFigures {
+    /// One line in so many was followed,
+    pub one_in: u64,
+    /// beyond caches of so many lines.
+    pub exact_lines: u32,
+}
+
+impl SamplingFigures {
+    /// Of a sampling.
+    pub fn of(sampling: Sampling) -> SamplingFigures {
+        SamplingFigures { one_in: 1 << sampling.shift, exact_lines: sampling.exact_lines }
+    }
+}

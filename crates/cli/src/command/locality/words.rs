@@ -1,0 +1,80 @@
+//! Figures of `heaptoll locality` in words.
+
+use heaptoll_locality::machine::size_text;
+use heaptoll_report::format::{NONE, count, ratio};
+
+/// A rate with three digits, none lost where it is small: `312`, `31.2`, `0.031`, `0.0004`.
+pub fn rate(value: f64) -> String {
+    match value {
+        v if !v.is_finite() => NONE.to_owned(),
+        0.0 => "0".to_owned(),
+        v if v.abs() >= 99.95 => count(v),
+        v if v.abs() >= 9.995 => format!("{v:.1}"),
+        v if v.abs() >= 0.9995 => format!("{v:.2}"),
+        v if v.abs() >= 0.0995 => format!("{v:.3}"),
+        v if v.abs() >= 0.000_95 => format!("{v:.4}"),
+        _ if value > 0.0 => "< 0.001".to_owned(),
+        _ => "> -0.001".to_owned(),
+    }
+}
+
+/// The same with its sign; `0` has none.
+pub fn signed_rate(value: f64) -> String {
+    match value {
+        v if v > 0.0 => format!("+{}", rate(v)),
+        v => rate(v).replacen('-', "\u{2212}", 1),
+    }
+}
+
+/// A share as a percentage of something else, with its sign: `+12.3 %`.
+pub fn signed_percent(part: f64, whole: f64) -> String {
+    if whole == 0.0 {
+        return NONE.to_owned();
+    }
+    let percent = 100.0 * part / whole;
+    let digits = match percent.abs() {
+        p if p >= 99.95 => format!("{percent:+.0}"),
+        p if p >= 0.05 => format!("{percent:+.1}"),
+        _ => return "0 %".to_owned(),
+    };
+    format!("{} %", digits.replacen('-', "\u{2212}", 1))
+}
+
+/// A figure over the baseline's.
+pub fn over(value: u64, baseline: u64) -> String {
+    if baseline == 0 { NONE.to_owned() } else { ratio(value as f64 / baseline as f64) }
+}
+
+/// A count of millions, three digits.
+pub fn millions(value: u64) -> String {
+    rate(value as f64 / 1e6)
+}
+
+/// A size that need not be a round number: `340K`, `1.3M`.
+pub fn about(bytes: u64) -> String {
+    let exact = size_text(bytes);
+    if exact.len() <= 5 {
+        return exact;
+    }
+    match bytes as f64 {
+        b if b < 1_048_576.0 => format!("{:.0}K", b / 1024.0),
+        b if b < 1_073_741_824.0 => format!("{:.1}M", b / 1_048_576.0),
+        b => format!("{:.2}G", b / 1_073_741_824.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_keep_three_digits() {
+        let rates = [0.0, 312.4, 31.24, 3.124, 0.3124, 0.0312, 0.000_01, -0.000_01, -2.5, f64::NAN].map(rate);
+        assert_eq!(rates.join(" "), "0 312 31.2 3.12 0.312 0.0312 < 0.001 > -0.001 -2.50 –");
+        assert_eq!([2.5, -2.5, 0.0].map(signed_rate).join(" "), "+2.50 \u{2212}2.50 0");
+        assert_eq!(signed_percent(-3.0, 40.0), "\u{2212}7.5 %");
+        assert_eq!((signed_percent(1.0, 0.0), signed_percent(0.001, 100.0)), (NONE.into(), "0 %".into()));
+        assert_eq!((over(3, 2), over(3, 0)), ("1.50".to_owned(), NONE.to_owned()));
+        assert_eq!([64 << 10, 348_160, 1_400_000, 5 << 30].map(about).join(" "), "64K 340K 1.3M 5G");
+    }
+}
