@@ -65,9 +65,8 @@ pub fn fitness(
         timeout: LIMIT,
         ..Invocation::default()
     };
-    let natively = || -> Result<Finished, TracerError> {
-        Ok(launch::start(launcher, &invocation, interrupt)?.wait()?)
-    };
+    let natively =
+        || -> Result<Finished, TracerError> { Ok(launch::start(launcher, &invocation, interrupt)?.wait()?) };
     let mut native = Vec::new();
     for _ in 0..NATIVE_RUNS {
         native.push(natively()?);

@@ -13,7 +13,9 @@ mod tests {
 
     #[test]
     fn numbers_have_names_of_this_machine() {
-        for (number, called) in [(libc::SYS_rseq, "rseq"), (libc::SYS_brk, "brk"), (libc::SYS_clone3, "clone3")] {
+        for (number, called) in
+            [(libc::SYS_rseq, "rseq"), (libc::SYS_brk, "brk"), (libc::SYS_clone3, "clone3")]
+        {
             assert_eq!(name(u32::try_from(number).expect("a number")), called);
         }
         assert_eq!(name(99_999), "system call 99999");

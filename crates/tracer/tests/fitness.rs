@@ -1,0 +1,76 @@
+//! Fitness of real objects under the real tracer, which the build has staged.
+
+use std::path::{Path, PathBuf};
+
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::places::Places;
+use heaptoll_tracer::{Fitness, Tracer, TracerError, fitness};
+
+/// The installation under test: `HEAPTOLL_HOME`, or the build tree's.
+fn places() -> Places {
+    let home = std::env::var_os("HEAPTOLL_HOME").map(PathBuf::from);
+    Places::at(&home.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/stage")))
+}
+
+fn of(preload: &[PathBuf]) -> Result<Fitness, TracerError> {
+    let places = places();
+    let tracer = Tracer::find(&places).expect("the tracer is staged: run `make build`");
+    fitness(&tracer, &places.launcher(), preload, &[], &Interrupt::default())
+}
+
+/// That of an object with this constructor. The tracer's own variables tell it where it is.
+fn of_object(constructor: &str) -> Fitness {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, object) = (folder.path().join("object.c"), folder.path().join("object.so"));
+    let source = format!(
+        "#define _GNU_SOURCE\n#include <stdio.h>\n#include <stdlib.h>\n#include <sys/mman.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n\
+         __attribute__((constructor)) static void begin(void) {{ {constructor} }}\n"
+    );
+    std::fs::write(&file, source).expect("writes");
+    let made = std::process::Command::new("cc")
+        .args(["-O1", "-shared", "-fPIC", "-o"])
+        .args([&object, &file])
+        .status()
+        .expect("there is a compiler");
+    assert!(made.success());
+    of(&[object]).expect("the tracer is not at fault")
+}
+
+#[test]
+fn glibc_does_what_it_does_natively() {
+    assert_eq!(of(&[]).expect("the tracer is not at fault"), Fitness::Works);
+}
+
+#[test]
+fn a_manager_that_needs_what_the_tracer_mends_works() {
+    // More brk and more address space than Valgrind has, and restartable sequences.
+    let asks = "extern const unsigned __rseq_size; \
+                void *there = mmap(0, 1L << 43, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0); \
+                if (sbrk(64 << 20) == (void *)-1 || there == MAP_FAILED || __rseq_size == 0) abort();";
+    assert_eq!(of_object(asks), Fitness::Works);
+}
+
+#[test]
+fn blocks_that_lie_elsewhere_under_the_tracer_are_seen() {
+    let Fitness::OtherPath(why) = of_object("if (getenv(\"VALGRIND_LIB\")) if (!malloc(100)) abort();")
+    else {
+        panic!("it is the same path");
+    };
+    assert!(why.contains("places blocks otherwise") && why.contains("small"), "{why}");
+}
+
+#[test]
+fn a_call_that_fails_under_the_tracer_alone_is_named() {
+    // futex_waitv, which Valgrind 3.19 does not know.
+    let Fitness::OtherPath(why) = of_object("syscall(449, 0L, 0L, 0L, 0L, 0L);") else {
+        panic!("nothing was refused");
+    };
+    assert!(why.contains("futex_waitv"), "{why}");
+}
+
+#[test]
+fn an_object_that_does_not_run_says_why() {
+    let dies = "if (getenv(\"VALGRIND_LIB\")) { fputs(\"not here\\n\", stderr); abort(); }";
+    let Fitness::NotMeasurable(why) = of_object(dies) else { panic!("it runs") };
+    assert!(why.contains("signal 6") && why.contains("not here"), "{why}");
+}
