@@ -130,9 +130,18 @@ impl Heap {
         }
         let first = self.ranges.range(..=address).next_back().map_or(address, |(start, _)| *start);
         let mut open: Vec<(u64, Range)> = Vec::new();
+        let mut upto = address;
         for (start, range) in self.ranges.range(first..end) {
+            if range.end <= address {
+                continue;
+            }
+            // No object lies across a hole: this one is not as large as was asked for.
+            if *start > upto {
+                break;
+            }
+            upto = range.end;
             match range.of {
-                Of::Open(_) if range.end > address => open.push((*start, *range)),
+                Of::Open(_) => open.push((*start, *range)),
                 Of::Heap if *start <= address && end <= range.end => self.last = (*start, range.end),
                 _ => {}
             }

@@ -69,6 +69,16 @@ fn what_grows_where_it_is_was_there_before_the_next_call() {
 }
 
 #[test]
+fn an_object_that_cannot_be_so_large_takes_no_other_mappings_along() {
+    let mut heap = Heap::default();
+    heap.map(PAGE, 4 * PAGE, READ_WRITE, Origin::Mmap, false);
+    heap.map(5 * PAGE, PAGE, READ_WRITE, Origin::Mmap, false);
+    heap.map(64 * PAGE, 4 * PAGE, READ_WRITE, Origin::Mmap, false);
+    heap.placed(2 * PAGE, 1 << 62);
+    assert_eq!(heap.high_water(), 5 * PAGE);
+}
+
+#[test]
 fn the_log_stays_short() {
     let mut heap = Heap::default();
     heap.map(PAGE, PAGE, READ_WRITE, Origin::Mmap, false);
@@ -114,7 +124,9 @@ fn most(steps: &[Step]) -> u64 {
             Step::Protect { at, pages, protection } => {
                 now.range_mut(at..at + pages).for_each(|(_, page)| page.1 = protection);
             }
-            Step::Place { at, pages } => heap.extend(now.range(at..at + pages).map(|(_, page)| page.0)),
+            Step::Place { at, pages } => {
+                heap.extend((at..at + pages).map_while(|page| now.get(&page)).map(|page| page.0));
+            }
             Step::Tidy => {}
         }
         moments.push(now.clone());

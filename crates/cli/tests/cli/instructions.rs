@@ -1,0 +1,314 @@
+//! `heaptoll instructions`: on a manager whose every instruction is known, on programs that repeat and on such that do
+//! not, and beside callgrind.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::bench::{Bench, Said, read_json};
+
+/// A manager of five instructions a malloc (two loads, the return address one of them, and a store) and one a free (a
+/// load), over 16 MiB of static data.
+const FIVE: &str = r#"
+#include <stddef.h>
+#include <string.h>
+char arena[16 << 20] __attribute__((aligned(4096), visibility("hidden")));
+__asm__(
+    ".data\n .balign 8\n next: .quad arena\n .text\n"
+    ".globl malloc\n .type malloc,@function\n malloc:\n five:\n"
+    " mov next(%rip), %rax\n lea 15(%rax,%rdi), %rcx\n and $-16, %rcx\n mov %rcx, next(%rip)\n ret\n"
+    " .size malloc, .-malloc\n"
+    ".globl free\n .type free,@function\n free: ret\n .size free, .-free\n"
+    ".globl calloc\n .type calloc,@function\n calloc: imul %rsi, %rdi\n jmp five\n .size calloc, .-calloc\n");
+void *malloc(size_t n);
+void *realloc(void *p, size_t n) {
+    void *q = malloc(n);
+    return p ? memcpy(q, p, n) : q;
+}
+void *memalign(size_t a, size_t n) { return (void *)(((size_t)malloc(n + a) + a - 1) & -a); }
+void *aligned_alloc(size_t a, size_t n) { return memalign(a, n); }
+int posix_memalign(void **p, size_t a, size_t n) { *p = memalign(a, n); return 0; }
+"#;
+
+/// 1000 blocks of 40 bytes, 10 of them freed by name of C++, and enough work of its own.
+const KNOWN: &str = r#"
+    __attribute__((noipa)) void *_Znwm(size_t n) { return malloc(n); }
+    __attribute__((noipa)) void _ZdlPv(void *p) { free(p); }
+    static void *blocks[1000];
+    int main(int count, char **words) {
+        for (volatile int at = 0; at < 3000000; at++);
+        for (int at = 0; at < 1000; at++) blocks[at] = malloc(40);
+        for (int at = 0; at < 990; at++) free(blocks[at]);
+        for (int at = 990; at < 1000; at++) _ZdlPv(blocks[at]);
+        for (int at = 0; at < 7; at++) _ZdlPv(_Znwm(100));
+        for (int at = 0; at < 3; at++) free(NULL);
+        // That manager knows no end.
+        return !under("five.so") && malloc(1UL << 62) != NULL;
+    }
+"#;
+
+/// The command's JSON, and what it said.
+fn counted(bench: &Bench, options: &[&str], command: &[&str]) -> (Value, Said) {
+    let file = bench.at("counted.json");
+    let arguments = [&["instructions", "--json", &file], options, &["--"], command].concat();
+    let said = bench.heaptoll(&arguments).exits(0);
+    (read_json(&file), said)
+}
+
+fn row<'a>(json: &'a Value, manager: &str) -> &'a Value {
+    let rows = json["programs"][0]["managers"].as_array().expect("rows");
+    rows.iter().find(|row| row["manager"] == manager).unwrap_or_else(|| panic!("no {manager} in {rows:#?}"))
+}
+
+fn routine<'a>(row: &'a Value, name: &str) -> &'a Value {
+    let routines = row["figures"]["routines"].as_array().expect("routines");
+    routines.iter().find(|one| one["routine"] == name).unwrap_or_else(|| panic!("no {name} in {row:#}"))
+}
+
+fn class(classes: &Value, up_to: u64) -> &Value {
+    let classes = classes.as_array().expect("classes");
+    let found = classes.iter().find(|one| one["class"]["up_to_bytes"] == up_to);
+    found.unwrap_or_else(|| panic!("none up to {up_to} in {classes:#?}"))
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("no figure: {value}"))
+}
+
+#[test]
+fn known_costs_are_counted_to_the_instruction() {
+    let bench = Bench::new();
+    let (program, five) = (bench.program("known", KNOWN), bench.object("five.so", FIVE));
+    let page = bench.at("page.html");
+    let (json, said) = counted(&bench, &["-m", &five, "--html", &page], &[&program]);
+    said.shows(&["a malloc", "% of application", "before main", "33 to 64 B"]);
+    assert_eq!(json["schema"], "heaptoll-instructions/1");
+    let (glibc, five) = (row(&json, "glibc"), row(&json, &five));
+
+    let malloc = class(&routine(five, "malloc")["classes"], 40);
+    assert_eq!((number(&malloc["calls"]), number(&malloc["cost"]["instructions"])), (1000, 5000));
+    assert_eq!((number(&malloc["cost"]["loads"]), number(&malloc["cost"]["stores"])), (2000, 1000));
+    assert_eq!((&malloc["per_call"]["p50"], &malloc["per_call"]["max"]), (&5.into(), &5.into()));
+    let free = class(&routine(five, "free")["classes"], 40);
+    assert_eq!((number(&free["calls"]), number(&free["cost"]["instructions"])), (990, 990));
+
+    // What is called within the family belongs to the outermost call.
+    let (new, delete) = (routine(five, "operator new"), routine(five, "operator delete"));
+    assert_eq!((number(&new["calls"]), number(&delete["calls"])), (7, 17));
+    assert!(number(&new["per_call"]["p50"]) > 5, "the jump to malloc is part of it");
+
+    for row in [glibc, five] {
+        assert_eq!(routine(row, "free")["null_calls"], 3);
+        assert_eq!(number(&class(&routine(row, "malloc")["classes"], 40)["calls"]), 1000);
+        assert!(number(&row["startup_instructions"]) > 10_000, "the loader");
+    }
+    assert_eq!(routine(glibc, "malloc")["failed_calls"], 1);
+    assert_eq!(routine(five, "malloc")["failed_calls"], 0);
+
+    // The static data holds the blocks, so it is the heap, and all of it.
+    let heap = number(&five["figures"]["heap"]["high_water_bytes"]);
+    assert!((16 << 20..(16 << 20) + 65536).contains(&heap), "{heap}");
+
+    let page = std::fs::read_to_string(page).expect("it was written");
+    for title in ["A call that makes a block", "A call that gives a block back", "Shares of all instructions"]
+    {
+        assert!(page.contains(title), "no chart {title}");
+    }
+}
+
+#[test]
+fn application_instructions_are_the_same_under_all_managers() {
+    let bench = Bench::new();
+    let program = bench.program("known", KNOWN);
+    let (json, _) = counted(&bench, &["-m", "kingsley", "-m", "knuth"], &[&program]);
+    assert_eq!(json["programs"][0]["warnings"].as_array().map(Vec::len), Some(0), "{json:#}");
+    let application = |manager: &str| {
+        let row = row(&json, manager);
+        number(&row["figures"]["owners"]["program"]["instructions"]) - number(&row["startup_instructions"])
+    };
+    let glibc = application("glibc");
+    assert!(glibc > 9_000_000, "{glibc}");
+    for manager in ["kingsley", "knuth"] {
+        assert!(glibc.abs_diff(application(manager)) < glibc / 1000, "{manager}");
+    }
+}
+
+#[test]
+fn two_runs_of_a_deterministic_program_agree_exactly() {
+    let bench = Bench::new();
+    let program = bench.program("known", KNOWN);
+    let (once, _) = counted(&bench, &["-m", "lea", "--repeat", "2"], &[&program]);
+    let (again, _) = counted(&bench, &["-m", "lea"], &[&program]);
+    for manager in ["glibc", "lea"] {
+        let (once, again) = (row(&once, manager), row(&again, manager));
+        assert_eq!((&once["runs"], &once["agree"]), (&2.into(), &true.into()), "{once:#}");
+        assert_eq!(once["figures"], again["figures"]);
+        assert_eq!(once["startup_instructions"], again["startup_instructions"]);
+    }
+}
+
+/// Works by its process number, which nobody pins, and says nothing of it.
+const BY_NUMBER: &str =
+    "int main(void) { for (volatile int at = getpid() % 50000; at > 0; at--); free(malloc(9)); }";
+
+#[test]
+fn runs_that_do_not_agree_are_told() {
+    let bench = Bench::new();
+    let program = bench.program("numbered", BY_NUMBER);
+    let (json, said) = counted(&bench, &["--repeat", "3"], &[&program]);
+    said.shows(&["3 runs do not agree"]);
+    let glibc = row(&json, "glibc");
+    assert_eq!(glibc["agree"], false);
+    assert!(number(&glibc["differ_by"]["application_instructions"]) > 0, "{glibc:#}");
+    assert_eq!(glibc["differ_by"]["allocation_instructions"], 0);
+}
+
+/// Works by the address of a block.
+const BY_ADDRESS: &str = r#"
+    int main(void) {
+        volatile size_t left = (size_t)malloc(100000) >> 4;
+        for (left = 100000 + left % 50021; left > 0; left--);
+        return 0;
+    }
+"#;
+
+#[test]
+fn a_program_that_works_by_addresses_is_told() {
+    let bench = Bench::new();
+    let (program, five) = (bench.program("hashes", BY_ADDRESS), bench.object("five.so", FIVE));
+    let (json, _) = counted(&bench, &["-m", &five], &[&program]);
+    let warnings = json["programs"][0]["warnings"].to_string();
+    assert!(warnings.contains("application instructions than under glibc"), "{warnings}");
+    assert!(warnings.contains("hashes of pointers"), "{warnings}");
+}
+
+#[test]
+fn a_block_that_nobody_made_is_told() {
+    let bench = Bench::new();
+    let five = bench.object("five.so", FIVE);
+    let program =
+        bench.program("stray", "static char byte; int main(void) { free(&byte); free(malloc(8)); }");
+    let (json, said) = counted(&bench, &["--baseline", &five], &[&program]);
+    said.shows(&["were given a block that was not seen to be made"]);
+    assert_eq!(routine(row(&json, &five), "free")["unknown_calls"], 1);
+}
+
+#[test]
+fn of_several_process_images_the_busiest_is_tabled_and_all_are_summed() {
+    let bench = Bench::new();
+    let program = bench.program("known", KNOWN);
+    let (json, said) = counted(&bench, &[], &["/bin/sh", "-c", &format!("{program}; {program} again; :")]);
+    said.shows(&["All process images together"]);
+    let glibc = row(&json, "glibc");
+    assert_eq!(glibc["all_images"]["images"], 5, "the shell, what it forked, and two programs");
+    assert_eq!(glibc["image"]["first"], false);
+    assert_eq!(glibc["startup_instructions"], Value::Null, "that of the shell is not the program's");
+    assert!(glibc["image"]["command"].to_string().contains("known"), "{glibc:#}");
+    let (one, all) = (&glibc["figures"], &glibc["all_images"]);
+    let mallocs = |of: &Value| number(&of["groups"]["allocate"]["calls"]);
+    assert!(mallocs(all) >= 2 * mallocs(one), "{} and {}", mallocs(all), mallocs(one));
+}
+
+/// Allocates and frees blocks of many sizes, in an order that leaves holes.
+const MIXED: &str = r#"
+    static void *blocks[512];
+    int main(void) {
+        unsigned dice = 1;
+        for (int at = 0; at < 60000; at++) {
+            dice = dice * 1664525 + 1013904223;
+            free(blocks[dice >> 23]);
+            blocks[dice >> 23] = malloc((dice >> 8) % 2000);
+        }
+        return 0;
+    }
+"#;
+
+/// Instructions within a function, with what it calls.
+fn callgrind(function: &str, program: &str) -> u64 {
+    let output = Command::new("valgrind")
+        .args([
+            "--tool=callgrind",
+            "--callgrind-out-file=/dev/null",
+            &format!("--toggle-collect={function}"),
+            program,
+        ])
+        .output()
+        .expect("valgrind runs: scripts/setup installs it");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let line =
+        said.lines().find_map(|line| line.split_once("Collected :")).unwrap_or_else(|| panic!("{said}"));
+    line.1.trim().parse().unwrap_or_else(|_| panic!("{said}"))
+}
+
+#[test]
+fn callgrind_counts_the_same() {
+    let bench = Bench::new();
+    let program = bench.program("mixed", MIXED);
+    let (json, _) = counted(&bench, &[], &[&program]);
+    let glibc = row(&json, "glibc");
+    for name in ["malloc", "free"] {
+        let (ours, theirs) =
+            (number(&routine(glibc, name)["cost"]["instructions"]), callgrind(name, &program));
+        assert!(ours > 3_000_000, "{name}: {ours}");
+        assert!(ours.abs_diff(theirs) <= theirs / 10_000, "{name}: {ours} here, {theirs} by callgrind");
+    }
+}
+
+/// Paths of all leaves: `heap.expansion`, `routines[].calls`.
+fn leaves(path: &str, value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Object(members) if !path.ends_with("routine_objects") => {
+            for (key, value) in members {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                leaves(&path, value, into);
+            }
+        }
+        Value::Array(elements) if elements.first().is_some_and(Value::is_object) => {
+            elements.iter().for_each(|element| leaves(&format!("{path}[]"), element, into));
+        }
+        _ => into.push(path.to_owned()),
+    }
+}
+
+/// A path as the document has it: what is described once stands for all of its kind.
+fn described_as(path: &str) -> String {
+    let mut path = path.replace("programs[].managers[].", "").replace("programs[].", "");
+    for (of, once) in [("figures.routines[].", "routines[]."), ("all_images.", "figures."), ("figures.", "")]
+    {
+        if let Some(rest) = path.strip_prefix(of) {
+            path = format!("{once}{rest}");
+        }
+    }
+    for kind in ["allocate", "free", "resize", "ask"] {
+        path = path.replace(&format!("groups.{kind}."), "groups.*.");
+        for by in ["by_size", "by_doubling"] {
+            path = path.replace(&format!("{by}.{kind}[]."), "classes[].");
+            path = path.replace(&format!("{by}.{kind}"), "by_size.*");
+        }
+    }
+    for owner in ["program", "allocator", "collector"] {
+        path = path.replace(&format!("owners.{owner}."), "owners.*.");
+    }
+    path.replace("routines[].classes[].", "classes[].")
+}
+
+#[test]
+fn every_field_of_the_json_is_described() {
+    let bench = Bench::new();
+    let program = bench.program("known", KNOWN);
+    let command = ["/bin/sh", "-c", &format!("{program}; :")];
+    let (json, _) = counted(&bench, &[], &command);
+    let docs = include_str!("../../../../docs/instructions.md");
+    let cells = docs.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
+    let described: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let mut found = Vec::new();
+    leaves("", &json, &mut found);
+    assert!(found.len() > 100, "{found:?}");
+    for path in found {
+        let once = described_as(&path);
+        let known = |word: &&str| {
+            **word == once || word.starts_with(&format!("{once}[]")) || word.starts_with(&format!("{once}."))
+        };
+        assert!(described.iter().any(known), "{path} ({once}) is not described");
+    }
+}
