@@ -4,6 +4,7 @@
  * loads and stores, the calls of its memory manager, the system's part in it. It computes nothing; see README.md.
  */
 #include "call.h"
+#include "clock.h"
 #include "core.h"
 #include "hooks.h"
 #include "instrument.h"
@@ -39,7 +40,8 @@ static void on_usage(void)
                "    --references=no|yes     tell every data reference [no]\n"
                "    --pointers=no|yes       tell stores of pointers into the heap, with --references=yes [no]\n"
                "    --sites=<frames>        tell the call sites of the malloc family [0]\n"
-               "    --pin=no|yes            give the program the same random bytes in every run [yes]\n");
+               "    --pin=no|yes            give the program the same random bytes in every run, and a clock\n"
+               "                            that its instructions drive [yes]\n");
 }
 
 static void on_debug_usage(void)
@@ -89,6 +91,8 @@ static void before_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n)
       ht_thread_event(tid, HT_EXEC, 0, NULL, 0);
    }
    ht_system_before(tid, number, arguments, n);
+   if (ht_options.pin)
+      ht_clock_before(tid, number, arguments);
 }
 
 static void after_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n, SysRes result)
@@ -101,8 +105,10 @@ static void after_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n, S
       ht_ring_event(HT_FORK, sr_Res(result), NULL, 0);
    thread->forked = False;
    ht_system_after(tid, number, arguments, n, result);
-   if (ht_options.pin)
+   if (ht_options.pin) {
       ht_pin_after(tid, number, arguments, n, result);
+      ht_clock_after(tid, number, arguments, result);
+   }
 }
 
 static void after_fork_in_parent(ThreadId tid)
@@ -113,6 +119,7 @@ static void after_fork_in_parent(ThreadId tid)
 
 static void after_fork_in_child(ThreadId tid)
 {
+   ht_clock_child();
    ht_ring_reopen();
    ht_thread_child(tid);
    ht_routine_child();

@@ -12,7 +12,7 @@ typedef struct {
    Int consumer;          /* --consumer: process that reads them; 0: nobody looks whether it lives */
    Bool references;       /* --references: tell every data reference */
    Bool pointers;         /* --pointers: and stores of pointers into the heap */
-   Bool pin;              /* --pin: the same randomness in every run */
+   Bool pin;              /* --pin: the same randomness and the same clock in every run */
    UInt sites;            /* --sites: frames of a call site; 0: none */
 } HtOptions;
 

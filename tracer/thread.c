@@ -18,6 +18,7 @@ static HtThread *threads; /* by ThreadId */
 static UInt last_number;
 static ThreadId told; /* the thread that the last event was of; 0: none */
 static ThreadId in_client_code;
+static ULong instructions_of_ended; /* threads */
 
 HtThread *ht_thread(ThreadId tid)
 {
@@ -38,6 +39,15 @@ UInt ht_thread_number(ThreadId tid)
 HtRegisters *ht_thread_registers(HtThread *thread)
 {
    return in_client_code != VG_INVALID_THREADID && thread == &threads[in_client_code] ? thread->at : &thread->kept;
+}
+
+ULong ht_thread_instructions(void)
+{
+   ULong sum = instructions_of_ended;
+   for (ThreadId tid = 0; tid < VG_N_THREADS; tid++)
+      if (threads[tid].number != 0)
+         sum += ht_thread_registers(&threads[tid])->instructions;
+   return sum;
 }
 
 /* Where a thread's first shadow area is. The core has functions that copy from and to it, but helpers of translated
@@ -184,6 +194,7 @@ static void on_exit(ThreadId tid)
    if (is_last(tid))
       return;
    put_with_counters(thread, HT_THREAD_END, thread->number);
+   instructions_of_ended += thread->kept.instructions;
    if (told == tid)
       told = VG_INVALID_THREADID;
    thread->number = 0;
@@ -223,6 +234,7 @@ void ht_thread_child(ThreadId tid)
          threads[other].number = 0;
    HtThread *const thread = ht_thread(tid);
    settle(thread);
+   instructions_of_ended = 0;
    thread->kept.instructions = 0;
    thread->loads = thread->stores = thread->told = 0;
    told = VG_INVALID_THREADID;

@@ -55,6 +55,8 @@ HtThread *ht_thread(ThreadId tid);
 HtThread *ht_thread_running(void);
 /* Its registers, wherever they are at the moment. */
 HtRegisters *ht_thread_registers(HtThread *thread);
+/* Instructions of all threads that there have been, as far as their counters are up to date. */
+ULong ht_thread_instructions(void);
 /* Number of a thread, from 1, never used again in a process image. The core's ThreadId are. */
 UInt ht_thread_number(ThreadId tid);
 /* The innermost routine or handler; NULL in plain code of the program. */
