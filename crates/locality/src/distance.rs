@@ -13,11 +13,13 @@
 //! ones, so that one structure gives exact and sampled distances.
 
 pub mod curve;
+pub mod front;
 pub mod histogram;
 
 use crate::sampled::Following;
 use crate::simulation::{Maker, Sampling, Split};
 use curve::Curve;
+use front::{Fallen, Lanes, Row, to_front};
 use histogram::Histogram;
 
 /// Entries of the array.
@@ -42,7 +44,7 @@ const FEWEST_SLOTS: usize = 1 << 12;
 #[derive(Debug, Clone)]
 pub struct Distances {
     /// Most recent first.
-    top: [u32; TOP],
+    top: Row<TOP>,
     /// By number of the entry. Means nothing for one in `top`.
     slots: Vec<u32>,
     order: Order,
@@ -207,7 +209,7 @@ impl Distances {
     /// Of nothing so far, exact for every distance.
     pub fn new() -> Distances {
         Distances {
-            top: [NONE; TOP],
+            top: Row([NONE; TOP]),
             slots: Vec::new(),
             order: Order::new(FEWEST_SLOTS),
             following: None,
@@ -224,26 +226,29 @@ impl Distances {
 
     /// Touches an entry and gives its distance: [`COLD`] for the first touch, [`BEYOND`] beyond the seam. Numbers of
     /// entries should be dense: memory is for the largest.
-    #[inline(always)]
     pub fn touch(&mut self, entry: u32) -> u32 {
-        let mut held = self.top[0];
-        if held == entry {
-            return 0;
+        let last = self.top.0[TOP - 1];
+        let at = to_front(&mut self.top, entry);
+        if at < TOP { at as u32 } else { self.below_top(entry, last) }
+    }
+
+    /// References of a maker to entries, one after the other, each counted with its distance. `room` is for what the
+    /// array does not hold: at least as long as the entries; what it holds before and after is of no meaning.
+    #[inline(always)]
+    pub fn references(&mut self, lanes: impl Lanes, maker: Maker, entries: &[u32], room: &mut [Fallen]) {
+        let mut places = [0; TOP + 1];
+        let missing = lanes.row(&mut self.top, entries, &mut places, room);
+        for (distance, &times) in places[..TOP].iter().enumerate().filter(|(_, times)| **times > 0) {
+            self.histograms[maker as usize].add(distance as u32, times);
         }
-        self.top[0] = entry;
-        for at in 1..TOP {
-            let next = self.top[at];
-            self.top[at] = held;
-            if next == entry {
-                return at as u32;
-            }
-            held = next;
+        for fallen in &room[..missing] {
+            let distance = self.below_top(fallen.came, fallen.fell);
+            self.record(maker, distance);
         }
-        self.below_top(entry, held)
     }
 
     /// Touches an entry that is not in the array, which `out` leaves for it.
-    #[inline(never)]
+    #[inline(always)]
     fn below_top(&mut self, entry: u32, out: u32) -> u32 {
         if entry as usize >= self.slots.len() {
             self.grow(entry as usize);
@@ -415,7 +420,7 @@ impl Distances {
         }
         let mut owners = 0;
         for (entry, &slot) in self.slots.iter().enumerate() {
-            let in_top = self.top.contains(&(entry as u32));
+            let in_top = self.top.0.contains(&(entry as u32));
             if slot >= FIRST && !in_top && order.is_set((slot - FIRST) as usize) {
                 owners += 1;
             } else if slot >= FIRST && !in_top && self.following.is_none() {
@@ -425,7 +430,7 @@ impl Distances {
         if owners != order.live {
             return Err(format!("{owners} entries have the {} slots", order.live));
         }
-        let mut sorted = self.top.to_vec();
+        let mut sorted = self.top.0.to_vec();
         sorted.retain(|&entry| entry != NONE);
         sorted.sort_unstable();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {

@@ -4,7 +4,8 @@
 //! (inclusion, Mattson et al. 1970). Set counts are powers of two and taken by the low bits of the line, so a set of
 //! twice as many is a part of one of half as many (set refinement, Hill & Smith 1989): what is most recent in a set is
 //! most recent in that of every larger count, and nothing changes there. So a reference goes from few sets to many and
-//! stops where it finds its line first in the set.
+//! stops where it finds its line first in the set. References are taken many at a time, level by level, since levels do
+//! not depend on each other.
 //!
 //! Memory: 32 bytes a set, whatever the program touches.
 
@@ -12,6 +13,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
+use crate::distance::front::{Lanes, Row, to_front};
 use crate::simulation::{Maker, Split};
 
 /// The most ways of a cache.
@@ -36,17 +38,12 @@ pub struct Associative {
 }
 
 /// Lines of a set, the most recent first.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(32))]
-struct Set([u32; WAYS]);
+type Set = Row<WAYS>;
 
 /// Counts of one maker.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
-    references: u64,
-    /// How often a reference stopped at each level.
-    stopped: [u64; MOST_LEVELS],
-    /// By level and depth; not those found first. The last is for what was not found.
+    /// By level and depth, of those that came so far. The last is for what was not found.
     found: [[u64; WAYS + 1]; MOST_LEVELS],
 }
 
@@ -73,7 +70,7 @@ impl Forest {
         Forest {
             lowest,
             levels,
-            sets: vec![Set([NONE; WAYS]); sets],
+            sets: vec![Row([NONE; WAYS]); sets],
             counts: [Counts::default(); Maker::COUNT],
         }
     }
@@ -85,58 +82,38 @@ impl Forest {
     }
 
     #[inline(always)]
-    fn set(&mut self, level: usize, line: u64) -> &mut [u32; WAYS] {
-        let mask = (1_usize << (self.lowest as usize + level)) - 1;
-        let at = self.base(level) + (line as usize & mask);
-        debug_assert!(level < self.levels && at < self.sets.len());
-        // SAFETY: `base` adds up all levels before, each with `mask + 1` sets, and there are as many sets as all
-        // levels together have; so what is at most `mask` behind the base of a level that exists lies within.
-        unsafe { &mut self.sets.get_unchecked_mut(at).0 }
+    fn level(&mut self, level: usize) -> &mut [Set] {
+        let base = self.base(level);
+        &mut self.sets[base..base + (1 << (self.lowest as usize + level))]
     }
 
-    /// Puts a line first in a set, in which it was not, and gives the depth where it was.
+    /// References of a maker to one line each, one after the other; a line has a number besides its place. What lines and
+    /// numbers hold afterwards is of no meaning.
     #[inline(always)]
-    fn to_front(set: &mut [u32; WAYS], number: u32) -> usize {
-        let mut held = set[0];
-        set[0] = number;
-        for depth in 1..WAYS {
-            let next = set[depth];
-            set[depth] = held;
-            if next == number {
-                return depth;
-            }
-            held = next;
-        }
-        WAYS
-    }
-
-    /// A reference to one line, which has a number besides its place.
-    #[inline(always)]
-    pub fn reference(&mut self, maker: Maker, line: u64, number: u32) {
+    pub fn references(&mut self, lanes: impl Lanes, maker: Maker, lines: &mut [u64], numbers: &mut [u32]) {
+        let mut count = lines.len().min(numbers.len());
         for level in 0..self.levels {
-            let set = self.set(level, line);
-            if set[0] == number {
-                self.counts[maker as usize].stopped[level] += 1;
+            let mut places = [0; WAYS + 1];
+            let sets = self.level(level);
+            count = lanes.sets(sets, &mut lines[..count], &mut numbers[..count], &mut places);
+            for (found, times) in self.counts[maker as usize].found[level].iter_mut().zip(places) {
+                *found += times;
+            }
+            if count == 0 {
                 return;
             }
-            let depth = Self::to_front(set, number);
-            self.counts[maker as usize].found[level][depth] += 1;
         }
-    }
-
-    /// References to the line that the last reference touched, which change nothing.
-    pub fn same(&mut self, maker: Maker, times: u64) {
-        self.counts[maker as usize].stopped[0] += times;
     }
 
     /// Touches a line and raises depths to those where it was.
     pub fn touch(&mut self, line: u64, number: u32, depths: &mut Depths) {
         for level in 0..self.levels {
-            let set = self.set(level, line);
-            if set[0] == number {
+            let sets = self.level(level);
+            let depth = to_front(&mut sets[line as usize & (sets.len() - 1)], number);
+            if depth == 0 {
                 return;
             }
-            depths[level] = depths[level].max(Self::to_front(set, number) as u8);
+            depths[level] = depths[level].max(depth as u8);
         }
     }
 
@@ -155,9 +132,8 @@ impl Forest {
             let sets = 1 << (self.lowest as usize + level);
             for ways in 1..=WAYS {
                 let misses = Split::of(|maker| {
-                    let counts = &self.counts[maker as usize];
-                    let below: u64 = counts.found[level][ways..].iter().sum();
-                    below
+                    // What did not come so far is found first.
+                    self.counts[maker as usize].found[level][ways..].iter().sum()
                 });
                 caches.push(Associative {
                     sets,

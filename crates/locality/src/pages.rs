@@ -5,17 +5,18 @@
 
 use crate::distance::Distances;
 use crate::distance::curve::{Curve, Misses};
+use crate::distance::front::{Fallen, Lanes};
 use crate::simulation::Maker;
 
 /// No page.
-const NONE: u64 = u64::MAX;
+const NONE: u32 = u32::MAX;
 
 /// Page distances of a stream.
 #[derive(Debug, Clone)]
 pub struct Pages {
     distances: Distances,
     /// The page touched last.
-    last: u64,
+    last: u32,
 }
 
 impl Default for Pages {
@@ -30,20 +31,33 @@ impl Pages {
         Pages { distances: Distances::new(), last: NONE }
     }
 
-    /// Touches a page, of which `address` says whether it is the last one again, and `number` which it is otherwise.
-    #[inline(always)]
-    pub fn touch(&mut self, address: u64, number: impl FnOnce() -> u32) -> u32 {
-        if address == self.last {
+    /// Touches a page and gives its distance, which is to be recorded.
+    pub fn touch(&mut self, page: u32) -> u32 {
+        if page == self.last {
             return 0;
         }
-        self.last = address;
-        self.distances.touch(number())
+        self.last = page;
+        self.distances.touch(page)
     }
 
     /// Counts a reference with the distance that [`Pages::touch`] gave.
-    #[inline(always)]
     pub fn record(&mut self, maker: Maker, distance: u32) {
         self.distances.record(maker, distance);
+    }
+
+    /// References of a maker to pages, one after the other. What `pages` holds afterwards is of no meaning; `room` is at
+    /// least as long.
+    #[inline(always)]
+    pub fn references(&mut self, lanes: impl Lanes, maker: Maker, pages: &mut [u32], room: &mut [Fallen]) {
+        let mut kept = 0;
+        for at in 0..pages.len() {
+            let page = pages[at];
+            pages[kept] = page;
+            kept += usize::from(page != self.last);
+            self.last = page;
+        }
+        self.record_same(maker, (pages.len() - kept) as u64);
+        self.distances.references(lanes, maker, &pages[..kept], room);
     }
 
     /// Counts references to the page touched last.

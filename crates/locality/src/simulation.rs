@@ -14,6 +14,9 @@ pub mod split;
 use heaptoll_reference::{Owner, Reference};
 
 use crate::distance::Distances;
+#[cfg(target_arch = "x86_64")]
+use crate::distance::front::{Avx2, Avx512};
+use crate::distance::front::{Fallen, Lanes, Portable};
 use crate::forest::{Depths, Forest, MOST_LEVELS};
 use crate::ids::{Ids, MOST_CHUNKS};
 use crate::pages::Pages;
@@ -30,6 +33,18 @@ const PART: usize = 1 << 15;
 /// Chunks that can be new in a part, of which each reference touches at most 1023 bytes, or 129 lines of 8.
 const MOST_NEW: u32 = 1 << 18;
 
+/// References that are taken at once, so that each simulator goes through them in a loop of its own.
+const BATCH: usize = 1024;
+
+/// References to one line each, and room for what is between the simulators.
+#[derive(Debug, Clone)]
+struct Batch {
+    lines: [u64; BATCH],
+    numbers: [u32; BATCH],
+    pages: [u32; BATCH],
+    room: [Fallen; BATCH],
+}
+
 /// Simulates one process.
 #[derive(Debug, Clone)]
 pub struct Simulation {
@@ -37,6 +52,7 @@ pub struct Simulation {
     line_shift: u32,
     /// The line touched last.
     last: u64,
+    batch: Box<Batch>,
     ids: Ids,
     lines: Option<Distances>,
     forest: Option<Forest>,
@@ -58,6 +74,12 @@ impl Simulation {
         Ok(Simulation {
             line_shift: settings.line_bytes.trailing_zeros(),
             last: NONE,
+            batch: Box::new(Batch {
+                lines: [0; BATCH],
+                numbers: [0; BATCH],
+                pages: [0; BATCH],
+                room: [Fallen::default(); BATCH],
+            }),
             ids: Ids::new(settings.line_bytes, settings.page_bytes),
             lines: settings.lines.then(lines),
             forest: settings.sets.as_ref().map(Forest::new),
@@ -86,78 +108,100 @@ impl Simulation {
 
     fn hear_part(&mut self, maker: Maker, references: &[Reference]) {
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("bmi1") {
-            // SAFETY: the processor has the instructions.
-            return unsafe { self.hear_with_popcnt(maker, references) };
+        if let Some(avx512) = Avx512::find() {
+            // SAFETY: there is an `Avx512` only where the processor has the instructions.
+            return unsafe { self.hear_with_avx512(avx512, maker, references) };
         }
-        self.hear(maker, references);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = Avx2::find() {
+            // SAFETY: there is an `Avx2` only where the processor has the instructions.
+            return unsafe { self.hear_with_avx2(avx2, maker, references) };
+        }
+        self.hear(Portable, maker, references);
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "popcnt,bmi1")]
-    fn hear_with_popcnt(&mut self, maker: Maker, references: &[Reference]) {
-        self.hear(maker, references);
+    #[target_feature(enable = "avx512f,avx512vl,bmi1,popcnt")]
+    fn hear_with_avx512(&mut self, avx512: Avx512, maker: Maker, references: &[Reference]) {
+        self.hear(avx512, maker, references);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,popcnt")]
+    fn hear_with_avx2(&mut self, avx2: Avx2, maker: Maker, references: &[Reference]) {
+        self.hear(avx2, maker, references);
     }
 
     #[inline(always)]
-    fn hear(&mut self, maker: Maker, references: &[Reference]) {
+    fn hear(&mut self, lanes: impl Lanes, maker: Maker, references: &[Reference]) {
         let shift = self.line_shift;
-        let mut last = self.last;
-        let mut same = 0_u64;
-        for reference in references {
-            let address = reference.address();
-            let line = address >> shift;
-            // A size of 0 is of no meaning, and no reason to go wrong.
-            let end = (address + reference.size().max(1) - 1) >> shift;
-            if line != end {
-                last = end;
-                self.straddle(maker, line, end);
-            } else if line == last {
-                same += 1;
-            } else {
+        let mut rest = references;
+        while !rest.is_empty() {
+            let mut last = self.last;
+            let (mut heard, mut count) = (0, 0);
+            let mut straddling = None;
+            for (reference, _) in rest.iter().zip(0..BATCH) {
+                let address = reference.address();
+                let line = address >> shift;
+                // A size of 0 is of no meaning, and no reason to go wrong.
+                let end = (address + reference.size().max(1) - 1) >> shift;
+                if line != end {
+                    straddling = Some((line, end));
+                    break;
+                }
+                self.batch.lines[count] = line;
+                count += usize::from(line != last);
                 last = line;
-                self.one(maker, line);
+                heard += 1;
+            }
+            self.last = last;
+            self.batch(lanes, maker, heard, count);
+            rest = &rest[heard..];
+            if let Some((first, end)) = straddling {
+                self.several(maker, first, end);
+                rest = &rest[1..];
             }
         }
-        self.last = last;
-        if let Some(lines) = &mut self.lines {
-            lines.record_same(maker, same);
-        }
-        if let Some(forest) = &mut self.forest {
-            forest.same(maker, same);
+    }
+
+    /// So many references, of which those that are not to the line before are in the batch.
+    #[inline(always)]
+    fn batch(&mut self, lanes: impl Lanes, maker: Maker, heard: usize, count: usize) {
+        let same = (heard - count) as u64;
+        let Batch { lines, numbers, pages: of_pages, room } = &mut *self.batch;
+        let (lines, numbers, of_pages) = (&mut lines[..count], &mut numbers[..count], &mut of_pages[..count]);
+        for (number, &line) in numbers.iter_mut().zip(&*lines) {
+            *number = self.ids.line(line);
         }
         if let Some(pages) = &mut self.pages {
+            for ((page, &line), &number) in of_pages.iter_mut().zip(&*lines).zip(&*numbers) {
+                *page = self.ids.page(line, number);
+            }
+            pages.references(lanes, maker, of_pages, room);
             pages.record_same(maker, same);
         }
-    }
-
-    /// A reference to one line, another than that before.
-    #[inline(always)]
-    fn one(&mut self, maker: Maker, line: u64) {
-        let number = self.ids.line(line);
-        if let Some(pages) = &mut self.pages {
-            let distance = pages.touch(self.ids.page_address(line), || self.ids.page(line, number));
-            pages.record(maker, distance);
-        }
-        if let Some(lines) = &mut self.lines {
-            let distance = lines.touch(number);
-            lines.record(maker, distance);
+        if let Some(distances) = &mut self.lines {
+            distances.references(lanes, maker, numbers, room);
+            distances.record_same(maker, same);
         }
         if let Some(forest) = &mut self.forest {
-            forest.reference(maker, line, number);
+            forest.references(lanes, maker, lines, numbers);
         }
     }
 
-    /// A reference to several lines, which misses where any of them does.
+    /// A reference to one or several lines, which misses where any of them does.
     #[inline(never)]
-    fn straddle(&mut self, maker: Maker, first: u64, end: u64) {
-        *self.straddling.get_mut(maker) += 1;
+    fn several(&mut self, maker: Maker, first: u64, end: u64) {
+        if first != end {
+            *self.straddling.get_mut(maker) += 1;
+        }
+        self.last = end;
         let (mut lines_distance, mut pages_distance) = (0, 0);
         let mut depths: Depths = [0; MOST_LEVELS];
         for line in first..=end {
             let number = self.ids.line(line);
             if let Some(pages) = &mut self.pages {
-                let distance = pages.touch(self.ids.page_address(line), || self.ids.page(line, number));
+                let distance = pages.touch(self.ids.page(line, number));
                 pages_distance = pages_distance.max(distance);
             }
             if let Some(lines) = &mut self.lines {
@@ -192,9 +236,7 @@ impl Simulation {
                 self.references.system += end - line;
                 return;
             }
-            // Even the line touched last goes the long way, which finds it first everywhere.
-            self.one(Maker::System, line);
-            self.last = line;
+            self.several(Maker::System, line, line);
             if line % u64::from(CHECK_EVERY) == 0 {
                 self.look_at_memory();
             }
