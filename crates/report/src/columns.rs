@@ -1,7 +1,7 @@
 //! The columns of one observation as a flat table: CSV and Parquet are both written from this list, so that they
 //! cannot differ in a name, a unit or in what may be missing.
 
-use heaptoll_lab::observation::{Observation, Outcome, Phase};
+use heaptoll_lab::observation::{ExactFigures, LocalityFigures, Observation, Outcome, Phase};
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +88,33 @@ pub static COLUMNS: &[Column] = &[
     optional("pause_total_ns", Kind::Integer, |o| maybe(o.collections.map(|c| c.pause_total_ns))),
     optional("pause_max_ns", Kind::Integer, |o| maybe(o.collections.map(|c| c.pause_max_ns))),
     optional("reclaimed_bytes", Kind::Integer, |o| maybe(o.collections.map(|c| c.reclaimed_bytes))),
+    optional("program_instructions", Kind::Integer, |o| exact(o, |e| e.instructions.program)),
+    optional("allocator_instructions", Kind::Integer, |o| exact(o, |e| e.instructions.allocator)),
+    optional("collector_instructions", Kind::Integer, |o| exact(o, |e| e.instructions.collector)),
+    optional("program_loads", Kind::Integer, |o| exact(o, |e| e.loads.program)),
+    optional("allocator_loads", Kind::Integer, |o| exact(o, |e| e.loads.allocator)),
+    optional("collector_loads", Kind::Integer, |o| exact(o, |e| e.loads.collector)),
+    optional("program_stores", Kind::Integer, |o| exact(o, |e| e.stores.program)),
+    optional("allocator_stores", Kind::Integer, |o| exact(o, |e| e.stores.allocator)),
+    optional("collector_stores", Kind::Integer, |o| exact(o, |e| e.stores.collector)),
+    optional("allocation_calls", Kind::Integer, |o| exact(o, |e| e.allocations)),
+    optional("free_calls", Kind::Integer, |o| exact(o, |e| e.frees)),
+    optional("traced_heap_high_water_bytes", Kind::Integer, |o| {
+        maybe(o.exact.and_then(|e| e.heap_high_water_bytes))
+    }),
+    optional("traced_images", Kind::Integer, |o| exact(o, |e| e.images.into())),
+    optional("traced_whole", Kind::Integer, |o| exact(o, |e| e.whole.into())),
+    optional("program_references", Kind::Integer, |o| locality(o, |l| integer(l.references.program))),
+    optional("allocator_references", Kind::Integer, |o| locality(o, |l| integer(l.references.allocator))),
+    optional("collector_references", Kind::Integer, |o| locality(o, |l| integer(l.references.collector))),
+    optional("cache_line_bytes", Kind::Integer, |o| locality(o, |l| integer(l.line_bytes))),
+    optional("page_bytes", Kind::Integer, |o| locality(o, |l| integer(l.page_bytes))),
+    optional("pages_touched", Kind::Integer, |o| locality(o, |l| integer(l.pages_touched))),
+    optional("sampled_one_in", Kind::Integer, |o| locality(o, |l| integer(l.sampled_one_in.into()))),
+    optional("cache_misses_json", Kind::Text, |o| {
+        // As with a load's figures: names and numbers encode.
+        locality(o, |l| serde_json::to_string(&l.caches).map_or(Value::Missing, Value::Text))
+    }),
 ];
 
 fn text(value: &str) -> Value {
@@ -101,6 +128,14 @@ fn integer(value: u64) -> Value {
 
 fn maybe(value: Option<u64>) -> Value {
     value.map_or(Value::Missing, integer)
+}
+
+fn exact(row: &Observation, get: impl Fn(&ExactFigures) -> u64) -> Value {
+    row.exact.as_ref().map_or(Value::Missing, |figures| integer(get(figures)))
+}
+
+fn locality(row: &Observation, get: impl Fn(&LocalityFigures) -> Value) -> Value {
+    row.locality.as_ref().map_or(Value::Missing, get)
 }
 
 fn server(row: &Observation, get: impl Fn(&heaptoll_lab::observation::ServeFigures) -> Value) -> Value {
@@ -138,7 +173,9 @@ mod tests {
 
     #[test]
     fn every_cell_has_the_kind_of_its_column() {
-        let rows = crate::testing::experiment(crate::testing::Shape::Server).0.observations;
+        let mut rows = crate::testing::experiment(crate::testing::Shape::Server).0.observations;
+        rows.extend(crate::testing::experiment(crate::testing::Shape::Suite).0.observations);
+        assert!(rows.iter().any(|row| row.exact.is_some() && row.locality.is_some()));
         let more = crate::testing::experiment(crate::testing::Shape::Troubled).0.observations;
         assert!(rows.len() > 10 && more.len() > 10);
         for row in rows.iter().chain(&more) {

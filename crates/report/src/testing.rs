@@ -10,7 +10,8 @@ use heaptoll_lab::comparison::{
 };
 use heaptoll_lab::experiment::{Experiment, Machine, ProgramInfo, ServeInfo, Settings, StackInfo};
 use heaptoll_lab::observation::{
-    Collections, Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures,
+    ByOwner, Collections, Counters, ExactFigures, GeometryMisses, LocalityFigures, MemoryTrack, Observation,
+    Outcome, Phase, ServeFigures,
 };
 
 /// Which experiment to make up.
@@ -76,6 +77,35 @@ impl Noise {
     }
 }
 
+fn by_owner(noise: &mut Noise) -> ByOwner {
+    let mut count = |most: f64| (noise.next() * most) as u64;
+    ByOwner { program: count(1e10), allocator: count(1e9), collector: count(1e8) }
+}
+
+fn exact(noise: &mut Noise) -> ExactFigures {
+    ExactFigures {
+        instructions: by_owner(noise),
+        loads: by_owner(noise),
+        stores: by_owner(noise),
+        allocations: (noise.next() * 1e7) as u64,
+        frees: (noise.next() * 1e7) as u64,
+        heap_high_water_bytes: Some((noise.next() * 1e8) as u64),
+        images: 1,
+        whole: true,
+    }
+}
+
+fn locality(noise: &mut Noise) -> LocalityFigures {
+    LocalityFigures {
+        references: by_owner(noise),
+        line_bytes: 64,
+        page_bytes: 4096,
+        caches: vec![GeometryMisses { cache: "32K/8".into(), misses: by_owner(noise) }],
+        pages_touched: (noise.next() * 1e5) as u64,
+        sampled_one_in: 1,
+    }
+}
+
 /// An experiment and what a comparison of it could look like.
 pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
     let (programs, stacks, repetitions): (Vec<usize>, usize, u32) = match shape {
@@ -119,6 +149,12 @@ pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
         add(Phase::Startup, 0.0006, &mut noise);
         let watched = add(Phase::Profile, 1.0, &mut noise);
         tracks.push(track(&mut noise, &watched));
+        if shape == Shape::Suite {
+            add(Phase::Traced, 30.0, &mut noise);
+        }
+    }
+    for row in observations.iter_mut().filter(|row| row.phase == Phase::Traced) {
+        (row.exact, row.locality) = (Some(exact(&mut noise)), Some(locality(&mut noise)));
     }
     let mut experiment = Experiment {
         heaptoll_version: "0.1.0".into(),

@@ -1,5 +1,6 @@
 //! The runs to make: what was asked for is found, checked and proved before the first.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -10,7 +11,8 @@ use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::store::StoreError;
 use heaptoll_preflight::{Refusal, inspect_program};
-use heaptoll_tracer::Tracer;
+use heaptoll_tracer::{Fitness, Tracer, fitness};
+use indicatif::ProgressBar;
 
 use super::arguments::TracedArguments;
 use super::cell::Cell;
@@ -19,6 +21,9 @@ use crate::command::run::resume::warn_of_settings_in_the_environment;
 use crate::command::run::watch_for_interrupt;
 use crate::failure::Failure;
 use crate::{preflights, terminal};
+
+/// The proof of a program that no manager can be put into.
+const STATIC: &str = "statically linked";
 
 /// Runs to make, in order: each program under the baseline first.
 pub struct Plan {
@@ -68,6 +73,7 @@ pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failur
     if interrupt.is_set() {
         return Err(Failure::Interrupted);
     }
+    let cautions = judge(&mut experiment, &tracer, places, &interrupt)?;
     let cells: Vec<Cell> = experiment
         .programs
         .iter()
@@ -78,7 +84,7 @@ pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failur
                 stack: stack.clone(),
                 is_baseline: stack.name == experiment.baseline,
                 is_static: statics.contains(&program.name),
-                cautions: Vec::new(),
+                cautions: cautions.get(&stack.name).cloned().into_iter().collect(),
             })
         })
         .collect();
@@ -187,7 +193,7 @@ fn prove(
             environment: vec![],
             version: managers[0].version.clone(),
             origin: "what the program was linked with".into(),
-            proof: "statically linked".into(),
+            proof: STATIC.into(),
             warnings: vec!["statically linked: the figures are of the manager it was linked with".into()],
             tells: false,
         });
@@ -204,6 +210,56 @@ fn prove(
         .collect();
     experiment.stacks.extend(stacks);
     Ok(statics)
+}
+
+/// What each manager does under the tracer that it does not natively. Those that do not run there at all are refused.
+fn judge(
+    experiment: &mut Experiment,
+    tracer: &Tracer,
+    places: &Places,
+    interrupt: &Interrupt,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let mut found: BTreeMap<String, Fitness> = BTreeMap::new();
+    let bar = ProgressBar::new_spinner();
+    for stack in experiment.stacks.iter().filter(|stack| stack.proof != STATIC) {
+        if found.contains_key(&stack.name) || interrupt.is_set() {
+            continue;
+        }
+        bar.set_message(format!("does {} run under the tracer?", stack.name));
+        bar.tick();
+        let preload: Vec<PathBuf> = stack.preload.iter().map(PathBuf::from).collect();
+        match fitness(tracer, &places.launcher(), &preload, &stack.environment, interrupt) {
+            Ok(fitness) => found.insert(stack.name.clone(), fitness),
+            Err(_) if interrupt.is_set() => return Err(Failure::Interrupted),
+            Err(error) => return Err(Failure::Refused(Box::new(error))),
+        };
+    }
+    bar.finish_and_clear();
+    if interrupt.is_set() {
+        return Err(Failure::Interrupted);
+    }
+    let mut cautions = BTreeMap::new();
+    for (name, fitness) in found {
+        match fitness {
+            Fitness::NotMeasurable(why) => {
+                let why = format!("it does not run under the tracer: {why}");
+                let of = |stack: &StackInfo| stack.name == name && stack.proof != STATIC;
+                let stacks = experiment.stacks.iter().filter(|stack| of(stack));
+                let refused: Vec<_> =
+                    stacks.map(|stack| (stack.program.clone(), name.clone(), why.clone())).collect();
+                experiment.stacks.retain(|stack| !of(stack));
+                experiment.refused.extend(refused);
+            }
+            Fitness::OtherPath(why) => {
+                let caution = format!(
+                    "under the tracer {name} takes another path than natively: {why}; its figures are of that path"
+                );
+                cautions.insert(name, caution);
+            }
+            Fitness::Works => {}
+        }
+    }
+    Ok(cautions)
 }
 
 /// What the file of the program says, without running it.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use heaptoll_lab::observation::Outcome;
 use heaptoll_reference::Routine;
-use heaptoll_tracer::{ImageEnding, Traced, TracedImage};
+use heaptoll_tracer::{ImageEnding, Traced, TracedImage, syscalls};
 
 use super::cell::Cell;
 
@@ -99,9 +99,8 @@ fn refused<S>(traced: &Traced<S>) -> Vec<String> {
         .filter(|(key, _)| !INDIFFERENT.contains(key))
         .map(|((call, errno), count)| {
             let error = std::io::Error::from_raw_os_error(errno as i32);
-            format!(
-                "system call {call} failed {count} times under the tracer ({error}), as natively it would not"
-            )
+            let call = syscalls::name(call);
+            format!("{call} failed {count} times under the tracer ({error}), as natively it would not")
         })
         .collect()
 }
