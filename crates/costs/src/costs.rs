@@ -96,10 +96,11 @@ impl Costs {
                 None if arguments[0] == 0 => Asked::Null,
                 None => Asked::Unknown,
             };
-            tally.add(asked, cost, collector);
+            tally.add(asked, false, cost, collector);
             return;
         };
-        tally.add(asked, cost, collector);
+        let makes = takes && arguments[0] == 0;
+        tally.add(asked, makes, cost, collector);
         let size = match asked {
             Asked::Bytes(size) => size,
             Asked::Null | Asked::Unknown => u64::MAX,
@@ -114,7 +115,7 @@ impl Costs {
             }
             return;
         }
-        if !takes || arguments[0] == 0 {
+        if !takes || makes {
             self.objects += 1;
             self.bytes = self.bytes.saturating_add(size);
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::class::SizeClass;
 use crate::costs::Costs;
 use crate::group::group;
-use crate::tally::{Costed, Tally};
+use crate::tally::{Classes, Costed, Tally};
 
 /// Instructions and data references.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -52,7 +52,7 @@ pub struct Owners {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
-    /// `malloc`, `calloc`, aligned ones, `operator new`: a block from nothing.
+    /// `malloc`, `calloc`, aligned ones, `operator new`, and `realloc` of no block: a block from nothing.
     Allocate,
     /// `free`, `operator delete`.
     Free,
@@ -335,11 +335,15 @@ fn class_figures(class: SizeClass, costed: &Costed) -> ClassFigures {
 /// The classes of all routines of a group, each put into the class that `coarse` says.
 fn together(tallies: &[Tally], which: Group, coarse: fn(SizeClass) -> SizeClass) -> Vec<ClassFigures> {
     let mut classes: BTreeMap<SizeClass, Costed> = BTreeMap::new();
+    let mut add = |some: &Classes| {
+        some.iter().for_each(|(class, costed)| classes.entry(coarse(class)).or_default().merge(costed));
+    };
     for (routine, tally) in Routine::ALL.into_iter().zip(tallies) {
         if group(routine) == which {
-            tally
-                .classes()
-                .for_each(|(class, costed)| classes.entry(coarse(class)).or_default().merge(costed));
+            add(&tally.proper);
+        }
+        if which == Group::Allocate {
+            add(&tally.making);
         }
     }
     classes.iter().map(|(class, costed)| class_figures(*class, costed)).collect()
@@ -359,16 +363,19 @@ impl Costs {
         let mut groups = Groups::default();
         let mut routines = Vec::new();
         for (routine, tally) in Routine::ALL.into_iter().zip(&self.tallies) {
-            let sum = tally.sum();
+            let classes = tally.classes();
+            let sum = classes.sum();
             if sum.spread.calls() == 0 && tally.odd.abandoned == 0 {
                 continue;
             }
-            let counts = groups.of(group(routine));
-            *counts = counts.plus(Counts {
-                calls: sum.spread.calls(),
-                instructions: sum.cost.instructions,
-                collector_instructions: sum.collector,
-            });
+            for (group, classes) in [(group(routine), &tally.proper), (Group::Allocate, &tally.making)] {
+                let (counts, sum) = (groups.of(group), classes.sum());
+                *counts = counts.plus(Counts {
+                    calls: sum.spread.calls(),
+                    instructions: sum.cost.instructions,
+                    collector_instructions: sum.collector,
+                });
+            }
             routines.push(RoutineFigures {
                 routine: routine.name(),
                 group: group(routine),
@@ -381,7 +388,7 @@ impl Costs {
                 cost: sum.cost.into(),
                 collector_instructions: sum.collector,
                 per_call: spread(&sum),
-                classes: tally.classes().map(|(class, costed)| class_figures(class, costed)).collect(),
+                classes: classes.iter().map(|(class, costed)| class_figures(class, costed)).collect(),
             });
         }
         let of = |owner: Owner| Instructions::from(totals[owner as usize]);

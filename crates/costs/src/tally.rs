@@ -44,10 +44,52 @@ pub(crate) struct Oddities {
     pub abandoned: u64,
 }
 
+/// Costs by index of size class; what has no calls is not there.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Classes(Vec<Option<Box<Costed>>>);
+
+impl Classes {
+    fn add(&mut self, asked: Asked, cost: Clock, collector: Clock) {
+        let index = SizeClass::index(asked);
+        if index >= self.0.len() {
+            self.0.resize(index + 1, None);
+        }
+        self.0[index].get_or_insert_default().add(cost, collector);
+    }
+
+    /// Adds the calls of another.
+    pub fn merge(&mut self, other: &Classes) {
+        if other.0.len() > self.0.len() {
+            self.0.resize(other.0.len(), None);
+        }
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            if let Some(theirs) = theirs {
+                mine.get_or_insert_default().merge(theirs);
+            }
+        }
+    }
+
+    /// Those that had calls, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (SizeClass, &Costed)> {
+        let classes = self.0.iter().enumerate();
+        classes.filter_map(|(index, costed)| Some((SizeClass::of(index), costed.as_deref()?)))
+    }
+
+    /// All together.
+    pub fn sum(&self) -> Costed {
+        let mut sum = Costed::default();
+        self.iter().for_each(|(_, costed)| sum.merge(costed));
+        sum
+    }
+}
+
 /// One routine.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
-    classes: Vec<Option<Box<Costed>>>,
+    /// Calls that did what the routine is for.
+    pub proper: Classes,
+    /// Calls of a routine that resizes blocks that made one from nothing: `realloc(NULL, n)`.
+    pub making: Classes,
     /// Calls that did not do what they are for.
     pub odd: Oddities,
     /// What abandoned calls cost; it is in no class.
@@ -55,25 +97,16 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts a call.
-    pub fn add(&mut self, asked: Asked, cost: Clock, collector: Clock) {
-        let index = SizeClass::index(asked);
-        if index >= self.classes.len() {
-            self.classes.resize(index + 1, None);
-        }
-        self.classes[index].get_or_insert_default().add(cost, collector);
+    /// Counts a call; `making` when it makes a block though the routine is there to resize one.
+    pub fn add(&mut self, asked: Asked, making: bool, cost: Clock, collector: Clock) {
+        let classes = if making { &mut self.making } else { &mut self.proper };
+        classes.add(asked, cost, collector);
     }
 
-    /// The classes that had calls, in order.
-    pub fn classes(&self) -> impl Iterator<Item = (SizeClass, &Costed)> {
-        let classes = self.classes.iter().enumerate();
-        classes.filter_map(|(index, costed)| Some((SizeClass::of(index), costed.as_deref()?)))
-    }
-
-    /// All classes together.
-    pub fn sum(&self) -> Costed {
-        let mut sum = Costed::default();
-        self.classes().for_each(|(_, costed)| sum.merge(costed));
-        sum
+    /// All calls.
+    pub fn classes(&self) -> Classes {
+        let mut all = self.proper.clone();
+        all.merge(&self.making);
+        all
     }
 }

@@ -144,6 +144,9 @@ fn a_failed_realloc_leaves_its_block_and_one_to_nothing_frees_it() {
     assert_eq!((routine(&figures, "malloc").failed_calls, routine(&figures, "calloc").failed_calls), (1, 1));
     assert_eq!((figures.amounts.objects, figures.amounts.object_bytes), (2, 32));
     assert_eq!(figures.heap.most_live_bytes, 48);
+    let groups = &figures.amounts.groups;
+    assert_eq!((groups.allocate.calls, groups.resize.calls), (4, 3), "a realloc of nothing makes a block");
+    assert_eq!(figures.by_size.allocate.iter().filter(sized(8)).map(|one| one.calls).sum::<u64>(), 1);
 }
 
 #[test]

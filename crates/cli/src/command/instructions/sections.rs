@@ -65,7 +65,7 @@ pub fn tables(rows: &[&Row]) -> Item {
     ];
     let mut table = table("", &columns, cells.collect());
     table.notes = vec![
-        "Instructions, collections included. A malloc: of any call that makes a block (Table IV of Detlefs, Dosser & \
+        "Instructions, collections included. A malloc: of any call that makes a block, realloc of null too (Table IV of Detlefs, Dosser & \
          Zorn 1994); a free: of free and operator delete (V); an object: all allocation instructions over objects made \
          (VI); % of application: all allocation instructions over those of the program itself (VII); / live: most bytes \
          of the heap's mappings over most bytes asked for and not given back (X)."
