@@ -10,6 +10,7 @@ mod execute;
 mod plan;
 mod remarks;
 mod scratch;
+pub mod stored;
 
 pub use arguments::TracedArguments;
 pub use cell::{Cell, Figures, Heard};

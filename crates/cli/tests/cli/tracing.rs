@@ -1,0 +1,324 @@
+//! What the commands under the tracer have in common: what they refuse, what they keep of a run that ends badly, and
+//! what is stored. `heaptoll instructions` stands for all of them.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::bench::{Bench, Said, assert_none_left, is_root, marker, programs_with, rows};
+
+/// 1500 blocks of sizes that nobody else asks for; then what a test adds.
+const HEAD: &str = "int main(int count, char **words) {
+    for (int i = 0; i < 1500; i++) free(malloc(3000 + i));";
+
+fn program(bench: &Bench, name: &str, tail: &str) -> String {
+    bench.program(name, &format!("{HEAD} {tail} return 0; }}"))
+}
+
+fn endless(bench: &Bench, name: &str) -> String {
+    program(bench, name, "for (volatile long i = 0;; i++);")
+}
+
+/// Runs the command and gives what was stored.
+fn counted(bench: &Bench, options: &[&str], command: &[&str], code: i32) -> (Value, Said) {
+    let db = bench.at("e.db");
+    let said =
+        bench.heaptoll(&[&["instructions", "--db", &db], options, &["--"], command].concat()).exits(code);
+    (bench.json(&db), said)
+}
+
+/// Processes with a marker that run under the tracer, with `preload` in their environment.
+fn under_the_tracer(word: &str, preload: &str) -> Vec<i32> {
+    let read =
+        |pid: &i32, what: &str| std::fs::read_to_string(format!("/proc/{pid}/{what}")).unwrap_or_default();
+    let is_one =
+        |pid: &i32| read(pid, "cmdline").contains("--ring-dir") && read(pid, "environ").contains(preload);
+    programs_with(word).into_iter().filter(is_one).collect()
+}
+
+/// Waits until something holds that comes after preflight, which takes ten seconds of a program without an end.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what} within a minute");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Where the build under test has its own files.
+fn home() -> PathBuf {
+    let beside = Path::new(env!("CARGO_BIN_EXE_heaptoll")).ancestors().nth(2).expect("target").join("stage");
+    std::env::var_os("HEAPTOLL_HOME").map_or(beside, PathBuf::from)
+}
+
+/// A home with another tracer's folder: links to all of the real one but for `without`.
+fn other_home(bench: &Bench, without: &[&str]) -> PathBuf {
+    let (real, made) = (home(), bench.path("home"));
+    std::fs::create_dir_all(made.join("lib/heaptoll/tracer")).expect("makes");
+    let link = |from: &Path, to: &Path, leave: &[&str]| {
+        for entry in std::fs::read_dir(from).expect("it is staged: run `make build`").flatten() {
+            let name = entry.file_name();
+            if !leave.iter().any(|other| name == *other) {
+                std::os::unix::fs::symlink(entry.path(), to.join(&name)).expect("links");
+            }
+        }
+    };
+    link(&real, &made, &["lib"]);
+    link(&real.join("lib/heaptoll"), &made.join("lib/heaptoll"), &["tracer"]);
+    link(&real.join("lib/heaptoll/tracer"), &made.join("lib/heaptoll/tracer"), without);
+    made
+}
+
+#[test]
+fn a_tracer_that_cannot_run_here_is_refused_with_its_remedy() {
+    let bench = Bench::new();
+    let program = program(&bench, "p", "");
+    let with = |home: &Path, path: Option<&Path>| -> Said {
+        let mut command = bench.command(&["instructions", "--", &program]);
+        command.env("HEAPTOLL_HOME", home);
+        if let Some(path) = path {
+            command.env("PATH", path);
+        }
+        command.output().expect("starts").into()
+    };
+    with(&home(), Some(&bench.path("empty"))).exits(2).complains(&["Valgrind", "apt-get install valgrind"]);
+
+    let old = other_home(&bench, &["VERSION"]);
+    let version = old.join("lib/heaptoll/tracer/VERSION");
+    std::fs::write(&version, "3.18.1\n").expect("writes");
+    with(&old, None).exits(2).complains(&["3.18.1", "make build"]);
+    std::fs::remove_file(&version).expect("removes");
+    with(&old, None).exits(2).complains(&["VERSION", "make build"]);
+
+    let bench = Bench::new();
+    let without = other_home(&bench, &["heaptoll-amd64-linux", "heaptoll-arm64-linux"]);
+    with(&without, None).exits(2).complains(&["not built", "make build"]);
+}
+
+#[test]
+fn programs_that_are_not_there_or_not_ours_to_preload_are_refused_as_run_refuses_them() {
+    let bench = Bench::new();
+    let both = |program: &str| {
+        let run = bench.heaptoll(&["run", "-m", "glibc", "-n", "1", "--", program]).exits(2);
+        let traced = bench.heaptoll(&["instructions", "--", program]).exits(2);
+        assert_eq!(run.err, traced.err);
+        run.err
+    };
+    assert!(both("/no/such/program").contains("was not found"));
+    assert!(both(&bench.script("script", "#!/no/such/interpreter\n")).contains("/no/such/interpreter"));
+    if is_root() {
+        let program = program(&bench, "privileged", "");
+        std::os::unix::fs::chown(&program, Some(65534), None).expect("chowns");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).expect("chmod");
+        assert!(both(&program).contains("set-user-ID to user 65534"));
+    }
+    bench.heaptoll(&["instructions"]).exits(2).complains(&["nothing to run"]);
+    bench.heaptoll(&["instructions", "-m", "nonesuch", "--", "ls"]).exits(2).complains(&["nonesuch"]);
+    assert!(!bench.path("state").exists(), "nothing is stored of what did not run");
+}
+
+#[test]
+fn a_static_program_runs_as_it_is_and_other_managers_are_refused() {
+    let bench = Bench::new();
+    let program = bench.static_program("p", &format!("{HEAD} return 0; }}"));
+    let (json, said) = counted(&bench, &["-m", "kingsley"], &[&program], 1);
+    said.complains(&["statically linked"]).shows(&["glibc", "statically linked", "kingsley"]);
+    let [row] = &rows(&json)[..] else { panic!("{:?}", rows(&json)) };
+    assert_eq!((row["stack"].as_str(), row["phase"].as_str()), (Some("glibc"), Some("traced")));
+    assert!(row["exact"]["allocations"].as_u64() >= Some(1500), "{row}");
+    assert_eq!(json["experiment"]["refused"][0][1], "kingsley");
+}
+
+#[test]
+fn a_crash_keeps_its_signal_and_what_was_counted() {
+    let bench = Bench::new();
+    let program = program(&bench, "p", "fputs(\"about to\", stderr); raise(SIGSEGV);");
+    let (json, said) = counted(&bench, &[], &[&program], 1);
+    said.shows(&["killed by signal 11"]);
+    let row = &rows(&json)[0];
+    assert_eq!(
+        (row["outcome"]["kind"].as_str(), row["outcome"]["detail"].as_i64()),
+        (Some("signal"), Some(11))
+    );
+    assert!(row["exact"]["allocations"].as_u64() >= Some(1500), "{row}");
+    assert!(row["stderr_tail"].as_str().is_some_and(|tail| tail.contains("about to")), "{row}");
+}
+
+#[test]
+fn an_exit_status_that_is_expected_is_no_trouble() {
+    let bench = Bench::new();
+    let program = program(&bench, "p", "exit(7);");
+    let (json, said) = counted(&bench, &[], &[&program], 1);
+    said.shows(&["exit status 7", "--expect-status 7"]);
+    assert_eq!(rows(&json)[0]["outcome"]["detail"], 7);
+    bench.heaptoll(&["instructions", "--expect-status", "7", "--", &program]).exits(0);
+}
+
+#[test]
+fn a_program_killed_in_mid_run_leaves_what_it_did() {
+    let bench = Bench::new();
+    let (db, word) = (bench.at("e.db"), marker("killed"));
+    let program = endless(&bench, "p");
+    let running = bench.start(&["instructions", "--timeout", "100", "--db", &db, "--", &program, &word]);
+    let traced = || under_the_tracer(&word, "");
+    until("the program runs", || !traced().is_empty());
+    std::thread::sleep(Duration::from_secs(4));
+    for pid in traced() {
+        // SAFETY: a signal to a process that this test had started.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+    }
+    running.wait().exits(1).shows(&["killed"]);
+    let json = bench.json(&db);
+    let row = &rows(&json)[0];
+    assert_eq!(row["outcome"]["detail"], 9);
+    assert_eq!(row["exact"]["whole"], false);
+    assert!(row["exact"]["allocations"].as_u64() >= Some(1500), "{row}");
+    assert_none_left(&word);
+}
+
+#[test]
+fn ctrl_c_shows_and_keeps_what_was_finished() {
+    let bench = Bench::new();
+    let (db, word) = (bench.at("e.db"), marker("interrupted"));
+    let slow = bench.manager("slow.so", "");
+    let program =
+        program(&bench, "p", "puts(\"same\"); fflush(stdout); if (under(\"slow.so\")) for (;;) pause();");
+    let running = bench.start(&["instructions", "-m", &slow, "--db", &db, "--", &program, &word]);
+    until("it comes to the second", || !under_the_tracer(&word, "slow.so").is_empty());
+    std::thread::sleep(Duration::from_secs(1));
+    running.signal(libc::SIGINT);
+    running.wait().exits(130).shows(&["glibc"]).complains(&["interrupted"]);
+    assert_none_left(&word);
+    let json = bench.json(&db);
+    let kinds: Vec<_> = rows(&json).iter().map(|row| row["outcome"]["kind"].clone()).collect();
+    assert_eq!(kinds, ["ok", "interrupted"]);
+    assert_eq!(json["experiment"]["complete"], false);
+}
+
+#[test]
+fn over_the_time_limit_is_shown_and_marked() {
+    let bench = Bench::new();
+    let program = endless(&bench, "p");
+    let (json, said) = counted(&bench, &["--timeout", "4"], &[&program], 1);
+    said.shows(&["time limit of 4 s", "--timeout"]);
+    let row = &rows(&json)[0];
+    assert_eq!(
+        (row["outcome"]["kind"].as_str(), row["exact"]["whole"].as_bool()),
+        (Some("timeout"), Some(false))
+    );
+    assert!(row["exact"]["allocations"].as_u64() >= Some(1500), "{row}");
+}
+
+#[test]
+fn memory_that_runs_out_in_heaptoll_ends_the_run_and_keeps_its_part() {
+    let bench = Bench::new();
+    let (db, word) = (bench.at("e.db"), marker("memory"));
+    let program = endless(&bench, "p");
+    let running = bench.start(&["instructions", "--timeout", "100", "--db", &db, "--", &program, &word]);
+    until("the program runs", || !under_the_tracer(&word, "").is_empty());
+    std::thread::sleep(Duration::from_secs(4));
+    let size = std::fs::read_to_string(format!("/proc/{}/statm", running.pid())).expect("it runs");
+    let pages: u64 = size.split(' ').next().and_then(|pages| pages.parse().ok()).expect("a number");
+    let limit = libc::rlimit { rlim_cur: pages * 4096 + (40 << 20), rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: a limit for our own child; the old one is not asked for.
+    assert_eq!(unsafe { libc::prlimit(running.pid(), libc::RLIMIT_AS, &limit, std::ptr::null_mut()) }, 0);
+    running.wait().exits(1).shows(&["memory runs out"]);
+    let json = bench.json(&db);
+    let row = &rows(&json)[0];
+    assert_eq!(row["exact"]["whole"], false);
+    assert!(row["exact"]["allocations"].as_u64() >= Some(1500), "{row}");
+    assert_none_left(&word);
+}
+
+#[test]
+fn other_output_than_the_baselines_is_marked() {
+    let bench = Bench::new();
+    let other = bench.manager("other.so", "");
+    let program = program(&bench, "p", "puts(under(\"other.so\") ? \"b\" : \"a\");");
+    let (_, said) = counted(&bench, &["-m", &other], &[&program], 1);
+    said.shows(&["output differs"]);
+}
+
+#[test]
+fn processes_and_threads_are_all_counted() {
+    let bench = Bench::new();
+    let child = program(&bench, "child", "");
+    let source = format!(
+        "static void *work(void *n) {{ for (int i = 0; i < 700; i++) free(malloc(5000 + i)); return n; }}
+        {HEAD}
+        pthread_t t[3];
+        for (int i = 0; i < 3; i++) pthread_create(&t[i], 0, work, 0);
+        for (int i = 0; i < 3; i++) pthread_join(t[i], 0);
+        for (int i = 0; i < 2; i++) if (fork() == 0) {{
+            work(0);
+            if (i) execl(\"{child}\", \"child\", (char *)0);
+            _exit(0);
+        }}
+        while (wait(0) > 0);
+        return 0; }}"
+    );
+    let parent = bench.program("parent", &format!("#include <pthread.h>\n{source}"));
+    let (json, _) = counted(&bench, &[], &[&parent], 0);
+    let exact = &rows(&json)[0]["exact"];
+    assert_eq!((exact["images"].as_u64(), exact["whole"].as_bool()), (Some(4), Some(true)));
+    // Parent, its three threads, two children, and what one of them becomes.
+    let expected = 1500 + 3 * 700 + 2 * 700 + 1500;
+    let calls = exact["allocations"].as_u64().expect("a number");
+    assert!((expected..expected + 50).contains(&calls), "{calls} of {expected}");
+}
+
+#[test]
+fn full_places_cost_what_should_have_gone_there_and_nothing_else() {
+    let bench = Bench::new();
+    let program = program(&bench, "p", "");
+    let (db, json) = (bench.at("e.db"), bench.at("o.json"));
+    bench
+        .heaptoll(&["instructions", "--db", &db, "--html", "/dev/full", "--json", &json, "--", &program])
+        .exits(1)
+        .shows(&["glibc"])
+        .complains(&["/dev/full", "No space left"]);
+    assert!(bench.path("o.json").exists());
+    assert_eq!(rows(&bench.json(&db)).len(), 1);
+    bench.heaptoll(&["instructions", "--db", &db, "--", &program]).exits(2).complains(&["exists already"]);
+    bench
+        .heaptoll(&["instructions", "--db", "/proc/e.db", "--", &program])
+        .exits(2)
+        .complains(&["/proc/e.db"]);
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("opens");
+    let db = bench.at("f.db");
+    let mut command = bench.command(&["instructions", "--db", &db, "--", &program]);
+    let said: Said = command.stdout(full).output().expect("runs").into();
+    said.exits(1).complains(&["standard output"]);
+    assert_eq!(rows(&bench.json(&db)).len(), 1);
+}
+
+#[test]
+fn what_was_traced_is_reported_again_in_every_form() {
+    let bench = Bench::new();
+    let program = program(&bench, "p", "");
+    let (json, said) = counted(&bench, &["-m", "kingsley"], &[&program], 0);
+    said.complains(&["every run is kept in"]);
+    let exact = &rows(&json)[1]["exact"];
+    assert!(exact["instructions"]["allocator"].as_u64() > Some(1500 * 10), "{exact}");
+    assert!(exact["heap_high_water_bytes"].as_u64() > Some(4096), "{exact}");
+    let (csv, html) = (bench.at("o.csv"), bench.at("o.html"));
+    let db = bench.at("e.db");
+    bench
+        .heaptoll(&["report", &db, "--csv", &csv, "--html", &html])
+        .exits(0)
+        .shows(&["kingsley", "instructions"]);
+    let csv = std::fs::read_to_string(csv).expect("is written");
+    let head: Vec<&str> = csv.lines().next().expect("a head").split(',').collect();
+    let at = head.iter().position(|name| *name == "allocation_calls").expect("the column");
+    let calls: Vec<u64> =
+        csv.lines().skip(1).filter_map(|line| line.split(',').nth(at)?.parse().ok()).collect();
+    assert!(calls.len() == 2 && calls.iter().all(|&calls| calls >= 1500), "{calls:?}");
+}
+
+#[test]
+fn a_server_of_the_catalog_is_refused() {
+    let bench = Bench::new();
+    bench.heaptoll(&["instructions", "--program", "redis", "--quick"]).exits(2).complains(&["redis"]);
+}
