@@ -139,7 +139,13 @@ void ht_ring_turn(void)
    __atomic_store_n(&header->published, published, __ATOMIC_RELEASE);
    __atomic_add_fetch(&header->consumer_waits_on, 1, __ATOMIC_RELEASE);
    HT_SYSCALL(__NR_futex, &header->consumer_waits_on, FUTEX_WAKE, 1, 0, 0, 0);
-   if (!await_room() || (published < HT_RING_BLOCKS && !has_memory(block(published), BLOCK_BYTES))) {
+   if (!await_room()) {
+      stop(PRODUCER_STOPPED);
+      return;
+   }
+   if (published < HT_RING_BLOCKS && !has_memory(block(published), BLOCK_BYTES)) {
+      VG_(umsg)("heaptoll: there is no more room in %s; what process %d does from here on is not told\n",
+                ht_options.ring_dir, VG_(getpid)());
       stop(PRODUCER_STOPPED);
       return;
    }
