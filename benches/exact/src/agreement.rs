@@ -22,6 +22,9 @@ pub struct Options {
     /// Only cache misses, against cachegrind
     #[arg(long)]
     caches: bool,
+    /// Let programs and managers see the real clock: what they do by time then depends on what they run under
+    #[arg(long)]
+    real_clock: bool,
     /// Bind functions at their first call, as programs do, and not at the start
     #[arg(long)]
     lazy: bool,
@@ -35,7 +38,10 @@ pub struct Options {
 /// # Errors
 /// A program fails, or a tool is missing.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let workshop = Workshop::open(options.choice.timeout)?;
+    let mut workshop = Workshop::open(options.choice.timeout)?;
+    if !options.real_clock {
+        workshop.stop_the_clock()?;
+    }
     let managers = workshop.managers(&options.choice.managers, &MANAGERS)?;
     let programs = workshop.programs(&options.choice, &PROGRAMS)?;
     println!("{}; inputs: {}\n", machine_line(), options.choice.size);

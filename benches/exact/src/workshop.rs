@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use heaptoll_callgrind::tools::{Compilers, Language, run};
 use heaptoll_catalog::{Catalog, Prepared, Program, Size};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::launch::{self, Finished, Invocation};
@@ -62,6 +63,10 @@ pub struct Workshop {
     catalog: Catalog,
     known: Vec<Manager>,
     timeout: Duration,
+    /// Preloaded behind every manager.
+    behind: Vec<PathBuf>,
+    /// Where that is.
+    built: tempfile::TempDir,
 }
 
 impl Workshop {
@@ -74,7 +79,24 @@ impl Workshop {
         let catalog = Catalog::load(&places.catalog())?;
         let known = manager::known(&places)?;
         let timeout = Duration::from_secs(timeout);
-        Ok(Workshop { places, interrupt: Interrupt::default(), catalog, known, timeout })
+        let built = scratch()?;
+        let interrupt = Interrupt::default();
+        Ok(Workshop { places, interrupt, catalog, known, timeout, behind: vec![], built })
+    }
+
+    /// Has every program find a clock that goes by how often it is asked, and not by how fast the program runs.
+    ///
+    /// # Errors
+    /// There is no C compiler, or it fails.
+    pub fn stop_the_clock(&mut self) -> Result<(), Error> {
+        let (source, object) = (self.built.path().join("clock.c"), self.built.path().join("clock.so"));
+        std::fs::write(&source, include_str!("../programs/clock.c"))
+            .map_err(Error::file("write", &source))?;
+        let mut compile = Compilers::find(false)?.driver(Language::C);
+        compile.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&object).arg(&source);
+        run(&mut compile, "compiling the clock", "gcc libc6-dev")?;
+        self.behind.push(object);
+        Ok(())
     }
 
     /// The managers asked for, or these.
@@ -119,7 +141,7 @@ impl Workshop {
         Invocation {
             command: program.command.iter().map(fill).collect(),
             environment: pinned.chain(own).chain(manager.environment.iter().cloned()).collect(),
-            preload: manager.object.iter().cloned().collect(),
+            preload: manager.object.iter().chain(&self.behind).cloned().collect(),
             stdin: program.stdin.clone(),
             timeout: self.timeout,
             ..Invocation::default()
@@ -207,8 +229,7 @@ impl Workshop {
     /// # Errors
     /// The system's reason.
     pub fn scratch(&self) -> Result<tempfile::TempDir, Error> {
-        let made = tempfile::Builder::new().prefix("heaptoll-exact-").tempdir();
-        made.map_err(Error::file("make a folder in", &std::env::temp_dir()))
+        scratch()
     }
 
     /// What is in a scratch folder.
@@ -219,6 +240,11 @@ impl Workshop {
         let entries = std::fs::read_dir(folder).map_err(Error::file("read", folder))?;
         entries.map(|entry| Ok(entry.map_err(Error::file("read", folder))?.path())).collect()
     }
+}
+
+fn scratch() -> Result<tempfile::TempDir, Error> {
+    let made = tempfile::Builder::new().prefix("heaptoll-exact-").tempdir();
+    made.map_err(Error::file("make a folder in", &std::env::temp_dir()))
 }
 
 /// The machine, in a line.
