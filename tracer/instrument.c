@@ -363,5 +363,8 @@ IRSB *ht_instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *
    write_registers(&block);
    if (in->jumpkind == Ijk_Ret)
       leaving(&block);
+   /* To a program that asks Valgrind something there is no Valgrind: it would take another path than natively. */
+   if (in->jumpkind == Ijk_ClientReq)
+      block.sb->jumpkind = Ijk_Boring;
    return block.sb;
 }

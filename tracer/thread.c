@@ -14,7 +14,8 @@ extern void *VG_(get_ThreadState)(ThreadId tid);
 /* Instructions after which a thread that told nothing else tells its counters. */
 #define TICK 1000000
 
-static HtThread *threads; /* by ThreadId */
+static HtThread *threads; /* by ThreadId, */
+static ThreadId slots;    /* those below this have ever been used */
 static UInt last_number;
 static ThreadId told; /* the thread that the last event was of; 0: none */
 static ThreadId in_client_code;
@@ -22,7 +23,7 @@ static ULong instructions_of_ended; /* threads */
 
 HtThread *ht_thread(ThreadId tid)
 {
-   tl_assert(tid < VG_N_THREADS && threads[tid].number != 0);
+   tl_assert(tid < slots && threads[tid].number != 0);
    return &threads[tid];
 }
 
@@ -44,7 +45,7 @@ HtRegisters *ht_thread_registers(HtThread *thread)
 ULong ht_thread_instructions(void)
 {
    ULong sum = instructions_of_ended;
-   for (ThreadId tid = 0; tid < VG_N_THREADS; tid++)
+   for (ThreadId tid = 0; tid < slots; tid++)
       if (threads[tid].number != 0)
          sum += ht_thread_registers(&threads[tid])->instructions;
    return sum;
@@ -108,7 +109,7 @@ static void switch_to(ThreadId tid)
 void ht_thread_speaks(void)
 {
    const ThreadId tid = VG_(get_running_tid)();
-   if (tid != VG_INVALID_THREADID && threads[tid].number != 0)
+   if (tid != VG_INVALID_THREADID && tid < slots && threads[tid].number != 0)
       switch_to(tid);
 }
 
@@ -161,7 +162,12 @@ Bool ht_thread_in_routine(ThreadId tid)
 static void begin(ThreadId tid)
 {
    HtThread *const thread = &threads[tid];
+   HtFrame *const frames =
+      thread->frames != NULL ? thread->frames : VG_(malloc)("ht.thread.frames", HT_FRAMES * sizeof(HtFrame));
    VG_(memset)(thread, 0, sizeof *thread);
+   thread->frames = frames;
+   if (tid >= slots)
+      slots = tid + 1;
    thread->number = ++last_number;
    thread->kept.watched = ~0ULL;
 }
@@ -180,7 +186,7 @@ static void on_create(ThreadId parent, ThreadId tid)
 
 static Bool is_last(ThreadId tid)
 {
-   for (ThreadId other = 0; other < VG_N_THREADS; other++)
+   for (ThreadId other = 0; other < slots; other++)
       if (other != tid && threads[other].number != 0)
          return False;
    return True;
@@ -229,7 +235,7 @@ static void on_stop_client_code(ThreadId tid, ULong blocks)
 
 void ht_thread_child(ThreadId tid)
 {
-   for (ThreadId other = 0; other < VG_N_THREADS; other++)
+   for (ThreadId other = 0; other < slots; other++)
       if (other != tid)
          threads[other].number = 0;
    HtThread *const thread = ht_thread(tid);
@@ -251,7 +257,7 @@ void ht_thread_end(Bool exits, Int status)
 {
    const ThreadId running = VG_(get_running_tid)();
    ThreadId last = VG_INVALID_THREADID;
-   for (ThreadId tid = 0; threads != NULL && tid < VG_N_THREADS; tid++) {
+   for (ThreadId tid = 0; tid < slots; tid++) {
       if (threads[tid].number == 0)
          continue;
       if (last == VG_INVALID_THREADID || tid == running)

@@ -46,7 +46,7 @@ typedef struct {
    ULong told;   /* instructions when the counters were last told */
    UInt depth;   /* frames in use */
    Bool forked;  /* the system call it is in was a fork */
-   HtFrame frames[HT_FRAMES];
+   HtFrame *frames; /* HT_FRAMES of them */
 } HtThread;
 
 /* The thread with this ThreadId. */
