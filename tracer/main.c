@@ -59,12 +59,13 @@ static void on_options_read(void)
       ht_pin_begin();
 }
 
-/* The program has asked to end. When it has not, a signal ends it. */
+/* The program has asked to end, with this status (the core knows none). When it has not, a signal ends it. */
 static Bool exits;
+static Int exit_status;
 
-static void on_end(Int status)
+static void on_end(Int unknown)
 {
-   ht_thread_end(exits, status);
+   ht_thread_end(exits, exit_status);
    ht_ring_close();
 }
 
@@ -86,6 +87,8 @@ static void warn_of_self(Addr path)
 static void before_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n)
 {
    exits = number == __NR_exit_group || number == __NR_exit;
+   if (exits)
+      exit_status = arguments[0] & 0xff;
    if (is_exec(number)) {
       warn_of_self(arguments[number == __NR_execve ? 0 : 1]);
       ht_thread_event(tid, HT_EXEC, 0, NULL, 0);

@@ -80,10 +80,12 @@ fn a_file_from_before_traced_runs_is_read_and_gone_on_with() {
     store.append(&before).expect("appends");
     store
         .connection
-        .execute_batch("ALTER TABLE observation DROP COLUMN exact; ALTER TABLE observation DROP COLUMN locality")
+        .execute_batch(
+            "ALTER TABLE observation DROP COLUMN exact; ALTER TABLE observation DROP COLUMN locality",
+        )
         .expect("becomes an older file");
     drop(store);
-    assert_eq!(Store::read(&path).expect("reads").observations, [before.clone()]);
+    assert_eq!(Store::read(&path).expect("reads").observations, std::slice::from_ref(&before));
     let (store, _) = Store::resume(&path).expect("resumes");
     let exact = Some(ExactFigures { allocations: 9, ..ExactFigures::default() });
     let after = Observation { order: 1, phase: Phase::Traced, exact, ..row("glibc", 1, 0.1, 77) };

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::launch::Invocation;
 use heaptoll_lab::places::Places;
-use heaptoll_tracer::{Fitness, Tracer, TracerError, fitness};
+use heaptoll_reference::{Clock, Event, Owner, Reference, Sink};
+use heaptoll_tracer::{Fitness, Options, Tracer, TracerError, fitness, trace};
 
 /// The installation under test: `HEAPTOLL_HOME`, or the build tree's.
 fn places() -> Places {
@@ -73,4 +75,74 @@ fn an_object_that_does_not_run_says_why() {
     let dies = "if (getenv(\"VALGRIND_LIB\")) { fputs(\"not here\\n\", stderr); abort(); }";
     let Fitness::NotMeasurable(why) = of_object(dies) else { panic!("it runs") };
     assert!(why.contains("signal 6") && why.contains("not here"), "{why}");
+}
+
+/// Managers that the build has staged, and the system's.
+fn managers() -> Vec<PathBuf> {
+    let staged = std::fs::read_dir(places().managers()).expect("managers are staged: run `make build`");
+    let installed =
+        ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2", "libtbbmalloc_proxy.so.2"]
+            .map(|name| Path::new("/usr/lib/x86_64-linux-gnu").join(name));
+    let mut objects: Vec<PathBuf> = staged.map(|entry| entry.expect("an entry").path()).collect();
+    objects.retain(|path| path.extension().is_some_and(|extension| extension == "so"));
+    objects.extend(installed.into_iter().filter(|path| path.is_file()));
+    objects.sort();
+    objects
+}
+
+/// Seconds a manager: `cargo test -p heaptoll-tracer --test fitness -- --ignored --nocapture`.
+#[test]
+#[ignore = "runs the probe under every manager that is staged or installed"]
+fn every_manager_here_works() {
+    let mut unfit = Vec::new();
+    for object in managers() {
+        let begun = std::time::Instant::now();
+        let fitness = of(std::slice::from_ref(&object)).expect("the tracer is not at fault");
+        println!("{:4.1} s  {}  {fitness:?}", begun.elapsed().as_secs_f64(), object.display());
+        if fitness != Fitness::Works {
+            unfit.push(object);
+        }
+    }
+    assert!(unfit.is_empty(), "{unfit:?}");
+}
+
+struct Deaf;
+
+impl Sink for Deaf {
+    fn references(&mut self, _: Owner, _: &[Reference]) {}
+    fn event(&mut self, _: &Event<'_>) {}
+}
+
+/// What each owner executed in a run of the probe.
+fn totals(preload: &[PathBuf]) -> [Clock; 3] {
+    let places = places();
+    let tracer = Tracer::find(&places).expect("the tracer is staged: run `make build`");
+    let command = vec![places.tracer().join("probe").display().to_string()];
+    let invocation = Invocation { command, preload: preload.to_vec(), ..Invocation::default() };
+    let options = Options { references: true, ..Options::default() };
+    let traced = trace(&tracer, &places.launcher(), &invocation, &options, &Interrupt::default(), |_| Deaf)
+        .expect("the tracer is not at fault");
+    traced.images[0].totals
+}
+
+#[test]
+fn two_runs_agree_to_the_instruction() {
+    let once = totals(&[]);
+    assert!(once[Owner::Allocator as usize].instructions > 0);
+    assert_eq!(once, totals(&[]));
+}
+
+#[test]
+#[ignore = "runs the probe twice under every manager that is staged or installed"]
+fn two_runs_agree_to_the_instruction_under_every_manager_here() {
+    let mut unlike = Vec::new();
+    for object in managers() {
+        let (once, again) = (totals(std::slice::from_ref(&object)), totals(std::slice::from_ref(&object)));
+        let counts = |totals: &[Clock; 3]| totals.map(|clock| clock.instructions);
+        println!("{}  {:?}  {:?}", object.display(), counts(&once), counts(&again));
+        if once != again {
+            unlike.push(object);
+        }
+    }
+    assert!(unlike.is_empty(), "{unlike:?}");
 }

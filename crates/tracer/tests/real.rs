@@ -125,7 +125,7 @@ fn every_process_has_a_stream_of_its_own() {
     // The shell, its child that forked and became true, the subshell, the child that became echo; the shell may
     // have exec'd the last itself.
     assert!(
-        names.iter().any(|name| *name == "true") && names.iter().any(|name| *name == "echo"),
+        names.contains(&"true") && names.contains(&"echo"),
         "{names:?}"
     );
     assert!(traced.images.len() >= 5, "{names:?}");
