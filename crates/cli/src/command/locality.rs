@@ -20,7 +20,7 @@ use heaptoll_tracer::Options;
 use self::asked::{SampleWord, Sizes};
 use self::figures::{Figures, Program, SamplingFigures};
 use crate::documents::DocumentOutputs;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::traced::{self, Cell, Ending, TracedArguments, execute, plan};
 
 mod asked;
@@ -184,6 +184,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let command = shell_command(&plan.experiment.settings.repeat_command);
     let document = document::document(&figures, &arguments.sizes.0, facts(&plan, &figures), command);
     let code = arguments.outputs.deliver(&document, "heaptoll-locality/1", &figures)?;
+    let rows = figures.programs.iter().flat_map(|one| &one.study.rows);
+    let code =
+        if rows.filter(|row| row.about.cut_short.is_some()).count() > 0 { failure::TROUBLE } else { code };
     Ok(ending.code(code))
 }
 

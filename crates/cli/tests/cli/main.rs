@@ -11,6 +11,7 @@ mod files;
 mod instructions;
 mod launcher;
 mod ledgers;
+mod locality;
 mod managers;
 mod marks;
 mod processes;
