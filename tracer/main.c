@@ -88,6 +88,8 @@ static void before_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n)
 {
    exits = number == __NR_exit_group || number == __NR_exit;
    if (exits)
+      exit_status = (Int)(arguments[0] & 0xff);
+   if (exits)
       exit_status = arguments[0] & 0xff;
    if (is_exec(number)) {
       warn_of_self(arguments[number == __NR_execve ? 0 : 1]);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * Reads the rings of process images that have ended and were so short that no block was needed twice, and prints what is
- * in them: a line for each kind of event and how many there were, and calls of routines that returned, on one line:
+ * in them, a line for each:
  *
- *   malloc RETURNED ABANDONED threads N end E exec X depth D
+ *   malloc RETURNED ABANDONED calloc RETURNED threads N end STATUS exec X depth D references yes|no
  *
- * D is 0 when every call was left. Status 1 when a word is of no known kind.
+ * STATUS is - when no end was told; D is 0 when every call was left. Status 1 when a word is of no known kind.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +20,7 @@ enum { HEADER = 4096, BLOCK = 32768, BLOCKS = 16 };
 static uint64_t ring[HEADER / 8 + BLOCK * BLOCKS];
 static unsigned kinds[HT_SKIP + 1], left[HT_ROUTINES], abandoned[HT_ROUTINES];
 static unsigned long loads, stores;
+static char status[16];
 
 static size_t following(unsigned kind, uint64_t payload)
 {
@@ -56,6 +57,8 @@ static int read_block(const uint64_t *words)
       kinds[kind]++;
       if (kind == HT_LEAVE)
          left[payload]++;
+      if (kind == HT_END)
+         snprintf(status, sizeof status, "%u", (unsigned)payload);
       if (kind == HT_ABANDON)
          abandoned[payload]++;
       at += following(kind, payload);
@@ -73,6 +76,7 @@ static int read_ring(const char *path)
    fclose(file);
    memset(kinds, 0, sizeof kinds), memset(left, 0, sizeof left), memset(abandoned, 0, sizeof abandoned);
    loads = stores = 0;
+   strcpy(status, "-");
    const uint64_t published = ring[8];
    for (uint64_t block = 0; block <= published && block < BLOCKS; block++)
       if (read_block(ring + HEADER / 8 + block * BLOCK) != 0) {
@@ -82,16 +86,16 @@ static int read_ring(const char *path)
    unsigned depth = kinds[HT_ENTER];
    for (unsigned routine = 0; routine < HT_ROUTINES; routine++)
       depth -= left[routine] + abandoned[routine];
-   printf("%s malloc %u %u calloc %u threads %u end %u exec %u depth %u references %s\n", (const char *)ring + 512,
+   printf("%s malloc %u %u calloc %u threads %u end %s exec %u depth %u references %s\n", (const char *)ring + 512,
           left[HT_MALLOC], abandoned[HT_MALLOC] + abandoned[HT_CALLOC], left[HT_CALLOC], kinds[HT_THREAD_START],
-          kinds[HT_END], kinds[HT_EXEC], depth, loads + stores > 0 ? "yes" : "no");
+          status, kinds[HT_EXEC], depth, loads + stores > 0 ? "yes" : "no");
    return 0;
 }
 
 int main(int count, char **paths)
 {
-   int status = 0;
+   int result = 0;
    for (int i = 1; i < count; i++)
-      status |= read_ring(paths[i]);
-   return status;
+      result |= read_ring(paths[i]);
+   return result;
 }
