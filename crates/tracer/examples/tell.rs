@@ -2,14 +2,27 @@
 //! `V=1` prints events, `VV=1` calls too, `REFS=1` asks for references; `PRE` is preloaded.
 
 use heaptoll_lab::{interrupt::Interrupt, launch::Invocation, places::Places};
-use heaptoll_reference::{event::Event, Owner, Reference, Sink};
+use heaptoll_reference::{Owner, Reference, Sink, event::Event};
 use heaptoll_tracer::*;
-struct P { n: u64, r: u64 }
+struct P {
+    n: u64,
+    r: u64,
+}
 impl Sink for P {
-    fn references(&mut self, _: Owner, r: &[Reference]) { self.r += r.len() as u64; }
+    fn references(&mut self, _: Owner, r: &[Reference]) {
+        self.r += r.len() as u64;
+    }
     fn event(&mut self, e: &Event<'_>) {
         self.n += 1;
-        if std::env::var_os("V").is_some() { match e { Event::Enter{..}|Event::Leave{..} if std::env::var_os("VV").is_none() => {}, Event::Text{what,word,bytes} => println!("  {what:?} {word:#x} {}", String::from_utf8_lossy(bytes)), e => println!("  {e:?}") } }
+        if std::env::var_os("V").is_some() {
+            match e {
+                Event::Enter { .. } | Event::Leave { .. } if std::env::var_os("VV").is_none() => {}
+                Event::Text { what, word, bytes } => {
+                    println!("  {what:?} {word:#x} {}", String::from_utf8_lossy(bytes))
+                }
+                e => println!("  {e:?}"),
+            }
+        }
     }
 }
 fn main() {
@@ -20,8 +33,36 @@ fn main() {
     let inv = Invocation { command: std::env::args().skip(1).collect(), preload, ..Default::default() };
     let i = Interrupt::default();
     let begun = std::time::Instant::now();
-    let r = trace(&t, &places.launcher(), &inv, &Options { references: refs, ..Default::default() }, &i, |im| { println!("{im:?}"); P { n: 0, r: 0 } }).unwrap();
-    println!("{:?} wall {:?} cpu {} us {:?} {:?}", r.finished.ended, begun.elapsed(), r.finished.usage.user_us + r.finished.usage.system_us, r.warnings, r.stopped);
+    let r =
+        trace(&t, &places.launcher(), &inv, &Options { references: refs, ..Default::default() }, &i, |im| {
+            println!("{im:?}");
+            P { n: 0, r: 0 }
+        })
+        .unwrap();
+    println!(
+        "{:?} wall {:?} cpu {} us {:?} {:?}",
+        r.finished.ended,
+        begun.elapsed(),
+        r.finished.usage.user_us + r.finished.usage.system_us,
+        r.warnings,
+        r.stopped
+    );
     print!("{}", r.finished.error_tail);
-    for im in &r.images { println!("{} {}.{} {:?} totals {:?} events {} refs {} calls {:?} damage {:?} refused {:?} warn {:?} {:?}", im.image.name(), im.image.pid, im.image.number, im.ending, im.totals, im.sink.n, im.sink.r, im.calls, im.damage, im.refused, im.warnings, im.routine_objects); }
+    for im in &r.images {
+        println!(
+            "{} {}.{} {:?} totals {:?} events {} refs {} calls {:?} damage {:?} refused {:?} warn {:?} {:?}",
+            im.image.name(),
+            im.image.pid,
+            im.image.number,
+            im.ending,
+            im.totals,
+            im.sink.n,
+            im.sink.r,
+            im.calls,
+            im.damage,
+            im.refused,
+            im.warnings,
+            im.routine_objects
+        );
+    }
 }

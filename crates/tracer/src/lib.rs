@@ -19,6 +19,7 @@ mod log;
 mod options;
 pub mod ring;
 mod room;
+mod scratch;
 pub mod syscalls;
 mod trace;
 

@@ -1,6 +1,6 @@
 //! One traced run: the launcher starts the program under the tracer, and this thread hears it until it is over.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,11 @@ use crate::find::Tracer;
 use crate::follow::{Follower, System};
 use crate::image::{Image, ImageEnding, Traced};
 use crate::options::Options;
+use crate::scratch::Scratch;
 use crate::{log, room};
 
 /// How often is looked after memory and progress told.
 const PACE: Duration = Duration::from_millis(100);
-/// A folder in memory serves for rings when as much is free there: 4 MiB a process.
-const IN_MEMORY: u64 = 512 << 20;
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +60,7 @@ pub fn trace_with<S: Sink>(
     begin: impl FnMut(&Image) -> S,
     mut progress: impl FnMut(Progress),
 ) -> Result<Traced<S>, TracerError> {
-    let scratch = scratch()?;
+    let scratch = Scratch::make()?;
     let folder = scratch.path();
     let rings = |cause| TracerError::Rings { folder: folder.into(), cause };
     let mut followers = Follower::new(folder, begin, System);
@@ -161,31 +160,6 @@ fn cannot_run(
         }
     };
     TracerError::CannotRun { program: invocation.command.first().cloned().unwrap_or_default(), said }
-}
-
-/// A folder for rings and logs: in memory where there is room for it.
-fn scratch() -> Result<tempfile::TempDir, TracerError> {
-    let in_memory = PathBuf::from("/dev/shm");
-    let mut maker = tempfile::Builder::new();
-    maker.prefix("heaptoll-rings-");
-    if free_bytes(&in_memory).is_some_and(|free| free >= IN_MEMORY)
-        && let Ok(folder) = maker.tempdir_in(&in_memory)
-    {
-        return Ok(folder);
-    }
-    let folder = std::env::temp_dir();
-    maker.tempdir_in(&folder).map_err(|cause| TracerError::Scratch { folder, cause })
-}
-
-fn free_bytes(folder: &Path) -> Option<u64> {
-    let name = std::ffi::CString::new(folder.as_os_str().as_encoded_bytes()).ok()?;
-    // SAFETY: all zeroes is a valid statvfs, which is filled in; the name is a C string.
-    let (done, free) = unsafe {
-        let mut about: libc::statvfs = std::mem::zeroed();
-        let done = libc::statvfs(name.as_ptr(), &mut about);
-        (done, about.f_bavail * about.f_frsize)
-    };
-    (done == 0).then_some(free)
 }
 
 /// The program under the launcher, waited for by a thread. Dropped before its end, it is called off.

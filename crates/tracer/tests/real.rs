@@ -124,10 +124,7 @@ fn every_process_has_a_stream_of_its_own() {
     let names: Vec<&str> = traced.images.iter().map(|image| image.image.name()).collect();
     // The shell, its child that forked and became true, the subshell, the child that became echo; the shell may
     // have exec'd the last itself.
-    assert!(
-        names.contains(&"true") && names.contains(&"echo"),
-        "{names:?}"
-    );
+    assert!(names.contains(&"true") && names.contains(&"echo"), "{names:?}");
     assert!(traced.images.len() >= 5, "{names:?}");
     assert!(traced.is_whole(), "{:?}", traced.images.iter().map(|image| &image.ending).collect::<Vec<_>>());
     assert!(traced.images.iter().any(|image| image.ending == ImageEnding::Ended(3)));
