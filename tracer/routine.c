@@ -69,7 +69,7 @@ static const struct {
 
 /* An object whose symbols were looked at. */
 typedef struct {
-   const DebugInfo *info;
+   const DebugInfo *info; /* NULL when it is no longer mapped */
    Addr text;
    HChar *path;
    Bool mapped;
@@ -78,7 +78,7 @@ typedef struct {
 static VgHashTable *routines;
 static Object *objects;
 static UInt objects_used, objects_room;
-static UInt told[HT_ROUTINES]; /* number of the object that was told of each routine */
+static UInt tellings = 1; /* of objects: once, and anew in each child of fork */
 
 static UInt number_of(const HChar *name)
 {
@@ -142,20 +142,25 @@ static void look_at_object(const DebugInfo *info)
 {
    const Addr text = VG_(DebugInfo_get_text_avma)(info);
    const HChar *const path = VG_(DebugInfo_get_filename)(info);
-   for (UInt i = 0; i < objects_used; i++) {
-      Object *const object = &objects[i];
-      if (object->info == info && object->text == text && VG_STREQ(object->path, path)) {
-         object->mapped = True;
-         return;
-      }
+   UInt at = 0;
+   /* One that was unmapped may have come back. */
+   while (at < objects_used && !((objects[at].info == info || objects[at].info == NULL) && objects[at].text == text &&
+                                 VG_STREQ(objects[at].path, path)))
+      at++;
+   if (at < objects_used && objects[at].info == info) {
+      objects[at].mapped = True;
+      return;
    }
-   if (objects_used == objects_room) {
+   if (at == objects_room) {
       objects_room = objects_room == 0 ? 32 : 2 * objects_room;
       objects = VG_(realloc)("ht.objects", objects, objects_room * sizeof *objects);
    }
-   objects[objects_used++] = (Object){ info, text, VG_(strdup)("ht.object.path", path), True };
+   if (at == objects_used)
+      objects[objects_used++] = (Object){ .text = text, .path = VG_(strdup)("ht.object.path", path) };
+   objects[at].info = info;
+   objects[at].mapped = True;
    ht_ring_text(HT_TEXT_OBJECT, text, path, VG_(strlen)(path));
-   look_at_symbols(info, objects_used);
+   look_at_symbols(info, at + 1);
 }
 
 static void look_at_objects(void)
@@ -183,17 +188,17 @@ HtRoutine *ht_routine_at(Addr address)
    return routine != NULL && objects[routine->object - 1].mapped ? routine : NULL;
 }
 
-void ht_routine_tell_object(const HtRoutine *routine)
+void ht_routine_tell_object(HtRoutine *routine)
 {
-   if (told[routine->number] == routine->object)
+   if (routine->told == tellings)
       return;
-   told[routine->number] = routine->object;
+   routine->told = tellings;
    ht_ring_text(HT_TEXT_ROUTINE_OBJECT, routine->number, routine->path, VG_(strlen)(routine->path));
 }
 
 void ht_routine_child(void)
 {
-   VG_(memset)(told, 0, sizeof told);
+   tellings++;
    for (UInt i = 0; i < objects_used; i++)
       if (objects[i].mapped)
          ht_ring_text(HT_TEXT_OBJECT, objects[i].text, objects[i].path, VG_(strlen)(objects[i].path));

@@ -15,6 +15,7 @@ typedef struct HtRoutine {
    UInt number;            /* HT_MALLOC... or HT_ANNOUNCER */
    UInt object;            /* which of the objects, from 1 */
    const HChar *path;      /* of the object */
+   UInt told;              /* whether that was told */
 } HtRoutine;
 
 /* Not a routine: the function by which the announcing layer passes on a manager's events. */
@@ -22,8 +23,8 @@ typedef struct HtRoutine {
 
 /* The routine that begins at `address`, or NULL. Looks for objects that were mapped since it was last asked. */
 HtRoutine *ht_routine_at(Addr address);
-/* Tells the object of a routine, when another one was told before or none. */
-void ht_routine_tell_object(const HtRoutine *routine);
+/* Tells the object of a routine, once. There may be several of one number in several objects. */
+void ht_routine_tell_object(HtRoutine *routine);
 /* In a child of fork: nothing has been told. */
 void ht_routine_child(void);
 
