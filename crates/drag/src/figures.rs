@@ -1,5 +1,7 @@
 //! What is known of a process image in the end, as it goes into JSON.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use crate::drag::{Drag, Reuse};
@@ -242,11 +244,15 @@ impl Drag {
         clock: Clock,
         seen: impl Fn(&Group) -> Group,
     ) -> (Vec<GroupFigures>, Option<GroupFigures>) {
+        let alike = self.sites.alike();
+        let mut together: HashMap<u32, Group> = HashMap::new();
         let groups = self.groups.sites.iter().enumerate();
-        let mut sites: Vec<(u32, Group)> = groups
-            .filter(|(_, group)| group.all.objects > 0)
-            .map(|(site, group)| (site as u32, seen(group)))
-            .collect();
+        for (site, group) in groups.filter(|(_, group)| group.all.objects > 0) {
+            let first = alike.get(&(site as u32)).copied().unwrap_or(site as u32);
+            let sum = together.entry(first).or_default();
+            *sum = sum.plus(&seen(group));
+        }
+        let mut sites: Vec<(u32, Group)> = together.into_iter().collect();
         sites.sort_by_key(|(site, group)| (std::cmp::Reverse(group.spaces.on(clock).idle()), *site));
         let rest = sites.split_off(sites.len().min(SITES));
         let others = rest.iter().fold(seen(&self.groups.others), |sum, (_, group)| sum.plus(group));

@@ -40,6 +40,28 @@ impl Sites {
         frames.iter().map(name).collect()
     }
 
+    /// Sites whose frames have the same names, each by the first of them: calls from one line, or of one function where
+    /// lines are not known, are one site to a reader.
+    pub fn alike(&self) -> HashMap<u32, u32> {
+        let (mut ids, mut first) = (HashMap::new(), HashMap::new());
+        let mut sites: Vec<(&u32, &Vec<u64>)> = self.frames.iter().collect();
+        sites.sort_unstable();
+        sites
+            .into_iter()
+            .map(|(site, frames)| {
+                let name = |frame: &u64| match self.names.get(frame) {
+                    Some(name) if !name.starts_with("???") => {
+                        let next = ids.len() as u64;
+                        (*ids.entry(name.as_str()).or_insert(next), true)
+                    }
+                    _ => (*frame, false),
+                };
+                let key: Vec<(u64, bool)> = frames.iter().map(name).collect();
+                (*site, *first.entry(key).or_insert(*site))
+            })
+            .collect()
+    }
+
     /// A site in one line: `parse (parse.c:12) < read < main`.
     pub fn name(&self, site: u32) -> String {
         if site == 0 {
@@ -47,8 +69,11 @@ impl Sites {
         }
         let frames = self.frames(site);
         let own = frames.iter().position(|frame| !hands_on(bare(frame))).unwrap_or(0);
+        // What calls `main` is the same for all.
+        let last = frames.iter().position(|frame| bare(frame) == "main").unwrap_or(frames.len()).max(own);
+        let shown = &frames[own..frames.len().min(last + 1)];
         let mut words = Vec::new();
-        for (depth, frame) in frames[own..].iter().take(SHOWN).enumerate() {
+        for (depth, frame) in shown.iter().take(SHOWN).enumerate() {
             // `main (in /usr/bin/gawk)` is told with its object only where no function is.
             words.push(match depth {
                 0 if !frame.contains("(in ") || frame.starts_with("0x") => frame.as_str(),
@@ -94,6 +119,12 @@ mod tests {
         }
         assert_eq!(sites.name(3), "make_node (node.c:12) < std::foo(int) < 0x4 < 0x5");
         assert_eq!(sites.frames(3)[3], "0x4 (in /usr/bin/x)");
+        sites.define(4, &[1, 2, 6, 5]);
+        sites.define(5, &[1, 7, 6, 5]);
+        sites.name_frame(7, b"make_node (node.c:12)");
+        assert_eq!(sites.name(4), "make_node (node.c:12) < main");
+        let alike = sites.alike();
+        assert_eq!([3, 4, 5].map(|site| alike[&site]), [3, 4, 4]);
         assert_eq!((sites.name(0), sites.name(9)), ("not known".into(), "site 9".into()));
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::space::{PHASES, Phase};
 
 /// Bins, when there are most.
-const BINS: usize = 1024;
+const BINS: usize = 512;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {

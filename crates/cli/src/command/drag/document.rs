@@ -100,9 +100,10 @@ fn said(row: &Row, figures: &Figures, clock: Clock) -> Vec<String> {
     let kept = all.not_freed_space(clock);
     if all.not_freed.objects > 0 {
         said.push(format!(
-            "{} ({}) are not freed at the end: they have {} of drag and void.",
+            "{} ({}) {} not freed at the end: {} of drag and void.",
             objects(all.not_freed.objects),
             bytes(all.not_freed.bytes as f64),
+            if all.not_freed.objects == 1 { "is" } else { "are" },
             percent((kept.drag + kept.void) as f64 / (space.drag + space.void).max(1) as f64)
         ));
     }
@@ -112,7 +113,7 @@ fn said(row: &Row, figures: &Figures, clock: Clock) -> Vec<String> {
 fn barrier(figures: &Figures) -> Vec<String> {
     let Some(pointers) = &figures.pointers else { return Vec::new() };
     vec![format!(
-        "The program stores {:.2} pointers per 1000 of its instructions; {:.3} lead from an older object to a younger \
+        "The program stores {:.3} pointers per 1000 of its instructions; {:.3} lead from an older object to a younger \
          one, which a generational collector's write barrier must remember.",
         pointers.program_per_1000_instructions, pointers.older_to_younger_per_1000_instructions
     )]

@@ -34,7 +34,11 @@ fn clock_words(clock: Clock) -> &'static str {
 
 /// Bytes on average over the whole run.
 fn average(space: u128, end: u64) -> String {
-    bytes((space as f64 / end.max(1) as f64).round())
+    whole(space as f64 / end.max(1) as f64)
+}
+
+fn whole(value: f64) -> String {
+    if value > 0.0 && value < 0.5 { "< 1 B".into() } else { bytes(value.round()) }
 }
 
 fn shares(space: &Space) -> [String; 4] {
@@ -108,13 +112,13 @@ pub fn over_time(figures: &Figures, clock: Clock) -> Option<Item> {
         let idle = mean(|moment| moment.drag_bytes + moment.void_bytes);
         let mut row = vec![
             format!("{} to {} %", tenth * 100 / PARTS, (tenth + 1) * 100 / PARTS),
-            bytes(held.round()),
-            bytes(mean(|moment| moment.use_bytes).round()),
-            bytes(idle.round()),
+            whole(held),
+            whole(mean(|moment| moment.use_bytes)),
+            whole(idle),
             if held > 0.0 { percent(idle / held) } else { NONE.to_owned() },
         ];
         if waits {
-            row.push(bytes(mean(|moment| moment.unreclaimed_bytes).round()));
+            row.push(whole(mean(|moment| moment.unreclaimed_bytes)));
         }
         row
     });
