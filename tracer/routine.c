@@ -102,8 +102,10 @@ static void add(Addr address, UInt number, UInt object)
    }
    /* One address may be both free and operator delete: it is told as the function of C. Its node may be known to
     * translated code, so it is never taken out. */
-   if (object != routine->object || number < routine->number)
+   if (object != routine->object || number < routine->number) {
       routine->number = number;
+      routine->told = 0;
+   }
    routine->object = object;
    routine->path = objects[object - 1].path;
 }
