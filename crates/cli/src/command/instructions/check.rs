@@ -57,7 +57,10 @@ fn application(row: &Row, baseline: &Row) -> Option<String> {
     }
     let started = row.application_proper().is_some() && baseline.application_proper().is_some();
     let (mine, theirs) = (row.figures.as_ref()?, baseline.figures.as_ref()?);
-    let why = if row.agree == Some(false) || baseline.agree == Some(false) {
+    let why = if mine.threads_started > theirs.threads_started {
+        "the manager has started threads where nothing says that it is the manager who does (in a constructor): their \
+         work is in these figures"
+    } else if row.agree == Some(false) || baseline.agree == Some(false) {
         "its runs do not repeat, so managers cannot be blamed"
     } else if mine.threads_started > 0 {
         "threads wait for each other, and how often they look depends on who runs when"
@@ -217,6 +220,16 @@ mod tests {
         other.differ_by = Some(Disagreement { application: 12_345, allocation: 7 });
         let said = warnings(&[row("glibc", 1_000_000, Some(0), 50_000), other]).join("\n");
         assert!(said.contains("12\u{202f}345 application") && said.contains("do not repeat"), "{said}");
+    }
+
+    #[test]
+    fn threads_that_only_one_manager_has_are_its_own() {
+        let mut other = row("bdw", 1_030_000, Some(0), 50_000);
+        if let Some(figures) = &mut other.figures {
+            figures.threads_started = 1;
+        }
+        let said = warnings(&[row("glibc", 1_000_000, Some(0), 50_000), other]).join("\n");
+        assert!(said.contains("bdw: 3.00 % more") && said.contains("has started threads"), "{said}");
     }
 
     #[test]
