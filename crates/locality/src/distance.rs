@@ -256,6 +256,9 @@ impl Distances {
         let distance = match self.slots[entry as usize] {
             NEVER => {
                 self.distinct += 1;
+                if let Some(following) = &mut self.following {
+                    following.begin(entry);
+                }
                 COLD
             }
             AWAY => BEYOND,
@@ -383,7 +386,7 @@ impl Distances {
             histogram.seal();
             histogram
         });
-        let tail = self.following.map(|following| following.tail());
+        let tail = self.following.map(|following| following.tail(self.distinct));
         let references = Split::of(|maker| {
             let beyond = tail.as_ref().map_or(0, |tail| *tail.beyond().get(maker));
             cold.get(maker) + distances.get(maker).total() + beyond

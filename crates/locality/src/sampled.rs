@@ -10,8 +10,9 @@
 //!
 //! - *Which lines were taken.* The hash also puts each followed line into one of [`GROUPS`] disjoint groups. The spread of
 //!   the share from group to group gives its standard error (the ratio estimator of random groups), and Student's t the
-//!   width. Where few lines carry all the references, that spread can be too small by chance; so what a share can hide
-//!   when it is 0 among so many lines is added.
+//!   width. Lines that were not taken can be unlike all that were: so what a share can hide when it is 0 among so many
+//!   lines is added; or, when it is more, by how much the references a followed line differ from those a line, of which
+//!   both are known. (A hundred lines with many references may all be missed; that shows there, and only there.)
 //! - *How long a counted distance is.* Of t lines between, a binomial number is followed. So a size of T lines beyond the
 //!   seam is compared with the largest and smallest counts that T lines give.
 
@@ -69,6 +70,10 @@ pub struct Tail {
     lines: Split<f64>,
     /// The same for all makers together.
     lines_of_all: f64,
+    /// How much more or fewer references a followed line has than a line, as a share,
+    unlike: Split<f64>,
+    /// and with all makers together.
+    unlike_all: f64,
     /// By group and maker, references to followed lines by bucket.
     followed: Vec<Split<Vec<u64>>>,
 }
@@ -82,6 +87,8 @@ impl Tail {
             beyond: Split::default(),
             lines: Split::default(),
             lines_of_all: 0.0,
+            unlike: Split::default(),
+            unlike_all: 0.0,
             followed: (0..GROUPS).map(|_| Split::of(|_| Vec::new())).collect(),
         }
     }
@@ -123,8 +130,9 @@ impl Tail {
         counts[bucket] += 1;
     }
 
-    /// Says how many references beyond the seam each followed line had, of each maker.
-    fn weigh<'a>(&mut self, lines: impl Iterator<Item = &'a Split<u32>>) {
+    /// Says how many references beyond the seam each followed line had that had any, of each maker, and how many of how
+    /// many lines were followed.
+    fn weigh<'a>(&mut self, lines: impl Iterator<Item = &'a Split<u32>>, followed: u64, of: u64) {
         let mut moments = [(0_u128, 0_u128); Maker::COUNT + 1];
         for line in lines {
             let all = Maker::ALL.iter().map(|&maker| u128::from(*line.get(maker))).sum();
@@ -139,28 +147,36 @@ impl Tail {
         };
         self.lines = Split::of(|maker| effective(moments[maker as usize]));
         self.lines_of_all = effective(moments[Maker::COUNT]);
+        let unlike = |sum: u128, beyond: u64| {
+            let expected = beyond as f64 * followed as f64 / of.max(1) as f64;
+            // Lines of which none is followed are so many in 97.5 of 100 cases, and count as lines too.
+            let unseen = -0.025_f64.ln() / followed.max(1) as f64;
+            if expected > 0.0 { ((sum as f64 / expected - 1.0).abs() + unseen).min(1.0) } else { 1.0 }
+        };
+        self.unlike = Split::of(|maker| unlike(moments[maker as usize].0, *self.beyond.get(maker)));
+        self.unlike_all = unlike(moments[Maker::COUNT].0, self.beyond.total());
     }
 
     /// Misses in a cache of more lines than the seam.
     pub(crate) fn misses(&self, entries: u64, cold: &Split<u64>, distinct: u64) -> Misses {
         // In a cache that holds all lines only cold references miss.
         let over = if entries >= distinct { None } else { Some((entries - self.seam) as f64) };
-        let one = |makers: &[Maker], lines: f64| {
+        let one = |makers: &[Maker], lines: f64, unlike: f64| {
             let sum = |split: &Split<u64>| makers.iter().map(|&maker| *split.get(maker)).sum::<u64>();
             let (cold, beyond) = (sum(cold), sum(&self.beyond));
             let Some(over) = over else { return Estimate::exact(cold) };
-            let share = self.share(makers, over, lines);
+            let share = self.share(makers, over, lines, unlike);
             let of = |share: f64| cold + (share * beyond as f64).round() as u64;
             Estimate { value: of(share.value), low: of(share.low), high: of(share.high).min(cold + beyond) }
         };
         Misses {
-            by: Split::of(|maker| one(&[maker], *self.lines.get(maker))),
-            total: one(&Maker::ALL, self.lines_of_all),
+            by: Split::of(|maker| one(&[maker], *self.lines.get(maker), *self.unlike.get(maker))),
+            total: one(&Maker::ALL, self.lines_of_all, self.unlike_all),
         }
     }
 
     /// Of the references beyond the seam, the share beyond `over` lines more.
-    fn share(&self, makers: &[Maker], over: f64, lines: f64) -> Share {
+    fn share(&self, makers: &[Maker], over: f64, lines: f64, unlike: f64) -> Share {
         let rate = (-f64::from(self.shift)).exp2();
         let expected = over * rate;
         let spread = NORMAL * (expected * (1.0 - rate)).sqrt();
@@ -169,7 +185,7 @@ impl Tail {
         let (value, _) = self.ratio(makers, |bucket| weight(bucket, expected));
         let (high, above) = self.ratio(makers, |bucket| if edge(bucket + 1) > fewest { 1.0 } else { 0.0 });
         let (low, below) = self.ratio(makers, |bucket| if edge(bucket) >= most { 1.0 } else { 0.0 });
-        let hidden = STUDENT * STUDENT * (1.0 - rate) / lines.max(1.0);
+        let hidden = (STUDENT * STUDENT * (1.0 - rate) / lines.max(1.0)).max(unlike);
         let width = (1.0 - rate).sqrt() * STUDENT;
         let high = (high + above * width + hidden * (1.0 - high)).min(1.0);
         let low = (low - below * width - hidden * low).max(0.0);
@@ -213,6 +229,8 @@ pub struct Following {
     tail: Tail,
     /// References beyond the seam to each followed entry.
     references: HashMap<u32, Split<u32>>,
+    /// Followed entries among all that were touched.
+    followed: u64,
     /// Slots of followed entries.
     pub(crate) marks: Vec<u64>,
     /// Slots from here on are of the entries that are kept all.
@@ -235,6 +253,7 @@ impl Following {
             seed: sampling.seed,
             tail: Tail::new(u64::from(exact), sampling.shift),
             references: HashMap::new(),
+            followed: 0,
             marks: vec![0; slots / 64],
             boundary: 0,
             recent: 0,
@@ -258,6 +277,12 @@ impl Following {
         hash ^ (hash >> 31)
     }
 
+    /// An entry was touched for the first time.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, entry: u32) {
+        self.followed += u64::from(self.follows(entry));
+    }
+
     /// Counts a reference beyond the seam.
     pub(crate) fn record(&mut self, maker: Maker, found: Option<(u32, u32)>) {
         self.tail.pass(maker);
@@ -269,8 +294,8 @@ impl Following {
     }
 
     /// All that was seen.
-    pub(crate) fn tail(mut self) -> Tail {
-        self.tail.weigh(self.references.values());
+    pub(crate) fn tail(mut self, distinct: u64) -> Tail {
+        self.tail.weigh(self.references.values(), self.followed, distinct);
         self.tail
     }
 
@@ -295,6 +320,59 @@ fn weight(bucket: usize, threshold: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::distance::Distances;
+
+    /// Of many seeds, how many intervals hold the truth, for all sizes of a stream beyond the seam.
+    fn inside(stream: impl Iterator<Item = u32> + Clone, sampling: Sampling, seeds: u64) -> f64 {
+        let curve = |mut distances: Distances| {
+            for entry in stream.clone() {
+                let distance = distances.touch(entry);
+                distances.record(Maker::Program, distance);
+            }
+            distances.curve(64)
+        };
+        let exact = curve(Distances::new());
+        let (mut inside, mut all) = (0, 0);
+        for seed in 0..seeds {
+            let sampled = curve(Distances::sampled(Sampling { seed, ..sampling }));
+            for entries in exact.sizes(2) {
+                let (misses, truth) = (sampled.misses(entries).total, exact.misses(entries).total.value);
+                if entries <= u64::from(sampling.exact_lines) || entries == exact.distinct {
+                    assert_eq!(misses, Estimate::exact(truth));
+                    continue;
+                }
+                inside += u32::from((misses.low..=misses.high).contains(&truth));
+                all += 1;
+            }
+        }
+        f64::from(inside) / f64::from(all)
+    }
+
+    const SAMPLING: Sampling = Sampling { shift: 4, exact_lines: 64, seed: 0 };
+
+    #[test]
+    fn intervals_hold_what_they_promise_for_sweeps_and_random_references() {
+        let sweeps =
+            (0..4_u32).flat_map(|phase| (0..3 * 1500).map(move |at| phase * 700 + at % (1500 - phase * 300)));
+        assert!(inside(sweeps, SAMPLING, 20) >= 0.95);
+        let mut state = 1_u64;
+        let random: Vec<u32> = (0..30_000)
+            .map(|step| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let range = if step % 4 == 0 { 3000 } else { 300 };
+                (state >> 33) as u32 % range
+            })
+            .collect();
+        assert!(inside(random.iter().copied(), SAMPLING, 20) >= 0.95);
+    }
+
+    /// A few lines with many references each, none of which may be followed: the spread of groups is 0 then.
+    #[test]
+    fn intervals_hold_what_they_promise_when_few_lines_have_many_references() {
+        let stream =
+            (0..60_000_u32).flat_map(|at| [Some(at % 4000), (at % 40 == 0).then_some(10_000 + at / 40 % 10)]);
+        assert!(inside(stream.flatten(), Sampling { shift: 5, ..SAMPLING }, 20) >= 0.95);
+    }
 
     #[test]
     fn a_bucket_begins_where_the_one_before_ends() {
