@@ -57,7 +57,7 @@ pub fn execute<S: Sink>(
 ) -> Result<Ending, Failure> {
     let options = Options { pin: plan.pin, ..*options };
     let mut keeper = Keeper { store: None, lost: false };
-    let mut ending = if plan.experiment.refused.is_empty() { Ending::Complete } else { Ending::Trouble };
+    let mut ending = if plan.refused_what_was_named() { Ending::Trouble } else { Ending::Complete };
     let mut heard = 0;
     let cells = plan.cells.clone();
     for (number, cell) in cells.iter().enumerate() {
@@ -218,7 +218,7 @@ fn row<S>(plan: &Plan, cell: &Cell, traced: &Traced<S>) -> Observation {
     let outcome = outcome(plan, traced);
     Observation {
         order: plan.experiment.observations.last().map_or(0, |last| last.order + 1),
-        repetition: 0,
+        repetition: repetition(plan, cell),
         phase: Phase::Traced,
         program: cell.program.name.clone(),
         stack: cell.stack.name.clone(),
@@ -245,6 +245,12 @@ fn row<S>(plan: &Plan, cell: &Cell, traced: &Traced<S>) -> Observation {
         exact: Some(exact(traced)),
         locality: None,
     }
+}
+
+/// The how manieth run of its program under its manager it is, from 0.
+fn repetition(plan: &Plan, cell: &Cell) -> u32 {
+    let same = |row: &&Observation| row.program == cell.program.name && row.stack == cell.stack.name;
+    u32::try_from(plan.experiment.observations.iter().filter(same).count()).unwrap_or(u32::MAX)
 }
 
 fn exact<S>(traced: &Traced<S>) -> ExactFigures {

@@ -18,7 +18,7 @@ use super::arguments::TracedArguments;
 use super::cell::Cell;
 use crate::command::run::begin::{check_db, now, repeat_command};
 use crate::command::run::resume::warn_of_settings_in_the_environment;
-use crate::command::run::watch_for_interrupt;
+use crate::command::run::{DEFAULT_BASELINE, watch_for_interrupt};
 use crate::failure::Failure;
 use crate::{preflights, terminal};
 
@@ -39,12 +39,30 @@ pub struct Plan {
     pub(super) announce: PathBuf,
     pub(super) pin: bool,
     pub(super) db: Option<PathBuf>,
+    /// Managers that the user named one by one.
+    named: Vec<String>,
+    /// And programs of the catalog.
+    named_programs: Vec<String>,
 }
 
 impl Plan {
     /// What was asked for and left out: (program, manager, reason).
     pub fn refused(&self) -> &[(String, String, String)] {
         &self.experiment.refused
+    }
+
+    /// Whether something was refused that the user named; members of groups and of `--all` are tried, not asked for.
+    pub(super) fn refused_what_was_named(&self) -> bool {
+        let named = |stack: &str| {
+            // The second of two that are alike is called NAME#2.
+            let mut rests = self.named.iter().filter_map(|name| stack.strip_prefix(name.as_str()));
+            rests.any(|rest| rest.is_empty() || rest.starts_with('#'))
+        };
+        let left_out = |name: &String| {
+            self.named_programs.contains(name)
+                && self.experiment.programs.iter().all(|program| program.name != *name)
+        };
+        self.experiment.refused.iter().any(|(program, stack, _)| named(stack) || left_out(program))
     }
 }
 
@@ -73,6 +91,7 @@ pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failur
     if interrupt.is_set() {
         return Err(Failure::Interrupted);
     }
+    let named_baseline = (arguments.baseline != DEFAULT_BASELINE).then_some(&arguments.baseline);
     let cautions = judge(&mut experiment, &tracer, places, &interrupt)?;
     let cells: Vec<Cell> = experiment
         .programs
@@ -105,6 +124,8 @@ pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failur
         announce: places.announce_layer(),
         pin: !arguments.no_pin,
         db: arguments.db.clone(),
+        named: arguments.manager.iter().chain(named_baseline).cloned().collect(),
+        named_programs: arguments.program.clone(),
     })
 }
 
