@@ -64,7 +64,7 @@ fn application(row: &Row, baseline: &Row) -> Option<String> {
         "its runs do not repeat, so managers cannot be blamed"
     } else if mine.threads_started > 0 {
         "threads wait for each other, and how often they look depends on who runs when"
-    } else if !same_calls(mine, theirs) {
+    } else if calls(row, baseline).is_some() {
         "it also makes other calls: it acts by addresses, by usable sizes or by time"
     } else if !started {
         "what comes before main is in these figures: the loader has more to do with another object"
@@ -85,12 +85,6 @@ fn application(row: &Row, baseline: &Row) -> Option<String> {
 /// Name, calls that ended, failed, of null, of unknown blocks.
 fn counts(one: &RoutineFigures) -> (&str, [u64; 4]) {
     (one.routine, [one.calls, one.failed_calls, one.null_calls, one.unknown_calls])
-}
-
-fn same_calls(mine: &Figures, theirs: &Figures) -> bool {
-    let calls =
-        |figures: &Figures| figures.routines.iter().map(|one| (one.routine, one.calls)).collect::<Vec<_>>();
-    calls(mine) == calls(theirs)
 }
 
 /// Calls that are not as many as the baseline's.
