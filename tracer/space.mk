@@ -11,6 +11,15 @@ SPACE_MEMBER := libcoregrind_amd64_linux_a-aspacemgr-linux.o
 SPACE_OBJECT := $(BUILD)/aspacemgr.o
 SPACE_LINK := $(foreach function,$(SPACE_WRAPS),-Wl,--wrap=$(function))
 
+# ALIKE=yes builds a tracer under which a program finds the addresses and objects that it finds under Valgrind's own tools.
+# It is for comparing counts with theirs, and nothing is measured with it.
+ifeq ($(ALIKE),yes)
+SPACE_NATIVE := $(filter vgPlain_am_startup %_reservation %_client_simple %_advisory vgSysWrap%,$(SPACE_WRAPS))
+SPACE_LINK := $(foreach function,$(filter-out $(SPACE_NATIVE),$(SPACE_WRAPS)),-Wl,--wrap=$(function)) \
+	$(foreach function,$(SPACE_NATIVE),-Wl,--defsym=__real_$(function)=$(function))
+$(BUILD)/system.o: TOOL_FLAGS += -DHT_ALIKE=1
+endif
+
 $(SPACE_OBJECT): $(COREGRIND) space.mk
 	@mkdir -p $(@D)
 	$(AR) p $< $(SPACE_MEMBER) > $@.member

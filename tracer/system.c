@@ -205,6 +205,11 @@ static Bool is_refusal(UInt number, const UWord *args, UInt error)
 
 /* ---- What the core adds to the program ---- */
 
+/* Whether all is left to the program that Valgrind's own tools would leave to it (space.mk). */
+#ifndef HT_ALIKE
+#define HT_ALIKE 0
+#endif
+
 /* Takes objects out of LD_PRELOAD that the core has put there before the program's own (vgpreload_core and, were there
  * one, the tool's): they have data, which collectors would look through, and nobody needs what they do. The core puts
  * them there again for each image. */
@@ -253,8 +258,10 @@ void ht_system_register(void)
 
 void ht_system_begin(void)
 {
-   unload_all();
-   ht_rseq_begin();
+   if (!HT_ALIKE) {
+      unload_all();
+      ht_rseq_begin();
+   }
    if (!ht_options.references)
       return;
    VG_(track_pre_mem_read)(kernel_reads);
