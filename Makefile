@@ -100,9 +100,10 @@ lint:
 	$(CARGO) clippy --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml --release -- -D warnings
 	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --release -- -D warnings
 	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --all-targets $(UNSHELLED) -- -D warnings
-	shellcheck .ci/run scripts/setup scripts/demo scripts/bench managers/tithe/static/pack
+	shellcheck .ci/run scripts/setup scripts/demo scripts/bench managers/tithe/static/pack tracer/test/check
 
 unit:
+	tracer/test/check $(abspath $(LIB))/tracer
 	HEAPTOLL_HOME=$(abspath $(STAGE)) HEAPTOLL_LAYERS_DIR=$(abspath $(LIB))/layers $(CARGO) test --locked --target-dir $(TARGET) --workspace
 	$(CARGO) test --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml -p heaptoll-next -p heaptoll-facts -p heaptoll-stacks
 	$(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED)
