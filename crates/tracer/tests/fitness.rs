@@ -113,12 +113,14 @@ impl Sink for Deaf {
     fn event(&mut self, _: &Event<'_>) {}
 }
 
-/// What each owner executed in a run of the probe.
+/// What each owner executed in a run of the probe without threads: those are scheduled by the system.
 fn totals(preload: &[PathBuf]) -> [Clock; 3] {
     let places = places();
     let tracer = Tracer::find(&places).expect("the tracer is staged: run `make build`");
-    let command = vec![places.tracer().join("probe").display().to_string()];
-    let invocation = Invocation { command, preload: preload.to_vec(), ..Invocation::default() };
+    let command = vec![places.tracer().join("probe").display().to_string(), "alone".into()];
+    // The Boehm collector marks in threads of its own unless told not to.
+    let environment = vec![("GC_MARKERS".to_string(), "1".to_string())];
+    let invocation = Invocation { command, environment, preload: preload.to_vec(), ..Invocation::default() };
     let options = Options { references: true, ..Options::default() };
     let traced = trace(&tracer, &places.launcher(), &invocation, &options, &Interrupt::default(), |_| Deaf)
         .expect("the tracer is not at fault");

@@ -1,0 +1,222 @@
+//! The system around a real program under the real tracer: address space, kernel, randomness, call sites.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::launch::Invocation;
+use heaptoll_lab::places::Places;
+use heaptoll_launcher::Ended;
+use heaptoll_reference::event::{Event, Origin};
+use heaptoll_reference::word::Text;
+use heaptoll_reference::{Owner, Reference, Routine, Sink};
+use heaptoll_tracer::{Options, Traced, Tracer, trace};
+
+/// The installation under test: `HEAPTOLL_HOME`, or the build tree's.
+fn places() -> Places {
+    let home = std::env::var_os("HEAPTOLL_HOME").map(PathBuf::from);
+    Places::at(&home.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/stage")))
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    brk_bytes: u64,
+    brk_most: u64,
+    kernel: Vec<(u64, bool)>,
+    names: HashMap<u64, String>,
+    sites: HashMap<u32, Vec<u64>>,
+    /// Requested bytes and site of calls of malloc.
+    calls: Vec<(u64, u32)>,
+    /// Kinds that the manager announced.
+    announced: Vec<u32>,
+}
+
+impl Sink for Heard {
+    fn references(&mut self, _: Owner, _: &[Reference]) {}
+
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Map { length, origin: Origin::Brk, .. } => {
+                self.brk_bytes += length;
+                self.brk_most = self.brk_most.max(self.brk_bytes);
+            }
+            Event::Unmap { address, length } if (0x5555_5575_6000..0x6555_5575_6000).contains(address) => {
+                self.brk_bytes -= length;
+            }
+            Event::Kernel { length, store, .. } => self.kernel.push((*length, *store)),
+            Event::Site { site, frames } => drop(self.sites.insert(*site, frames.to_vec())),
+            Event::Text { what: Text::Frame, word, bytes } => {
+                self.names.insert(*word, String::from_utf8_lossy(bytes).into_owned());
+            }
+            Event::Enter { routine: Routine::Malloc, arguments, site, .. } => {
+                self.calls.push((arguments[0], *site));
+            }
+            Event::Announced { kind, .. } => self.announced.push(*kind),
+            _ => {}
+        }
+    }
+}
+
+fn run(source: &str, options: &Options) -> Traced<Heard> {
+    run_under(&[], source, options)
+}
+
+/// Compiles the program and runs it with these objects preloaded.
+fn run_under(preload: &[PathBuf], source: &str, options: &Options) -> Traced<Heard> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, binary) = (folder.path().join("program.c"), folder.path().join("program"));
+    std::fs::write(&file, format!("#define _GNU_SOURCE\n{source}")).expect("writes");
+    let made = std::process::Command::new("cc")
+        .args(["-O1", "-g", "-fno-builtin", "-fno-inline", "-pthread", "-o"])
+        .args([&binary, &file])
+        .status()
+        .expect("there is a compiler");
+    assert!(made.success());
+    let command = vec![binary.display().to_string()];
+    let places = places();
+    let tracer = Tracer::find(&places).expect("the tracer is staged: run `make build`");
+    let invocation = Invocation { command, preload: preload.to_vec(), ..Invocation::default() };
+    let traced =
+        trace(&tracer, &places.launcher(), &invocation, options, &Interrupt::default(), |_| Heard::default())
+            .expect("it is traced");
+    assert_eq!(traced.finished.ended, Ended::Exit(0), "{}", traced.finished.error_tail);
+    traced
+}
+
+fn output(traced: &Traced<Heard>) -> String {
+    String::from_utf8_lossy(&traced.finished.output_head).into_owned()
+}
+
+#[test]
+fn collections_that_a_manager_announces_are_heard() {
+    let source =
+        "#include <stdlib.h>\nint main(void) { for (int i = 0; i < 30000; i++) malloc(1000); return 0; }";
+    let layers = [places().announce_layer(), places().managers().join("bw16.so")];
+    let traced = run_under(&layers, source, &Options::default());
+    let image = &traced.images[0];
+    let times = |kind: u32| image.sink.announced.iter().filter(|&&other| other == kind).count();
+    assert!(times(1) > 0 && times(1) == times(2), "{:?}", image.sink.announced);
+    assert!(image.totals[Owner::Collector as usize].instructions > 0);
+    // Without the layer nobody listens.
+    let traced = run_under(&layers[1..], source, &Options::default());
+    assert!(traced.images[0].sink.announced.is_empty());
+}
+
+#[test]
+fn brk_grows_to_a_gigabyte_and_is_told() {
+    let source = "#include <unistd.h>\nint main(void) { char *p = sbrk(1L << 30); if (p == (void *)-1) return 1; \
+                  p[(1L << 30) - 1] = 1; return brk(p) != 0; }";
+    let traced = run(source, &Options::default());
+    let heard = &traced.images[0].sink;
+    assert!(heard.brk_most >= 1 << 30 && heard.brk_bytes < 1 << 20, "{heard:?}");
+}
+
+#[test]
+fn what_the_kernel_reads_and_writes_is_told() {
+    let source = "#include <fcntl.h>\n#include <unistd.h>\nstatic char block[5003];\nint main(void) { \
+                  int fd = open(\"/dev/zero\", O_RDONLY); if (read(fd, block, 4999) != 4999) return 1; \
+                  return write(1, block, 3001) != 3001; }";
+    let references = Options { references: true, ..Options::default() };
+    let traced = run(source, &references);
+    let kernel = &traced.images[0].sink.kernel;
+    assert!(kernel.contains(&(4999, true)) && kernel.contains(&(3001, false)), "{kernel:?}");
+    // The path, with its NUL.
+    assert!(kernel.contains(&(10, false)), "{kernel:?}");
+    assert!(run(source, &Options::default()).images[0].sink.kernel.is_empty());
+}
+
+#[test]
+fn sites_begin_at_the_caller_and_are_told_once() {
+    let source = "#include <stdlib.h>\nvoid *inner(int n) { void *p = malloc(n); return (char *)p + (n == 0); }\n\
+                  void *outer(int n) { void *p = inner(n); return (char *)p + (n == 0); }\n\
+                  int main(void) { for (volatile int i = 0; i < 5; i++) outer(1001); inner(1002); return 0; }";
+    let traced = run(source, &Options { sites: 3, ..Options::default() });
+    let heard = &traced.images[0].sink;
+    let frames = |bytes: u64| {
+        let sites: Vec<u32> = heard.calls.iter().filter(|call| call.0 == bytes).map(|call| call.1).collect();
+        assert!(sites.iter().all(|site| *site == sites[0] && *site != 0), "{sites:?}");
+        let names = heard.sites[&sites[0]].iter().map(|frame| heard.names[frame].clone());
+        (sites.len(), names.collect::<Vec<_>>())
+    };
+    let (calls, names) = frames(1001);
+    assert_eq!((calls, names.len()), (5, 3));
+    for (name, function) in
+        names.iter().zip(["inner (program.c:3)", "outer (program.c:4)", "main (program.c:5)"])
+    {
+        assert!(name.starts_with(function), "{names:?}");
+    }
+    assert!(frames(1002).1[1].starts_with("main"), "{:?}", frames(1002));
+}
+
+#[test]
+fn randomness_is_the_same_in_every_run_unless_it_is_not_to_be() {
+    let source = "#include <fcntl.h>\n#include <stdio.h>\n#include <sys/auxv.h>\n#include <sys/random.h>\n\
+                  #include <unistd.h>\nint main(void) { unsigned long a[2], b, c; getrandom(a, 16, 0); \
+                  int fd = open(\"/dev/urandom\", O_RDONLY); read(fd, &b, 8); \
+                  c = *(unsigned long *)getauxval(AT_RANDOM); printf(\"%lx %lx %lx %lx\\n\", a[0], a[1], b, c); \
+                  return 0; }";
+    let said = |pin| output(&run(source, &Options { pin, ..Options::default() }));
+    let pinned = said(true);
+    assert_eq!(pinned, said(true));
+    let words: Vec<&str> = pinned.split_whitespace().collect();
+    assert!(
+        words.iter().all(|word| word.len() > 10 && words.iter().filter(|other| other == &word).count() == 1)
+    );
+    for (word, other) in words.iter().zip(said(false).split_whitespace()) {
+        assert_ne!(*word, other);
+    }
+}
+
+#[test]
+fn a_program_finds_its_own_mappings_only() {
+    let source = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nint main(void) { malloc(10); \
+                  FILE *maps = fopen(\"/proc/self/maps\", \"r\"); char line[600]; \
+                  while (fgets(line, sizeof line, maps)) fputs(line, stdout); return 0; }";
+    let maps = output(&run(source, &Options::default()));
+    assert!(!maps.contains("heaptoll-") && !maps.contains("vgpreload"), "{maps}");
+    for name in ["[heap]", "[stack]", "libc.so.6"] {
+        assert!(maps.contains(name), "{maps}");
+    }
+    assert!(maps.lines().all(|line| !line.contains("rwx")), "{maps}");
+}
+
+/// Threads add to one counter, each in a sequence: were a sequence not aborted when another thread has run meanwhile,
+/// what that one added would be lost.
+#[test]
+fn restartable_sequences_are_restarted() {
+    let source = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/rseq.h>
+static long counter, aborts;
+enum { ROUNDS = 150000, THREADS = 4 };
+static int add(struct rseq *area) {
+    __asm__ goto volatile(
+        ".pushsection __rseq_cs,\"aw\"\n.balign 32\n3: .long 0,0\n.quad 1f,2f-1f,4f\n.popsection\n"
+        "leaq 3b(%%rip),%%rax\n movq %%rax,8(%0)\n"
+        "1: movq (%1),%%rcx\n movl $20,%%edx\n5: decl %%edx\n jnz 5b\n addq $1,%%rcx\n movq %%rcx,(%1)\n2:\n"
+        ".pushsection __rseq_fail,\"ax\"\n.byte 0x0f,0xb9,0x3d\n.long 0x53053053\n4: jmp %l[abort]\n.popsection\n"
+        ::"r"(area), "r"(&counter) : "rax", "rcx", "rdx", "memory", "cc" : abort);
+    return 0;
+abort:
+    return 1;
+}
+static void *run(void *none) {
+    struct rseq *area = (void *)((char *)__builtin_thread_pointer() + __rseq_offset);
+    for (int i = 0; i < ROUNDS; i++)
+        while (add(area)) __sync_fetch_and_add(&aborts, 1);
+    return none;
+}
+int main(void) {
+    pthread_t threads[THREADS];
+    if (__rseq_size == 0) return 1;
+    for (int i = 0; i < THREADS; i++) if (pthread_create(&threads[i], 0, run, 0)) return 1;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], 0);
+    fprintf(stderr, "%ld of %ld\n", counter, (long)ROUNDS * THREADS);
+    printf("%ld\n", aborts);
+    return counter != (long)ROUNDS * THREADS;
+}
+"#;
+    let aborts = output(&run(source, &Options::default()));
+    assert_ne!(aborts, "0\n", "no thread was interrupted: nothing is proved");
+}
