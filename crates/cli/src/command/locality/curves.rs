@@ -21,6 +21,19 @@ fn of_all(study: &Study, points: impl Fn(&Row) -> Vec<(f64, f64)>) -> Vec<Series
     study.rows.iter().map(|row| Series { name: row.about.manager.clone(), points: points(row) }).collect()
 }
 
+/// Curves that are flat from their last point on, drawn to where the longest ends.
+fn to_one_end(mut series: Vec<Series>) -> Vec<Series> {
+    let end = series.iter().filter_map(|one| one.points.last()).map(|point| point.0).fold(0.0, f64::max);
+    for one in &mut series {
+        if let Some(&(x, y)) = one.points.last()
+            && x < end
+        {
+            one.points.push((end, y));
+        }
+    }
+    series
+}
+
 /// `None` where there is nothing to see.
 fn drawn(chart: Chart) -> Option<Chart> {
     chart.series.iter().any(|series| !series.points.is_empty()).then_some(chart)
@@ -40,7 +53,7 @@ pub fn fully_associative(study: &Study) -> Option<Chart> {
         form: Form::Lines,
         x: log("cache, KiB"),
         y: log("misses per 1000 references of the program"),
-        series: of_all(study, |row| curve(row, &row.fully_associative)),
+        series: to_one_end(of_all(study, |row| curve(row, &row.fully_associative))),
     })
 }
 
@@ -95,9 +108,9 @@ pub fn memories(study: &Study) -> Option<Chart> {
         form: Form::Lines,
         x: log("memory, KiB"),
         y: log("faults"),
-        series: of_all(study, |row| {
+        series: to_one_end(of_all(study, |row| {
             row.memories.iter().map(|point| (point.bytes as f64 / KIB, point.misses as f64)).collect()
-        }),
+        })),
     })
 }
 

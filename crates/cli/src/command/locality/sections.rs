@@ -1,13 +1,14 @@
 //! The tables of `heaptoll locality`, with the charts that belong to them.
 
 use heaptoll_locality::machine::size_text;
+use heaptoll_locality::placement::Parts;
 use heaptoll_locality::simulation::Maker;
 use heaptoll_locality::study::{Cause, Point, Row, Study, TIGHT, tight};
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, count};
 
 use super::curves;
-use super::words::{about, millions, over, rate, signed_percent, signed_rate};
+use super::words::{about, millions, over, rate, signed_count, signed_rate};
 use crate::command::stat::words::{percent, whole_bytes};
 
 /// All sections of one program; tables have columns for caches of these sizes.
@@ -135,21 +136,16 @@ fn machine(study: &Study) -> Section {
 fn machine_words(study: &Study) -> Vec<String> {
     let [baseline, others @ ..] = &study.rows[..] else { return vec![] };
     let total = |row: &Row| row.stall_cycles.total();
-    let comparable = others.iter().filter(|row| row.other_work.is_none() && total(baseline) > 0);
-    let Some(least) = comparable.clone().min_by_key(|row| total(row)) else { return vec![] };
-    let Some(most) = comparable.max_by_key(|row| total(row)) else { return vec![] };
-    let against =
-        |row: &Row| signed_percent(total(row) as f64 - total(baseline) as f64, total(baseline) as f64);
-    let one = |row: &Row| format!("{} ({})", row.about.manager, against(row));
-    vec![match std::ptr::eq(least, most) {
-        true => format!("Estimated waiting for memory beside {}: {}.", baseline.about.manager, one(least)),
-        false => format!(
-            "Estimated waiting for memory beside {}: least under {}, most under {}.",
-            baseline.about.manager,
-            one(least),
-            one(most)
-        ),
-    }]
+    let mut comparable: Vec<&Row> = others.iter().filter(|row| row.other_work.is_none()).collect();
+    comparable.sort_by_key(|row| total(row));
+    let one = |row: &Row| format!("{}x under {}", over(total(row), total(baseline)), row.about.manager);
+    let beside = format!("Estimated waiting for memory, beside {}", baseline.about.manager);
+    match &comparable[..] {
+        _ if total(baseline) == 0 => vec![],
+        [] => vec![],
+        [only] => vec![format!("{beside}: {}.", one(only))],
+        [least, .., most] => vec![format!("{beside}: from {} to {}.", one(least), one(most))],
+    }
 }
 
 /// Placement, pollution and own references.
@@ -160,61 +156,61 @@ fn causes(study: &Study) -> Option<Section> {
         return None;
     }
     // One table a cache: managers under each other are what is compared.
-    let table = |title: String, at: &dyn Fn(&Row) -> Option<Cause>| {
+    let table = |title: String, counts: bool, at: &dyn Fn(&Row) -> Option<Cause>| {
         let per = |row: &Row, count: i64| row.per_thousand(count.unsigned_abs()) * count.signum() as f64;
+        let plain = |row: &Row, value: i64| match counts {
+            true => signed_count(value).trim_start_matches('+').to_owned(),
+            false => rate(per(row, value)).replacen('-', "\u{2212}", 1),
+        };
+        let signed = |row: &Row, value: i64| match counts {
+            true => signed_count(value),
+            false => signed_rate(per(row, value)),
+        };
         let all = at(baseline)?;
-        let mut lines = vec![
-            [
-                baseline.about.manager.clone(),
-                rate(baseline.per_thousand(all.misses)),
-                "baseline".into(),
-                rate(per(baseline, all.parts.placement)),
-                rate(per(baseline, all.parts.pollution)).replacen('-', "\u{2212}", 1),
-                rate(per(baseline, all.parts.allocator)),
-                rate(per(baseline, all.parts.collector)),
-            ]
-            .to_vec(),
-        ];
+        let Parts { placement, pollution, allocator, collector } = all.parts;
+        let mut lines =
+            vec![vec![baseline.about.manager.clone(), plain(baseline, all.parts.total()), "baseline".into()]];
+        lines[0].extend([placement, pollution, allocator, collector].map(|part| plain(baseline, part)));
         for row in others {
-            let Some(Cause { misses, more: Some(more), .. }) = at(row) else { continue };
-            lines.push(vec![
-                row.about.manager.clone(),
-                rate(row.per_thousand(misses)),
-                signed_rate(per(row, more.total())),
-                signed_rate(per(row, more.placement)),
-                signed_rate(per(row, more.pollution)),
-                signed_rate(per(row, more.allocator)),
-                signed_rate(per(row, more.collector)),
-            ]);
+            let Some(Cause { parts, more: Some(more), .. }) = at(row) else { continue };
+            let mut line =
+                vec![row.about.manager.clone(), plain(row, parts.total()), signed(row, more.total())];
+            let more = [more.placement, more.pollution, more.allocator, more.collector];
+            line.extend(more.map(|part| signed(row, part)));
+            lines.push(line);
         }
         Some(Item::Table(Table {
             caption: title,
             columns: columns(
                 "manager",
-                ["misses", "more", "= placement", "+ pollution", "+ allocator", "+ collector"]
-                    .map(String::from),
+                ["all", "more", "= placement", "+ pollution", "+ allocator", "+ collector"].map(String::from),
             ),
             rows: lines,
             notes: vec![],
         }))
     };
+    let level = |row: &Row, at: usize| row.placement.as_ref()?.machine.get(at).cloned();
+    let parts = |row: &Row, at: usize| level(row, at).map(|cause| cause.parts);
     let mut items: Vec<Item> = Vec::new();
     for (at, cause) in first.machine.iter().enumerate() {
+        // Once all is in a cache, those beyond it see the same first touches.
+        if at > 0 && study.rows.iter().all(|row| parts(row, at) == parts(row, at - 1)) {
+            continue;
+        }
         let title = format!("{}: misses per 1000 references of the program", cause.cache);
-        items.extend(table(title, &|row| row.placement.as_ref()?.machine.get(at).cloned()));
+        items.extend(table(title, false, &|row| level(row, at)));
     }
-    items.extend(table("Estimated stall cycles per 1000 references of the program".into(), &|row| {
-        Some(row.placement.as_ref()?.stall_cycles.clone())
-    }));
+    let title = "Estimated stall cycles per 1000 references of the program";
+    items.extend(table(title.into(), false, &|row| Some(row.placement.as_ref()?.stall_cycles.clone())));
     // The other memories are in the JSON.
     let half = TIGHT.iter().position(|(part, of)| part * 2 == *of);
     if let Some((at, cause)) = half.and_then(|at| Some((at, first.memories.get(at)?))) {
         let title = format!(
-            "Page faults per 1000 references of the program, in half the memory that it touches under {} ({})",
+            "Page faults in half the memory that the program touches under {} ({})",
             baseline.about.manager,
             about(cause.bytes)
         );
-        items.extend(table(title, &|row| row.placement.as_ref()?.memories.get(at).cloned()));
+        items.extend(table(title, true, &|row| row.placement.as_ref()?.memories.get(at).cloned()));
     }
     items.extend(curves::placement(study).into_iter().map(Item::Chart));
     let mut text = vec![
@@ -234,9 +230,9 @@ fn cause_words(baseline: &Row, row: &Row) -> Option<String> {
     if row.other_work.is_some() {
         return None;
     }
-    let all = baseline.placement.as_ref()?.stall_cycles.misses as f64;
+    let cycles = |row: &Row| Some(rate(row.per_thousand(row.placement.as_ref()?.stall_cycles.misses)));
     let more = row.placement.as_ref()?.stall_cycles.more?;
-    let of = |part: i64| signed_percent(part as f64, all);
+    let of = |part: i64| signed_rate(row.per_thousand(part.unsigned_abs()) * part.signum() as f64);
     let mut parts = vec![
         format!("{} for where it puts objects", of(more.placement)),
         format!("{} for sharing the cache", of(more.pollution)),
@@ -246,10 +242,11 @@ fn cause_words(baseline: &Row, row: &Row) -> Option<String> {
         parts.push(format!("{} for its collector's", of(more.collector)));
     }
     Some(format!(
-        "{}: {} waiting for memory beside {} (estimated): {}.",
+        "{}: an estimated {} cycles of waiting per 1000 references of the program, where {} has {}: {}.",
         row.about.manager,
-        of(more.total()),
+        cycles(row)?,
         baseline.about.manager,
+        cycles(baseline)?,
         parts.join(", ")
     ))
 }
@@ -374,7 +371,7 @@ fn memory_words(study: &Study) -> Vec<String> {
     let far: Vec<String> = others
         .iter()
         .filter(|row| row.other_work.is_none() && own > 0 && at(row) >= own.saturating_mul(10))
-        .map(|row| format!("{} {} times", row.about.manager, count(at(row) as f64 / own as f64)))
+        .map(|row| format!("{} ({}x)", row.about.manager, over(at(row), own)))
         .collect();
     if far.is_empty() {
         return vec![];

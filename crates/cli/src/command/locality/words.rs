@@ -20,24 +20,22 @@ pub fn rate(value: f64) -> String {
 
 /// The same with its sign; `0` has none.
 pub fn signed_rate(value: f64) -> String {
+    let text = rate(value);
     match value {
-        v if v > 0.0 => format!("+{}", rate(v)),
-        v => rate(v).replacen('-', "\u{2212}", 1),
+        v if v > 0.0 && text.starts_with('<') => text.replacen("< ", "< +", 1),
+        v if v > 0.0 => format!("+{text}"),
+        _ => text.replacen('-', "\u{2212}", 1),
     }
 }
 
-/// A share as a percentage of something else, with its sign: `+12.3 %`.
-pub fn signed_percent(part: f64, whole: f64) -> String {
-    if whole == 0.0 {
-        return NONE.to_owned();
+/// A count with its sign; `0` has none.
+pub fn signed_count(value: i64) -> String {
+    let text = count(value.unsigned_abs() as f64);
+    match value {
+        0 => text,
+        v if v > 0 => format!("+{text}"),
+        _ => format!("\u{2212}{text}"),
     }
-    let percent = 100.0 * part / whole;
-    let digits = match percent.abs() {
-        p if p >= 99.95 => format!("{percent:+.0}"),
-        p if p >= 0.05 => format!("{percent:+.1}"),
-        _ => return "0 %".to_owned(),
-    };
-    format!("{} %", digits.replacen('-', "\u{2212}", 1))
 }
 
 /// A figure over the baseline's.
@@ -72,8 +70,8 @@ mod tests {
         let rates = [0.0, 312.4, 31.24, 3.124, 0.3124, 0.0312, 0.000_01, -0.000_01, -2.5, f64::NAN].map(rate);
         assert_eq!(rates.join(" "), "0 312 31.2 3.12 0.312 0.0312 < 0.001 > -0.001 -2.50 –");
         assert_eq!([2.5, -2.5, 0.0].map(signed_rate).join(" "), "+2.50 \u{2212}2.50 0");
-        assert_eq!(signed_percent(-3.0, 40.0), "\u{2212}7.5 %");
-        assert_eq!((signed_percent(1.0, 0.0), signed_percent(0.001, 100.0)), (NONE.into(), "0 %".into()));
+        assert_eq!(signed_rate(0.000_01), "< +0.001");
+        assert_eq!([7, -31_000, 0].map(signed_count).join(" "), "+7 \u{2212}31\u{202f}000 0");
         assert_eq!((over(3, 2), over(3, 0)), ("1.50".to_owned(), NONE.to_owned()));
         assert_eq!([64 << 10, 348_160, 1_400_000, 5 << 30].map(about).join(" "), "64K 340K 1.3M 5G");
     }

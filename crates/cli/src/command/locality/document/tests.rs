@@ -104,7 +104,12 @@ fn causes_are_shown_as_a_sum() {
         let whole = if row[2] == "baseline" { &row[1] } else { &row[2] };
         assert!((parts - number(whole)).abs() < 2.0, "{row:?}");
     }
-    assert!(section.text.iter().any(|words| words.starts_with("wide: +") && words.contains("where it puts")));
+    assert!(
+        section
+            .text
+            .iter()
+            .any(|words| words.starts_with("wide: an estimated") && words.contains("where it puts"))
+    );
     let exact = figures.programs[0].study.rows[1].placement.as_ref().expect("told apart");
     for cause in exact.machine.iter().chain(&exact.caches).chain([&exact.stall_cycles]) {
         assert_eq!(cause.parts.total(), cause.misses as i64, "{}", cause.cache);
