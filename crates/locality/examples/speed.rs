@@ -85,7 +85,7 @@ fn random(count: usize, bytes: u64) -> Vec<Reference> {
     (0..count)
         .map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            word((state >> 16) % bytes & !7)
+            word(((state >> 16) % bytes) & !7)
         })
         .collect()
 }
@@ -100,7 +100,7 @@ fn skewed(count: usize, lines: u64) -> Vec<Reference> {
     (0..count)
         .map(|_| {
             if next() % 3 < 2 {
-                return word(next() % 1024 & !7);
+                return word((next() % 1024) & !7);
             }
             let mut range = 64;
             while range < lines && next() % 10 == 0 {

@@ -107,13 +107,14 @@ impl Forest {
 
     /// Touches a line and raises depths to those where it was.
     pub fn touch(&mut self, line: u64, number: u32, depths: &mut Depths) {
-        for level in 0..self.levels {
+        let levels = self.levels;
+        for (level, deepest) in depths.iter_mut().enumerate().take(levels) {
             let sets = self.level(level);
             let depth = to_front(&mut sets[line as usize & (sets.len() - 1)], number);
             if depth == 0 {
                 return;
             }
-            depths[level] = depths[level].max(depth as u8);
+            *deepest = (*deepest).max(depth as u8);
         }
     }
 
@@ -182,5 +183,39 @@ impl Forest {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distance::front::Portable;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn sets_stay_whole_and_refine_each_other(
+            mut lines in prop::collection::vec(prop_oneof![0_u64..40, 0_u64..3000], 1..1000),
+            lowest in 0_u32..4,
+            levels in 0_u32..5,
+            cut in 1_usize..100,
+        ) {
+            let mut forest = Forest::new(&(lowest..=lowest + levels));
+            // A line's number is another than its place.
+            let number = |line: u64| 5000 - line as u32;
+            for (turn, part) in lines.chunks_mut(cut).enumerate() {
+                let mut numbers: Vec<u32> = part.iter().map(|&line| number(line)).collect();
+                if turn % 3 == 0 {
+                    let mut depths = [0; MOST_LEVELS];
+                    for &line in &*part {
+                        forest.touch(line, number(line), &mut depths);
+                    }
+                    forest.record(Maker::System, &depths);
+                } else {
+                    forest.references(Portable, Maker::Program, part, &mut numbers);
+                }
+                forest.check(|number| u64::from(5000 - number)).unwrap();
+            }
+        }
     }
 }

@@ -369,9 +369,9 @@ mod tests {
     /// A few lines with many references each, none of which may be followed: the spread of groups is 0 then.
     #[test]
     fn intervals_hold_what_they_promise_when_few_lines_have_many_references() {
-        let stream =
-            (0..60_000_u32).flat_map(|at| [Some(at % 4000), (at % 40 == 0).then_some(10_000 + at / 40 % 10)]);
-        assert!(inside(stream.flatten(), Sampling { shift: 5, ..SAMPLING }, 20) >= 0.95);
+        let hot = |at: u32| at.is_multiple_of(40).then_some(100_000 + at / 40 % 20);
+        let stream = (0..120_000_u32).flat_map(move |at| [Some(at % 20_000), hot(at)]).flatten();
+        assert!(inside(stream, Sampling { shift: 5, ..SAMPLING }, 10) >= 0.95);
     }
 
     #[test]

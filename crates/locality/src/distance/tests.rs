@@ -105,7 +105,7 @@ fn slots_are_moved_together_many_times() {
         .map(|step: u32| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let random = (state >> 33) as u32;
-            if step % 5 == 0 { random % 3000 } else { step / 7 % 1100 }
+            if step.is_multiple_of(5) { random % 3000 } else { step / 7 % 1100 }
         })
         .collect();
     agrees_everywhere(&stream, 1024);

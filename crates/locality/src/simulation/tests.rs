@@ -190,7 +190,7 @@ fn a_real_stream_misses_as_in_naive_caches() {
         &settings,
         &[
             Part::References(Owner::Program, half.to_vec()),
-            Part::Kernel(0x1ffe_fff0_00, 4096),
+            Part::Kernel(0x001f_feff_f000, 4096),
             Part::References(Owner::Allocator, rest.to_vec()),
         ],
     );
