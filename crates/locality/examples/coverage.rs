@@ -108,7 +108,7 @@ fn skewed(count: usize, lines: u64) -> Vec<Reference> {
     (0..count)
         .map(|_| {
             let mut range = 64;
-            while range < lines && next() % 3 == 0 {
+            while range < lines && next().is_multiple_of(3) {
                 range *= 4;
             }
             line(next() % range.min(lines))

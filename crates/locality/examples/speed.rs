@@ -103,7 +103,7 @@ fn skewed(count: usize, lines: u64) -> Vec<Reference> {
                 return word((next() % 1024) & !7);
             }
             let mut range = 64;
-            while range < lines && next() % 10 == 0 {
+            while range < lines && next().is_multiple_of(10) {
                 range *= 8;
             }
             word((1 << 20) + (next() % range.min(lines)) * 64 + next() % 64 / 8 * 8)
