@@ -25,8 +25,8 @@ pub struct Hearing<S> {
     decoder: Decoder,
     witness: Witness<S>,
     damage: Option<Damage>,
-    /// Why it is not heard any more.
-    deaf: Option<String>,
+    /// Why it was told to tell no more.
+    stopped: Option<String>,
 }
 
 /// Stands before the sink and notes what is wanted of every image.
@@ -99,16 +99,16 @@ impl<S: Sink> Hearing<S> {
             exec: false,
             any: false,
         };
-        Hearing { image, path, started, ring, decoder: Decoder::new(), witness, damage: None, deaf: None }
+        Hearing { image, path, started, ring, decoder: Decoder::new(), witness, damage: None, stopped: None }
     }
 
     /// Takes at most `most` blocks; gives how many there were.
     pub(crate) fn drain(&mut self, most: u32) -> u32 {
-        let Hearing { ring, decoder, witness, damage, deaf, .. } = self;
+        let Hearing { ring, decoder, witness, damage, .. } = self;
         let mut taken = 0;
         while taken < most {
             let done = ring.take(|words| {
-                if deaf.is_none() && damage.is_none() {
+                if damage.is_none() {
                     *damage = decoder.decode(words, witness).err();
                 }
             });
@@ -129,10 +129,10 @@ impl<S: Sink> Hearing<S> {
         self.witness.full()
     }
 
-    /// Hears no more, and tells the process so.
+    /// Tells the process that nobody wants to hear more. What is in its ring already, a few blocks at most, is heard.
     pub(crate) fn stop(&mut self, why: &str) {
-        if self.deaf.is_none() {
-            self.deaf = Some(why.into());
+        if self.stopped.is_none() {
+            self.stopped = Some(why.into());
             self.ring.dismiss();
         }
     }
@@ -149,11 +149,11 @@ impl<S: Sink> Hearing<S> {
     /// Takes everything that a process which is gone has left. `followed`: by another image of the same process.
     pub(crate) fn end(mut self, followed: bool) -> TracedImage<S> {
         while self.drain(u32::MAX) > 0 {}
-        let Hearing { image, ring, mut decoder, mut witness, mut damage, deaf, .. } = self;
-        if deaf.is_none() && damage.is_none() {
+        let Hearing { image, ring, mut decoder, mut witness, mut damage, stopped, .. } = self;
+        if damage.is_none() {
             damage = ring.rest(|words| decoder.decode(words, &mut witness)).err();
         }
-        let ending = match (deaf, witness.ended) {
+        let ending = match (stopped, witness.ended) {
             (Some(why), _) => ImageEnding::Untold(why),
             (None, Some(status)) => ImageEnding::Ended(status),
             _ if witness.exec || followed => ImageEnding::Exec,

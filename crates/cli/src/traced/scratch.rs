@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn two_at_once_differ_and_both_go() {
-        let (one, other) = (Scratch::make().ok().expect("makes"), Scratch::make().ok().expect("makes"));
+        let make = || Scratch::make().unwrap_or_else(|failure| panic!("{failure}"));
+        let (one, other) = (make(), make());
         assert_ne!(one.path(), other.path());
         std::fs::write(one.path().join("x"), "y").expect("writes");
         let path = one.path().to_path_buf();
