@@ -177,7 +177,7 @@ fn lines_longer_than_a_batch_are_heard_as_a_naive_cache_would() {
     agrees(&settings, &[Part::References(Owner::Program, references)]);
 }
 
-/// References of a real program (printf and sort, with glibc) as a tool saw them.
+/// 12000 references of GNU sort with four lines of input, as Valgrind saw them.
 #[test]
 fn a_real_stream_misses_as_in_naive_caches() {
     let words = include_bytes!("real.words");
