@@ -173,8 +173,7 @@ fn managers_do_not_change_what_the_program_does() {
     for manager in managers.into_iter().chain(["glibc"]) {
         assert_known(figures(&json, manager));
     }
-    assert!(!said.err.contains("rows differ"), "{}", said.err);
-    assert!(!said.out.contains("rows differ"), "{}", said.out);
+    assert!(!said.out.contains("the program itself"), "{}", said.out);
 }
 
 /// Frees 64 MiB in blocks of 1000 bytes, and forgets one block in ten instead.

@@ -8,7 +8,7 @@ use super::results::{ProgramResults, Results, Row};
 use super::{charts, sections};
 use crate::command::stat::words::{bytes, number, objects, percent};
 
-/// Differences between managers up to here are those of start-up: a manager's own constructors.
+/// Smaller differences between managers are not told.
 const SAME: f64 = 0.001;
 
 /// The whole document.
@@ -150,20 +150,24 @@ fn differs(program: &ProgramResults, clock: Clock) -> Vec<String> {
     let whole = program.managers.iter().filter(|row| row.problem.is_none());
     let mut whole = whole.filter_map(|row| Some((row, row.figures.as_ref()?)));
     let Some((base, expected)) = whole.next() else { return Vec::new() };
-    let off = |a: u128, b: u128| a.abs_diff(b) as f64 > b as f64 * SAME;
+    let off = |a: u128, b: u128| {
+        let part = a.abs_diff(b) as f64 / b.max(1) as f64;
+        (part > SAME).then(|| percent(part))
+    };
     whole
         .filter_map(|(row, figures)| {
-            let what = if off(figures.all.all.objects.into(), expected.all.all.objects.into()) {
-                "makes another number of objects"
-            } else if off(figures.instructions.into(), expected.instructions.into()) {
-                "executes another number of instructions"
-            } else if off(figures.all.space(clock).in_use, expected.all.space(clock).in_use) {
-                "uses its objects otherwise"
-            } else {
-                return None;
-            };
+            let (objects, all) = (figures.all.all.objects, expected.all.all.objects);
+            let (in_use, expected_use) = (figures.all.space(clock).in_use, expected.all.space(clock).in_use);
+            let (what, part) = off(objects.into(), all.into())
+                .map(|part| ("makes another number of objects", part))
+                .or_else(|| {
+                    let part = off(figures.instructions.into(), expected.instructions.into())?;
+                    Some(("executes another number of instructions", part))
+                })
+                .or_else(|| Some(("uses its objects otherwise", off(in_use, expected_use)?)))?;
             Some(format!(
-                "under {} the program itself {what} than under {}: rows differ by more than their managers",
+                "under {} the program itself {what} than under {} ({part} off): start-up of the manager counts as the \
+                 program's, and so does what depends on addresses",
                 row.manager, base.manager
             ))
         })
