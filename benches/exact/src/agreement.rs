@@ -3,6 +3,8 @@
 mod caches;
 mod instructions;
 
+use std::path::PathBuf;
+
 use crate::Error;
 use crate::workshop::{Choice, Workshop, machine_line};
 
@@ -25,6 +27,10 @@ pub struct Options {
     /// Let programs and managers see the real clock: what they do by time then depends on what they run under
     #[arg(long)]
     real_clock: bool,
+    /// Folder of the tracer [default: the installation's]; one built by `make -C tracer ALIKE=yes OUT=DIR BUILD=DIR` gives
+    /// programs the addresses that they have under Valgrind's own tools
+    #[arg(long, value_name = "DIR")]
+    tracer: Option<PathBuf>,
     /// Bind functions at their first call, as programs do, and not at the start
     #[arg(long)]
     lazy: bool,
@@ -44,6 +50,9 @@ pub fn run(options: &Options) -> Result<bool, Error> {
     }
     let managers = workshop.managers(&options.choice.managers, &MANAGERS)?;
     let programs = workshop.programs(&options.choice, &PROGRAMS)?;
+    if let Some(folder) = &options.tracer {
+        workshop.use_tracer(folder)?;
+    }
     println!("{}; inputs: {}\n", machine_line(), options.choice.size);
     let mut agreed = true;
     if !options.caches {

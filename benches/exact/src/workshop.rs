@@ -84,6 +84,28 @@ impl Workshop {
         Ok(Workshop { places, interrupt, catalog, known, timeout, behind: vec![], built })
     }
 
+    /// Takes the tracer of another folder (`make -C tracer OUT=FOLDER`) in place of the installation's.
+    ///
+    /// # Errors
+    /// The system's reason.
+    pub fn use_tracer(&mut self, folder: &Path) -> Result<(), Error> {
+        let folder = folder.canonicalize().map_err(Error::file("find", folder))?;
+        let (home, lib) = (self.built.path().to_path_buf(), self.built.path().join("lib/heaptoll"));
+        let link = |from: &Path, to: &Path| {
+            std::os::unix::fs::symlink(from, to).map_err(Error::file("make a link", to))
+        };
+        std::fs::create_dir_all(&lib).map_err(Error::file("make", &lib))?;
+        let old = self.places.launcher();
+        for entry in old.parent().map_or(Ok(vec![]), Workshop::files)? {
+            if let Some(name) = entry.file_name().filter(|name| *name != "tracer") {
+                link(&entry, &lib.join(name))?;
+            }
+        }
+        link(&folder, &lib.join("tracer"))?;
+        self.places = Places::at(&home);
+        Ok(())
+    }
+
     /// Has every program find a clock that goes by how often it is asked, and not by how fast the program runs.
     ///
     /// # Errors

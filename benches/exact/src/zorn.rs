@@ -165,6 +165,7 @@ fn figure_4(all: &[Vec<Seen>]) {
                 if compared { verdict.words().into() } else { String::new() },
                 thousands(zorns),
                 over(zorns, explicit.faults(MEMORY / PAGE)),
+                if compared { worst(one, explicit) } else { String::new() },
             ]);
             if compared {
                 verdicts.push((one.manager.clone(), one.program.clone(), verdict));
@@ -182,9 +183,25 @@ fn figure_4(all: &[Vec<Seen>]) {
         "an order of magnitude?",
         "faults at 2 MB",
         "over kingsley",
+        "most over kingsley, at KB",
     ];
     print(&headings, 2, &rows);
     verdict::summary(&verdicts).iter().for_each(|line| println!("{line}"));
+}
+
+/// Memories, in pages: from 256 KB on, two in each doubling, and the first that holds all.
+fn memories(most: u64) -> Vec<u64> {
+    let sizes = (0..).map(|step| (f64::from(step) / 2.0).exp2() * 64.0).map(|pages| pages as u64);
+    sizes.take_while(|pages| *pages < most).chain([most]).collect()
+}
+
+/// How many times the explicit allocator's faults a manager has at most, and in which memory: whatever memory is called
+/// tight, it is no more.
+fn worst(one: &Seen, explicit: &Seen) -> String {
+    let of = |pages: u64| (ratio(one.faults(pages), explicit.faults(pages)), pages);
+    let all = memories(one.touched().max(explicit.touched())).into_iter().map(of);
+    all.max_by(|a, b| a.0.total_cmp(&b.0))
+        .map_or(String::new(), |(ratio, pages)| format!("{ratio:.1}, {}", thousands(pages * PAGE / 1024)))
 }
 
 fn figure_5(seen: &[Seen]) {
@@ -192,9 +209,7 @@ fn figure_5(seen: &[Seen]) {
     let headings: Vec<&str> =
         std::iter::once("memory, KB").chain(seen.iter().map(|one| one.manager.as_str())).collect();
     let most = seen.iter().map(Seen::touched).max().unwrap_or(0);
-    let sizes = (0..).map(|step| (f64::from(step) / 2.0).exp2() * 64.0).map(|pages| pages as u64);
-    let mut sizes: Vec<u64> = sizes.take_while(|pages| *pages < most).collect();
-    sizes.push(most);
+    let sizes = memories(most);
     let rows: Vec<Vec<String>> = sizes
         .iter()
         .map(|pages| {

@@ -39,7 +39,7 @@ pub fn run(
         }
     }
     let headings =
-        ["program", "manager", "in", "calls", "of callgrind", "instructions", "of callgrind", "off by %"];
+        ["program", "manager", "in", "calls", "callgrind's", "instructions", "callgrind's", "off by %"];
     print(&headings, 3, &rows);
     println!();
     Ok(agreed)

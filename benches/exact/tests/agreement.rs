@@ -1,0 +1,41 @@
+//! The tracer's instructions beside callgrind's, on a program that does not look at addresses: no instruction may differ
+//! in the routines of the malloc family, and next to none in all.
+
+use std::path::Path;
+use std::process::Command;
+
+/// The figures of the rows of a table: the words of each line between the rules.
+fn rows(table: &str) -> Vec<Vec<String>> {
+    table
+        .lines()
+        .filter_map(|line| line.strip_prefix('│')?.strip_suffix('│'))
+        .map(|line| line.split('┆').map(|cell| cell.trim().to_owned()).collect())
+        .collect()
+}
+
+#[test]
+fn instructions_are_those_of_callgrind() {
+    let stage = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/stage");
+    let home = std::env::var_os("HEAPTOLL_HOME").map_or(stage, Into::into);
+    let output = Command::new(env!("CARGO_BIN_EXE_heaptoll-exact"))
+        .args(["agreement", "--instructions", "-p", "cfrac", "-m", "glibc", "-m", "kingsley"])
+        .env("HEAPTOLL_HOME", home)
+        .output()
+        .expect("it runs");
+    let (table, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}\n{table}");
+    let rows = rows(&table);
+    // Program, manager, what, calls, difference, instructions, difference, per cent.
+    for manager in ["glibc", "kingsley"] {
+        let of = |what: &str| {
+            let row = rows.iter().find(|row| row.len() == 8 && row[1] == manager && row[2] == what);
+            row.unwrap_or_else(|| panic!("no row for {what} under {manager}:\n{table}"))
+        };
+        for routine in ["malloc", "free", "calloc", "the family"] {
+            let row = of(routine);
+            assert!(row[3].len() > 5, "too few calls to say anything: {row:?}");
+            assert_eq!((row[4].as_str(), row[6].as_str()), ("0", "0"), "{row:?}");
+        }
+        assert!(of("the program")[7].trim_start_matches(['+', '-']).starts_with("0.00"), "{table}");
+    }
+}
