@@ -1,7 +1,12 @@
 /* A clock that goes by how often it is asked: a microsecond each time. Preloaded behind a manager, it takes the speed of
    the machine and of what the program runs under out of what the manager does (jemalloc and mimalloc do some of their
-   work when enough time has passed) and out of seeds that programs make of the time (lua). */
+   work when enough time has passed) and out of seeds that programs make of the time (lua).
+
+   And nobody knows where the stack is: for that the C library reads /proc/self/maps, line by line, which under Valgrind's
+   own tools has their mappings too. Rust's start-up code asks, and goes on without. */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
 #include <sys/time.h>
 #include <time.h>
 
@@ -39,4 +44,10 @@ time_t time(time_t *now) {
 
 clock_t clock(void) {
     return microseconds();
+}
+
+int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes) {
+    (void)thread;
+    (void)attributes;
+    return ENOSYS;
 }

@@ -23,6 +23,9 @@ pub struct Options {
     /// References, millions
     #[arg(long, default_value_t = 40)]
     millions: usize,
+    /// References at the start that are passed over, millions: until its heap has grown a program is easy to simulate
+    #[arg(long, default_value_t = 150)]
+    skip: usize,
     /// Times each is measured; the fastest counts
     #[arg(short, default_value_t = 3)]
     n: usize,
@@ -34,17 +37,20 @@ const EVERYTHING: f64 = 40.0;
 /// Random references fall into so many bytes.
 const RANDOM_BYTES: u64 = 64 << 20;
 
-/// Keeps references from the middle of a run, with who made them.
+/// Keeps some references of a run, with who made them.
 struct Recording {
     references: Vec<Reference>,
     runs: Vec<(Owner, usize)>,
     most: usize,
+    skip: usize,
 }
 
 impl Sink for Recording {
     fn references(&mut self, owner: Owner, references: &[Reference]) {
-        let room = self.most - self.references.len();
-        let taken = &references[..references.len().min(room)];
+        let passed = references.len().min(self.skip);
+        self.skip -= passed;
+        let rest = &references[passed..];
+        let taken = &rest[..rest.len().min(self.most - self.references.len())];
         if !taken.is_empty() {
             self.references.extend_from_slice(taken);
             self.runs.push((owner, taken.len()));
@@ -67,7 +73,8 @@ pub fn run(options: &Options) -> Result<bool, Error> {
     for program in workshop.programs(&options.choice, &["gawk", "cfrac"])? {
         for manager in &managers {
             let run = Run { options: Told { references: true, ..Told::default() }, ..Run::default() };
-            let record = |_: &_| Recording { references: Vec::new(), runs: Vec::new(), most };
+            let skip = options.skip * 1_000_000;
+            let record = |_: &_| Recording { references: Vec::new(), runs: Vec::new(), most, skip };
             let traced = traced::trace(&workshop, &program, manager, run, record)?;
             let (recording, _) = traced::main(&workshop, &program, manager, traced)?;
             streams.push((format!("{} under {}", program.name, manager.name), recording));
@@ -134,7 +141,7 @@ fn random(count: usize) -> Recording {
     // As runs are in a program: some hundred references.
     let references: Vec<Reference> = (0..count).map(one).collect();
     let runs = references.chunks(500).map(|run| (Owner::Program, run.len())).collect();
-    Recording { references, runs, most: count }
+    Recording { references, runs, most: count, skip: 0 }
 }
 
 #[cfg(test)]
@@ -142,11 +149,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recording_ends_when_it_is_full() {
-        let mut recording = Recording { references: vec![], runs: vec![], most: 5 };
+    fn a_recording_passes_over_its_start_and_ends_when_it_is_full() {
+        let mut recording = Recording { references: vec![], runs: vec![], most: 5, skip: 4 };
         let three = [Reference::new(64, 8, false); 3];
-        (0..3).for_each(|_| recording.references(Owner::Allocator, &three));
+        (0..5).for_each(|_| recording.references(Owner::Allocator, &three));
         assert_eq!(recording.references.len(), 5);
-        assert_eq!(recording.runs, [(Owner::Allocator, 3), (Owner::Allocator, 2)]);
+        assert_eq!(recording.runs, [(Owner::Allocator, 2), (Owner::Allocator, 3)]);
     }
 }
