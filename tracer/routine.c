@@ -73,6 +73,7 @@ typedef struct {
    Addr text;
    HChar *path;
    Bool mapped;
+   Bool has_malloc;
 } Object;
 
 static VgHashTable *routines;
@@ -137,6 +138,8 @@ static void look_at_symbols(const DebugInfo *info, UInt object)
       }
       if (number != 0)
          add(address, number, object);
+      if (number == HT_MALLOC)
+         objects[object - 1].has_malloc = True;
    }
 }
 
@@ -176,7 +179,7 @@ static void look_at_objects(void)
          objects[i].info = NULL;
 }
 
-HtRoutine *ht_routine_at(Addr address)
+static void look(void)
 {
    static DiEpoch seen;
    const DiEpoch now = VG_(current_DiEpoch)();
@@ -186,6 +189,11 @@ HtRoutine *ht_routine_at(Addr address)
       seen = now;
       look_at_objects();
    }
+}
+
+HtRoutine *ht_routine_at(Addr address)
+{
+   look();
    HtRoutine *const routine = VG_(HT_lookup)(routines, address);
    return routine != NULL && objects[routine->object - 1].mapped ? routine : NULL;
 }
@@ -196,6 +204,15 @@ void ht_routine_tell_object(HtRoutine *routine)
       return;
    routine->told = tellings;
    ht_ring_text(HT_TEXT_ROUTINE_OBJECT, routine->number, routine->path, VG_(strlen)(routine->path));
+}
+
+Bool ht_routine_has_malloc(const DebugInfo *info)
+{
+   look();
+   for (UInt i = 0; i < objects_used; i++)
+      if (objects[i].info == info)
+         return objects[i].has_malloc;
+   return False;
 }
 
 void ht_routine_child(void)

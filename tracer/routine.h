@@ -25,6 +25,8 @@ typedef struct HtRoutine {
 HtRoutine *ht_routine_at(Addr address);
 /* Tells the object of a routine, once. There may be several of one number in several objects. */
 void ht_routine_tell_object(HtRoutine *routine);
+/* Whether a routine `malloc` is in this object. */
+Bool ht_routine_has_malloc(const DebugInfo *info);
 /* In a child of fork: nothing has been told. */
 void ht_routine_child(void);
 

@@ -6,6 +6,7 @@
 
 #include "call.h"
 #include "signal.h"
+#include "starter.h"
 #include "system.h"
 
 /* The core's record of a thread, whose parts a tool does not see. */
@@ -178,9 +179,9 @@ static void on_create(ThreadId parent, ThreadId tid)
       threads = VG_(calloc)("ht.threads", VG_N_THREADS, sizeof(HtThread));
    begin(tid);
    if (parent != VG_INVALID_THREADID) {
-      const ULong number = ht_thread_number(parent);
+      const ULong word = ht_thread_number(parent) | (ht_starter_is_manager(parent) ? HT_BY_MANAGER : 0);
       switch_to(parent);
-      ht_ring_put(HT_THREAD_START, threads[tid].number, &number, 1);
+      ht_ring_put(HT_THREAD_START, threads[tid].number, &word, 1);
    }
 }
 

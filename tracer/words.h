@@ -44,13 +44,16 @@ enum {
    HT_TEXT = 16,            /* payload: bytes + 2^32 x what; a word, the bytes padded with zeroes */
    HT_POINTER = 17,         /* payload: the pointer that the last store wrote */
    HT_TICK = 18,            /* I, M */
-   HT_THREAD_START = 19,    /* payload: the new thread; the thread that started it */
+   HT_THREAD_START = 19,    /* payload: the new thread; the thread that started it, HT_BY_MANAGER */
    HT_THREAD_END = 20,      /* payload: the thread that ended; I, M */
    HT_FORK = 21,            /* payload: number of the child */
    HT_EXEC = 22,            /* I, M */
    HT_END = 23,             /* payload: status; I, M */
    HT_SKIP = 24             /* as many words as the payload says mean nothing */
 };
+
+/* Beside the thread that started another: code of the manager's did, outside of its routines too. */
+#define HT_BY_MANAGER (1ULL << 32)
 
 /* What an HT_TEXT is; in brackets the word that goes before its bytes. */
 enum {

@@ -40,6 +40,7 @@ pub struct Costs {
     thread: Thread,
     others: HashMap<u32, Thread>,
     pub(crate) threads: u64,
+    pub(crate) manager_threads: u64,
     pub(crate) tallies: [Tally; Routine::ALL.len()],
     pub(crate) blocks: Blocks,
     pub(crate) heap: Heap,
@@ -153,6 +154,7 @@ impl Sink for Costs {
             }
             Event::ThreadStart { thread, manager, .. } => {
                 self.threads += 1;
+                self.manager_threads += u64::from(manager);
                 self.others.insert(thread, Thread { of_manager: manager, ..Thread::default() });
             }
             Event::ThreadEnd { thread, .. } => {

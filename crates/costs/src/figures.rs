@@ -301,6 +301,8 @@ pub struct Figures {
     pub heap: HeapFigures,
     /// Threads that were started, the manager's own included.
     pub threads_started: u64,
+    /// Those of them that the manager started: what they execute is the collector's.
+    pub manager_threads_started: u64,
     /// Calls that had not ended when the image did.
     pub unfinished_calls: u64,
     /// Routines that were called.
@@ -414,6 +416,7 @@ impl Costs {
                 expansion: ratio(high_water, most_live),
             },
             threads_started: self.threads,
+            manager_threads_started: self.manager_threads,
             unfinished_calls: self.unfinished(),
             routines,
             by_size: by_size(&self.tallies, |class| class),

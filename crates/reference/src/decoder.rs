@@ -251,9 +251,9 @@ impl Decoder {
                 self.tell(more, sink);
             }
             Kind::ThreadStart => {
-                let (thread, parent) = (number(payload)?, number(more[0])?);
-                let manager =
-                    self.threads.get(&parent).is_some_and(|thread| thread.owner() != Owner::Program);
+                let (thread, parent) = (number(payload)?, number(more[0] & !word::BY_MANAGER)?);
+                let manager = more[0] & word::BY_MANAGER != 0
+                    || self.threads.get(&parent).is_some_and(|thread| thread.owner() != Owner::Program);
                 self.threads.insert(thread, Thread { of_manager: manager, ..Thread::default() });
                 sink.event(&Event::ThreadStart { thread, parent, manager });
             }

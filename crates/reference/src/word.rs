@@ -16,6 +16,8 @@ pub const SIZE_MAX: u64 = (1 << 10) - 1;
 pub const ADDRESS: u64 = (1 << 48) - 1;
 /// Where an event has its kind.
 pub const KIND_SHIFT: u32 = 56;
+/// Beside the thread that started another: code of the manager's did, as its stack says, outside of routines too.
+pub const BY_MANAGER: u64 = 1 << 32;
 /// Payload of an event.
 pub const PAYLOAD: u64 = (1 << 56) - 1;
 
@@ -95,7 +97,7 @@ pub enum Kind {
     Pointer = 17,
     /// Nothing but I, M.
     Tick = 18,
-    /// Payload: the new thread. The thread that started it.
+    /// Payload: the new thread. The thread that started it, and [`BY_MANAGER`] where it was code of the manager's.
     ThreadStart = 19,
     /// Payload: the thread that ended. I, M.
     ThreadEnd = 20,

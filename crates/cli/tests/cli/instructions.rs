@@ -133,6 +133,61 @@ fn application_instructions_are_the_same_under_all_managers() {
     }
 }
 
+/// Has a thread of its own from its constructor on, and stands before `pthread_create` to hear of the program's.
+const OWN_THREAD: &str = r#"
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <pthread.h>
+    static void *mark(void *none) {
+        for (volatile int at = 0; at < 2000000; at++);
+        return none;
+    }
+    int pthread_create(pthread_t *id, const pthread_attr_t *how, void *(*work)(void *), void *with) {
+        int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+        int failed = create(id, how, work, with);
+        __asm__ volatile("" : : "r"(failed) : "memory");
+        return failed;
+    }
+    __attribute__((constructor)) static void begin(void) {
+        pthread_t id;
+        pthread_create(&id, NULL, mark, NULL);
+        pthread_join(id, NULL);
+    }
+"#;
+
+/// Has a thread too, that does half as much.
+const WITH_THREAD: &str = r#"
+    #include <pthread.h>
+    static void *work(void *none) {
+        for (volatile int at = 0; at < 1000000; at++);
+        return none;
+    }
+    int main(void) {
+        pthread_t id;
+        free(malloc(40));
+        return pthread_create(&id, NULL, work, NULL) || pthread_join(id, NULL);
+    }
+"#;
+
+#[test]
+fn a_thread_of_a_managers_constructor_is_not_the_programs() {
+    let bench = Bench::new();
+    let program = bench.program("threaded", WITH_THREAD);
+    let own = bench.object("own.so", &format!("{OWN_THREAD}{FIVE}"));
+    let (json, _) = counted(&bench, &["-m", &own], &[&program]);
+    let (glibc, own) = (row(&json, "glibc"), row(&json, &own));
+    let of = |row: &Value, owner: &str| number(&row["figures"]["owners"][owner]["instructions"]);
+    assert!(of(own, "collector") > 2_000_000, "{own:#}");
+    assert_eq!(of(glibc, "collector"), 0);
+    assert!(of(glibc, "program") > 1_000_000, "the program's own thread is the program's: {glibc:#}");
+    let difference = of(own, "program").abs_diff(of(glibc, "program"));
+    assert!(difference < 1_000_000, "only the loader's work differs: {difference}");
+    let threads = |row: &Value| {
+        (number(&row["figures"]["threads_started"]), number(&row["figures"]["manager_threads_started"]))
+    };
+    assert_eq!((threads(glibc), threads(own)), ((1, 0), (2, 1)));
+}
+
 #[test]
 fn two_runs_of_a_deterministic_program_agree_exactly() {
     let bench = Bench::new();

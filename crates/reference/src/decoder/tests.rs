@@ -122,6 +122,21 @@ fn a_thread_that_a_manager_starts_is_the_collectors() {
 }
 
 #[test]
+fn a_thread_that_a_manager_starts_outside_of_a_call_is_the_collectors() {
+    let (decoder, heard) = heard(&[vec![
+        Kind::Thread.word(1),
+        Kind::ThreadStart.word(2),
+        1 | word::BY_MANAGER,
+        Kind::Thread.word(2),
+        Kind::Tick.word(0),
+        30,
+        0,
+    ]]);
+    assert_eq!(heard.threads, [(2, true)]);
+    assert_eq!(decoder.totals().map(|clock| clock.instructions), [0, 0, 30]);
+}
+
+#[test]
 fn counters_of_loads_and_stores_wrap() {
     let memory = |loads: u64, stores: u64| (stores << 32) | loads;
     let (decoder, _) = heard(&[
