@@ -169,6 +169,20 @@ void ht_call_returned(ULong sp, ULong target, ULong result)
    unwind(tid, thread, sp, True, target);
 }
 
+void ht_call_starts(ULong main)
+{
+   ht_routine_main(main);
+}
+
+void ht_call_main(void)
+{
+   static Bool begun;
+   /* A main may call itself. */
+   if (!begun)
+      ht_thread_event(VG_(get_running_tid)(), HT_MAIN, 0, NULL, 0);
+   begun = True;
+}
+
 void ht_call_announced(ULong event)
 {
    const UInt kind = *(const UInt *)(event + EVENT_KIND_AT);

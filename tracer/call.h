@@ -13,6 +13,10 @@
 void ht_call_entered(HtRoutine *routine, ULong sp, ULong link, ULong a, ULong b, ULong c);
 /* A return to `target` has left the stack pointer at or above what is watched. */
 void ht_call_returned(ULong sp, ULong target, ULong result);
+/* The C library begins the program, whose main is here; */
+void ht_call_starts(ULong main);
+/* and main begins. */
+void ht_call_main(void);
 /* The manager announced an event. */
 void ht_call_announced(ULong event);
 

@@ -302,11 +302,19 @@ static Bool refers_to_memory(const IRSB *in)
    return False;
 }
 
-/* A routine begins here, or the announcer's function. */
+/* A routine begins here, or a function that says something. */
 static void entry(Block *block, HtRoutine *routine)
 {
    if (routine->number == HT_ANNOUNCER) {
       call(block, "ht_call_announced", &ht_call_announced, mkIRExprVec_1(get(block, HT_GUEST_ARGUMENT_0)), NULL);
+      return;
+   }
+   if (routine->number == HT_STARTER) {
+      call(block, "ht_call_starts", &ht_call_starts, mkIRExprVec_1(get(block, HT_GUEST_ARGUMENT_0)), NULL);
+      return;
+   }
+   if (routine->number == HT_MAIN_FUNCTION) {
+      call(block, "ht_call_main", &ht_call_main, mkIRExprVec_0(), NULL);
       return;
    }
 #if HT_RETURN_ON_STACK
@@ -353,7 +361,7 @@ IRSB *ht_instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *
       IRStmt *const st = in->stmts[i];
       if (st->tag == Ist_IMark && i != first) {
          const HtRoutine *const routine = ht_routine_at(st->Ist.IMark.addr);
-         if (routine != NULL && routine->number != HT_ANNOUNCER)
+         if (routine != NULL && routine->number < HT_ROUTINES)
             ht_ring_warn("heaptoll: code runs into a routine of the malloc family in %s without a call or jump; such "
                          "calls are not told",
                          routine->path);

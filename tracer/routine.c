@@ -65,6 +65,7 @@ static const struct {
    { "_ZdlPvSt11align_val_tRKSt9nothrow_t", HT_DELETE },
    { "_ZdaPvSt11align_val_tRKSt9nothrow_t", HT_DELETE },
    { "heaptoll_tracer_event", HT_ANNOUNCER },
+   { "__libc_start_main", HT_STARTER },
 };
 
 /* An object whose symbols were looked at. */
@@ -196,6 +197,15 @@ HtRoutine *ht_routine_at(Addr address)
    look();
    HtRoutine *const routine = VG_(HT_lookup)(routines, address);
    return routine != NULL && objects[routine->object - 1].mapped ? routine : NULL;
+}
+
+void ht_routine_main(Addr address)
+{
+   const DebugInfo *const info = VG_(find_DebugInfo)(VG_(current_DiEpoch)(), address);
+   look();
+   for (UInt i = 0; i < objects_used; i++)
+      if (objects[i].info != NULL && objects[i].info == info)
+         add(address, HT_MAIN_FUNCTION, i + 1);
 }
 
 void ht_routine_tell_object(HtRoutine *routine)

@@ -20,9 +20,15 @@ typedef struct HtRoutine {
 
 /* Not a routine: the function by which the announcing layer passes on a manager's events. */
 #define HT_ANNOUNCER HT_ROUTINES
+/* Neither: what the C library begins a program with; its first argument is main, */
+#define HT_STARTER (HT_ROUTINES + 1)
+/* and main. */
+#define HT_MAIN_FUNCTION (HT_ROUTINES + 2)
 
 /* The routine that begins at `address`, or NULL. Looks for objects that were mapped since it was last asked. */
 HtRoutine *ht_routine_at(Addr address);
+/* The program's main is at this address. */
+void ht_routine_main(Addr address);
 /* Tells the object of a routine, once. There may be several of one number in several objects. */
 void ht_routine_tell_object(HtRoutine *routine);
 /* Whether a routine `malloc` is in this object. */

@@ -49,7 +49,8 @@ enum {
    HT_FORK = 21,            /* payload: number of the child */
    HT_EXEC = 22,            /* I, M */
    HT_END = 23,             /* payload: status; I, M */
-   HT_SKIP = 24             /* as many words as the payload says mean nothing */
+   HT_SKIP = 24,            /* as many words as the payload says mean nothing */
+   HT_MAIN = 25             /* the program's main begins; I, M */
 };
 
 /* Beside the thread that started another: code of the manager's did, outside of its routines too. */

@@ -268,6 +268,10 @@ impl Decoder {
                 sink.event(&Event::ThreadEnd { thread, clock });
             }
             Kind::Fork => sink.event(&Event::Fork { child: number(payload)? }),
+            Kind::Main => {
+                self.tell(more, sink);
+                sink.event(&Event::Main { before: self.totals });
+            }
             Kind::Exec => {
                 let clock = self.tell(more, sink);
                 sink.event(&Event::Exec { clock });

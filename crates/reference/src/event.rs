@@ -118,6 +118,9 @@ pub enum Event<'a> {
     Pointer { value: u64 },
     /// A child process was started, which has a stream of its own.
     Fork { child: u32 },
+    /// The program's `main` begins. What each owner has executed before, by number of owner: the loader's and the
+    /// constructors' work is the program's.
+    Main { before: [Clock; 3] },
     /// The process image is replaced by another.
     Exec { clock: Clock },
     /// The process has ended.

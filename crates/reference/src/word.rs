@@ -109,6 +109,8 @@ pub enum Kind {
     End = 23,
     /// As many words as the payload says are of no meaning: the block of the ring has no more room.
     Skip = 24,
+    /// The program's `main` begins. I, M.
+    Main = 25,
 }
 
 /// What a [`Kind::Text`] holds.
@@ -135,7 +137,7 @@ impl Text {
 }
 
 impl Kind {
-    const ALL: [Kind; 25] = [
+    const ALL: [Kind; 26] = [
         Kind::Nothing,
         Kind::Thread,
         Kind::Enter,
@@ -161,6 +163,7 @@ impl Kind {
         Kind::Exec,
         Kind::End,
         Kind::Skip,
+        Kind::Main,
     ];
 
     /// By its number.
@@ -182,7 +185,8 @@ impl Kind {
             | Kind::Tick
             | Kind::ThreadEnd
             | Kind::Exec
-            | Kind::End => 2,
+            | Kind::End
+            | Kind::Main => 2,
             Kind::Leave | Kind::Announced => 3,
             Kind::Enter => 5,
             Kind::SiteDefinition => payload & 0xff,
@@ -217,6 +221,6 @@ mod tests {
         for (number, kind) in Kind::ALL.into_iter().enumerate() {
             assert_eq!((Kind::from_number(number as u64), kind as usize), (Some(kind), number));
         }
-        assert_eq!(Kind::from_number(25), None);
+        assert_eq!(Kind::from_number(26), None);
     }
 }
