@@ -81,7 +81,7 @@ pub fn fitness(
     }
     let mut refused = BTreeMap::new();
     for ((number, errno), times) in traced.images.iter().flat_map(|image| &image.refused) {
-        if !is_for_the_c_library(*number) {
+        if !syscalls::changes_nothing(*number, *errno) {
             *refused.entry((*number, *errno)).or_insert(0) += times;
         }
     }
@@ -103,11 +103,6 @@ pub fn fitness(
             "it places blocks otherwise than in {runs} native runs, which agree (steps of the probe: {steps})"
         ))
     })
-}
-
-/// Threads and processes are made by glibc, which then takes the older call; the manager's path is the same.
-fn is_for_the_c_library(number: u32) -> bool {
-    i64::from(number) == libc::SYS_clone3
 }
 
 fn refusals(refused: &BTreeMap<(u32, u32), u64>) -> String {

@@ -7,9 +7,24 @@ pub fn name(number: u32) -> String {
     Sysno::new(number as usize).map_or_else(|| format!("system call {number}"), |call| call.name().to_owned())
 }
 
+/// Whether a refusal changes nothing: threads and processes are made by the C library, which takes `clone` where there is
+/// no `clone3`, and the manager's path is the same. Every report of refusals asks here.
+pub fn changes_nothing(number: u32, errno: u32) -> bool {
+    i64::from(number) == libc::SYS_clone3 && errno == libc::ENOSYS as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_call_that_the_c_library_does_without_changes_nothing() {
+        let number = |call: i64| u32::try_from(call).expect("a number");
+        let (missing, full) = (libc::ENOSYS as u32, libc::EAGAIN as u32);
+        assert!(changes_nothing(number(libc::SYS_clone3), missing));
+        assert!(!changes_nothing(number(libc::SYS_clone3), full));
+        assert!(!changes_nothing(number(libc::SYS_rseq), missing));
+    }
 
     #[test]
     fn numbers_have_names_of_this_machine() {

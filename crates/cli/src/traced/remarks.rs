@@ -8,8 +8,6 @@ use heaptoll_tracer::{ImageEnding, Traced, TracedImage, syscalls};
 
 use super::cell::Cell;
 
-/// Refused calls for which glibc has another that does the same: `clone3` (435), for which it takes `clone`.
-const INDIFFERENT: [(u32, u32); 1] = [(435, libc::ENOSYS as u32)];
 /// As many images are named one by one.
 const NAMED: usize = 3;
 
@@ -96,7 +94,7 @@ fn refused<S>(traced: &Traced<S>) -> Vec<String> {
     }
     counts
         .into_iter()
-        .filter(|(key, _)| !INDIFFERENT.contains(key))
+        .filter(|((call, errno), _)| !syscalls::changes_nothing(*call, *errno))
         .map(|((call, errno), count)| {
             let error = std::io::Error::from_raw_os_error(errno as i32);
             let call = syscalls::name(call);
