@@ -11,13 +11,14 @@ use serde::Serialize;
 use crate::failure::{self, Failure};
 use crate::{outputs, terminal};
 
-/// Output files of a command that asks a trace.
+/// Output files of a command whose result is a document.
 #[derive(Debug, Args, Default)]
 pub struct DocumentOutputs {
     /// Write a self-contained HTML page
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
-    /// Write the figures as JSON (docs/trace-json.md); `-` is standard output, instead of the tables
+    /// Write the figures as JSON, whose fields the command's page in docs/ describes; `-` is standard output, instead of
+    /// the tables
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
 }
