@@ -74,6 +74,16 @@ pub struct Manager {
     pub stands_for: Option<&'static str>,
 }
 
+/// Managers outside of the group that collect garbage, too.
+const COLLECTORS: [&str; 4] = ["tithe", "tithe-collect", "bw16", "bw26"];
+
+impl Manager {
+    /// Whether it collects garbage, so that freed blocks may wait: by group or by name, for nothing in an object says it.
+    pub fn collects(&self) -> bool {
+        self.group == Group::Collectors || COLLECTORS.contains(&self.name.as_str())
+    }
+}
+
 /// A manager that cannot be had.
 #[derive(Debug, Error)]
 pub enum ManagerError {
@@ -418,6 +428,14 @@ mod tests {
         assert_eq!(names(&["all"]), ["glibc", "mimalloc3", "knuth", "bump"]);
         assert_eq!(names(&["glibc", "glibc"]), ["glibc", "glibc"]);
         assert!(choose(&known, ["ancient"]).is_err());
+    }
+
+    #[test]
+    fn collectors_are_known_by_group_or_by_name() {
+        let named = |name| manager(name, Kind::Built, None);
+        assert!(Manager { group: Group::Collectors, ..named("bdw") }.collects());
+        assert!(Manager { group: Group::Historic, ..named("bw26") }.collects() && named("tithe").collects());
+        assert!(!Manager { group: Group::Historic, ..named("lea") }.collects() && !glibc().collects());
     }
 
     /// An installation with one object and a description of it.

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use heaptoll_drag::{About, Asked, Clock, Drag};
-use heaptoll_lab::manager::{self, Group, Manager};
+use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
 use heaptoll_report::format::shell_command;
 use heaptoll_tracer::Options;
@@ -19,8 +19,6 @@ mod sections;
 
 /// Frames of a call site that are told.
 const FRAMES: u32 = 12;
-/// Managers outside of the collectors' group that collect garbage, too.
-const COLLECTORS: [&str; 4] = ["tithe", "tithe-collect", "bw16", "bw26"];
 
 /// What space-time is measured in, beside bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -109,7 +107,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 /// Whether freed blocks may wait. Of a manager that is not known: when it could announce collections.
 fn collects(cell: &Cell, known: &[Manager]) -> bool {
     match known.iter().find(|manager| manager.name == cell.stack.name) {
-        Some(manager) => manager.group == Group::Collectors || COLLECTORS.contains(&manager.name.as_str()),
+        Some(manager) => manager.collects(),
         None => cell.stack.tells,
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use heaptoll_lab::manager::{self, Group};
+use heaptoll_lab::manager;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::runner::PINNED;
 use heaptoll_preflight::{Refusal, inspect_manager, inspect_program};
@@ -162,7 +162,7 @@ fn manager_of(arguments: &Arguments, places: &Places) -> Result<Manager, Failure
         inspect_manager(object)?;
     }
     Ok(Manager {
-        collector: found.group == Group::Collectors || COLLECTORS.contains(&found.name.as_str()),
+        collector: found.collects(),
         preload: found.object.into_iter().collect(),
         environment: found.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         name: found.name,
@@ -172,5 +172,3 @@ fn manager_of(arguments: &Arguments, places: &Places) -> Result<Manager, Failure
 
 /// Managers that ask who their caller is, and find a layer: 21 of 25 runs of a program with threads crashed.
 const NOT_BEHIND_LAYERS: [&str; 2] = ["bdw", "bdw-nofree"];
-/// Managers outside of the group that collect garbage, too.
-const COLLECTORS: [&str; 4] = ["tithe", "tithe-collect", "bw16", "bw26"];
