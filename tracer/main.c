@@ -6,6 +6,7 @@
 #include "call.h"
 #include "clock.h"
 #include "core.h"
+#include "exec.h"
 #include "hooks.h"
 #include "instrument.h"
 #include "options.h"
@@ -69,32 +70,14 @@ static void on_end(Int unknown)
    ht_ring_close();
 }
 
-static Bool is_exec(UInt number)
-{
-   return number == __NR_execve || number == __NR_execveat;
-}
-
-/* The kernel takes this name for the executable of the process, which is this tool. */
-static void warn_of_self(Addr path)
-{
-   static const HChar self[] = "/proc/self/exe";
-   if (VG_(am_is_valid_for_client)(path, sizeof self, VKI_PROT_READ) && VG_STREQ((const HChar *)path, self))
-      ht_ring_warn("heaptoll: the program executes %s, which under Valgrind is not the program: what it starts so "
-                   "fails or is not told",
-                   self);
-}
-
 static void before_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n)
 {
    exits = number == __NR_exit_group || number == __NR_exit;
    if (exits)
       exit_status = (Int)(arguments[0] & 0xff);
-   if (exits)
-      exit_status = arguments[0] & 0xff;
-   if (is_exec(number)) {
-      warn_of_self(arguments[number == __NR_execve ? 0 : 1]);
+   ht_exec_before(number, arguments);
+   if (ht_is_exec(number))
       ht_thread_event(tid, HT_EXEC, 0, NULL, 0);
-   }
    ht_system_before(tid, number, arguments, n);
    if (ht_options.pin)
       ht_clock_before(tid, number, arguments);
@@ -104,8 +87,10 @@ static void after_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n, S
 {
    HtThread *const thread = ht_thread(tid);
    /* That something follows tells that it has failed. */
-   if (is_exec(number))
+   if (ht_is_exec(number)) {
+      ht_exec_after();
       ht_thread_event(tid, HT_TICK, 0, NULL, 0);
+   }
    if (thread->forked && !sr_isError(result) && sr_Res(result) != 0)
       ht_ring_event(HT_FORK, sr_Res(result), NULL, 0);
    thread->forked = False;
@@ -142,7 +127,7 @@ static void on_begin(void)
    VG_(basic_tool_funcs)(on_options_read, ht_instrument, on_end);
    VG_(needs_command_line_options)(on_option, on_usage, on_debug_usage);
    VG_(needs_syscall_wrapper)(before_syscall, after_syscall);
-   VG_(atfork)(NULL, after_fork_in_parent, after_fork_in_child);
+   VG_(atfork)(ht_exec_forks, after_fork_in_parent, after_fork_in_child);
    ht_thread_register();
    ht_signal_register();
    ht_system_register();

@@ -82,8 +82,10 @@ void ht_pin_after(ThreadId tid, UInt number, UWord *args, UInt n, SysRes result)
       if (sr_Res(result) > 0 && is_random(args[0]))
          fill(args[1], sr_Res(result));
       break;
+#ifdef __NR_fork
    case __NR_fork:
    case __NR_vfork:
+#endif
    case __NR_clone:
       children++;
       break;

@@ -19,6 +19,8 @@
 
 enum { PRODUCER_ENDED = 1, PRODUCER_STOPPED = 2 };
 enum { CONSUMER_WANTS_NO_MORE = 1 };
+/* Waits of 10 ms for a reader that was not named. */
+enum { PATIENCE = 500 };
 
 typedef struct {
    ULong magic, version, pid, parent, block_words, blocks;
@@ -120,6 +122,12 @@ static Bool await_room(void)
          return True;
       if (waits % 8 == 7 && !consumer_lives())
          return False;
+      if (ht_options.consumer == 0 && waits == PATIENCE) {
+         VG_(umsg)("heaptoll: nobody has emptied the ring of process %d for %d s, and --consumer names nobody to wait "
+                   "for; what it does from here on is not told\n",
+                   VG_(getpid)(), PATIENCE / 100);
+         return False;
+      }
       struct vki_timespec timeout = { 0, 10 * 1000 * 1000 };
       HT_SYSCALL(__NR_futex, &header->producer_waits_on, FUTEX_WAIT, seen, &timeout, 0, 0);
    }

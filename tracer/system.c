@@ -303,7 +303,9 @@ void ht_system_before(ThreadId tid, UInt number, UWord *args, UInt n)
 {
    tell_stack();
    call_under_way = number;
+#ifdef VKI_MAP_32BIT
    maps_low = number == __NR_mmap && (args[3] & VKI_MAP_32BIT);
+#endif
 }
 
 void ht_system_after(ThreadId tid, UInt number, UWord *args, UInt n, SysRes result)
@@ -316,8 +318,10 @@ void ht_system_after(ThreadId tid, UInt number, UWord *args, UInt n, SysRes resu
    } else if (number == __NR_brk && args[0] > sr_Res(result) && args[0] >= VG_(brk_base)) {
       /* brk fails by giving the limit as it was. */
       refuse(number, VKI_ENOMEM);
+#ifdef __NR_open
    } else if (number == __NR_open) {
       ht_maps_opened((const HChar *)args[0], sr_Res(result), (args[1] & HT_CLOSE_ON_EXEC) != 0);
+#endif
    } else if (number == __NR_openat) {
       ht_maps_opened((const HChar *)args[1], sr_Res(result), (args[2] & HT_CLOSE_ON_EXEC) != 0);
    }

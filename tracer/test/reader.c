@@ -15,20 +15,21 @@
 typedef unsigned long long ULong;
 #include "../words.h"
 
+enum { KINDS = HT_MAIN + 1 };
 enum { HEADER = 4096, BLOCK = 32768, BLOCKS = 16 };
 
 static uint64_t ring[HEADER / 8 + BLOCK * BLOCKS];
-static unsigned kinds[HT_SKIP + 1], left[HT_ROUTINES], abandoned[HT_ROUTINES];
+static unsigned kinds[KINDS], left[HT_ROUTINES], abandoned[HT_ROUTINES];
 static unsigned long loads, stores;
 static char status[16];
 
 static size_t following(unsigned kind, uint64_t payload)
 {
-   static const unsigned char words[HT_SKIP + 1] = {
+   static const unsigned char words[KINDS] = {
       [HT_ENTER] = 5,     [HT_LEAVE] = 3,       [HT_ABANDON] = 2,      [HT_SIGNAL] = 2,     [HT_SIGNAL_END] = 2,
       [HT_ANNOUNCED] = 3, [HT_MAP] = 2,         [HT_UNMAP] = 2,        [HT_PROTECT] = 2,    [HT_KERNEL_LOAD] = 1,
       [HT_TICK] = 2,      [HT_KERNEL_STORE] = 1, [HT_THREAD_START] = 1, [HT_THREAD_END] = 2, [HT_EXEC] = 2,
-      [HT_END] = 2,
+      [HT_END] = 2,       [HT_MAIN] = 2,
    };
    switch (kind) {
    case HT_SITE_DEFINITION:
@@ -52,7 +53,7 @@ static int read_block(const uint64_t *words)
          continue;
       }
       const unsigned kind = (word & ~HT_EVENT) >> HT_KIND_SHIFT;
-      if (kind > HT_SKIP)
+      if (kind >= KINDS)
          return 1;
       kinds[kind]++;
       if (kind == HT_LEAVE)

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Processes that go on as other images in ways of which Valgrind knows little, and one that tells more than a ring holds:
+ *
+ *   images self           by /proc/self/exe
+ *   images root DIR FILE  a child in another root, which executes FILE there and one that is not there; prints its status
+ *   images much           makes 100 000 blocks
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void make(int blocks)
+{
+   for (int i = 0; i < blocks; i++)
+      free(malloc(100));
+}
+
+static int in_another_root(char **words)
+{
+   int status = -1;
+   if (chroot(words[0]) != 0 || chdir("/") != 0)
+      return 1;
+   if (fork() == 0) {
+      make(100);
+      execl("/nowhere", "nowhere", (char *)NULL);
+      make(100);
+      execl(words[1], words[1], (char *)NULL);
+      _exit(99);
+   }
+   wait(&status);
+   return !WIFEXITED(status) || WEXITSTATUS(status) != 7;
+}
+
+int main(int count, char **words)
+{
+   if (count == 2 && strcmp(words[1], "self") == 0) {
+      make(200);
+      execl("/proc/self/exe", words[0], "again", "and again", (char *)NULL);
+      return 1;
+   }
+   if (count == 3)
+      make(300);
+   else if (count == 4)
+      return in_another_root(words + 2);
+   else
+      make(100000);
+   return 0;
+}
