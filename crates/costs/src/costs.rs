@@ -47,6 +47,8 @@ pub struct Costs {
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
     pub(crate) collections: u64,
+    /// The program's instructions before its `main`.
+    pub(crate) before_main: Option<u64>,
 }
 
 impl Costs {
@@ -168,6 +170,9 @@ impl Sink for Costs {
             Event::Announced { kind: COLLECTION_END, .. } => {
                 self.collections += u64::from(self.thread.collecting);
                 self.thread.collecting = false;
+            }
+            Event::Main { before } => {
+                self.before_main = Some(before[Owner::Program as usize].instructions);
             }
             Event::Map { address, length, protection, origin } => {
                 self.heap.map(address, length, protection, origin, self.inside());

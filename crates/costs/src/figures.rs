@@ -281,11 +281,13 @@ pub struct BySize {
 pub struct HeapFigures {
     /// Most bytes of mappings of the heap's that could be read or written.
     pub high_water_bytes: u64,
+    /// Most bytes of pages that a block was ever placed in and that could still be read or written.
+    pub pages_with_blocks_bytes: u64,
     /// Most bytes that were asked for and not given back.
     pub most_live_bytes: u64,
     /// Most blocks that were not given back.
     pub most_live_objects: u64,
-    /// Detlefs, Dosser & Zorn 1994, Table X: the first over the second.
+    /// Detlefs, Dosser & Zorn 1994, Table X: pages with blocks over live bytes.
     pub expansion: Option<f64>,
 }
 
@@ -297,6 +299,9 @@ pub struct Figures {
     pub amounts: Amounts,
     /// The published tables' figures.
     pub tables: Tables,
+    /// The program's instructions before its `main`: the loader's and the constructors', the manager's too. `null` where
+    /// the image has no `main` of its own (a child of fork) or none was seen.
+    pub startup_instructions: Option<u64>,
     /// The heap at its largest.
     pub heap: HeapFigures,
     /// Threads that were started, the manager's own included.
@@ -405,15 +410,17 @@ impl Costs {
             object_bytes: self.bytes,
             collections: self.collections,
         };
-        let (high_water, most_live) = (self.heap.high_water(), self.blocks.most_bytes);
+        let (pages, most_live) = (self.heap.pages.most_bytes, self.blocks.most_bytes);
         Figures {
             amounts,
             tables: amounts.tables(),
+            startup_instructions: self.before_main,
             heap: HeapFigures {
-                high_water_bytes: high_water,
+                high_water_bytes: self.heap.high_water(),
+                pages_with_blocks_bytes: pages,
                 most_live_bytes: most_live,
                 most_live_objects: self.blocks.most_blocks,
-                expansion: ratio(high_water, most_live),
+                expansion: ratio(pages, most_live),
             },
             threads_started: self.threads,
             manager_threads_started: self.manager_threads,

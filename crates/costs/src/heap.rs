@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use heaptoll_reference::event::Origin;
 
+use crate::pages::Pages;
+
 /// Readable or writable.
 const ACCESSIBLE: u8 = 1 | 2;
 /// Changes that the log holds before it is tidied.
@@ -53,6 +55,8 @@ pub(crate) struct Heap {
     mappings: u64,
     /// Where the last object was placed: the heap's, whole.
     last: (u64, u64),
+    /// Where objects were placed.
+    pub pages: Pages,
     /// What `mremap` has added, and what it takes away is not told yet: it never has both at once.
     moving: Vec<(Of, i64)>,
 }
@@ -101,6 +105,7 @@ impl Heap {
     }
 
     fn take_away(&mut self, address: u64, length: u64) {
+        self.pages.remove(address, address.saturating_add(length));
         for (start, range) in self.cut(address, length) {
             if range.accessible {
                 self.change(range.of, -((range.end - start) as i64));
@@ -112,6 +117,9 @@ impl Heap {
     pub fn protect(&mut self, address: u64, length: u64, protection: u8) {
         self.settle();
         let accessible = protection & ACCESSIBLE != 0;
+        if !accessible {
+            self.pages.remove(address, address.saturating_add(length));
+        }
         for (start, range) in self.cut(address, length) {
             if range.accessible != accessible {
                 let bytes = (range.end - start) as i64;
@@ -126,6 +134,7 @@ impl Heap {
     pub fn placed(&mut self, address: u64, size: u64) {
         let end = address.saturating_add(size.max(1));
         if self.last.0 <= address && end <= self.last.1 {
+            self.pages.place(address, end);
             return;
         }
         let first = self.ranges.range(..=address).next_back().map_or(address, |(start, _)| *start);
@@ -146,6 +155,7 @@ impl Heap {
                 _ => {}
             }
         }
+        self.pages.place(address, end.min(upto));
         for (start, range) in open {
             if let Of::Open(mapping) = range.of {
                 self.decided.insert(mapping);

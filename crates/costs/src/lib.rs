@@ -12,6 +12,7 @@ mod costs;
 mod figures;
 mod group;
 mod heap;
+mod pages;
 mod spread;
 mod tally;
 

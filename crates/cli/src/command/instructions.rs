@@ -17,7 +17,6 @@ mod document;
 mod results;
 mod rows;
 mod sections;
-mod startup;
 
 /// What malloc and free cost, in instructions: exact figures that repeat, on a noisy machine too.
 ///
@@ -70,13 +69,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             figures
         },
     )?;
-    let options = Options { pin: !arguments.traced.no_pin, ..Options::default() };
-    let startups = startup::all(&plan, &options, &cells, &places, |cell| runs.begins_with_main(cell));
     let results = Results {
         complete: ending != Ending::Interrupted,
         pinned: !arguments.traced.no_pin,
         repeat: arguments.repeat,
-        programs: runs.programs(&plan, &cells, &startups),
+        programs: runs.programs(&plan, &cells),
     };
     let command = shell_command(&plan.experiment.settings.repeat_command);
     let document = document::document(&results, facts(&plan, &results), command);
@@ -93,7 +90,6 @@ fn one(cell: &Cell, heard: Heard<Costs>) -> Row {
         let sum = traced.images.iter().map(amounts).fold(Amounts::default(), Amounts::plus);
         Together { images: traced.images.len(), amounts: sum, tables: sum.tables() }
     });
-    let first = traced.images.first().map(|image| (image.image.pid, image.image.number));
     Row {
         manager: cell.stack.name.clone(),
         version: cell.stack.version.clone(),
@@ -102,7 +98,6 @@ fn one(cell: &Cell, heard: Heard<Costs>) -> Row {
         image: main.map(|image| ImageWords {
             command: image.image.command.clone(),
             ended: image.ending.to_string(),
-            first: first == Some((image.image.pid, image.image.number)),
         }),
         figures: main.map(|image| image.sink.figures(image.totals)),
         all_images,

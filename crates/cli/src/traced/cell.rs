@@ -13,8 +13,6 @@ pub struct Cell {
     pub stack: StackInfo,
     /// Whether it is the baseline, which comes first of its program.
     pub is_baseline: bool,
-    /// Whether the program is statically linked: no manager can be put into it.
-    pub is_static: bool,
     /// What the reader must know of this manager under the tracer, found out before it ran.
     pub cautions: Vec<String>,
 }

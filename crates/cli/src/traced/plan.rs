@@ -86,7 +86,7 @@ pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failur
     let programs = without_servers(asked.resolve(places)?, arguments.all)?;
     let interrupt = watch_for_interrupt()?;
     let mut experiment = begun(arguments, &managers, programs);
-    let statics = prove(&mut experiment, &managers, places, &interrupt)?;
+    prove(&mut experiment, &managers, places, &interrupt)?;
     warn_of_settings_in_the_environment(&experiment);
     if interrupt.is_set() {
         return Err(Failure::Interrupted);
@@ -102,7 +102,6 @@ pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failur
                 program: program.clone(),
                 stack: stack.clone(),
                 is_baseline: stack.name == experiment.baseline,
-                is_static: statics.contains(&program.name),
                 cautions: cautions.get(&stack.name).cloned().into_iter().collect(),
             })
         })
@@ -182,14 +181,14 @@ fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<Progra
     }
 }
 
-/// Preflight of every manager on every program, as before measured runs. Gives the names of programs that are
-/// statically linked: they run as they are, once, and whatever else was asked for is refused on them.
+/// Preflight of every manager on every program, as before measured runs. Programs that are statically linked run as
+/// they are, once, and whatever else was asked for is refused on them.
 fn prove(
     experiment: &mut Experiment,
     managers: &[Manager],
     places: &Places,
     interrupt: &Interrupt,
-) -> Result<Vec<String>, Failure> {
+) -> Result<(), Failure> {
     let mut statics = Vec::new();
     let mut stacks = Vec::new();
     let asked = experiment.programs.clone();
@@ -230,7 +229,7 @@ fn prove(
         .filter(|program| kept.contains(&program.name) || statics.contains(&program.name))
         .collect();
     experiment.stacks.extend(stacks);
-    Ok(statics)
+    Ok(())
 }
 
 /// What each manager does under the tracer that it does not natively. Those that do not run there at all are refused.

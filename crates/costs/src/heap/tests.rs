@@ -79,6 +79,31 @@ fn an_object_that_cannot_be_so_large_takes_no_other_mappings_along() {
 }
 
 #[test]
+fn pages_with_objects_are_not_the_reservation() {
+    let mut heap = Heap::default();
+    heap.map(16 * PAGE, 1 << 38, READ_WRITE, Origin::Mmap, true);
+    heap.placed(16 * PAGE, 5 * PAGE);
+    heap.placed(40 * PAGE + 16, 100);
+    heap.placed(40 * PAGE + 160, 100);
+    assert_eq!((heap.high_water(), heap.pages.most_bytes), (1 << 38, 6 * PAGE));
+    heap.protect(16 * PAGE, 2 * PAGE, 0);
+    heap.unmap(18 * PAGE, 2 * PAGE);
+    heap.placed(41 * PAGE, 4 * PAGE);
+    assert_eq!(heap.pages.most_bytes, 6 * PAGE, "four of the first were gone");
+    heap.placed(45 * PAGE, 1);
+    assert_eq!(heap.pages.most_bytes, 7 * PAGE);
+}
+
+#[test]
+fn an_object_that_cannot_be_so_large_counts_pages_that_are_there() {
+    let mut heap = Heap::default();
+    heap.map(PAGE, 4 * PAGE, READ_WRITE, Origin::Mmap, false);
+    heap.placed(2 * PAGE, 1 << 62);
+    heap.placed(64 * PAGE, 16);
+    assert_eq!(heap.pages.most_bytes, 3 * PAGE);
+}
+
+#[test]
 fn the_log_stays_short() {
     let mut heap = Heap::default();
     heap.map(PAGE, PAGE, READ_WRITE, Origin::Mmap, false);

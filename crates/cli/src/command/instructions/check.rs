@@ -155,7 +155,12 @@ mod tests {
 
     fn row(manager: &str, application: u64, startup: Option<u64>, mallocs: u64) -> Row {
         let figures = figures(application, mallocs);
-        Row { manager: manager.into(), figures: Some(figures), startup, runs: 1, ..Row::default() }
+        Row {
+            manager: manager.into(),
+            figures: Some(Figures { startup_instructions: startup, ..figures }),
+            runs: 1,
+            ..Row::default()
+        }
     }
 
     fn figures(application: u64, mallocs: u64) -> Figures {

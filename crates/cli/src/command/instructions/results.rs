@@ -46,9 +46,6 @@ pub struct Row {
     pub figures: Option<Figures>,
     /// All process images together, where there were several.
     pub all_images: Option<Together>,
-    /// What the program executes before its `main`, instructions; loader and constructors, the manager's too.
-    #[serde(rename = "startup_instructions")]
-    pub startup: Option<u64>,
     /// Runs made of this cell.
     pub runs: u32,
     /// Whether all runs agreed in every figure; `null` for a single run.
@@ -79,8 +76,6 @@ pub struct ImageWords {
     pub command: Vec<String>,
     /// How it ended.
     pub ended: String,
-    /// Whether the command began with it.
-    pub first: bool,
 }
 
 /// Process images together.
@@ -101,9 +96,14 @@ impl Row {
         self.figures.as_ref().map(|figures| figures.amounts.owners.program.instructions)
     }
 
+    /// What of them comes before `main`, where that was seen.
+    pub fn startup(&self) -> Option<u64> {
+        self.figures.as_ref()?.startup_instructions
+    }
+
     /// The same without what comes before `main`, where that is known.
     pub fn application_proper(&self) -> Option<u64> {
-        self.application()?.checked_sub(self.startup?)
+        self.application()?.checked_sub(self.startup()?)
     }
 
     /// A row that stands for a run that has figures to the end.

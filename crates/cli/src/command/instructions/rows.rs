@@ -22,30 +22,14 @@ impl Runs {
         self.made.entry(key(cell)).or_default().push(run);
     }
 
-    /// Whether the image that the figures are of is the one the command began with: then what comes before its `main` can
-    /// be counted.
-    pub fn begins_with_main(&self, cell: &Cell) -> bool {
-        let runs = self.made.get(&key(cell)).into_iter().flatten();
-        runs.clone().count() > 0
-            && runs.clone().all(|run| run.image.as_ref().is_some_and(|image| image.first))
-    }
-
     /// The rows of every program of the plan.
-    pub fn programs(
-        mut self,
-        plan: &Plan,
-        cells: &[Cell],
-        startups: &[(String, String, u64)],
-    ) -> Vec<ProgramResults> {
+    pub fn programs(mut self, plan: &Plan, cells: &[Cell]) -> Vec<ProgramResults> {
         let mut programs: Vec<ProgramResults> = Vec::new();
         for info in &plan.experiment.programs {
             let mut rows: Vec<Row> = Vec::new();
             for cell in cells.iter().filter(|cell| cell.program.name == info.name) {
                 let Some(row) = self.made.remove(&key(cell)).and_then(gathered) else { continue };
-                let startup = startups
-                    .iter()
-                    .find(|(program, stack, _)| (program, stack) == (&cell.program.name, &cell.stack.name));
-                rows.push(Row { startup: startup.map(|found| found.2), ..row });
+                rows.push(row);
             }
             for (_, stack, why) in plan.refused().iter().filter(|(program, ..)| *program == info.name) {
                 rows.push(Row { manager: stack.clone(), problem: Some(why.clone()), ..Row::default() });

@@ -50,6 +50,7 @@ pub fn tables(rows: &[&Row]) -> Item {
             maybe(tables.instructions_per_object, figure),
             maybe(tables.percent_of_application, per_cent),
             bytes(figures.heap.high_water_bytes as f64),
+            bytes(figures.heap.pages_with_blocks_bytes as f64),
             maybe(figures.heap.expansion, ratio),
         ]
     });
@@ -60,15 +61,19 @@ pub fn tables(rows: &[&Row]) -> Item {
         "a realloc",
         "an object",
         "% of application",
-        "heap at most",
+        "mapped at most",
+        "pages with blocks",
         "/ live",
     ];
     let mut table = table("", &columns, cells.collect());
     table.notes = vec![
         "Instructions, collections included. A malloc: of any call that makes a block, realloc of null too (Table IV of Detlefs, Dosser & \
          Zorn 1994); a free: of free and operator delete (V); an object: all allocation instructions over objects made \
-         (VI); % of application: all allocation instructions over those of the program itself (VII); / live: most bytes \
-         of the heap's mappings over most bytes asked for and not given back (X)."
+         (VI); % of application: all allocation instructions over those of the program itself (VII)."
+            .to_owned(),
+        "Mapped at most: address space, what a manager reserves ready for use too. Pages with blocks: those that a block \
+         was ever placed in and that are still mapped, at most. / live: these over most bytes asked for and not given \
+         back (X)."
             .to_owned(),
     ];
     Item::Table(table)
@@ -94,7 +99,7 @@ pub fn shares(rows: &[&Row]) -> Item {
             cells.push(maybe(tables.percent_in_collector, per_cent));
             cells.push(count(figures.amounts.collections as f64));
         }
-        let before = row.startup.map_or_else(|| NONE.to_owned(), |startup| count(startup as f64));
+        let before = row.startup().map_or_else(|| NONE.to_owned(), |startup| count(startup as f64));
         cells.push(before);
         cells
     });
