@@ -26,6 +26,8 @@ use crate::options::Options;
 use crate::syscalls;
 use crate::trace::trace;
 
+mod affinity;
+
 /// What counts of a manager under the tracer are worth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fitness {
@@ -67,8 +69,11 @@ pub fn fitness(
     };
     let natively =
         || -> Result<Finished, TracerError> { Ok(launch::start(launcher, &invocation, interrupt)?.wait()?) };
+    // On two CPUs, where there are as many: a manager with a cache for each does not place alike on both.
+    let on = affinity::own();
     let mut native = Vec::new();
-    for _ in 0..NATIVE_RUNS {
+    for run in 0..NATIVE_RUNS {
+        let _there = on.as_ref().and_then(|on| on.only(run));
         native.push(natively()?);
     }
     let traced = match trace(tracer, launcher, &invocation, &Options::default(), interrupt, |_| Deaf) {
