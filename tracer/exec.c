@@ -120,15 +120,47 @@ static void look_at_names(Addr path_at, Addr arguments)
                    path, name);
 }
 
+/* Whether Valgrind, or its tool for this machine, could not run the file. */
+static Bool is_32_bit(const HChar *path)
+{
+   static const UChar elf_32[5] = { 0x7f, 'E', 'L', 'F', 1 };
+   UChar head[5];
+   const SysRes file = VG_(open)(path, VKI_O_RDONLY, 0);
+   if (sr_isError(file))
+      return False;
+   const Int length = VG_(read)((Int)sr_Res(file), head, sizeof head);
+   VG_(close)((Int)sr_Res(file));
+   return length == sizeof head && VG_(memcmp)(head, elf_32, sizeof head) == 0;
+}
+
+static Bool changes_user(const HChar *path)
+{
+   struct vg_stat file;
+   return !sr_isError(VG_(stat)(path, &file)) && VKI_S_ISREG(file.mode) && (file.mode & (VKI_S_ISUID | VKI_S_ISGID)) != 0;
+}
+
+/* Why what is executed has to run by itself, as natively; NULL when it can be followed. */
+static const HChar *unfollowed(const HChar *path)
+{
+   if (!reaches(VG_(name_of_launcher)) || !reaches(ht_options.ring_dir))
+      return "heaptoll: a process that has changed its root executes a program where neither Valgrind nor the rings are: "
+             "it runs, and what it does is not told";
+   if (path != NULL && is_32_bit(path))
+      return "heaptoll: a 32-bit program is executed: it runs, and what it does is not told";
+   if (path != NULL && changes_user(path))
+      return "heaptoll: a set-user-ID or set-group-ID program is executed: it runs, and what it does is not told";
+   return NULL;
+}
+
 void ht_exec_before(UInt number, const UWord *arguments)
 {
    if (!ht_is_exec(number))
       return;
    if (number == __NR_execve)
       look_at_names(arguments[0], arguments[1]);
-   if (VG_(clo_trace_children) && !(reaches(VG_(name_of_launcher)) && reaches(ht_options.ring_dir))) {
-      ht_ring_warn("heaptoll: a process that has changed its root executes a program where neither Valgrind nor the "
-                   "rings are: it runs, and what it does is not told");
+   const HChar *const why = unfollowed(number == __NR_execve ? text_at(arguments[0]) : NULL);
+   if (why != NULL && VG_(clo_trace_children)) {
+      ht_ring_warn("%s", why);
       VG_(clo_trace_children) = False;
       follows = False;
    }

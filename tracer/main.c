@@ -9,6 +9,7 @@
 #include "exec.h"
 #include "hooks.h"
 #include "instrument.h"
+#include "log.h"
 #include "options.h"
 #include "ring.h"
 #include "routine.h"
@@ -54,6 +55,7 @@ static void on_options_read(void)
 {
    /* Every call begins a superblock, so that routines are found where they begin. */
    VG_(clo_vex_control).guest_chase = False;
+   ht_log_begin();
    ht_ring_open();
    ht_system_begin();
    if (ht_options.pin)
@@ -86,6 +88,7 @@ static void before_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n)
 static void after_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n, SysRes result)
 {
    HtThread *const thread = ht_thread(tid);
+   ht_log_before_code();
    /* That something follows tells that it has failed. */
    if (ht_is_exec(number)) {
       ht_exec_after();
@@ -109,6 +112,7 @@ static void after_fork_in_parent(ThreadId tid)
 
 static void after_fork_in_child(ThreadId tid)
 {
+   ht_log_child();
    ht_clock_child();
    ht_ring_reopen();
    ht_thread_child(tid);

@@ -110,6 +110,25 @@ impl Hierarchy {
         }
     }
 
+    /// Hears references of one owner of which `sifted` are all that can miss or change the order of a set of the first
+    /// level; see [`Hierarchy::can_be_sifted`].
+    pub fn sifted(&mut self, owner: Owner, references: &[Reference], sifted: &[Reference]) {
+        let stores = |all: &[Reference]| all.iter().map(|one| u64::from(one.is_store())).sum::<u64>();
+        let (of_all, of_sifted) = (stores(references), stores(sifted));
+        let hits = &mut self.served[0][Maker::from(owner) as usize];
+        hits[1] += of_all - of_sifted;
+        hits[0] += (references.len() - sifted.len()) as u64 + of_sifted - of_all;
+        self.references(owner, sifted);
+    }
+
+    /// Whether references to the most recent lines of so many sets, of such lines, are to the most recent lines of the
+    /// sets of the first level too.
+    pub fn can_be_sifted(&self, line_bytes: u64, sets: u64) -> bool {
+        self.levels.first().is_some_and(|level| {
+            level.sets.is_multiple_of(sets) && line_bytes.trailing_zeros() == level.line_shift
+        })
+    }
+
     /// Hears that a system call loads from or stores to a stretch of memory: a reference a line.
     pub fn system(&mut self, address: u64, length: u64, store: bool) {
         let Some(end) = length.checked_sub(1).map(|beyond| address.saturating_add(beyond)) else { return };

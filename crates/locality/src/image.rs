@@ -23,6 +23,9 @@ pub struct Listener {
     hierarchy: Hierarchy,
     over_time: OverTime,
     alone: Option<(Simulation, Hierarchy)>,
+    line_bytes: u64,
+    /// Room for what is not sifted away.
+    sifted: Vec<Reference>,
 }
 
 /// What was heard of an image.
@@ -80,6 +83,22 @@ impl Listener {
             hierarchy: Hierarchy::new(&plan.machine),
             over_time: OverTime::new(settings.line_bytes, settings.page_bytes, settings.memory_limit),
             alone: plan.alone.then(alone),
+            line_bytes: settings.line_bytes,
+            sifted: Vec::new(),
+        }
+    }
+
+    /// References that lie in one window of the program's time.
+    fn hear(&mut self, owner: Owner, references: &[Reference]) {
+        self.sifted.clear();
+        self.mixed.sift(owner, references, &mut self.sifted);
+        if self.hierarchy.can_be_sifted(self.line_bytes, self.mixed.sieve_sets()) {
+            self.hierarchy.sifted(owner, references, &self.sifted);
+        } else {
+            self.hierarchy.references(owner, references);
+        }
+        if self.over_time.sifted(owner, references.len() as u64, &self.sifted) {
+            self.mixed.forget();
         }
     }
 
@@ -98,14 +117,24 @@ impl Listener {
 
 impl Sink for Listener {
     fn references(&mut self, owner: Owner, references: &[Reference]) {
-        self.mixed.references(owner, references);
-        self.hierarchy.references(owner, references);
-        self.over_time.references(owner, references);
+        let mut rest = references;
+        while !rest.is_empty() {
+            let most = if owner == Owner::Program { self.over_time.left() as usize } else { rest.len() };
+            let (these, others) = rest.split_at(most.min(rest.len()));
+            self.hear(owner, these);
+            rest = others;
+        }
         if owner == Owner::Program
             && let Some((simulation, hierarchy)) = &mut self.alone
         {
-            simulation.references(owner, references);
-            hierarchy.references(owner, references);
+            if hierarchy.can_be_sifted(self.line_bytes, simulation.sieve_sets()) {
+                self.sifted.clear();
+                simulation.sift(owner, references, &mut self.sifted);
+                hierarchy.sifted(owner, references, &self.sifted);
+            } else {
+                simulation.references(owner, references);
+                hierarchy.references(owner, references);
+            }
         }
     }
 
@@ -163,6 +192,8 @@ impl Heard {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn plan(alone: bool) -> Plan {
@@ -198,6 +229,66 @@ mod tests {
         assert_eq!(same, level, "the first level is the associative cache of its size");
         let faults = heard.pages(6).expect("simulated");
         assert_eq!((faults.alone.program, faults.mixed.program), (6, 24));
+    }
+
+    type Step = (usize, u64, u64, u64, usize);
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let address = prop_oneof![0..3000_u64, 0..100_000_u64, 4_000_000..4_002_000_u64];
+        // By whom, from where, how far apart, how long, how many.
+        let times = prop_oneof![9 => 1..40_usize, 1 => Just(5000)];
+        prop::collection::vec((0..4_usize, address, 0..100_u64, 0..80_u64, times), 1..80)
+    }
+
+    proptest! {
+        /// What is sifted away would have changed nothing: the parts say the same when each hears all.
+        #[test]
+        fn sifting_changes_nothing(
+            steps in steps(),
+            machine in prop::sample::select(vec!["4K/2,64K/4", "192/3,960/5,64K/1", "48K/12,2M/16", "8K/2/128,64K/4"]),
+            line in prop::sample::select(vec![32_u64, 64]),
+            lowest in 0..7_u32,
+        ) {
+            let machine: Machine = machine.parse().expect("a machine");
+            let settings = Settings { sets: Some(lowest..=8), line_bytes: line, ..Settings::default() };
+            let plan = Plan::new(settings.clone(), machine.clone(), true).expect("a plan");
+            let mut listener = Listener::new(&plan);
+            let mut hierarchies = [Hierarchy::new(&machine), Hierarchy::new(&machine)];
+            let mut over_time = OverTime::new(line, 4096, 1 << 30);
+            // Every reference to a set that is forgotten before: nothing is sifted away.
+            let mut simulation = Simulation::new(&settings).expect("settings");
+            for (who, from, apart, length, times) in steps {
+                let owner = [Owner::Program, Owner::Allocator, Owner::Collector, Owner::Program][who];
+                if who == 3 {
+                    listener.event(&Event::Kernel { owner, address: from, length, store: true });
+                    hierarchies.iter_mut().for_each(|one| one.system(from, length, true));
+                    over_time.stretch(owner, from, length);
+                    simulation.kernel(from, length);
+                    continue;
+                }
+                let references: Vec<Reference> = (0..times as u64)
+                    .map(|at| Reference::new(from + at % 50 * apart, length % 17, at % 3 == 0))
+                    .collect();
+                listener.references(owner, &references);
+                hierarchies[0].references(owner, &references);
+                if owner == Owner::Program {
+                    hierarchies[1].references(owner, &references);
+                }
+                over_time.references(owner, &references);
+                for one in references.chunks(1) {
+                    simulation.forget();
+                    simulation.references(owner, one);
+                }
+            }
+            let heard = listener.heard();
+            prop_assert_eq!(&heard.machine, &hierarchies[0].misses());
+            prop_assert_eq!(&heard.alone.as_ref().expect("heard alone").1, &hierarchies[1].misses());
+            prop_assert_eq!(&heard.over_time, &over_time.scales());
+            prop_assert_eq!(heard.footprint, over_time.footprint());
+            let profile = simulation.finish();
+            prop_assert_eq!(&heard.profile.associative, &profile.associative);
+            prop_assert_eq!((&heard.profile.lines, &heard.profile.pages), (&profile.lines, &profile.pages));
+        }
     }
 
     #[test]

@@ -146,6 +146,27 @@ impl OverTime {
         self.left -= rest.len() as u64;
     }
 
+    /// References of the program that the present window still takes: at least 1, and any number when memory ran out.
+    pub fn left(&self) -> u64 {
+        if self.full { u64::MAX } else { self.left }
+    }
+
+    /// Hears so many references of one owner of which `sifted` are all that can be the first to a line in this window, by
+    /// anyone or by the program. Of the program at most as many as are [`OverTime::left`]. Gives whether a window ended.
+    pub fn sifted(&mut self, owner: Owner, references: u64, sifted: &[Reference]) -> bool {
+        let program = owner == Owner::Program;
+        self.touch_all(program, sifted);
+        if !program || self.full {
+            return false;
+        }
+        self.left -= references;
+        if self.left == 0 {
+            self.end_window();
+            return true;
+        }
+        false
+    }
+
     /// Hears that the kernel touches a stretch of memory for this owner; no time passes.
     pub fn stretch(&mut self, owner: Owner, address: u64, length: u64) {
         let Some(end) = length.checked_sub(1).map(|beyond| address.saturating_add(beyond)) else { return };

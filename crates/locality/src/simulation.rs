@@ -1,7 +1,10 @@
 //! All simulators over one stream of references, in one pass.
 //!
 //! A reference to the line of the one before is only counted: it hits everywhere and changes nothing. What is left goes
-//! to the stack of lines, the forest of sets and, when it is to another page, the stack of pages.
+//! to the stack of lines and, when it is to another page, the stack of pages. The forest of sets hears only lines that
+//! are not the most recent of their set in the smallest cache, and so not in any: nothing changes where they are (set
+//! refinement, Hill & Smith 1989). Three in four references end there, for any other simulator of sets as well
+//! ([`Simulation::sift`]).
 //!
 //! Memory is for what the program touches, not for how long it runs. For lines of 64 bytes: 6 bytes a line for the
 //! numbers and slots of each page that is touched, and up to 16 a line for the histograms (4 for each maker that has
@@ -36,11 +39,19 @@ const MOST_NEW: u32 = 1 << 18;
 /// References that are taken at once, so that each simulator goes through them in a loop of its own.
 const BATCH: usize = 1024;
 
+/// The most sets in which the sieve knows the most recent line.
+const MOST_SIEVE: u32 = 5;
+
 /// References to one line each, and room for what is between the simulators.
 #[derive(Debug, Clone)]
 struct Batch {
-    lines: [u64; BATCH],
+    /// Not to the line before.
+    others: [Reference; BATCH],
     numbers: [u32; BATCH],
+    /// Not to the most recent line of a set.
+    sifted: [Reference; BATCH],
+    lines: [u64; BATCH],
+    numbers_of_lines: [u32; BATCH],
     pages: [u32; BATCH],
     room: [Fallen; BATCH],
 }
@@ -52,6 +63,12 @@ pub struct Simulation {
     line_shift: u32,
     /// The line touched last.
     last: u64,
+    /// Whether the program heard it last.
+    last_by_program: bool,
+    /// Twice the most recent line of each set, and 1 where the program has touched it since it is that.
+    sieve: [u64; 1 << MOST_SIEVE],
+    /// Sets of the sieve - 1: at least as few as the forest's.
+    sieve_mask: u64,
     batch: Box<Batch>,
     ids: Ids,
     lines: Option<Distances>,
@@ -74,9 +91,17 @@ impl Simulation {
         Ok(Simulation {
             line_shift: settings.line_bytes.trailing_zeros(),
             last: NONE,
+            last_by_program: false,
+            sieve: [NONE; 1 << MOST_SIEVE],
+            sieve_mask: (1
+                << settings.sets.as_ref().map_or(MOST_SIEVE, |sets| MOST_SIEVE.min(*sets.start())))
+                - 1,
             batch: Box::new(Batch {
-                lines: [0; BATCH],
+                others: [Reference(0); BATCH],
                 numbers: [0; BATCH],
+                sifted: [Reference(0); BATCH],
+                lines: [0; BATCH],
+                numbers_of_lines: [0; BATCH],
                 pages: [0; BATCH],
                 room: [Fallen::default(); BATCH],
             }),
@@ -94,46 +119,96 @@ impl Simulation {
 
     /// Hears references of one owner, in order.
     pub fn references(&mut self, owner: Owner, references: &[Reference]) {
+        self.all_parts(owner, references, None);
+    }
+
+    /// Hears references of one owner, in order, and adds to `sifted` those that another simulator has to hear as well.
+    ///
+    /// The others are to a line that was the last touched of [`Simulation::sieve_sets`] sets (lines are taken to sets by
+    /// their lowest bits), and, where they are of the program, touched by it since; since [`Simulation::forget`], too. So
+    /// they hit and change nothing in any cache whose number of sets is a multiple, and touch nothing anew.
+    pub fn sift(&mut self, owner: Owner, references: &[Reference], sifted: &mut Vec<Reference>) {
+        self.all_parts(owner, references, Some(sifted));
+    }
+
+    /// Sets in which the sieve knows the most recent line.
+    pub fn sieve_sets(&self) -> u64 {
+        self.sieve_mask + 1
+    }
+
+    /// The next reference to each line is sifted out in any case.
+    pub fn forget(&mut self) {
+        self.last = NONE;
+        self.sieve.fill(NONE);
+    }
+
+    fn all_parts(&mut self, owner: Owner, references: &[Reference], mut sifted: Option<&mut Vec<Reference>>) {
         let maker = Maker::from(owner);
+        let by_program = owner == Owner::Program;
+        if by_program != self.last_by_program {
+            // The line is the same, but who touches it is not.
+            (self.last, self.last_by_program) = (NONE, by_program);
+        }
         for part in references.chunks(PART) {
             *self.references.get_mut(maker) += part.len() as u64;
             if let Some(unheard) = &mut self.unheard {
                 *unheard += part.len() as u64;
+                if let Some(sifted) = &mut sifted {
+                    sifted.extend_from_slice(part);
+                }
             } else {
-                self.hear_part(maker, part);
+                self.hear_part(maker, part, sifted.as_deref_mut());
                 self.look_at_memory();
             }
         }
     }
 
-    fn hear_part(&mut self, maker: Maker, references: &[Reference]) {
+    fn hear_part(&mut self, maker: Maker, references: &[Reference], sifted: Option<&mut Vec<Reference>>) {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = Avx512::find() {
             // SAFETY: there is an `Avx512` only where the processor has the instructions.
-            return unsafe { self.hear_with_avx512(avx512, maker, references) };
+            return unsafe { self.hear_with_avx512(avx512, maker, references, sifted) };
         }
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = Avx2::find() {
             // SAFETY: there is an `Avx2` only where the processor has the instructions.
-            return unsafe { self.hear_with_avx2(avx2, maker, references) };
+            return unsafe { self.hear_with_avx2(avx2, maker, references, sifted) };
         }
-        self.hear(Portable, maker, references);
+        self.hear(Portable, maker, references, sifted);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512vl,bmi1,popcnt")]
-    fn hear_with_avx512(&mut self, avx512: Avx512, maker: Maker, references: &[Reference]) {
-        self.hear(avx512, maker, references);
+    fn hear_with_avx512(
+        &mut self,
+        avx512: Avx512,
+        maker: Maker,
+        references: &[Reference],
+        sifted: Option<&mut Vec<Reference>>,
+    ) {
+        self.hear(avx512, maker, references, sifted);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,popcnt")]
-    fn hear_with_avx2(&mut self, avx2: Avx2, maker: Maker, references: &[Reference]) {
-        self.hear(avx2, maker, references);
+    fn hear_with_avx2(
+        &mut self,
+        avx2: Avx2,
+        maker: Maker,
+        references: &[Reference],
+        sifted: Option<&mut Vec<Reference>>,
+    ) {
+        self.hear(avx2, maker, references, sifted);
     }
 
     #[inline(always)]
-    fn hear(&mut self, lanes: impl Lanes, maker: Maker, references: &[Reference]) {
+    fn hear(
+        &mut self,
+        lanes: impl Lanes,
+        maker: Maker,
+        references: &[Reference],
+        mut sifted: Option<&mut Vec<Reference>>,
+    ) {
         let shift = self.line_shift;
         let mut rest = references;
         while !rest.is_empty() {
@@ -149,44 +224,64 @@ impl Simulation {
                     straddling = Some((line, end));
                     break;
                 }
-                self.batch.lines[count] = line;
+                self.batch.others[count] = *reference;
                 count += usize::from(line != last);
                 last = line;
                 heard += 1;
             }
             self.last = last;
-            self.batch(lanes, maker, heard, count);
-            rest = &rest[heard..];
+            let kept = self.batch(lanes, maker, heard, count);
+            if let Some(sifted) = &mut sifted {
+                sifted.extend_from_slice(&self.batch.sifted[..kept]);
+            }
             if let Some((first, end)) = straddling {
                 self.several(maker, first, end);
-                rest = &rest[1..];
+                if let Some(sifted) = &mut sifted {
+                    sifted.push(rest[heard]);
+                }
+                heard += 1;
             }
+            rest = &rest[heard..];
         }
     }
 
-    /// So many references, of which those that are not to the line before are in the batch.
+    /// So many references, of which those that are not to the line before are in the batch. Gives how many were sifted.
     #[inline(always)]
-    fn batch(&mut self, lanes: impl Lanes, maker: Maker, heard: usize, count: usize) {
-        let same = (heard - count) as u64;
-        let Batch { lines, numbers, pages: of_pages, room } = &mut *self.batch;
-        let (lines, numbers, of_pages) = (&mut lines[..count], &mut numbers[..count], &mut of_pages[..count]);
-        for (number, &line) in numbers.iter_mut().zip(&*lines) {
+    fn batch(&mut self, lanes: impl Lanes, maker: Maker, heard: usize, count: usize) -> usize {
+        let Batch { others, numbers, sifted, lines, numbers_of_lines, pages: of_pages, room } =
+            &mut *self.batch;
+        let (others, numbers) = (&others[..count], &mut numbers[..count]);
+        let shift = self.line_shift;
+        let page_shift = self.settings.page_bytes.trailing_zeros() - shift;
+        let (program, mask) = (u64::from(maker == Maker::Program), self.sieve_mask as usize);
+        let (mut kept, mut kept_pages, mut last_page) = (0, 0, NONE);
+        for (number, reference) in numbers.iter_mut().zip(others) {
+            let line = reference.address() >> shift;
             *number = self.ids.line(line);
+            let set = &mut self.sieve[line as usize & mask & ((1 << MOST_SIEVE) - 1)];
+            // What the program has touched was touched by someone.
+            let passes = *set | (program ^ 1) != line << 1 | 1;
+            *set = if passes { line << 1 | program } else { *set };
+            (sifted[kept], lines[kept], numbers_of_lines[kept]) = (*reference, line, *number);
+            kept += usize::from(passes);
+            if self.pages.is_some() {
+                of_pages[kept_pages] = self.ids.page(line, *number);
+                kept_pages += usize::from(line >> page_shift != last_page);
+                last_page = line >> page_shift;
+            }
         }
         if let Some(pages) = &mut self.pages {
-            for ((page, &line), &number) in of_pages.iter_mut().zip(&*lines).zip(&*numbers) {
-                *page = self.ids.page(line, number);
-            }
-            pages.references(lanes, maker, of_pages, room);
-            pages.record_same(maker, same);
+            pages.references(lanes, maker, &mut of_pages[..kept_pages], room);
+            pages.record_same(maker, (heard - kept_pages) as u64);
         }
         if let Some(distances) = &mut self.lines {
             distances.references(lanes, maker, numbers, room);
-            distances.record_same(maker, same);
+            distances.record_same(maker, (heard - count) as u64);
         }
         if let Some(forest) = &mut self.forest {
-            forest.references(lanes, maker, lines, numbers);
+            forest.references(lanes, maker, &mut lines[..kept], &mut numbers_of_lines[..kept]);
         }
+        kept
     }
 
     /// A reference to one or several lines, which misses where any of them does.
@@ -199,6 +294,7 @@ impl Simulation {
         let (mut lines_distance, mut pages_distance) = (0, 0);
         let mut depths: Depths = [0; MOST_LEVELS];
         for line in first..=end {
+            self.sieve[(line & self.sieve_mask) as usize] = line << 1 | u64::from(maker == Maker::Program);
             let number = self.ids.line(line);
             if let Some(pages) = &mut self.pages {
                 let distance = pages.touch(self.ids.page(line, number));
@@ -237,6 +333,8 @@ impl Simulation {
                 return;
             }
             self.several(Maker::System, line, line);
+            // Whose call it is, is not known.
+            self.last = NONE;
             if line % u64::from(CHECK_EVERY) == 0 {
                 self.look_at_memory();
             }

@@ -11,6 +11,8 @@ use super::results::{ProgramResults, Row};
 
 /// Differences up to here are not mentioned, as a share.
 const ALLOWED: f64 = 0.001;
+/// Nor are so few instructions: functions that are looked up at their first call, in more objects or fewer.
+const LOOKED_UP: f64 = 50_000.0;
 
 /// How a row's application instructions stand to the baseline's; what comes before `main` is taken off both where it
 /// is known of both.
@@ -52,7 +54,8 @@ fn disagreement(row: &Row) -> Option<String> {
 fn application(row: &Row, baseline: &Row) -> Option<String> {
     let ratio = against(row, baseline)?;
     let off = ratio - 1.0;
-    if off.abs() <= ALLOWED {
+    let instructions = off.abs() * baseline.application()? as f64;
+    if off.abs() <= ALLOWED || instructions <= LOOKED_UP {
         return None;
     }
     let started = row.application_proper().is_some() && baseline.application_proper().is_some();
@@ -159,8 +162,10 @@ mod tests {
     use super::super::results::Disagreement;
     use super::*;
 
+    /// Instructions in hundreds.
     fn row(manager: &str, application: u64, startup: Option<u64>, mallocs: u64) -> Row {
-        let figures = figures(application, mallocs);
+        let figures = figures(100 * application, mallocs);
+        let startup = startup.map(|startup| 100 * startup);
         Row {
             manager: manager.into(),
             figures: Some(Figures { startup_instructions: startup, ..figures }),
@@ -196,6 +201,12 @@ mod tests {
     #[test]
     fn what_is_the_same_is_not_mentioned() {
         let rows = [row("glibc", 1_000_000, None, 50_000), row("lea", 1_000_900, None, 50_009)];
+        assert_eq!(warnings(&rows), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_few_lookups_more_in_a_short_program_are_not_mentioned() {
+        let rows = [row("glibc", 1300, Some(1095), 5), row("kingsley", 1306, Some(1095), 5)];
         assert_eq!(warnings(&rows), Vec::<String>::new());
     }
 
