@@ -139,17 +139,21 @@ static Bool changes_user(const HChar *path)
    return !sr_isError(VG_(stat)(path, &file)) && VKI_S_ISREG(file.mode) && (file.mode & (VKI_S_ISUID | VKI_S_ISGID)) != 0;
 }
 
-/* Why what is executed has to run by itself, as natively; NULL when it can be followed. */
-static const HChar *unfollowed(const HChar *path)
+/* Whether what is executed has to run by itself, as natively. */
+static Bool is_left_alone(const HChar *path)
 {
    if (!reaches(VG_(name_of_launcher)) || !reaches(ht_options.ring_dir))
-      return "heaptoll: a process that has changed its root executes a program where neither Valgrind nor the rings are: "
-             "it runs, and what it does is not told";
-   if (path != NULL && is_32_bit(path))
-      return "heaptoll: a 32-bit program is executed: it runs, and what it does is not told";
-   if (path != NULL && changes_user(path))
-      return "heaptoll: a set-user-ID or set-group-ID program is executed: it runs, and what it does is not told";
-   return NULL;
+      ht_ring_warn("heaptoll: a process that has changed its root executes a program where neither Valgrind nor the "
+                   "rings are: it runs, and what it does is not told");
+   else if (path != NULL && is_32_bit(path))
+      ht_ring_warn("heaptoll: %s, a 32-bit program, is executed: it runs, and what it does is not told", path);
+   else if (path != NULL && changes_user(path))
+      ht_ring_warn("heaptoll: %s, a set-user-ID or set-group-ID program, is executed: it runs, and what it does is not "
+                   "told",
+                   path);
+   else
+      return False;
+   return True;
 }
 
 void ht_exec_before(UInt number, const UWord *arguments)
@@ -158,9 +162,7 @@ void ht_exec_before(UInt number, const UWord *arguments)
       return;
    if (number == __NR_execve)
       look_at_names(arguments[0], arguments[1]);
-   const HChar *const why = unfollowed(number == __NR_execve ? text_at(arguments[0]) : NULL);
-   if (why != NULL && VG_(clo_trace_children)) {
-      ht_ring_warn("%s", why);
+   if (VG_(clo_trace_children) && is_left_alone(number == __NR_execve ? text_at(arguments[0]) : NULL)) {
       VG_(clo_trace_children) = False;
       follows = False;
    }

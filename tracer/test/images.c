@@ -4,6 +4,7 @@
  *
  *   images self           by /proc/self/exe
  *   images root DIR FILE  a child in another root, which executes FILE there and one that is not there; prints its status
+ *   images free           prints the lowest descriptors that are free in it, in a child and in an image after it
  *   images much           makes 100 000 blocks
  */
 #define _GNU_SOURCE
@@ -35,6 +36,24 @@ static int in_another_root(char **words)
    return !WIFEXITED(status) || WEXITSTATUS(status) != 7;
 }
 
+static int print_free(int last, char *self)
+{
+   int status;
+   printf("%d\n", dup(0));
+   fflush(stdout);
+   if (fork() == 0) {
+      close(3);
+      printf("%d\n", dup(0));
+      fflush(stdout);
+      close(3);
+      if (!last)
+         execl(self, self, "free", "last", (char *)NULL);
+      _exit(0);
+   }
+   wait(&status);
+   return status;
+}
+
 int main(int count, char **words)
 {
    if (count == 2 && strcmp(words[1], "self") == 0) {
@@ -42,6 +61,8 @@ int main(int count, char **words)
       execl("/proc/self/exe", words[0], "again", "and again", (char *)NULL);
       return 1;
    }
+   if (count >= 2 && strcmp(words[1], "free") == 0)
+      return print_free(count > 2, words[0]);
    if (count == 3)
       make(300);
    else if (count == 4)
