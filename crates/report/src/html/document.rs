@@ -5,6 +5,7 @@ use plotly::common::{Fill, Font, Line, LineShape, Mode, Orientation};
 use plotly::layout::{Axis as PlotAxis, AxisType, BarMode, HoverMode, Legend, Margin};
 use plotly::{Bar, Plot, Scatter};
 
+use super::amount_axis;
 use super::charts::{self, plot_text};
 use super::views::Fact;
 use super::{Place, Shelf, engine};
@@ -169,22 +170,27 @@ fn plot(chart: &Chart) -> Option<Plot> {
     let hover = if chart.form == Form::Stacked { HoverMode::XUnified } else { HoverMode::Closest };
     let legend =
         Legend::new().orientation(Orientation::Horizontal).y(1.02).y_anchor(plotly::common::Anchor::Bottom);
+    let points = || chart.series.iter().flat_map(|series| shown(series, chart));
     let layout = charts::layout(if named { 420 } else { 320 })
         .show_legend(named)
         .legend(legend.font(Font::new().size(12).color("var(--ink)")))
         .margin(Margin::new().left(8).right(14).top(if named { 40 } else { 8 }).bottom(14).auto_expand(true))
         .bar_mode(BarMode::Group)
         .hover_mode(hover)
-        .x_axis(axis(&chart.x))
-        .y_axis(axis(&chart.y));
+        .x_axis(axis(&chart.x, points().map(|point| point.0)))
+        .y_axis(axis(&chart.y, points().map(|point| point.1)));
     plot.set_layout(layout);
     any.then_some(plot)
 }
 
-fn axis(axis: &Axis) -> PlotAxis {
+fn axis(axis: &Axis, values: impl Iterator<Item = f64>) -> PlotAxis {
     let drawn = charts::axis(&plot_text(&axis.title));
     if axis.log {
-        return drawn.type_(AxisType::Log);
+        let drawn = drawn.type_(AxisType::Log);
+        return match amount_axis::ticks(values) {
+            Some((places, labels)) => drawn.tick_values(places).tick_text(labels),
+            None => drawn,
+        };
     }
     if axis.names.is_empty() {
         return drawn;

@@ -1,5 +1,6 @@
 //! One self-contained page: charts and tables of an experiment, for paper, phones and the dark.
 
+mod amount_axis;
 mod charts;
 pub mod curves;
 pub mod document;
