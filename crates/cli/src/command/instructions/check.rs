@@ -140,7 +140,7 @@ pub fn oddities(results: &ProgramResults) -> Vec<String> {
         let mut odd = |number: u64, what: &str| {
             if number > 0 {
                 said.push(format!(
-                    "{} of {} calls of {} {what}",
+                    "{} of {} calls of {} {what}.",
                     count(number as f64),
                     count(one.calls as f64),
                     one.routine

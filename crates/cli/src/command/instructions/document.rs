@@ -54,7 +54,6 @@ fn of_program(program: &ProgramResults, prefix: &str) -> Vec<Section> {
         let items: Vec<Item> = items.into_iter().flatten().collect();
         (!items.is_empty()).then(|| Section { title: format!("{prefix}{title}"), text, items })
     };
-    let mut charts = charts::per_call(&rows);
     let mut shares = vec![Some(sections::shares(&rows))];
     shares.push(sections::together(&rows));
     shares.extend(charts::shares(&rows).map(Some));
@@ -65,7 +64,7 @@ fn of_program(program: &ProgramResults, prefix: &str) -> Vec<Section> {
         section(
             "Instructions of a call by size",
             vec![],
-            sections::by_size(&rows).into_iter().map(Some).chain(charts.drain(..).map(Some)).collect(),
+            charts::per_call(&rows).into_iter().chain(sections::by_size(&rows)).map(Some).collect(),
         ),
     ]
     .into_iter()

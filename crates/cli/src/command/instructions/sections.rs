@@ -194,7 +194,9 @@ pub fn calls(rows: &[&Row]) -> Option<Item> {
     }
     let mut table = table("Instructions, loads and stores of a call", &columns, cells);
     table.notes.push(
-        "Calls from outside of the family; what a routine calls is part of it. The dearest call often sets up the heap."
+        "Calls from outside of the family; what a routine calls is part of it. Mean, loads and stores are averages of a \
+         call; 50 %, 90 % and 99 % of the calls take no more instructions than that. The dearest call often sets up the \
+         heap."
             .to_owned(),
     );
     (!table.rows.is_empty()).then_some(Item::Table(table))
