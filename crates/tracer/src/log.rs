@@ -25,6 +25,8 @@ pub fn read(folder: &Path) -> Findings {
         .into_iter()
         .flatten()
         .flatten()
+        // Most processes have nothing to say.
+        .filter(|entry| entry.metadata().is_ok_and(|about| about.len() > 0))
         .map(|entry| entry.path())
         .filter(|path| {
             path.file_name().and_then(|name| name.to_str()).is_some_and(|name| {
@@ -67,9 +69,16 @@ fn find(texts: impl Iterator<Item = String>) -> Findings {
     let mut fatal: Vec<String> = Vec::new();
     for text in texts {
         let mut said = std::collections::BTreeSet::new();
-        for line in text.lines() {
-            let line = bare(line).unwrap_or(line).trim();
+        let mut lines = text.lines().map(|line| bare(line).unwrap_or(line).trim());
+        while let Some(line) = lines.next() {
             match judge(line) {
+                // What it was stands on the next line.
+                Some(Judged::Fatal(words)) if words.ends_with("'impossible' happened:") => {
+                    let words = [words.as_str(), lines.next().unwrap_or_default()].join(" ");
+                    if !fatal.contains(&words) {
+                        fatal.push(words);
+                    }
+                }
                 Some(Judged::Fatal(words)) if !fatal.contains(&words) => fatal.push(words),
                 Some(Judged::Warning(words)) => {
                     said.insert(words);
@@ -102,6 +111,16 @@ enum Judged {
     Warning(String),
 }
 
+/// `process 77` is one of many that may say the same.
+fn without_number(words: &str) -> String {
+    match words.split_once("process ") {
+        Some((before, after)) => {
+            format!("{before}a process{}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
+        }
+        None => words.into(),
+    }
+}
+
 fn judge(line: &str) -> Option<Judged> {
     let lower = line.to_ascii_lowercase();
     let has = |what: &str| lower.contains(what);
@@ -109,6 +128,27 @@ fn judge(line: &str) -> Option<Judged> {
     let warning = |words: String| Some(Judged::Warning(words));
     if line.is_empty() || line.starts_with("at 0x") || line.starts_with("by 0x") {
         return None;
+    }
+    // What else the tracer says is told through the ring too.
+    const UNTOLD: [&str; 6] = [
+        "no ring can be made",
+        "cannot be mapped",
+        "there is no room",
+        "there is no more room",
+        "should hear, is not there",
+        "nobody has emptied",
+    ];
+    if let Some(words) = line.strip_prefix("heaptoll: ")
+        && UNTOLD.iter().any(|what| has(what))
+    {
+        return warning(without_number(words));
+    }
+    if has("failed to start tool") && !has("tool 'heaptoll'") {
+        return warning(
+            "the program runs Valgrind itself, which does not work under Valgrind: what it would have done there is \
+             missing"
+                .into(),
+        );
     }
     if has("the 'impossible' happened")
         || has("valgrind: fatal")
@@ -189,6 +229,42 @@ mod tests {
                         ==77== did not recognise.  There are two possible reasons for this.\n");
         assert_eq!(found.warnings.len(), 1, "{found:?}");
         assert!(found.warnings[0].contains("0x62 0xF1") && found.warnings[0].contains("SIGILL"));
+    }
+
+    #[test]
+    fn a_program_that_runs_valgrind_itself_is_no_failure_of_ours() {
+        let found = of("valgrind: failed to start tool 'memcheck' for platform 'amd64-linux': No such file or directory");
+        assert!(found.fatal.is_empty() && found.warnings[0].contains("runs Valgrind itself"), "{found:?}");
+        assert!(!of("valgrind: failed to start tool 'heaptoll' for platform 'x86-linux': No").fatal.is_empty());
+    }
+
+    #[test]
+    fn processes_that_could_not_be_told_of_are_not_passed_over() {
+        let line = |pid: u32| {
+            format!("=={pid}== heaptoll: no ring can be made in /dev/shm/x for process {pid}; what it does is not told\n")
+        };
+        let found = find((7..9).map(line));
+        let said =
+            "no ring can be made in /dev/shm/x for a process; what it does is not told (in 2 processes)";
+        assert_eq!(found.warnings, [said]);
+        // This one comes through the ring.
+        assert_eq!(of("==5== heaptoll: ./x, a 32-bit program, is executed: it runs\n"), Findings::default());
+    }
+
+    #[test]
+    fn the_impossible_is_told_with_what_it_was() {
+        let found = of("\nvalgrind: the 'impossible' happened:\n   Max number of threads is too low\n");
+        assert_eq!(found.fatal, ["valgrind: the 'impossible' happened: Max number of threads is too low"]);
+    }
+
+    #[test]
+    fn silent_logs_do_not_crowd_out_those_that_say_something() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for pid in 0..2 * LOGS {
+            std::fs::write(folder.path().join(format!("log.{pid}")), "").expect("writes");
+        }
+        std::fs::write(folder.path().join("log.99999"), "valgrind: the worst\n").expect("writes");
+        assert_eq!(read(folder.path()).fatal, ["valgrind: the worst"]);
     }
 
     #[test]

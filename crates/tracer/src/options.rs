@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+/// The folder of Valgrind's logs, in that of the rings: there is one of each process, and rings are looked for often.
+pub(crate) const LOGS: &str = "logs";
+
 /// What is to be told beside counters and routines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
@@ -36,7 +39,9 @@ impl Options {
             "--trace-children=yes".into(),
             // Quiet leaves out which instruction it was.
             "--sigill-diagnostics=yes".into(),
-            format!("--log-file={folder}/log.%p"),
+            // Its own most, 500 at a time, ends programs that run natively.
+            "--max-threads=4000".into(),
+            format!("--log-file={folder}/{LOGS}/log.%p"),
             format!("--ring-dir={folder}"),
             format!("--consumer={consumer}"),
             yes_no("references", self.references),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::error::TracerError;
+use crate::options::LOGS;
 
 const PREFIX: &str = "heaptoll-rings-";
 /// A folder in memory serves for rings when as much is free there: 4 MiB a process.
@@ -44,6 +45,7 @@ impl Scratch {
     fn make_in(place: &Path) -> std::io::Result<Scratch> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place)?;
         // Without a lock the worst is that it goes too early, and only a minute after nothing was made in it.
+        std::fs::create_dir(folder.path().join(LOGS))?;
         let lock = File::open(folder.path()).ok().filter(|file| file.try_lock().is_ok());
         Ok(Scratch { folder, _lock: lock })
     }

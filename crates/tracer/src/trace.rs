@@ -13,7 +13,7 @@ use crate::error::TracerError;
 use crate::find::Tracer;
 use crate::follow::{Follower, System};
 use crate::image::{Image, ImageEnding, Traced};
-use crate::options::Options;
+use crate::options::{LOGS, Options};
 use crate::scratch::Scratch;
 use crate::{log, room};
 
@@ -114,7 +114,7 @@ pub fn trace_with<S: Sink>(
             _ => {}
         }
     }
-    let mut findings = log::read(folder);
+    let mut findings = log::read(&folder.join(LOGS));
     let own = log::of_standard_error(&finished.error_tail);
     for fatal in own.fatal {
         if !findings.fatal.contains(&fatal) {
