@@ -28,7 +28,7 @@ typedef struct {
 void __wrap_vgSysWrap_generic_sys_execve_before(ThreadId, void *, Call *, void *, UWord *);
 extern void __real_vgSysWrap_generic_sys_execve_before(ThreadId, void *, Call *, void *, UWord *);
 
-enum { PATH_MOST = 4096 };
+enum { PATH_MOST = 4096, WORKING_DIRECTORY = -100 };
 
 /* Whether what the process becomes can be followed, where its parents' images were. */
 static Bool follows = True;
@@ -48,6 +48,11 @@ static Bool reaches(const HChar *path)
 {
    struct vg_stat there;
    return path == NULL || !sr_isError(VG_(stat)(path, &there));
+}
+
+static Bool reaches_rings(void)
+{
+   return ht_options.ring_dir == NULL || ht_ring_may_make(WORKING_DIRECTORY, ht_options.ring_dir);
 }
 
 /* A text of the client's, or NULL when it is none. */
@@ -142,9 +147,9 @@ static Bool changes_user(const HChar *path)
 /* Whether what is executed has to run by itself, as natively. */
 static Bool is_left_alone(const HChar *path)
 {
-   if (!reaches(VG_(name_of_launcher)) || !reaches(ht_options.ring_dir))
-      ht_ring_warn("heaptoll: a process that has changed its root executes a program where neither Valgrind nor the "
-                   "rings are: it runs, and what it does is not told");
+   if (!reaches(VG_(name_of_launcher)) || !reaches_rings())
+      ht_ring_warn("heaptoll: a process that has changed its root or its user executes a program, and has no access to "
+                   "Valgrind or the rings: it runs, and what it does is not told");
    else if (path != NULL && is_32_bit(path))
       ht_ring_warn("heaptoll: %s, a 32-bit program, is executed: it runs, and what it does is not told", path);
    else if (path != NULL && changes_user(path))
@@ -179,5 +184,8 @@ void ht_exec_after(void)
 void ht_exec_forks(ThreadId tid)
 {
    (void)tid;
-   VG_(clo_child_silent_after_fork) = !reaches(ht_options.ring_dir);
+   VG_(clo_child_silent_after_fork) = !reaches_rings();
+   if (!ht_ring_may_fork())
+      ht_ring_warn("heaptoll: a process that has changed its user has children, and no access to the rings: they run, and "
+                   "what they do is not told");
 }

@@ -243,6 +243,22 @@ static Int create(void)
    return -1;
 }
 
+/* faccessat2 has the same number on all machines; kernels before 5.8 do not have it. */
+enum { FACCESSAT2 = 439, EFFECTIVE = 0x200, WRITE_AND_SEARCH = 3 };
+
+Bool ht_ring_may_make(Int at, const HChar *folder)
+{
+   const SysRes result = HT_SYSCALL(FACCESSAT2, at, folder, WRITE_AND_SEARCH, EFFECTIVE, 0, 0);
+   if (sr_isError(result) && sr_Err(result) == VKI_ENOSYS)
+      return !sr_isError(HT_SYSCALL(__NR_faccessat, at, folder, WRITE_AND_SEARCH, 0, 0, 0));
+   return !sr_isError(result);
+}
+
+Bool ht_ring_may_fork(void)
+{
+   return !listens || ht_ring_may_make(directory, ".") || ht_ring_may_make(directory, ht_options.ring_dir);
+}
+
 /* What was started: the path of the executable and each argument. */
 static void write_command(HChar *at, const HChar *end)
 {

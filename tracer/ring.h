@@ -34,6 +34,9 @@ Bool ht_ring_listens(void);
 void ht_ring_open(void);
 /* In a child of fork: lets go of the parent's ring, without a mark on it, and makes one of its own. */
 void ht_ring_reopen(void);
+/* Whether this process may make files in a folder; of the folder of the rings, also where its path means nothing. */
+Bool ht_ring_may_make(Int at, const HChar *folder);
+Bool ht_ring_may_fork(void);
 /* Tells the consumer that nothing follows. */
 void ht_ring_close(void);
 /* Makes room: gives the block to the consumer. Called by translated code when ht_ring_next is above ht_ring_limit. */

@@ -4,6 +4,7 @@
  *
  *   images self           by /proc/self/exe
  *   images root DIR FILE  a child in another root, which executes FILE there and one that is not there; prints its status
+ *   images root nobody FILE   the same of a child of another user
  *   images free           prints the lowest descriptors that are free in it, in a child and in an image after it
  *   images much           makes 100 000 blocks
  */
@@ -20,10 +21,11 @@ static void make(int blocks)
       free(malloc(100));
 }
 
-static int in_another_root(char **words)
+static int elsewhere(char **words)
 {
    int status = -1;
-   if (chroot(words[0]) != 0 || chdir("/") != 0)
+   if (strcmp(words[0], "nobody") == 0 ? setgid(65534) != 0 || setuid(65534) != 0
+                                       : chroot(words[0]) != 0 || chdir("/") != 0)
       return 1;
    if (fork() == 0) {
       make(100);
@@ -66,7 +68,7 @@ int main(int count, char **words)
    if (count == 3)
       make(300);
    else if (count == 4)
-      return in_another_root(words + 2);
+      return elsewhere(words + 2);
    else
       make(100000);
    return 0;
