@@ -234,10 +234,10 @@ mod tests {
     type Step = (usize, u64, u64, u64, usize);
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let address = prop_oneof![0..3000_u64, 0..100_000_u64, 4_000_000..4_002_000_u64];
+        let address = prop_oneof![0..100_u64, 0..3000_u64, 0..100_000_u64, 4_000_000..4_002_000_u64];
         // By whom, from where, how far apart, how long, how many.
-        let times = prop_oneof![9 => 1..40_usize, 1 => Just(5000)];
-        prop::collection::vec((0..4_usize, address, 0..100_u64, 0..80_u64, times), 1..80)
+        let times = prop_oneof![3 => 1..40_usize, 1 => Just(9000)];
+        prop::collection::vec((0..5_usize, address, 0..100_u64, 0..80_u64, times), 1..80)
     }
 
     proptest! {
@@ -258,7 +258,7 @@ mod tests {
             // Forgets before each reference: nothing is sifted away.
             let mut simulation = Simulation::new(&settings).expect("settings");
             for (who, from, apart, length, times) in steps {
-                let owner = [Owner::Program, Owner::Allocator, Owner::Collector, Owner::Program][who];
+                let owner = [Owner::Program, Owner::Allocator, Owner::Collector, Owner::Program, Owner::Program][who];
                 if who == 3 {
                     listener.event(&Event::Kernel { owner, address: from, length, store: true });
                     hierarchies.iter_mut().for_each(|one| one.system(from, length, true));
@@ -289,6 +289,22 @@ mod tests {
             prop_assert_eq!(&heard.profile.associative, &profile.associative);
             prop_assert_eq!((&heard.profile.lines, &heard.profile.pages), (&profile.lines, &profile.pages));
         }
+    }
+
+    /// The line is the same as before, but the program had not touched it.
+    #[test]
+    fn what_another_touched_is_still_new_to_the_program() {
+        let mut listener = Listener::new(&plan(false));
+        let (given, read) = (1 << 20, 1 << 21);
+        listener.references(Owner::Allocator, &walk(given, 8));
+        listener.references(Owner::Program, &walk(given, 8));
+        listener.event(&Event::Kernel { owner: Owner::Allocator, address: read, length: 64, store: true });
+        listener.references(Owner::Program, &walk(read, 8));
+        listener.references(Owner::Program, &walk(1 << 22, 8 * (crate::over_time::BASE - 2)));
+        let heard = listener.heard();
+        let sample = heard.over_time[0].samples[0];
+        assert_eq!(sample.program_lines, sample.lines);
+        assert_eq!(sample.program_lines, (crate::over_time::BASE - 2).div_ceil(8) + 2);
     }
 
     #[test]
