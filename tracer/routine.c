@@ -129,9 +129,11 @@ static void look_at_symbols(const DebugInfo *info, UInt object)
       const HChar *primary, **secondary;
       Bool is_text, is_ifunc, is_global;
       VG_(DebugInfo_syms_getidx)(info, i, &address, &size, &primary, &secondary, &is_text, &is_ifunc, &is_global);
-      if (!is_text || is_ifunc || !is_global)
+      if (!is_text || is_ifunc)
          continue;
-      UInt number = number_of(primary);
+      /* What has a second name is seldom local under that one too: glibc's posix_memalign is, where its debugging symbols
+       * are installed, under its first. */
+      UInt number = is_global ? number_of(primary) : 0;
       for (; secondary != NULL && *secondary != NULL; secondary++) {
          const UInt other = number_of(*secondary);
          if (other != 0 && (number == 0 || other < number))

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 /// First eight bytes of a ring that is ready.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HTREFS01");
-/// Version of the layout.
-pub const VERSION: u64 = 1;
+/// Version of the layout and of the words: a kind of event more is another.
+pub const VERSION: u64 = 2;
 /// Bytes before the first block.
 pub const HEADER: usize = 4096;
 

@@ -146,6 +146,31 @@ fn threads_are_heard_on_one_stream() {
     assert_eq!(sink.allocations.iter().filter(|size| (3000..3500).contains(*size)).count(), 2000);
 }
 
+/// Valgrind's own most is 500, and it ends the process there.
+#[test]
+fn six_hundred_threads_live_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = "#include <pthread.h>\n#include <stdlib.h>\nstatic pthread_barrier_t b;\nstatic void *work(void *n) { \
+                  free(malloc(3000)); pthread_barrier_wait(&b); return n; }\nint main(void) { static pthread_t t[600]; \
+                  pthread_attr_t a; pthread_attr_init(&a); pthread_attr_setstacksize(&a, 65536); \
+                  pthread_barrier_init(&b, 0, 600); for (int i = 0; i < 600; i++) if (pthread_create(&t[i], &a, work, 0)) \
+                  return 1; for (int i = 0; i < 600; i++) pthread_join(t[i], 0); return 0; }";
+    let traced = run(&program(folder.path(), "crowd", source), &Options::default());
+    assert_eq!((traced.finished.ended, &traced.warnings[..]), (Ended::Exit(0), &[][..]));
+    assert!(traced.is_whole() && traced.images[0].sink.threads == 600);
+}
+
+/// What the tracer finds out of the files that Valgrind leaves to the program.
+#[test]
+fn a_program_finds_the_descriptors_that_it_has_natively() {
+    let list = sh("ls /proc/self/fd; (ls /proc/self/fd)");
+    let traced = run(&list, &Options::default());
+    let said = String::from_utf8_lossy(&traced.finished.output_head).into_owned();
+    // Standard input, output and error, the list itself; Valgrind's own are far above what a program may open.
+    let own: Vec<u32> = said.lines().filter_map(|line| line.parse().ok()).filter(|&fd| fd < 256).collect();
+    assert_eq!(own, [0, 1, 2, 3, 0, 1, 2, 3], "{said}");
+}
+
 #[test]
 fn a_crash_keeps_its_status_and_what_was_told() {
     let traced = run(&sh("kill -SEGV $$"), &Options::default());

@@ -261,6 +261,19 @@ fn a_block_that_nobody_made_is_told() {
     assert_eq!(routine(row(&json, &five), "free")["unknown_calls"], 1);
 }
 
+/// Where debugging symbols of the C library are installed, its first name for it is a local one.
+#[test]
+fn posix_memalign_of_the_c_library_is_recognised() {
+    let bench = Bench::new();
+    let source = "#include <stdlib.h>\nint main(void) { void *block; for (int i = 0; i < 50; i++) {\n\
+        if (posix_memalign(&block, 64, 100)) return 1; free(block); } return 0; }";
+    let program = bench.program("aligned", source);
+    let (json, _) = counted(&bench, &[], &[&program]);
+    let glibc = row(&json, "glibc");
+    assert_eq!(routine(glibc, "posix_memalign")["calls"], 50);
+    assert_eq!(routine(glibc, "free")["unknown_calls"], 0);
+}
+
 #[test]
 fn of_several_process_images_the_busiest_is_tabled_and_all_are_summed() {
     let bench = Bench::new();
