@@ -49,7 +49,9 @@ const ADDED: [(&str, &str, &str); 4] = [
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// It exists already.
-    #[error("{0} exists already; give another name to --db (`heaptoll run` goes on with its own by --resume)")]
+    #[error(
+        "{0} exists already; give another name to --db (`heaptoll run` goes on with its own by --resume)"
+    )]
     Exists(PathBuf),
     /// Another run appends to it.
     #[error("{0} is being written by another heaptoll run; wait for its end")]

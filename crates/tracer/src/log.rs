@@ -233,15 +233,21 @@ mod tests {
 
     #[test]
     fn a_program_that_runs_valgrind_itself_is_no_failure_of_ours() {
-        let found = of("valgrind: failed to start tool 'memcheck' for platform 'amd64-linux': No such file or directory");
+        let found = of(
+            "valgrind: failed to start tool 'memcheck' for platform 'amd64-linux': No such file or directory",
+        );
         assert!(found.fatal.is_empty() && found.warnings[0].contains("runs Valgrind itself"), "{found:?}");
-        assert!(!of("valgrind: failed to start tool 'heaptoll' for platform 'x86-linux': No").fatal.is_empty());
+        assert!(
+            !of("valgrind: failed to start tool 'heaptoll' for platform 'x86-linux': No").fatal.is_empty()
+        );
     }
 
     #[test]
     fn processes_that_could_not_be_told_of_are_not_passed_over() {
         let line = |pid: u32| {
-            format!("=={pid}== heaptoll: no ring can be made in /dev/shm/x for process {pid}; what it does is not told\n")
+            format!(
+                "=={pid}== heaptoll: no ring can be made in /dev/shm/x for process {pid}; what it does is not told\n"
+            )
         };
         let found = find((7..9).map(line));
         let said =
