@@ -38,6 +38,8 @@ extern Addr __real_vgPlain_am_get_advisory_client_simple(Addr start, SizeT lengt
 extern Addr __real_vgPlain_am_get_advisory(const Request *request, Bool for_client, Bool *ok);
 extern Bool VG_(am_covered_by_single_free_segment)(Addr start, SizeT length);
 extern const NSegment *__real_vgPlain_am_extend_into_adjacent_reservation_client(Addr, SSizeT, Bool *);
+extern Bool VG_(am_addr_is_in_extensible_client_stack)(Addr address);
+extern Bool __real_vgModuleLocal_sf_maybe_extend_stack(const void *thread, Addr frame, SizeT length, UInt flags);
 extern struct vki_rlimit VG_(client_rlimit_data);
 extern NSegment nsegments[];
 extern Int nsegments_used;
@@ -184,4 +186,15 @@ const NSegment *__wrap_vgPlain_am_extend_into_adjacent_reservation_client(Addr a
    if (grown && delta < 0)
       ht_system_stack_grown(grown->start, -delta);
    return grown;
+}
+
+/* Room for a signal's frame. The core takes SA_ONSTACK for the word that the thread is on an alternative stack, which is
+ * not to grow (m_sigframe/sigframe-common.c). A handler may ask for one where there is none, as those do by which
+ * collectors stop threads: its frame is then on the ordinary stack, whose next page need not be there yet, and the
+ * program would be killed. What lies in the stack of the first thread may always grow it. */
+Bool __wrap_vgModuleLocal_sf_maybe_extend_stack(const void *thread, Addr frame, SizeT length, UInt flags)
+{
+   if (VG_(am_addr_is_in_extensible_client_stack)(frame))
+      flags &= ~VKI_SA_ONSTACK;
+   return __real_vgModuleLocal_sf_maybe_extend_stack(thread, frame, length, flags);
 }

@@ -79,6 +79,8 @@ impl<S: Sink> Sink for Witness<S> {
     }
 
     fn passed(&mut self, owner: Owner, cost: Clock) {
+        // Of an exec too, before its event.
+        self.exec = false;
         self.sink.passed(owner, cost);
     }
 

@@ -144,6 +144,18 @@ fn an_exec_that_failed_is_no_end() {
     assert_eq!(images[0].ending, ImageEnding::Killed);
 }
 
+/// What follows a failed exec of a process that is then killed is its counters, which are no event.
+#[test]
+fn an_exec_that_failed_is_no_end_when_only_counters_follow() {
+    let world = World::new();
+    let mut process = world.process(10, 1);
+    process.clocked(Kind::Exec, 0, 100, &[]);
+    process.clocked(Kind::Tick, 0, 100, &[]);
+    world.living.end(10);
+    let (images, _) = world.follower().finish().expect("finishes");
+    assert_eq!(images[0].ending, ImageEnding::Killed);
+}
+
 #[test]
 fn a_process_number_that_comes_again_is_another_process() {
     let world = World::new();
