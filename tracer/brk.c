@@ -51,6 +51,7 @@ Bool __wrap_vgPlain_am_create_reservation(Addr start, SizeT length, ShrinkMode m
 Addr __wrap_vgPlain_am_get_advisory_client_simple(Addr start, SizeT length, Bool *ok);
 Addr __wrap_vgPlain_am_get_advisory(const Request *request, Bool for_client, Bool *ok);
 const NSegment *__wrap_vgPlain_am_extend_into_adjacent_reservation_client(Addr, SSizeT, Bool *);
+Bool __wrap_vgModuleLocal_sf_maybe_extend_stack(const void *thread, Addr frame, SizeT length, UInt flags);
 
 static Bool widened;
 

@@ -110,10 +110,12 @@ void __wrap_vgSysWrap_generic_sys_execve_before(ThreadId tid, void *layout, Call
 
 static void look_at_names(Addr path_at, Addr arguments)
 {
-   const HChar *const path = text_at(path_at);
+   const HChar *path = text_at(path_at);
+   if (path != NULL && is_self(path))
+      path = own_executable();
    const HChar *const name =
       readable(arguments, sizeof(Addr)) ? text_at(*(const Addr *)arguments) : NULL;
-   if (path == NULL || name == NULL || is_self(path))
+   if (path == NULL || name == NULL)
       return;
    const HChar *const path_slash = VG_(strrchr)(path, '/'), *const name_slash = VG_(strrchr)(name, '/');
    const HChar *const path_end = path_slash == NULL ? path : path_slash + 1;

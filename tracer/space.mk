@@ -4,8 +4,8 @@
 # --wrap), and tables of its address space manager that are made visible, in a copy of the object that holds them.
 # The Makefile adds $(SPACE_LINK) to the link and $(SPACE_OBJECT) to the objects, before the core's archive.
 SPACE_WRAPS := vgPlain_am_startup vgPlain_am_create_reservation vgPlain_am_get_advisory_client_simple vgPlain_am_get_advisory \
-	vgPlain_am_extend_into_adjacent_reservation_client vgModuleLocal_sf_maybe_extend_stack amd64g_dirtyhelper_RDRAND amd64g_dirtyhelper_RDSEED \
-	vgSysWrap_generic_sys_ni_syscall_before vgSysWrap_generic_sys_execve_before
+	vgPlain_am_extend_into_adjacent_reservation_client vgModuleLocal_sf_maybe_extend_stack \
+	amd64g_dirtyhelper_RDRAND amd64g_dirtyhelper_RDSEED vgSysWrap_generic_sys_ni_syscall_before vgSysWrap_generic_sys_execve_before
 SPACE_VISIBLE := nsegments nsegments_used aspacem_maxAddr aspacem_vStart
 SPACE_MEMBER := libcoregrind_amd64_linux_a-aspacemgr-linux.o
 SPACE_OBJECT := $(BUILD)/aspacemgr.o
