@@ -180,6 +180,45 @@ fn a_program_finds_its_own_mappings_only() {
     assert!(maps.lines().all(|line| !line.contains("rwx")), "{maps}");
 }
 
+/// Collectors stop threads by handlers that ask for an alternative stack, and few threads have one. Wherever in its page
+/// the stack pointer is then: the frame of the signal grows the first thread's stack, or lies in another's.
+#[test]
+fn a_handler_that_asks_for_an_alternative_stack_grows_the_ordinary_one() {
+    let source = r#"
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+enum { STEP = 512, DEPTH = 1024 };
+static volatile int handled;
+static char alternative[65536], *volatile low, *volatile frame;
+static void handle(int number, siginfo_t *information, void *context) { char here; frame = &here; handled++; }
+static int on_alternative(void) { return frame >= alternative && frame < alternative + sizeof alternative; }
+static void descend(int depth) {
+    volatile char room[STEP];
+    low = (char *)room;
+    raise(SIGUSR1);
+    if (on_alternative() || frame >= low) abort();
+    if (depth > 0) descend(depth - 1);
+    room[0] = 0;
+}
+static void *run(void *none) { descend(DEPTH); return none; }
+int main(void) {
+    struct sigaction action = { .sa_sigaction = handle, .sa_flags = SA_ONSTACK | SA_SIGINFO | SA_RESTART };
+    stack_t stack = { .ss_sp = alternative, .ss_size = sizeof alternative };
+    pthread_t thread;
+    sigfillset(&action.sa_mask);
+    if (sigaction(SIGUSR1, &action, 0)) return 1;
+    descend(DEPTH);
+    if (pthread_create(&thread, 0, run, 0) || pthread_join(thread, 0)) return 2;
+    if (handled != 2 * (DEPTH + 1)) return 3;
+    if (sigaltstack(&stack, 0)) return 4;
+    raise(SIGUSR1);
+    return on_alternative() ? 0 : 5;
+}
+"#;
+    run(source, &Options::default());
+}
+
 /// Threads add to one counter, each in a sequence: were a sequence not aborted when another thread has run meanwhile,
 /// what that one added would be lost.
 #[test]
