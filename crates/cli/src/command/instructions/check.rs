@@ -7,7 +7,7 @@
 use heaptoll_costs::{Figures, Group};
 use heaptoll_report::format::count;
 
-use super::results::{ProgramResults, Row};
+use super::results::{Disagreement, ProgramResults, Row};
 
 /// Differences up to here are not mentioned, as a share.
 const ALLOWED: f64 = 0.001;
@@ -41,6 +41,13 @@ pub fn warnings(rows: &[Row]) -> Vec<String> {
 /// That runs of the same cell differ.
 fn disagreement(row: &Row) -> Option<String> {
     let by = row.differ_by.filter(|_| row.agree == Some(false))?;
+    if by == Disagreement::default() {
+        return Some(format!(
+            "{}: {} runs agree in application and allocation instructions, not in how these spread over routines, sizes \
+             and processes",
+            row.manager, row.runs
+        ));
+    }
     Some(format!(
         "{}: {} runs do not agree; they differ by up to {} application and {} allocation instructions. What depends on \
          time, on the order of threads or on files that change cannot be pinned",
@@ -159,7 +166,6 @@ pub fn oddities(results: &ProgramResults) -> Vec<String> {
 mod tests {
     use heaptoll_costs::{Amounts, Instructions, Owners, RoutineFigures, SpreadFigures};
 
-    use super::super::results::Disagreement;
     use super::*;
 
     /// Instructions in hundreds.
