@@ -1,13 +1,10 @@
 //! `heaptoll locality`: what a program's references would do to caches and memories of every size.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use heaptoll_lab::launch::{self, Invocation};
 use heaptoll_lab::observation::{ByOwner, GeometryMisses, LocalityFigures};
 use heaptoll_lab::places::Places;
-use heaptoll_launcher::Ended;
 use heaptoll_locality::hierarchy::all;
 use heaptoll_locality::image::{Heard, Levels, Listener, Plan};
 use heaptoll_locality::machine::{Machine, size_text};
@@ -30,8 +27,6 @@ mod figures;
 mod sections;
 mod words;
 
-/// A program that takes longer natively is sampled where that is left to us, s: all its lines would take minutes.
-const LONG_S: f64 = 1.0;
 /// Sizes of caches that tables have columns for.
 const SIZES: &str = "16K,64K,256K,1M,4M,16M";
 /// Set counts that are simulated, as powers of two: with lines of 64 bytes direct-mapped caches of 2 KiB to 1 MiB, and
@@ -80,9 +75,9 @@ pub struct Arguments {
     /// Cycles that a reference waits for level 2, level 3, ..., and for memory [default: 14, 50, ... and 200 for memory]
     #[arg(long, value_name = "CYCLES", help_heading = "Simulation")]
     latency: Option<String>,
-    /// Lines followed in fully associative caches of more than 1024 lines: `exact` for all, a rate such as 1/16, or `auto`
-    /// for all where a native run takes less than a second and else 1/16
-    #[arg(long, value_name = "RATE", default_value = "auto", help_heading = "Simulation")]
+    /// Lines followed in fully associative caches of more than 1024 lines: `exact` for all, or a rate such as 1/16, which
+    /// takes less memory (not less time) and gives an interval
+    #[arg(long, value_name = "RATE", default_value = "exact", help_heading = "Simulation")]
     sample: SampleWord,
     /// Hear the program alone as well, which tells placement apart from pollution [default: when managers are compared]
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = PlacementWord::Auto, hide_default_value = true, help_heading = "Simulation")]
@@ -118,28 +113,29 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     let (machine, machine_origin) =
         asked::machine(arguments.cache.as_deref(), arguments.latency.as_deref()).map_err(Failure::Usage)?;
+    let sampling = arguments.sample.sampling();
     let settings = Settings {
         line_bytes: arguments.line,
         page_bytes: arguments.page,
         sets: Some(SETS),
         memory_limit: arguments.memory_limit << 20,
+        sampling,
         ..Settings::default()
     };
     settings.check().map_err(|error| Failure::Usage(error.to_string()))?;
     let places = Places::find()?;
     let mut plan = plan(&arguments.traced, &places)?;
-    let samplings = samplings(arguments.sample, &plan, &places)?;
     let alone = |cell: &Cell| match arguments.placement {
         PlacementWord::Yes => true,
         PlacementWord::No => false,
-        PlacementWord::Auto => samplings.get(&cell.program.name).is_some_and(|one| one.managers > 1),
+        PlacementWord::Auto => {
+            plan.cells.iter().filter(|other| other.program.name == cell.program.name).count() > 1
+        }
     };
-    let sampling = |program: &str| samplings.get(program).and_then(|one| one.sampling);
     let mut plans: HashMap<String, Plan> = HashMap::new();
     for cell in &plan.cells {
         let name = &cell.program.name;
-        let settings = Settings { sampling: sampling(name), ..settings.clone() };
-        let one = Plan::new(settings, machine.clone(), alone(cell));
+        let one = Plan::new(settings.clone(), machine.clone(), alone(cell));
         plans.insert(name.clone(), one.map_err(|error| Failure::Usage(error.to_string()))?);
     }
     let mut all_runs: Vec<Runs> = Vec::new();
@@ -150,7 +146,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         |cell, _| Listener::new(&plans[&cell.program.name]),
         |cell, heard| {
             let Some((about, heard)) = one(cell, heard) else { return traced::Figures::default() };
-            let kept = locality(&heard, &machine, sampling(&cell.program.name));
+            let kept = locality(&heard, &machine, sampling);
             let place = all_runs.iter().position(|runs| runs.program == cell.program.name);
             let place = place.unwrap_or_else(|| {
                 let (program, command) = (cell.program.name.clone(), cell.program.command.clone());
@@ -169,7 +165,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let programs = all_runs.into_iter().filter_map(|runs| {
         Some(Program {
             study: study(&machine, &runs.runs, &wanted)?,
-            sampling: sampling(&runs.program).map(SamplingFigures::of),
+            sampling: sampling.map(SamplingFigures::of),
             program: runs.program,
             command: runs.command,
         })
@@ -188,55 +184,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let code =
         if rows.filter(|row| row.about.cut_short.is_some()).count() > 0 { failure::TROUBLE } else { code };
     Ok(ending.code(code))
-}
-
-/// What a program's runs are sampled by, and how many there are.
-struct Sampled {
-    sampling: Option<Sampling>,
-    managers: usize,
-}
-
-/// Decides for each program whether its lines are sampled. `auto` asks a native run under the baseline.
-fn samplings(
-    word: SampleWord,
-    plan: &traced::Plan,
-    places: &Places,
-) -> Result<HashMap<String, Sampled>, Failure> {
-    let mut found: HashMap<String, Sampled> = HashMap::new();
-    for cell in &plan.cells {
-        if let Some(one) = found.get_mut(&cell.program.name) {
-            one.managers += 1;
-            continue;
-        }
-        let sampling = match word {
-            SampleWord::Auto if !is_long(cell, plan, places)? => None,
-            word => word.sampling(|| true),
-        };
-        found.insert(cell.program.name.clone(), Sampled { sampling, managers: 1 });
-    }
-    Ok(found)
-}
-
-/// Whether a native run takes more than [`LONG_S`] of CPU.
-fn is_long(cell: &Cell, plan: &traced::Plan, places: &Places) -> Result<bool, Failure> {
-    let scratch = tempfile::Builder::new().prefix("heaptoll-").tempdir().map_err(|error| {
-        Failure::Usage(format!("cannot make a scratch folder: {error}; is the temporary folder writable?"))
-    })?;
-    let fill = |text: &String| text.replace("{tmp}", &scratch.path().display().to_string());
-    let mut environment: Vec<(String, String)> =
-        cell.program.environment.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
-    environment.extend(cell.stack.environment.iter().cloned());
-    let invocation = Invocation {
-        command: cell.program.command.iter().map(fill).collect(),
-        environment,
-        preload: cell.stack.preload.iter().map(Into::into).collect(),
-        stdin: cell.program.stdin.as_ref().map(Into::into),
-        timeout: Duration::from_secs_f64(2.0 * LONG_S),
-        ..Invocation::default()
-    };
-    let finished = launch::run(&places.launcher(), &invocation, &plan.interrupt)?;
-    let cpu_s = (finished.usage.user_us + finished.usage.system_us) as f64 / 1e6;
-    Ok(cpu_s > LONG_S || finished.ended == Ended::Timeout)
 }
 
 /// The figures of one run: those of the process image that executed most.

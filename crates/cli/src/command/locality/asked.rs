@@ -8,8 +8,6 @@ use heaptoll_locality::simulation::Sampling;
 /// How the curves of large caches are come by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleWord {
-    /// A sample when a native run is long, else all lines
-    Auto,
     /// All lines
     Exact,
     /// One line in two to this power
@@ -22,13 +20,11 @@ impl FromStr for SampleWord {
     fn from_str(text: &str) -> Result<SampleWord, String> {
         let wrong = || {
             format!(
-                "`{text}` is neither auto nor exact nor a rate: give one line in so many, as in 1/16 (a power of two, 2 to 65536)"
+                "`{text}` is neither exact nor a rate: give one line in so many, as in 1/16 (a power of two, 2 to 65536)"
             )
         };
-        match text {
-            "auto" => return Ok(SampleWord::Auto),
-            "exact" | "1" | "1/1" => return Ok(SampleWord::Exact),
-            _ => {}
+        if matches!(text, "exact" | "1" | "1/1") {
+            return Ok(SampleWord::Exact);
         }
         let one_in: u64 = match text.strip_prefix("1/") {
             Some(number) => number.parse().map_err(|_| wrong())?,
@@ -50,12 +46,11 @@ impl FromStr for SampleWord {
 }
 
 impl SampleWord {
-    /// The sampling it asks for; `long` says whether a run is long.
-    pub fn sampling(self, long: impl FnOnce() -> bool) -> Option<Sampling> {
+    /// What the simulators are told; `None`: to follow all lines.
+    pub fn sampling(self) -> Option<Sampling> {
         match self {
             SampleWord::Exact => None,
             SampleWord::OneIn(shift) => Some(Sampling { shift, ..Sampling::default() }),
-            SampleWord::Auto => long().then(Sampling::default),
         }
     }
 }
@@ -133,15 +128,13 @@ mod tests {
     #[test]
     fn sampling_is_a_word_or_a_power_of_two() {
         let of = |text: &str| text.parse::<SampleWord>();
-        assert_eq!(of("auto"), Ok(SampleWord::Auto));
         assert_eq!([of("exact"), of("1")], [Ok(SampleWord::Exact), Ok(SampleWord::Exact)]);
         assert_eq!([of("1/16"), of("16"), of("0.0625")], [(); 3].map(|()| Ok(SampleWord::OneIn(4))));
-        for wrong in ["", "0", "1/0", "1/3", "3", "0.3", "-2", "nan", "inf", "1/131072", "often"] {
+        for wrong in ["", "0", "1/0", "1/3", "3", "0.3", "-2", "nan", "inf", "1/131072", "auto"] {
             assert!(of(wrong).is_err_and(|why| why.contains(wrong) && why.contains("1/16")), "{wrong}");
         }
-        assert_eq!(SampleWord::Auto.sampling(|| false), None);
-        assert_eq!(SampleWord::Auto.sampling(|| true), Some(Sampling::default()));
-        assert_eq!(SampleWord::OneIn(3).sampling(|| true).map(|one| one.shift), Some(3));
+        assert_eq!(SampleWord::Exact.sampling(), None);
+        assert_eq!(SampleWord::OneIn(3).sampling().map(|one| one.shift), Some(3));
     }
 
     #[test]
