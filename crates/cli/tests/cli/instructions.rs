@@ -235,7 +235,7 @@ fn runs_that_do_not_agree_are_told() {
 const BY_ADDRESS: &str = r#"
     int main(void) {
         volatile size_t left = (size_t)malloc(100000) >> 4;
-        for (left = 100000 + left % 50021; left > 0; left--);
+        for (left = 100000 + left % 50021 * 40; left > 0; left--);
         return 0;
     }
 "#;

@@ -110,7 +110,7 @@ fn collections_that_are_told_are_shown_in_every_form() {
     assert!(rows_of(&read, "glibc", "timed").iter().all(|row| row["collections"].is_null()));
     assert_eq!(line(&read, &collector)["collections"]["pause_total_s"], 0.005);
     let csv = std::fs::read_to_string(csv).expect("the CSV file is there");
-    assert!(csv.lines().any(|line| line.ends_with(",3,5000000,2500000,1048576")), "{csv}");
+    assert!(csv.lines().any(|line| line.contains(",3,5000000,2500000,1048576,")), "{csv}");
     let html = std::fs::read_to_string(html).expect("the page is there");
     assert!(html.contains("Longest pause ms") && html.contains("<td class=\"num\">2.50</td>"));
 }
