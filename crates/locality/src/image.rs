@@ -26,6 +26,7 @@ pub struct Listener {
     line_bytes: u64,
     /// Room for what is not sifted away.
     sifted: Vec<Reference>,
+    before_main: Option<u64>,
 }
 
 /// What was heard of an image.
@@ -43,6 +44,8 @@ pub struct Heard {
     pub over_time_partial: bool,
     /// The program alone.
     pub alone: Option<(Profile, Levels)>,
+    /// References of the program before its `main`, the loader's and the constructors'; `None` where none was seen.
+    pub before_main: Option<u64>,
 }
 
 /// What a machine's levels missed.
@@ -85,6 +88,7 @@ impl Listener {
             alone: plan.alone.then(alone),
             line_bytes: settings.line_bytes,
             sifted: Vec::new(),
+            before_main: None,
         }
     }
 
@@ -111,6 +115,7 @@ impl Listener {
             footprint: self.over_time.footprint(),
             over_time_partial: self.over_time.is_partial(),
             alone: self.alone.map(|(simulation, hierarchy)| (simulation.finish(), hierarchy.misses())),
+            before_main: self.before_main,
         }
     }
 }
@@ -139,6 +144,10 @@ impl Sink for Listener {
     }
 
     fn event(&mut self, event: &Event<'_>) {
+        if let Event::Main { before } = event {
+            let before = before[Owner::Program as usize];
+            self.before_main = Some(before.loads + before.stores);
+        }
         let Event::Kernel { owner, address, length, store } = *event else { return };
         self.mixed.kernel(address, length);
         self.hierarchy.system(address, length, store);
@@ -153,6 +162,17 @@ impl Sink for Listener {
 }
 
 impl Heard {
+    /// The program's own references in this run and in another; from `main` on where both were seen to begin it.
+    pub fn work(&self, other: &Heard) -> (u64, u64) {
+        let (own, others) = (self.profile.references.program, other.profile.references.program);
+        match (self.before_main, other.before_main) {
+            (Some(before), Some(before_other)) => {
+                (own.saturating_sub(before), others.saturating_sub(before_other))
+            }
+            _ => (own, others),
+        }
+    }
+
     /// Different lines touched.
     pub fn lines_touched(&self) -> u64 {
         self.profile.lines.as_ref().map_or(self.footprint.0, |curve| curve.distinct)
@@ -313,5 +333,28 @@ mod tests {
         assert_eq!((heard.level(0), heard.associative(64, 8), heard.pages(6)), (None, None, None));
         assert_eq!(heard.profile.references.program, 4 * 3072);
         assert_eq!(heard.over_time.len(), 0, "the run is shorter than a window");
+    }
+
+    #[test]
+    fn what_comes_before_main_is_no_work_of_the_program() {
+        let run = |before: u64, told: bool| {
+            let plan =
+                Plan::new(Settings::default(), "32K/8".parse().expect("a machine"), false).expect("sound");
+            let mut listener = Listener::new(&plan);
+            let references: Vec<Reference> =
+                (0..before + 50).map(|n| Reference::new(n * 64, 8, n % 2 == 0)).collect();
+            let (first, rest) = references.split_at(before as usize);
+            listener.references(Owner::Program, first);
+            if told {
+                let mut clocks = [heaptoll_reference::Clock::default(); 3];
+                clocks[0].loads = before / 2;
+                clocks[0].stores = before - before / 2;
+                listener.event(&Event::Main { before: clocks });
+            }
+            listener.references(Owner::Program, rest);
+            listener.heard()
+        };
+        assert_eq!(run(10, true).work(&run(30, true)), (50, 50));
+        assert_eq!(run(10, true).work(&run(30, false)), (60, 80));
     }
 }

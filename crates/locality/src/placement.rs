@@ -17,6 +17,8 @@ use crate::simulation::Split;
 
 /// Programs whose references differ by more than this do not do the same work, relative.
 pub const SAME_WORK: f64 = 0.001;
+/// References that are no other work: functions looked up at their first call, in more objects or fewer.
+const LOOKED_UP: u64 = 25_000;
 
 /// Misses of one run at one geometry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -81,11 +83,11 @@ impl Parts {
 }
 
 /// Whether two runs made the program do the same: how far its references are apart, relative, when that is more than
-/// [`SAME_WORK`].
+/// [`SAME_WORK`] and [`LOOKED_UP`].
 pub fn other_work(baseline: u64, other: u64) -> Option<f64> {
     let most = baseline.max(other).max(1) as f64;
     let apart = (other as f64 - baseline as f64) / most;
-    (apart.abs() > SAME_WORK).then_some(apart)
+    (apart.abs() > SAME_WORK && baseline.abs_diff(other) > LOOKED_UP).then_some(apart)
 }
 
 #[cfg(test)]
@@ -137,10 +139,11 @@ mod tests {
 
     #[test]
     fn other_work_is_seen() {
-        assert_eq!(other_work(100_000, 100_100), None);
+        assert_eq!(other_work(100_000_000, 100_100_000), None);
+        assert_eq!(other_work(150_000, 160_000), None, "a few functions looked up");
         assert_eq!(other_work(0, 0), None);
-        assert!(other_work(100_000, 100_200).is_some_and(|apart| apart > 0.0015));
-        assert!(other_work(100_000, 90_000).is_some_and(|apart| (apart + 0.1).abs() < 1e-9));
+        assert!(other_work(100_000_000, 100_200_000).is_some_and(|apart| apart > 0.0015));
+        assert!(other_work(1_000_000, 900_000).is_some_and(|apart| (apart + 0.1).abs() < 1e-9));
     }
 
     fn stream() -> impl Strategy<Value = Vec<(Owner, u64)>> {

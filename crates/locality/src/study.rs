@@ -145,8 +145,8 @@ pub struct Row {
     pub references: Split<u64>,
     /// References of the program under the baseline: what rates are shown of, the same for all rows.
     pub rate_references: u64,
-    /// How far the program's own references are from the baseline's, relative, when that is more than 0.1 %: then it did
-    /// other work, and the rows cannot be compared.
+    /// How far the program's own references from `main` on are from the baseline's, relative, when that is more than 0.1 %
+    /// and not a few: then it did other work, and the rows cannot be compared.
     pub other_work: Option<f64>,
     /// Different lines touched.
     pub lines_touched: u64,
@@ -346,7 +346,10 @@ pub fn study(machine: &Machine, runs: &[(About, Heard)], wanted: &Wanted) -> Opt
             about: about.clone(),
             references: profile.references,
             rate_references: own,
-            other_work: other_work(own, profile.references.program),
+            other_work: {
+                let (expected, made) = baseline.work(heard);
+                other_work(expected, made)
+            },
             lines_touched: heard.lines_touched(),
             pages_touched: heard.pages_touched(),
             fully_associative: lines.map_or(vec![], |curve| points(curve, FEWEST_LINES)),

@@ -83,9 +83,8 @@ fn warnings(figures: &Figures) -> Vec<String> {
             found.extend(row.about.warnings.iter().map(|words| format!("{name}: {words}")));
             if let Some(apart) = row.other_work {
                 found.push(format!(
-                    "{name}: the program itself made {} references than under {baseline}. The loader's work counts as \
-                     the program's, and binds other objects: in a short run that alone is more than {} %. Otherwise it \
-                     did other work, and what it misses is no measure of the manager",
+                    "{name}: from main on the program itself made {} references than under {baseline}, more than {} % \
+                     apart: it did other work, and what it misses is no measure of the manager",
                     more_or_fewer(apart),
                     SAME_WORK * 100.0
                 ));

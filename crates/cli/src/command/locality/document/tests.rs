@@ -132,9 +132,12 @@ fn other_work_and_cut_runs_are_said() {
     figures.programs[0].study.rows[0].about.warnings = vec!["a caution".into()];
     figures.complete = false;
     let warnings = told(&figures).warnings.join("\n");
-    for words in
-        ["interrupted", "glibc: a caution", "x: it was killed", "x: the program itself made 25.0 % fewer"]
-    {
+    for words in [
+        "interrupted",
+        "glibc: a caution",
+        "x: it was killed",
+        "x: from main on the program itself made 25.0 % fewer",
+    ] {
         assert!(warnings.contains(words), "{words}: {warnings}");
     }
 }
