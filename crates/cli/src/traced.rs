@@ -13,6 +13,6 @@ mod scratch;
 pub mod stored;
 
 pub use arguments::TracedArguments;
-pub use cell::{Cell, Figures, Heard};
+pub use cell::{Cell, Figures, Heard, ImageWords};
 pub use execute::{Ending, execute};
 pub use plan::{Plan, plan};

@@ -7,10 +7,10 @@ use heaptoll_lab::places::Places;
 use heaptoll_report::format::shell_command;
 use heaptoll_tracer::Options;
 
-use self::results::{ImageWords, ProgramResults, Results, Row, Together};
+use self::results::{ProgramResults, Results, Row, Together};
 use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
-use crate::traced::{Cell, Ending, Figures, Heard, Plan, TracedArguments, execute, plan};
+use crate::traced::{Cell, Ending, Figures, Heard, ImageWords, Plan, TracedArguments, execute, plan};
 
 mod charts;
 mod document;

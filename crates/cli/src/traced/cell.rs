@@ -3,6 +3,7 @@
 use heaptoll_lab::experiment::{ProgramInfo, StackInfo};
 use heaptoll_lab::observation::{LocalityFigures, Outcome};
 use heaptoll_tracer::Traced;
+use serde::Serialize;
 
 /// A program under a manager.
 #[derive(Debug, Clone)]
@@ -15,6 +16,15 @@ pub struct Cell {
     pub is_baseline: bool,
     /// What the reader must know of this manager under the tracer, found out before it ran.
     pub cautions: Vec<String>,
+}
+
+/// Which process image figures are of, as JSON has it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ImageWords {
+    /// Executable, then arguments.
+    pub command: Vec<String>,
+    /// How it ended.
+    pub ended: String,
 }
 
 /// A run that was heard.

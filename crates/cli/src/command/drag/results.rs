@@ -5,6 +5,8 @@ use heaptoll_drag::space::Space;
 use heaptoll_drag::{Clock, Figures};
 use serde::Serialize;
 
+use crate::traced::ImageWords;
+
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Results {
@@ -48,15 +50,6 @@ pub struct Row {
     pub all_images: Option<Together>,
     /// What the tracer and the preflight say of this run.
     pub warnings: Vec<String>,
-}
-
-/// Which process image.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct ImageWords {
-    /// Executable, then arguments.
-    pub command: Vec<String>,
-    /// How it ended.
-    pub ended: String,
 }
 
 /// Process images together. Each has a clock of its own.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use heaptoll_costs::{Amounts, Figures, Tables};
 use serde::Serialize;
 
+use crate::traced::ImageWords;
+
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Results {
@@ -67,15 +69,6 @@ pub struct Disagreement {
     /// Of allocation instructions.
     #[serde(rename = "allocation_instructions")]
     pub allocation: u64,
-}
-
-/// Which process image.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct ImageWords {
-    /// Executable, then arguments.
-    pub command: Vec<String>,
-    /// How it ended.
-    pub ended: String,
 }
 
 /// Process images together.
