@@ -163,13 +163,7 @@ fn programs(plan: &Plan, cells: &[Cell], rows: Vec<(String, Row)>) -> Vec<Progra
 
 /// Managers, tracer, settings.
 fn facts(plan: &Plan, results: &Results) -> Vec<(String, String)> {
-    let mut facts: Vec<(String, String)> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
-    for stack in plan.experiment.stacks.iter().filter(|stack| seen.insert(stack.name.clone())) {
-        let words = [stack.version.as_str(), stack.origin.as_str()];
-        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        facts.push((stack.name.clone(), words.join(", ")));
-    }
+    let mut facts = plan.manager_facts();
     facts.push(("heard by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
     facts.push(("randomness".into(), if results.pinned { "pinned" } else { "left alone" }.into()));
     facts

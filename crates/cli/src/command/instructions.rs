@@ -115,13 +115,7 @@ fn one(cell: &Cell, heard: Heard<Costs>) -> Row {
 
 /// Managers, tracer, machine.
 fn facts(plan: &Plan, results: &Results) -> Vec<(String, String)> {
-    let mut facts: Vec<(String, String)> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
-    for stack in plan.experiment.stacks.iter().filter(|stack| seen.insert(stack.name.clone())) {
-        let words = [stack.version.as_str(), stack.origin.as_str()];
-        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        facts.push((stack.name.clone(), words.join(", ")));
-    }
+    let mut facts = plan.manager_facts();
     facts.push(("counted by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
     let pinned = if results.pinned { "pinned" } else { "left alone" };
     facts.push(("randomness".into(), pinned.into()));

@@ -252,13 +252,7 @@ fn locality(heard: &Heard, machine: &Machine, sampling: Option<Sampling>) -> Loc
 
 /// Managers, tracer, settings.
 fn facts(plan: &traced::Plan, figures: &Figures) -> Vec<(String, String)> {
-    let mut facts: Vec<(String, String)> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
-    for stack in plan.experiment.stacks.iter().filter(|stack| seen.insert(stack.name.clone())) {
-        let words = [stack.version.as_str(), stack.origin.as_str()];
-        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        facts.push((stack.name.clone(), words.join(", ")));
-    }
+    let mut facts = plan.manager_facts();
     for (program, manager, why) in plan.refused() {
         facts.push((format!("{manager} on {program}"), format!("left out: {why}")));
     }

@@ -1,6 +1,6 @@
 //! The runs to make: what was asked for is found, checked and proved before the first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -46,6 +46,18 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Each manager once, with its version and where it comes from.
+    pub fn manager_facts(&self) -> Vec<(String, String)> {
+        let mut seen = HashSet::new();
+        let each = self.experiment.stacks.iter().filter(|stack| seen.insert(&stack.name));
+        each.map(|stack| {
+            let words = [stack.version.as_str(), stack.origin.as_str()];
+            let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            (stack.name.clone(), words.join(", "))
+        })
+        .collect()
+    }
+
     /// What was asked for and left out: (program, manager, reason).
     pub fn refused(&self) -> &[(String, String, String)] {
         &self.experiment.refused
