@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use heaptoll_statspage::StatsPage;
 
@@ -86,6 +87,9 @@ fn expected_of(preload: &[PathBuf]) -> Result<Expected, Refusal> {
     }
 }
 
+/// How long after it is loaded a program may take to its first call before it counts as one that makes none.
+const FIRST_CALL: Duration = Duration::from_secs(2);
+
 /// One proof run with everything it left behind.
 struct Sighting {
     run: Run,
@@ -126,7 +130,14 @@ impl Sighting {
             let reports = fs::read(&report_file).map(|bytes| binding::parse(&bytes)).unwrap_or_default();
             !additions(reports.iter(), expected, preload).is_empty()
         };
-        let begun = || fs::metadata(&report_file).is_ok_and(|file| file.len() > 0);
+        // Reporting what is bound comes before the first call: a program stopped in between would be refused as one
+        // that allocates nothing.
+        let called = || page.read().is_ok_and(|slots| slots.iter().any(|slot| slot.malloc_calls > 0));
+        let begun = || {
+            let reported = fs::metadata(&report_file).ok().filter(|file| file.len() > 0);
+            let since = reported.and_then(|file| file.modified().ok()?.elapsed().ok());
+            since.is_some_and(|since| since > FIRST_CALL || called())
+        };
         let plan = Plan {
             program: program.path.clone(),
             arguments: request.command.clone(),
