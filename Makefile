@@ -44,7 +44,7 @@ tool:
 	@$(MAKE) --no-print-directory -C tracer OUT=$(abspath $(LIB))/tracer
 	@install -m 755 $(TARGET)/release/heaptoll-launch $(TARGET)/release/heaptoll-replay $(LIB)/
 	@install -m 755 $(TARGET)/release/heaptoll-espresso $(LIB)/programs/
-	@install -m 644 $(foreach layer,count start live record null announce,$(TARGET)/layers/release/libheaptoll_$(layer).so) $(LIB)/layers/
+	@install -m 644 $(foreach layer,count start live record null announce forward quarantine sweep events,$(TARGET)/layers/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	@for manager in $(OURS); do \
 		install -m 644 $(TARGET)/managers/release/lib$$manager.so $(LIB)/managers/$$manager.so && \
 		install -m 644 managers/$$manager/manager.toml $(LIB)/managers/$$manager.toml || exit 1; \

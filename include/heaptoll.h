@@ -132,7 +132,7 @@ HEAPTOLL_ASSERT(sizeof(struct heaptoll_control) == 56, "struct heaptoll_control 
  * A child of fork claims its own slot before its first count (pthread_atfork, or keep the slot's address on a page
  * with MADV_WIPEONFORK); an image started by exec starts anew; a child of vfork counts on its parent's.
  * Slots are never given back. Counters are 64-bit, naturally aligned, updated by relaxed atomics or under the
- * writer's lock, and never decrease, except the two "now" values. A counter that a writer does not keep stays 0.
+ * writer's lock, and never decrease, except the "now" values. A counter that a writer does not keep stays 0.
  */
 
 #define HEAPTOLL_STATS_VARIABLE "HEAPTOLL_STATS"
@@ -188,7 +188,15 @@ struct heaptoll_stats_slot {
     uint64_t searches;          /* searches through a free structure; these three are told at process end */
     uint64_t search_steps;      /* blocks looked at in them */
     uint64_t search_longest;    /* blocks looked at in the longest */
-    uint64_t reserved_1[14];
+    uint64_t used_bytes;          /* now: bytes of pages that hold a live block (a layer cannot see what a manager has mapped) */
+    uint64_t used_high_bytes;     /* most that has ever been */
+    uint64_t held_bytes;          /* now: bytes in blocks that a quarantine holds back */
+    uint64_t held_high_bytes;     /* most that has ever been */
+    uint64_t held_releases;       /* times that a thread gave back what it held */
+    uint64_t written_after_free;  /* blocks that were found changed when they left a quarantine */
+    uint64_t refused_calls;       /* of failed_calls, those refused because the heap has a limit */
+    uint64_t collector_cpu_ns;    /* processor time of collections, on all threads that took part, ns */
+    uint64_t reserved_1[6];
 };
 
 HEAPTOLL_ASSERT(sizeof(struct heaptoll_stats_header) == 4096, "the header is one page");

@@ -123,6 +123,14 @@ mod tests {
             searches,
             search_steps: steps,
             search_longest: longest,
+            used_bytes: 0,
+            used_high_bytes: 0,
+            held_bytes: 0,
+            held_high_bytes: 0,
+            held_releases: 0,
+            written_after_free: 0,
+            refused_calls: 0,
+            collector_cpu_ns: 0,
         }
     }
 

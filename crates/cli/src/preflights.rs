@@ -71,7 +71,7 @@ pub fn prove(
         environment,
         directory: None,
         stdin: program.stdin.as_ref().map(PathBuf::from),
-        preload: manager.object.iter().cloned().collect(),
+        preload: manager.preload(places),
         count_layer: places.count_layer(),
         limit: if program.serve.is_some() || !whole {
             BEGINNING
@@ -82,7 +82,7 @@ pub fn prove(
     };
     match preflight(&request) {
         Ok(proof) => {
-            let mut proven = stack(manager, name, program, proof);
+            let mut proven = stack(manager, name, program, proof, places);
             // What is asked for is nothing to be warned of.
             let expected = format!("the program ended with exit status {expect_status} in the proof run");
             proven.warnings.retain(|warning| expect_status == 0 || *warning != expected);
@@ -101,11 +101,12 @@ fn tempfile_folder() -> Result<tempfile::TempDir, Failure> {
     })
 }
 
-fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof) -> StackInfo {
-    let tells = manager
-        .object
-        .as_ref()
-        .is_some_and(|object| inspect_manager(object).is_ok_and(|facts| facts.control));
+fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, places: &Places) -> StackInfo {
+    let tells = !manager.layers.is_empty()
+        || manager
+            .preload(places)
+            .iter()
+            .any(|object| inspect_manager(object).is_ok_and(|facts| facts.control));
     StackInfo {
         program: program.name.clone(),
         name: name.into(),
@@ -189,23 +190,13 @@ pub fn run(
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_lab::manager::{Group, Kind};
+    use heaptoll_lab::manager;
 
     use super::*;
 
     #[test]
     fn a_manager_against_itself_has_two_names() {
-        let manager = |name: &str| Manager {
-            name: name.into(),
-            object: None,
-            environment: vec![],
-            version: String::new(),
-            origin: String::new(),
-            about: String::new(),
-            kind: Kind::Glibc,
-            group: Group::Modern,
-            stands_for: None,
-        };
+        let manager = |name: &str| Manager { name: name.into(), ..manager::glibc() };
         assert_eq!(row_names(&[manager("glibc"), manager("x"), manager("glibc")]), ["glibc", "x", "glibc#2"]);
     }
 }

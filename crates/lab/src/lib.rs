@@ -15,6 +15,7 @@ pub mod runner;
 pub mod sampler;
 pub mod serve;
 mod side;
+pub mod stack;
 pub mod statistics;
 pub mod store;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::places::Places;
+use crate::stack::{self, Layer, LayerKind, ManagerOption, StackError};
 
 /// Where a manager comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,17 +73,43 @@ pub struct Manager {
     pub group: Group,
     /// For a Debian object: the name of the manager built here that it stands in for.
     pub stands_for: Option<&'static str>,
+    /// The manager's own name: `name` less layers and options.
+    pub base: String,
+    /// Layers in front of it, the program's first.
+    pub layers: Vec<Layer>,
+    /// Options it has, by word (`every`, `heap`).
+    pub options: BTreeMap<String, ManagerOption>,
+    /// Those that were set.
+    pub set: Vec<String>,
 }
 
 /// Managers outside of the group that collect garbage, too.
 const COLLECTORS: [&str; 4] = ["tithe", "tithe-collect", "bw16", "bw26"];
 
 impl Manager {
-    /// Whether it collects garbage, so that freed blocks may wait: by group or by name, for nothing in an object says it.
+    /// Whether garbage is collected, by the manager or by a layer, so that freed blocks may wait: by group or by name,
+    /// for nothing in an object says it.
     pub fn collects(&self) -> bool {
-        self.group == Group::Collectors || COLLECTORS.contains(&self.name.as_str())
+        self.group == Group::Collectors
+            || COLLECTORS.contains(&self.base.as_str())
+            || self.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
+    }
+
+    /// Why no layer can stand in front of it, if none can.
+    pub fn bears_no_layers(&self) -> Option<&'static str> {
+        NOT_BEHIND_LAYERS.contains(&self.base.as_str()).then_some(
+            "bdw takes what the dynamic linker allocates for garbage when a layer stands in front of it, and crashes",
+        )
+    }
+
+    /// What is preloaded: the layers' objects, then its own.
+    pub fn preload(&self, places: &Places) -> Vec<PathBuf> {
+        self.layers.iter().map(|layer| layer.kind.object(places)).chain(self.object.clone()).collect()
     }
 }
+
+/// Managers that ask who their caller is, and find a layer: 21 of 25 runs of a program with threads crashed.
+const NOT_BEHIND_LAYERS: [&str; 2] = ["bdw", "bdw-nofree"];
 
 /// A manager that cannot be had.
 #[derive(Debug, Error)]
@@ -97,6 +124,9 @@ pub enum ManagerError {
         /// Names that exist.
         known: String,
     },
+    /// Layers or options that do not fit.
+    #[error(transparent)]
+    Stack(#[from] StackError),
     /// A path without a file.
     #[error("manager {path}: {reason}")]
     NoFile {
@@ -129,6 +159,8 @@ struct Description {
     object: Option<String>,
     #[serde(default)]
     environment: BTreeMap<String, String>,
+    #[serde(default)]
+    options: BTreeMap<String, ManagerOption>,
 }
 
 struct DebianObject {
@@ -174,7 +206,8 @@ const DEBIAN: [DebianObject; 4] = [
 const LIBRARY_FOLDERS: [&str; 5] =
     ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
 
-fn glibc() -> Manager {
+/// The C library's own.
+pub fn glibc() -> Manager {
     Manager {
         name: "glibc".into(),
         object: None,
@@ -185,6 +218,10 @@ fn glibc() -> Manager {
         kind: Kind::Glibc,
         group: Group::Modern,
         stands_for: None,
+        base: "glibc".into(),
+        layers: vec![],
+        options: BTreeMap::new(),
+        set: vec![],
     }
 }
 
@@ -210,8 +247,9 @@ fn debian(object: &DebianObject) -> Option<Manager> {
         environment: vec![],
         about: object.about.into(),
         kind: Kind::Debian,
-        group: Group::Modern,
         stands_for: object.stands_for,
+        base: object.name.into(),
+        ..glibc()
     })
 }
 
@@ -240,7 +278,16 @@ fn built(description: &Path) -> Result<Manager, ManagerError> {
     if !object.is_file() {
         return Err(error(format!("describes {}, which does not exist", object.display())));
     }
+    if let Some(name) = parsed
+        .options
+        .values()
+        .flat_map(|option| std::iter::once(&option.variable).chain(option.with.keys()))
+        .find(|name| !may_be_set(name))
+    {
+        return Err(error(format!("a manager cannot set `{name}` in a program's environment")));
+    }
     Ok(Manager {
+        base: parsed.name.clone(),
         name: parsed.name,
         object: Some(object),
         environment: parsed.environment.into_iter().collect(),
@@ -250,6 +297,9 @@ fn built(description: &Path) -> Result<Manager, ManagerError> {
         kind: Kind::Built,
         group: parsed.group,
         stands_for: None,
+        layers: vec![],
+        options: parsed.options,
+        set: vec![],
     })
 }
 
@@ -313,14 +363,17 @@ pub fn choose<'a>(
     let grouped = everything(known);
     let mut chosen: Vec<Manager> = Vec::new();
     for word in words {
-        let in_group = |manager: &&Manager| word == EVERY_GROUP || word == manager.group.word();
+        let (layers, rest) = stack::layers(word)?;
+        let in_group = |manager: &&Manager| rest == EVERY_GROUP || rest == manager.group.word();
         let mut group = grouped.iter().filter(in_group).peekable();
         if group.peek().is_none() {
             chosen.push(find(known, word)?);
         }
         for manager in group {
+            // What makes no sense in front of one member is left out where it was not named.
+            let Ok(manager) = stack::stacked(layers.clone(), manager.clone()) else { continue };
             if chosen.iter().all(|other| other.name != manager.name) {
-                chosen.push(manager.clone());
+                chosen.push(manager);
             }
         }
     }
@@ -361,30 +414,41 @@ pub fn everything(known: &[Manager]) -> Vec<Manager> {
         .collect()
 }
 
-/// A manager by name, or by path when the name has a `/`.
+/// A stack as it is written ([`crate::stack`]): layers, and a manager by name, or by path when its name has a `/`.
 ///
 /// # Errors
-/// An unknown name or a path that is no file. What the file contains is the preflight's business.
-pub fn find(known: &[Manager], name: &str) -> Result<Manager, ManagerError> {
-    if name.contains('/') {
-        let no_file = |reason: String| ManagerError::NoFile { path: name.into(), reason };
-        // Links are kept: one may be there because the loader cannot take the name of its target.
-        let path = std::path::absolute(name).map_err(|error| no_file(error.to_string()))?;
-        if !path.metadata().map_err(|error| no_file(error.to_string()))?.is_file() {
-            return Err(no_file("is not a file".into()));
-        }
-        return Ok(Manager {
-            name: name.into(),
-            origin: path.display().to_string(),
-            object: Some(path),
-            environment: vec![],
-            version: "unknown".into(),
-            about: String::new(),
-            kind: Kind::Path,
-            group: Group::Modern,
-            stands_for: None,
-        });
+/// An unknown name, a path that is no file, or a stack that makes no sense. What the file contains is the preflight's
+/// business.
+pub fn find(known: &[Manager], word: &str) -> Result<Manager, ManagerError> {
+    let (layers, rest) = stack::layers(word)?;
+    if rest.contains('/') {
+        return stack::stacked(layers, by_path(rest)?);
     }
+    let mut pieces = rest.split(',');
+    let manager = by_name(known, pieces.next().unwrap_or(rest))?;
+    stack::stacked(layers, stack::with_options(manager, pieces)?)
+}
+
+fn by_path(name: &str) -> Result<Manager, ManagerError> {
+    let no_file = |reason: String| ManagerError::NoFile { path: name.into(), reason };
+    // Links are kept: one may be there because the loader cannot take the name of its target.
+    let path = std::path::absolute(name).map_err(|error| no_file(error.to_string()))?;
+    if !path.metadata().map_err(|error| no_file(error.to_string()))?.is_file() {
+        return Err(no_file("is not a file".into()));
+    }
+    Ok(Manager {
+        name: name.into(),
+        base: name.into(),
+        origin: path.display().to_string(),
+        object: Some(path),
+        version: "unknown".into(),
+        about: String::new(),
+        kind: Kind::Path,
+        ..glibc()
+    })
+}
+
+fn by_name(known: &[Manager], name: &str) -> Result<Manager, ManagerError> {
     known.iter().find(|manager| manager.name == name).cloned().ok_or_else(|| ManagerError::Unknown {
         name: name.into(),
         known: known.iter().map(|manager| manager.name.as_str()).collect::<Vec<_>>().join(", "),
@@ -396,7 +460,7 @@ mod tests {
     use super::*;
 
     fn manager(name: &str, kind: Kind, stands_for: Option<&'static str>) -> Manager {
-        Manager { name: name.into(), kind, stands_for, ..glibc() }
+        Manager { name: name.into(), base: name.into(), kind, stands_for, ..glibc() }
     }
 
     #[test]

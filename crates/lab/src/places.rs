@@ -67,9 +67,14 @@ impl Places {
         self.lib("managers")
     }
 
+    /// A layer by its name.
+    pub fn layer(&self, name: &str) -> PathBuf {
+        self.lib(&format!("layers/libheaptoll_{name}.so"))
+    }
+
     /// The counting layer.
     pub fn count_layer(&self) -> PathBuf {
-        self.lib("layers/libheaptoll_count.so")
+        self.layer("count")
     }
 
     /// The layer that stops a program where `main` would begin.

@@ -86,32 +86,6 @@ pub enum MachineError {
     },
 }
 
-/// A size such as `32K`; `None` when it is none. Powers of two: K is 1024.
-pub fn size(text: &str) -> Option<u64> {
-    let text = text.strip_suffix("iB").or_else(|| text.strip_suffix(['B', 'b'])).unwrap_or(text);
-    let (digits, shift) = match text.chars().last()? {
-        'k' | 'K' => (&text[..text.len() - 1], 10),
-        'm' | 'M' => (&text[..text.len() - 1], 20),
-        'g' | 'G' => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
-}
-
-/// A size as [`size`] reads it, in the largest unit that keeps it whole.
-pub fn size_text(bytes: u64) -> String {
-    match bytes {
-        0 => "0".into(),
-        b if b.is_multiple_of(1 << 30) => format!("{}G", b >> 30),
-        b if b.is_multiple_of(1 << 20) => format!("{}M", b >> 20),
-        b if b.is_multiple_of(1 << 10) => format!("{}K", b >> 10),
-        b => b.to_string(),
-    }
-}
-
 fn level(text: &str) -> Result<Level, MachineError> {
     let form = || MachineError::Form(text.into());
     let words: Vec<&str> = text.split('/').map(str::trim).collect();
@@ -120,9 +94,9 @@ fn level(text: &str) -> Result<Level, MachineError> {
         [bytes, ways, line] => (bytes, ways, Some(line)),
         _ => return Err(form()),
     };
-    let bytes = size(bytes).ok_or_else(form)?;
+    let bytes = heaptoll_units::size(bytes).ok_or_else(form)?;
     let ways: u32 = ways.parse().map_err(|_| form())?;
-    let line = line.map_or(Some(LINE), size).ok_or_else(form)?;
+    let line = line.map_or(Some(LINE), heaptoll_units::size).ok_or_else(form)?;
     let refused = |why: String| Err(MachineError::Level { cache: text.into(), why });
     if !line.is_power_of_two() || !(8..=4096).contains(&line) {
         return refused(format!("a line of {line} bytes is no power of two from 8 to 4096"));
@@ -169,7 +143,7 @@ impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, level) in self.levels.iter().enumerate() {
             let comma = if at > 0 { "," } else { "" };
-            write!(f, "{comma}{}/{}", size_text(level.bytes), level.ways)?;
+            write!(f, "{comma}{}/{}", heaptoll_units::size_text(level.bytes), level.ways)?;
             if level.line != LINE {
                 write!(f, "/{}", level.line)?;
             }
@@ -210,7 +184,7 @@ impl Machine {
             }
             let number = |name: &str| word(name)?.parse::<u64>().ok();
             let line = number("coherency_line_size")?;
-            let bytes = size(&word("size")?)?;
+            let bytes = heaptoll_units::size(&word("size")?)?;
             // 0 ways is how sysfs says fully associative.
             let ways = match number("ways_of_associativity")? {
                 0 => bytes.checked_div(line)?,
@@ -296,24 +270,6 @@ mod tests {
         assert!(refused("99999999999999999999G/16").contains("SIZE/WAYS"));
         assert!(refused("1M/16,32K/8").contains("smaller; name the nearest first"));
         assert!(refused("32K/8/128,1M/16").contains("shorter line"));
-    }
-
-    #[test]
-    fn sizes_have_units_of_1024() {
-        assert_eq!(
-            ["16", "16K", "16k", "16KiB", "2M", "1G", "64B"].map(size),
-            [
-                Some(16),
-                Some(16 << 10),
-                Some(16 << 10),
-                Some(16 << 10),
-                Some(2 << 20),
-                Some(1 << 30),
-                Some(64)
-            ]
-        );
-        assert_eq!(["", "K", "1.5M", "0x10", "+1K"].map(size), [None; 5]);
-        assert_eq!([0, 100, 1536, 2 << 20, 3 << 30].map(size_text), ["0", "100", "1536", "2M", "3G"]);
     }
 
     #[test]

@@ -293,7 +293,7 @@ fn placement(
     let (alone, alone_levels) = heard.alone.as_ref()?;
     let other = |misses: Option<Misses>| if is_baseline { None } else { misses };
     let of_level = |(at, level): (usize, &crate::machine::Level)| {
-        let name = format!("{}/{}", crate::machine::size_text(level.bytes), level.ways);
+        let name = format!("{}/{}", heaptoll_units::size_text(level.bytes), level.ways);
         Some(cause(name, level.bytes, heard.level(at)?, other(baseline.level(at))))
     };
     let waits = |one: &Heard| {
@@ -304,7 +304,7 @@ fn placement(
     let ways = alone.associative.iter().filter(|cache| cache.ways == PLACEMENT_WAYS);
     let of_cache = |cache: &Associative| {
         let (sets, ways) = (cache.sets, cache.ways);
-        let name = format!("{}/{ways}", crate::machine::size_text(cache.bytes));
+        let name = format!("{}/{ways}", heaptoll_units::size_text(cache.bytes));
         Some(cause(
             name,
             cache.bytes,
@@ -313,7 +313,7 @@ fn placement(
         ))
     };
     let of_memory = |pages: u64| {
-        let name = format!("memory {}", crate::machine::size_text(pages * page));
+        let name = format!("memory {}", heaptoll_units::size_text(pages * page));
         Some(cause(name, pages * page, heard.pages(pages)?, other(baseline.pages(pages))))
     };
     Some(Placement {

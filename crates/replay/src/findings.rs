@@ -352,7 +352,7 @@ fn fidelity(request: &Request, study: &Study, rows: &[Row]) -> Option<Fidelity> 
     }
     let recorded = &study.header.manager;
     let at = request.stacks.iter().position(|stack| {
-        let object = stack.object.as_ref().map(|path| path.display().to_string());
+        let object = stack.preload.last().map(|path| path.display().to_string());
         stack.name == *recorded || object.as_ref() == Some(recorded)
     })?;
     let row = &rows[at];

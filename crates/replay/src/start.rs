@@ -1,7 +1,7 @@
 //! One driver, from the tool's side: a fresh process with the manager preloaded, given its job, waited for, and killed
 //! when the user or the clock says so.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -22,8 +22,8 @@ use crate::program::Program;
 pub struct Stack {
     /// Name in rows.
     pub name: String,
-    /// Shared object of the manager; `None` for the C library's own.
-    pub object: Option<PathBuf>,
+    /// Shared objects of its layers and its manager, in order; none for the C library's own.
+    pub preload: Vec<PathBuf>,
     /// Its environment.
     pub environment: Vec<(String, String)>,
 }
@@ -134,8 +134,9 @@ impl Starter<'_> {
         for name in ["LD_PRELOAD", "LD_AUDIT", "HEAPTOLL_STATS", "HEAPTOLL_RECORD"] {
             command.env_remove(name);
         }
-        if let Some(object) = &stack.object {
-            command.env("LD_PRELOAD", OsString::from(object));
+        if !stack.preload.is_empty() {
+            let objects: Vec<&OsStr> = stack.preload.iter().map(|object| object.as_os_str()).collect();
+            command.env("LD_PRELOAD", objects.join(OsStr::new(" ")));
         }
         command.envs(stack.environment.iter().map(|(name, value)| (name, value)));
         command.env("HEAPTOLL_PADDING", "x".repeat(padding as usize));

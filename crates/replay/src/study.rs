@@ -244,7 +244,7 @@ pub fn study(
     let conductor = Conductor {
         request,
         starter,
-        null: Stack { name: "null".into(), object: Some(request.null.clone()), environment: vec![] },
+        null: Stack { name: "null".into(), preload: vec![request.null.clone()], environment: vec![] },
         time: time_program.as_ref().unwrap_or(&memory_program),
         memory: &memory_program,
     };
@@ -309,7 +309,7 @@ impl Conductor<'_> {
                 Ended::Failed(why) => subject.refused = Some(why),
                 Ended::Done(outcome, _) => {
                     let file = Path::new(&outcome.served_by).file_name().unwrap_or_default();
-                    if stack.object.is_some() && file.to_string_lossy().starts_with("libc.so") {
+                    if !stack.preload.is_empty() && file.to_string_lossy().starts_with("libc.so") {
                         subject.refused = Some(
                             "it is not used: malloc still comes from the C library; is it a manager?".into(),
                         );

@@ -102,8 +102,24 @@ pub struct Slot {
     pub search_steps: AtomicU64,
     /// Blocks looked at in the longest.
     pub search_longest: AtomicU64,
+    /// Bytes of pages that hold a live block, now.
+    pub used_bytes: AtomicU64,
+    /// Most that has ever been.
+    pub used_high_bytes: AtomicU64,
+    /// Bytes in blocks that a quarantine holds back, now.
+    pub held_bytes: AtomicU64,
+    /// Most that has ever been.
+    pub held_high_bytes: AtomicU64,
+    /// Times that a thread gave back what it held.
+    pub held_releases: AtomicU64,
+    /// Blocks that were found changed when they left a quarantine.
+    pub written_after_free: AtomicU64,
+    /// Of `failed_calls`, those refused because the heap has a limit.
+    pub refused_calls: AtomicU64,
+    /// Processor time of collections, on all threads that took part, ns.
+    pub collector_cpu_ns: AtomicU64,
     /// Zero.
-    pub reserved_1: [u64; 14],
+    pub reserved_1: [u64; 6],
 }
 
 const fn zero() -> AtomicU64 {
@@ -140,7 +156,15 @@ impl Slot {
             searches: zero(),
             search_steps: zero(),
             search_longest: zero(),
-            reserved_1: [0; 14],
+            used_bytes: zero(),
+            used_high_bytes: zero(),
+            held_bytes: zero(),
+            held_high_bytes: zero(),
+            held_releases: zero(),
+            written_after_free: zero(),
+            refused_calls: zero(),
+            collector_cpu_ns: zero(),
+            reserved_1: [0; 6],
         }
     }
 }

@@ -92,6 +92,22 @@ pub struct SlotRecord {
     pub search_steps: u64,
     /// Blocks looked at in the longest.
     pub search_longest: u64,
+    /// Bytes of pages that hold a live block, now.
+    pub used_bytes: u64,
+    /// Most that has ever been.
+    pub used_high_bytes: u64,
+    /// Bytes in blocks that a quarantine holds back, now.
+    pub held_bytes: u64,
+    /// Most that has ever been.
+    pub held_high_bytes: u64,
+    /// Times that a thread gave back what it held.
+    pub held_releases: u64,
+    /// Blocks that were found changed when they left a quarantine.
+    pub written_after_free: u64,
+    /// Of `failed_calls`, those refused because the heap has a limit.
+    pub refused_calls: u64,
+    /// Processor time of collections, on all threads that took part, ns.
+    pub collector_cpu_ns: u64,
 }
 
 /// A page made by the tool. The file stays when this is dropped; it belongs in a temporary directory.
@@ -226,5 +242,13 @@ fn record(slot: &[u8]) -> Option<SlotRecord> {
         searches: word(slot, 376),
         search_steps: word(slot, 384),
         search_longest: word(slot, 392),
+        used_bytes: word(slot, 400),
+        used_high_bytes: word(slot, 408),
+        held_bytes: word(slot, 416),
+        held_high_bytes: word(slot, 424),
+        held_releases: word(slot, 432),
+        written_after_free: word(slot, 440),
+        refused_calls: word(slot, 448),
+        collector_cpu_ns: word(slot, 456),
     })
 }

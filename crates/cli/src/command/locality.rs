@@ -7,12 +7,13 @@ use heaptoll_lab::observation::{ByOwner, GeometryMisses, LocalityFigures};
 use heaptoll_lab::places::Places;
 use heaptoll_locality::hierarchy::all;
 use heaptoll_locality::image::{Heard, Levels, Listener, Plan};
-use heaptoll_locality::machine::{Machine, size_text};
+use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::{Partial, Sampling, Settings, Split};
 use heaptoll_locality::study::{About, Wanted, study};
 use heaptoll_reference::Clock;
 use heaptoll_report::format::shell_command;
 use heaptoll_tracer::Options;
+use heaptoll_units::size_text;
 
 use self::asked::{SampleWord, Sizes};
 use self::figures::{Figures, Program, SamplingFigures};

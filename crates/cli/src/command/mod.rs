@@ -2,14 +2,18 @@
 
 pub mod bound;
 pub mod compare;
+pub mod delay;
 pub mod drag;
 pub mod export;
+pub mod frequency;
 pub mod instructions;
 pub mod ledger;
 pub mod lifetimes;
 pub mod locality;
 pub mod managers;
+pub mod minheap;
 pub mod programs;
+pub mod proximity;
 pub mod record;
 pub mod replay;
 pub mod report;

@@ -151,24 +151,21 @@ fn manager_of(arguments: &Arguments, places: &Places) -> Result<Manager, Failure
             "-m {name} names several managers; a recording has one: see `heaptoll managers`"
         )));
     }
-    if NOT_BEHIND_LAYERS.contains(&name) {
+    let found = manager::find(&known, name)?;
+    if let Some(reason) = found.bears_no_layers() {
         return Err(Failure::Usage(format!(
-            "{name} cannot be recorded over: it takes what the dynamic linker allocates for garbage when a layer stands \
-             in front of it, and crashes; record over another manager, and `heaptoll run -m {name}` for its figures"
+            "{name} cannot be recorded over: {reason}; record over another manager, and `heaptoll run -m {name}` for its \
+             figures"
         )));
     }
-    let found = manager::find(&known, name)?;
     if let Some(object) = &found.object {
         inspect_manager(object)?;
     }
     Ok(Manager {
         collector: found.collects(),
-        preload: found.object.into_iter().collect(),
+        preload: found.preload(places),
         environment: found.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         name: found.name,
         version: found.version,
     })
 }
-
-/// Managers that ask who their caller is, and find a layer: 21 of 25 runs of a program with threads crashed.
-const NOT_BEHIND_LAYERS: [&str; 2] = ["bdw", "bdw-nofree"];

@@ -125,7 +125,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             .zip(&names)
             .map(|(manager, name)| Stack {
                 name: name.clone(),
-                object: manager.object.clone(),
+                preload: manager.preload(&places),
                 environment: manager.environment.clone(),
             })
             .collect(),

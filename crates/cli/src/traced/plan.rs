@@ -207,7 +207,7 @@ fn prove(
     for program in &asked {
         let Err(refusal @ Refusal::StaticProgram { .. }) = inspect(program) else { continue };
         let name = experiment.baseline.clone();
-        if !managers[0].environment.is_empty() || managers[0].object.is_some() {
+        if !managers[0].environment.is_empty() || !managers[0].preload(places).is_empty() {
             return Err(refusal.into());
         }
         terminal::warning(&format!(

@@ -82,7 +82,7 @@ pub fn program(events: &[Event], order: Order) -> Program {
 
 /// The C library's own.
 pub fn glibc() -> Stack {
-    Stack { name: "glibc".into(), object: None, environment: vec![] }
+    Stack { name: "glibc".into(), preload: vec![], environment: vec![] }
 }
 
 /// A manager from C source.
@@ -95,7 +95,7 @@ pub fn manager(folder: &Path, name: &str, source: &str) -> Stack {
         .output()
         .expect("cc runs");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    Stack { name: name.into(), object: Some(object), environment: vec![] }
+    Stack { name: name.into(), preload: vec![object], environment: vec![] }
 }
 
 /// A job on a program.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use heaptoll_locality::machine::{self, Machine};
+use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::Sampling;
 
 /// How the curves of large caches are come by.
@@ -57,9 +57,14 @@ impl SampleWord {
 
 /// A size as a command line gives it, bytes: a power of two within bounds.
 fn power(text: &str, from: u64, to: u64) -> Result<u64, String> {
-    let bytes = machine::size(text).filter(|bytes| bytes.is_power_of_two() && (from..=to).contains(bytes));
+    let bytes =
+        heaptoll_units::size(text).filter(|bytes| bytes.is_power_of_two() && (from..=to).contains(bytes));
     bytes.ok_or_else(|| {
-        format!("give a power of two from {} to {}", machine::size_text(from), machine::size_text(to))
+        format!(
+            "give a power of two from {} to {}",
+            heaptoll_units::size_text(from),
+            heaptoll_units::size_text(to)
+        )
     })
 }
 
@@ -75,7 +80,7 @@ pub fn page(text: &str) -> Result<u64, String> {
 
 /// `--window`: references of the program, `64K` or `1000000`.
 pub fn window(text: &str) -> Result<u64, String> {
-    machine::size(text)
+    heaptoll_units::size(text)
         .filter(|number| *number > 0)
         .ok_or_else(|| "give a number of references, as in 1000000 or 1M".to_string())
 }
@@ -89,7 +94,7 @@ impl FromStr for Sizes {
 
     fn from_str(text: &str) -> Result<Sizes, String> {
         let sizes = text.split(',').map(|word| {
-            let bytes = machine::size(word.trim()).filter(|bytes| (64..=1 << 40).contains(bytes));
+            let bytes = heaptoll_units::size(word.trim()).filter(|bytes| (64..=1 << 40).contains(bytes));
             bytes.ok_or_else(|| format!("`{}` is no size, as in 128K (64 bytes to 1024G)", word.trim()))
         });
         let mut sizes = sizes.collect::<Result<Vec<u64>, String>>()?;

@@ -1,11 +1,11 @@
 //! The tables of `heaptoll locality`, with the charts that belong to them.
 
-use heaptoll_locality::machine::size_text;
 use heaptoll_locality::placement::Parts;
 use heaptoll_locality::simulation::Maker;
 use heaptoll_locality::study::{Cause, Point, Row, Study, TIGHT, tight};
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, count};
+use heaptoll_units::size_text;
 
 use super::curves;
 use super::words::{about, millions, over, rate, signed_count, signed_rate};

@@ -1,7 +1,7 @@
 //! Figures of `heaptoll locality` in words.
 
-use heaptoll_locality::machine::size_text;
 use heaptoll_report::format::{NONE, count, ratio};
+use heaptoll_units::size_text;
 
 /// A rate with three digits, none lost where it is small: `312`, `31.2`, `0.031`, `0.0004`.
 pub fn rate(value: f64) -> String {

@@ -1,0 +1,1 @@
+//! The smallest heap in which a program completes (Sareen and Blackburn 2022, §4).

@@ -1,0 +1,7 @@
+//! The events layer.
+#![no_std]
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    heaptoll_next::family::fatal(c"heaptoll: a defect in the events layer; please report it\n")
+}
