@@ -39,7 +39,7 @@ pub use region::{PAGE, Region};
 pub use search::Search;
 pub use shell::Shell;
 pub use sizes::{ALIGNMENT, WORD, round_up};
-pub use teller::{Collected, Teller, now_ns};
+pub use teller::{Collected, Teller, now_ns, thread_cpu_ns};
 pub use thread::{NoKeys, ThreadEnd};
 
 // For the expansion of `preload!`.

@@ -116,6 +116,25 @@ impl Teller {
         self.slot().failed_calls.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Of the calls that gave nothing, one more that a limit of the heap refused.
+    pub fn refused(&self) {
+        self.slot().refused_calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// So much of the heap holds blocks, bytes. The caller holds a lock: one thread tells at a time.
+    pub fn used(&self, used_bytes: usize) {
+        let slot = self.slot();
+        slot.used_bytes.store(used_bytes as u64, Ordering::Relaxed);
+        if used_bytes as u64 > slot.used_high_bytes.load(Ordering::Relaxed) {
+            slot.used_high_bytes.store(used_bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// A collection has taken so much processor time, on all threads that took part, ns.
+    pub fn collector_cpu(&self, ns: u64) {
+        self.slot().collector_cpu_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
     /// A collection begins.
     pub fn collection_starts(&self, number: u64, reason: Reason) {
         self.event(COLLECTION_START, number, reason as u64);
@@ -158,6 +177,14 @@ pub fn now_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid place for the answer; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// `CLOCK_THREAD_CPUTIME_ID`, ns: processor time of the calling thread.
+pub fn thread_cpu_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid place for the answer; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
@@ -204,6 +231,18 @@ mod tests {
         let slot = teller.slot();
         let counters = [&slot.collections, &slot.pause_total_ns, &slot.pause_max_ns, &slot.collected_bytes];
         assert_eq!(counters.map(|counter| counter.load(Ordering::Relaxed)), [3, 120, 50, 21]);
+    }
+
+    #[test]
+    fn what_is_used_has_a_high_water_mark_and_processor_time_sums() {
+        let teller = Teller::new("test");
+        [8192, 4096].map(|bytes| teller.used(bytes));
+        [5, 6].map(|ns| teller.collector_cpu(ns));
+        teller.refused();
+        let slot = teller.slot();
+        let counters =
+            [&slot.used_bytes, &slot.used_high_bytes, &slot.collector_cpu_ns, &slot.refused_calls];
+        assert_eq!(counters.map(|counter| counter.load(Ordering::Relaxed)), [4096, 8192, 11, 1]);
     }
 
     #[test]
