@@ -8,6 +8,7 @@ mod preflights;
 mod programs_asked;
 mod progress;
 mod same_work;
+mod studied;
 mod terminal;
 mod traced;
 

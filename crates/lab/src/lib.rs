@@ -14,7 +14,7 @@ pub mod plan;
 pub mod runner;
 pub mod sampler;
 pub mod serve;
-mod side;
+pub mod side;
 pub mod stack;
 pub mod statistics;
 pub mod store;

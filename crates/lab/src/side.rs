@@ -107,7 +107,7 @@ impl Side<'_> {
     }
 
     /// The metric of one repetition; `None` where a row is missing, the machine does not give it, or it is zero.
-    fn value(&self, metric: Metric, repetition: u32) -> Option<f64> {
+    pub fn value(&self, metric: Metric, repetition: u32) -> Option<f64> {
         let row = self.timed.get(&repetition)?;
         let raw = |row: &Observation| match metric {
             Metric::Cpu => Some(row.cpu_s()),

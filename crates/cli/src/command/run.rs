@@ -153,7 +153,7 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     let interrupt = watch_for_interrupt()?;
     let (mut store, mut experiment) = match &arguments.resume {
         Some(path) => {
-            let resumed = resume(path, &arguments)?;
+            let resumed = resume(path, arguments.repetitions)?;
             arguments.outputs.make_absolute();
             go_where_it_began(&resumed.1)?;
             resumed
@@ -162,6 +162,20 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     };
     terminal::note(&format!("every row is kept in {}", store.path().display()));
 
+    let ended = measure(&mut experiment, &mut store, &places, &interrupt);
+    show(arguments, &mut experiment, &store, ended)
+}
+
+/// Makes the invocations that an experiment still lacks, under a progress bar, and stores each row.
+///
+/// # Errors
+/// See [`runner::RunError`].
+pub fn measure(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    places: &Places,
+    interrupt: &Interrupt,
+) -> Result<Ending, runner::RunError> {
     let starts: Vec<bool> = experiment
         .stacks
         .iter()
@@ -169,16 +183,16 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
             experiment.programs.iter().any(|program| program.name == stack.program && program.serve.is_none())
         })
         .collect();
-    let cells = plan::remaining(&experiment, plan::plan(&experiment, &starts));
+    let cells = plan::remaining(experiment, plan::plan(experiment, &starts));
     let bench = Bench {
         launcher: places.launcher(),
         start_layer: places.start_layer(),
         interrupt: interrupt.clone(),
     };
-    let mut bar = Bar::new(&cells, &experiment);
-    let ended = runner::execute(&mut experiment, &cells, &mut store, &bench, &mut bar);
+    let mut bar = Bar::new(&cells, experiment);
+    let ended = runner::execute(experiment, &cells, store, &bench, &mut bar);
     bar.clear();
-    show(arguments, &mut experiment, &store, ended)
+    ended
 }
 
 /// Prints and writes whatever there is, and says how it ended.

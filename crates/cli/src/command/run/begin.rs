@@ -13,7 +13,28 @@ use heaptoll_lab::{machine, own_cost};
 use super::resume::warn_of_settings_in_the_environment;
 use super::{Arguments, REPETITIONS};
 use crate::failure::Failure;
+use crate::programs_asked::Asked;
 use crate::{outputs, preflights};
+
+/// What an experiment is begun with, whichever command asks for it.
+pub struct Beginning<'a> {
+    /// The programs.
+    pub asked: &'a Asked,
+    /// The managers, the baseline first.
+    pub managers: &'a [Manager],
+    /// Timed repetitions.
+    pub repetitions: u32,
+    /// Repetitions before them.
+    pub warmup: u32,
+    /// Seed, where one was given.
+    pub seed: Option<u64>,
+    /// Time limit of an invocation, s.
+    pub timeout_s: f64,
+    /// `always`, `madvise`, `never`, or empty for the system's own.
+    pub thp: &'static str,
+    /// Exit status of success.
+    pub expect_status: i32,
+}
 
 /// Prepares a new experiment and its file.
 ///
@@ -30,46 +51,70 @@ pub fn begin(
                 .into(),
         ));
     }
-    if let Some(path) = arguments.db.as_ref().filter(|path| path.exists()) {
-        return Err(heaptoll_lab::store::StoreError::Exists(path.clone()).into());
-    }
-    check_db(arguments.db.as_deref())?;
+    check_new_db(arguments.db.as_deref())?;
     let managers = choose_managers(arguments, places)?;
-    let programs = arguments.asked.resolve(places)?;
+    let thp = machine::read().thp;
+    if let Some(asked) = arguments.thp.filter(|asked| !asked.is_allowed_where(&thp)) {
+        let asked = asked.word();
+        return Err(Failure::Usage(format!(
+            "--thp {asked}: this system's setting is `{thp}`, and a process cannot have more than the system allows; \
+             echo {asked} > /sys/kernel/mm/transparent_hugepage/enabled"
+        )));
+    }
+    let mut experiment = describe(
+        &Beginning {
+            asked: &arguments.asked,
+            managers: &managers,
+            repetitions: arguments.repetitions.unwrap_or(REPETITIONS),
+            warmup: arguments.warmup,
+            seed: arguments.seed,
+            timeout_s: arguments.timeout,
+            thp: arguments.thp.map(|thp| thp.word()).unwrap_or_default(),
+            expect_status: arguments.expect_status,
+        },
+        places,
+        interrupt,
+    )?;
+    nothing_left(&experiment, arguments)?;
+    let store = keep(&mut experiment, arguments.db.as_deref(), places, interrupt)?;
+    Ok((store, experiment))
+}
+
+/// Finds the programs, proves every manager on each, and describes the experiment; nothing is measured yet.
+///
+/// # Errors
+/// The request cannot be carried out, or Ctrl-C.
+pub fn describe(
+    beginning: &Beginning,
+    places: &Places,
+    interrupt: &Interrupt,
+) -> Result<Experiment, Failure> {
+    let programs = beginning.asked.resolve(places)?;
     if programs.is_empty() {
         return Err(Failure::NothingToCompare(
             "no program of the catalog is installed; see `heaptoll programs`".into(),
         ));
     }
-    let machine = machine::read();
-    if let Some(asked) = arguments.thp.filter(|asked| !asked.is_allowed_where(&machine.thp)) {
-        let asked = asked.word();
-        return Err(Failure::Usage(format!(
-            "--thp {asked}: this system's setting is `{}`, and a process cannot have more than the system allows; \
-             echo {asked} > /sys/kernel/mm/transparent_hugepage/enabled",
-            machine.thp
-        )));
-    }
-    let seed = arguments.seed.unwrap_or_else(|| now().subsec_nanos().into());
+    let seed = beginning.seed.unwrap_or_else(|| now().subsec_nanos().into());
     let mut experiment = Experiment {
         heaptoll_version: env!("CARGO_PKG_VERSION").into(),
         created_unix_s: now().as_secs_f64(),
         settings: Settings {
-            repetitions: arguments.repetitions.unwrap_or(REPETITIONS),
-            warmup: arguments.warmup,
+            repetitions: beginning.repetitions,
+            warmup: beginning.warmup,
             seed,
-            timeout_s: arguments.timeout,
-            thp: arguments.thp.map(|thp| thp.word().into()).unwrap_or_default(),
-            expect_status: arguments.expect_status,
+            timeout_s: beginning.timeout_s,
+            thp: beginning.thp.into(),
+            expect_status: beginning.expect_status,
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
             repeat_command: repeat_command(
                 std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
                 seed,
-                arguments.seed.is_some(),
+                beginning.seed.is_some(),
             ),
         },
-        machine,
-        baseline: preflights::row_names(&managers)[0].clone(),
+        machine: machine::read(),
+        baseline: preflights::row_names(beginning.managers)[0].clone(),
         programs,
         stacks: vec![],
         refused: vec![],
@@ -78,21 +123,41 @@ pub fn begin(
         own_cost: None,
         complete: false,
     };
-    preflights::run(&mut experiment, &managers, places, interrupt)?;
+    preflights::run(&mut experiment, beginning.managers, places, interrupt)?;
     warn_of_settings_in_the_environment(&experiment);
     if interrupt.is_set() {
         return Err(Failure::Interrupted);
     }
-    nothing_left(&experiment, arguments)?;
+    Ok(experiment)
+}
+
+/// Measures what an invocation itself costs, and makes the experiment's file.
+///
+/// # Errors
+/// The file cannot be made, or Ctrl-C.
+pub fn keep(
+    experiment: &mut Experiment,
+    db: Option<&Path>,
+    places: &Places,
+    interrupt: &Interrupt,
+) -> Result<Store, Failure> {
     experiment.own_cost = own_cost::measure(&places.launcher(), interrupt)?;
     if experiment.own_cost.is_none() {
         return Err(Failure::Interrupted);
     }
-    let path = match &arguments.db {
-        Some(path) => path.clone(),
-        None => default_db(&experiment)?,
+    let path = match db {
+        Some(path) => path.into(),
+        None => default_db(experiment)?,
     };
-    Ok((Store::create(&path, &experiment)?, experiment))
+    Ok(Store::create(&path, experiment)?)
+}
+
+/// [`check_db`] for a file that is not there yet.
+pub fn check_new_db(db: Option<&Path>) -> Result<(), Failure> {
+    if let Some(path) = db.filter(|path| path.exists()) {
+        return Err(heaptoll_lab::store::StoreError::Exists(path.into()).into());
+    }
+    check_db(db)
 }
 
 /// Refuses a place where the experiment could not be kept, before time is spent on anything.

@@ -7,7 +7,6 @@ use heaptoll_lab::experiment::Experiment;
 use heaptoll_lab::machine;
 use heaptoll_lab::store::Store;
 
-use super::Arguments;
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -15,16 +14,16 @@ use crate::terminal;
 ///
 /// # Errors
 /// The file cannot be used, or what it needs is gone.
-pub fn resume(path: &Path, arguments: &Arguments) -> Result<(Store, Experiment), Failure> {
+pub fn resume(path: &Path, repetitions: Option<u32>) -> Result<(Store, Experiment), Failure> {
     let (store, mut experiment) = Store::resume(path)?;
-    if let Some(fewer) = arguments.repetitions.filter(|&n| n < experiment.settings.repetitions) {
+    if let Some(fewer) = repetitions.filter(|&n| n < experiment.settings.repetitions) {
         return Err(Failure::Usage(format!(
             "-n {fewer}: {} was begun with {} repetitions and can be extended, not cut short; Ctrl-C ends it early",
             path.display(),
             experiment.settings.repetitions
         )));
     }
-    if let Some(more) = arguments.repetitions.filter(|&n| n > experiment.settings.repetitions) {
+    if let Some(more) = repetitions.filter(|&n| n > experiment.settings.repetitions) {
         experiment.settings.repetitions = more;
         experiment.complete = false;
         store.describe(&experiment)?;

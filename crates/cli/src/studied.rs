@@ -1,0 +1,268 @@
+//! What the commands of the studies (`delay`, `frequency`, `proximity`, `minheap`) have in common: which programs run
+//! how often and what is kept, and an experiment over stacks that the study chose. Rows are stored as `heaptoll run`
+//! stores them, so `heaptoll report` shows them too, and Ctrl-C loses nothing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use heaptoll_lab::compare::judge_outputs;
+use heaptoll_lab::experiment::Experiment;
+use heaptoll_lab::manager::Manager;
+use heaptoll_lab::observation::{Outcome, Phase};
+use heaptoll_lab::places::Places;
+use heaptoll_lab::runner::Ending;
+use heaptoll_report::document::Document;
+use heaptoll_report::format::{date, shell_command};
+use serde::Serialize;
+
+use crate::command::run::begin::{self, Beginning};
+use crate::command::run::resume::{go_where_it_began, resume};
+use crate::command::run::{measure, positive_seconds, watch_for_interrupt};
+use crate::documents::DocumentOutputs;
+use crate::failure::{self, Failure};
+use crate::programs_asked::Asked;
+use crate::terminal;
+
+/// Timed repetitions when none are asked for, as in the paper (Sareen and Blackburn 2022, §7.1).
+pub const REPETITIONS: u32 = 10;
+
+/// What every study is asked with. The managers are each command's own, for each has its own default.
+#[derive(Debug, Args)]
+pub struct StudyArguments {
+    /// Timed repetitions; below 6 no difference can be claimed [default: 10]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repetitions: Option<u32>,
+    /// Repetitions before that, not compared; the first is watched and gives memory over time
+    #[arg(long, value_name = "W", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub warmup: u32,
+    /// Seed of the order and of every other random choice [default: from the clock, printed]
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+    /// Seconds after which an invocation is killed and marked
+    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
+    pub timeout: f64,
+    /// Exit status with which the program ends when all is well
+    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
+    pub expect_status: i32,
+    /// File that keeps the rows [default: a new one in $XDG_STATE_HOME/heaptoll]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub db: Option<PathBuf>,
+    /// Go on with a study that was stopped; a larger -n extends it, and one that is complete is shown again
+    #[arg(long, value_name = "DB", conflicts_with_all = FIXED_AT_THE_BEGINNING)]
+    pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub outputs: DocumentOutputs,
+    #[command(flatten)]
+    pub asked: Asked,
+}
+
+/// What a study was begun with and is gone on with.
+const FIXED_AT_THE_BEGINNING: [&str; 16] = [
+    "command",
+    "program",
+    "all",
+    "size",
+    "quick",
+    "catalog",
+    "stdin",
+    "serve",
+    "load",
+    "ready",
+    "figures",
+    "stop",
+    "db",
+    "seed",
+    "timeout",
+    "expect_status",
+];
+
+/// An experiment that was carried out, or as much of it as there was time for.
+pub struct Carried {
+    /// Its description and rows; outputs have been judged.
+    pub experiment: Experiment,
+    /// How it ended.
+    pub ending: Ending,
+    /// The file that keeps it.
+    pub path: PathBuf,
+}
+
+/// Runs every program under every stack, interleaved in random order, and keeps the rows. The first stack is the
+/// baseline of the experiment: a program that does not run under it is left out, and its output is the right one.
+/// With `--resume` the file says what is run, and `stacks` says nothing: read the stacks of the experiment.
+///
+/// # Errors
+/// The request cannot be carried out, Ctrl-C came before anything was measured, or the file cannot be written.
+pub fn carry_out(
+    arguments: &StudyArguments,
+    places: &Places,
+    stacks: &[Manager],
+) -> Result<Carried, Failure> {
+    arguments.outputs.check()?;
+    if let Some(path) = &arguments.resume {
+        return go_on(path, arguments, places);
+    }
+    if arguments.asked.is_empty() {
+        return Err(Failure::Usage(
+            "nothing to run: give a command after `--`, or --program NAME, --all, --serve, or --resume"
+                .into(),
+        ));
+    }
+    if stacks.is_empty() {
+        return Err(Failure::Usage("no manager to study: name one with -m (`heaptoll managers`)".into()));
+    }
+    begin::check_new_db(arguments.db.as_deref())?;
+    let interrupt = watch_for_interrupt()?;
+    let beginning = Beginning {
+        asked: &arguments.asked,
+        managers: stacks,
+        repetitions: arguments.repetitions.unwrap_or(REPETITIONS),
+        warmup: arguments.warmup,
+        seed: arguments.seed,
+        timeout_s: arguments.timeout,
+        thp: "",
+        expect_status: arguments.expect_status,
+    };
+    let mut experiment = begin::describe(&beginning, places, &interrupt)?;
+    if experiment.stacks.is_empty() {
+        let reasons: Vec<String> = refusals(&experiment).collect();
+        return Err(Failure::NothingToCompare(format!(
+            "nothing is left to run:\n  {}",
+            reasons.join("\n  ")
+        )));
+    }
+    let mut store = begin::keep(&mut experiment, arguments.db.as_deref(), places, &interrupt)?;
+    terminal::note(&format!("every row is kept in {}", store.path().display()));
+    let ended = measure(&mut experiment, &mut store, places, &interrupt);
+    finish(experiment, store.path().into(), ended)
+}
+
+/// Goes on with a study's experiment where it was stopped.
+fn go_on(path: &Path, arguments: &StudyArguments, places: &Places) -> Result<Carried, Failure> {
+    let interrupt = watch_for_interrupt()?;
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    let here = std::env::current_dir();
+    let (mut store, mut experiment) = resume(&absolute, arguments.repetitions)?;
+    go_where_it_began(&experiment)?;
+    let ended = measure(&mut experiment, &mut store, places, &interrupt);
+    // Output files were named from where the command was given.
+    if let Ok(here) = here {
+        std::env::set_current_dir(&here)
+            .map_err(|error| Failure::Usage(format!("cannot go back to {}: {error}", here.display())))?;
+    }
+    finish(experiment, absolute, ended)
+}
+
+fn finish(
+    mut experiment: Experiment,
+    path: PathBuf,
+    ended: Result<Ending, heaptoll_lab::runner::RunError>,
+) -> Result<Carried, Failure> {
+    let ending = ended?;
+    let measured = experiment.observations.iter().any(|row| row.phase == Phase::Timed);
+    if ending == Ending::Interrupted && !measured {
+        return Err(Failure::Interrupted);
+    }
+    judge_outputs(&mut experiment);
+    Ok(Carried { experiment, ending, path })
+}
+
+fn refusals(experiment: &Experiment) -> impl Iterator<Item = String> {
+    experiment
+        .refused
+        .iter()
+        .map(|(program, stack, reason)| format!("{program} under {stack} is left out: {reason}"))
+}
+
+impl Carried {
+    /// What did not go as it should: stacks that were refused, runs that failed, an early end.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        if self.ending == Ending::Interrupted {
+            all.push("interrupted: not all runs were made".into());
+        }
+        all.extend(refusals(&self.experiment));
+        let mut failed: BTreeMap<(&str, &str), BTreeMap<String, u32>> = BTreeMap::new();
+        for row in self.failed() {
+            let of_stack = failed.entry((&row.program, &row.stack)).or_default();
+            *of_stack.entry(row.outcome.to_string()).or_default() += 1;
+        }
+        for ((program, stack), outcomes) in failed {
+            let words: Vec<String> =
+                outcomes.iter().map(|(what, times)| format!("{times}x {what}")).collect();
+            all.push(format!("{program} under {stack}: {}", words.join(", ")));
+        }
+        all
+    }
+
+    fn failed(&self) -> impl Iterator<Item = &heaptoll_lab::observation::Observation> {
+        self.experiment
+            .observations
+            .iter()
+            .filter(|row| row.phase != Phase::Startup && !row.outcome.is_ok())
+            .filter(|row| row.outcome != Outcome::Interrupted)
+    }
+
+    /// Machine, plan and file, for the end of a document.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let Experiment { machine, settings, .. } = &self.experiment;
+        let load = machine.load.map(|load| format!("{load:.2}")).join(", ");
+        [
+            ("begun", date(self.experiment.created_unix_s)),
+            (
+                "plan",
+                format!(
+                    "{} repetitions, each stack once in each, in random order; seed {}; {} before them, not compared",
+                    settings.repetitions, settings.seed, settings.warmup
+                ),
+            ),
+            ("rows", self.path.display().to_string()),
+            (
+                "machine",
+                format!(
+                    "{}, {} cores, {} MiB, {}, Linux {}",
+                    machine.cpu,
+                    machine.cores,
+                    machine.memory_kib / 1024,
+                    machine.distribution,
+                    machine.kernel
+                ),
+            ),
+            ("load when it began", format!("{load} (1, 5, 15 minutes)")),
+            ("huge pages", machine.thp.clone()),
+        ]
+        .map(|(name, text)| (name.to_string(), text))
+        .into()
+    }
+
+    /// The command that makes it again.
+    pub fn command(&self) -> String {
+        shell_command(&self.experiment.settings.repeat_command)
+    }
+
+    /// Delivers a study's document and gives the command's exit status; `study` is the command's name.
+    ///
+    /// # Errors
+    /// Standard output is full.
+    pub fn deliver(
+        &self,
+        outputs: &DocumentOutputs,
+        study: &str,
+        document: &Document,
+        figures: &impl Serialize,
+    ) -> Result<u8, Failure> {
+        let code = outputs.deliver(document, &format!("heaptoll-{study}/1"), figures)?;
+        let path = self.path.display();
+        match self.ending {
+            Ending::Interrupted => {
+                terminal::note(&format!("interrupted; go on with: heaptoll {study} --resume {path}"));
+                Ok(failure::INTERRUPTED)
+            }
+            Ending::Complete => {
+                terminal::note(&format!("again, or in other forms: heaptoll {study} --resume {path}"));
+                let trouble = self.failed().next().is_some() || !self.experiment.refused.is_empty();
+                Ok(if trouble { failure::TROUBLE } else { code })
+            }
+        }
+    }
+}
