@@ -123,4 +123,6 @@ pub struct Series {
     pub name: String,
     /// x and y.
     pub points: Vec<(f64, f64)>,
+    /// Of lines: lower and upper end of each point's interval, as many as points; empty for none.
+    pub band: Vec<(f64, f64)>,
 }

@@ -140,6 +140,7 @@ fn document() -> Document {
     let series = |name: &str, slope: f64| Series {
         name: name.into(),
         points: (1..200).map(|x| (f64::from(x), 50.0 + slope * f64::from(x))).collect(),
+        ..Series::default()
     };
     let charts = [Form::Lines, Form::Steps, Form::Stacked, Form::Bars].map(|form| {
         Item::Chart(Chart {

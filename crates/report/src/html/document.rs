@@ -1,7 +1,7 @@
 //! A [`Document`] as a page that needs nothing but itself, like an experiment's.
 
 use askama::Template;
-use plotly::common::{Fill, Font, Line, LineShape, Mode, Orientation};
+use plotly::common::{Fill, Font, HoverInfo, Line, LineShape, Mode, Orientation};
 use plotly::layout::{Axis as PlotAxis, AxisType, BarMode, HoverMode, Legend, Margin};
 use plotly::{Bar, Plot, Scatter};
 
@@ -159,6 +159,12 @@ fn plot(chart: &Chart) -> Option<Plot> {
         if chart.form != Form::Lines {
             line = line.shape(LineShape::Hv);
         }
+        if let Some(outline) = band(series, chart) {
+            let (xs, ys): (Vec<f64>, Vec<f64>) = outline.into_iter().unzip();
+            let area = Scatter::new(xs, ys).mode(Mode::Lines).fill(Fill::ToSelf).fill_color(color);
+            let area = area.line(Line::new().width(0.0).color(color)).opacity(BAND);
+            plot.add_trace(area.show_legend(false).hover_info(HoverInfo::Skip));
+        }
         let mut scatter = Scatter::new(xs, ys).name(name).hover_template(hover);
         if chart.form == Form::Stacked {
             line = line.width(0.6);
@@ -199,6 +205,24 @@ fn axis(axis: &Axis, values: impl Iterator<Item = f64>) -> PlotAxis {
     drawn.tick_values(places).tick_text(axis.names.iter().map(|name| plot_text(name)).collect())
 }
 
+/// How much of its colour the band around a line has.
+const BAND: f64 = 0.18;
+
+/// The outline of a series' band: along its upper ends and back along the lower ones.
+fn band(series: &Series, chart: &Chart) -> Option<Vec<(f64, f64)>> {
+    let fits = |axis: &Axis, value: f64| value.is_finite() && (!axis.log || value > 0.0);
+    let ends: Vec<(f64, f64, f64)> = series
+        .points
+        .iter()
+        .zip(&series.band)
+        .filter(|((x, _), (low, high))| fits(&chart.x, *x) && fits(&chart.y, *low) && fits(&chart.y, *high))
+        .map(|((x, _), (low, high))| (charts::rounded(*x), charts::rounded(*low), charts::rounded(*high)))
+        .collect();
+    let upper = ends.iter().map(|(x, _, high)| (*x, *high));
+    let lower = ends.iter().rev().map(|(x, low, _)| (*x, *low));
+    (chart.form == Form::Lines && ends.len() > 1).then(|| upper.chain(lower).collect())
+}
+
 /// The points of a series that can be shown, thinned where there are too many; stacks only together, so they stay whole.
 fn shown(series: &Series, chart: &Chart) -> Vec<(f64, f64)> {
     let fits = |axis: &Axis, value: f64| value.is_finite() && (!axis.log || value > 0.0);
@@ -228,8 +252,16 @@ mod tests {
             x: axis("age, bytes"),
             y: axis("share"),
             series: vec![
-                Series { name: "all <b>".into(), points: vec![(0.0, 1.0), (10.0, 0.5), (100.0, 0.25)] },
-                Series { name: "small".into(), points: vec![(1.0, 0.75), (f64::NAN, 1.0)] },
+                Series {
+                    name: "all <b>".into(),
+                    points: vec![(0.0, 1.0), (10.0, 0.5), (100.0, 0.25)],
+                    ..Series::default()
+                },
+                Series {
+                    name: "small".into(),
+                    points: vec![(1.0, 0.75), (f64::NAN, 1.0)],
+                    ..Series::default()
+                },
             ],
         }
     }
@@ -274,6 +306,19 @@ mod tests {
         let chart = chart(Form::Steps, true);
         assert_eq!(shown(&chart.series[0], &chart), [(10.0, 0.5), (100.0, 0.25)]);
         assert_eq!(shown(&chart.series[1], &chart), [(1.0, 0.75)]);
+    }
+
+    #[test]
+    fn the_band_of_a_line_runs_along_its_upper_ends_and_back_along_the_lower() {
+        let mut banded = chart(Form::Lines, false);
+        banded.series[0].band = vec![(0.9, 1.1), (0.4, 0.6), (0.2, f64::INFINITY)];
+        let outline = band(&banded.series[0], &banded).expect("two points have ends");
+        assert_eq!(outline, [(0.0, 1.1), (10.0, 0.6), (10.0, 0.4), (0.0, 0.9)]);
+        assert_eq!(band(&banded.series[1], &banded), None);
+        let page = render(&document(vec![Item::Chart(banded.clone())])).expect("a page");
+        assert!(page.contains("toself"));
+        banded.form = Form::Bars;
+        assert_eq!(band(&banded.series[0], &banded), None);
     }
 
     #[test]

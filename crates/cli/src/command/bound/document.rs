@@ -158,6 +158,7 @@ fn curve(figures: &BoundFigures) -> Chart {
     let level = |name: &str, bytes: u64| Series {
         name: name.to_owned(),
         points: vec![(0.0, mib(bytes)), (last, mib(bytes))],
+        ..Series::default()
     };
     let mut series = vec![
         Series {
@@ -167,10 +168,12 @@ fn curve(figures: &BoundFigures) -> Chart {
                 .iter()
                 .map(|point| (point.event as f64, mib(point.rounded_bytes)))
                 .collect(),
+            ..Series::default()
         },
         Series {
             name: "live, as asked for".into(),
             points: figures.curve.iter().map(|point| (point.event as f64, mib(point.live_bytes))).collect(),
+            ..Series::default()
         },
         level("lower bound", figures.lower_bound_bytes),
         level("best packing", figures.best_bytes()),

@@ -30,6 +30,7 @@ fn one(row: &Row, figures: &Figures, clock: Clock) -> Option<Item> {
             .iter()
             .map(|moment| (moment.from as f64 / 2.0 + moment.to as f64 / 2.0, of(moment) / MIB))
             .collect(),
+        ..Series::default()
     };
     let mut all = vec![
         series("use", |moment| moment.use_bytes),
@@ -72,6 +73,7 @@ pub fn sites(figures: &Figures, clock: Clock) -> Option<Item> {
             .enumerate()
             .map(|(at, site)| (at as f64, of(site.space(clock)) as f64 / end / MIB))
             .collect(),
+        ..Series::default()
     };
     let name = |name: &String| match name.char_indices().nth(NAME) {
         Some((end, _)) => format!("{}...", &name[..end]),

@@ -29,6 +29,7 @@ fn curves(
                 .filter_map(|one| Some((one.class.up_to()? as f64, value(one))))
                 .filter(|(size, _)| *size > 0.0)
                 .collect(),
+            ..Series::default()
         })
         .collect();
     // A curve needs two points.
@@ -92,6 +93,7 @@ pub fn shares(rows: &[&Row]) -> impl Iterator<Item = Item> {
             .enumerate()
             .map(|(at, (_, figures))| (at as f64, value(figures).unwrap_or_default()))
             .collect(),
+        ..Series::default()
     };
     let mut parts = vec![
         series("malloc", |figures| figures.tables.percent_in_malloc),

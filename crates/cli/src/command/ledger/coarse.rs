@@ -58,11 +58,20 @@ pub fn document(points: &[Point], manager: &str, subject: &str) -> Document {
         x: axis("time s"),
         y: axis("MiB"),
         series: vec![
-            Series { name: "resident".into(), points: over(|point| point.rss_bytes as f64) },
-            Series { name: "live".into(), points: over(|point| point.live_bytes as f64) },
+            Series {
+                name: "resident".into(),
+                points: over(|point| point.rss_bytes as f64),
+                ..Series::default()
+            },
+            Series {
+                name: "live".into(),
+                points: over(|point| point.live_bytes as f64),
+                ..Series::default()
+            },
             Series {
                 name: "live and internal".into(),
                 points: over(|point| (point.live_bytes + point.internal_bytes) as f64),
+                ..Series::default()
             },
         ],
     };

@@ -321,6 +321,7 @@ fn picture(moments: &[Moment]) -> Chart {
             .iter()
             .map(|moment| (moment.time_ns as f64 / 1e9, group.amount(moment).resident as f64 / MIB))
             .collect(),
+        ..Series::default()
     });
     Chart {
         title: "Resident memory over time".into(),

@@ -150,7 +150,7 @@ fn series(name: &str, survival: &Survival, end: f64, y: impl Fn(&CurvePoint) -> 
     }
     let unit = if survival.clock == Clock::Time { 1e9 } else { 1.0 };
     let points = points.into_iter().map(|(x, y)| (x / unit, y * 100.0)).collect();
-    Series { name: name.to_owned(), points }
+    Series { name: name.to_owned(), points, ..Series::default() }
 }
 
 fn curves(clock: Clock, title: &str, series: Vec<Series>) -> Chart {

@@ -18,7 +18,11 @@ fn linear(title: &str) -> Axis {
 
 /// A curve a manager.
 fn of_all(study: &Study, points: impl Fn(&Row) -> Vec<(f64, f64)>) -> Vec<Series> {
-    study.rows.iter().map(|row| Series { name: row.about.manager.clone(), points: points(row) }).collect()
+    study
+        .rows
+        .iter()
+        .map(|row| Series { name: row.about.manager.clone(), points: points(row), ..Series::default() })
+        .collect()
 }
 
 /// Curves that are flat from their last point on, drawn to where the longest ends.
@@ -84,9 +88,13 @@ pub fn ways(study: &Study) -> Option<Chart> {
     let row = study.rows.first()?;
     let mut series: Vec<Series> = [(1, "direct-mapped"), (2, "2 ways"), (4, "4 ways"), (8, "8 ways")]
         .into_iter()
-        .map(|(ways, name)| Series { name: name.into(), points: of_ways(row, ways) })
+        .map(|(ways, name)| Series { name: name.into(), points: of_ways(row, ways), ..Series::default() })
         .collect();
-    series.push(Series { name: "fully associative".into(), points: curve(row, &row.fully_associative) });
+    series.push(Series {
+        name: "fully associative".into(),
+        points: curve(row, &row.fully_associative),
+        ..Series::default()
+    });
     drawn(Chart {
         title: format!("What ways are worth under {}", row.about.manager),
         caption: "The distance to the fully associative curve is what collisions cost.".into(),
@@ -123,6 +131,7 @@ pub fn by_owner(row: &Row) -> Option<Chart> {
             .iter()
             .map(|point| (point.bytes as f64 / KIB, row.per_thousand(*point.by.get(maker))))
             .collect(),
+        ..Series::default()
     });
     drawn(Chart {
         title: format!("Whose misses they are under {}", row.about.manager),
@@ -150,6 +159,7 @@ pub fn placement(study: &Study) -> Vec<Chart> {
                     Some((cause.bytes as f64 / KIB, rate))
                 })
                 .collect(),
+            ..Series::default()
         };
         let mut series = vec![
             line("all together", |cause| Some(cause.more?.total())),

@@ -201,10 +201,14 @@ fn chart(
     };
     let mut series: Vec<Series> = with
         .iter()
-        .map(|(row, memory)| Series { name: row.name.clone(), points: points(memory, figure) })
+        .map(|(row, memory)| Series {
+            name: row.name.clone(),
+            points: points(memory, figure),
+            ..Series::default()
+        })
         .collect();
     if let (Some(live), Some((_, memory))) = (live, with.first()) {
-        series.push(Series { name: "live".into(), points: points(memory, live) });
+        series.push(Series { name: "live".into(), points: points(memory, live), ..Series::default() });
     }
     Chart {
         title: title.into(),
@@ -256,6 +260,7 @@ pub fn drift(found: &Findings) -> Option<Section> {
                 .enumerate()
                 .map(|(at, one)| ((at + 1) as f64, one.high_water_bytes as f64 / 1_048_576.0))
                 .collect(),
+            ..Series::default()
         })
         .collect();
     Some(Section {

@@ -92,6 +92,7 @@ pub fn sizes(figures: &StatFigures) -> Option<Section> {
             .enumerate()
             .map(|(x, row)| (x as f64, share(value(row), whole)))
             .collect(),
+        ..Series::default()
     };
     let asked: u64 = sizes.powers.iter().map(|row| row.bytes).sum();
     items.push(Item::Chart(Chart {
@@ -244,6 +245,7 @@ pub fn over_the_run(figures: &StatFigures) -> Option<Section> {
     let series = |name: &str, point: &dyn Fn(&Point) -> (f64, f64)| Series {
         name: name.to_owned(),
         points: figures.timeline.iter().map(point).collect(),
+        ..Series::default()
     };
     let clock = |point: &Point| point.clock_bytes as f64 / MIB;
     let seconds = |point: &Point| point.time_ns as f64 / 1e9;
@@ -262,7 +264,7 @@ pub fn over_the_run(figures: &StatFigures) -> Option<Section> {
     let mut by_time = vec![series("live bytes", &|point| (seconds(point), live(point)))];
     if !figures.resident.is_empty() {
         let resident = figures.resident.iter().map(|&(ns, kib)| (ns as f64 / 1e9, kib as f64 / 1024.0));
-        by_time.push(Series { name: "resident set".into(), points: resident.collect() });
+        by_time.push(Series { name: "resident set".into(), points: resident.collect(), ..Series::default() });
     }
     let items = vec![
         chart(
