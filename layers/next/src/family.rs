@@ -51,11 +51,18 @@ static FOUND: Found = Found(UnsafeCell::new(MaybeUninit::uninit()));
 /// caller takes from the bootstrap arena then, and waits for nobody.
 #[inline(always)]
 pub fn next() -> Option<&'static Family> {
-    if STATE.load(Ordering::Acquire) == READY {
-        // SAFETY: READY is stored after the family was written, for good.
-        return Some(unsafe { (*FOUND.0.get()).assume_init_ref() });
+    match ready() {
+        None => find(),
+        family => family,
     }
-    find()
+}
+
+/// The next family, if it has been found already: what the short ways of all functions ask, so that everything else
+/// can be a jump to elsewhere and nothing need be kept on the stack for it.
+#[inline(always)]
+pub fn ready() -> Option<&'static Family> {
+    // SAFETY: READY is stored after the family was written, for good.
+    (STATE.load(Ordering::Acquire) == READY).then(|| unsafe { (*FOUND.0.get()).assume_init_ref() })
 }
 
 #[cold]
@@ -70,6 +77,7 @@ fn find() -> Option<&'static Family> {
     // SAFETY: this thread alone is in ASKING, nobody reads before READY.
     unsafe { (*FOUND.0.get()).write(family) };
     STATE.store(READY, Ordering::Release);
+    crate::behind::tell(family.malloc as *const c_void);
     next()
 }
 

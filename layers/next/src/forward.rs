@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 
 use crate::arena;
-use crate::family::{Family, next};
+use crate::family::{Family, next, ready};
 
 fn set_errno(code: c_int) {
     // SAFETY: errno's address is valid for the calling thread.
@@ -29,6 +29,16 @@ fn early(align: usize, size: usize) -> *mut c_void {
 
 #[inline(always)]
 pub fn malloc(size: usize) -> *mut c_void {
+    match ready() {
+        // SAFETY: malloc takes any size.
+        Some(family) => unsafe { (family.malloc)(size) },
+        None => first_malloc(size),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn first_malloc(size: usize) -> *mut c_void {
     match next() {
         // SAFETY: malloc takes any size.
         Some(family) => unsafe { (family.malloc)(size) },
@@ -43,7 +53,7 @@ pub unsafe fn free(block: *mut c_void) {
     if arena::owns(block) {
         return;
     }
-    match next() {
+    match ready() {
         // SAFETY: the block is not the arena's, so it is the family's or null.
         Some(family) => unsafe { (family.free)(block) },
         // Nothing but arena blocks and null exist before there is a family.
@@ -53,17 +63,23 @@ pub unsafe fn free(block: *mut c_void) {
 
 #[inline(always)]
 pub fn calloc(count: usize, size: usize) -> *mut c_void {
-    let Some(family) = next() else {
-        return match count.checked_mul(size) {
-            Some(bytes) => early(16, bytes),
-            None => refused(libc::ENOMEM),
-        };
-    };
+    if let Some(Family { calloc: Some(calloc), .. }) = ready() {
+        // SAFETY: calloc takes any sizes.
+        return unsafe { calloc(count, size) };
+    }
+    make_up_calloc(count, size)
+}
+
+/// `calloc` before there is a family, or where it has none.
+#[cold]
+#[inline(never)]
+fn make_up_calloc(count: usize, size: usize) -> *mut c_void {
+    let Some(bytes) = count.checked_mul(size) else { return refused(libc::ENOMEM) };
+    let Some(family) = next() else { return early(16, bytes) };
     if let Some(calloc) = family.calloc {
         // SAFETY: calloc takes any sizes.
         return unsafe { calloc(count, size) };
     }
-    let Some(bytes) = count.checked_mul(size) else { return refused(libc::ENOMEM) };
     // SAFETY: malloc takes any size and gives at least that many bytes.
     unsafe {
         let block = (family.malloc)(bytes);
@@ -78,6 +94,20 @@ pub fn calloc(count: usize, size: usize) -> *mut c_void {
 /// As C's `realloc`.
 #[inline(always)]
 pub unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
+    if !arena::owns(block)
+        && let Some(Family { realloc: Some(realloc), .. }) = ready()
+    {
+        // SAFETY: the block is the family's or null.
+        return unsafe { realloc(block, size) };
+    }
+    // SAFETY: the caller's promise is the same.
+    unsafe { make_up_realloc(block, size) }
+}
+
+/// `realloc` of the arena's blocks, before there is a family, or where it has none.
+#[cold]
+#[inline(never)]
+unsafe fn make_up_realloc(block: *mut c_void, size: usize) -> *mut c_void {
     if arena::owns(block) {
         // SAFETY: the block is the arena's.
         return unsafe { leave_arena(block, size) };

@@ -7,15 +7,17 @@
 //! [`forward`] is the family as a layer calls it.
 //!
 //! What layers share besides: [`watched`] and [`operators`] are the family and C++'s operators as a layer exports
-//! them, with every call told to it, [`tally`] counts calls on the statistics page, and [`blocks`] is a table of blocks
-//! that needs no heap.
+//! them, with every call told to it, [`tally`] counts calls on the statistics page, [`blocks`] is a table of blocks
+//! that needs no heap, and [`settings`] reads a layer's variable.
 #![no_std]
 
 pub mod arena;
+mod behind;
 pub mod blocks;
 pub mod family;
 pub mod forward;
 pub mod operators;
+pub mod settings;
 pub mod tally;
 pub mod watched;
 

@@ -47,7 +47,7 @@ impl Call {
 /// A call goes one of three ways. *Short*: told once, a call for a new block after its answer, a block given back before
 /// it is; what can be jumps are jumps. *Long*: told before and after, out of line. *Past* the layer, which does nothing.
 /// A layer that knows the short way only pays nothing for the others.
-pub trait Watch {
+pub trait Watch: Sized {
     /// What must be known of a block before it is resized: once it has been, its address may be another thread's.
     type Before;
 
@@ -99,6 +99,27 @@ pub trait Watch {
     /// The long way: it was given back.
     #[inline(always)]
     fn gave_back(_begun: u64) {}
+
+    /// The program's `free` (`operator`: C++'s). A layer that does something else with the block than hand it on does it
+    /// here, and is not told by any of the above.
+    ///
+    /// # Safety
+    /// As C's `free`.
+    #[inline(always)]
+    unsafe fn free(block: *mut c_void, operator: bool) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { hand_back::<Self>(block, operator) }
+    }
+
+    /// The program's `realloc`, likewise; `reallocarray` too comes here, unless its product is no size.
+    ///
+    /// # Safety
+    /// As C's `realloc`.
+    #[inline(always)]
+    unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
+        // SAFETY: the caller's promise is the same.
+        resize::<Self>(block, size, move || unsafe { forward::realloc(block, size) })
+    }
 }
 
 /// Asks for a new block, and tells.
@@ -128,6 +149,13 @@ pub fn malloc<W: Watch>(size: usize) -> *mut c_void {
 /// As C's `free`.
 #[inline(always)]
 pub unsafe fn free<W: Watch>(block: *mut c_void, operator: bool) {
+    // SAFETY: the caller's promise is the same.
+    unsafe { W::free(block, operator) }
+}
+
+/// Tells, and gives the block back.
+#[inline(always)]
+unsafe fn hand_back<W: Watch>(block: *mut c_void, operator: bool) {
     if block.is_null() {
         return;
     }
@@ -176,16 +204,19 @@ fn resize<W: Watch>(block: *mut c_void, size: usize, forward: impl FnOnce() -> *
 #[inline(always)]
 pub unsafe fn realloc<W: Watch>(block: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the caller's promise is the same.
-    resize::<W>(block, size, move || unsafe { forward::realloc(block, size) })
+    unsafe { W::realloc(block, size) }
 }
 
 /// # Safety
 /// As glibc's `reallocarray`.
 #[inline(always)]
 pub unsafe fn reallocarray<W: Watch>(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    let bytes = count.saturating_mul(size);
-    // SAFETY: the caller's promise is the same.
-    resize::<W>(block, bytes, move || unsafe { forward::reallocarray(block, count, size) })
+    match count.checked_mul(size) {
+        // SAFETY: the caller's promise is the same.
+        Some(bytes) => unsafe { W::realloc(block, bytes) },
+        // SAFETY: the caller's promise is the same.
+        None => resize::<W>(block, usize::MAX, move || unsafe { forward::reallocarray(block, count, size) }),
+    }
 }
 
 #[inline(always)]
