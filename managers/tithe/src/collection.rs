@@ -6,6 +6,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use heaptoll_floor::{Collected, Damage, Message, PAGE, Phase, Reason as Told, now_ns};
+use heaptoll_marking::{KEPT, MarkStack};
 use heaptoll_roots::{Refused, Stopped, Unstopped, World};
 
 use crate::added::Added;
@@ -16,7 +17,6 @@ use crate::markers::{Markers, Roots};
 use crate::policy::{Cycle, Policy, decimal};
 use crate::quiet::Quiet;
 use crate::settings::{Mode, Settings};
-use crate::stack::{KEPT, MarkStack};
 
 /// How long a thread may take to stop before the locks are given back for a moment, ms; then twice as long.
 const FIRST_PATIENCE_MS: u32 = 10;

@@ -24,7 +24,6 @@ mod mark;
 mod markers;
 mod misuse;
 mod policy;
-mod pool;
 pub mod process;
 mod quiet;
 mod room;
@@ -32,8 +31,6 @@ mod runs;
 mod settings;
 mod span;
 mod spans;
-mod stack;
-mod sync;
 pub mod why;
 
 pub use heap::Heap;

@@ -10,12 +10,12 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, Ordering};
 
+use heaptoll_marking::{Grey, MarkStack, Pool};
+
 use crate::class::{CLASS, FREE, KINDS, LARGE_ATOMIC, UNIT_SHIFT, is_atomic};
-use crate::pool::Pool;
 use crate::room::{AHEAD, Room};
 use crate::runs::shade;
 use crate::span::{Bits, Span, UnitIndex};
-use crate::stack::{Grey, MarkStack};
 
 /// Bytes of a word.
 const WORD: usize = size_of::<usize>();

@@ -1,70 +1,19 @@
-//! Threads that mark side by side. They live from the moment the world stands still until everything is marked, so
-//! that between collections the process has the program's threads only: fork finds nothing of ours, and nobody who
-//! reads `/proc/self/task` does.
-//!
-//! They are made by clone(2) itself and not by the C library. They use the thread-local storage of the thread that
-//! collects, which is why nothing here may call into the C library: they read, set mark bits, make bare system calls,
-//! and end. All signals are blocked in them. Their stacks, those of greys and the pool are one region.
+//! What is marked by one thread or by a crew of several: the roots, and all that they reach.
 
-use core::arch::asm;
-use core::mem;
 use core::ops::Range;
-use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering};
 
-use heaptoll_floor::Region;
+use heaptoll_marking::{Crew, Grey, MarkStack, Pool, Share, Work, help};
 use heaptoll_roots::{Origin, Root, Stopped, Unreadable};
 
 use crate::added::Added;
 use crate::api::readable;
 use crate::mark::Marker;
-use crate::pool::Pool;
 use crate::room::Room;
-use crate::stack::{Grey, MarkStack};
-use crate::sync::{call, wait};
 
-/// Live bytes from which on a heap is marked by several threads: marking takes some milliseconds then, and starting a
-/// thread some ten microseconds.
-pub const THRESHOLD: usize = 16 << 20;
-/// Most threads that mark.
-pub const MARKERS_MAX: usize = 64;
-/// Cores from which on several threads mark if the settings do not say, and the most that do.
-const CORES_MIN: usize = 4;
-const DEFAULT_MAX: usize = 4;
-
-/// A helper's own memory, bytes: its description, its stack of greys, its stack of calls. The latter holds a marker,
-/// some kilobytes.
-const SLOT: usize = 1 << 20;
-const CALLS: usize = 128 << 10;
-/// The pool's, bytes.
-const POOL: usize = 256 << 10;
-/// What is kept of a helper's greys from one collection to the next, bytes.
-const KEPT: usize = 64 << 10;
-/// Greys taken from the pool at once.
-const CHUNK: usize = 64;
-
-/// How many mark, and the memory of those who help.
+/// Those who mark the heap.
+#[derive(Default)]
 pub struct Markers {
-    /// Threads that mark a large heap, the one that collects among them.
-    count: usize,
-    threshold: usize,
-    /// Entries of a helper's stack and of the pool, at most.
-    limit: usize,
-    region: Region,
-}
-
-/// A helper: what it is to do, and what it has done.
-#[repr(C)]
-struct Helper<'a> {
-    /// 1 until the kernel has seen the thread end.
-    running: AtomicU32,
-    tid: i32,
-    epoch: u32,
-    room: &'a Room,
-    pool: &'a Pool<Grey>,
-    stack: MarkStack,
-    marked: usize,
-    overflowed: bool,
+    crew: Crew,
 }
 
 /// What was done.
@@ -78,51 +27,31 @@ pub struct Marked {
     pub markers: usize,
 }
 
-impl Default for Markers {
-    fn default() -> Markers {
-        Markers::new()
-    }
-}
-
 impl Markers {
     pub const fn new() -> Markers {
-        Markers { count: 1, threshold: THRESHOLD, limit: usize::MAX, region: Region::new() }
+        Markers { crew: Crew::new() }
     }
 
     /// How many shall mark: as the user wants, or by the cores the process may use.
     pub fn configure(&mut self, wanted: Option<usize>) {
-        self.count = wanted.unwrap_or_else(|| default_for(cores())).clamp(1, MARKERS_MAX);
+        self.crew.configure(wanted);
     }
 
     #[cfg(test)]
     /// From how many live bytes on several threads mark, and how many entries their stacks and the pool have at most:
     /// for tests.
     pub fn set_limits(&mut self, threshold: usize, limit: usize) {
-        self.threshold = threshold;
-        self.limit = limit.max(1);
+        self.crew.set_limits(threshold, limit);
     }
 
-    /// Makes ready for a heap of about `live` bytes; says how many may mark. Where the system gives no memory for
-    /// helpers it is one.
+    /// Makes ready for a heap of about `live` bytes; says how many may mark.
     pub fn prepare(&mut self, live: usize) -> usize {
-        if self.count == 1 || live < self.threshold {
-            return 1;
-        }
-        let has = self.region.end() - self.region.start();
-        let needs = POOL + (self.count - 1) * SLOT;
-        if has < needs && self.region.grow(needs - has).is_none() {
-            return 1;
-        }
-        self.count
+        self.crew.prepare(live)
     }
 
     /// Where its memory lies.
     pub fn range(&self) -> Range<usize> {
-        self.region.start()..self.region.end()
-    }
-
-    fn helper(&self, number: usize) -> *mut Helper<'static> {
-        (self.region.start() + POOL + number * SLOT) as *mut Helper
+        self.crew.range()
     }
 
     /// Marks what the roots reach, by `markers` threads or as many of them as can be had.
@@ -142,76 +71,40 @@ impl Markers {
             let read = roots.read(&mut marker)?;
             return Ok(Marked { live: marker.marked, roots: read, markers });
         }
-        let entries = self.region.start() as *mut Grey;
-        // SAFETY: the first part of the region, which `prepare` has made.
-        let pool = unsafe { Pool::new(entries, (POOL / size_of::<Grey>()).min(self.limit)) };
-        let helpers = self.start(markers - 1, room, &pool, epoch);
-        let mut marker = Marker::<true>::new(room, stack, epoch, Some(&pool));
-        let read = roots.read(&mut marker);
-        help(&mut marker, &pool);
-        let (mut live, mut overflowed) = (marker.marked, marker.overflowed);
-        for number in 0..helpers {
-            // SAFETY: a helper that was started. It borrows room and pool, which outlive it, as it has ended here.
-            let helper = unsafe { &*self.helper(number) };
-            end(helper);
-            live += helper.marked;
-            overflowed |= helper.overflowed;
-            helper.stack.shrink(KEPT);
-        }
+        let ((read, mut share), of_helpers, helpers) =
+            self.crew.run(markers, &Helping { room, epoch }, |pool| {
+                let mut marker = Marker::<true>::new(room, stack, epoch, Some(pool));
+                (roots.read(&mut marker), finish(&mut marker, pool))
+            });
+        share += of_helpers;
         let read = read?;
-        if overflowed {
+        if share.overflowed {
             let mut marker = Marker::<false>::new(room, stack, epoch, None);
             marker.overflowed = true;
             marker.drain();
-            live += marker.marked;
+            share.marked += marker.marked;
         }
-        Ok(Marked { live, roots: read, markers: helpers + 1 })
+        Ok(Marked { live: share.marked, roots: read, markers: helpers + 1 })
     }
+}
 
-    /// Starts threads; says how many there are.
-    fn start(&self, wanted: usize, room: &Room, pool: &Pool<Grey>, epoch: u32) -> usize {
-        let (all, mut mask) = (u64::MAX, 0_u64);
-        let block = |mask: &u64, old: *mut u64| {
-            let how = libc::SIG_SETMASK as usize;
-            // SAFETY: a set of 64 signals to read, and null or one to write.
-            unsafe { call(libc::SYS_rt_sigprocmask, [how, ptr::from_ref(mask) as usize, old as usize, 8]) };
-        };
-        block(&all, &raw mut mask);
-        let mut started = 0;
-        while started < wanted {
-            let place = self.helper(started);
-            let greys =
-                place as usize + size_of::<Helper>().next_multiple_of(64)..place as usize + SLOT - CALLS;
-            // SAFETY: a slot of the region, which no thread uses; the greys lie between the description and the calls.
-            unsafe {
-                let mut stack = MarkStack::fixed(greys);
-                stack.limit(self.limit);
-                let running = AtomicU32::new(1);
-                place.cast::<Helper<'_>>().write(Helper {
-                    running,
-                    tid: 0,
-                    epoch,
-                    room,
-                    pool,
-                    stack,
-                    marked: 0,
-                    overflowed: false,
-                });
-            }
-            pool.join();
-            // SAFETY: the end of the slot is the stack, and the helper is ended before it is used again.
-            let tid = unsafe { spawn(place, place as usize + SLOT) };
-            if tid < 0 {
-                pool.leave();
-                break;
-            }
-            // SAFETY: the thread does not look at its number.
-            unsafe { (&raw mut (*place).tid).write(tid as i32) };
-            started += 1;
-        }
-        block(&mask, ptr::null_mut());
-        started
+/// What those who help need to know.
+struct Helping<'a> {
+    room: &'a Room,
+    epoch: u32,
+}
+
+impl Work for Helping<'_> {
+    unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> Share {
+        finish(&mut Marker::<true>::new(self.room, stack, self.epoch, Some(pool)), pool)
     }
+}
+
+/// Marks what others leave, until nobody has anything left.
+fn finish(marker: &mut Marker<'_, true>, pool: &Pool<Grey>) -> Share {
+    // SAFETY: parts of roots and marked blocks; the world stands still.
+    help(pool, |greys| unsafe { marker.borrowed(greys) });
+    Share { marked: marker.marked, overflowed: marker.overflowed }
 }
 
 /// Where marking begins.
@@ -243,112 +136,6 @@ impl Roots<'_> {
         }
         Ok(bytes)
     }
-}
-
-/// Marks what others leave, until nobody has anything left.
-fn help(marker: &mut Marker<'_, true>, pool: &Pool<Grey>) {
-    let mut chunk = [Grey { start: 0, bytes: 0 }; CHUNK];
-    loop {
-        let taken = pool.take(&mut chunk);
-        if taken == 0 {
-            return;
-        }
-        // SAFETY: parts of roots and marked blocks; the world stands still.
-        unsafe { marker.borrowed(&chunk[..taken]) };
-    }
-}
-
-/// What a helper does.
-///
-/// # Safety
-/// The helper is as `start` makes it.
-unsafe extern "C" fn enter(helper: *mut Helper<'static>) {
-    // SAFETY: until the thread has ended nobody else uses these.
-    let helper = unsafe { &mut *helper };
-    let mut marker = Marker::<true>::new(helper.room, &mut helper.stack, helper.epoch, Some(helper.pool));
-    help(&mut marker, helper.pool);
-    let (marked, overflowed) = (marker.marked, marker.overflowed);
-    helper.marked = marked;
-    helper.overflowed = overflowed;
-}
-
-/// Waits until a helper's thread is gone, from its stack and from `/proc` too.
-fn end(helper: &Helper<'_>) {
-    while helper.running.load(Ordering::Acquire) != 0 {
-        wait(&helper.running, 1);
-    }
-    // SAFETY: no conditions; signal 0 only asks. The number cannot be another thread's: the others stand still.
-    let is_there = || unsafe {
-        let process = call(libc::SYS_getpid, [0; 4]);
-        call(libc::SYS_tgkill, [process as usize, helper.tid as usize, 0, 0]) == 0
-    };
-    while is_there() {
-        // SAFETY: no conditions.
-        unsafe { call(libc::SYS_sched_yield, [0; 4]) };
-    }
-}
-
-/// Starts a thread; a negated `errno` when there is none.
-///
-/// # Safety
-/// The helper is written, below `stack`, the end of memory of its own, a multiple of 16; all signals are blocked.
-unsafe fn spawn(helper: *mut Helper<'static>, stack: usize) -> isize {
-    let flags = libc::CLONE_VM
-        | libc::CLONE_FS
-        | libc::CLONE_FILES
-        | libc::CLONE_SIGHAND
-        | libc::CLONE_THREAD
-        | libc::CLONE_SYSVSEM
-        | libc::CLONE_CHILD_CLEARTID;
-    let result: isize;
-    // SAFETY: the new thread begins behind the call with the same registers but for rax and its stack, does its work
-    // and ends; it never comes back here. When it is gone the kernel clears `running`, the first field, and wakes who
-    // waits for it.
-    unsafe {
-        asm!(
-            "syscall",
-            "test rax, rax",
-            "jnz 2f",
-            "xor ebp, ebp",
-            "mov rdi, r12",
-            "call r13",
-            "xor edi, edi",
-            "mov eax, {exit}",
-            "syscall",
-            "ud2",
-            "2:",
-            exit = const libc::SYS_exit,
-            inlateout("rax") libc::SYS_clone as isize => result,
-            in("rdi") flags as usize,
-            in("rsi") stack,
-            in("rdx") 0_usize,
-            in("r10") helper,
-            in("r8") 0_usize,
-            in("r12") helper,
-            in("r13") enter as unsafe extern "C" fn(*mut Helper<'static>),
-            lateout("rcx") _,
-            lateout("r11") _,
-        );
-    }
-    result
-}
-
-/// Cores that the process may use.
-fn cores() -> usize {
-    let mut set = [0_u64; 16];
-    let bytes = mem::size_of_val(&set);
-    // SAFETY: as many bytes to write; 0 is the calling thread.
-    let written = unsafe { call(libc::SYS_sched_getaffinity, [0, bytes, set.as_mut_ptr() as usize, 0]) };
-    if written < 0 { 1 } else { set.iter().map(|word| word.count_ones() as usize).sum() }
-}
-
-/// Threads that mark on a machine of so many cores: on few, the program has other threads or other programs for the
-/// second one, and two markers take more processor time than one.
-const fn default_for(cores: usize) -> usize {
-    if cores < CORES_MIN {
-        return 1;
-    }
-    if cores / 2 < DEFAULT_MAX { cores / 2 } else { DEFAULT_MAX }
 }
 
 #[cfg(test)]

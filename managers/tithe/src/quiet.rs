@@ -6,10 +6,10 @@
 use core::ffi::c_int;
 use core::ptr;
 
+use heaptoll_marking::call;
 use heaptoll_roots::DEFAULT_SIGNAL;
 
 use crate::process::SPARE;
-use crate::sync::call;
 
 /// Signals that stay open, by number: those of the C library, one of which stops threads, and the one by which a
 /// second heap in the process does. Two heaps that collect at once would otherwise wait for each other.

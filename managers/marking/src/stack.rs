@@ -66,9 +66,8 @@ impl MarkStack {
         self.limit = self.limit.min(entries.max(1));
     }
 
-    /// Makes every `every`-th request for memory fail from now on, 0 none.
-    #[cfg(test)]
-    pub(crate) fn fail_every(&mut self, every: u64) {
+    /// Makes every `every`-th request for memory fail from now on, 0 none: for tests.
+    pub fn fail_every(&mut self, every: u64) {
         self.region.fail_every(every);
     }
 
@@ -136,6 +135,11 @@ impl MarkStack {
         self.length -= 1;
         // SAFETY: an entry that `push` wrote.
         Some(unsafe { self.entries.add(self.length).read() })
+    }
+
+    /// Whether nothing is on it.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
     }
 
     /// How much is on it.

@@ -1,0 +1,349 @@
+//! Threads that mark side by side. They live from the moment the world stands still until everything is marked, so
+//! that between collections the process has the program's threads only: fork finds nothing of ours, and nobody who
+//! reads `/proc/self/task` does.
+//!
+//! They are made by clone(2) itself and not by the C library. They use the thread-local storage of the thread that
+//! collects, which is why nothing here may call into the C library: they read, set mark bits, make bare system calls,
+//! and end. All signals are blocked in them. Their stacks, those of greys and the pool are one region.
+
+use core::arch::asm;
+use core::mem;
+use core::ops::{AddAssign, Range};
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use heaptoll_floor::Region;
+
+use crate::pool::Pool;
+use crate::stack::{Grey, MarkStack};
+use crate::sync::{call, wait};
+
+/// Live bytes from which on a heap is marked by several threads: marking takes some milliseconds then, and starting a
+/// thread some ten microseconds.
+pub const THRESHOLD: usize = 16 << 20;
+/// Most threads that mark.
+pub const MARKERS_MAX: usize = 64;
+/// Cores from which on several threads mark if the settings do not say, and the most that do.
+const CORES_MIN: usize = 4;
+const DEFAULT_MAX: usize = 4;
+
+/// A helper's own memory, bytes: its description, its stack of greys, its stack of calls. The latter holds a marker,
+/// some kilobytes.
+const SLOT: usize = 1 << 20;
+const CALLS: usize = 128 << 10;
+/// The pool's, bytes.
+const POOL: usize = 256 << 10;
+/// What is kept of a helper's greys from one collection to the next, bytes.
+const KEPT: usize = 64 << 10;
+/// Greys taken from the pool at once.
+const CHUNK: usize = 64;
+
+/// What a helper is to do.
+pub trait Work {
+    /// Marks what the pool brings until nobody has anything left; see [`help`].
+    ///
+    /// # Safety
+    /// Called by a thread of the crew alone, while the world stands still. It must not call into the C library nor use
+    /// thread-local storage.
+    unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> Share;
+}
+
+/// What one marker, or several together, have done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Bytes in blocks that were marked.
+    pub marked: usize,
+    /// A block was marked that no stack had room for, so that it was not read.
+    pub overflowed: bool,
+}
+
+impl AddAssign for Share {
+    fn add_assign(&mut self, other: Share) {
+        self.marked += other.marked;
+        self.overflowed |= other.overflowed;
+    }
+}
+
+/// How many mark, and the memory of those who help.
+pub struct Crew {
+    /// Threads that mark a large heap, the one that collects among them.
+    count: usize,
+    threshold: usize,
+    /// Entries of a helper's stack and of the pool, at most.
+    limit: usize,
+    region: Region,
+}
+
+/// A helper: what it is to do, and what it has done.
+#[repr(C)]
+struct Helper<W> {
+    /// 1 until the kernel has seen the thread end.
+    running: AtomicU32,
+    tid: i32,
+    work: *const W,
+    pool: *const Pool<Grey>,
+    stack: MarkStack,
+    share: Share,
+}
+
+impl Default for Crew {
+    fn default() -> Crew {
+        Crew::new()
+    }
+}
+
+impl Crew {
+    pub const fn new() -> Crew {
+        Crew { count: 1, threshold: THRESHOLD, limit: usize::MAX, region: Region::new() }
+    }
+
+    /// How many shall mark: as the user wants, or by the cores the process may use.
+    pub fn configure(&mut self, wanted: Option<usize>) {
+        self.count = wanted.unwrap_or_else(|| default_for(cores())).clamp(1, MARKERS_MAX);
+    }
+
+    /// From how many live bytes on several threads mark, and how many entries their stacks and the pool have at most:
+    /// for tests.
+    pub fn set_limits(&mut self, threshold: usize, limit: usize) {
+        self.threshold = threshold;
+        self.limit = limit.max(1);
+    }
+
+    /// Makes ready for a heap of about `live` bytes; says how many may mark. Where the system gives no memory for
+    /// helpers it is one.
+    pub fn prepare(&mut self, live: usize) -> usize {
+        if self.count == 1 || live < self.threshold {
+            return 1;
+        }
+        let has = self.region.end() - self.region.start();
+        let needs = POOL + (self.count - 1) * SLOT;
+        if has < needs && self.region.grow(needs - has).is_none() {
+            return 1;
+        }
+        self.count
+    }
+
+    /// Where its memory lies.
+    pub fn range(&self) -> Range<usize> {
+        self.region.start()..self.region.end()
+    }
+
+    /// Marks by `markers` threads, at least two, or as many of them as can be had: helpers that do `work`, and the
+    /// calling one, which does `lead`. This begins with what it knows and ends with [`help`]. Also says what the
+    /// helpers have done, and how many they were.
+    pub fn run<W: Work, R>(
+        &mut self,
+        markers: usize,
+        work: &W,
+        lead: impl FnOnce(&Pool<Grey>) -> R,
+    ) -> (R, Share, usize) {
+        let entries = self.region.start() as *mut Grey;
+        // SAFETY: the first part of the region, which `prepare` has made.
+        let pool = unsafe { Pool::new(entries, (POOL / size_of::<Grey>()).min(self.limit)) };
+        let helpers = self.start(markers - 1, work, &pool);
+        let led = lead(&pool);
+        let mut share = Share::default();
+        for number in 0..helpers {
+            // SAFETY: a helper that was started. It borrows work and pool, which outlive it, as it has ended here.
+            let helper = unsafe { &*self.helper::<W>(number) };
+            end(helper);
+            share += helper.share;
+            helper.stack.shrink(KEPT);
+        }
+        (led, share, helpers)
+    }
+
+    fn helper<W>(&self, number: usize) -> *mut Helper<W> {
+        (self.region.start() + POOL + number * SLOT) as *mut Helper<W>
+    }
+
+    /// Starts threads; says how many there are.
+    fn start<W: Work>(&self, wanted: usize, work: &W, pool: &Pool<Grey>) -> usize {
+        let (all, mut mask) = (u64::MAX, 0_u64);
+        let block = |mask: &u64, old: *mut u64| {
+            let how = libc::SIG_SETMASK as usize;
+            // SAFETY: a set of 64 signals to read, and null or one to write.
+            unsafe { call(libc::SYS_rt_sigprocmask, [how, ptr::from_ref(mask) as usize, old as usize, 8]) };
+        };
+        block(&all, &raw mut mask);
+        let mut started = 0;
+        while started < wanted {
+            let place = self.helper::<W>(started);
+            let greys =
+                place as usize + size_of::<Helper<W>>().next_multiple_of(64)..place as usize + SLOT - CALLS;
+            // SAFETY: a slot of the region, which no thread uses; the greys lie between the description and the calls.
+            unsafe {
+                let mut stack = MarkStack::fixed(greys);
+                stack.limit(self.limit);
+                let running = AtomicU32::new(1);
+                let share = Share::default();
+                place.write(Helper { running, tid: 0, work, pool, stack, share });
+            }
+            pool.join();
+            // SAFETY: the end of the slot is the stack, and the helper is ended before it is used again.
+            let tid = unsafe { spawn(place, place as usize + SLOT) };
+            if tid < 0 {
+                pool.leave();
+                break;
+            }
+            // SAFETY: the thread does not look at its number.
+            unsafe { (&raw mut (*place).tid).write(tid as i32) };
+            started += 1;
+        }
+        block(&mask, ptr::null_mut());
+        started
+    }
+}
+
+/// Takes what others leave and hands it to `read`, which marks everything from there, until nobody has anything left.
+pub fn help(pool: &Pool<Grey>, mut read: impl FnMut(&[Grey])) {
+    let mut chunk = [Grey { start: 0, bytes: 0 }; CHUNK];
+    loop {
+        let taken = pool.take(&mut chunk);
+        if taken == 0 {
+            return;
+        }
+        read(&chunk[..taken]);
+    }
+}
+
+/// What a helper does.
+///
+/// # Safety
+/// The helper is as `start` makes it.
+unsafe extern "C" fn enter<W: Work>(helper: *mut Helper<W>) {
+    // SAFETY: until the thread has ended nobody else uses these, and it ends before work and pool do.
+    let (helper, work, pool) = unsafe { (&mut *helper, &*(*helper).work, &*(*helper).pool) };
+    // SAFETY: a thread of the crew.
+    helper.share = unsafe { work.help(&mut helper.stack, pool) };
+}
+
+/// Waits until a helper's thread is gone, from its stack and from `/proc` too.
+fn end<W>(helper: &Helper<W>) {
+    while helper.running.load(Ordering::Acquire) != 0 {
+        wait(&helper.running, 1);
+    }
+    // SAFETY: no conditions; signal 0 only asks. The number cannot be another thread's: the others stand still.
+    let is_there = || unsafe {
+        let process = call(libc::SYS_getpid, [0; 4]);
+        call(libc::SYS_tgkill, [process as usize, helper.tid as usize, 0, 0]) == 0
+    };
+    while is_there() {
+        // SAFETY: no conditions.
+        unsafe { call(libc::SYS_sched_yield, [0; 4]) };
+    }
+}
+
+/// Starts a thread; a negated `errno` when there is none.
+///
+/// # Safety
+/// The helper is written, below `stack`, the end of memory of its own, a multiple of 16; all signals are blocked.
+unsafe fn spawn<W: Work>(helper: *mut Helper<W>, stack: usize) -> isize {
+    let flags = libc::CLONE_VM
+        | libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SIGHAND
+        | libc::CLONE_THREAD
+        | libc::CLONE_SYSVSEM
+        | libc::CLONE_CHILD_CLEARTID;
+    let result: isize;
+    // SAFETY: the new thread begins behind the call with the same registers but for rax and its stack, does its work
+    // and ends; it never comes back here. When it is gone the kernel clears `running`, the first field, and wakes who
+    // waits for it.
+    unsafe {
+        asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r12",
+            "call r13",
+            "xor edi, edi",
+            "mov eax, {exit}",
+            "syscall",
+            "ud2",
+            "2:",
+            exit = const libc::SYS_exit,
+            inlateout("rax") libc::SYS_clone as isize => result,
+            in("rdi") flags as usize,
+            in("rsi") stack,
+            in("rdx") 0_usize,
+            in("r10") helper,
+            in("r8") 0_usize,
+            in("r12") helper,
+            in("r13") enter::<W> as unsafe extern "C" fn(*mut Helper<W>),
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    result
+}
+
+/// Cores that the process may use.
+fn cores() -> usize {
+    let mut set = [0_u64; 16];
+    let bytes = mem::size_of_val(&set);
+    // SAFETY: as many bytes to write; 0 is the calling thread.
+    let written = unsafe { call(libc::SYS_sched_getaffinity, [0, bytes, set.as_mut_ptr() as usize, 0]) };
+    if written < 0 { 1 } else { set.iter().map(|word| word.count_ones() as usize).sum() }
+}
+
+/// Threads that mark on a machine of so many cores: on few, the program has other threads or other programs for the
+/// second one, and two markers take more processor time than one.
+const fn default_for(cores: usize) -> usize {
+    if cores < CORES_MIN {
+        return 1;
+    }
+    if cores / 2 < DEFAULT_MAX { cores / 2 } else { DEFAULT_MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    /// Says its own number instead of bytes.
+    struct Numbered;
+
+    impl Work for Numbered {
+        unsafe fn help(&self, _: &mut MarkStack, pool: &Pool<Grey>) -> Share {
+            help(pool, |_| {});
+            // SAFETY: no conditions.
+            Share { marked: unsafe { call(libc::SYS_gettid, [0; 4]) } as usize, overflowed: false }
+        }
+    }
+
+    #[test]
+    fn helpers_are_gone_when_the_work_is_done() {
+        for _ in 0..100 {
+            let mut crew = Crew::new();
+            crew.configure(Some(2));
+            assert_eq!(crew.prepare(THRESHOLD), 2);
+            let (led, share, helpers) = crew.run(2, &Numbered, |pool| {
+                pool.give(&[Grey { start: 0, bytes: 0 }]);
+                help(pool, |_| {});
+                7
+            });
+            assert_eq!((led, helpers), (7, 1));
+            let gone = std::format!("/proc/self/task/{}", share.marked);
+            assert!(share.marked != 0 && !std::path::Path::new(&gone).exists(), "{gone}");
+        }
+    }
+
+    #[test]
+    fn small_heaps_are_marked_by_one() {
+        let mut crew = Crew::new();
+        crew.configure(Some(4));
+        assert_eq!(crew.prepare(THRESHOLD - 1), 1);
+        assert_eq!(crew.prepare(THRESHOLD), 4);
+        crew.configure(Some(1));
+        assert_eq!(crew.prepare(usize::MAX), 1);
+    }
+
+    #[test]
+    fn few_cores_mean_one_marker() {
+        assert_eq!([1, 2, 3, 4, 6, 8, 64].map(default_for), [1, 1, 1, 2, 3, 4, 4]);
+        assert!(cores() >= 1);
+    }
+}
