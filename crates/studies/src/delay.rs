@@ -1,1 +1,276 @@
 //! Time and memory over the size of a quarantine (Sareen and Blackburn 2022, §7).
+//!
+//! A quarantine holds what the program frees until so many bytes are in it, and then frees it all. At one byte it delays
+//! nothing and costs what it costs at any size, so ratios to it are those of the delay alone; what the layer itself
+//! costs is the quarantine of one byte over the same manager without any.
+
+use std::collections::BTreeSet;
+
+use heaptoll_lab::compare::ALPHA;
+use heaptoll_lab::comparison::{Interval, Metric};
+use heaptoll_lab::experiment::Experiment;
+use heaptoll_lab::side::{Side, Sides};
+use heaptoll_lab::stack::{LayerKind, layers};
+use heaptoll_lab::statistics::{self, median};
+use serde::Serialize;
+
+use crate::means::{over_programs, repetitions};
+
+/// The quarantine that delays nothing.
+pub const NO_DELAY: u64 = 1;
+
+/// What is compared.
+pub const METRICS: [Metric; 3] = [Metric::Cpu, Metric::Wall, Metric::PeakRss];
+
+/// Ratios of one stack to another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Ratios {
+    /// CPU time.
+    pub cpu: Option<Interval>,
+    /// Elapsed time.
+    pub wall: Option<Interval>,
+    /// Peak resident memory.
+    pub peak_rss: Option<Interval>,
+}
+
+/// Medians of one stack.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Medians {
+    /// CPU, s, less start-up.
+    pub cpu_s: f64,
+    /// Elapsed, s, less start-up.
+    pub wall_s: f64,
+    /// Peak resident memory, KiB.
+    pub peak_rss_kib: f64,
+}
+
+/// One size of the quarantine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// Bytes that the quarantine may hold.
+    pub size_bytes: u64,
+    /// Good runs.
+    pub good: u32,
+    /// Medians; `None` without a good run.
+    pub medians: Option<Medians>,
+    /// Over the quarantine of one byte; all `None` for that one itself.
+    pub over_no_delay: Ratios,
+}
+
+/// One program under one manager.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Curve {
+    /// Program.
+    pub program: String,
+    /// Manager behind the quarantine.
+    pub manager: String,
+    /// The manager without a quarantine, where it was run.
+    pub plain: Option<Medians>,
+    /// The quarantine of one byte over the manager without one: what the layer itself costs.
+    pub layer: Ratios,
+    /// By size.
+    pub points: Vec<Point>,
+}
+
+/// Geometric means over programs of one manager at one size.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Mean {
+    /// Manager.
+    pub manager: String,
+    /// Bytes that the quarantine may hold; `None` for the layer itself over no layer.
+    pub size_bytes: Option<u64>,
+    /// Programs in it: those with enough good pairs for each metric.
+    pub programs: u32,
+    /// Over the quarantine of one byte (for the layer itself: over no layer).
+    pub ratios: Ratios,
+}
+
+/// The study.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Delay {
+    /// Bytes, ascending.
+    pub sizes_bytes: Vec<u64>,
+    /// Managers in the order asked for.
+    pub managers: Vec<String>,
+    /// By program, then manager. The intervals of one program hold together.
+    pub curves: Vec<Curve>,
+    /// By manager, then size, where there are at least two programs. All hold together.
+    pub means: Vec<Mean>,
+}
+
+/// What a stack is to this study: its manager, and the size of the quarantine in front of it, if there is one. `None`
+/// for a stack that has other layers or settings.
+pub fn part(stack: &str) -> Option<(String, Option<u64>)> {
+    let (in_front, manager) = layers(stack).ok()?;
+    match in_front.as_slice() {
+        [] => Some((manager.into(), None)),
+        [only] if only.kind == LayerKind::Quarantine => {
+            let size = only.settings.iter().find(|(name, _)| name == "size")?.1.parse().ok()?;
+            // Further settings make another subject: `mimalloc3, evict=random`.
+            let others: Vec<&str> = only.word.split(',').skip(1).collect();
+            let subject = std::iter::once(manager).chain(others).collect::<Vec<_>>().join(", ");
+            Some((subject, Some(size)))
+        }
+        _ => None,
+    }
+}
+
+/// Computes the study from an experiment's rows. Call [`heaptoll_lab::compare::judge_outputs`] first.
+pub fn study(experiment: &Experiment) -> Delay {
+    let mut managers: Vec<String> = Vec::new();
+    let mut sizes = BTreeSet::new();
+    for (manager, size) in experiment.stacks.iter().filter_map(|stack| part(&stack.name)) {
+        if let Some(size) = size {
+            sizes.insert(size);
+            if !managers.contains(&manager) {
+                managers.push(manager);
+            }
+        }
+    }
+    let repetitions = repetitions(experiment);
+    let mut curves = Vec::new();
+    let mut all: Vec<Vec<Comparison>> = Vec::new();
+    for program in &experiment.programs {
+        let sides = Sides::of(experiment, &program.name);
+        let compared: Vec<Comparison> =
+            managers.iter().flat_map(|manager| comparisons(&sides, manager, repetitions)).collect();
+        let series: Vec<Vec<Option<f64>>> = compared.iter().map(|one| one.series.clone()).collect();
+        let intervals = statistics::paired(&series, ALPHA, experiment.settings.seed);
+        let ratios = |manager: &str, size: Option<u64>| ratios(&compared, &intervals, manager, size);
+        for manager in &managers {
+            if let Some(curve) = curve(&sides, &program.name, manager, &ratios) {
+                curves.push(curve);
+            }
+        }
+        all.push(compared);
+    }
+    let means = if all.len() < 2 { vec![] } else { means(&all, &managers, &sizes, repetitions, experiment) };
+    Delay { sizes_bytes: sizes.into_iter().collect(), managers, curves, means }
+}
+
+/// One series of log ratios: a manager at a size over no delay, or (`None`) its layer over no layer.
+struct Comparison {
+    manager: String,
+    size: Option<u64>,
+    metric: Metric,
+    series: Vec<Option<f64>>,
+}
+
+fn find<'s, 'e>(sides: &'s Sides<'e>, manager: &str, size: Option<u64>) -> Option<&'s Side<'e>> {
+    sides.all.iter().find(|side| part(side.stack).is_some_and(|part| part.0 == manager && part.1 == size))
+}
+
+fn sizes_of(sides: &Sides, manager: &str) -> BTreeSet<u64> {
+    let parts = sides.all.iter().filter_map(|side| part(side.stack));
+    parts.filter(|(name, _)| name == manager).filter_map(|(_, size)| size).collect()
+}
+
+fn comparisons(sides: &Sides, manager: &str, repetitions: u32) -> Vec<Comparison> {
+    let Some(base) = find(sides, manager, Some(NO_DELAY)) else { return vec![] };
+    let mut all = Vec::new();
+    let mut add = |size: Option<u64>, of: &Side, over: &Side| {
+        for metric in METRICS {
+            let series = of.log_ratios(over, metric, repetitions);
+            all.push(Comparison { manager: manager.into(), size, metric, series });
+        }
+    };
+    // A subject with further settings is still the same manager without the layer.
+    let behind = manager.split(", ").next().unwrap_or(manager);
+    if let Some(plain) = find(sides, behind, None) {
+        add(None, base, plain);
+    }
+    for size in sizes_of(sides, manager).into_iter().filter(|size| *size != NO_DELAY) {
+        if let Some(side) = find(sides, manager, Some(size)) {
+            add(Some(size), side, base);
+        }
+    }
+    all
+}
+
+fn ratios(
+    compared: &[Comparison],
+    intervals: &[Option<Interval>],
+    manager: &str,
+    size: Option<u64>,
+) -> Ratios {
+    let of = |metric: Metric| {
+        let same = |one: &Comparison| one.manager == manager && one.size == size && one.metric == metric;
+        compared.iter().position(same).and_then(|at| intervals[at])
+    };
+    Ratios { cpu: of(Metric::Cpu), wall: of(Metric::Wall), peak_rss: of(Metric::PeakRss) }
+}
+
+fn medians(side: &Side) -> Option<Medians> {
+    (!side.timed.is_empty()).then(|| Medians {
+        cpu_s: median(&side.values(Metric::Cpu)),
+        wall_s: median(&side.values(Metric::Wall)),
+        peak_rss_kib: median(&side.values(Metric::PeakRss)),
+    })
+}
+
+fn curve(
+    sides: &Sides,
+    program: &str,
+    manager: &str,
+    ratios: &dyn Fn(&str, Option<u64>) -> Ratios,
+) -> Option<Curve> {
+    let behind = manager.split(", ").next().unwrap_or(manager);
+    let points: Vec<Point> = sizes_of(sides, manager)
+        .into_iter()
+        .filter_map(|size| {
+            let side = find(sides, manager, Some(size))?;
+            Some(Point {
+                size_bytes: size,
+                good: side.timed.len() as u32,
+                medians: medians(side),
+                over_no_delay: if size == NO_DELAY { Ratios::default() } else { ratios(manager, Some(size)) },
+            })
+        })
+        .collect();
+    (!points.is_empty()).then(|| Curve {
+        program: program.into(),
+        manager: manager.into(),
+        plain: find(sides, behind, None).and_then(medians),
+        layer: ratios(manager, None),
+        points,
+    })
+}
+
+fn means(
+    all: &[Vec<Comparison>],
+    managers: &[String],
+    sizes: &BTreeSet<u64>,
+    repetitions: u32,
+    experiment: &Experiment,
+) -> Vec<Mean> {
+    let places =
+        std::iter::once(None).chain(sizes.iter().copied().filter(|size| *size != NO_DELAY).map(Some));
+    let subjects: Vec<(&String, Option<u64>)> =
+        managers.iter().flat_map(|manager| places.clone().map(move |size| (manager, size))).collect();
+    let mut series = Vec::new();
+    let mut counts = Vec::new();
+    for (manager, size) in &subjects {
+        for metric in METRICS {
+            let same =
+                |one: &&Comparison| one.manager == **manager && one.size == *size && one.metric == metric;
+            let programs: Vec<Vec<Option<f64>>> =
+                all.iter().filter_map(|of| of.iter().find(same)).map(|one| one.series.clone()).collect();
+            let (count, mean) = over_programs(&programs, repetitions);
+            counts.push(count);
+            series.push(mean);
+        }
+    }
+    let intervals = statistics::paired(&series, ALPHA, experiment.settings.seed);
+    let each = subjects.iter().zip(intervals.chunks(METRICS.len()).zip(counts.chunks(METRICS.len())));
+    each.map(|((manager, size), (ratios, counts))| Mean {
+        manager: manager.to_string(),
+        size_bytes: *size,
+        programs: counts.iter().copied().min().unwrap_or(0),
+        ratios: Ratios { cpu: ratios[0], wall: ratios[1], peak_rss: ratios[2] },
+    })
+    .collect()
+}
+
+#[cfg(test)]
+#[path = "delay_tests.rs"]
+mod tests;

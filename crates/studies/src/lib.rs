@@ -8,5 +8,9 @@
 
 pub mod delay;
 pub mod frequency;
+pub mod means;
 pub mod minheap;
 pub mod proximity;
+pub mod published;
+#[cfg(test)]
+mod testing;

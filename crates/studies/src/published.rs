@@ -1,0 +1,141 @@
+//! What Sareen and Blackburn (2022) report of delays and of collections' frequency, to stand beside what is measured
+//! here: `studies/published`, which becomes part of the program, so that an installed heaptoll has it too.
+
+use serde::Serialize;
+
+const DELAY: &str = include_str!("../../../studies/published/sareen2022-delay.csv");
+const FREQUENCY: &str = include_str!("../../../studies/published/sareen2022-frequency.csv");
+
+/// What a published overhead is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// Time over that with a quarantine of one byte.
+    Time,
+    /// Maximum resident memory over that with a quarantine of one byte.
+    Space,
+    /// Time with a quarantine of one byte over that without a quarantine.
+    LayerTime,
+}
+
+/// A published overhead of a quarantine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Overhead {
+    /// `SPEC CPU2006` or `mimalloc-bench`.
+    pub suite: &'static str,
+    /// Program; `None` for the suite's mean.
+    pub program: Option<&'static str>,
+    /// The manager, by the paper's name.
+    pub manager: &'static str,
+    /// Bytes of the quarantine.
+    pub size_bytes: u64,
+    /// What of.
+    pub quantity: Quantity,
+    /// Percent.
+    pub percent: f64,
+}
+
+impl Overhead {
+    /// As a ratio.
+    pub fn ratio(&self) -> f64 {
+        1.0 + self.percent / 100.0
+    }
+
+    /// Whether a manager of ours is, in some version, the one that this was measured with.
+    pub fn is_of(&self, manager: &str) -> bool {
+        let base = manager.split(',').next().unwrap_or(manager);
+        let name =
+            base.strip_prefix("debian-").unwrap_or(base).trim_end_matches(|last: char| last.is_ascii_digit());
+        // gperftools is what became of the first TCMalloc; today's is another program.
+        name.eq_ignore_ascii_case(self.manager)
+    }
+}
+
+fn overhead(line: &'static str) -> Option<Overhead> {
+    let [suite, program, manager, size, quantity, percent] = line.split(',').collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    Some(Overhead {
+        suite,
+        program: (program != "mean").then_some(program),
+        manager,
+        size_bytes: size.parse().ok()?,
+        quantity: match quantity {
+            "time" => Quantity::Time,
+            "space" => Quantity::Space,
+            "layer_time" => Quantity::LayerTime,
+            _ => return None,
+        },
+        percent: percent.parse().ok()?,
+    })
+}
+
+/// Every published overhead of a quarantine.
+pub fn overheads() -> impl Iterator<Item = Overhead> {
+    DELAY.lines().skip(1).filter_map(overhead)
+}
+
+/// How many programs of the paper gained from a longer period.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gain {
+    /// The manager, by the paper's name.
+    pub manager: &'static str,
+    /// Period, bytes allocated.
+    pub every_bytes: u64,
+    /// The period it is compared with.
+    pub over_every_bytes: u64,
+    /// A gain counts beyond so many percent.
+    pub beyond_percent: f64,
+    /// Programs that gained.
+    pub programs: u32,
+}
+
+/// What the paper reports of periods.
+pub fn gains() -> impl Iterator<Item = Gain> {
+    FREQUENCY.lines().skip(1).filter_map(|line| {
+        let [_, manager, every, over, beyond, programs] = line.split(',').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        Some(Gain {
+            manager,
+            every_bytes: every.parse().ok()?,
+            over_every_bytes: over.parse().ok()?,
+            beyond_percent: beyond.parse().ok()?,
+            programs: programs.parse().ok()?,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_tables_is_read() {
+        assert_eq!(overheads().count(), DELAY.lines().count() - 1);
+        assert_eq!(gains().count(), FREQUENCY.lines().count() - 1);
+    }
+
+    #[test]
+    fn the_paper_found_tcmalloc_the_most_sensitive() {
+        let mean = |manager: &str| {
+            overheads()
+                .find(|one| {
+                    one.manager == manager
+                        && one.program.is_none()
+                        && one.suite == "mimalloc-bench"
+                        && one.quantity == Quantity::Time
+                })
+                .map(|one| one.percent)
+        };
+        assert!(mean("TCMalloc") > mean("snmalloc") && mean("snmalloc") > mean("mimalloc"));
+    }
+
+    #[test]
+    fn versions_of_a_manager_are_the_papers() {
+        let one = |name: &str| overheads().find(|one| one.manager == name).expect("it is there");
+        assert!(one("mimalloc").is_of("mimalloc3") && one("mimalloc").is_of("debian-mimalloc2"));
+        assert!(one("TCMalloc").is_of("tcmalloc") && !one("TCMalloc").is_of("debian-gperftools"));
+        assert!(!one("snmalloc").is_of("mimalloc3"));
+    }
+}
