@@ -71,7 +71,8 @@ pub fn prove(
         environment,
         directory: None,
         stdin: program.stdin.as_ref().map(PathBuf::from),
-        preload: manager.preload(places),
+        layers: manager.layers.iter().map(|layer| layer.kind.object(places)).collect(),
+        preload: manager.object.iter().cloned().collect(),
         count_layer: places.count_layer(),
         limit: if program.serve.is_some() || !whole {
             BEGINNING

@@ -20,4 +20,5 @@ pub mod statistics;
 pub mod store;
 #[cfg(test)]
 mod testing;
+pub mod told;
 mod verdict;

@@ -213,9 +213,25 @@ pub struct Observation {
     pub output_digest: String,
     /// The most memory the manager had mapped at once, bytes; only from managers that tell.
     pub heap_high_water_bytes: Option<u64>,
-    /// Garbage collections; only from managers that tell.
+    /// Garbage collections; only from managers and layers that tell.
     #[serde(default)]
     pub collections: Option<Collections>,
+    /// Processor time of collections, on all threads that took part, ns; only from managers and layers that tell.
+    #[serde(default)]
+    pub collector_cpu_ns: Option<u64>,
+    /// The most bytes of pages (4 KiB) that held a live block at once, of any process; only from managers and layers that
+    /// tell.
+    #[serde(default)]
+    pub used_high_bytes: Option<u64>,
+    /// Calls that failed because the heap has a limit; only from managers and layers that tell.
+    #[serde(default)]
+    pub refused_calls: Option<u64>,
+    /// The most bytes that a quarantine held back at once, of any process; only behind one.
+    #[serde(default)]
+    pub held_high_bytes: Option<u64>,
+    /// Blocks that were found changed when they left a quarantine; only behind one, and only where it checks.
+    #[serde(default)]
+    pub written_after_free: Option<u64>,
     /// Hardware events.
     pub counters: Counters,
     /// Unix time at the start, seconds.

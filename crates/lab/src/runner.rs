@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use heaptoll_launcher::{Ended, Thp};
-use heaptoll_statspage::{Kind, StatsPage};
+use heaptoll_statspage::StatsPage;
 use regex::Regex;
 use tempfile::TempDir;
 use thiserror::Error;
@@ -13,11 +13,12 @@ use crate::experiment::{Experiment, ProgramInfo, StackInfo};
 use crate::interrupt::Interrupt;
 use crate::launch::{self, Finished, Invocation, LaunchError};
 use crate::machine;
-use crate::observation::{Collections, Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures};
+use crate::observation::{Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures};
 use crate::plan::Cell;
 use crate::sampler::{Sampled, Sampler};
 use crate::serve;
 use crate::store::{Store, StoreError};
+use crate::told::Told;
 
 /// Pace of memory samples in a watched run.
 const PACE: Duration = Duration::from_millis(5);
@@ -26,8 +27,8 @@ const GIVE_UP_AFTER: usize = 2;
 /// Exit status by which the start layer says that `main` was about to begin. A program that ran in full, because it
 /// begins in a way of its own, ends with another.
 pub const STARTED: i32 = 113;
-/// Slots of the statistics page: one a process of the run.
-const STAT_SLOTS: u32 = 256;
+/// Slots of the statistics page: one for each process of the run and each of its manager and layers.
+const STAT_SLOTS: u32 = 1024;
 
 /// What the runner needs besides the experiment.
 #[derive(Debug, Clone)]
@@ -279,25 +280,11 @@ fn observe(
     let track =
         track.filter(|_| program.serve.is_none() || cell.repetition == 0 && cell.phase == Phase::Timed);
     let row = row(experiment, cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures));
-    let (heap_high_water_bytes, collections) = page.and_then(told).unzip();
+    let told = page.and_then(|page| page.read().ok()).map(|slots| Told::of(&slots)).unwrap_or_default();
     Ok((
-        Observation { started_unix_s, load_average, heap_high_water_bytes, collections, ..row },
+        Observation { started_unix_s, load_average, ..told.beside(row) },
         track.filter(|track| !track.samples.is_empty()),
     ))
-}
-
-/// The most memory any process of the run had mapped, bytes, and what was collected in all of them, as their managers
-/// wrote it down; `None` when none did.
-fn told(page: StatsPage) -> Option<(u64, Collections)> {
-    let slots = page.read().ok()?;
-    let of_managers = || slots.iter().filter(|slot| slot.kind == Kind::Manager);
-    let collections = Collections {
-        count: of_managers().map(|slot| slot.collections).sum(),
-        pause_total_ns: of_managers().map(|slot| slot.pause_total_ns).sum(),
-        pause_max_ns: of_managers().map(|slot| slot.pause_max_ns).max()?,
-        reclaimed_bytes: of_managers().map(|slot| slot.collected_bytes).sum(),
-    };
-    Some((of_managers().map(|slot| slot.mapped_high_bytes).max()?, collections))
 }
 
 fn outcome(
@@ -365,6 +352,11 @@ fn row(
         output_digest: finished.digest.clone(),
         heap_high_water_bytes: None,
         collections: None,
+        collector_cpu_ns: None,
+        used_high_bytes: None,
+        refused_calls: None,
+        held_high_bytes: None,
+        written_after_free: None,
         counters: Counters { instructions, cycles, llc_misses, dtlb_misses },
         started_unix_s: 0.0,
         load_average: 0.0,

@@ -28,7 +28,9 @@ CREATE TABLE observation (
     output_bytes INTEGER NOT NULL, output_digest TEXT NOT NULL, heap_high_water_bytes INTEGER,
     instructions INTEGER, cycles INTEGER, llc_misses INTEGER, dtlb_misses INTEGER,
     started_unix_s REAL NOT NULL, load_average REAL NOT NULL, env_padding INTEGER NOT NULL,
-    stderr_tail TEXT NOT NULL, left_behind INTEGER NOT NULL, serve TEXT, collections TEXT, exact TEXT, locality TEXT);
+    stderr_tail TEXT NOT NULL, left_behind INTEGER NOT NULL, serve TEXT, collections TEXT, exact TEXT, locality TEXT,
+    collector_cpu_ns INTEGER, used_high_bytes INTEGER, refused_calls INTEGER, held_high_bytes INTEGER,
+    written_after_free INTEGER);
 CREATE TABLE memory_sample (
     program TEXT NOT NULL, stack TEXT NOT NULL, repetition INTEGER NOT NULL, t_s REAL NOT NULL, rss_kib INTEGER NOT NULL);
 CREATE TABLE memory_mark (
@@ -38,10 +40,15 @@ CREATE TABLE memory_mark (
 
 /// Columns that files of the same layout may lack, because they were begun before there were such figures. They come
 /// last in their tables and may be null.
-const ADDED: [(&str, &str, &str); 4] = [
+const ADDED: [(&str, &str, &str); 9] = [
     ("observation", "collections", "TEXT"),
     ("observation", "exact", "TEXT"),
     ("observation", "locality", "TEXT"),
+    ("observation", "collector_cpu_ns", "INTEGER"),
+    ("observation", "used_high_bytes", "INTEGER"),
+    ("observation", "refused_calls", "INTEGER"),
+    ("observation", "held_high_bytes", "INTEGER"),
+    ("observation", "written_after_free", "INTEGER"),
     ("memory_mark", "anonymous_peak_kib", "INTEGER"),
 ];
 
@@ -320,7 +327,7 @@ impl Store {
         self.connection
             .execute(
                 "INSERT INTO observation VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,\
-                 ?20,?21,?22,?23,?24,?25,?26,?27,?28,?29,?30)",
+                 ?20,?21,?22,?23,?24,?25,?26,?27,?28,?29,?30,?31,?32,?33,?34,?35)",
                 params![
                     row.order,
                     row.repetition,
@@ -352,6 +359,11 @@ impl Store {
                     collections,
                     exact,
                     locality,
+                    row.collector_cpu_ns.map(n),
+                    row.used_high_bytes.map(n),
+                    row.refused_calls.map(n),
+                    row.held_high_bytes.map(n),
+                    row.written_after_free.map(n),
                 ],
             )
             .map(drop)
@@ -405,17 +417,20 @@ impl Store {
     }
 
     fn observations(&self) -> Result<Vec<Observation>, StoreError> {
-        let mut has = [false; LATER.len()];
-        for (has, column) in has.iter_mut().zip(LATER) {
-            *has = self.has_column("observation", column)?;
+        // The columns after `serve`, of which an older file has the first so many.
+        let mut last = 26;
+        for (_, column, _) in ADDED.iter().filter(|(table, ..)| *table == "observation") {
+            last += usize::from(self.has_column("observation", column)?);
         }
         let read = || -> rusqlite::Result<Vec<RawRow>> {
             let mut statement = self.connection.prepare("SELECT * FROM observation ORDER BY position")?;
             let rows = statement.query_map([], |row| {
                 let n = |index: usize| row.get::<_, i64>(index).map(|value| value.max(0) as u64);
                 let some = |index: usize| {
-                    row.get::<_, Option<i64>>(index).map(|value| value.map(|value| value.max(0) as u64))
+                    let value = if index > last { None } else { row.get::<_, Option<i64>>(index)? };
+                    Ok::<_, rusqlite::Error>(value.map(|value| value.max(0) as u64))
                 };
+                let later = |index: usize| if index > last { Ok(None) } else { row.get(index) };
                 let observation = Observation {
                     order: row.get(0)?,
                     repetition: row.get(1)?,
@@ -436,6 +451,11 @@ impl Store {
                     output_digest: row.get(15)?,
                     heap_high_water_bytes: some(16)?,
                     collections: None,
+                    collector_cpu_ns: some(30)?,
+                    used_high_bytes: some(31)?,
+                    refused_calls: some(32)?,
+                    held_high_bytes: some(33)?,
+                    written_after_free: some(34)?,
                     counters: Counters {
                         instructions: some(17)?,
                         cycles: some(18)?,
@@ -451,8 +471,7 @@ impl Store {
                     exact: None,
                     locality: None,
                 };
-                let later = |index: usize| if has[index] { row.get(27 + index) } else { Ok(None) };
-                let figures = [row.get(26)?, later(0)?, later(1)?, later(2)?];
+                let figures = [row.get(26)?, later(27)?, later(28)?, later(29)?];
                 Ok((observation, [row.get(2)?, row.get(5)?], figures))
             })?;
             rows.collect()
@@ -511,9 +530,6 @@ impl Store {
 
 /// A row whose phase and outcome, and whose figures of some kinds of runs, are still JSON.
 type RawRow = (Observation, [String; 2], [Option<String>; 4]);
-
-/// Columns of a row that older files lack, in the order in which they stand behind the others.
-const LATER: [&str; 3] = ["collections", "exact", "locality"];
 
 fn maybe<T: DeserializeOwned>(text: Option<String>) -> serde_json::Result<Option<T>> {
     text.map(|text| serde_json::from_str(&text)).transpose()

@@ -32,6 +32,11 @@ fn what_is_stored_comes_back() {
                 pause_max_ns: 4,
                 reclaimed_bytes: 1 << 40,
             }),
+            collector_cpu_ns: (index == 0).then_some(6_000_000_000),
+            used_high_bytes: (index == 1).then_some(4096),
+            refused_calls: (index == 1).then_some(0),
+            held_high_bytes: (index == 2).then_some(1),
+            written_after_free: (index == 2).then_some(3),
             phase: if index == 2 { Phase::Traced } else { Phase::Timed },
             exact: (index == 2).then_some(ExactFigures {
                 instructions: ByOwner { program: 1 << 50, allocator: 2, collector: 3 },
@@ -81,7 +86,10 @@ fn a_file_from_before_traced_runs_is_read_and_gone_on_with() {
     store
         .connection
         .execute_batch(
-            "ALTER TABLE observation DROP COLUMN exact; ALTER TABLE observation DROP COLUMN locality",
+            "ALTER TABLE observation DROP COLUMN exact; ALTER TABLE observation DROP COLUMN locality;
+             ALTER TABLE observation DROP COLUMN collector_cpu_ns; ALTER TABLE observation DROP COLUMN used_high_bytes;
+             ALTER TABLE observation DROP COLUMN refused_calls; ALTER TABLE observation DROP COLUMN held_high_bytes;
+             ALTER TABLE observation DROP COLUMN written_after_free",
         )
         .expect("becomes an older file");
     drop(store);
@@ -89,6 +97,32 @@ fn a_file_from_before_traced_runs_is_read_and_gone_on_with() {
     let (store, _) = Store::resume(&path).expect("resumes");
     let exact = Some(ExactFigures { allocations: 9, ..ExactFigures::default() });
     let after = Observation { order: 1, phase: Phase::Traced, exact, ..row("glibc", 1, 0.1, 77) };
+    store.append(&after).expect("appends");
+    made.observations.extend([before, after]);
+    assert_eq!(Store::read(&path).expect("reads").observations, made.observations);
+}
+
+#[test]
+fn a_file_from_before_layers_is_read_and_gone_on_with() {
+    let folder = folder();
+    let path = folder.path().join("e.db");
+    let mut made = experiment(&["glibc"]);
+    let locality = Some(LocalityFigures { line_bytes: 64, ..LocalityFigures::default() });
+    let before = Observation { locality, ..row("glibc", 0, 0.1, 77) };
+    let store = Store::create(&path, &made).expect("creates");
+    store.append(&before).expect("appends");
+    store
+        .connection
+        .execute_batch(
+            "ALTER TABLE observation DROP COLUMN collector_cpu_ns; ALTER TABLE observation DROP COLUMN used_high_bytes;
+             ALTER TABLE observation DROP COLUMN refused_calls; ALTER TABLE observation DROP COLUMN held_high_bytes;
+             ALTER TABLE observation DROP COLUMN written_after_free",
+        )
+        .expect("becomes an older file");
+    drop(store);
+    assert_eq!(Store::read(&path).expect("reads").observations, std::slice::from_ref(&before));
+    let (store, _) = Store::resume(&path).expect("resumes");
+    let after = Observation { order: 1, used_high_bytes: Some(9), ..row("glibc", 1, 0.1, 77) };
     store.append(&after).expect("appends");
     made.observations.extend([before, after]);
     assert_eq!(Store::read(&path).expect("reads").observations, made.observations);
@@ -104,6 +138,9 @@ fn a_file_from_before_collections_is_read_and_gone_on_with() {
         .connection
         .execute_batch(
             "ALTER TABLE observation DROP COLUMN exact; ALTER TABLE observation DROP COLUMN locality;
+             ALTER TABLE observation DROP COLUMN collector_cpu_ns; ALTER TABLE observation DROP COLUMN used_high_bytes;
+             ALTER TABLE observation DROP COLUMN refused_calls; ALTER TABLE observation DROP COLUMN held_high_bytes;
+             ALTER TABLE observation DROP COLUMN written_after_free;
              ALTER TABLE observation DROP COLUMN collections; ALTER TABLE memory_mark DROP COLUMN anonymous_peak_kib;
              INSERT INTO memory_mark VALUES ('prog', 'glibc', 0, 3)",
         )

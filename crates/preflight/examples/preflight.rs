@@ -1,4 +1,4 @@
-//! Prints the proof or the refusal for one command: `preflight [-m OBJECT]... [-t SECONDS] COMMAND...`.
+//! Prints the proof or the refusal for one command: `preflight [-l LAYER]... [-m OBJECT]... [-t SECONDS] COMMAND...`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,6 +13,7 @@ fn main() -> std::process::ExitCode {
         environment: std::env::vars_os().collect(),
         directory: None,
         stdin: None,
+        layers: Vec::new(),
         preload: Vec::new(),
         count_layer: find_count_layer().unwrap_or_else(|| COUNT_LAYER.into()),
         limit: Duration::from_secs(10),
@@ -21,6 +22,8 @@ fn main() -> std::process::ExitCode {
     while let Some(word) = words.next() {
         if word == "-m" {
             request.preload.extend(words.next().map(Into::into));
+        } else if word == "-l" {
+            request.layers.extend(words.next().map(Into::into));
         } else if word == "-t" {
             let seconds = words.next().and_then(|w| w.to_str()?.parse().ok());
             request.limit = Duration::from_secs_f64(seconds.unwrap_or(10.0));

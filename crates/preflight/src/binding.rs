@@ -1,4 +1,5 @@
-//! Reading the binding reports that the counting layer appends (its format is described in `layers/count`).
+//! Reading the binding reports that the counting layer appends (its format is described in `layers/count`), and the
+//! lines beside them by which each layer says what it forwards to (`layers/next`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -32,6 +33,33 @@ pub struct Report {
     pub lazy: usize,
     /// Whether the report did not fit its buffer.
     pub cut: bool,
+    /// What layers said they forward to, by layer.
+    pub behind: BTreeMap<PathBuf, PathBuf>,
+}
+
+/// One layer's word: which object its `malloc` goes on to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Behind {
+    /// Process id.
+    pub pid: i32,
+    /// `CLOCK_MONOTONIC`, ns.
+    pub time_ns: u64,
+    layer: PathBuf,
+    object: PathBuf,
+}
+
+/// The words of a report file, in the order in which they were said.
+pub fn said(bytes: &[u8]) -> Vec<Behind> {
+    let read = |line: &str| match line.split('\t').collect::<Vec<_>>()[..] {
+        ["behind", "1", pid, time, layer, object] => Some(Behind {
+            pid: pid.parse().ok()?,
+            time_ns: time.parse().ok()?,
+            layer: layer.into(),
+            object: object.into(),
+        }),
+        _ => None,
+    };
+    String::from_utf8_lossy(bytes).lines().filter_map(read).collect()
 }
 
 /// A program that is not position-independent and takes the address of `malloc` (Debian's python3 does) has a stub of
@@ -57,7 +85,7 @@ fn see_through_stubs(mut report: Report, exports: &mut BTreeMap<PathBuf, Vec<Str
 /// Parses a report file. What is damaged (a process died while it wrote) is skipped.
 pub fn parse(bytes: &[u8]) -> Vec<Report> {
     let text = String::from_utf8_lossy(bytes);
-    let mut reports = Vec::new();
+    let mut reports: Vec<Report> = Vec::new();
     let mut open: Option<Report> = None;
     let mut exports = BTreeMap::new();
     for line in text.lines() {
@@ -102,6 +130,12 @@ pub fn parse(bytes: &[u8]) -> Vec<Report> {
             _ => {}
         }
     }
+    // Layers speak before the first report of their process image; another image's words are newer.
+    let said = said(bytes);
+    for report in &mut reports {
+        let own = said.iter().filter(|word| word.pid == report.pid && word.time_ns <= report.time_ns);
+        report.behind = own.map(|word| (word.layer.clone(), word.object.clone())).collect();
+    }
     reports
 }
 
@@ -127,6 +161,19 @@ mod tests {
             report.elsewhere,
             [(PathBuf::from("/p.so"), "malloc".to_owned(), PathBuf::from("/lib/libc.so.6"))]
         );
+    }
+
+    #[test]
+    fn what_layers_say_belongs_to_the_reports_that_follow_in_their_process() {
+        let text = "behind\t1\t7\t90\t/q.so\t/m.so\nreport\t1\t7\tstart\t100\t/bin/a\nend\n\
+            behind\t1\t7\t190\t/q.so\t/n.so\nbehind\t1\t7\tx\t/q.so\t/o.so\nbehind\t1\t8\t190\n\
+            report\t1\t7\tstart\t200\t/bin/b\nend\nreport\t1\t8\tstart\t200\t/bin/c\nend\n";
+        let behind: Vec<Option<PathBuf>> = parse(text.as_bytes())
+            .into_iter()
+            .map(|report| report.behind.get(&PathBuf::from("/q.so")).cloned())
+            .collect();
+        assert_eq!(behind, [Some("/m.so".into()), Some("/n.so".into()), None]);
+        assert_eq!(said(text.as_bytes()).len(), 2);
     }
 
     #[test]

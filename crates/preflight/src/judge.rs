@@ -14,20 +14,36 @@ use crate::tree::{Image, Run};
 
 /// Where blocks are expected to come from.
 #[derive(Debug, Clone)]
-pub enum Expected {
+pub enum Source {
     /// glibc itself, wherever the loader found it.
     Glibc,
     /// This object.
     Object(PathBuf),
 }
 
-impl Expected {
+impl Source {
     /// Whether an object, as the loader names it, is the expected one.
     pub fn is(&self, object: &Path) -> bool {
         match self {
-            Expected::Glibc => is_libc(object),
-            Expected::Object(path) => same_file(path, object),
+            Source::Glibc => is_libc(object),
+            Source::Object(path) => same_file(path, object),
         }
+    }
+}
+
+/// The way that calls are expected to go behind the counting layer.
+#[derive(Debug, Clone)]
+pub struct Expected {
+    /// Layers that they pass, the program's first.
+    pub layers: Vec<PathBuf>,
+    /// Who serves them.
+    pub source: Source,
+}
+
+impl Expected {
+    /// Whether an object is on that way.
+    pub fn holds(&self, object: &Path) -> bool {
+        self.source.is(object) || self.layers.iter().any(|layer| same_file(layer, object))
     }
 }
 
@@ -53,6 +69,8 @@ pub enum Fault {
     OwnMalloc(PathBuf),
     /// Its malloc is another object's.
     BoundTo(PathBuf),
+    /// A layer did not say what it forwards to.
+    Unproved(PathBuf),
 }
 
 impl Fault {
@@ -64,6 +82,9 @@ impl Fault {
                 format!("uses the malloc of {}, which wins over preloading", object.display())
             }
             Fault::BoundTo(object) => format!("has its malloc bound to {}", object.display()),
+            Fault::Unproved(layer) => {
+                format!("loaded {}, which never said what it forwards to", layer.display())
+            }
         }
     }
 }
@@ -96,7 +117,7 @@ pub fn witnesses(
         }
     }
     let mut counts: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
-    for slot in slots.iter().filter(|s| s.kind == Kind::Layer) {
+    for slot in slots.iter().filter(is_counting) {
         // Without ptrace a forked child is known by its parent.
         let number =
             image_at(slot.pid, slot.claimed_ns).or_else(|| image_at(slot.parent_pid, slot.claimed_ns));
@@ -122,10 +143,13 @@ pub fn witnesses(
                     Some(default.clone())
                 }
             };
+            let (layers, end) =
+                report.as_ref().map(|report| way(report, bound("malloc"))).unwrap_or_default();
             let process = ProcessProof {
                 exe: image.exe.clone(),
                 pid: image.pid,
-                malloc_bound_to: bound("malloc"),
+                layers,
+                malloc_bound_to: end,
                 new_bound_to: bound("_Znwm"),
                 malloc_calls,
                 free_calls,
@@ -137,13 +161,31 @@ pub fn witnesses(
         .collect()
 }
 
+/// Slots of the counting layer; other layers have some, too.
+fn is_counting(slot: &&SlotRecord) -> bool {
+    slot.kind == Kind::Layer && slot.writer == "count"
+}
+
+/// The layers that calls pass from `first` on, and where they end.
+fn way(report: &Report, first: Option<PathBuf>) -> (Vec<PathBuf>, Option<PathBuf>) {
+    let mut layers = Vec::new();
+    let mut at = first;
+    while let Some(next) = at.as_ref().and_then(|object| report.behind.get(object))
+        // Nothing forwards to itself, whatever a damaged report says.
+        && layers.len() <= report.behind.len()
+    {
+        layers.extend(at.replace(next.clone()));
+    }
+    (layers, at)
+}
+
 /// Without ptrace only those images are known that reported their start. Each began at the latest when it claimed its
 /// slot, which it does before it reports.
 fn images_from_reports(reports: &[Report], slots: &[SlotRecord]) -> (Vec<Image>, Vec<(i32, u64, usize)>) {
     let mut images = Vec::new();
     let mut changes = Vec::new();
     for report in reports.iter().filter(|r| !r.at_exit) {
-        let mine = slots.iter().filter(|s| s.kind == Kind::Layer && s.pid == report.pid);
+        let mine = slots.iter().filter(is_counting).filter(|s| s.pid == report.pid);
         let claimed = mine.map(|s| s.claimed_ns).filter(|&c| c <= report.time_ns).max();
         changes.push((report.pid, claimed.unwrap_or(report.time_ns), images.len()));
         images.push(Image {
@@ -171,8 +213,17 @@ pub fn misbinding(report: &Report, expected: &Expected) -> Option<Fault> {
     if default != report.layer {
         return Some(Fault::OwnMalloc(default));
     }
-    let next = report.next.get("malloc").cloned().unwrap_or_default();
-    (!expected.is(&next)).then_some(Fault::BoundTo(next))
+    let mut next = report.next.get("malloc").cloned().unwrap_or_default();
+    for layer in &expected.layers {
+        if !same_file(layer, &next) {
+            return Some(Fault::BoundTo(next));
+        }
+        match report.behind.get(&next) {
+            Some(behind) => next = behind.clone(),
+            None => return Some(Fault::Unproved(layer.clone())),
+        }
+    }
+    (!expected.source.is(&next)).then_some(Fault::BoundTo(next))
 }
 
 /// Why an image did not load the layer, as far as can be told from outside.
@@ -210,9 +261,9 @@ pub fn strays(witnesses: &[Witness], expected: &Expected) -> Vec<String> {
         for (owner, symbol, object) in &report.elsewhere {
             // The manager and the runtime libraries may call themselves; the operators of the C++ runtime end in
             // malloc, which is judged by itself.
-            let quiet = expected.is(owner)
+            let quiet = expected.holds(owner)
                 || is_libc(owner)
-                || expected.is(object)
+                || expected.holds(object)
                 || is_cxx_runtime(object)
                 || report.default.get("malloc") == Some(object);
             if !quiet {
@@ -246,7 +297,7 @@ pub fn fallthroughs(witnesses: &[Witness], expected: &Expected) -> Vec<String> {
             let harmless = symbol == "reallocarray" && is_libc(object);
             if !symbol.starts_with("_Z")
                 && !harmless
-                && !expected.is(object)
+                && !expected.holds(object)
                 && report.referenced.contains(symbol)
             {
                 seen.entry(object.clone()).or_default().insert(symbol.clone());

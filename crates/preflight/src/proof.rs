@@ -37,6 +37,9 @@ pub struct ProcessProof {
     pub exe: PathBuf,
     /// Process id; forked children that never `exec` are counted with the image they were forked from.
     pub pid: i32,
+    /// The layers that calls of this image pass, the program's first, as they said themselves.
+    #[serde(default)]
+    pub layers: Vec<PathBuf>,
     /// The object whose `malloc` serves the calls of this image; `None` when it never reported.
     pub malloc_bound_to: Option<PathBuf>,
     /// The object whose `operator new` it would use; `None` when nothing in the process has one.

@@ -11,10 +11,10 @@ use std::time::Duration;
 use heaptoll_statspage::StatsPage;
 
 use crate::binding::{self, Report};
-use crate::judge::{self, Expected, Fault, Witness};
+use crate::judge::{self, Expected, Fault, Source, Witness};
 use crate::manager::{check_load_of, inspect_manager, inspect_object, preload_list};
 use crate::program::inspect_program;
-use crate::proof::{ProgramFacts, Proof};
+use crate::proof::{ProcessProof, ProgramFacts, Proof};
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::tree::{self, Ending, Plan, Run};
@@ -32,13 +32,24 @@ const WORKING: f64 = 0.05;
 /// A [`Refusal`] when it does not, or when it cannot be known.
 pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
     let program = inspect_program(&request.command, &request.environment, request.directory.as_deref())?;
-    let layer = layer_of(request)?;
-    let expected = expected_of(&request.preload)?;
+    let layer = layer_of(&request.count_layer)?;
+    let layers: Vec<PathBuf> =
+        request.layers.iter().map(|layer| layer_of(layer)).collect::<Result<_, _>>()?;
+    let source = source_of(&request.preload)?;
     if program.own_exports.iter().any(|e| e == "malloc") {
         return Err(Refusal::OwnAllocator { program: program.path, object: program.binary });
     }
-    let preload: Vec<PathBuf> = request.preload.iter().map(|p| absolute(p)).collect();
-    check_load_of(&preload, &request.environment, &request.cancel)?;
+    let manager: Vec<PathBuf> = request.preload.iter().map(|p| absolute(p)).collect();
+    check_load_of(&manager, &request.environment, &request.cancel)?;
+    if !layers.is_empty() {
+        let all: Vec<PathBuf> = layers.iter().chain(&manager).cloned().collect();
+        check_load_of(&all, &request.environment, &request.cancel)
+            .map_err(|refusal| of_stack(refusal, &all))?;
+    }
+    let preload: Vec<PathBuf> = layers.iter().chain(&manager).cloned().collect();
+    // The loader loads an object once: a counting layer further in is the one in front of all.
+    let layers = layers.into_iter().filter(|other| !judge::same_file(other, &layer)).collect();
+    let expected = Expected { layers, source };
 
     let mut sighting = Sighting::of(request, &program, &layer, &preload, &expected)?;
     let mut extended = preload.clone();
@@ -62,8 +73,20 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-fn layer_of(request: &Request) -> Result<PathBuf, Refusal> {
-    let layer = absolute(&request.count_layer);
+/// A refusal to load a whole stack, whose manager alone was loaded before, is about the stack.
+fn of_stack(refusal: Refusal, objects: &[PathBuf]) -> Refusal {
+    match refusal {
+        Refusal::CrashesAtLoad { what, stderr, .. } => {
+            let names: Vec<String> = objects.iter().map(|object| object.display().to_string()).collect();
+            let alone = if names.len() == 1 { " in front of glibc" } else { "" };
+            Refusal::StackBreaks { stack: names.join(" in front of ") + alone, what, stderr }
+        }
+        other => other,
+    }
+}
+
+fn layer_of(layer: &Path) -> Result<PathBuf, Refusal> {
+    let layer = absolute(layer);
     match inspect_object(&layer) {
         Ok(_) => Ok(layer),
         Err(path @ Refusal::PathNotPreloadable { .. }) => Err(path),
@@ -72,7 +95,7 @@ fn layer_of(request: &Request) -> Result<PathBuf, Refusal> {
 }
 
 /// The manager of a stack: its first object that exports `malloc`.
-fn expected_of(preload: &[PathBuf]) -> Result<Expected, Refusal> {
+fn source_of(preload: &[PathBuf]) -> Result<Source, Refusal> {
     let mut manager = None;
     for object in preload {
         let facts = inspect_object(object)?;
@@ -81,9 +104,9 @@ fn expected_of(preload: &[PathBuf]) -> Result<Expected, Refusal> {
         }
     }
     match (manager, preload.last()) {
-        (Some(manager), _) => Ok(Expected::Object(manager)),
+        (Some(manager), _) => Ok(Source::Object(manager)),
         (None, Some(last)) => Err(Refusal::NoMalloc { manager: last.clone() }),
-        (None, None) => Ok(Expected::Glibc),
+        (None, None) => Ok(Source::Glibc),
     }
 }
 
@@ -187,8 +210,8 @@ impl Sighting {
         }
         let bound_to = reached
             .iter()
-            .find_map(|w| w.process.malloc_bound_to.as_ref())
-            .map_or_else(|| "the manager".to_owned(), |p| p.display().to_string());
+            .find(|w| w.process.malloc_bound_to.is_some())
+            .map_or_else(|| "the manager".to_owned(), |w| way_in_words(&w.process));
         let processes = reached.len();
         let mut sentence = format!(
             "malloc bound to {bound_to} in {processes} program image{}, {malloc_calls} calls seen",
@@ -205,7 +228,7 @@ impl Sighting {
         let mut warnings = self.warnings(request, program, expected, malloc_calls);
         for witness in &reached {
             if let Some(new) = &witness.process.new_bound_to
-                && !expected.is(new)
+                && !expected.holds(new)
                 && !judge::is_cxx_runtime(new)
             {
                 warnings.push(format!(
@@ -237,15 +260,20 @@ impl Sighting {
                 return Err(Refusal::OwnAllocator { program: witness.image.exe.clone(), object });
             }
             Some((witness, Fault::BoundTo(bound_to))) => {
-                let manager = match expected {
-                    Expected::Glibc => PathBuf::from("glibc"),
-                    Expected::Object(path) => path.clone(),
+                let manager = match (&expected.layers[..], &expected.source) {
+                    // Not even the first layer was reached.
+                    ([first, ..], _) if !witness.process.layers.contains(first) => first.clone(),
+                    (_, Source::Glibc) => PathBuf::from("glibc"),
+                    (_, Source::Object(path)) => path.clone(),
                 };
                 return Err(Refusal::BoundElsewhere {
                     program: witness.image.exe.clone(),
                     bound_to,
                     manager,
                 });
+            }
+            Some((witness, Fault::Unproved(layer))) => {
+                return Err(Refusal::LayerUnproved { program: witness.image.exe.clone(), layer });
             }
             _ => {}
         }
@@ -347,6 +375,17 @@ impl Sighting {
     }
 }
 
+/// `/q.so, which forwards to /m.so`: where calls of a process go.
+fn way_in_words(process: &ProcessProof) -> String {
+    let objects: Vec<String> = process
+        .layers
+        .iter()
+        .chain(&process.malloc_bound_to)
+        .map(|object| object.display().to_string())
+        .collect();
+    objects.join(", which forwards to ")
+}
+
 /// A program started by root may go on as another user, whose processes report all the same; the directory's random
 /// name keeps everybody else out for the seconds that it exists. Other users' programs stay what they are.
 fn open_to_all(files: &[(&Path, u32)]) -> std::io::Result<()> {
@@ -377,11 +416,11 @@ fn additions<'a>(
         };
         let exe = report.exe.display();
         let fault = judge::misbinding(report, expected);
-        if let (Expected::Glibc, Some(Fault::BoundTo(other))) = (expected, &fault) {
+        if let (Source::Glibc, Some(Fault::BoundTo(other))) = (&expected.source, &fault) {
             add(judge::is_libc, format!("{exe} links the allocator {}", other.display()));
         }
         if let Some(new) = report.next.get("_Znwm")
-            && !expected.is(new)
+            && !expected.holds(new)
             && !judge::is_cxx_runtime(new)
             && !matches!(fault, Some(Fault::OwnMalloc(_)))
         {

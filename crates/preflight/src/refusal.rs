@@ -191,8 +191,26 @@ pub enum Refusal {
         /// The system's reason.
         reason: String,
     },
+    /// The manager alone loads, but not behind these layers.
+    #[error("{stack} breaks even `sh -c :` at load ({what}){}; take another layer or manager", said(.stderr))]
+    StackBreaks {
+        /// Its objects, the program's first: `/a.so in front of /m.so`.
+        stack: String,
+        /// `killed by signal 11`, `exit status 2`.
+        what: String,
+        /// The beginning of its standard error.
+        stderr: String,
+    },
+    /// A layer was loaded and did not say what it forwards to.
+    #[error("in {} the layer {} never said what it forwards to, so it is not known what stands behind it; run `make build` again", .program.display(), .layer.display())]
+    LayerUnproved {
+        /// The program.
+        program: PathBuf,
+        /// The layer.
+        layer: PathBuf,
+    },
     /// A layer of ours is missing.
-    #[error("the counting layer {} is not there ({reason}); build it with `make build`, or set HEAPTOLL_LAYERS_DIR to its directory", .layer.display())]
+    #[error("the layer {} is not there ({reason}); build it with `make build`, or set HEAPTOLL_LAYERS_DIR to its directory", .layer.display())]
     LayerMissing {
         /// Where it was looked for.
         layer: PathBuf,

@@ -19,8 +19,10 @@ pub struct Request {
     pub directory: Option<PathBuf>,
     /// File that standard input comes from; `/dev/null` when `None`.
     pub stdin: Option<PathBuf>,
-    /// The stack as it will be preloaded, in order; the first object that exports `malloc` is the manager. Empty
-    /// means glibc's own malloc.
+    /// Layers in front of the manager, the program's first: each forwards to the next, the last to the manager.
+    pub layers: Vec<PathBuf>,
+    /// What is preloaded behind them, in order; the first object that exports `malloc` is the manager. Empty means
+    /// glibc's own malloc.
     pub preload: Vec<PathBuf>,
     /// `libheaptoll_count.so`; [`find_count_layer`](crate::find_count_layer) knows the usual places.
     pub count_layer: PathBuf,

@@ -115,6 +115,11 @@ pub static COLUMNS: &[Column] = &[
         // As with a load's figures: names and numbers encode.
         locality(o, |l| serde_json::to_string(&l.caches).map_or(Value::Missing, Value::Text))
     }),
+    optional("collector_cpu_ns", Kind::Integer, |o| maybe(o.collector_cpu_ns)),
+    optional("used_high_bytes", Kind::Integer, |o| maybe(o.used_high_bytes)),
+    optional("refused_calls", Kind::Integer, |o| maybe(o.refused_calls)),
+    optional("held_high_bytes", Kind::Integer, |o| maybe(o.held_high_bytes)),
+    optional("written_after_free", Kind::Integer, |o| maybe(o.written_after_free)),
 ];
 
 fn text(value: &str) -> Value {

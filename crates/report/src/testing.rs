@@ -354,6 +354,11 @@ fn row(
             pause_max_ns: 3_100_000,
             reclaimed_bytes: 5 << 20,
         }),
+        collector_cpu_ns: (s == 1).then_some(26_100_000),
+        used_high_bytes: (s == 1).then_some((kib * 700.0) as u64),
+        refused_calls: (s == 1).then_some(0),
+        held_high_bytes: (s == 2).then_some(2 << 20),
+        written_after_free: (s == 2).then_some(0),
         counters: Counters {
             instructions: counts(5.1e9),
             cycles: counts(2.6e9),

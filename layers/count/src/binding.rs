@@ -15,6 +15,9 @@
 //! cut                             the report did not fit
 //! end
 //! ```
+//!
+//! Between reports stand lines by which every layer, this one too, says what it forwards to (`heaptoll_next`'s
+//! `behind`).
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -162,6 +165,9 @@ pub fn prepare() {
             // The first call takes the message of a lookup that failed, the second frees it.
             libc::dlerror();
             libc::dlerror();
+            // A layer behind this one says what it forwards to when it is first called, which is to be before the
+            // report.
+            heaptoll_next::forward::free(heaptoll_next::forward::malloc(1));
         }
         PREPARED.store(true, Ordering::Release);
     });

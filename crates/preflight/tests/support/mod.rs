@@ -130,6 +130,7 @@ pub fn request(command: &[&str], preload: &[&Path]) -> Request {
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
         directory: None,
         stdin: None,
+        layers: vec![],
         preload: preload.iter().map(|p| p.to_path_buf()).collect(),
         count_layer: layers().join(COUNT_LAYER),
         limit: Duration::from_secs(20),

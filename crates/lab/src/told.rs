@@ -1,0 +1,191 @@
+//! What the managers and layers of a run wrote down about themselves, out of the slots of its statistics page.
+//!
+//! A stack has several writers in each process: its manager, if that tells, and layers. Each figure is taken from those
+//! that can know it: a collector's from the manager or from the sweep layer in front of it, a quarantine's from its
+//! layer.
+
+use heaptoll_statspage::{Kind, SlotRecord};
+
+use crate::observation::{Collections, Observation};
+use crate::stack::LayerKind;
+
+/// The figures of a run, of all its processes; `None` where nobody of the stack can know them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The most memory a manager had mapped at once, of any process, bytes.
+    pub heap_high_water_bytes: Option<u64>,
+    /// Collections, of a manager that collects or of the sweep layer.
+    pub collections: Option<Collections>,
+    /// Processor time of collections on all threads that took part, ns, sum over all processes.
+    pub collector_cpu_ns: Option<u64>,
+    /// The most bytes of pages that held a live block at once, of any process.
+    pub used_high_bytes: Option<u64>,
+    /// Calls that failed because the heap has a limit, of all processes.
+    pub refused_calls: Option<u64>,
+    /// The most bytes that a quarantine held back at once, of any process.
+    pub held_high_bytes: Option<u64>,
+    /// Blocks that were found changed when they left a quarantine, of all processes.
+    pub written_after_free: Option<u64>,
+}
+
+impl Told {
+    /// Reads the slots of a run.
+    pub fn of(slots: &[SlotRecord]) -> Told {
+        let managers = || slots.iter().filter(|slot| slot.kind == Kind::Manager);
+        let layer = |kind: LayerKind| {
+            slots.iter().filter(move |slot| slot.kind == Kind::Layer && slot.writer == kind.word())
+        };
+        let sweeps = || layer(LayerKind::Sweep);
+        let swept = sweeps().next().is_some();
+        let collectors = || managers().chain(sweeps());
+        let quarantines = || layer(LayerKind::Quarantine);
+        let sum = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).sum::<u64>();
+        let most = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).max();
+        let longest = most(|slot| slot.pause_max_ns);
+        let collections = longest.map(|pause_max_ns| Collections {
+            count: sum(|slot| slot.collections),
+            pause_total_ns: sum(|slot| slot.pause_total_ns),
+            pause_max_ns,
+            reclaimed_bytes: sum(|slot| slot.collected_bytes),
+        });
+        // A manager may leave alone what it does not count: nothing is then not told from none, except that no
+        // processor time goes into no collections.
+        let counted = |figure: u64| (figure > 0 || swept).then_some(figure);
+        let cpu = sum(|slot| slot.collector_cpu_ns);
+        let idle = collections.is_some_and(|told| told.count == 0);
+        Told {
+            heap_high_water_bytes: managers().map(|slot| slot.mapped_high_bytes).max(),
+            collections,
+            collector_cpu_ns: if idle { Some(cpu) } else { counted(cpu) },
+            used_high_bytes: most(|slot| slot.used_high_bytes).and_then(counted),
+            refused_calls: collections.map(|_| sum(|slot| slot.refused_calls)),
+            held_high_bytes: quarantines().map(|slot| slot.held_high_bytes).max(),
+            written_after_free: quarantines()
+                .next()
+                .map(|_| quarantines().map(|slot| slot.written_after_free).sum()),
+        }
+    }
+
+    /// The row with these figures.
+    pub fn beside(self, row: Observation) -> Observation {
+        Observation {
+            heap_high_water_bytes: self.heap_high_water_bytes,
+            collections: self.collections,
+            collector_cpu_ns: self.collector_cpu_ns,
+            used_high_bytes: self.used_high_bytes,
+            refused_calls: self.refused_calls,
+            held_high_bytes: self.held_high_bytes,
+            written_after_free: self.written_after_free,
+            ..row
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(kind: Kind, writer: &str) -> SlotRecord {
+        SlotRecord {
+            kind,
+            pid: 1,
+            parent_pid: 0,
+            claimed_ns: 0,
+            writer: writer.into(),
+            exe: String::new(),
+            mapped_bytes: 0,
+            mapped_high_bytes: 0,
+            live_bytes: 0,
+            live_high_bytes: 0,
+            malloc_calls: 0,
+            realloc_calls: 0,
+            free_calls: 0,
+            new_calls: 0,
+            delete_calls: 0,
+            failed_calls: 0,
+            requested_bytes: 0,
+            collections: 0,
+            pause_total_ns: 0,
+            pause_max_ns: 0,
+            collected_bytes: 0,
+            searches: 0,
+            search_steps: 0,
+            search_longest: 0,
+            used_bytes: 0,
+            used_high_bytes: 0,
+            held_bytes: 0,
+            held_high_bytes: 0,
+            held_releases: 0,
+            written_after_free: 0,
+            refused_calls: 0,
+            collector_cpu_ns: 0,
+        }
+    }
+
+    fn layer(writer: &str) -> SlotRecord {
+        slot(Kind::Layer, writer)
+    }
+
+    #[test]
+    fn nobody_tells_of_a_foreign_manager() {
+        assert_eq!(Told::of(&[]), Told::default());
+        assert_eq!(Told::of(&[layer("count"), layer("record")]), Told::default());
+    }
+
+    #[test]
+    fn a_sweep_layer_collects_for_a_manager_that_tells_nothing_and_for_one_that_does() {
+        let swept = |pid, collections, pause_max_ns, used_high_bytes| SlotRecord {
+            pid,
+            collections,
+            pause_total_ns: 10 * pause_max_ns,
+            pause_max_ns,
+            collected_bytes: 100,
+            used_high_bytes,
+            collector_cpu_ns: 7,
+            refused_calls: 1,
+            ..layer("sweep")
+        };
+        let two = [swept(1, 2, 30, 4096), swept(2, 3, 20, 8192)];
+        let told = Told::of(&two);
+        let collections =
+            Collections { count: 5, pause_total_ns: 500, pause_max_ns: 30, reclaimed_bytes: 200 };
+        assert_eq!(
+            told,
+            Told {
+                collections: Some(collections),
+                collector_cpu_ns: Some(14),
+                used_high_bytes: Some(8192),
+                refused_calls: Some(2),
+                ..Told::default()
+            }
+        );
+        let manager = SlotRecord { mapped_high_bytes: 9, ..slot(Kind::Manager, "lea") };
+        let with = Told::of(&[two[0].clone(), two[1].clone(), manager]);
+        assert_eq!(with, Told { heap_high_water_bytes: Some(9), ..told });
+    }
+
+    #[test]
+    fn a_manager_that_leaves_a_counter_alone_has_not_counted_none() {
+        let tithe = SlotRecord { collections: 3, pause_total_ns: 5, ..slot(Kind::Manager, "tithe") };
+        let told = Told::of(std::slice::from_ref(&tithe));
+        assert_eq!((told.collector_cpu_ns, told.used_high_bytes), (None, None));
+        assert_eq!(told.collections.map(|collections| collections.count), Some(3));
+        // No collections take no time, whoever counts it.
+        assert_eq!(Told::of(&[slot(Kind::Manager, "lea")]).collector_cpu_ns, Some(0));
+        let counting = SlotRecord { collector_cpu_ns: 8, used_high_bytes: 4096, ..tithe };
+        let told = Told::of(&[counting]);
+        assert_eq!((told.collector_cpu_ns, told.used_high_bytes), (Some(8), Some(4096)));
+    }
+
+    #[test]
+    fn a_quarantine_tells_of_what_it_held() {
+        let held = |held_high_bytes, written_after_free| SlotRecord {
+            held_high_bytes,
+            written_after_free,
+            ..layer("quarantine")
+        };
+        let told = Told::of(&[held(100, 1), held(50, 2), layer("count")]);
+        assert_eq!(told, Told { held_high_bytes: Some(100), written_after_free: Some(3), ..Told::default() });
+        assert_eq!(Told::of(&[held(0, 0)]).written_after_free, Some(0));
+    }
+}
