@@ -236,8 +236,10 @@ mod tests {
     #[test]
     fn what_is_used_has_a_high_water_mark_and_processor_time_sums() {
         let teller = Teller::new("test");
-        [8192, 4096].map(|bytes| teller.used(bytes));
-        [5, 6].map(|ns| teller.collector_cpu(ns));
+        teller.used(8192);
+        teller.used(4096);
+        teller.collector_cpu(5);
+        teller.collector_cpu(6);
         teller.refused();
         let slot = teller.slot();
         let counters =

@@ -6,7 +6,6 @@ use core::sync::atomic::Ordering;
 use heaptoll_floor::{PAGE, Region};
 
 use crate::cache::Cache;
-use crate::class::Kind;
 use crate::heap::Heap;
 
 /// All caches there ever were. They lie apart from the heap and are used again, never given back.
@@ -90,12 +89,7 @@ impl Heap {
     pub unsafe fn close_cache(&self, cache: *mut Cache) {
         {
             // SAFETY: the caller's word.
-            let cache = unsafe { &mut *cache };
-            for kind in 1..cache.lists.len() {
-                if !cache.lists[kind].head.is_null() {
-                    self.flush(cache, kind as Kind, u32::MAX);
-                }
-            }
+            self.give_back(unsafe { &mut *cache });
         }
         let mut caches = self.caches.lock();
         // SAFETY: the caller's word.

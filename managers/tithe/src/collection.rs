@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
-use heaptoll_floor::{Collected, Damage, Message, PAGE, Phase, Reason as Told, now_ns};
+use heaptoll_floor::{Collected, Damage, Message, PAGE, Phase, Reason as Told, now_ns, thread_cpu_ns};
 use heaptoll_marking::{KEPT, MarkStack};
 use heaptoll_roots::{Refused, Stopped, Unstopped, World};
 
@@ -18,6 +18,8 @@ use crate::policy::{Cycle, Policy, decimal};
 use crate::quiet::Quiet;
 use crate::settings::{Mode, Settings};
 
+/// Batches in the bytes between two collections by `TITHE_EVERY`, at least: so that they come when they are due.
+const BATCHES: usize = 16;
 /// How long a thread may take to stop before the locks are given back for a moment, ms; then twice as long.
 const FIRST_PATIENCE_MS: u32 = 10;
 /// Bytes of blocks for a hundred bytes of memory: where every block is touched, and at most.
@@ -39,6 +41,12 @@ pub struct Collection {
     granted: usize,
     /// Bytes of addresses that blocks may have for a hundred bytes of memory.
     stretch: usize,
+    /// Collections come by what was handed out, and not by a budget: `TITHE_EVERY`.
+    every: Option<usize>,
+    /// Each so many-th of those that were due reclaims.
+    reclaim: u64,
+    /// All is swept before the program goes on.
+    eager: bool,
     /// When the last one ended, ns.
     ended_ns: u64,
     /// A collection is going on: what a listener does in the middle of it must not begin another.
@@ -85,6 +93,9 @@ impl Collection {
             why: None,
             granted: 0,
             stretch: UNSTRETCHED,
+            every: None,
+            reclaim: 1,
+            eager: false,
             ended_ns: 0,
             busy: false,
             told: false,
@@ -103,6 +114,7 @@ struct Times {
     started: u64,
     stopped: u64,
     marked: u64,
+    swept: u64,
 }
 
 impl Heap {
@@ -119,11 +131,35 @@ impl Heap {
         let rounding = if settings.mode == Mode::Explicit { 15 } else { 16 };
         self.rounding.store(rounding, Ordering::Relaxed);
         self.poison.store(settings.poison, Ordering::Relaxed);
+        collection.every = settings.every;
+        collection.reclaim = settings.reclaim;
+        collection.eager = settings.eager;
+        self.units.lock().limit = settings.heap.map_or(usize::MAX, |bytes| bytes / UNIT);
+        self.batch_bytes.store(settings.every.map_or(usize::MAX, |every| every / BATCHES), Ordering::Relaxed);
         collection.granted = collection.policy.first();
-        let budget = isize::try_from(collection.granted).unwrap_or(isize::MAX);
-        self.budget.store(budget, Ordering::Relaxed);
+        self.grant(&collection, collection.granted, 0);
+        if settings.every.is_some() && self.collects() {
+            self.due_at.store(collection.granted as u64, Ordering::Relaxed);
+        }
         self.free_units.store(0, Ordering::Relaxed);
         self.open_fast_way();
+    }
+
+    /// Lets so many bytes be handed out before the next collection, beside those that count already.
+    fn grant(&self, collection: &Collection, bytes: usize, counted: isize) {
+        if collection.every.is_none() || !self.collects() {
+            let budget = isize::try_from(bytes).unwrap_or(isize::MAX);
+            self.budget.store(counted.saturating_add(budget), Ordering::Relaxed);
+            return;
+        }
+        // One that was late does not put off the next: their number is that of the bytes by `every`.
+        let (allocated, was_due) =
+            (self.allocated.load(Ordering::Relaxed), self.due_at.load(Ordering::Relaxed));
+        let bytes = bytes as u64;
+        let next = was_due.saturating_add(bytes);
+        let on_time = allocated >= was_due && next > allocated;
+        self.due_at.store(if on_time { next } else { allocated.saturating_add(bytes) }, Ordering::Relaxed);
+        self.budget.store(isize::MAX, Ordering::Relaxed);
     }
 
     /// Collects, unless another thread did meanwhile what this one wants.
@@ -154,18 +190,22 @@ impl Heap {
             // Another thread collected while this one waited for the lock.
             return Ok(());
         }
-        if reason == Reason::Budget && self.postpone(&mut collection) {
+        if reason == Reason::Budget && collection.every.is_none() && self.postpone(&mut collection) {
             return Ok(());
         }
         collection.busy = true;
         let quiet = Quiet::new();
+        let cpu_ns = thread_cpu_ns();
         self.sweep_all();
-        let outcome = self.collect_stopped(&mut collection, reason);
         if reason == Reason::Called {
             // Who asks wants to see it done, and the memory back.
             self.purge_due.store(true, Ordering::Relaxed);
+        }
+        let outcome = self.collect_stopped(&mut collection, reason);
+        if reason == Reason::Called {
             self.sweep_all();
         }
+        self.teller.collector_cpu(thread_cpu_ns().saturating_sub(cpu_ns));
         collection.busy = false;
         let complaint = collection.policy.complaint();
         drop(collection);
@@ -282,13 +322,27 @@ impl Heap {
         wipe_stack();
         let live = marked.live + reserved;
         times.marked = now_ns();
-        self.epoch.store(epoch, Ordering::Relaxed);
-        self.swept.store(false, Ordering::Release);
         held.units.epoch = epoch;
-        for spans in &mut held.kinds {
-            spans.reset();
+        // One that was asked for, or that memory is wanted of, reclaims in any case.
+        let reclaims = reason != Reason::Budget || number.is_multiple_of(collection.reclaim);
+        let (kept, reclaimed) = if reclaims {
+            self.epoch.store(epoch, Ordering::Relaxed);
+            self.swept.store(false, Ordering::Release);
+            for spans in &mut held.kinds {
+                spans.reset();
+            }
+            (live, before.saturating_sub(live))
+        } else {
+            self.forget_marks();
+            (self.live_bytes(), 0)
+        };
+        times.swept = times.marked;
+        if collection.eager && reclaims {
+            self.teller.phase(number, Phase::Sweep);
+            self.sweep_held(&mut held);
+            self.tell_used(&held.units);
+            times.swept = now_ns();
         }
-        let reclaimed = before.saturating_sub(live);
         let budget = collection.policy.next(&Cycle {
             live,
             allocated: usize::try_from(since).unwrap_or(0),
@@ -299,7 +353,7 @@ impl Heap {
             reclaimed,
             mode: if self.is_mode(Mode::Collect) { Mode::Collect } else { Mode::Hybrid },
         });
-        self.live.store(live, Ordering::Relaxed);
+        self.live.store(kept, Ordering::Relaxed);
         self.reclaimed.store(reclaimed, Ordering::Relaxed);
         self.since.store(0, Ordering::Relaxed);
         self.large.store(0, Ordering::Relaxed);
@@ -309,7 +363,8 @@ impl Heap {
         }
         let allowed = live.saturating_add(budget);
         let stretched = (allowed / UNSTRETCHED).saturating_mul(collection.stretch).max(allowed) - live;
-        self.budget.store(isize::try_from(stretched).unwrap_or(isize::MAX), Ordering::Relaxed);
+        let granted = if collection.every.is_some() { budget } else { stretched };
+        self.grant(collection, granted, 0);
         let beside = held.caches.mapped_bytes() + collection.mapped_bytes();
         if self.beside.swap(beside, Ordering::Relaxed) != beside {
             self.tell_size(&held.units);
@@ -351,7 +406,7 @@ impl Heap {
                     stop_ns: times.stopped - times.started,
                     roots_ns: 0,
                     mark_ns: times.marked - times.stopped,
-                    sweep_ns: 0,
+                    sweep_ns: times.swept - times.marked,
                     pause_ns,
                 },
             );
@@ -369,8 +424,8 @@ impl Heap {
         started: u64,
     ) {
         collection.statistics.abandoned += 1;
-        let budget = isize::try_from(collection.policy.given_up()).unwrap_or(isize::MAX);
-        self.budget.store(self.since.load(Ordering::Relaxed).saturating_add(budget), Ordering::Relaxed);
+        let budget = collection.policy.given_up();
+        self.grant(collection, budget, self.since.load(Ordering::Relaxed));
         if !core::mem::replace(&mut collection.told, true) {
             let line = Message::new().text("tithe: ");
             match &cause {

@@ -31,6 +31,10 @@ impl Heap {
         self.kinds.iter().for_each(|spans| spans.after_fork_in_child());
         self.collection.after_fork_in_child();
         self.teller.after_fork_in_child();
+        // Held where a handler forked that interrupted this very thread with it.
+        if let Some(units) = self.units.try_lock() {
+            self.tell_used(&units);
+        }
         // SAFETY: the child has one thread.
         unsafe { self.close_others(own) };
     }

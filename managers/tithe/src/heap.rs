@@ -52,7 +52,11 @@ pub struct Heap {
     pub(crate) since: AtomicIsize,
     /// When `since` gets here a collection is due, bytes.
     pub(crate) budget: AtomicIsize,
+    /// Bytes handed out since the start; when it gets to `due_at`, which `TITHE_EVERY` sets, a collection is due too.
     pub(crate) allocated: AtomicU64,
+    pub(crate) due_at: AtomicU64,
+    /// Batches have no more bytes, but a block at least: a part of `TITHE_EVERY`.
+    pub(crate) batch_bytes: AtomicUsize,
     /// Of `since`, bytes in large blocks, as handed out.
     pub(crate) large: AtomicUsize,
     /// Bytes of caches, mark stack and markers.
@@ -94,6 +98,8 @@ impl Heap {
             since: AtomicIsize::new(0),
             budget: AtomicIsize::new(isize::MAX),
             allocated: AtomicU64::new(0),
+            due_at: AtomicU64::new(u64::MAX),
+            batch_bytes: AtomicUsize::new(usize::MAX),
             large: AtomicUsize::new(0),
             beside: AtomicUsize::new(0),
             reclaimed: AtomicUsize::new(0),
@@ -134,12 +140,18 @@ impl Heap {
 
     /// After units were taken: the heap may have grown. Frees in new units may take the fast way.
     fn grown(&self, units: &mut Units) {
+        self.tell_used(units);
         if units.told == self.room.units() {
             return;
         }
         units.told = self.room.units();
         self.tell_size(units);
         self.open_fast_way();
+    }
+
+    /// Tells how much of the heap holds blocks. Called with the units' lock held.
+    pub(crate) fn tell_used(&self, units: &Units) {
+        self.teller.used(units.used_bytes(&self.room));
     }
 
     /// Tells how much address space there is, the tables beside the heap included. Called with the units' lock held.
@@ -154,22 +166,32 @@ impl Heap {
         }
     }
 
-    /// Counts bytes handed out; says whether a collection is due.
-    fn count(&self, bytes: usize) -> bool {
-        let since = self.since.fetch_add(bytes as isize, Ordering::Relaxed) + bytes as isize;
+    /// Counts bytes handed out.
+    fn count(&self, bytes: usize) {
+        self.since.fetch_add(bytes as isize, Ordering::Relaxed);
         self.allocated.fetch_add(bytes as u64, Ordering::Relaxed);
-        since >= self.budget.load(Ordering::Relaxed)
     }
 
     fn uncount(&self, bytes: usize) {
         self.since.fetch_sub(bytes as isize, Ordering::Relaxed);
     }
 
-    /// Collects because the system gives no more memory; says whether to try again. A program that asks again and again
-    /// would do nothing but collect: after some that were of no use, ever more requests go without.
-    fn collect_for_memory(&self) -> bool {
+    /// Collects because the system gives no more memory, or the heap's limit is reached; says whether to try again. A
+    /// program that asks the system again and again would do nothing but collect: after some that were of no use, ever
+    /// more requests go without. Within a limit of the heap none does, or it would be no limit of the program's need.
+    fn collect_for_memory(&self, cache: &mut Cache, units: u32) -> bool {
+        let limited = {
+            let taken = self.units.lock();
+            taken.is_beyond(&self.room, units)
+        };
+        if limited {
+            self.give_back(cache);
+        }
         if !self.collects() {
-            return false;
+            return limited;
+        }
+        if limited {
+            return self.collect(Reason::Memory).is_ok();
         }
         let passed = self.passed_over.load(Ordering::Relaxed);
         if passed > 0 {
@@ -183,6 +205,23 @@ impl Heap {
         self.collect(Reason::Memory).is_ok()
     }
 
+    /// Gives back what the thread keeps for itself.
+    pub(crate) fn give_back(&self, cache: &mut Cache) {
+        for kind in 1..cache.lists.len() {
+            if !cache.lists[kind].head.is_null() {
+                self.flush(cache, kind as Kind, u32::MAX);
+            }
+        }
+    }
+
+    /// There was no memory for so many units: counts it where the limit is why.
+    fn refuse(&self, units: u32) {
+        let taken = self.units.lock();
+        if taken.is_beyond(&self.room, units) {
+            self.teller.refused();
+        }
+    }
+
     /// After a collection for want of memory there was some. If it was not much, the next one will come soon.
     fn found_memory(&self) {
         if self.reclaimed.load(Ordering::Relaxed) >= self.live.load(Ordering::Relaxed) / 16 {
@@ -192,6 +231,7 @@ impl Heap {
 
     fn is_due(&self) -> bool {
         self.since.load(Ordering::Relaxed) >= self.budget.load(Ordering::Relaxed)
+            || self.allocated.load(Ordering::Relaxed) >= self.due_at.load(Ordering::Relaxed)
     }
 
     // --- small blocks -------------------------------------------------------------------------------------------
@@ -209,7 +249,8 @@ impl Heap {
         if self.is_due() && self.collects() {
             let _ = self.collect(Reason::Budget);
         }
-        let wanted = u32::from(TRAFFIC[kind as usize].batch);
+        let most = self.batch_bytes.load(Ordering::Relaxed) / CLASS[kind as usize].size as usize;
+        let wanted = usize::from(TRAFFIC[kind as usize].batch).min(most).max(1) as u32;
         let Some(got) = self.claim(cache, kind, wanted) else { return ptr::null_mut() };
         self.count(got as usize * CLASS[kind as usize].size as usize);
         self.chain(cache, kind);
@@ -252,9 +293,11 @@ impl Heap {
             if !swept {
                 self.sweep_all();
                 swept = true;
-            } else if !collected && self.collect_for_memory() {
-                collected = true;
+            } else if !collected && self.collect_for_memory(cache, class.units.into()) {
+                // What other kinds had may be free now: it is swept before units are given up.
+                (collected, swept) = (true, false);
             } else {
+                self.refuse(class.units.into());
                 return None;
             }
         }
@@ -315,7 +358,9 @@ impl Heap {
                     Ok(true) => {
                         let unit = self.room.first((block as usize - self.room.base()) >> UNIT_SHIFT);
                         let units = u32::from(CLASS[kind as usize].units);
-                        self.units.lock().give(&self.room, unit, units, false);
+                        let mut all = self.units.lock();
+                        all.give(&self.room, unit, units, false);
+                        self.tell_used(&all);
                     }
                     Err(found) => wrong = Some((block as usize, found)),
                 }
@@ -330,7 +375,14 @@ impl Heap {
     // --- large blocks -------------------------------------------------------------------------------------------
 
     /// A block of whole units, `bytes` of which the program may use, and room to grow behind it.
-    fn allocate_large(&self, bytes: usize, alignment: usize, kind: Kind, spare: usize) -> *mut u8 {
+    fn allocate_large(
+        &self,
+        cache: &mut Cache,
+        bytes: usize,
+        alignment: usize,
+        kind: Kind,
+        spare: usize,
+    ) -> *mut u8 {
         let Some(bytes) = bytes.checked_next_multiple_of(PAGE) else { return ptr::null_mut() };
         let Some(whole) = bytes.checked_add(spare).map(|bytes| bytes.div_ceil(UNIT)) else {
             return ptr::null_mut();
@@ -342,14 +394,17 @@ impl Heap {
         }
         self.sweep_all();
         let mut taken = self.take_large(bytes, units, alignment, kind);
-        if taken.is_none() && self.collect_for_memory() {
+        if taken.is_none() && self.collect_for_memory(cache, units) {
             self.sweep_all();
             taken = self.take_large(bytes, units, alignment, kind);
             if taken.is_some() {
                 self.found_memory();
             }
         }
-        let Some(address) = taken else { return ptr::null_mut() };
+        let Some(address) = taken else {
+            self.refuse(units);
+            return ptr::null_mut();
+        };
         self.count(bytes);
         self.large.fetch_add(bytes, Ordering::Relaxed);
         address as *mut u8
@@ -395,7 +450,7 @@ impl Heap {
         if bytes > LARGEST {
             return ptr::null_mut();
         }
-        self.allocate_large(bytes, UNIT, if atomic { LARGE_ATOMIC } else { LARGE }, 0)
+        self.allocate_large(cache, bytes, UNIT, if atomic { LARGE_ATOMIC } else { LARGE }, 0)
     }
 
     /// As [`Heap::allocate`], zeroed.
@@ -425,7 +480,7 @@ impl Heap {
         if bytes > LARGEST || alignment > LARGEST {
             return ptr::null_mut();
         }
-        self.allocate_large(bytes.max(1), alignment, LARGE, 0)
+        self.allocate_large(cache, bytes.max(1), alignment, LARGE, 0)
     }
 
     /// Gives a block back at once, whatever the mode.
@@ -471,6 +526,7 @@ impl Heap {
             unsafe { block.write_bytes(crate::spans::POISON, bytes) };
         }
         units.give(&self.room, first, count, false);
+        self.tell_used(&units);
         drop(units);
         self.uncount(bytes);
         Ok(())
@@ -530,8 +586,15 @@ impl Heap {
         // Who grew once will grow again: room behind it costs no memory until it is touched.
         let new = if bytes > SMALL_MAX && bytes <= LARGEST && bytes > usable {
             let kind = if is_atomic(kind) { LARGE_ATOMIC } else { LARGE };
-            let new = self.allocate_large(self.with_end(bytes), UNIT, kind, bytes / 2);
-            if new.is_null() { self.allocate_large(self.with_end(bytes), UNIT, kind, 0) } else { new }
+            // Within a limit room counts as much as blocks do.
+            let limited = self.is_limited();
+            let spare = if limited { 0 } else { bytes / 2 };
+            let new = self.allocate_large(cache, self.with_end(bytes), UNIT, kind, spare);
+            if new.is_null() && !limited {
+                self.allocate_large(cache, self.with_end(bytes), UNIT, kind, 0)
+            } else {
+                new
+            }
         } else {
             self.allocate(cache, bytes, is_atomic(kind))
         };
@@ -543,6 +606,10 @@ impl Heap {
             }
         }
         Ok(new)
+    }
+
+    fn is_limited(&self) -> bool {
+        self.units.lock().limit != usize::MAX
     }
 
     fn large_bytes(&self, unit: usize) -> usize {
@@ -576,6 +643,7 @@ impl Heap {
         }
         span.bytes = bytes;
         span.clean = false;
+        self.tell_used(&units);
         drop(units);
         if bytes > before {
             self.count(bytes - before);
@@ -624,10 +692,13 @@ impl Heap {
             } else if kind == FREE {
                 unit += 1;
             } else {
-                unit += self.sweep_large(unit, kind, poison);
+                let mut units = self.units.lock();
+                unit +=
+                    if self.room.kind(unit) == kind { self.sweep_large(&mut units, unit, poison) } else { 1 };
             }
         }
         let mut units = self.units.lock();
+        self.tell_used(&units);
         if self.epoch() == epoch {
             self.swept.store(true, Ordering::Release);
             if self.purge_due.swap(false, Ordering::Relaxed) {
@@ -636,12 +707,34 @@ impl Heap {
         }
     }
 
-    /// Sweeps a large block; says how many units it has.
-    fn sweep_large(&self, unit: usize, kind: Kind, poison: bool) -> usize {
-        let mut units = self.units.lock();
-        if self.room.kind(unit) != kind {
-            return 1;
+    /// Sweeps everything while the world stands still. From the end, so that lists begin with the lowest span.
+    pub(crate) fn sweep_held(&self, held: &mut Held<'_>) {
+        let poison = self.poison.load(Ordering::Relaxed);
+        let mut end = self.room.units();
+        while end > 0 {
+            let kind = self.room.kind(end - 1);
+            let first = self.room.first(end - 1);
+            if is_small(kind) {
+                let spans = &mut held.kinds[kind as usize];
+                if spans.sweep(&self.room, first, self.epoch(), poison) == Swept::Empty {
+                    let count = CLASS[kind as usize].units.into();
+                    held.units.give(&self.room, first, count, false);
+                }
+            } else if kind != FREE {
+                self.sweep_large(&mut held.units, first as usize, poison);
+            }
+            // The table leads from the last unit of a free run to its first, too.
+            end = first as usize;
         }
+        held.kinds.iter_mut().for_each(|spans| spans.all_swept());
+        self.swept.store(true, Ordering::Release);
+        if self.purge_due.swap(false, Ordering::Relaxed) {
+            held.units.purge(&self.room);
+        }
+    }
+
+    /// Sweeps a large block; says how many units it has from `unit` on.
+    fn sweep_large(&self, units: &mut Units, unit: usize, poison: bool) -> usize {
         let first = self.room.first(unit);
         // SAFETY: a large block's first unit, ours by the lock.
         let span = unsafe { &mut *self.room.span(first) };

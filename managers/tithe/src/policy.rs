@@ -85,6 +85,8 @@ pub struct Policy {
     headroom: usize,
     min_headroom: usize,
     max_heap: Option<usize>,
+    /// The budget is always this, and no rule's.
+    every: Option<usize>,
     /// The budget that [`Policy::next`] gave last.
     budget: usize,
     /// Collections given up since the last one that was finished.
@@ -120,6 +122,7 @@ impl Policy {
             headroom: HYBRID_HEADROOM,
             min_headroom: HYBRID_MIN_HEADROOM,
             max_heap: None,
+            every: None,
             budget: HYBRID_MIN_HEADROOM,
             given_up: 0,
             doublings: 0,
@@ -141,6 +144,7 @@ impl Policy {
             adaptive: settings.adaptive,
             min_headroom: settings.min_headroom,
             max_heap: settings.max_heap,
+            every: settings.every,
             ..Policy::new()
         };
         self.budget = self.first();
@@ -150,6 +154,9 @@ impl Policy {
     pub fn first(&self) -> usize {
         if !self.collects {
             return usize::MAX;
+        }
+        if let Some(every) = self.every {
+            return every;
         }
         let wanted = match self.rule {
             Rule::Proportional | Rule::MemBalancer => self.min_headroom,
@@ -169,6 +176,10 @@ impl Policy {
         if !self.collects {
             return usize::MAX;
         }
+        self.given_up = 0;
+        if let Some(every) = self.every {
+            return every;
+        }
         let wanted = match self.rule {
             Rule::Proportional => self.proportional(cycle),
             Rule::Fixed => MOST,
@@ -176,7 +187,6 @@ impl Policy {
             Rule::MemBalancer => self.membalancer(cycle),
         };
         self.budget = self.below_maximum(wanted, cycle.live).clamp(LEAST, MOST);
-        self.given_up = 0;
         self.budget
     }
 

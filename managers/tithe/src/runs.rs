@@ -30,6 +30,8 @@ pub struct Units {
     dirty: u32,
     /// Free memory that will be used soon, bytes: what may be handed out before the next collection.
     pub keep: usize,
+    /// Units that may be in use; beyond it there is no memory.
+    pub limit: usize,
     /// The system does not take memory back (mlockall).
     locked: bool,
     /// The number of the last collection, for the black list.
@@ -61,6 +63,7 @@ impl Units {
             free: 0,
             dirty: 0,
             keep: 0,
+            limit: usize::MAX,
             locked: false,
             epoch: 0,
             told: 0,
@@ -71,6 +74,16 @@ impl Units {
     /// Bytes in free runs.
     pub const fn free_bytes(&self) -> usize {
         self.free as usize * UNIT
+    }
+
+    /// Bytes of the units that belong to spans and large blocks.
+    pub fn used_bytes(&self, room: &Room) -> usize {
+        (room.units() - self.free as usize) * UNIT
+    }
+
+    /// Whether so many units more would be beyond the limit.
+    pub fn is_beyond(&self, room: &Room, units: u32) -> bool {
+        room.units() - self.free as usize + units as usize > self.limit
     }
 
     fn link(&mut self, room: &Room, first: UnitIndex, units: u32, clean: bool) {
@@ -143,8 +156,7 @@ impl Units {
             clean &= was_clean;
         }
         self.link(room, first, units, clean);
-        let used = (room.units() - self.free as usize) * UNIT;
-        let resident = RESIDENT_MIN.max(used / RESIDENT_SHARE).max(self.keep);
+        let resident = RESIDENT_MIN.max(self.used_bytes(room) / RESIDENT_SHARE).max(self.keep);
         if self.dirty as usize * UNIT > resident && !self.locked {
             self.purge(room);
         }
@@ -153,6 +165,9 @@ impl Units {
     /// Takes `units` units that begin at a multiple of `alignment` units; grows the heap where there is no such run.
     /// What is on the black list is avoided if `avoid`. The kinds of the units are the caller's to set.
     pub fn take(&mut self, room: &Room, units: u32, alignment: u32, avoid: bool) -> Option<Taken> {
+        if self.is_beyond(room, units) {
+            return None;
+        }
         self.find(room, units, alignment, avoid, TRIES)
             .or_else(|| {
                 self.grow(room, units.checked_add(alignment - 1)?)?;
@@ -239,7 +254,7 @@ impl Units {
 
     /// Takes exactly the units from `at` on, if they begin a free run that is long enough.
     pub fn take_at(&mut self, room: &Room, at: UnitIndex, units: u32) -> Option<Taken> {
-        if at as usize >= room.units() || room.kind(at as usize) != FREE {
+        if at as usize >= room.units() || room.kind(at as usize) != FREE || self.is_beyond(room, units) {
             return None;
         }
         debug_assert_eq!(room.first(at as usize), at);

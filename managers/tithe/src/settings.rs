@@ -7,6 +7,7 @@ use core::ffi::{CStr, c_char, c_int};
 
 use heaptoll_floor::Message;
 
+use crate::class::UNIT;
 use crate::log::Sink;
 use crate::policy::{self, Rule};
 
@@ -47,6 +48,14 @@ pub struct Settings {
     pub min_headroom: usize,
     /// `TITHE_MAX_HEAP`, bytes; present with [`Rule::Fixed`].
     pub max_heap: Option<usize>,
+    /// `TITHE_EVERY`: a collection each time so many bytes were handed out, instead of a rule.
+    pub every: Option<usize>,
+    /// `TITHE_RECLAIM`: of the collections that were due, each so many-th reclaims, and the others mark only.
+    pub reclaim: u64,
+    /// `TITHE_HEAP`: bytes of units in use beyond which there is no memory.
+    pub heap: Option<usize>,
+    /// `TITHE_SWEEP`: everything is swept before the program goes on.
+    pub eager: bool,
     /// `TITHE_MARKERS`: threads that mark, 1 to 64; the collector chooses when there is none.
     pub markers: Option<usize>,
     /// `TITHE_LOG`, opened.
@@ -65,12 +74,16 @@ pub struct Settings {
 pub const PATIENCE_MS: u32 = 2000;
 
 /// Every variable, with what it allows in words.
-pub const VARIABLES: [(&str, &str); 11] = [
+pub const VARIABLES: [(&str, &str); 15] = [
     ("TITHE_MODE", "hybrid, collect or explicit"),
     ("TITHE_POLICY", "proportional, fixed, zorn1992 or membalancer"),
     ("TITHE_HEADROOM", "a percentage from 1 to 10000, without a sign"),
     ("TITHE_MIN_HEADROOM", "bytes from 64K to 64T (K, M, G and T are powers of 1024)"),
     ("TITHE_MAX_HEAP", "bytes from 256K to 64T (K, M, G and T are powers of 1024)"),
+    ("TITHE_EVERY", "bytes from 1 to 64T (K, M, G and T are powers of 1024)"),
+    ("TITHE_RECLAIM", "a number of collections from 1 to 4294967296"),
+    ("TITHE_HEAP", "bytes from 16K to 64T (K, M, G and T are powers of 1024)"),
+    ("TITHE_SWEEP", "lazy or eager"),
     ("TITHE_MARKERS", "a number of threads from 1 to 64"),
     ("TITHE_LOG", "a file that can be opened for appending, or - for standard error"),
     ("TITHE_WHY", "an address in hexadecimal that begins with 0x"),
@@ -96,6 +109,10 @@ impl Settings {
             adaptive: true,
             min_headroom: policy::HYBRID_MIN_HEADROOM,
             max_heap: None,
+            every: None,
+            reclaim: 1,
+            heap: None,
+            eager: false,
             markers: None,
             log: None,
             why: None,
@@ -132,6 +149,8 @@ impl Settings {
         let mut settings = Settings::new();
         let mut headroom = None;
         let mut min_headroom = None;
+        let mut chosen = None;
+        let mut collecting = None;
         let mut seen = [false; VARIABLES.len()];
         for entry in entries {
             if !entry.starts_with(PREFIX) {
@@ -157,10 +176,14 @@ impl Settings {
             };
             match known {
                 "TITHE_MODE" => settings.mode = mode(text).ok_or(wrong)?,
-                "TITHE_POLICY" => settings.rule = rule(text).ok_or(wrong)?,
+                "TITHE_POLICY" => chosen = Some(rule(text).ok_or(wrong)?),
                 "TITHE_HEADROOM" => headroom = Some(number(text, 1, 10_000).ok_or(wrong)?),
                 "TITHE_MIN_HEADROOM" => min_headroom = Some(size(text, 64 << 10).ok_or(wrong)?),
                 "TITHE_MAX_HEAP" => settings.max_heap = Some(size(text, 256 << 10).ok_or(wrong)?),
+                "TITHE_EVERY" => settings.every = Some(size(text, 1).ok_or(wrong)?),
+                "TITHE_RECLAIM" => settings.reclaim = number(text, 1, 1 << 32).ok_or(wrong)? as u64,
+                "TITHE_HEAP" => settings.heap = Some(size(text, UNIT).ok_or(wrong)?),
+                "TITHE_SWEEP" => settings.eager = sweep(text).ok_or(wrong)?,
                 "TITHE_MARKERS" => settings.markers = Some(number(text, 1, 64).ok_or(wrong)?),
                 "TITHE_LOG" => settings.log = Some(open(name, value)?),
                 "TITHE_WHY" => settings.why = Some(address(text).ok_or(wrong)?),
@@ -168,9 +191,19 @@ impl Settings {
                 "TITHE_PATIENCE" => settings.patience_ms = number(text, 1, 600_000).ok_or(wrong)? as u32,
                 _ => settings.poison = number(text, 0, 1).ok_or(wrong)? == 1,
             }
+            if matches!(known, "TITHE_EVERY" | "TITHE_RECLAIM" | "TITHE_SWEEP") {
+                collecting = Some(Wrong { fault: Fault::NeverCollects, ..wrong });
+            }
         }
-        if settings.rule == Rule::Fixed && settings.max_heap.is_none() {
+        // What has a hard limit, and no wish of when to collect, collects when it is full.
+        let full = if settings.heap.is_some() { Rule::Fixed } else { settings.rule };
+        settings.rule = chosen.unwrap_or(full);
+        if settings.rule == Rule::Fixed && settings.max_heap.or(settings.heap).is_none() {
             return Err(Wrong::new(b"TITHE_POLICY", b"fixed", Fault::NeedsMaximum));
+        }
+        // A measurement of collections that never happen would be taken for one.
+        if let (Mode::Explicit, Some(wrong)) = (settings.mode, collecting) {
+            return Err(wrong);
         }
         let defaults = match settings.mode {
             Mode::Collect => (policy::COLLECT_HEADROOM, policy::COLLECT_MIN_HEADROOM),
@@ -203,6 +236,7 @@ enum Fault {
     NotAllowed { allowed: &'static str },
     Unknown { nearest: Option<&'static str> },
     NeedsMaximum,
+    NeverCollects,
     NotOpened { error: c_int },
 }
 
@@ -238,8 +272,10 @@ impl Wrong {
                 line
             }
             Fault::NeedsMaximum => {
-                line.text(", which needs TITHE_MAX_HEAP: ").text(allowed("TITHE_MAX_HEAP"))
+                line.text(", which needs TITHE_HEAP or TITHE_MAX_HEAP: ").text(allowed("TITHE_MAX_HEAP"))
             }
+            Fault::NeverCollects => line
+                .text(", but nothing is ever collected: TITHE_MODE is explicit; allowed: no such variable"),
             Fault::NotOpened { error } => {
                 let line = line.text("; allowed: ").text(allowed("TITHE_LOG")).text("; this one: ");
                 match reason(error) {
@@ -328,6 +364,15 @@ fn rule(text: &str) -> Option<Rule> {
         "fixed" => Some(Rule::Fixed),
         "zorn1992" => Some(Rule::Zorn1992),
         "membalancer" => Some(Rule::MemBalancer),
+        _ => None,
+    }
+}
+
+/// Whether to sweep eagerly.
+fn sweep(text: &str) -> Option<bool> {
+    match text {
+        "lazy" => Some(false),
+        "eager" => Some(true),
         _ => None,
     }
 }

@@ -156,6 +156,11 @@ impl Spans {
         self.cursor = 0;
     }
 
+    /// After everything was swept: nothing waits.
+    pub fn all_swept(&mut self) {
+        self.cursor = usize::MAX;
+    }
+
     /// What was marked is taken, the rest is free. `poison` fills it.
     pub fn sweep(&mut self, room: &Room, unit: UnitIndex, epoch: u32, poison: bool) -> Swept {
         // SAFETY: spans of this kind are ours by the lock.

@@ -7,8 +7,10 @@ mod accounting;
 mod blocks;
 mod collecting;
 mod graphs;
+mod limits;
 mod memory;
 mod misuse;
+mod periods;
 mod sweeping;
 mod threads;
 
@@ -33,6 +35,7 @@ const LAST: usize = SMALL_MAX - 1;
 struct Bench {
     heap: Box<Heap>,
     caches: Vec<*mut Cache>,
+    eager: bool,
     _lane: MutexGuard<'static, ()>,
 }
 
@@ -49,7 +52,7 @@ impl Bench {
         let heap = Box::new(Heap::new());
         heap.configure(settings, None);
         let caches = (0..caches).map(|at| heap.open_cache(at as i32 + 1).expect("a cache")).collect();
-        Bench { heap, caches, _lane: lane }
+        Bench { heap, caches, eager: settings.eager, _lane: lane }
     }
 
     /// A cache that is open.
@@ -98,7 +101,8 @@ impl Bench {
     /// A collection after which everything waits to be swept.
     fn collect_lazily(&self) {
         assert_eq!(self.heap.collect(Reason::Memory), Ok(()));
-        assert!(!self.heap.swept.load(Ordering::Relaxed));
+        let eager = self.heap.swept.load(Ordering::Relaxed);
+        assert_eq!(eager, self.eager);
     }
 
     /// The kind of a block.

@@ -46,6 +46,27 @@ fn cycle(policy: &Policy, live: usize) -> Cycle {
     }
 }
 
+#[test]
+fn a_period_is_the_budget_whatever_rule_and_collection() {
+    for every in [1, 1000, 64 << 10, 1 << 40] {
+        for rule in [Rule::Proportional, Rule::Fixed, Rule::Zorn1992, Rule::MemBalancer] {
+            let mut policy = policy(|settings| {
+                *settings = Settings { every: Some(every), rule, max_heap: Some(MIB), ..*settings };
+            });
+            assert_eq!(policy.first(), every);
+            for live in [0, MIB, 1 << 40] {
+                assert_eq!(policy.next(&cycle(&policy, live)), every);
+            }
+            assert_eq!(
+                [policy.given_up(), policy.given_up(), policy.given_up()],
+                [every, 2 * every, 4 * every]
+            );
+            assert_eq!(policy.next(&cycle(&policy, 0)), every);
+            assert_eq!(policy.given_up(), every);
+        }
+    }
+}
+
 /// A program that allocates `total` bytes and frees nothing itself. `live` says how many bytes it can still reach
 /// when it has allocated so many.
 struct Run {

@@ -56,6 +56,12 @@ fn each_variable_is_understood() {
     assert_eq!(good("TITHE_MIN_HEADROOM=64k"), Settings { min_headroom: 65536, ..new });
     assert_eq!(good("TITHE_MAX_HEAP=3G"), Settings { max_heap: Some(3 << 30), ..new });
     assert_eq!(good("TITHE_MAX_HEAP=64T"), Settings { max_heap: Some(64 << 40), ..new });
+    assert_eq!(good("TITHE_EVERY=1"), Settings { every: Some(1), ..new });
+    assert_eq!(good("TITHE_EVERY=64K"), Settings { every: Some(64 << 10), ..new });
+    assert_eq!(good("TITHE_RECLAIM=1"), new);
+    assert_eq!(good("TITHE_RECLAIM=4294967296"), Settings { reclaim: 1 << 32, ..new });
+    assert_eq!(good("TITHE_SWEEP=lazy"), new);
+    assert_eq!(good("TITHE_SWEEP=eager"), Settings { eager: true, ..new });
     assert_eq!(good("TITHE_MARKERS=64"), Settings { markers: Some(64), ..new });
     assert_eq!(good("TITHE_WHY=0x7ffff0A0"), Settings { why: Some(0x7fff_f0a0), ..new });
     assert_eq!(good("TITHE_SIGNAL=rtmax"), Settings { signal: Some(libc::SIGRTMAX()), ..new });
@@ -77,12 +83,16 @@ fn what_is_set_outweighs_the_modes_defaults_in_any_order() {
 
 #[test]
 fn each_wrong_value_is_refused_with_name_value_and_what_is_allowed() {
-    let values: [(&str, &[&str]); 11] = [
+    let values: [(&str, &[&str]); 15] = [
         ("TITHE_MODE", &["", "Collect", "gc", "hybrid "]),
         ("TITHE_POLICY", &["", "zorn", "FIXED"]),
         ("TITHE_HEADROOM", &["", "0", "10001", "-5", "+5", "60%", "1.5", "99999999999999999999999"]),
         ("TITHE_MIN_HEADROOM", &["", "K", "63K", "65T", "2 M", "2MB", "-2M", "0x10000", "99999999999999G"]),
         ("TITHE_MAX_HEAP", &["", "0", "255K", "M", "65T", "1e9", "18446744073709551615"]),
+        ("TITHE_EVERY", &["", "0", "0K", "65T", "1e9", "-1"]),
+        ("TITHE_RECLAIM", &["", "0", "4294967297", "2K", "+2"]),
+        ("TITHE_HEAP", &["", "0", "16383", "15K", "65T", "all"]),
+        ("TITHE_SWEEP", &["", "Eager", "1", "both"]),
         ("TITHE_MARKERS", &["", "0", "65", "two", "-1"]),
         ("TITHE_LOG", &["", "/", "/nonexistent/tithe.log", "/dev/null/tithe.log"]),
         ("TITHE_WHY", &["", "0x", "0x0", "1234", "7fff0000", "0xg", "0x11112222333344445", "0x+1"]),
@@ -116,11 +126,37 @@ fn a_log_that_cannot_be_opened_says_why() {
 }
 
 #[test]
+fn a_limit_alone_means_that_a_full_heap_collects() {
+    let heap = Some(16 << 10);
+    assert_eq!(good("TITHE_HEAP=16384"), Settings { heap, rule: Rule::Fixed, ..Settings::new() });
+    for order in
+        [["TITHE_HEAP=16K", "TITHE_POLICY=proportional"], ["TITHE_POLICY=proportional", "TITHE_HEAP=16K"]]
+    {
+        assert_eq!(read(&order), Ok(Settings { heap, ..Settings::new() }), "unless something else is wanted");
+    }
+    assert_eq!(read(&["TITHE_POLICY=fixed", "TITHE_HEAP=16K"]), Ok(good("TITHE_HEAP=16K")));
+}
+
+#[test]
+fn what_concerns_collections_is_refused_where_there_are_none() {
+    for entry in ["TITHE_EVERY=64K", "TITHE_RECLAIM=4", "TITHE_SWEEP=eager"] {
+        for order in [[entry, "TITHE_MODE=explicit"], ["TITHE_MODE=explicit", entry]] {
+            let message = text(&read(&order).expect_err(entry));
+            assert!(message.contains(", but nothing is ever collected: TITHE_MODE is explicit"), "{message}");
+            assert!(message.contains(entry.split('=').next().expect("a name")), "{message}");
+        }
+    }
+    let limited = read(&["TITHE_HEAP=1M", "TITHE_MODE=explicit"]).map(|settings| settings.heap);
+    assert_eq!(limited, Ok(Some(1 << 20)), "a limit holds without collections too");
+}
+
+#[test]
 fn fixed_needs_a_maximum() {
     let wrong = read(&["TITHE_POLICY=fixed", "TITHE_HEADROOM=50"]).expect_err("no maximum");
     let message = text(&wrong);
     assert!(
-        message.contains("TITHE_POLICY is `fixed`, which needs TITHE_MAX_HEAP: bytes from 256K"),
+        message
+            .contains("TITHE_POLICY is `fixed`, which needs TITHE_HEAP or TITHE_MAX_HEAP: bytes from 256K"),
         "{message}"
     );
 }

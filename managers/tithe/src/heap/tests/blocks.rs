@@ -110,7 +110,8 @@ impl Model {
         bench.heap.units.lock().memory.heap.fail_every(faults);
         let slots = std::vec![0; SLOTS];
         bench.add_roots(&slots);
-        Model { bench, blocks: BTreeMap::new(), slots, seed: 0, faults: faults != 0 }
+        let faults = faults != 0 || settings.heap.is_some();
+        Model { bench, blocks: BTreeMap::new(), slots, seed: 0, faults }
     }
 
     /// Takes over what the heap gave.
@@ -228,6 +229,10 @@ impl Model {
             if number % 8 == 0 {
                 self.bench.check();
             }
+            {
+                let units = self.bench.heap.units.lock();
+                assert!(units.used_bytes(&self.bench.heap.room) <= units.limit.saturating_mul(UNIT));
+            }
             if number % 32 == 0 {
                 self.bench.audit();
             }
@@ -291,5 +296,18 @@ proptest! {
         mode in prop::sample::select(std::vec![Mode::Explicit, Mode::Hybrid, Mode::Collect]),
     ) {
         Model::new(&settings(mode, true), every).run(&steps);
+    }
+
+    #[test]
+    fn a_limit_is_kept_and_leaves_the_heap_sound(
+        steps in prop::collection::vec(step(), 1..300),
+        units in 1..200_usize,
+        mode in prop::sample::select(std::vec![Mode::Explicit, Mode::Hybrid, Mode::Collect]),
+        eager in any::<bool>(),
+        every in prop::option::of(1..1_000_000_usize),
+    ) {
+        let every = every.filter(|_| mode != Mode::Explicit);
+        let heap = Some(units * UNIT);
+        Model::new(&Settings { heap, every, eager, ..settings(mode, true) }, 0).run(&steps);
     }
 }

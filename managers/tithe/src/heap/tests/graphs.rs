@@ -55,7 +55,10 @@ struct Graph {
 
 impl Graph {
     fn new(mode: Mode, stack: usize) -> Graph {
-        let bench = Bench::new(mode, 1);
+        Graph::with(Bench::new(mode, 1), stack)
+    }
+
+    fn with(bench: Bench, stack: usize) -> Graph {
         bench.heap.collection.lock().stack.limit(stack);
         let roots = std::vec![0; ROOTS];
         bench.add_roots(&roots);
@@ -215,6 +218,20 @@ proptest! {
         mode in prop::sample::select(std::vec![Mode::Hybrid, Mode::Collect]),
     ) {
         Graph::new(mode, usize::MAX).run(&steps);
+    }
+
+    #[test]
+    fn exactly_what_is_reachable_is_kept_by_eager_sweeps_whatever_only_marks_between_them(
+        steps in prop::collection::vec(step(), 1..400),
+        mode in prop::sample::select(std::vec![Mode::Hybrid, Mode::Collect]),
+        every in prop::option::of(1..100_000_usize),
+        eager in any::<bool>(),
+    ) {
+        // So many that those by `every` reclaim nothing, and the model knows of the others.
+        let reclaim = 1 << 32;
+        let min_headroom = 1 << 40;
+        let settings = Settings { mode, every, reclaim, eager, min_headroom, poison: true, ..Settings::new() };
+        Graph::with(Bench::with(&settings, 1), usize::MAX).run(&steps);
     }
 
     #[test]
