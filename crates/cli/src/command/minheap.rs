@@ -1,17 +1,173 @@
-//! `heaptoll minheap`.
+//! `heaptoll minheap`: the smallest heap in which a program completes, by collector.
 
 use clap::Args;
+use heaptoll_lab::manager;
+use heaptoll_lab::places::Places;
+use heaptoll_report::format::shell_command;
+use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::failure::Failure;
+use self::asked::Periods;
+use self::attempt::Runs;
+use self::figures::{Figures, Program};
+use self::measure::Plan;
+use super::run::{positive_seconds, watch_for_interrupt};
+use crate::documents::DocumentOutputs;
+use crate::failure::{self, Failure};
+use crate::programs_asked::Asked;
+use crate::terminal;
 
-/// The smallest heap in which a program completes, by collector.
+mod asked;
+pub mod attempt;
+mod document;
+mod figures;
+mod measure;
+
+/// Find the smallest heap in which a program completes, by collector, and set it against the program's own footprint.
+///
+/// Heaps of a collector that takes a fixed one (option heap=) are bisected: a run is done (right output and status), out
+/// of memory (a call was refused), or anything else, which is shown and never taken for one of the two. Both sides of
+/// the edge are run --repeats times, so that a program whose need varies is found and said. The baseline is not bisected:
+/// it is the footprint, in pages that hold a live block, that mark-sweep over an allocator reports when it collects every
+/// 32, 64 and 128 KiB (Sareen and Blackburn 2022, section 4), and the same under the program's own frees.
+/// docs/minheap.md says how. RLIMIT_DATA is never used: it counts reservations.
+///
+/// Exit status: 0 all well; 1 a search or a baseline failed, or an output file could not be written; 2 the request cannot
+/// be carried out; 130 interrupted (programs that were finished are shown).
 #[derive(Debug, Args)]
-pub struct Arguments {}
+#[command(after_help = "Examples:\n  heaptoll minheap -m tithe-collect -- gawk -f words.awk words\n  \
+    heaptoll minheap -p cfrac -p lua --quick\n  \
+    heaptoll minheap -m sweep/mimalloc3 -m sweep/jemalloc --every 32K --html heaps.html -p espresso --quick\n  \
+    heaptoll minheap -m tithe-collect -m bdw-nofree --tolerance 0.5 --repeats 5 -- ./prog")]
+pub struct Arguments {
+    /// A collector with a heap that can be fixed, as a stack (docs/stacks.md); may be given several times [default:
+    /// every such collector here but tithe, and sweep over each --baseline]
+    #[arg(short, long, value_name = "STACK")]
+    manager: Vec<String>,
+    /// The allocator under the baseline's mark-sweep; may be given several times [default: mimalloc3 and tcmalloc]
+    #[arg(short, long, value_name = "MANAGER")]
+    baseline: Vec<String>,
+    /// Bytes allocated between the baseline's collections
+    #[arg(long, value_name = "SIZES", default_value = "32K,64K,128K")]
+    every: Periods,
+    /// How much too large the answer may be, per cent of it (one page at least)
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = asked::percent)]
+    tolerance: f64,
+    /// Runs at either side of the edge, and of each baseline
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    repeats: u32,
+    /// Seconds after which a run is killed; it counts as neither done nor out of memory
+    #[arg(long, value_name = "T", default_value_t = 60.0, allow_negative_numbers = true, value_parser = positive_seconds)]
+    timeout: f64,
+    /// Exit status with which the program ends when all is well
+    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
+    expect_status: i32,
+    #[command(flatten)]
+    outputs: DocumentOutputs,
+    #[command(flatten)]
+    asked: Asked,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn run(_arguments: &Arguments) -> Result<u8, Failure> {
-    Err(Failure::Usage("this command is being written".into()))
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    arguments.outputs.check()?;
+    if arguments.asked.is_empty() {
+        return Err(Failure::Usage(
+            "nothing to run: give a command after `--`, or --program NAME, or --all".into(),
+        ));
+    }
+    let places = Places::find()?;
+    let known = manager::known(&places)?;
+    let allocators = asked::allocators(&known, &arguments.baseline)?;
+    let collectors = asked::collectors(&known, &arguments.manager, &allocators)?;
+    let programs = arguments.asked.resolve(&places)?;
+    if let Some(server) = programs.iter().find(|program| program.serve.is_some()) {
+        return Err(Failure::Usage(format!(
+            "{} is a server: a smallest heap is that of a program that ends by itself",
+            server.name
+        )));
+    }
+    let interrupt = watch_for_interrupt()?;
+    let cells = programs.len() * (collectors.len() + allocators.len() * (arguments.every.0.len() + 1));
+    let bar = bar(cells);
+    let plan = Plan {
+        runs: Runs { places: &places, interrupt: &interrupt, timeout_s: arguments.timeout },
+        known: &known,
+        collectors: &collectors,
+        allocators: &allocators,
+        every: &arguments.every.0,
+        tolerance: arguments.tolerance,
+        repeats: arguments.repeats,
+        expect_status: arguments.expect_status,
+        bar: &bar,
+    };
+    let mut figures = Figures {
+        complete: true,
+        tolerance: arguments.tolerance,
+        repeats: arguments.repeats,
+        timeout_s: arguments.timeout,
+        programs: vec![],
+        means: vec![],
+    };
+    let mut failed = false;
+    for program in &programs {
+        let mut one = Program {
+            program: program.name.clone(),
+            command: program.command.clone(),
+            steady_output: false,
+            collectors: vec![],
+            baselines: vec![],
+            overheads: vec![],
+        };
+        let measured = plan.measure(program, &mut one);
+        if !one.collectors.is_empty() {
+            figures.programs.push(one);
+        }
+        match measured {
+            Ok(()) => {}
+            Err(Failure::Interrupted) => {
+                figures.complete = false;
+                break;
+            }
+            // Of several programs the others go on.
+            Err(failure @ Failure::NothingToCompare(_)) if programs.len() > 1 => {
+                bar.suspend(|| terminal::warning(&failure.to_string()));
+                failed = true;
+            }
+            Err(failure) => {
+                bar.finish_and_clear();
+                return Err(failure);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    if figures.programs.is_empty() {
+        return Err(match figures.complete {
+            true => Failure::NothingToCompare("no program completed without a limit".into()),
+            false => Failure::Interrupted,
+        });
+    }
+    figures.compare();
+    let command = shell_command(&std::env::args().collect::<Vec<_>>());
+    let document = document::document(&figures, &collectors, &allocators, command);
+    let code = arguments.outputs.deliver(&document, "heaptoll-minheap/1", &figures)?;
+    let rows = || figures.programs.iter().flat_map(|program| &program.collectors);
+    let baselines = || figures.programs.iter().flat_map(|program| &program.baselines);
+    failed |= rows().any(|row| row.edge().is_none()) || baselines().any(|row| row.used_high_bytes.is_empty());
+    Ok(match (figures.complete, failed) {
+        (false, _) => failure::INTERRUPTED,
+        (true, true) => failure::TROUBLE,
+        (true, false) => code,
+    })
+}
+
+/// A bar that shows what runs now; nothing where standard error is no terminal.
+pub fn bar(steps: usize) -> ProgressBar {
+    let bar = ProgressBar::new(steps as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
+        bar.set_style(style);
+    }
+    bar
 }

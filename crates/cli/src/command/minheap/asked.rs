@@ -1,0 +1,186 @@
+//! Which collectors are searched, and which allocators the baselines stand on.
+
+use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::stack::LayerKind;
+use heaptoll_units::{size, size_text};
+
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Allocators under the mark-sweep layer, as in the paper (§4.1); each where it is built.
+pub const ALLOCATORS: [&str; 2] = ["mimalloc3", "tcmalloc"];
+/// The option that fixes a heap.
+const HEAP: &str = "heap";
+
+/// Whether a stack has a heap that can be fixed.
+fn has_heap(manager: &Manager) -> bool {
+    manager.options.contains_key(HEAP) || manager.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
+}
+
+/// The stacks whose smallest heaps are looked for: those named, or every collector here that takes a fixed heap and the
+/// sweep layer over the allocators of the baselines.
+///
+/// # Errors
+/// A name that is unknown, or a stack without a heap that can be fixed.
+pub fn collectors(
+    known: &[Manager],
+    words: &[String],
+    allocators: &[Manager],
+) -> Result<Vec<Manager>, Failure> {
+    if words.is_empty() {
+        // Of a manager's modes the one that only collects is the collector; the others free what they are told to.
+        let own = manager::everything(known)
+            .into_iter()
+            .filter(|one| one.collects() && has_heap(one) && one.name != "tithe");
+        let swept = allocators
+            .iter()
+            .filter_map(|allocator| manager::find(known, &format!("sweep/{}", allocator.name)).ok());
+        return Ok(own.chain(swept).collect());
+    }
+    let mut chosen: Vec<Manager> = Vec::new();
+    for word in words {
+        let named = manager::choose(known, [word.as_str()])?;
+        let is_group = named.len() != 1 || named[0].name != *word;
+        for one in named {
+            if one.set.iter().any(|option| option == HEAP) || set_in_layer(&one, HEAP) {
+                return Err(Failure::Usage(format!("{word}: heap= is what is searched for; leave it out")));
+            }
+            match has_heap(&one) {
+                true if chosen.iter().any(|other| other.name == one.name) => {}
+                true => chosen.push(one),
+                false if is_group && one.name != *word => {
+                    terminal::note(&format!("{} is left out: its heap cannot be fixed", one.name));
+                }
+                false => {
+                    return Err(Failure::Usage(format!(
+                        "{} has no heap that can be fixed (option heap=); take a collector that has, or put the sweep \
+                         layer in front: sweep/{}",
+                        one.name, one.name
+                    )));
+                }
+            }
+        }
+    }
+    if chosen.is_empty() {
+        return Err(Failure::Usage(
+            "none of these has a heap that can be fixed; take for instance sweep/mimalloc3".into(),
+        ));
+    }
+    Ok(chosen)
+}
+
+fn set_in_layer(manager: &Manager, option: &str) -> bool {
+    manager.layers.iter().any(|layer| layer.settings.iter().any(|(name, _)| name == option))
+}
+
+/// The allocators that baselines stand on: those named, or those of the paper that are built here.
+///
+/// # Errors
+/// An unknown name, or a collector.
+pub fn allocators(known: &[Manager], words: &[String]) -> Result<Vec<Manager>, Failure> {
+    if words.is_empty() {
+        return Ok(ALLOCATORS.iter().filter_map(|name| manager::find(known, name).ok()).collect());
+    }
+    let mut found = Vec::new();
+    for word in words {
+        // What makes no sense behind the layer is refused by the reader of stacks, with its reason.
+        manager::find(known, &format!("sweep/{word}"))?;
+        found.push(manager::find(known, word)?);
+    }
+    Ok(found)
+}
+
+/// The stack with options of its collector added: `sweep,heap=2M/mimalloc3`, `tithe-collect,heap=2M`.
+///
+/// # Errors
+/// It does not take them.
+pub fn with(known: &[Manager], stack: &Manager, options: &str) -> Result<Manager, Failure> {
+    Ok(manager::find(known, &word_with(stack, options))?)
+}
+
+fn word_with(stack: &Manager, options: &str) -> String {
+    let layers: usize = stack.layers.iter().map(|layer| layer.word.len() + 1).sum();
+    let manager = &stack.name[layers.min(stack.name.len())..];
+    let swept = stack.layers.iter().any(|layer| layer.kind == LayerKind::Sweep);
+    let mut word = String::new();
+    for layer in &stack.layers {
+        word.push_str(&layer.word);
+        if layer.kind == LayerKind::Sweep {
+            word.push(',');
+            word.push_str(options);
+        }
+        word.push('/');
+    }
+    word.push_str(manager);
+    if !swept {
+        word.push(',');
+        word.push_str(options);
+    }
+    word
+}
+
+/// Sizes, `32K,64K,128K`.
+#[derive(Debug, Clone)]
+pub struct Periods(pub Vec<u64>);
+
+impl std::str::FromStr for Periods {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Periods, String> {
+        let sizes: Option<Vec<u64>> =
+            text.split(',').map(|word| size(word).filter(|bytes| *bytes > 0)).collect();
+        sizes.map(Periods).ok_or_else(|| "give sizes, as in 32K,64K,128K".into())
+    }
+}
+
+/// A share as a percentage gives it.
+pub fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches(['%', ' ']).parse::<f64>() {
+        Ok(percent) if (0.0..=50.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("give a percentage from 0 to 50; 0 is as close as one page".into()),
+    }
+}
+
+/// The stack of a baseline: `sweep,every=32K/mimalloc3`.
+pub fn baseline_word(allocator: &str, every: u64) -> String {
+    format!("sweep,every={}/{allocator}", size_text(every))
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_lab::manager::glibc;
+
+    use super::*;
+
+    #[test]
+    fn options_go_to_the_collector_of_a_stack() {
+        let known = [glibc()];
+        let word = |text: &str| {
+            let stack = manager::find(&known, text).expect("a stack");
+            word_with(&stack, "heap=8192")
+        };
+        assert_eq!(word("sweep/glibc"), "sweep,heap=8192/glibc");
+        assert_eq!(word("count/sweep,every=64K/glibc"), "count/sweep,every=64K,heap=8192/glibc");
+        assert_eq!(word_with(&glibc(), "heap=8192"), "glibc,heap=8192");
+        assert_eq!(baseline_word("glibc", 32 << 10), "sweep,every=32K/glibc");
+    }
+
+    #[test]
+    fn what_has_no_heap_is_refused_with_what_would_have_one() {
+        let known = [glibc()];
+        let asked =
+            |word: &str| collectors(&known, &[word.into()], &[]).map_err(|failure| failure.to_string());
+        assert!(asked("glibc").is_err_and(|said| said.contains("sweep/glibc")));
+        assert!(asked("sweep,heap=1M/glibc").is_err_and(|said| said.contains("leave it out")));
+        assert_eq!(asked("sweep/glibc").map(|all| all.len()), Ok(1));
+        assert!(allocators(&known, &["nope".into()]).is_err());
+    }
+
+    #[test]
+    fn percentages_and_periods_are_read() {
+        assert_eq!([percent("1"), percent("0.5%"), percent("0 %")], [Ok(0.01), Ok(0.005), Ok(0.0)]);
+        assert!(percent("60").is_err() && percent("x").is_err() && percent("NaN").is_err());
+        assert_eq!("32K,1M".parse::<Periods>().map(|all| all.0), Ok(vec![32 << 10, 1 << 20]));
+        assert!("32K,,1M".parse::<Periods>().is_err() && "0".parse::<Periods>().is_err());
+    }
+}

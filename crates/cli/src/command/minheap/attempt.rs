@@ -1,0 +1,111 @@
+//! One run of a program under a stack with a statistics page, outside of any experiment: what a search and a first look
+//! need. Nothing is timed here.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use heaptoll_lab::experiment::ProgramInfo;
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::launch::{self, Finished, Invocation};
+use heaptoll_lab::places::Places;
+use heaptoll_lab::runner::{PINNED, RunError};
+use heaptoll_launcher::Ended;
+use heaptoll_statspage::{SlotRecord, StatsPage, VARIABLE};
+
+use crate::failure::Failure;
+
+/// Slots of the statistics page: one a writer and process of the run.
+const SLOTS: u32 = 256;
+
+/// What every run has in common.
+pub struct Runs<'a> {
+    /// Where the launcher is.
+    pub places: &'a Places,
+    /// Ctrl-C.
+    pub interrupt: &'a Interrupt,
+    /// Time limit, s.
+    pub timeout_s: f64,
+}
+
+/// What is put in front of a program.
+#[derive(Debug, Clone, Default)]
+pub struct Set {
+    /// Shared objects, in order.
+    pub preload: Vec<PathBuf>,
+    /// Environment over the program's own.
+    pub environment: Vec<(String, String)>,
+}
+
+/// What came of a run.
+pub struct Attempt {
+    /// The launcher's report.
+    pub finished: Finished,
+    /// What layers and managers told.
+    pub slots: Vec<SlotRecord>,
+}
+
+impl Runs<'_> {
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// Ctrl-C, or heaptoll's own machinery failed; the program's failures are in the answer.
+    pub fn attempt(&self, program: &ProgramInfo, set: &Set) -> Result<Attempt, Failure> {
+        let no_scratch = |error| Failure::Run(RunError::Scratch(error));
+        let scratch = tempfile::Builder::new().prefix("heaptoll-").tempdir().map_err(no_scratch)?;
+        let path = scratch.path().join("heaptoll-stats");
+        let page = StatsPage::create(&path, SLOTS)
+            .map_err(|error| no_scratch(std::io::Error::other(error.to_string())))?;
+        let tmp = scratch.path().display().to_string();
+        let fill = |text: &String| text.replace("{tmp}", &tmp);
+        let mut environment: Vec<(String, String)> = PINNED
+            .iter()
+            .filter(|(name, _)| std::env::var_os(name).is_none())
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
+        environment.extend(program.environment.iter().map(|(name, value)| (name.clone(), fill(value))));
+        environment.extend(set.environment.iter().cloned());
+        environment.push((VARIABLE.into(), path.display().to_string()));
+        let invocation = Invocation {
+            command: program.command.iter().map(fill).collect(),
+            environment,
+            preload: set.preload.clone(),
+            stdin: program.stdin.as_ref().map(PathBuf::from),
+            timeout: Duration::from_secs_f64(self.timeout_s),
+            ..Invocation::default()
+        };
+        let finished = launch::run(&self.places.launcher(), &invocation, self.interrupt)?;
+        if self.interrupt.is_set() || finished.ended == Ended::Cancelled {
+            return Err(Failure::Interrupted);
+        }
+        Ok(Attempt { finished, slots: page.read().unwrap_or_default() })
+    }
+}
+
+impl Attempt {
+    /// A counter's largest value in any slot.
+    pub fn most(&self, of: fn(&SlotRecord) -> u64) -> u64 {
+        self.slots.iter().map(of).max().unwrap_or(0)
+    }
+
+    /// A counter's sum over all slots.
+    pub fn sum(&self, of: fn(&SlotRecord) -> u64) -> u64 {
+        self.slots.iter().map(of).sum()
+    }
+
+    /// How it ended, in words, with the last line that it said.
+    pub fn ending(&self, timeout_s: f64) -> String {
+        let how = match self.finished.ended {
+            Ended::Exit(status) => format!("exit status {status}"),
+            Ended::Signal(number) => format!("killed by signal {number}"),
+            Ended::Timeout => return format!("over the time limit of {timeout_s} s"),
+            Ended::Cancelled => return "called off".into(),
+            Ended::ExecFailed(errno) | Ended::SetupFailed(errno) => {
+                return format!("not started: {}", std::io::Error::from_raw_os_error(errno));
+            }
+        };
+        match self.finished.error_tail.lines().rev().find(|line| !line.trim().is_empty()) {
+            Some(said) => format!("{how}: {}", said.trim()),
+            None => how,
+        }
+    }
+}

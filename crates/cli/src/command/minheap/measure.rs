@@ -1,0 +1,254 @@
+//! The runs of one program: what is right, what each collector's smallest heap is, what the baselines report.
+
+use heaptoll_lab::experiment::ProgramInfo;
+use heaptoll_lab::manager::Manager;
+use heaptoll_launcher::Ended;
+use heaptoll_studies::minheap::{Outcome, Question, Search, Step};
+use indicatif::ProgressBar;
+
+use super::asked;
+use super::attempt::{Attempt, Runs, Set};
+use super::figures::{Baseline, Collector, Program};
+use crate::failure::Failure;
+use crate::preflights::{Found, Limits, prove};
+
+/// Heaps are whole pages.
+const PAGE: u64 = 4096;
+/// No heap beyond so many times what the program used without a limit, and beyond this many bytes, is tried.
+const CEILING: (u64, u64) = (16, 256 << 20);
+/// Runs of one search, at most.
+const MOST_RUNS: u32 = 120;
+/// What managers without a count of refused calls say when their heap is full.
+const OWN_WORDS: [&str; 2] = ["GC Warning: Out of Memory", "GC Warning: Failed to expand heap"];
+
+/// What is asked of each program.
+pub struct Plan<'a> {
+    /// How runs are made.
+    pub runs: Runs<'a>,
+    /// Managers by name.
+    pub known: &'a [Manager],
+    /// Searched.
+    pub collectors: &'a [Manager],
+    /// Under the baselines' layer.
+    pub allocators: &'a [Manager],
+    /// Periods of the baselines, bytes.
+    pub every: &'a [u64],
+    /// As [`Question`] has it.
+    pub tolerance: f64,
+    /// Runs at either side of an edge and of each baseline.
+    pub repeats: u32,
+    /// Exit status of success.
+    pub expect_status: i32,
+    /// Progress.
+    pub bar: &'a ProgressBar,
+}
+
+/// What a run must give to have completed.
+struct Right {
+    status: i32,
+    /// `None`: the output varies by itself.
+    digest: Option<String>,
+}
+
+impl Right {
+    fn is(&self, attempt: &Attempt) -> bool {
+        attempt.finished.ended == Ended::Exit(self.status)
+            && self.digest.as_ref().is_none_or(|digest| *digest == attempt.finished.digest)
+    }
+
+    /// The three outcomes. Lack of memory is believed when the manager says so: an exit status or a signal alone may
+    /// come from anything.
+    fn judge(&self, attempt: &Attempt, timeout_s: f64) -> Outcome {
+        if self.is(attempt) {
+            return Outcome::Done;
+        }
+        let said = |words: &&str| attempt.finished.error_tail.contains(*words);
+        if attempt.sum(|slot| slot.refused_calls) > 0 || OWN_WORDS.iter().any(|words| said(&words)) {
+            return Outcome::OutOfMemory;
+        }
+        Outcome::Other(match attempt.finished.ended {
+            Ended::Exit(status) if status == self.status => "wrong output".into(),
+            _ => attempt.ending(timeout_s),
+        })
+    }
+}
+
+impl Plan<'_> {
+    /// Everything about one program. What was measured until Ctrl-C is in `into`.
+    ///
+    /// # Errors
+    /// Ctrl-C, the program does not work without any limit, or heaptoll's own machinery failed.
+    pub fn measure(&self, program: &ProgramInfo, into: &mut Program) -> Result<(), Failure> {
+        let right = self.right(program)?;
+        into.steady_output = right.digest.is_some();
+        for collector in self.collectors {
+            let row = self.collector(program, &right, collector)?;
+            into.collectors.push(row);
+            self.bar.inc(1);
+        }
+        for allocator in self.allocators {
+            let periods = self.every.iter().copied().map(Some);
+            for every in periods.chain([None]) {
+                let row = self.baseline(program, &right, allocator, every)?;
+                into.baselines.push(row);
+                self.bar.inc(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the program does under the C library's own malloc, twice.
+    fn right(&self, program: &ProgramInfo) -> Result<Right, Failure> {
+        let mut right = Right { status: self.expect_status, digest: None };
+        let mut digests = Vec::new();
+        for _ in 0..2 {
+            let attempt = self.runs.attempt(program, &Set::default())?;
+            if !right.is(&attempt) {
+                return Err(Failure::NothingToCompare(format!(
+                    "{} does not complete under glibc and without a limit: {}; pass --expect-status where another \
+                     exit status is a good one",
+                    program.name,
+                    attempt.ending(self.runs.timeout_s)
+                )));
+            }
+            digests.push(attempt.finished.digest);
+        }
+        digests.dedup();
+        right.digest = (digests.len() == 1).then(|| digests.remove(0));
+        Ok(right)
+    }
+
+    /// What to preload for a stack, once the preflight has proved it; or why it does not serve the program.
+    fn proven(&self, program: &ProgramInfo, stack: &Manager) -> Result<Result<Set, String>, Failure> {
+        let limits = Limits {
+            whole: false,
+            longest: std::time::Duration::from_secs_f64(self.runs.timeout_s),
+            expect_status: self.expect_status,
+        };
+        let found = prove(stack, &stack.name, program, self.runs.places, self.runs.interrupt, limits)?;
+        Ok(match found {
+            Found::Serves(info) => Ok(Set {
+                preload: info.preload.iter().map(Into::into).collect(),
+                environment: stack.environment.clone(),
+            }),
+            Found::Refused(refusal) => Err(refusal.to_string()),
+        })
+    }
+
+    fn collector(&self, program: &ProgramInfo, right: &Right, stack: &Manager) -> Result<Collector, Failure> {
+        self.bar.set_message(format!("{} under {}", program.name, stack.name));
+        let mut row = Collector {
+            stack: stack.name.clone(),
+            unlimited_used_high_bytes: None,
+            search: None,
+            completed_although_refused: 0,
+            collections: 0,
+            failure: None,
+        };
+        let set = match self.proven(program, stack)? {
+            Ok(set) => set,
+            Err(why) => {
+                row.failure = Some(why);
+                return Ok(row);
+            }
+        };
+        let unlimited = self.runs.attempt(program, &set)?;
+        if !right.is(&unlimited) {
+            let why = right.judge(&unlimited, self.runs.timeout_s);
+            row.failure = Some(match why {
+                Outcome::Other(why) => format!("without a limit: {why}"),
+                _ => format!("without a limit: {}", unlimited.ending(self.runs.timeout_s)),
+            });
+            return Ok(row);
+        }
+        let used = unlimited.most(|slot| slot.used_high_bytes);
+        row.unlimited_used_high_bytes = Some(used).filter(|used| *used > 0);
+        let mapped = unlimited.most(|slot| slot.mapped_high_bytes);
+        let resident = unlimited.finished.usage.peak_rss_kib * 1024;
+        let start = [used, mapped, resident].into_iter().find(|bytes| *bytes > 0).unwrap_or(PAGE);
+        let mut search = Search::new(Question {
+            start,
+            ceiling: (start.max(mapped) * CEILING.0).max(CEILING.1),
+            step: PAGE,
+            tolerance: self.tolerance,
+            repeats: self.repeats,
+            most_runs: MOST_RUNS,
+        });
+        let mut completed: Vec<(u64, u64)> = Vec::new();
+        let answer = loop {
+            let heap = match search.next() {
+                Step::End(answer) => break answer,
+                Step::Try(heap) => heap,
+            };
+            self.bar.set_message(format!(
+                "{} under {}, a heap of {} KiB",
+                program.name,
+                stack.name,
+                heap / 1024
+            ));
+            let limited = asked::with(self.known, stack, &format!("heap={heap}"))?;
+            let set = Set { preload: set.preload.clone(), environment: limited.environment };
+            let attempt = self.runs.attempt(program, &set)?;
+            let outcome = right.judge(&attempt, self.runs.timeout_s);
+            if outcome == Outcome::Done {
+                row.completed_although_refused += u32::from(attempt.sum(|slot| slot.refused_calls) > 0);
+                completed.push((heap, attempt.sum(|slot| slot.collections)));
+            }
+            search.told(heap, outcome);
+        };
+        let last = completed.iter().rev().find(|(heap, _)| Some(*heap) == answer.heap);
+        row.collections = last.map_or(0, |(_, collections)| *collections);
+        row.search = Some(answer);
+        Ok(row)
+    }
+
+    fn baseline(
+        &self,
+        program: &ProgramInfo,
+        right: &Right,
+        allocator: &Manager,
+        every: Option<u64>,
+    ) -> Result<Baseline, Failure> {
+        let word = match every {
+            Some(every) => asked::baseline_word(&allocator.name, every),
+            // So far apart that there is none.
+            None => format!("sweep,every=1048576G,free=honour/{}", allocator.name),
+        };
+        let stack = heaptoll_lab::manager::find(self.known, &word)?;
+        self.bar.set_message(format!("{} under {}", program.name, stack.name));
+        let mut row = Baseline {
+            stack: match every {
+                Some(_) => stack.name.clone(),
+                None => format!("sweep,free=honour/{}", allocator.name),
+            },
+            allocator: allocator.name.clone(),
+            every,
+            used_high_bytes: vec![],
+            collections: 0,
+            failures: vec![],
+        };
+        let set = match self.proven(program, &stack)? {
+            Ok(set) => set,
+            Err(why) => {
+                row.failures.push(why);
+                return Ok(row);
+            }
+        };
+        for _ in 0..self.repeats {
+            let attempt = self.runs.attempt(program, &set)?;
+            match right.judge(&attempt, self.runs.timeout_s) {
+                Outcome::Done => {
+                    row.used_high_bytes.push(attempt.most(|slot| slot.used_high_bytes));
+                    row.collections = attempt.sum(|slot| slot.collections);
+                }
+                Outcome::OutOfMemory => row.failures.push("out of memory".into()),
+                Outcome::Other(why) => row.failures.push(why),
+            }
+            // What failed once for good would only take its time again.
+            if row.failures.len() > 1 {
+                break;
+            }
+        }
+        Ok(row)
+    }
+}
