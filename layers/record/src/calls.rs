@@ -2,12 +2,13 @@
 
 use core::ffi::c_void;
 
+use heaptoll_clock as clock;
 use heaptoll_next::arena;
 use heaptoll_next::watched::{Call, Watch};
 
 use crate::start::{DETACHED, LATENCY, SITES, STARTING, detach, mode, start};
 use crate::thread::Word;
-use crate::{RINGS, STACKS, clock, usable};
+use crate::{RINGS, STACKS, usable};
 
 /// Tells every call.
 pub struct Record;

@@ -13,7 +13,6 @@
 #![no_std]
 
 mod calls;
-mod clock;
 mod facts;
 mod stacks;
 mod start;

@@ -2,7 +2,9 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::{RINGS, STACKS, clock, facts, usable};
+use heaptoll_clock as clock;
+
+use crate::{RINGS, STACKS, facts, usable};
 
 /// A bit of the mode: nothing is known yet, or it is being found out. What is called meanwhile is the layer's own doing.
 pub const STARTING: u64 = 1;
@@ -44,7 +46,8 @@ pub fn start() -> u64 {
         usable::prepare(family);
         mode = 0;
         if flags.latency {
-            clock::prepare();
+            clock::choose();
+            clock::compare();
             mode |= LATENCY;
         }
         if flags.sites && STACKS.prepare(at_start as *const () as usize) {

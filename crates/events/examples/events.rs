@@ -1,0 +1,64 @@
+//! Makes an events file, or shows what is in one: `events create FILE BYTES`, `events show FILE`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use heaptoll_events::{EventsError, EventsFile};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["create", path, limit] if limit.parse::<u64>().is_ok() => {
+            EventsFile::create(Path::new(path), limit.parse().unwrap_or(0)).map(|_| ())
+        }
+        ["show", path] => show(Path::new(path)),
+        _ => {
+            eprintln!("usage: events create FILE BYTES | events show FILE");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("events: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn show(path: &Path) -> Result<(), EventsError> {
+    let file = EventsFile::open(path)?;
+    for process in file.read()? {
+        println!(
+            "{} {}: {} requests, {} collections, {} collectors heard, {} not",
+            process.pid,
+            process.exe,
+            process.requests.len(),
+            process.collections.len(),
+            process.heard,
+            process.unheard
+        );
+        let mut times: Vec<u64> =
+            process.requests.iter().map(|request| request.end_ns - request.start_ns).collect();
+        times.sort_unstable();
+        if let (Some(least), Some(most)) = (times.first(), times.last()) {
+            let at = |part: usize| times[(times.len() - 1) * part / 100];
+            println!("  requests take {least} .. {most} ns, median {} ns, 99 % within {} ns", at(50), at(99));
+        }
+        if let (Some(first), Some(last)) = (process.collections.first(), process.collections.last()) {
+            println!(
+                "  collections {} .. {}, {} bytes live at the last",
+                first.number, last.number, last.live_bytes
+            );
+        }
+    }
+    let lost = file.lost()?;
+    if !lost.is_none() {
+        println!(
+            "lost: {} requests, {} collections, {} processes",
+            lost.requests, lost.collections, lost.processes
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! What is in the file: a header, a table of processes, chunks of records.
+//!
+//! All numbers are in the machine's own order. A file that nobody has written to is zero behind the header.
+
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// The environment variable that names the file.
+pub const VARIABLE: &CStr = c"HEAPTOLL_EVENTS";
+/// The bytes "HTEVENTS".
+pub const MAGIC: u64 = u64::from_le_bytes(*b"HTEVENTS");
+pub const VERSION: u32 = 1;
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 4096;
+/// Bytes of an entry of the table of processes.
+pub const PROCESS_BYTES: usize = 256;
+/// Entries of the table.
+pub const PROCESSES: usize = 2048;
+/// Bytes of a chunk.
+pub const CHUNK_BYTES: usize = 64 << 10;
+/// Bytes of a chunk before its records.
+pub const CHUNK_HEADER_BYTES: usize = 64;
+/// Where the chunks begin.
+pub const CHUNKS_AT: usize = HEADER_BYTES + PROCESSES * PROCESS_BYTES;
+
+/// A process's entry is filled in.
+pub const IN_USE: u32 = 1;
+/// Bit of [`Process::flags`]: ticks are the processor's time-stamp counter; otherwise ns of `CLOCK_MONOTONIC`.
+pub const COUNTER: u32 = 1;
+
+/// What a chunk's records are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Contents {
+    Requests = 1,
+    Collections = 2,
+}
+
+/// The first page.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Header {
+    pub magic: AtomicU64,
+    pub version: AtomicU32,
+    /// Chunks that there is room for.
+    pub chunks: AtomicU32,
+    /// How many entries of the table were asked for; may exceed [`PROCESSES`].
+    pub processes_claimed: AtomicU32,
+    /// How many chunks were asked for; may exceed `chunks`.
+    pub chunks_claimed: AtomicU32,
+    /// When the file was made, by the maker's clock.
+    pub made_ticks: AtomicU64,
+    pub made_ns: AtomicU64,
+    /// [`COUNTER`]: what the maker's ticks are.
+    pub made_flags: AtomicU32,
+    /// Processes that found no entry left.
+    pub lost_processes: AtomicU32,
+    /// Requests begun while there was no room.
+    pub lost_requests: AtomicU64,
+    /// Collections ended while there was no room.
+    pub lost_collections: AtomicU64,
+}
+
+/// An entry of the table: one image of a program in one process.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Process {
+    /// [`IN_USE`] once all else is filled in.
+    pub state: AtomicU32,
+    pub pid: AtomicU32,
+    pub parent_pid: AtomicU32,
+    pub flags: AtomicU32,
+    /// Managers and layers that tell of their collections.
+    pub heard: AtomicU32,
+    /// Those that tell somebody else.
+    pub unheard: AtomicU32,
+    pub claimed_ticks: AtomicU64,
+    pub claimed_ns: AtomicU64,
+    /// `/proc/self/exe`, NUL-terminated; the end of a longer path.
+    pub exe: [u8; EXE_BYTES],
+}
+
+/// Bytes of the path to the program, with its NUL.
+pub const EXE_BYTES: usize = PROCESS_BYTES - 40;
+
+/// The beginning of a chunk. It belongs to one thread of one process at a time.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Chunk {
+    /// [`Contents`] once all else is filled in.
+    pub contents: AtomicU32,
+    /// The entry of the process that writes here.
+    pub process: AtomicU32,
+    pub claimed_ticks: AtomicU64,
+    pub claimed_ns: AtomicU64,
+    reserved: [u64; 5],
+}
+
+/// A request. `end` is written last, and is 0 where there is no record yet.
+#[derive(Debug)]
+#[repr(C)]
+pub struct RequestRecord {
+    /// In ticks.
+    pub start: AtomicU64,
+    /// What sort of request: the program's own numbering.
+    pub kind: AtomicU32,
+    /// The kernel's number of the thread.
+    pub thread: AtomicU32,
+    /// In ticks.
+    pub end: AtomicU64,
+}
+
+/// A collection. `end` is written last, and is 0 where there is no record yet.
+#[derive(Debug)]
+#[repr(C)]
+pub struct CollectionRecord {
+    /// In ticks.
+    pub start: AtomicU64,
+    /// As the manager counts, from 1.
+    pub number: AtomicU64,
+    /// Bytes found live.
+    pub live_bytes: AtomicU64,
+    /// Which of the process's collectors, from 0.
+    pub collector: AtomicU32,
+    /// 1: allocation, 2: asked for, 3: memory pressure.
+    pub reason: AtomicU32,
+    /// In ticks.
+    pub end: AtomicU64,
+}
+
+/// Bytes of records in a chunk.
+pub const RECORDS_BYTES: usize = CHUNK_BYTES - CHUNK_HEADER_BYTES;
+/// Requests that a chunk has room for.
+pub const REQUESTS: usize = RECORDS_BYTES / size_of::<RequestRecord>();
+/// Collections that a chunk has room for.
+pub const COLLECTIONS: usize = RECORDS_BYTES / size_of::<CollectionRecord>();
+
+const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
+const _: () = assert!(size_of::<Process>() == PROCESS_BYTES);
+const _: () = assert!(size_of::<Chunk>() == CHUNK_HEADER_BYTES);
+const _: () = assert!(size_of::<RequestRecord>() == 24 && size_of::<CollectionRecord>() == 40);
+const _: () = assert!(CHUNKS_AT.is_multiple_of(4096));
+
+/// Bytes of a file of this many chunks.
+pub const fn file_bytes(chunks: u32) -> u64 {
+    CHUNKS_AT as u64 + chunks as u64 * CHUNK_BYTES as u64
+}

@@ -1,0 +1,155 @@
+//! The file itself: made for a run, read after it, cleared for the next.
+
+use std::borrow::ToOwned;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::vec;
+use std::vec::Vec;
+
+use heaptoll_clock::Pair;
+
+use super::error::EventsError;
+use super::read::{self, Lost, ProcessEvents, half, word};
+use crate::layout::{CHUNKS_AT, COUNTER, HEADER_BYTES, MAGIC, VERSION, file_bytes};
+
+/// A file of events. It stays when this is dropped; it belongs in a temporary directory.
+#[derive(Debug)]
+pub struct EventsFile {
+    path: PathBuf,
+    file: File,
+    /// Made by this process: its clock of now is the file's.
+    made_here: bool,
+}
+
+impl EventsFile {
+    /// Makes a file of at most `limit` bytes at `path`, readable and writable by this user only. The file is sparse:
+    /// what is not written to takes no room. A request takes 24 bytes, a collection 40, and each thread that has
+    /// requests at least 64 KiB while it lives.
+    ///
+    /// Collectors leave mappings of a file out of their roots whose name begins with `heaptoll-` and ends in
+    /// `.events`.
+    ///
+    /// # Errors
+    /// [`EventsError::Io`] when the file cannot be made, for example because it exists; [`EventsError::TooSmall`] when
+    /// `limit` leaves no room for a chunk.
+    pub fn create(path: &Path, limit: u64) -> Result<EventsFile, EventsError> {
+        let chunk = file_bytes(1) - file_bytes(0);
+        let chunks = u32::try_from(limit.saturating_sub(file_bytes(0)) / chunk).unwrap_or(u32::MAX);
+        if chunks == 0 {
+            return Err(EventsError::TooSmall { limit, least: file_bytes(1) });
+        }
+        let failed = |error| EventsError::Io { path: path.to_owned(), error };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(failed)?;
+        file.set_len(file_bytes(chunks)).map_err(failed)?;
+        file.write_all_at(&header(chunks), 0).map_err(failed)?;
+        Ok(EventsFile { path: path.to_owned(), file, made_here: true })
+    }
+
+    /// Opens a file that another process made.
+    ///
+    /// # Errors
+    /// [`EventsError::Io`], [`EventsError::Foreign`], [`EventsError::Truncated`].
+    pub fn open(path: &Path) -> Result<EventsFile, EventsError> {
+        let failed = |error| EventsError::Io { path: path.to_owned(), error };
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
+        let events = EventsFile { path: path.to_owned(), file, made_here: false };
+        events.chunks()?;
+        Ok(events)
+    }
+
+    /// The file, for `HEAPTOLL_EVENTS`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What each process left so far, in the order in which they came. Processes that are still alive go on writing.
+    ///
+    /// # Errors
+    /// [`EventsError`] when the file cannot be read, or was changed by something else than the layer.
+    pub fn read(&self) -> Result<Vec<ProcessEvents>, EventsError> {
+        let chunks = self.chunks()?;
+        let claimed = half(&self.bytes(0, HEADER_BYTES)?, 20).min(chunks);
+        let beginning = self.bytes(0, CHUNKS_AT)?;
+        let now = self.made_here.then(heaptoll_clock::pair).filter(|_| heaptoll_clock::is_counter());
+        read::processes(&beginning, claimed, now, |at, bytes| self.bytes(at, bytes)).map_err(|error| {
+            match error {
+                read::Wrong::File(error) => error,
+                read::Wrong::Damaged(what) => EventsError::Damaged { path: self.path.clone(), what },
+            }
+        })
+    }
+
+    /// What found no room: the file was full, or its disk.
+    ///
+    /// # Errors
+    /// As [`EventsFile::read`].
+    pub fn lost(&self) -> Result<Lost, EventsError> {
+        self.chunks()?;
+        Ok(read::lost(&self.bytes(0, HEADER_BYTES)?))
+    }
+
+    /// Forgets everything, for the next run. No process of the last run may be alive: it would go on writing to a chunk
+    /// that is claimed again.
+    ///
+    /// # Errors
+    /// As [`EventsFile::read`].
+    pub fn clear(&self) -> Result<(), EventsError> {
+        let failed = |error| EventsError::Io { path: self.path.clone(), error };
+        let chunks = self.chunks()?;
+        // A file cut to nothing gives its room back.
+        self.file.set_len(0).map_err(failed)?;
+        self.file.set_len(file_bytes(chunks)).map_err(failed)?;
+        self.file.write_all_at(&header(chunks), 0).map_err(failed)
+    }
+
+    /// How many chunks there is room for; looks whether this is such a file.
+    fn chunks(&self) -> Result<u32, EventsError> {
+        let failed = |error| EventsError::Io { path: self.path.clone(), error };
+        let foreign = || EventsError::Foreign { path: self.path.clone() };
+        let mut header = [0u8; 16];
+        self.file.read_exact_at(&mut header, 0).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => foreign(),
+            _ => failed(error),
+        })?;
+        if word(&header, 0) != MAGIC || half(&header, 8) != VERSION {
+            return Err(foreign());
+        }
+        let chunks = half(&header, 12);
+        let (expected, found) = (file_bytes(chunks), self.file.metadata().map_err(failed)?.len());
+        if expected != found {
+            return Err(EventsError::Truncated { path: self.path.clone(), expected, found });
+        }
+        Ok(chunks)
+    }
+
+    fn bytes(&self, at: usize, length: usize) -> Result<Vec<u8>, EventsError> {
+        let mut bytes = vec![0; length];
+        self.file
+            .read_exact_at(&mut bytes, at as u64)
+            .map_err(|error| EventsError::Io { path: self.path.clone(), error })?;
+        Ok(bytes)
+    }
+}
+
+/// The header of an empty file.
+fn header(chunks: u32) -> [u8; 56] {
+    heaptoll_clock::choose();
+    let Pair { ticks, ns } = heaptoll_clock::pair();
+    let mut header = [0u8; 56];
+    header[0..8].copy_from_slice(&MAGIC.to_ne_bytes());
+    header[8..12].copy_from_slice(&VERSION.to_ne_bytes());
+    header[12..16].copy_from_slice(&chunks.to_ne_bytes());
+    header[24..32].copy_from_slice(&ticks.to_ne_bytes());
+    header[32..40].copy_from_slice(&ns.to_ne_bytes());
+    let flags = if heaptoll_clock::is_counter() { COUNTER } else { 0 };
+    header[40..44].copy_from_slice(&flags.to_ne_bytes());
+    header
+}
