@@ -182,28 +182,45 @@ pub fn note(areas: &mut [Area], thread: &Registers) {
     }
 }
 
-/// What remains of a range without others, in order: calls `each` with every piece that is not empty.
+/// What remains of a range without others, in order: calls `each` with every piece that is not empty. The others are
+/// given as start and end, ordered by [`in_order`].
 pub fn subtract<E>(
     range: Range<usize>,
-    left_out: impl Iterator<Item = Range<usize>> + Clone,
+    left_out: &[(usize, usize)],
     each: &mut dyn FnMut(Range<usize>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut start = range.start;
-    while start < range.end {
-        // The next one that ends after `start`.
-        let next = left_out
-            .clone()
-            .filter(|other| other.start < other.end && other.end > start)
-            .min_by_key(|other| other.start);
-        let Some(next) = next.filter(|next| next.start < range.end) else {
-            return each(start..range.end);
-        };
-        if next.start > start {
-            each(start..next.start)?;
+    let first = left_out.partition_point(|&(_, end)| end <= start);
+    for &(begin, end) in &left_out[first..] {
+        if begin >= range.end {
+            break;
         }
-        start = next.end;
+        if begin > start {
+            each(start..begin)?;
+        }
+        start = start.max(end);
     }
-    Ok(())
+    if start < range.end { each(start..range.end) } else { Ok(()) }
+}
+
+/// Orders ranges and has those that overlap or touch be one; gives how many are left, at the beginning.
+pub fn in_order(ranges: &mut [(usize, usize)]) -> usize {
+    ranges.sort_unstable();
+    let mut kept = 0_usize;
+    for at in 0..ranges.len() {
+        let (start, end) = ranges[at];
+        if start >= end {
+            continue;
+        }
+        match kept.checked_sub(1).map(|last| &mut ranges[last]) {
+            Some(last) if last.1 >= start => last.1 = last.1.max(end),
+            _ => {
+                ranges[kept] = (start, end);
+                kept += 1;
+            }
+        }
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -343,18 +360,21 @@ mod tests {
             range in (0..100_usize, 0..100_usize),
             left_out in prop::collection::vec((0..100_usize, 0..30_usize), 0..8),
         ) {
-            let left_out: Vec<Range<usize>> =
-                left_out.into_iter().map(|(start, length)| start..start + length).collect();
+            let mut left_out: Vec<(usize, usize)> =
+                left_out.into_iter().map(|(start, length)| (start, start + length)).collect();
+            let expected: Vec<usize> = (range.0..range.1)
+                .filter(|at| !left_out.iter().any(|&(start, end)| (start..end).contains(at)))
+                .collect();
+            let kept = in_order(&mut left_out);
+            let apart = left_out[..kept].windows(2).all(|pair| pair[0].1 < pair[1].0);
+            prop_assert!(apart && left_out[..kept].iter().all(|(start, end)| start < end));
             let (mut found, mut last) = (Vec::new(), 0);
-            subtract(range.0..range.1, left_out.iter().cloned(), &mut |piece| {
+            subtract(range.0..range.1, &left_out[..kept], &mut |piece| {
                 assert!(!piece.is_empty() && piece.start >= last);
                 last = piece.end;
                 found.extend(piece);
                 Ok::<(), ()>(())
             }).expect("each succeeds");
-            let expected: Vec<usize> = (range.0..range.1)
-                .filter(|at| !left_out.iter().any(|other| other.contains(at)))
-                .collect();
             prop_assert_eq!(found, expected);
         }
     }

@@ -94,6 +94,19 @@ impl<'a> Stopped<'a> {
         desk.mappings(self.world, left_out, visit)
     }
 
+    /// Shows the thread pointers of all threads that were stopped, the caller's not: thread-local storage lies at fixed
+    /// distances from them. One that is unknown is not shown.
+    pub fn thread_pointers(&self, visit: &mut dyn FnMut(usize)) {
+        let epoch = self.world.epoch();
+        for (_, record) in self.world.records.iter() {
+            if let Some(registers) = record.registers(epoch)
+                && registers.thread_pointer != 0
+            {
+                visit(registers.thread_pointer);
+            }
+        }
+    }
+
     /// The thread in whose registers or on whose stack a word lies, of those that [`Stopped::roots`] has shown last.
     /// `None`: nobody's. For who wants to tell where a pointer is.
     pub fn thread_of(&self, word: usize) -> Option<i32> {
@@ -140,16 +153,23 @@ impl Desk {
         left_out: &[Range<usize>],
         visit: &mut dyn FnMut(Root),
     ) -> Result<(), Unreadable> {
+        // Made room for before it is asked where all buffers lie.
+        self.left_out.clear();
+        self.left_out.reserve(left_out.len() + OWN)?;
         let mut own = [const { 0..0 }; OWN];
         let ranges = self.ranges().chain(world.records.ranges()).chain([whereabouts(world)]);
         for (own, range) in own.iter_mut().zip(ranges) {
             *own = range;
         }
-        let left_out = left_out.iter().chain(&own).cloned();
-        let Desk { areas, room, .. } = self;
+        for range in left_out.iter().chain(&own) {
+            self.left_out.push((range.start, range.end))?;
+        }
+        let kept = areas::in_order(self.left_out.as_mut_slice());
+        let Desk { areas, room, left_out, .. } = self;
+        let left_out = left_out.as_slice().get(..kept).unwrap_or_default();
         let mut pages = Pages::open(room)?;
         for area in areas.as_slice() {
-            areas::subtract(area.used(), left_out.clone(), &mut |piece| {
+            areas::subtract(area.used(), left_out, &mut |piece| {
                 pages.present(piece, area.kind, &mut |found| {
                     let range = found.start.next_multiple_of(WORD)..found.end & !(WORD - 1);
                     if !range.is_empty() {

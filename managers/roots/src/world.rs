@@ -88,6 +88,8 @@ pub(crate) struct Desk {
     entries: Buffer<u8>,
     pub text: Buffer<u8>,
     pub areas: Buffer<Area>,
+    /// Start and end.
+    pub left_out: Buffer<(usize, usize)>,
     pub room: Room,
     pub caller: Registers,
 }
@@ -96,7 +98,7 @@ impl Desk {
     /// The addresses that its buffers occupy.
     pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + Clone {
         let lists = [self.tids.range(), self.entries.range(), self.text.range(), self.areas.range()];
-        lists.into_iter().chain(self.room.ranges())
+        lists.into_iter().chain([self.left_out.range()]).chain(self.room.ranges())
     }
 }
 
@@ -140,6 +142,7 @@ impl World {
                 entries: Buffer::new(),
                 text: Buffer::new(),
                 areas: Buffer::new(),
+                left_out: Buffer::new(),
                 room: Room::new(),
                 caller: Registers::new(),
             }),

@@ -1,0 +1,117 @@
+//! `HEAPTOLL_SWEEP`: what the layer is asked to do. The tool checks the same words (`heaptoll_lab::stack`) before it
+//! sets the variable; who preloads by hand is told here.
+
+use heaptoll_next::settings::{self, Wrong};
+
+/// The words that are possible, for who wrote another.
+pub const ALLOWED: &str = "write every=SIZE (1B or more), heap=SIZE (4K or more), reclaim=K (1 or more), \
+                           free=ignore or free=honour, markers=N (1 to 64), sweep=eager or sweep=lazy, with commas \
+                           between them";
+
+/// How the layer works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// A collection after so many bytes were asked for; `None`: in proportion to what is live, or where there is a
+    /// heap limit, when that is reached.
+    pub every: Option<usize>,
+    /// The most that pages with a live block may come to, bytes.
+    pub heap: Option<usize>,
+    /// Every how many-th collection reclaims what it found dead; the others only find it.
+    pub reclaim: u64,
+    /// The program's frees are carried out.
+    pub honour: bool,
+    /// Threads that mark.
+    pub markers: Option<u32>,
+    /// Dead blocks are given back a few at a time, by later calls.
+    pub lazy: bool,
+}
+
+impl Settings {
+    /// Those that hold where nothing is said.
+    pub const fn new() -> Settings {
+        Settings { every: None, heap: None, reclaim: 1, honour: false, markers: None, lazy: false }
+    }
+
+    /// Reads the variable's value.
+    ///
+    /// # Errors
+    /// The first pair that is not possible; one that is set twice is not either.
+    pub fn read(text: &[u8]) -> Result<Settings, Wrong<'_>> {
+        let mut read = Settings::new();
+        let mut seen = [false; 6];
+        settings::each(text, |name, value| {
+            let known = [&b"every"[..], b"heap", b"reclaim", b"free", b"markers", b"sweep"];
+            let Some(at) = known.iter().position(|&known| known == name) else { return false };
+            if core::mem::replace(&mut seen[at], true) {
+                return false;
+            }
+            let size = |least: usize| settings::size(value).filter(|&bytes| bytes >= least);
+            let number = |most: u64| settings::number(value).filter(|number| (1..=most).contains(number));
+            let word = |no: &[u8], yes: &[u8]| (value == no || value == yes).then_some(value == yes);
+            match at {
+                0 => size(1).map(|bytes| read.every = Some(bytes)),
+                1 => size(4096).map(|bytes| read.heap = Some(bytes)),
+                2 => number(1 << 32).map(|number| read.reclaim = number),
+                3 => word(b"ignore", b"honour").map(|yes| read.honour = yes),
+                4 => number(64).map(|number| read.markers = Some(number as u32)),
+                _ => word(b"eager", b"lazy").map(|yes| read.lazy = yes),
+            }
+            .is_some()
+        })?;
+        Ok(read)
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_said_is_the_default() {
+        assert_eq!(Settings::read(b""), Ok(Settings::new()));
+        assert_eq!(Settings::read(b","), Ok(Settings::new()));
+    }
+
+    #[test]
+    fn each_word_is_read() {
+        let text = b"every=65536,heap=32M,reclaim=16,free=honour,markers=3,sweep=lazy";
+        let all = Settings {
+            every: Some(65536),
+            heap: Some(32 << 20),
+            reclaim: 16,
+            honour: true,
+            markers: Some(3),
+            lazy: true,
+        };
+        assert_eq!(Settings::read(text), Ok(all));
+        assert_eq!(Settings::read(b"every=1B"), Ok(Settings { every: Some(1), ..Settings::new() }));
+        assert_eq!(Settings::read(b"free=ignore,sweep=eager"), Ok(Settings::new()));
+    }
+
+    #[test]
+    fn what_is_not_possible_is_told() {
+        for pair in [
+            &b"every=0"[..],
+            b"every=",
+            b"every",
+            b"every=x",
+            b"heap=4095",
+            b"reclaim=0",
+            b"reclaim=4294967297",
+            b"free=never",
+            b"markers=0",
+            b"markers=65",
+            b"sweep=later",
+            b"size=1",
+        ] {
+            assert_eq!(Settings::read(pair), Err(Wrong { pair }));
+        }
+        assert_eq!(Settings::read(b"every=1,every=2"), Err(Wrong { pair: b"every=2" }));
+    }
+}
