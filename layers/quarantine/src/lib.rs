@@ -1,5 +1,98 @@
-//! The quarantine layer.
+//! The quarantine layer: delays every free.
+//!
+//! Preloaded in front of a manager it puts what the program frees into a buffer of the calling thread, and gives it to
+//! the manager when the volume of all buffers passes the bound that `HEAPTOLL_QUARANTINE` sets (see [`heaptoll_held`]).
+//! Calls for blocks pass it untouched. `realloc` gives the same block where that will do; otherwise it is an allocation,
+//! a copy, and a free that is delayed like any other.
 #![no_std]
+
+mod start;
+mod word;
+
+use core::ffi::c_void;
+use core::ptr;
+
+use heaptoll_held::quarantine::Quarantine;
+use heaptoll_next::watched::{Call, Watch};
+use heaptoll_next::{arena, forward};
+
+static QUARANTINE: Quarantine = Quarantine::new();
+
+/// A thread's first.
+#[cold]
+#[inline(never)]
+unsafe fn first_free(block: *mut c_void) {
+    // SAFETY: the block is the manager's by the caller's promise.
+    unsafe {
+        match start::enter() {
+            Some(thread) => QUARANTINE.hold(thread, block),
+            None => forward::free(block),
+        }
+    }
+}
+
+struct Delay;
+
+impl Watch for Delay {
+    type Before = ();
+
+    #[inline(always)]
+    fn asked(block: *mut c_void, _size: usize, _call: Call) -> *mut c_void {
+        block
+    }
+
+    #[inline(always)]
+    fn gives_back(_block: *mut c_void, _operator: bool) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn resizes(_block: *mut c_void) {}
+
+    #[inline(always)]
+    fn resized(_block: *mut c_void, _before: (), _size: usize, _new: *mut c_void) {}
+
+    #[inline(always)]
+    unsafe fn free(block: *mut c_void, _operator: bool) {
+        if block.is_null() || arena::owns(block) {
+            return;
+        }
+        // SAFETY: null, or a place, which stays; the block is the manager's by the caller's promise.
+        unsafe {
+            match word::get().as_ref() {
+                Some(thread) => QUARANTINE.hold(thread, block),
+                None => first_free(block),
+            }
+        }
+    }
+
+    unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
+        if block.is_null() || arena::owns(block) || !start::delays_realloc() {
+            // SAFETY: the caller's promise is the same.
+            return unsafe { forward::realloc(block, size) };
+        }
+        // SAFETY: the block is the manager's by the caller's promise; the copy stays within both blocks.
+        unsafe {
+            if size == 0 {
+                Self::free(block, false);
+                return ptr::null_mut();
+            }
+            let usable = forward::usable_size(block);
+            if size <= usable && size > usable / 2 {
+                return block;
+            }
+            let moved = forward::malloc(size);
+            if !moved.is_null() {
+                ptr::copy_nonoverlapping(block.cast::<u8>(), moved.cast(), usable.min(size));
+                Self::free(block, false);
+            }
+            moved
+        }
+    }
+}
+
+heaptoll_next::export_family!(Delay);
+heaptoll_next::export_operators!(Delay);
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {

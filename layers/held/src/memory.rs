@@ -1,0 +1,67 @@
+//! Memory of the layer's own, from the system.
+//!
+//! It is named, for collectors that heed names: addresses of blocks lie in it, which are not the program's.
+
+use core::ffi::{CStr, c_void};
+use core::ptr::{self, NonNull};
+
+/// What it is called in `/proc/PID/maps`, where the kernel keeps names.
+const NAME: &CStr = c"heaptoll quarantine";
+
+/// Bytes in a page.
+pub const PAGE: usize = 4096;
+
+/// Keeps `errno` as the program has it.
+fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: errno's address is valid for the calling thread.
+    unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let answer = work();
+        *errno = before;
+        answer
+    }
+}
+
+/// New zeroed memory of whole pages.
+pub fn map(bytes: usize) -> Option<NonNull<c_void>> {
+    quietly(|| {
+        // SAFETY: a new mapping, whose failure is tested; its name concerns it alone, and nothing depends on it.
+        unsafe {
+            let made = libc::mmap(
+                ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            if made == libc::MAP_FAILED {
+                return None;
+            }
+            libc::prctl(libc::PR_SET_VMA, libc::PR_SET_VMA_ANON_NAME, made, bytes, NAME.as_ptr());
+            NonNull::new(made)
+        }
+    })
+}
+
+/// Enlarges a mapping of [`map`]; it may move.
+///
+/// # Safety
+/// The mapping has `old` bytes, and nobody keeps an address in it.
+pub unsafe fn enlarge(memory: NonNull<c_void>, old: usize, new: usize) -> Option<NonNull<c_void>> {
+    quietly(|| {
+        // SAFETY: the mapping is the caller's alone.
+        let made = unsafe { libc::mremap(memory.as_ptr(), old, new, libc::MREMAP_MAYMOVE) };
+        if made == libc::MAP_FAILED { None } else { NonNull::new(made) }
+    })
+}
+
+/// Gives a mapping back.
+///
+/// # Safety
+/// The mapping has so many bytes, and nobody keeps an address in it.
+pub unsafe fn unmap(memory: NonNull<c_void>, bytes: usize) {
+    // SAFETY: the mapping is the caller's alone.
+    quietly(|| unsafe { libc::munmap(memory.as_ptr(), bytes) });
+}

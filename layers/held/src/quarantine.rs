@@ -1,0 +1,290 @@
+//! The way of a block that the program frees: into its thread's buffer, and out of it to the manager.
+//!
+//! A free is the same work whatever the bound: the block's size is asked for, its address is put into the buffer, the
+//! volume is added to. With a bound of 1 byte every block passes it and goes on at once: that is what the layer costs
+//! without delay, to which delays are compared.
+
+use core::ffi::c_void;
+use core::mem::transmute;
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64};
+
+use heaptoll_next::family::{Free, UsableSize};
+use heaptoll_statspage::{Kind, Writer};
+
+use crate::settings::Settings;
+use crate::thread::{Thread, Threads};
+use crate::volume::{Added, MOST, Volume};
+
+/// Below this bound releases are told of so many at a time.
+const OFTEN: u64 = 64 << 10;
+const AT_A_TIME: u64 = 256;
+
+/// A quarantine: a static of the layer.
+pub struct Quarantine {
+    usable_size: AtomicPtr<()>,
+    free: AtomicPtr<()>,
+    /// Not 0 while there is one thread.
+    alone: AtomicPtr<u8>,
+    size: AtomicU64,
+    seed: AtomicU64,
+    /// Releases between two tellings, less one.
+    between: AtomicU64,
+    random: AtomicBool,
+    volume: Volume,
+    threads: Threads,
+    writer: Writer,
+}
+
+/// Never alone: what `alone` points to where the C library does not say.
+static NEVER: AtomicU8 = AtomicU8::new(0);
+
+impl Quarantine {
+    /// Not to be used before [`Quarantine::prepare`].
+    pub const fn new() -> Quarantine {
+        Quarantine {
+            usable_size: AtomicPtr::new(ptr::null_mut()),
+            free: AtomicPtr::new(ptr::null_mut()),
+            alone: AtomicPtr::new(ptr::null_mut()),
+            size: AtomicU64::new(1),
+            seed: AtomicU64::new(0),
+            between: AtomicU64::new(0),
+            random: AtomicBool::new(false),
+            volume: Volume::new(),
+            threads: Threads::new(),
+            writer: Writer::new(Kind::Layer, "quarantine"),
+        }
+    }
+
+    /// Once, before any thread is taken in. `alone` is the C library's word on whether there is one thread, or null.
+    pub fn prepare(&self, settings: &Settings, usable_size: UsableSize, free: Free, alone: *mut u8) {
+        self.usable_size.store(usable_size as *mut (), Relaxed);
+        self.free.store(free as *mut (), Relaxed);
+        self.alone.store(if alone.is_null() { NEVER.as_ptr() } else { alone }, Relaxed);
+        self.size.store(settings.size, Relaxed);
+        self.seed.store(settings.seed, Relaxed);
+        self.between.store(if settings.size < OFTEN { AT_A_TIME - 1 } else { 0 }, Relaxed);
+        self.random.store(settings.random, Release);
+        self.tell();
+    }
+
+    /// All threads.
+    pub fn threads(&self) -> &Threads {
+        &self.threads
+    }
+
+    /// The volume.
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// A place for the calling thread; `None`: there is no memory.
+    pub fn enter(&self) -> Option<&Thread> {
+        let thread = self.threads.take()?;
+        thread.epoch.store(self.volume.epoch(), Relaxed);
+        let seed = self.seed.load(Relaxed)
+            ^ (ptr::from_ref(thread) as u64).wrapping_mul(u64::from(thread.releases.load(Relaxed) > 0));
+        thread.random.store(seed.wrapping_mul(2) | 1, Relaxed);
+        thread.open(!self.random.load(Relaxed));
+        Some(thread)
+    }
+
+    /// The calling thread ends: gives back what it holds, and its place.
+    ///
+    /// # Safety
+    /// The thread does not use its place any more.
+    pub unsafe fn leave(&self, thread: &Thread) {
+        self.volume.take(thread.epoch.load(Relaxed), thread.held.load(Relaxed));
+        self.give_back(thread);
+        self.tell();
+        self.threads.leave(thread);
+    }
+
+    #[inline(always)]
+    fn usable_size(&self, block: *mut c_void) -> u64 {
+        // SAFETY: `prepare` stored a function of this type; the block is the manager's.
+        let bytes = unsafe { transmute::<*mut (), UsableSize>(self.usable_size.load(Relaxed))(block) };
+        (bytes as u64).min(MOST)
+    }
+
+    #[inline(always)]
+    fn to_manager(&self, block: *mut c_void) {
+        // SAFETY: `prepare` stored a function of this type; the block is the manager's, and nobody has it any more.
+        unsafe { transmute::<*mut (), Free>(self.free.load(Relaxed))(block) }
+    }
+
+    #[inline(always)]
+    fn alone(&self) -> bool {
+        // SAFETY: the C library's variable, or ours; a byte that is written while there is one thread.
+        unsafe { AtomicU8::from_ptr(self.alone.load(Relaxed)).load(Relaxed) != 0 }
+    }
+
+    /// Takes in a block that the program frees.
+    ///
+    /// # Safety
+    /// A block of the manager's, not null, that the program no longer has; `thread` is the calling thread's.
+    #[inline(always)]
+    pub unsafe fn hold(&self, thread: &Thread, block: *mut c_void) {
+        let bytes = self.usable_size(block);
+        let cursor = thread.cursor.load(Relaxed);
+        if cursor == thread.limit.load(Relaxed) {
+            return self.hold_long(thread, block, bytes);
+        }
+        let added = self.volume.add(thread.epoch.load(Relaxed), bytes, self.size.load(Relaxed), self.alone());
+        if added == Added::Behind {
+            return self.hold_long(thread, block, bytes);
+        }
+        // SAFETY: below the limit, within the buffer.
+        unsafe { (*cursor).store(block, Relaxed) };
+        thread.cursor.store(cursor.wrapping_add(1), Release);
+        let held = thread.held.load(Relaxed) + bytes;
+        thread.held.store(held, Relaxed);
+        if let Added::Passed { epoch, volume } = added {
+            self.volume.passed(volume, held);
+            thread.epoch.store(epoch, Relaxed);
+            self.give_back(thread);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hold_long(&self, thread: &Thread, block: *mut c_void, bytes: u64) {
+        if thread.busy.load(Relaxed) {
+            return self.to_manager(block);
+        }
+        loop {
+            let epoch = self.volume.epoch();
+            if epoch != thread.epoch.load(Relaxed) {
+                self.catch_up(thread, epoch);
+            }
+            if !thread.room() {
+                // No memory to hold any more in.
+                self.volume.take(epoch, thread.held.load(Relaxed));
+                self.give_back(thread);
+                return self.to_manager(block);
+            }
+            if self.random.load(Relaxed) {
+                return self.hold_at_random(thread, block, bytes);
+            }
+            match self.volume.add(epoch, bytes, self.size.load(Relaxed), self.alone()) {
+                Added::Behind => continue,
+                Added::Held => {
+                    thread.push(block);
+                    thread.held.fetch_add(bytes, Relaxed);
+                }
+                Added::Passed { epoch, volume } => {
+                    thread.push(block);
+                    let held = thread.held.fetch_add(bytes, Relaxed) + bytes;
+                    self.volume.passed(volume, held);
+                    thread.epoch.store(epoch, Relaxed);
+                    self.give_back(thread);
+                }
+            }
+            return;
+        }
+    }
+
+    /// Others have passed the bound since: gives back what the thread held then.
+    fn catch_up(&self, thread: &Thread, epoch: u64) {
+        self.volume.take(thread.epoch.load(Relaxed), thread.held.load(Relaxed));
+        self.give_back(thread);
+        thread.epoch.store(epoch, Relaxed);
+    }
+
+    fn hold_at_random(&self, thread: &Thread, block: *mut c_void, bytes: u64) {
+        thread.push(block);
+        thread.held.fetch_add(bytes, Relaxed);
+        self.volume.note(self.volume.add_freely(bytes));
+        let bound = self.size.load(Relaxed);
+        if !self.volume.above(bound) {
+            return thread.open(false);
+        }
+        thread.busy.store(true, Relaxed);
+        while thread.blocks() > 0 && self.volume.above(bound) {
+            let block = thread.swap_out(below(&thread.random, thread.blocks()));
+            let bytes = self.usable_size(block);
+            thread.held.fetch_sub(bytes, Relaxed);
+            self.volume.take(thread.epoch.load(Relaxed), bytes);
+            self.to_manager(block);
+        }
+        if thread.blocks() == 0 {
+            thread.empty(false);
+        }
+        thread.open(false);
+        thread.busy.store(false, Relaxed);
+        self.released(thread);
+    }
+
+    /// Gives all of a thread's blocks to the manager, the oldest first.
+    #[inline(always)]
+    fn give_back(&self, thread: &Thread) {
+        let end = thread.cursor.load(Relaxed);
+        // Whatever the manager itself frees meanwhile takes the long way, which sees that the thread is busy.
+        thread.limit.store(end, Relaxed);
+        thread.busy.store(true, Relaxed);
+        let mut at = thread.first.load(Relaxed);
+        while at < end {
+            // SAFETY: a place between `first` and `cursor`.
+            let block = unsafe { (*at).load(Relaxed) };
+            at = at.wrapping_add(1);
+            thread.first.store(at, Release);
+            self.to_manager(block);
+        }
+        thread.held.store(0, Relaxed);
+        thread.empty(!self.random.load(Relaxed));
+        thread.busy.store(false, Relaxed);
+        self.released(thread);
+    }
+
+    #[inline(always)]
+    fn released(&self, thread: &Thread) {
+        let releases = thread.releases.load(Relaxed) + 1;
+        thread.releases.store(releases, Relaxed);
+        if releases & self.between.load(Relaxed) == 0 {
+            self.tell();
+        }
+    }
+
+    /// Brings the statistics page up to date.
+    #[cold]
+    #[inline(never)]
+    pub fn tell(&self) {
+        let slot = self.writer.slot();
+        let releases = self.threads.each().map(|thread| thread.releases.load(Relaxed)).sum();
+        slot.held_releases.fetch_max(releases, Relaxed);
+        slot.held_bytes.store(self.volume.held(), Relaxed);
+        slot.held_high_bytes.fetch_max(self.volume.high().max(self.volume.held()), Relaxed);
+    }
+
+    /// The slot on the statistics page.
+    pub fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
+    /// In a child of fork: its only thread, which has this place, takes over what others held.
+    pub fn after_fork(&self, own: &Thread) {
+        let held = self.threads.adopt(own);
+        for thread in self.threads.each() {
+            thread.releases.store(0, Relaxed);
+        }
+        own.epoch.store(self.volume.begin_anew(held), Relaxed);
+        self.tell();
+    }
+}
+
+impl Default for Quarantine {
+    fn default() -> Quarantine {
+        Quarantine::new()
+    }
+}
+
+/// A random number below `count`, which is not 0: xorshift (Marsaglia 2003) on the thread's state.
+fn below(state: &AtomicU64, count: usize) -> usize {
+    let mut word = state.load(Acquire);
+    word ^= word << 13;
+    word ^= word >> 7;
+    word ^= word << 17;
+    state.store(word, Relaxed);
+    (((word >> 32) * count as u64) >> 32) as usize
+}

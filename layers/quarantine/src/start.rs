@@ -1,0 +1,135 @@
+//! How the quarantine comes about: at the first free or by the constructor, whichever is earlier; and how threads begin
+//! and end in it.
+
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
+
+use heaptoll_held::settings::{ALLOWED, Settings};
+use heaptoll_held::thread::Thread;
+use heaptoll_next::family::fatal;
+use heaptoll_next::settings::{refuse, variable};
+
+use crate::{QUARANTINE, word};
+
+const VARIABLE: &core::ffi::CStr = c"HEAPTOLL_QUARANTINE";
+
+const UNKNOWN: u8 = 0;
+const STARTING: u8 = 1;
+const READY: u8 = 2;
+static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// `realloc` is the manager's.
+static MANAGER_RESIZES: AtomicBool = AtomicBool::new(false);
+/// Tells when a thread ends.
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// The place of a thread that has none: one that has ended but for what it still frees, or is being taken in. What it
+/// frees goes straight on.
+static NOWHERE: Thread = Thread::nowhere();
+
+/// Whether `realloc` holds the old block back. False, too, before the settings are known.
+#[inline(always)]
+pub fn delays_realloc() -> bool {
+    STATE.load(Acquire) == READY && !MANAGER_RESIZES.load(Relaxed)
+}
+
+/// Starts, once; whether it has been done.
+#[cold]
+#[inline(never)]
+pub fn start() -> bool {
+    if STATE.compare_exchange(UNKNOWN, STARTING, AcqRel, Acquire).is_err() {
+        return STATE.load(Acquire) == READY;
+    }
+    // SAFETY: errno's address is valid for the calling thread.
+    let errno = unsafe { *libc::__errno_location() };
+    let settings = match variable(VARIABLE).map_or(Ok(Settings::NONE), Settings::read) {
+        Ok(settings) => settings,
+        Err(wrong) => refuse(VARIABLE, wrong, ALLOWED),
+    };
+    // There is a block to free, or this is the constructor, which asks for the family by itself: dlsym can be called.
+    let Some(family) = heaptoll_next::next() else {
+        STATE.store(UNKNOWN, Release);
+        return false;
+    };
+    let Some(usable_size) = family.usable_size else {
+        fatal(c"heaptoll: the quarantine needs malloc_usable_size, which the manager behind it does not export: take another manager\n");
+    };
+    // SAFETY: dlsym has no conditions but for the name. A failing one allocates its message, which the manager serves.
+    let alone = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
+    QUARANTINE.prepare(&settings, usable_size, family.free, alone.cast());
+    MANAGER_RESIZES.store(!settings.delay_realloc, Relaxed);
+    let mut key = 0;
+    // SAFETY: the functions are of this object, which is never unloaded.
+    let failed = unsafe {
+        libc::pthread_key_create(&mut key, Some(thread_ends)) != 0
+            || libc::pthread_atfork(None, None, Some(in_child)) != 0
+    };
+    if failed {
+        fatal(c"heaptoll: the quarantine cannot be told of the ends of threads and of forks: the C library has no room\n");
+    }
+    KEY.store(key, Relaxed);
+    STATE.store(READY, Release);
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    true
+}
+
+/// The calling thread's place, which it may get now; `None` while the layer starts.
+#[cold]
+#[inline(never)]
+pub fn enter() -> Option<&'static Thread> {
+    if STATE.load(Acquire) != READY && !start() {
+        return None;
+    }
+    // Until it has one: what is called here may free.
+    word::set(&NOWHERE);
+    let Some(thread) = QUARANTINE.enter() else {
+        word::set(ptr::null());
+        return Some(&NOWHERE);
+    };
+    // SAFETY: errno's address is valid for the calling thread; the key was made by `start`.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::pthread_setspecific(KEY.load(Relaxed), ptr::from_ref(thread).cast());
+        *libc::__errno_location() = errno;
+    }
+    word::set(thread);
+    Some(thread)
+}
+
+unsafe extern "C" fn thread_ends(place: *mut c_void) {
+    word::set(&NOWHERE);
+    // SAFETY: what `enter` left for this thread, whose word no longer leads there.
+    unsafe { QUARANTINE.leave(&*place.cast::<Thread>()) };
+}
+
+unsafe extern "C" fn in_child() {
+    let word = word::get();
+    // A thread that has not freed anything yet may get a place now: what others held must belong to somebody. One that
+    // has ended leaves it where it is.
+    // SAFETY: null, or a place, which stays.
+    match unsafe { word.as_ref() }.or_else(enter) {
+        Some(own) if !ptr::eq(own, &NOWHERE) => QUARANTINE.after_fork(own),
+        _ => {}
+    }
+}
+
+extern "C" fn at_start() {
+    start();
+}
+
+extern "C" fn at_end() {
+    if STATE.load(Acquire) == READY {
+        QUARANTINE.tell();
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = at_start;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = at_end;
