@@ -34,21 +34,32 @@ pub fn successor(name: &CStr) -> *mut c_void {
     }
 }
 
-/// Exports every `operator new` and `operator delete`, watched by a type that is [`Watch`].
+/// Exports every `operator new` and `operator delete`: watched by a type that is [`Watch`], or over functions of the
+/// layer's own, `extern "C" fn(size)`, `extern "C" fn(size, align)` and `unsafe fn(block, operator: bool)`, of which
+/// the first two give null when there is no memory.
 #[macro_export]
 macro_rules! export_operators {
     ($watch:ty) => {
-        $crate::export_operators! { @new $watch;
-            _Znwm plain c"_Znwm",
-            _Znam plain c"_Znam",
-            _ZnwmRKSt9nothrow_t plain c"_ZnwmRKSt9nothrow_t",
-            _ZnamRKSt9nothrow_t plain c"_ZnamRKSt9nothrow_t",
-            _ZnwmSt11align_val_t aligned c"_ZnwmSt11align_val_t",
-            _ZnamSt11align_val_t aligned c"_ZnamSt11align_val_t",
-            _ZnwmSt11align_val_tRKSt9nothrow_t aligned c"_ZnwmSt11align_val_tRKSt9nothrow_t",
-            _ZnamSt11align_val_tRKSt9nothrow_t aligned c"_ZnamSt11align_val_tRKSt9nothrow_t",
+        $crate::export_operators! {
+            new = $crate::operators::plain::<$watch>,
+            aligned = $crate::operators::aligned::<$watch>,
+            delete = $crate::watched::free::<$watch>,
         }
-        $crate::export_operators! { @delete $watch;
+    };
+    (new = $plain:path, aligned = $aligned:path, delete = $delete:path $(,)?) => {
+        $crate::export_operators! { @new $plain;
+            _Znwm c"_Znwm",
+            _Znam c"_Znam",
+            _ZnwmRKSt9nothrow_t c"_ZnwmRKSt9nothrow_t",
+            _ZnamRKSt9nothrow_t c"_ZnamRKSt9nothrow_t",
+        }
+        $crate::export_operators! { @new $aligned;
+            _ZnwmSt11align_val_t c"_ZnwmSt11align_val_t",
+            _ZnamSt11align_val_t c"_ZnamSt11align_val_t",
+            _ZnwmSt11align_val_tRKSt9nothrow_t c"_ZnwmSt11align_val_tRKSt9nothrow_t",
+            _ZnamSt11align_val_tRKSt9nothrow_t c"_ZnamSt11align_val_tRKSt9nothrow_t",
+        }
+        $crate::export_operators! { @delete $delete;
             _ZdlPv, _ZdaPv,
             _ZdlPvm, _ZdaPvm,
             _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t,
@@ -58,7 +69,7 @@ macro_rules! export_operators {
         }
     };
     // Allocates; when that gives null, restores the arguments and jumps to the next operator of the name.
-    (@new $watch:ty; $($name:ident $allocate:ident $text:literal),* $(,)?) => { $(
+    (@new $allocate:path; $($name:ident $text:literal),* $(,)?) => { $(
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         #[allow(non_snake_case)]
@@ -90,7 +101,7 @@ macro_rules! export_operators {
                 ".cfi_def_cfa_offset 8",
                 "jmp rax",
                 ".cfi_endproc",
-                allocate = sym $crate::operators::$allocate::<$watch>, next_operator = sym next_operator,
+                allocate = sym $allocate, next_operator = sym next_operator,
             );
             #[cfg(target_arch = "aarch64")]
             core::arch::naked_asm!(
@@ -122,17 +133,17 @@ macro_rules! export_operators {
                 ".cfi_restore x30",
                 "br x16",
                 ".cfi_endproc",
-                allocate = sym $crate::operators::$allocate::<$watch>, next_operator = sym next_operator,
+                allocate = sym $allocate, next_operator = sym next_operator,
             );
         }
     )* };
     // All deletes are one: the block alone says all that `free` needs.
-    (@delete $watch:ty; $($name:ident),* $(,)?) => { $(
+    (@delete $delete:path; $($name:ident),* $(,)?) => { $(
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name(block: *mut core::ffi::c_void) {
             // SAFETY: blocks of operator new come from the next malloc family, as free's do.
-            unsafe { $crate::watched::free::<$watch>(block, true) }
+            unsafe { $delete(block, true) }
         }
     )* };
 }
