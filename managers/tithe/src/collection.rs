@@ -320,6 +320,7 @@ impl Heap {
             return Err(NotCollected::Abandoned);
         };
         wipe_stack();
+        self.teller.collector_cpu(marked.helpers_cpu_ns);
         let live = marked.live + reserved;
         times.marked = now_ns();
         held.units.epoch = epoch;

@@ -25,6 +25,8 @@ pub struct Marked {
     pub roots: usize,
     /// Threads that marked.
     pub markers: usize,
+    /// Processor time of those that were started for it, ns.
+    pub helpers_cpu_ns: u64,
 }
 
 impl Markers {
@@ -69,7 +71,7 @@ impl Markers {
         if markers == 1 {
             let mut marker = Marker::<false>::new(room, stack, epoch, None);
             let read = roots.read(&mut marker)?;
-            return Ok(Marked { live: marker.marked, roots: read, markers });
+            return Ok(Marked { live: marker.marked, roots: read, markers, helpers_cpu_ns: 0 });
         }
         let ((read, mut share), of_helpers, helpers) =
             self.crew.run(markers, &Helping { room, epoch }, |pool| {
@@ -84,7 +86,8 @@ impl Markers {
             marker.drain();
             share.marked += marker.marked;
         }
-        Ok(Marked { live: share.marked, roots: read, markers: helpers + 1 })
+        let Share { marked: live, cpu_ns: helpers_cpu_ns, .. } = share;
+        Ok(Marked { live, roots: read, markers: helpers + 1, helpers_cpu_ns })
     }
 }
 
@@ -104,7 +107,7 @@ impl Work for Helping<'_> {
 fn finish(marker: &mut Marker<'_, true>, pool: &Pool<Grey>) -> Share {
     // SAFETY: parts of roots and marked blocks; the world stands still.
     help(pool, |greys| unsafe { marker.borrowed(greys) });
-    Share { marked: marker.marked, overflowed: marker.overflowed }
+    Share { marked: marker.marked, overflowed: marker.overflowed, cpu_ns: 0 }
 }
 
 /// Where marking begins.
