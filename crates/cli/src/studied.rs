@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_lab::compare::judge_outputs;
+use heaptoll_lab::comparison::Interval;
 use heaptoll_lab::experiment::Experiment;
 use heaptoll_lab::manager::Manager;
 use heaptoll_lab::observation::{Outcome, Phase};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::runner::Ending;
 use heaptoll_report::document::Document;
-use heaptoll_report::format::{date, shell_command};
+use heaptoll_report::format::{self, NONE, date, shell_command};
 use serde::Serialize;
 
 use crate::command::run::begin::{self, Beginning};
@@ -265,4 +266,21 @@ impl Carried {
             }
         }
     }
+}
+
+/// `1B`, `64K`: a size as stacks are written.
+pub fn size_word(bytes: u64) -> String {
+    let text = heaptoll_units::size_text(bytes);
+    if text.ends_with(|last: char| last.is_ascii_digit()) { format!("{text}B") } else { text }
+}
+
+/// A ratio with its interval as a cell.
+pub fn ratio_cell(interval: Option<Interval>) -> String {
+    interval.map_or_else(|| NONE.into(), |interval| format::interval(&interval))
+}
+
+/// Managers by name, each once: a study pairs a manager with itself.
+pub fn without_repeats(managers: Vec<Manager>) -> Vec<Manager> {
+    let mut seen = std::collections::HashSet::new();
+    managers.into_iter().filter(|manager| seen.insert(manager.name.clone())).collect()
 }

@@ -42,6 +42,8 @@ pub struct Medians {
     pub wall_s: f64,
     /// Peak resident memory, KiB.
     pub peak_rss_kib: f64,
+    /// The most that the quarantine held, bytes, in blocks' usable sizes; `None` without one.
+    pub held_high_bytes: Option<f64>,
 }
 
 /// One size of the quarantine.
@@ -201,10 +203,13 @@ fn ratios(
 }
 
 fn medians(side: &Side) -> Option<Medians> {
+    let held: Vec<f64> =
+        side.timed.values().filter_map(|row| row.held_high_bytes).map(|bytes| bytes as f64).collect();
     (!side.timed.is_empty()).then(|| Medians {
         cpu_s: median(&side.values(Metric::Cpu)),
         wall_s: median(&side.values(Metric::Wall)),
         peak_rss_kib: median(&side.values(Metric::PeakRss)),
+        held_high_bytes: (!held.is_empty()).then(|| median(&held)),
     })
 }
 

@@ -24,7 +24,9 @@ fn experiment(programs: &[&str], managers: &[&str], factor: f64) -> Experiment {
                 let wobble = 1.0 + 1e-4 * f64::from((repetition * 7 + stack.len() as u32) % 5);
                 let cpu = step.map_or(1.0, |step| 1.02 * factor.powi(step as i32)) * noise * wobble;
                 let rss = 1000 + 500 * step.unwrap_or(0) as u64;
-                made.observations.push(testing::row(program, stack, repetition, cpu, rss));
+                let mut row = testing::row(program, stack, repetition, cpu, rss);
+                row.held_high_bytes = step.map(|step| 1 << step);
+                made.observations.push(row);
             }
         }
     }
@@ -55,7 +57,8 @@ fn ratios_are_to_one_byte_and_the_layer_is_told_apart() {
         assert!(near(point.over_no_delay.wall, 1.05f64.powi(step as i32)), "{point:?}");
         assert!(near(point.over_no_delay.peak_rss, 1.0 + 0.5 * step as f64), "{point:?}");
     }
-    assert!(curve.plain.is_some_and(|plain| plain.peak_rss_kib == 1000.0));
+    assert!(curve.plain.is_some_and(|plain| plain.peak_rss_kib == 1000.0 && plain.held_high_bytes.is_none()));
+    assert_eq!(curve.points[3].medians.and_then(|medians| medians.held_high_bytes), Some(8.0));
 }
 
 #[test]

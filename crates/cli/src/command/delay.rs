@@ -1,17 +1,112 @@
-//! `heaptoll delay`.
+//! `heaptoll delay`: what it costs when freed memory waits.
 
 use clap::Args;
+use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::places::Places;
+use heaptoll_studies::delay::{NO_DELAY, study};
+use heaptoll_units::size;
 
 use crate::failure::Failure;
+use crate::studied::{self, StudyArguments, size_word};
+
+mod document;
+mod published;
+mod sections;
 
 /// What it costs when freed memory waits: time and memory over the size of a quarantine.
+///
+/// Collectors hand memory back late. A quarantine does the same to an allocator: what the program frees is held until
+/// so many bytes wait, and then freed at once. The program runs under each manager with quarantines of several sizes, in
+/// interleaved random order; ratios are to the quarantine of 1 byte, which delays nothing and costs as much itself
+/// (Sareen and Blackburn 2022, section 7). What that one costs over the manager without it is told apart.
+///
+/// Exit status: 0 all well; 1 a stack failed, gave wrong output or was refused, or an output file could not be written;
+/// 2 the request cannot be carried out; 130 interrupted (what was measured is shown and kept).
 #[derive(Debug, Args)]
-pub struct Arguments {}
+#[command(after_help = "Examples:\n  heaptoll delay -- gawk -f report.awk data.txt\n  \
+    heaptoll delay -m mimalloc3 -m ./libmine.so --sizes 64K,2M -- ./server --selftest\n  \
+    heaptoll delay -p cfrac -p espresso -p gawk --html delay.html --json delay.json\n  \
+    heaptoll delay --resume delay.db -n 20                  (ten more repetitions)")]
+pub struct Arguments {
+    /// A manager to put a quarantine in front of, by name (`heaptoll managers`) or path, or a group of them; may be
+    /// given several times [default: tcmalloc, mimalloc3, snmalloc, as far as they are built]
+    #[arg(short, long, value_name = "MANAGER", conflicts_with = "resume")]
+    manager: Vec<String>,
+    /// Sizes of the quarantine; 1B, which all are compared with, is always among them
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = quarantine,
+        default_value = "1B,4K,16K,64K,256K,1M,2M,8M,64M", conflicts_with = "resume")]
+    sizes: Vec<u64>,
+    #[command(flatten)]
+    study: StudyArguments,
+}
+
+/// The managers of the paper, as they are called here.
+const PAPERS: [&str; 3] = ["tcmalloc", "mimalloc3", "snmalloc"];
+
+fn quarantine(text: &str) -> Result<u64, String> {
+    size(text)
+        .filter(|bytes| *bytes >= NO_DELAY)
+        .ok_or_else(|| "give sizes of 1B or more, such as 4K or 2M".into())
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn run(_arguments: &Arguments) -> Result<u8, Failure> {
-    Err(Failure::Usage("this command is being written".into()))
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    let places = Places::find()?;
+    let stacks = if arguments.study.resume.is_some() { vec![] } else { stacks(arguments, &places)? };
+    let carried = studied::carry_out(&arguments.study, &places, &stacks)?;
+    let found = study(&carried.experiment);
+    if found.managers.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{} has no stack with a quarantine: it is not of this study; `heaptoll report` shows it",
+            carried.path.display()
+        )));
+    }
+    let document = document::document(&found, &carried);
+    let figures = document::Figures::of(&found, &carried);
+    carried.deliver(&arguments.study.outputs, "delay", &document, &figures)
+}
+
+/// Each manager without a layer, and behind a quarantine of every size.
+fn stacks(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
+    let known = manager::known(places)?;
+    let chosen = if arguments.manager.is_empty() {
+        PAPERS.iter().filter_map(|name| manager::find(&known, name).ok()).collect()
+    } else {
+        studied::without_repeats(manager::choose(&known, arguments.manager.iter().map(String::as_str))?)
+    };
+    let mut sizes = arguments.sizes.clone();
+    sizes.push(NO_DELAY);
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut stacks = Vec::new();
+    for behind in chosen {
+        if !behind.layers.is_empty() {
+            return Err(Failure::Usage(format!(
+                "-m {}: name the manager alone; `heaptoll delay` puts a quarantine in front of it",
+                behind.name
+            )));
+        }
+        let delayed: Result<Vec<Manager>, _> = sizes
+            .iter()
+            .map(|bytes| manager::find(&known, &format!("quarantine={}/{}", size_word(*bytes), behind.name)))
+            .collect();
+        stacks.push(behind);
+        stacks.extend(delayed?);
+    }
+    Ok(stacks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarantine_holds_at_least_a_byte() {
+        assert_eq!(quarantine("1B"), Ok(1));
+        assert_eq!(quarantine("2M"), Ok(2 << 20));
+        assert!(quarantine("0").is_err() && quarantine("much").is_err());
+    }
 }

@@ -1,0 +1,110 @@
+//! The study of delays as a document, and as figures for JSON.
+
+use heaptoll_lab::runner::Ending;
+use heaptoll_report::document::Document;
+use heaptoll_report::format::{and_list, claim, plural};
+use heaptoll_studies::delay::{Delay, NO_DELAY, Ratios};
+use serde::Serialize;
+
+use super::published::{self, Beside};
+use super::sections;
+use crate::studied::{Carried, size_word};
+
+/// What the JSON holds.
+#[derive(Serialize)]
+pub struct Figures<'a> {
+    complete: bool,
+    experiment: String,
+    repetitions: u32,
+    seed: u64,
+    #[serde(flatten)]
+    delay: &'a Delay,
+    published: Vec<Beside>,
+    warnings: Vec<String>,
+}
+
+impl<'a> Figures<'a> {
+    /// Of a study.
+    pub fn of(delay: &'a Delay, carried: &Carried) -> Figures<'a> {
+        Figures {
+            complete: carried.ending == Ending::Complete,
+            experiment: carried.path.display().to_string(),
+            repetitions: carried.experiment.settings.repetitions,
+            seed: carried.experiment.settings.seed,
+            delay,
+            published: published::beside(delay),
+            warnings: carried.warnings(),
+        }
+    }
+}
+
+/// Everything that is told of a study.
+pub fn document(found: &Delay, carried: &Carried) -> Document {
+    let mut all = vec![sections::findings(found, verdicts(found))];
+    all.extend(sections::layer(found));
+    all.extend(published::section(found));
+    all.extend(
+        carried.experiment.programs.iter().filter_map(|program| sections::program(found, &program.name)),
+    );
+    let sizes: Vec<String> = found.sizes_bytes.iter().map(|bytes| size_word(*bytes)).collect();
+    Document {
+        title: "What it costs when freed memory waits".into(),
+        subtitle: format!(
+            "{} behind quarantines of {}; {}",
+            and_list(&found.managers),
+            and_list(&sizes),
+            plural(carried.experiment.programs.len(), "program")
+        ),
+        warnings: carried.warnings(),
+        sections: all,
+        facts: carried.facts(),
+        command: carried.command(),
+    }
+}
+
+/// One sentence a manager: what the longest delay does, and from which size on a difference is seen.
+fn verdicts(found: &Delay) -> Vec<String> {
+    found.managers.iter().filter_map(|manager| verdict(found, manager)).collect()
+}
+
+fn verdict(found: &Delay, manager: &str) -> Option<String> {
+    // Over all programs where there are several, else of the only one.
+    let over_all = |bytes: u64| {
+        let mean = found.means.iter().find(|mean| mean.manager == manager && mean.size_bytes == Some(bytes));
+        let only = || {
+            let curve = found.curves.iter().find(|curve| curve.manager == manager)?;
+            curve.points.iter().find(|point| point.size_bytes == bytes).map(|point| point.over_no_delay)
+        };
+        if found.means.is_empty() { only() } else { mean.map(|mean| mean.ratios) }
+    };
+    let delays: Vec<(u64, Ratios)> = found
+        .sizes_bytes
+        .iter()
+        .filter(|bytes| **bytes != NO_DELAY)
+        .filter_map(|bytes| Some((*bytes, over_all(*bytes)?)))
+        .collect();
+    let (longest, ratios) = delays.last()?;
+    let said: Vec<String> = [(ratios.cpu, "CPU"), (ratios.peak_rss, "peak memory")]
+        .into_iter()
+        .filter_map(|(interval, noun)| claim(&interval?, noun))
+        .collect();
+    let measured = ratios.cpu.is_some() || ratios.peak_rss.is_some();
+    let of_longest = match (measured, said.is_empty()) {
+        (false, _) => "was not measured".to_string(),
+        (_, true) => "shows no difference".into(),
+        (_, false) => format!("takes {}", and_list(&said)),
+    };
+    let first = |of: fn(&Ratios) -> Option<heaptoll_lab::comparison::Interval>| {
+        let slower = |(_, ratios): &&(u64, Ratios)| of(ratios).is_some_and(|it| it.differs && it.ratio > 1.0);
+        delays.iter().find(slower).map(|(bytes, _)| size_word(*bytes))
+    };
+    let cpu = first(|ratios| ratios.cpu);
+    let memory = first(|ratios| ratios.peak_rss);
+    let from = match (cpu, memory) {
+        (None, None) => "no size takes more of either".into(),
+        (Some(cpu), None) => format!("more CPU is seen from {cpu} on, more memory nowhere"),
+        (None, Some(memory)) => format!("more memory is seen from {memory} on, more CPU nowhere"),
+        (Some(cpu), Some(memory)) => format!("more CPU is seen from {cpu} on, more memory from {memory} on"),
+    };
+    Some(format!("{manager}: a quarantine of {} {of_longest}; {from}.", size_word(*longest)))
+}

@@ -1,0 +1,135 @@
+//! The paper's figures beside ours.
+
+use heaptoll_lab::comparison::Interval;
+use heaptoll_report::document::{Column, Item, Section, Table};
+use heaptoll_report::format::ratio;
+use heaptoll_studies::delay::{Delay, Ratios};
+use heaptoll_studies::published::{Overhead, Quantity, overheads};
+use serde::Serialize;
+
+use crate::studied::{ratio_cell, size_word};
+
+/// A published overhead with what was measured here.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Beside {
+    /// The paper's.
+    #[serde(flatten)]
+    pub published: Overhead,
+    /// The manager here.
+    pub ours_manager: String,
+    /// The ratio here.
+    pub ours: Option<Interval>,
+}
+
+/// The paper's figures for which there is one of ours: the same program, or the means.
+pub fn beside(found: &Delay) -> Vec<Beside> {
+    overheads()
+        .flat_map(|published| {
+            let managers = found.managers.iter().filter(|manager| published.is_of(manager));
+            managers
+                .filter_map(|manager| {
+                    let ours = measured(found, &published, manager)?;
+                    let ours = match published.quantity {
+                        Quantity::Space => ours.peak_rss,
+                        Quantity::Time | Quantity::LayerTime => ours.cpu,
+                    };
+                    Some(Beside { published: published.clone(), ours_manager: manager.clone(), ours })
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn measured(found: &Delay, published: &Overhead, manager: &str) -> Option<Ratios> {
+    let layer = published.quantity == Quantity::LayerTime;
+    match published.program {
+        None => {
+            let size = (!layer).then_some(published.size_bytes);
+            let mean = found.means.iter().find(|mean| mean.manager == manager && mean.size_bytes == size)?;
+            Some(mean.ratios)
+        }
+        Some(program) => {
+            let same = |name: &str| name == program || name == format!("{program}-server");
+            let curve = found.curves.iter().find(|curve| curve.manager == manager && same(&curve.program))?;
+            if layer {
+                return Some(curve.layer);
+            }
+            let point = curve.points.iter().find(|point| point.size_bytes == published.size_bytes)?;
+            Some(point.over_no_delay)
+        }
+    }
+}
+
+/// The section; nothing where nothing can be put beside.
+pub fn section(found: &Delay) -> Option<Section> {
+    let all = beside(found);
+    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
+    (!rows.is_empty()).then(|| Section {
+        title: "Beside Sareen and Blackburn (2022)".into(),
+        text: vec![
+            "Theirs are of a Ryzen 9 5950X with the quarantine built into the allocator, versions of 2022, and their \
+             inputs; means are over their programs, ours over the programs here. Their time is elapsed time, ours CPU, which \
+             other work on the machine disturbs less. Theirs come without an interval."
+                .into(),
+        ],
+        items: vec![Item::Table(Table {
+            columns: vec![
+                Column::text("program"),
+                Column::text("manager"),
+                Column::figures("quarantine"),
+                Column::text("of"),
+                Column::figures("theirs"),
+                Column::figures("ours"),
+                Column::text(""),
+            ],
+            rows,
+            ..Table::default()
+        })],
+    })
+}
+
+fn row(one: &Beside) -> Vec<String> {
+    let Beside { published, ours_manager, ours } = one;
+    let program =
+        published.program.map_or_else(|| format!("mean, theirs of {}", published.suite), Into::into);
+    let of = match published.quantity {
+        Quantity::Time => "time (ours: CPU)",
+        Quantity::Space => "peak memory",
+        Quantity::LayerTime => "time over no quarantine (ours: CPU)",
+    };
+    vec![
+        program,
+        ours_manager.clone(),
+        size_word(published.size_bytes),
+        of.into(),
+        ratio(published.ratio()),
+        ratio_cell(*ours),
+        verdict(published.ratio(), *ours).into(),
+    ]
+}
+
+/// Whether their figure lies within our interval.
+fn verdict(theirs: f64, ours: Option<Interval>) -> &'static str {
+    match ours {
+        None => "",
+        Some(ours) if (ours.pairs as usize) < heaptoll_lab::statistics::FEWEST_PAIRS => "too few runs to say",
+        Some(ours) if theirs < ours.low => "more here",
+        Some(ours) if theirs > ours.high => "less here",
+        Some(_) => "theirs lies within ours",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_whether_theirs_lies_within_ours() {
+        let ours = |low, high, pairs| Some(Interval { ratio: 1.1, low, high, differs: true, pairs });
+        assert_eq!(verdict(1.26, ours(1.05, 1.15, 10)), "less here");
+        assert_eq!(verdict(1.01, ours(1.05, 1.15, 10)), "more here");
+        assert_eq!(verdict(1.1, ours(1.05, 1.15, 10)), "theirs lies within ours");
+        assert_eq!(verdict(1.5, ours(1.05, 1.15, 3)), "too few runs to say");
+        assert_eq!(verdict(1.5, None), "");
+    }
+}

@@ -1,0 +1,189 @@
+//! Tables and charts of the study of delays.
+
+use heaptoll_lab::comparison::Interval;
+use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
+use heaptoll_report::format::{NONE, mib_from_bytes, mib_from_kib, seconds};
+use heaptoll_studies::delay::{Curve, Delay, Mean, NO_DELAY, Ratios};
+
+use crate::studied::{ratio_cell, size_word};
+
+/// What is to be read first: means over programs, where there are several.
+pub fn findings(found: &Delay, verdicts: Vec<String>) -> Section {
+    let mut text = verdicts;
+    text.push(
+        "All ratios are to a quarantine of 1 byte in front of the same manager, within a repetition; intervals hold for \
+         their whole table at 95 %."
+            .into(),
+    );
+    let mut items = Vec::new();
+    if !found.means.is_empty() {
+        items.push(Item::Table(means(found)));
+        let of = |manager: &str, bytes: u64, metric: fn(&Ratios) -> Option<Interval>| {
+            mean(found, manager, Some(bytes)).and_then(|mean| metric(&mean.ratios))
+        };
+        items.extend(charts(found, "geometric mean over programs", &of));
+    }
+    Section { title: "What the delay costs".into(), text, items }
+}
+
+fn mean<'a>(found: &'a Delay, manager: &str, size: Option<u64>) -> Option<&'a Mean> {
+    found.means.iter().find(|mean| mean.manager == manager && mean.size_bytes == size)
+}
+
+fn means(found: &Delay) -> Table {
+    let rows = found.means.iter().filter_map(|mean| {
+        let size = mean.size_bytes?;
+        Some(vec![
+            mean.manager.clone(),
+            size_word(size),
+            mean.programs.to_string(),
+            ratio_cell(mean.ratios.cpu),
+            ratio_cell(mean.ratios.wall),
+            ratio_cell(mean.ratios.peak_rss),
+        ])
+    });
+    Table {
+        caption: "Geometric means over programs, over a quarantine of 1 byte".into(),
+        columns: vec![
+            Column::text("manager"),
+            Column::figures("quarantine"),
+            Column::figures("programs"),
+            Column::figures("CPU"),
+            Column::figures("time"),
+            Column::figures("peak memory"),
+        ],
+        rows: rows.collect(),
+        notes: vec![],
+    }
+}
+
+/// What the quarantine of one byte costs over the manager without it.
+pub fn layer(found: &Delay) -> Option<Section> {
+    let cells = |name: &str, manager: &str, ratios: &Ratios| {
+        vec![
+            name.to_string(),
+            manager.to_string(),
+            ratio_cell(ratios.cpu),
+            ratio_cell(ratios.wall),
+            ratio_cell(ratios.peak_rss),
+        ]
+    };
+    let of_programs = found
+        .curves
+        .iter()
+        .filter(|curve| curve.plain.is_some())
+        .map(|curve| cells(&curve.program, &curve.manager, &curve.layer));
+    let of_all = found
+        .managers
+        .iter()
+        .filter_map(|manager| Some(cells("geometric mean", manager, &mean(found, manager, None)?.ratios)));
+    let rows: Vec<Vec<String>> = of_programs.chain(of_all).collect();
+    (!rows.is_empty()).then(|| Section {
+        title: "What the quarantine itself costs".into(),
+        text: vec![
+            "A quarantine of 1 byte over the manager without one: the work of holding and counting, without a delay. It \
+             is in both sides of every other ratio here."
+                .into(),
+        ],
+        items: vec![Item::Table(Table {
+            columns: vec![
+                Column::text("program"),
+                Column::text("manager"),
+                Column::figures("CPU"),
+                Column::figures("time"),
+                Column::figures("peak memory"),
+            ],
+            rows,
+            ..Table::default()
+        })],
+    })
+}
+
+/// One program: every manager and size.
+pub fn program(found: &Delay, name: &str) -> Option<Section> {
+    let curves: Vec<&Curve> = found.curves.iter().filter(|curve| curve.program == name).collect();
+    let mut rows = Vec::new();
+    for curve in &curves {
+        for point in &curve.points {
+            let figure = |of: fn(&heaptoll_studies::delay::Medians) -> String| {
+                point.medians.as_ref().map_or_else(|| NONE.into(), of)
+            };
+            let ratio = |interval| match point.size_bytes {
+                NO_DELAY => "1".into(),
+                _ => ratio_cell(interval),
+            };
+            rows.push(vec![
+                curve.manager.clone(),
+                size_word(point.size_bytes),
+                figure(|medians| seconds(medians.cpu_s)),
+                ratio(point.over_no_delay.cpu),
+                ratio(point.over_no_delay.wall),
+                figure(|medians| mib_from_kib(medians.peak_rss_kib)),
+                ratio(point.over_no_delay.peak_rss),
+                figure(|medians| medians.held_high_bytes.map_or_else(|| NONE.into(), mib_from_bytes)),
+            ]);
+        }
+    }
+    let of = |manager: &str, bytes: u64, metric: fn(&Ratios) -> Option<Interval>| {
+        let curve = curves.iter().find(|curve| curve.manager == manager)?;
+        metric(&curve.points.iter().find(|point| point.size_bytes == bytes)?.over_no_delay)
+    };
+    let mut items = vec![Item::Table(Table {
+        columns: vec![
+            Column::text("manager"),
+            Column::figures("quarantine"),
+            Column::figures("CPU, s"),
+            Column::figures("over 1 B"),
+            Column::figures("time over 1 B"),
+            Column::figures("peak MiB"),
+            Column::figures("over 1 B"),
+            Column::figures("held MiB"),
+        ],
+        rows,
+        ..Table::default()
+    })];
+    items.extend(charts(found, name, &of));
+    (!curves.is_empty()).then(|| Section { title: name.into(), text: vec![], items })
+}
+
+/// CPU and memory by size, one line a manager, with bands.
+fn charts(
+    found: &Delay,
+    what: &str,
+    of: &dyn Fn(&str, u64, fn(&Ratios) -> Option<Interval>) -> Option<Interval>,
+) -> Vec<Item> {
+    let chart = |title: &str, metric: fn(&Ratios) -> Option<Interval>| {
+        Item::Chart(Chart {
+            title: format!("{title}: {what}"),
+            caption: "Over a quarantine of 1 byte; the bands are the intervals.".into(),
+            form: Form::Lines,
+            x: Axis {
+                title: "bytes that the quarantine may hold".into(),
+                names: found.sizes_bytes.iter().map(|bytes| size_word(*bytes)).collect(),
+                ..Axis::default()
+            },
+            y: Axis { title: format!("{title} over 1 B"), ..Axis::default() },
+            series: found.managers.iter().map(|manager| series(found, manager, metric, of)).collect(),
+        })
+    };
+    vec![chart("CPU time", |ratios| ratios.cpu), chart("peak memory", |ratios| ratios.peak_rss)]
+}
+
+fn series(
+    found: &Delay,
+    manager: &str,
+    metric: fn(&Ratios) -> Option<Interval>,
+    of: &dyn Fn(&str, u64, fn(&Ratios) -> Option<Interval>) -> Option<Interval>,
+) -> Series {
+    let mut line = Series { name: manager.into(), ..Series::default() };
+    for (place, bytes) in found.sizes_bytes.iter().enumerate() {
+        let (ratio, ends) = match of(manager, *bytes, metric) {
+            _ if *bytes == NO_DELAY => (1.0, (1.0, 1.0)),
+            Some(interval) => (interval.ratio, (interval.low, interval.high)),
+            None => continue,
+        };
+        line.points.push((place as f64, ratio));
+        line.band.push(ends);
+    }
+    line
+}
