@@ -44,11 +44,10 @@ pub unsafe extern "C" fn heaptoll_event_begin_v1() {
     // SAFETY: the thread's own, of which there is no other reference: a signal handler that comes in between leaves a
     // state that is as good.
     let thread = unsafe { &mut *thread::current() };
-    if thread.next == thread.end || thread.process != process().entry.load(Ordering::Relaxed) {
-        if !make_room(thread) {
-            thread.started = 0;
-            return;
-        }
+    let ready = thread.next != thread.end && thread.process == process().entry.load(Ordering::Relaxed);
+    if !ready && !make_room(thread) {
+        thread.started = 0;
+        return;
     }
     thread.started = ticks();
 }

@@ -1,0 +1,274 @@
+//! The events layer from outside: programs that mark their requests, as C and C++, position-independent and not.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use heaptoll_events::layout::file_bytes;
+use heaptoll_events::{EventsFile, ProcessEvents};
+
+/// Builds a package of another workspace, once.
+fn built(workspace: &str, package: &str) -> PathBuf {
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(workspace);
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../{workspace}/Cargo.toml"));
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--quiet", "--package", package, "--manifest-path"])
+        .arg(manifest)
+        .arg("--target-dir")
+        .arg(&target)
+        .status()
+        .expect("cargo runs");
+    assert!(status.success(), "{package} builds");
+    target.join("release").join(format!("lib{package}.so"))
+}
+
+/// The layer: from `$HEAPTOLL_LAYERS_DIR`, or built here at first use.
+fn layer() -> &'static Path {
+    static LAYER: OnceLock<PathBuf> = OnceLock::new();
+    LAYER.get_or_init(|| match std::env::var_os("HEAPTOLL_LAYERS_DIR") {
+        Some(given) => Path::new(&given).join("libheaptoll_events.so"),
+        None => built("layers", "heaptoll_events"),
+    })
+}
+
+/// A collector that announces its collections: from `$HEAPTOLL_HOME`, or built here.
+fn tithe() -> PathBuf {
+    match std::env::var_os("HEAPTOLL_HOME") {
+        Some(home) => Path::new(&home).join("lib/heaptoll/managers/tithe.so"),
+        None => built("managers", "tithe"),
+    }
+}
+
+/// A program, compiled, and a file of events.
+struct Bench {
+    directory: tempfile::TempDir,
+    program: PathBuf,
+    file: EventsFile,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench::with("c", &["-fPIE", "-pie"], 100)
+    }
+
+    fn with(language: &str, flags: &[&str], chunks: u32) -> Bench {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let program = directory.path().join("marks");
+        let (compiler, standard) = if language == "c" { ("cc", "-std=c11") } else { ("c++", "-std=c++11") };
+        let output = Command::new(compiler)
+            .args(["-x", language, standard, "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-I"])
+            .arg(here.join("../../include"))
+            .args(flags)
+            .arg("-o")
+            .arg(&program)
+            .arg(here.join("tests/layer/programs/marks.c"))
+            .output()
+            .expect("the compiler runs");
+        assert!(output.status.success(), "{flags:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let path = directory.path().join("heaptoll-test.events");
+        let file = EventsFile::create(&path, file_bytes(chunks)).expect("the file is made");
+        Bench { directory, program, file }
+    }
+
+    fn run_behind(&self, behind: &[&Path], environment: &[(&str, &str)], arguments: &[&str]) -> Output {
+        let mut preload = OsString::from(layer());
+        for object in behind {
+            preload.push(":");
+            preload.push(object);
+        }
+        Command::new(&self.program)
+            .args(arguments)
+            .env("LD_PRELOAD", preload)
+            .env("HEAPTOLL_EVENTS", self.file.path())
+            .envs(environment.iter().copied())
+            .output()
+            .expect("the program runs")
+    }
+
+    /// Runs the program; it must succeed.
+    fn run(&self, arguments: &[&str]) -> Vec<ProcessEvents> {
+        let output = self.run_behind(&[], &[], arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        assert!(output.stderr.is_empty(), "{arguments:?}: {output:?}");
+        self.read()
+    }
+
+    fn read(&self) -> Vec<ProcessEvents> {
+        self.file.read().expect("the file is read")
+    }
+}
+
+fn kinds(process: &ProcessEvents) -> Vec<u32> {
+    process.requests.iter().map(|request| request.kind).collect()
+}
+
+#[test]
+fn c_and_cxx_programs_are_heard_position_independent_or_not_by_any_linker() {
+    let gold = Command::new("ld.gold").arg("--version").output().is_ok();
+    let lld = Command::new("ld.lld").arg("--version").output().is_ok();
+    let linkers = [("", true), ("-fuse-ld=gold", gold), ("-fuse-ld=lld", lld)];
+    for language in ["c", "c++"] {
+        for position in [["-fPIE", "-pie"], ["-fno-pie", "-no-pie"], ["-fno-plt", "-flto"]] {
+            for (linker, _) in linkers.iter().filter(|(_, there)| *there) {
+                let flags: Vec<&str> =
+                    position.iter().copied().chain((!linker.is_empty()).then_some(*linker)).collect();
+                let bench = Bench::with(language, &flags, 10);
+                let [process] = &bench.run(&["many", "25"])[..] else { panic!("one process") };
+                assert_eq!(process.requests.len(), 25, "{language} {flags:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_static_program_runs_and_nothing_is_heard() {
+    for flags in [&["-static"][..], &["-static-pie", "-fPIE"]] {
+        let bench = Bench::with("c", flags, 10);
+        assert!(bench.run(&["many", "25"]).is_empty());
+    }
+}
+
+#[test]
+fn without_the_layer_or_without_a_file_nothing_happens() {
+    let bench = Bench::new();
+    let plain = Command::new(&bench.program)
+        .args(["many", "1000"])
+        .env("HEAPTOLL_EVENTS", bench.file.path())
+        .output();
+    assert!(plain.expect("it runs").status.success());
+    let none = bench.directory.path().join("none");
+    for path in ["", none.to_str().expect("text"), "/dev/null", "/proc/self/exe"] {
+        let output = bench.run_behind(&[], &[("HEAPTOLL_EVENTS", path)], &["many", "1000"]);
+        assert!(output.status.success() && output.stderr.is_empty(), "{path}: {output:?}");
+    }
+    assert!(bench.read().is_empty());
+}
+
+#[test]
+fn every_request_of_every_chunk_and_thread_is_there() {
+    let bench = Bench::new();
+    let [process] = &bench.run(&["many", "10000"])[..] else { panic!("one process") };
+    assert_eq!(kinds(process), (0..10_000).map(|number| number % 10).collect::<Vec<u32>>());
+    assert!(process.requests.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns));
+    assert!(
+        process.requests.iter().all(|request| request.thread == process.pid),
+        "the first thread's number"
+    );
+
+    bench.file.clear().expect("it is cleared");
+    let [process] = &bench.run(&["threads", "8", "2", "5000"])[..] else { panic!("one process") };
+    assert_eq!(process.requests.len(), 80_000);
+    let mut threads: Vec<u32> = process.requests.iter().map(|request| request.thread).collect();
+    threads.sort_unstable();
+    assert!(threads.chunk_by(|a, b| a == b).all(|own| own.len() == 5000));
+    assert_eq!(threads.chunk_by(|a, b| a == b).count(), 16);
+}
+
+#[test]
+fn threads_that_come_and_go_take_over_the_chunks_of_others() {
+    let bench = Bench::with("c", &[], 20);
+    // A chunk each would be 2000.
+    let [process] = &bench.run(&["threads", "10", "200", "3"])[..] else { panic!("one process") };
+    assert_eq!(process.requests.len(), 6000);
+    assert!(bench.file.lost().expect("it is read").is_none());
+}
+
+#[test]
+fn what_a_killed_process_wrote_is_there() {
+    let bench = Bench::new();
+    let output = bench.run_behind(&[], &[], &["killed", "12345"]);
+    assert!(!output.status.success());
+    let [process] = &bench.read()[..] else { panic!("one process") };
+    assert_eq!(process.requests.len(), 12_345);
+}
+
+#[test]
+fn a_full_file_ends_the_list_and_says_so() {
+    let bench = Bench::with("c", &[], 2);
+    let [process] = &bench.run(&["many", "10000"])[..] else { panic!("one process") };
+    let lost = bench.file.lost().expect("it is read");
+    assert!(process.requests.len() > 4000, "{}", process.requests.len());
+    assert_eq!(process.requests.len() as u64 + lost.requests, 10_000);
+    assert_eq!(
+        kinds(process),
+        (0..process.requests.len() as u32).map(|number| number % 10).collect::<Vec<u32>>()
+    );
+}
+
+#[test]
+fn children_of_fork_have_entries_of_their_own_and_do_not_end_their_parents_requests() {
+    let bench = Bench::new();
+    let processes = bench.run(&["forks"]);
+    assert_eq!(processes.iter().map(kinds).collect::<Vec<_>>(), [vec![0, 1, 3], vec![2], vec![4]]);
+    assert_eq!(processes[1].parent_pid, processes[0].pid);
+    assert_eq!(processes[2].parent_pid, processes[1].pid);
+}
+
+#[test]
+fn the_thread_that_forked_never_writes_to_its_parents_chunk() {
+    let bench = Bench::new();
+    let processes = bench.run(&["forks-threads"]);
+    let [parent, child] = &processes[..] else { panic!("two processes, not {}", processes.len()) };
+    assert_eq!((parent.requests.len(), child.requests.len()), (10, 12));
+    assert!(parent.requests.iter().all(|request| request.thread == parent.pid));
+}
+
+#[test]
+fn each_image_of_a_process_has_an_entry() {
+    let bench = Bench::new();
+    let processes = bench.run(&["exec"]);
+    assert_eq!(processes.iter().map(|process| process.requests.len()).collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(processes[0].pid, processes[1].pid);
+}
+
+#[test]
+fn an_end_alone_is_nothing_and_a_second_beginning_counts() {
+    let bench = Bench::new();
+    assert_eq!(kinds(&bench.run(&["misuse"])[0]), [2]);
+}
+
+#[test]
+fn errno_is_the_programs() {
+    Bench::new().run(&["errno"]);
+}
+
+#[test]
+fn times_are_those_of_the_monotonic_clock() {
+    let bench = Bench::new();
+    let output = bench.run_behind(&[], &[], &["slow"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let times: Vec<u64> = said.split_whitespace().map(|word| word.parse().expect("a number")).collect();
+    let [request] = bench.read()[0].requests[..] else { panic!("one request") };
+    // Two readings of two clocks a microsecond apart: 10 us is the most that the comparison of the clocks may be off.
+    assert!(
+        request.start_ns + 10_000 >= times[0] && request.end_ns <= times[1] + 10_000,
+        "{request:?} {times:?}"
+    );
+    assert!(request.end_ns - request.start_ns >= 30_000_000, "{request:?}");
+}
+
+#[test]
+fn collections_of_a_collector_behind_are_told_on_the_same_clock() {
+    let bench = Bench::with("c", &["-fno-builtin"], 100);
+    let environment = [("TITHE_MODE", "collect"), ("TITHE_EVERY", "1000000")];
+    let output = bench.run_behind(&[&tithe()], &environment, &["garbage", "20000"]);
+    assert!(output.status.success(), "{output:?}");
+    let [process] = &bench.read()[..] else { panic!("one process") };
+    assert_eq!((process.heard, process.unheard, process.requests.len()), (1, 0, 20_000));
+    // 20 MB of blocks at a collection each MB.
+    let numbers: Vec<u64> = process.collections.iter().map(|collection| collection.number).collect();
+    assert!((15..=25).contains(&numbers.len()), "{numbers:?}");
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+    for collection in &process.collections {
+        // They are caused by mallocs, each of which is in a request.
+        let inside = |request: &&heaptoll_events::Request| {
+            request.start_ns <= collection.start_ns && collection.end_ns <= request.end_ns
+        };
+        assert_eq!(process.requests.iter().filter(inside).count(), 1, "{collection:?}");
+        assert!(collection.live_bytes > 0 && collection.reason == 1, "{collection:?}");
+    }
+}
