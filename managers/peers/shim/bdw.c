@@ -172,6 +172,11 @@ static uint64_t tell_heap(void) {
 		if (mapped > slot->mapped_high_bytes)
 			set(&slot->mapped_high_bytes, mapped);
 		set(&slot->collected_bytes, stats.reclaimed_bytes_before_gc + stats.bytes_reclaimed_since_gc);
+		/* Blocks of 4 KiB that objects are in. */
+		uint64_t used = stats.heapsize_full - stats.free_bytes_full;
+		set(&slot->used_bytes, used);
+		if (used > slot->used_high_bytes)
+			set(&slot->used_high_bytes, used);
 	}
 	return mapped;
 }
@@ -202,6 +207,8 @@ static void GC_CALLBACK on_collection(GC_EventType kind) {
 	case GC_EVENT_PRE_STOP_WORLD:
 		/* A mark that was given up is a pause without a collection. */
 		pause_ends(world_started);
+		/* Never are more in use than now. */
+		tell_heap();
 		pause_began = now_ns();
 		event(HEAPTOLL_COLLECTION_START, 1, slot ? slot->mapped_bytes : 0);
 		break;
@@ -226,6 +233,21 @@ static void GC_CALLBACK on_resize(GC_word bytes) {
 	(void)bytes;
 	uint64_t before = slot ? slot->mapped_bytes : 0, mapped = tell_heap();
 	event(mapped < before ? HEAPTOLL_HEAP_SHRUNK : HEAPTOLL_HEAP_GROWN, mapped, mapped);
+}
+
+/* The user has limited the heap, by libgc's own variable. */
+static int limited;
+
+/* libgc calls it without its lock, once for each request that it has no memory for. */
+static void *GC_CALLBACK on_no_memory(size_t size) {
+	(void)size;
+	if (slot) {
+		__atomic_fetch_add(&slot->failed_calls, 1, __ATOMIC_RELAXED);
+		if (limited)
+			__atomic_fetch_add(&slot->refused_calls, 1, __ATOMIC_RELAXED);
+	}
+	errno = ENOMEM;
+	return NULL;
 }
 
 /* --- beginning ---------------------------------------------------------------------------------------------------- */
@@ -371,6 +393,8 @@ static void begin(void) {
 	claim_slot();
 	GC_set_on_collection_event(on_collection);
 	GC_set_on_heap_resize(on_resize);
+	limited = getenv("GC_MAXIMUM_HEAP_SIZE") != NULL;
+	GC_set_oom_fn(on_no_memory);
 	/* After libgc's, so that ours runs first: threads_lock is taken before libgc's lock, there as everywhere. */
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	pthread_key_create(&at_thread_end, thread_ends);

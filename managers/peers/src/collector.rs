@@ -45,6 +45,30 @@ const MODES: [(&str, &str, &str); 2] = [
     ),
 ];
 
+/// Options that are libgc's own variables: name, variable, and what it may be, as in a manager's description. The
+/// limit is of the heap's size, free blocks in it included; what goes beyond it gets nothing.
+const OPTIONS: [(&str, &str, Values); 2] = [
+    ("heap", "GC_MAXIMUM_HEAP_SIZE", Values::Size(64 << 10)),
+    ("markers", "GC_MARKERS", Values::Number(1, 16)),
+];
+
+/// What an option may be.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Values {
+    /// Bytes, at least so many.
+    Size(u64),
+    /// A number from and to.
+    Number(u64, u64),
+}
+
+/// An option in a description.
+#[derive(Debug, Serialize, Deserialize)]
+struct Choice {
+    variable: String,
+    values: Values,
+}
+
 /// What became of it.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -71,6 +95,7 @@ struct Description {
     stamp: String,
     sha256: String,
     environment: BTreeMap<String, String>,
+    options: BTreeMap<String, Choice>,
 }
 
 /// What is said where the library is missing and was not asked for by name.
@@ -170,6 +195,7 @@ pub fn build(settings: &Settings) -> Result<Outcome, Error> {
             stamp: stamp.clone(),
             sha256: sha256.clone(),
             environment: BTreeMap::from([("BDW_FREES".into(), frees.into())]),
+            options: options(),
         };
         let path = description_path(&settings.out, name);
         let text = toml::to_string(&one).map_err(std::io::Error::other).context("write", &path)?;
@@ -178,10 +204,18 @@ pub fn build(settings: &Settings) -> Result<Outcome, Error> {
     Ok(Outcome::Built(version))
 }
 
+fn options() -> BTreeMap<String, Choice> {
+    let choice = |(name, variable, values): (&str, &str, Values)| {
+        (name.into(), Choice { variable: variable.into(), values })
+    };
+    OPTIONS.map(choice).into()
+}
+
 /// A digest of all that goes into the build.
 fn stamp(parts: &[&str]) -> String {
     let mut digest = Sha256::new();
-    let own = [env!("CARGO_PKG_VERSION"), &FLAGS.join(" "), &LINK.join(" "), &format!("{MODES:?}")];
+    let own =
+        [env!("CARGO_PKG_VERSION"), &FLAGS.join(" "), &LINK.join(" "), &format!("{MODES:?} {OPTIONS:?}")];
     for part in own.iter().chain(parts) {
         digest.update((part.len() as u64).to_le_bytes());
         digest.update(part.as_bytes());
@@ -192,6 +226,21 @@ fn stamp(parts: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_are_written_as_managers_are_described() {
+        let text = toml::to_string(&BTreeMap::from([("options", options())])).expect("a document");
+        for line in [
+            "[options.heap]",
+            "variable = \"GC_MAXIMUM_HEAP_SIZE\"",
+            "[options.heap.values]",
+            "size = 65536",
+            "[options.markers]",
+            "number = [1, 16]",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
+        }
+    }
 
     #[test]
     fn a_stamp_changes_with_the_shim_and_with_the_library() {
