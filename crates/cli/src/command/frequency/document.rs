@@ -1,0 +1,111 @@
+//! The study of collections' frequency as a document, and as figures for JSON.
+
+use heaptoll_lab::comparison::Interval;
+use heaptoll_lab::runner::Ending;
+use heaptoll_report::document::Document;
+use heaptoll_report::format::{and_list, percent_off, plural};
+use heaptoll_studies::frequency::{Frequency, Question, Ratio};
+use serde::Serialize;
+
+use super::published::{self, Beside};
+use super::sections;
+use crate::studied::Carried;
+
+/// What the JSON holds.
+#[derive(Serialize)]
+pub struct Figures<'a> {
+    complete: bool,
+    experiment: String,
+    repetitions: u32,
+    seed: u64,
+    #[serde(flatten)]
+    frequency: &'a Frequency,
+    published: Vec<Beside>,
+    warnings: Vec<String>,
+}
+
+impl<'a> Figures<'a> {
+    /// Of a study.
+    pub fn of(frequency: &'a Frequency, carried: &Carried) -> Figures<'a> {
+        Figures {
+            complete: carried.ending == Ending::Complete,
+            experiment: carried.path.display().to_string(),
+            repetitions: carried.experiment.settings.repetitions,
+            seed: carried.experiment.settings.seed,
+            frequency,
+            published: published::beside(frequency),
+            warnings: carried.warnings(),
+        }
+    }
+}
+
+/// The ratio that is judged: of CPU where the collector tells its own, else of elapsed time.
+pub fn judged(ratio: &Ratio) -> Option<Interval> {
+    ratio.mutator_cpu.or(ratio.mutator_wall)
+}
+
+/// Everything that is told of a study.
+pub fn document(found: &Frequency, carried: &Carried) -> Document {
+    let mut all = vec![sections::findings(found, verdicts(found))];
+    all.extend(published::section(found));
+    for question in [Question::Collections, Question::Identifications, Question::Reclamations] {
+        all.extend(sections::question(found, question));
+    }
+    all.push(sections::settings(found));
+    Document {
+        title: "What collections cost the program besides their pauses".into(),
+        subtitle: format!(
+            "{}; {}",
+            and_list(&found.collectors),
+            plural(carried.experiment.programs.len(), "program")
+        ),
+        warnings: carried.warnings(),
+        sections: all,
+        facts: carried.facts(),
+        command: carried.command(),
+    }
+}
+
+/// One sentence a collector and question: on which programs the mutator gains or loses.
+fn verdicts(found: &Frequency) -> Vec<String> {
+    let mut all = Vec::new();
+    for collector in &found.collectors {
+        for question in [Question::Collections, Question::Identifications, Question::Reclamations] {
+            all.extend(verdict(found, collector, question));
+        }
+    }
+    all
+}
+
+fn verdict(found: &Frequency, collector: &str, question: Question) -> Option<String> {
+    let mut differ: Vec<String> = Vec::new();
+    let mut seen = 0;
+    for study in found.programs.iter().filter(|study| study.collector == collector && study.often_enough) {
+        // The farthest from what it is compared with: the longest period, the rarest reclamation.
+        let Some(ratio) = study.ratios.iter().rfind(|ratio| ratio.question == question) else { continue };
+        let Some(interval) = judged(ratio) else { continue };
+        seen += 1;
+        if interval.differs {
+            let word = if interval.ratio < 1.0 { "less" } else { "more" };
+            let period = sections::period_word(question, ratio.period);
+            differ.push(format!("{} ({} {word} at {period})", study.program, percent_off(interval.ratio)));
+        }
+    }
+    let what = match question {
+        Question::Collections => "how often is collected",
+        Question::Identifications => "how often is collected without reclaiming",
+        Question::Reclamations => "how often is reclaimed",
+    };
+    (seen > 0).then(|| match differ.is_empty() {
+        true => format!(
+            "{collector}: {what} is seen in the mutator's time of none of {}.",
+            plural(seen, "program")
+        ),
+        false => format!(
+            "{collector}: {what} is seen in the mutator's time of {} of {}: {}.",
+            differ.len(),
+            plural(seen, "program"),
+            and_list(&differ)
+        ),
+    })
+}

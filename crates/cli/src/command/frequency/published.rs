@@ -1,0 +1,107 @@
+//! The paper's findings beside ours.
+
+use heaptoll_report::document::{Column, Item, Section, Table};
+use heaptoll_report::format::{and_list, plural};
+use heaptoll_studies::frequency::{Frequency, Question};
+use heaptoll_studies::published::{Gain, gains};
+use serde::Serialize;
+
+use super::document::judged;
+use crate::studied::size_word;
+
+/// A published count with ours.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Beside {
+    /// The paper's.
+    #[serde(flatten)]
+    pub published: Gain,
+    /// The collector here.
+    pub collector: String,
+    /// Programs that gain so much here, where a difference is seen.
+    pub gaining: Vec<String>,
+    /// Programs that lose so much.
+    pub losing: Vec<String>,
+    /// Programs that collect often enough to be counted.
+    pub of_programs: u32,
+}
+
+/// The paper's counts for which these periods were measured.
+pub fn beside(found: &Frequency) -> Vec<Beside> {
+    let mut all = Vec::new();
+    for published in gains() {
+        for collector in &found.collectors {
+            let of = found.programs.iter().filter(|one| one.collector == *collector && one.often_enough);
+            let ratios: Vec<(&str, _)> = of
+                .filter_map(|study| {
+                    let same = |ratio: &&heaptoll_studies::frequency::Ratio| {
+                        ratio.question == Question::Collections
+                            && ratio.period.every_bytes == published.every_bytes
+                            && ratio.over.every_bytes == published.over_every_bytes
+                    };
+                    Some((study.program.as_str(), judged(study.ratios.iter().find(same)?)?))
+                })
+                .collect();
+            if ratios.is_empty() {
+                continue;
+            }
+            let beyond = published.beyond_percent / 100.0;
+            let names = |wanted: &dyn Fn(f64) -> bool| {
+                let seen = ratios.iter().filter(|(_, ratio)| ratio.differs && wanted(ratio.ratio));
+                seen.map(|(name, _)| name.to_string()).collect::<Vec<_>>()
+            };
+            all.push(Beside {
+                collector: collector.clone(),
+                gaining: names(&|ratio| ratio < 1.0 - beyond),
+                losing: names(&|ratio| ratio > 1.0 + beyond),
+                of_programs: ratios.len() as u32,
+                published: published.clone(),
+            });
+        }
+    }
+    all
+}
+
+/// The section; nothing where nothing can be put beside.
+pub fn section(found: &Frequency) -> Option<Section> {
+    let all = beside(found);
+    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
+    (!rows.is_empty()).then(|| Section {
+        title: "Beside Sareen and Blackburn (2022)".into(),
+        text: vec![
+            "Theirs are programs of DaCapo on a virtual machine whose mark-sweep collector takes its blocks from \
+             mimalloc; there fop, batik and jython gained, zxing lost, and the others changed little. Ours are C and C++ \
+             programs under a conservative collector."
+                .into(),
+        ],
+        items: vec![Item::Table(Table {
+            columns: vec![
+                Column::text("collector"),
+                Column::text("counted"),
+                Column::figures("theirs gain"),
+                Column::text("ours gain"),
+                Column::text("ours lose"),
+            ],
+            rows,
+            ..Table::default()
+        })],
+    })
+}
+
+fn row(one: &Beside) -> Vec<String> {
+    let named = |names: &[String]| match names.len() {
+        0 => format!("none of {}", plural(one.of_programs as usize, "program")),
+        some => format!("{some} of {} ({})", plural(one.of_programs as usize, "program"), and_list(names)),
+    };
+    vec![
+        one.collector.clone(),
+        format!(
+            "more than {} % between {} and {}",
+            one.published.beyond_percent,
+            size_word(one.published.over_every_bytes),
+            size_word(one.published.every_bytes)
+        ),
+        one.published.programs.to_string(),
+        named(&one.gaining),
+        named(&one.losing),
+    ]
+}

@@ -1,0 +1,259 @@
+//! Tables and charts of the study of collections' frequency.
+
+use heaptoll_lab::comparison::Interval;
+use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
+use heaptoll_report::format::{NONE, and_list, count, mib_from_kib, seconds};
+use heaptoll_studies::frequency::{FEWEST_COLLECTIONS, Frequency, Period, Question, Ratio, Study};
+
+use super::document::judged;
+use crate::studied::{ratio_cell, size_word};
+
+/// More lines than this are drawn without bands.
+const BANDED: usize = 6;
+
+/// A period by what a question varies of it.
+pub fn period_word(question: Question, period: Period) -> String {
+    match question {
+        Question::Reclamations => match period.reclaim {
+            1 => "every collection".into(),
+            several => format!("every {several}th collection"),
+        },
+        _ => size_word(period.every_bytes),
+    }
+}
+
+/// What is to be read first.
+pub fn findings(found: &Frequency, verdicts: Vec<String>) -> Section {
+    let mut text = verdicts;
+    let rare: Vec<String> = found
+        .programs
+        .iter()
+        .filter(|study| !study.often_enough)
+        .map(|study| match study.settings.first().and_then(|setting| setting.medians) {
+            Some(medians) => format!(
+                "{} under {} ({} collections at the shortest period)",
+                study.program,
+                study.collector,
+                count(medians.collections)
+            ),
+            None => format!("{} under {} (nothing was told)", study.program, study.collector),
+        })
+        .collect();
+    if !rare.is_empty() {
+        text.push(format!(
+            "With fewer than {FEWEST_COLLECTIONS} collections a run says nothing of their frequency; in no mean and no \
+             verdict: {}.",
+            and_list(&rare)
+        ));
+    }
+    text.push(
+        "The mutator's time is elapsed time less pauses; its CPU is CPU less the collector's. Start-up is in neither. \
+         Intervals hold for their whole table at 95 %."
+            .into(),
+    );
+    let rows: Vec<Vec<String>> = found
+        .means
+        .iter()
+        .map(|mean| {
+            let Ratio { question, period, over, .. } = mean.ratio;
+            vec![
+                mean.collector.clone(),
+                question_word(question).into(),
+                format!("{} over {}", period_word(question, period), period_word(question, over)),
+                mean.programs.to_string(),
+                ratio_cell(mean.ratio.mutator_cpu),
+                ratio_cell(mean.ratio.mutator_wall),
+                ratio_cell(mean.ratio.wall),
+                ratio_cell(mean.ratio.peak_rss),
+            ]
+        })
+        .collect();
+    let table = Table {
+        caption: "Geometric means over programs".into(),
+        columns: vec![
+            Column::text("collector"),
+            Column::text("varied"),
+            Column::text("compared"),
+            Column::figures("programs"),
+            Column::figures("mutator CPU"),
+            Column::figures("mutator time"),
+            Column::figures("time with pauses"),
+            Column::figures("peak memory"),
+        ],
+        rows,
+        notes: vec![],
+    };
+    let items = if found.means.is_empty() { vec![] } else { vec![Item::Table(table)] };
+    Section { title: "What frequency costs".into(), text, items }
+}
+
+fn question_word(question: Question) -> &'static str {
+    match question {
+        Question::Collections => "collections",
+        Question::Identifications => "collections that mostly only identify",
+        Question::Reclamations => "reclamations",
+    }
+}
+
+/// One of the paper's experiments.
+pub fn question(found: &Frequency, question: Question) -> Option<Section> {
+    let of = |study: &Study| {
+        study.ratios.iter().filter(|ratio| ratio.question == question).copied().collect::<Vec<Ratio>>()
+    };
+    let studies: Vec<(&Study, Vec<Ratio>)> = found
+        .programs
+        .iter()
+        .map(|study| (study, of(study)))
+        .filter(|(_, ratios)| !ratios.is_empty())
+        .collect();
+    let first = studies.first()?.1.first()?;
+    let (title, text) = match question {
+        Question::Collections => (
+            "How often is collected",
+            format!(
+                "Every collection reclaims. Over a collection every {}: together the disturbance of collections and \
+                 the delay of reuse.",
+                size_word(first.over.every_bytes)
+            ),
+        ),
+        Question::Identifications => (
+            "How often is collected, while few collections reclaim",
+            format!(
+                "Every {}th collection reclaims, the others only identify what is dead. Over a collection every {}.",
+                first.over.reclaim,
+                size_word(first.over.every_bytes)
+            ),
+        ),
+        Question::Reclamations => (
+            "How often is reclaimed",
+            format!(
+                "A collection every {} in all; over reclaiming at each: the delay of reuse alone.",
+                size_word(first.over.every_bytes)
+            ),
+        ),
+    };
+    let rows = studies.iter().flat_map(|(study, ratios)| {
+        ratios.iter().map(|ratio| {
+            let few = if study.often_enough { "" } else { "too few collections" };
+            vec![
+                study.program.clone(),
+                study.collector.clone(),
+                period_word(question, ratio.period),
+                ratio_cell(ratio.mutator_cpu),
+                ratio_cell(ratio.mutator_wall),
+                ratio_cell(ratio.wall),
+                ratio_cell(ratio.peak_rss),
+                few.into(),
+            ]
+        })
+    });
+    let mut items = vec![Item::Table(Table {
+        columns: vec![
+            Column::text("program"),
+            Column::text("collector"),
+            Column::figures(if question == Question::Reclamations {
+                "reclaimed at"
+            } else {
+                "collected every"
+            }),
+            Column::figures("mutator CPU"),
+            Column::figures("mutator time"),
+            Column::figures("time with pauses"),
+            Column::figures("peak memory"),
+            Column::text(""),
+        ],
+        rows: rows.collect(),
+        ..Table::default()
+    })];
+    for collector in &found.collectors {
+        items.extend(chart(title, collector, question, &studies));
+    }
+    Some(Section { title: title.into(), text: vec![text], items })
+}
+
+/// The mutator by period, one line a program.
+fn chart(title: &str, collector: &str, question: Question, studies: &[(&Study, Vec<Ratio>)]) -> Option<Item> {
+    let own: Vec<&(&Study, Vec<Ratio>)> =
+        studies.iter().filter(|(study, _)| study.collector == collector && study.often_enough).collect();
+    let over = own.first()?.1.first()?.over;
+    let mut periods: Vec<Period> =
+        own.iter().flat_map(|(_, ratios)| ratios.iter().map(|ratio| ratio.period)).collect();
+    periods.push(over);
+    periods.sort_unstable();
+    periods.dedup();
+    let series = own.iter().map(|(study, ratios)| {
+        let mut line = Series { name: study.program.clone(), ..Series::default() };
+        for (place, period) in periods.iter().enumerate() {
+            let there = ratios.iter().find(|ratio| ratio.period == *period).and_then(judged);
+            let (ratio, ends) = match there {
+                _ if *period == over => (1.0, (1.0, 1.0)),
+                Some(Interval { ratio, low, high, .. }) => (ratio, (low, high)),
+                None => continue,
+            };
+            line.points.push((place as f64, ratio));
+            if own.len() <= BANDED {
+                line.band.push(ends);
+            }
+        }
+        line
+    });
+    Some(Item::Chart(Chart {
+        title: format!("{title}: {collector}"),
+        caption: "The mutator's CPU (its elapsed time where the collector does not tell its CPU), one line a program."
+            .into(),
+        form: Form::Lines,
+        x: Axis {
+            title: if question == Question::Reclamations { "reclaimed at" } else { "collected every" }.into(),
+            names: periods.iter().map(|period| period_word(question, *period)).collect(),
+            ..Axis::default()
+        },
+        y: Axis { title: format!("over {}", period_word(question, over)), ..Axis::default() },
+        series: series.collect(),
+    }))
+}
+
+/// What every stack did.
+pub fn settings(found: &Frequency) -> Section {
+    let mut rows = Vec::new();
+    for study in &found.programs {
+        for setting in &study.settings {
+            let of = |figure: &dyn Fn(&heaptoll_studies::frequency::Medians) -> Option<String>| {
+                setting.medians.as_ref().and_then(figure).unwrap_or_else(|| NONE.into())
+            };
+            rows.push(vec![
+                study.program.clone(),
+                study.collector.clone(),
+                size_word(setting.period.every_bytes),
+                setting.period.reclaim.to_string(),
+                setting.good.to_string(),
+                of(&|medians| Some(count(medians.collections))),
+                of(&|medians| Some(seconds(medians.wall_s))),
+                of(&|medians| Some(seconds(medians.pauses_s))),
+                of(&|medians| medians.mutator_wall_s.map(seconds)),
+                of(&|medians| medians.mutator_cpu_s.map(seconds)),
+                of(&|medians| Some(mib_from_kib(medians.peak_rss_kib))),
+            ]);
+        }
+    }
+    Section {
+        title: "What was measured".into(),
+        text: vec!["Medians of good runs.".into()],
+        items: vec![Item::Table(Table {
+            columns: vec![
+                Column::text("program"),
+                Column::text("collector"),
+                Column::figures("every"),
+                Column::figures("reclaim"),
+                Column::figures("runs"),
+                Column::figures("collections"),
+                Column::figures("time, s"),
+                Column::figures("pauses, s"),
+                Column::figures("mutator, s"),
+                Column::figures("mutator CPU, s"),
+                Column::figures("peak MiB"),
+            ],
+            rows,
+            ..Table::default()
+        })],
+    }
+}
