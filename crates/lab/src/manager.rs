@@ -364,20 +364,36 @@ pub fn choose<'a>(
     let mut chosen: Vec<Manager> = Vec::new();
     for word in words {
         let (layers, rest) = stack::layers(word)?;
-        let in_group = |manager: &&Manager| rest == EVERY_GROUP || rest == manager.group.word();
-        let mut group = grouped.iter().filter(in_group).peekable();
-        if group.peek().is_none() {
+        if !is_group(known, rest) {
             chosen.push(find(known, word)?);
+            continue;
         }
-        for manager in group {
-            // What makes no sense in front of one member is left out where it was not named.
-            let Ok(manager) = stack::stacked(layers.clone(), manager.clone()) else { continue };
+        let group = grouped.iter().filter(|manager| rest == EVERY_GROUP || rest == manager.group.word());
+        let stacks: Vec<_> = group.map(|manager| stack::stacked(layers.clone(), manager.clone())).collect();
+        // What makes no sense in front of one member is left out where it was not named, but for the last.
+        if stacks.iter().all(Result::is_err) {
+            return Err(stacks.into_iter().find_map(Result::err).unwrap_or_else(|| unknown(known, rest)));
+        }
+        for manager in stacks.into_iter().flatten() {
             if chosen.iter().all(|other| other.name != manager.name) {
                 chosen.push(manager);
             }
         }
     }
     Ok(chosen)
+}
+
+/// Whether a word, less its layers, names a group of managers and not one.
+pub fn is_group(known: &[Manager], word: &str) -> bool {
+    let rest = stack::layers(word).map_or(word, |(_, rest)| rest);
+    rest == EVERY_GROUP || everything(known).iter().any(|manager| rest == manager.group.word())
+}
+
+/// The names in rows of managers that were named one by one on the command line: `quarantine=2M/mimalloc3` for
+/// `quarantine=2048K/mimalloc`. Groups have none, nor has what is not known.
+pub fn names_of<'a>(known: &[Manager], words: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    let single = words.into_iter().filter(|word| !is_group(known, word));
+    single.filter_map(|word| find(known, word).ok()).map(|manager| manager.name).collect()
 }
 
 /// The managers of a comparison: those that were named, or [`default_set`] when none was; the baseline is first, and
@@ -449,10 +465,25 @@ fn by_path(name: &str) -> Result<Manager, ManagerError> {
 }
 
 fn by_name(known: &[Manager], name: &str) -> Result<Manager, ManagerError> {
-    known.iter().find(|manager| manager.name == name).cloned().ok_or_else(|| ManagerError::Unknown {
+    let named = known.iter().find(|manager| manager.name == name);
+    named.or_else(|| newest(known, name)).cloned().ok_or_else(|| unknown(known, name))
+}
+
+fn unknown(known: &[Manager], name: &str) -> ManagerError {
+    ManagerError::Unknown {
         name: name.into(),
         known: known.iter().map(|manager| manager.name.as_str()).collect::<Vec<_>>().join(", "),
-    })
+    }
+}
+
+/// The newest of the managers built here whose name is this one with a version behind: `mimalloc3` for `mimalloc`.
+fn newest<'a>(known: &'a [Manager], name: &str) -> Option<&'a Manager> {
+    let version = |manager: &&Manager| manager.name.strip_prefix(name)?.parse::<u32>().ok();
+    known
+        .iter()
+        .filter(|manager| manager.kind == Kind::Built && !name.is_empty())
+        .max_by_key(version)
+        .filter(|newest| version(newest).is_some())
 }
 
 #[cfg(test)]
@@ -492,6 +523,42 @@ mod tests {
         assert_eq!(names(&["all"]), ["glibc", "mimalloc3", "knuth", "bump"]);
         assert_eq!(names(&["glibc", "glibc"]), ["glibc", "glibc"]);
         assert!(choose(&known, ["ancient"]).is_err());
+    }
+
+    #[test]
+    fn a_name_without_its_version_is_the_newest_that_is_built() {
+        let named = |name| manager(name, Kind::Built, None);
+        let known = [glibc(), named("mimalloc2"), named("mimalloc10"), named("mimalloc3"), named("jemalloc")];
+        let name = |word| find(&known, word).map(|manager| manager.name).ok();
+        assert_eq!(name("mimalloc").as_deref(), Some("mimalloc10"));
+        assert_eq!(name("quarantine=1/mimalloc").as_deref(), Some("quarantine=1B/mimalloc10"));
+        assert_eq!(name("mimalloc2").as_deref(), Some("mimalloc2"));
+        assert_eq!((name("jemallo"), name("")), (None, None));
+    }
+
+    #[test]
+    fn layers_stand_in_front_of_every_member_of_a_group_that_bears_them() {
+        let collector = |name| Manager { group: Group::Collectors, ..manager(name, Kind::Built, None) };
+        let known = [glibc(), manager("tithe", Kind::Built, None), collector("bdw")];
+        let names = |words: &[&str]| -> Result<Vec<String>, ManagerError> {
+            Ok(choose(&known, words.iter().copied())?.into_iter().map(|manager| manager.name).collect())
+        };
+        assert_eq!(names(&["forward/modern"]).expect("both"), ["forward/glibc", "forward/tithe"]);
+        assert_eq!(
+            names(&["quarantine=2M/all", "sweep/modern"]).expect("one each"),
+            ["quarantine=2M/glibc", "sweep/glibc"]
+        );
+        // A group of which nothing is left is an error, not a run of the baseline alone.
+        let error = names(&["quarantine=2M/collectors"]).expect_err("no member bears it").to_string();
+        assert!(error.contains("quarantine=2M/bdw"), "{error}");
+    }
+
+    #[test]
+    fn names_of_rows_are_those_of_stacks() {
+        let known = [glibc(), manager("mimalloc3", Kind::Built, None)];
+        let words =
+            ["quarantine=2048K/mimalloc", "modern", "forward/modern", "glibc", "nope"].map(String::from);
+        assert_eq!(names_of(&known, &words), ["quarantine=2M/mimalloc3", "glibc"]);
     }
 
     #[test]

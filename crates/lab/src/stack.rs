@@ -117,7 +117,8 @@ pub enum StackError {
     },
 }
 
-const LAYERS: [LayerKind; 6] = [
+/// Every layer, in the order in which they are listed.
+pub const LAYERS: [LayerKind; 6] = [
     LayerKind::Quarantine,
     LayerKind::Sweep,
     LayerKind::Forward,
@@ -148,7 +149,36 @@ impl LayerKind {
         }
     }
 
-    fn options(self) -> Vec<(&'static str, Values)> {
+    /// One line about it.
+    pub const fn about(self) -> &'static str {
+        match self {
+            LayerKind::Quarantine => "holds freed blocks back until SIZE bytes are held, then frees them all",
+            LayerKind::Sweep => "a conservative mark-sweep collector over the manager's malloc",
+            LayerKind::Forward => "forwards and does nothing else: what any layer costs",
+            LayerKind::Record => "forwards as the recording layer does when nobody listens",
+            LayerKind::Count => "counts calls",
+            LayerKind::Live => "sums the requested bytes of live blocks",
+        }
+    }
+
+    /// How it is written with a value that any program bears: `quarantine=2M`.
+    pub const fn example(self) -> &'static str {
+        match self {
+            LayerKind::Quarantine => "quarantine=2M",
+            _ => self.word(),
+        }
+    }
+
+    /// How it is written: `quarantine=SIZE`.
+    pub fn pattern(self) -> String {
+        match self {
+            LayerKind::Quarantine => "quarantine=SIZE".into(),
+            _ => self.word().into(),
+        }
+    }
+
+    /// Its options and what they may be.
+    pub fn options(self) -> Vec<(&'static str, Values)> {
         let words = |all: &[&str]| Values::Words(all.iter().map(|&word| word.to_owned()).collect());
         match self {
             LayerKind::Quarantine => vec![
@@ -198,6 +228,16 @@ impl Values {
                 (from..=to).contains(&&number).then(|| (number.to_string(), number.to_string()))
             }
             Values::Words(words) => words.iter().any(|word| word == text).then(|| (text.into(), text.into())),
+        }
+    }
+
+    /// The value in an option's description: `SIZE`, `1..64`, `on|off`.
+    pub fn pattern(&self) -> String {
+        match self {
+            Values::Size(_) => "SIZE".into(),
+            Values::Number(from, to) if *to < 1 << 20 => format!("{from}..{to}"),
+            Values::Number(..) => "N".into(),
+            Values::Words(words) => words.join("|"),
         }
     }
 

@@ -90,6 +90,9 @@ fn layer_of(layer: &Path) -> Result<PathBuf, Refusal> {
     match inspect_object(&layer) {
         Ok(_) => Ok(layer),
         Err(path @ Refusal::PathNotPreloadable { .. }) => Err(path),
+        Err(Refusal::ManagerUnreadable { reason, .. } | Refusal::NotASharedObject { reason, .. }) => {
+            Err(Refusal::LayerMissing { layer, reason })
+        }
         Err(refusal) => Err(Refusal::LayerMissing { layer, reason: refusal.to_string() }),
     }
 }

@@ -352,8 +352,9 @@ fn fidelity(request: &Request, study: &Study, rows: &[Row]) -> Option<Fidelity> 
     }
     let recorded = &study.header.manager;
     let at = request.stacks.iter().position(|stack| {
-        let object = stack.preload.last().map(|path| path.display().to_string());
-        stack.name == *recorded || object.as_ref() == Some(recorded)
+        // Layers change what a manager does: a stack is known by its name alone.
+        let is_object = matches!(&stack.preload[..], [object] if object.display().to_string() == *recorded);
+        stack.name == *recorded || is_object
     })?;
     let row = &rows[at];
     let memory = row.memory.as_ref()?;

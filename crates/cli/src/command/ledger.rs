@@ -36,7 +36,8 @@ pub struct Arguments {
     /// A trace that was recorded with --ledger
     #[arg(value_name = "TRACE", required_unless_present_any = ["command", "program"])]
     trace: Option<PathBuf>,
-    /// The manager to run over, by name (`heaptoll managers`) or path [default: what the program has]
+    /// The manager to run over, by name (`heaptoll managers`) or path, with layers in front (`sweep/mimalloc`) and
+    /// options behind (`tithe,heap=32M`) where wanted [default: what the program has]
     #[arg(short, long, value_name = "MANAGER", conflicts_with = "trace")]
     manager: Option<String>,
     /// Keep the trace; those of the program's other processes have .PID behind [default: a temporary file]

@@ -1,22 +1,27 @@
-//! `heaptoll managers`: what can be compared on this machine.
+//! `heaptoll managers`: what can be compared on this machine, and what can stand in front of it.
 
 use std::time::Duration;
 
 use clap::Args;
 use heaptoll_lab::experiment::ProgramInfo;
 use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::manager;
+use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
-use heaptoll_report::terminal::{ManagerRow, managers_table};
+use heaptoll_lab::stack::{LAYERS, LayerKind, Values};
+use heaptoll_report::terminal::{LayerRow, ManagerRow, layers_table, managers_table, options_table};
 
 use crate::failure::{self, Failure};
 use crate::preflights::{Found, Limits, prove};
 use crate::terminal;
 
-/// List managers: group, version, origin, what each is, and whether the preflight passes on a small program.
+/// List managers: group, version, origin, what each is, and whether the preflight passes on a small program. Then the
+/// layers that can stand in front of them, and the options of both.
+///
+/// A stack is written LAYER/MANAGER, with options behind either: quarantine=2M/mimalloc, sweep,every=64K/jemalloc,
+/// tithe-collect,heap=32M. docs/stacks.md says more.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Also try this shared object
+    /// Also try this shared object, or this stack
     #[arg(short = 'm', long = "manager", value_name = "PATH")]
     extra: Vec<String>,
 }
@@ -27,35 +32,16 @@ pub struct Arguments {
 /// heaptoll's own files or the named objects are missing.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
-    let mut managers = manager::known(&places)?;
+    let known = manager::known(&places)?;
     let extra =
-        arguments.extra.iter().map(|name| manager::find(&managers, name)).collect::<Result<Vec<_>, _>>()?;
-    managers.extend(extra);
-    let small = ProgramInfo {
-        name: "ls".into(),
-        about: String::new(),
-        command: vec!["ls".into(), "/".into()],
-        environment: vec![],
-        stdin: None,
-        expected_digest: None,
-        serve: None,
-    };
-    let interrupt = Interrupt::default();
-    let limits = Limits { whole: true, longest: Duration::MAX, expect_status: 0 };
+        arguments.extra.iter().map(|name| manager::find(&known, name)).collect::<Result<Vec<_>, _>>()?;
     let mut code = 0;
     let mut rows = Vec::new();
-    for manager in &managers {
-        let found = prove(manager, &manager.name, &small, &places, &interrupt, limits)?;
-        let (usable, status) = match found {
-            Found::Serves(stack) if stack.warnings.is_empty() => (true, "passes".to_string()),
-            Found::Serves(stack) => (true, format!("passes; {}", stack.warnings.join("; "))),
-            Found::Refused(refusal) => {
-                if arguments.extra.contains(&manager.name) {
-                    code = failure::TROUBLE;
-                }
-                (false, refusal.to_string())
-            }
-        };
+    for (manager, named) in known.iter().map(|one| (one, false)).chain(extra.iter().map(|one| (one, true))) {
+        let (usable, status) = tried(manager, &places)?;
+        if named && !usable {
+            code = failure::TROUBLE;
+        }
         rows.push(ManagerRow {
             name: manager.name.clone(),
             group: manager.group.word().into(),
@@ -66,6 +52,64 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             usable: Some(usable),
         });
     }
-    terminal::print(&managers_table(&rows, &terminal::style()))?;
+    let style = terminal::style();
+    let mut text = managers_table(&rows, &style);
+    let with_options = with_options(&known);
+    if !with_options.is_empty() {
+        text.push('\n');
+        text.push_str(&options_table(&with_options, &style));
+    }
+    text.push('\n');
+    text.push_str(&layers_table(&layers(&known, &places)?, &style));
+    terminal::print(&text)?;
     Ok(code)
+}
+
+/// Whether a manager or a stack serves a small program, and what there is to say about it.
+fn tried(manager: &Manager, places: &Places) -> Result<(bool, String), Failure> {
+    let small = ProgramInfo {
+        name: "ls".into(),
+        about: String::new(),
+        command: vec!["ls".into(), "/".into()],
+        environment: vec![],
+        stdin: None,
+        expected_digest: None,
+        serve: None,
+    };
+    let limits = Limits { whole: true, longest: Duration::MAX, expect_status: 0 };
+    Ok(match prove(manager, &manager.name, &small, places, &Interrupt::default(), limits)? {
+        Found::Serves(stack) if stack.warnings.is_empty() => (true, "passes".into()),
+        Found::Serves(stack) => (true, format!("passes; {}", stack.warnings.join("; "))),
+        Found::Refused(refusal) => (false, refusal.to_string()),
+    })
+}
+
+/// Every layer, tried in front of the C library's manager.
+fn layers(known: &[Manager], places: &Places) -> Result<Vec<LayerRow>, Failure> {
+    let row = |kind: LayerKind| -> Result<LayerRow, Failure> {
+        let stack = manager::find(known, &format!("{}/glibc", kind.example()))?;
+        let (usable, status) = tried(&stack, places)?;
+        let options = kind.options();
+        let options = options.iter().map(|(name, values)| option(name, values)).collect();
+        Ok(LayerRow { pattern: kind.pattern(), options, status, usable, about: kind.about().into() })
+    };
+    LAYERS.into_iter().map(row).collect()
+}
+
+/// Managers with options, those with the same together.
+fn with_options(known: &[Manager]) -> Vec<(Vec<String>, Vec<String>)> {
+    let mut groups: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+    for manager in known.iter().filter(|manager| !manager.options.is_empty()) {
+        let options: Vec<String> =
+            manager.options.iter().map(|(name, known)| option(name, &known.values)).collect();
+        match groups.iter_mut().find(|(_, others)| *others == options) {
+            Some((names, _)) => names.push(manager.name.clone()),
+            None => groups.push((vec![manager.name.clone()], options)),
+        }
+    }
+    groups
+}
+
+fn option(name: &str, values: &Values) -> String {
+    format!("{name}={}", values.pattern())
 }

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use heaptoll_lab::manager;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::runner::PINNED;
+use heaptoll_lab::stack::LayerKind;
 use heaptoll_preflight::{Refusal, inspect_manager, inspect_program};
 use heaptoll_record::{Children, Manager, RecordError, Request, record};
 
@@ -63,7 +64,8 @@ pub struct Arguments {
     /// Record the call stack of each call
     #[arg(long)]
     sites: bool,
-    /// The manager to record over, by name (`heaptoll managers`) or path [default: what the program has]
+    /// The manager to record over, by name (`heaptoll managers`) or path, with layers in front
+    /// (`quarantine=2M/mimalloc`) and options behind (`tithe,heap=32M`) where wanted [default: what the program has]
     #[arg(short, long, value_name = "MANAGER")]
     manager: Option<String>,
     /// Record how long each call takes
@@ -145,13 +147,17 @@ fn refused(error: RecordError) -> Failure {
 fn manager_of(arguments: &Arguments, places: &Places) -> Result<Manager, Failure> {
     let known = manager::known(places)?;
     let name = arguments.manager.as_deref().unwrap_or("glibc");
-    let group = known.iter().any(|manager| manager.group.word() == name) || name == "all";
-    if group {
+    if manager::is_group(&known, name) {
         return Err(Failure::Usage(format!(
             "-m {name} names several managers; a recording has one: see `heaptoll managers`"
         )));
     }
     let found = manager::find(&known, name)?;
+    if found.layers.iter().any(|layer| layer.kind == LayerKind::Record) {
+        return Err(Failure::Usage(format!(
+            "-m {name}: `heaptoll record` puts the recording layer in front itself; leave it out"
+        )));
+    }
     if let Some(reason) = found.bears_no_layers() {
         return Err(Failure::Usage(format!(
             "{name} cannot be recorded over: {reason}; record over another manager, and `heaptoll run -m {name}` for its \

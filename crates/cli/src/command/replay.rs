@@ -66,8 +66,9 @@ pub enum TouchWord {
 pub struct Arguments {
     /// The trace that `heaptoll record` made
     trace: PathBuf,
-    /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors, all; may be
-    /// given several times [default: modern]
+    /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors, all; with
+    /// layers in front (`quarantine=2M/mimalloc`) and options behind (`tithe,heap=32M`) where wanted; may be given
+    /// several times [default: modern]
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
     /// The manager that ratios are taken to; added to the list when it is not in it
@@ -156,16 +157,18 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let document = document::document(&found, &managers);
     let code = arguments.outputs.deliver(&document, "heaptoll-replay/1", &found)?;
-    Ok(status(arguments, &found, code))
+    let known = manager::known(&places)?;
+    let asked = manager::names_of(&known, arguments.manager.iter().chain([&arguments.baseline]));
+    Ok(status(&asked, &found, code))
 }
 
 /// The exit status: what a user named and what failed counts, what a group brought along and cannot serve does not.
-fn status(arguments: &Arguments, found: &Findings, code: u8) -> u8 {
+fn status(asked: &[String], found: &Findings, code: u8) -> u8 {
     if !found.complete {
         terminal::note("interrupted: the tables hold the runs that were made until then");
         return failure::INTERRUPTED;
     }
-    let named = |name: &String| arguments.manager.contains(name) || arguments.baseline == *name;
+    let named = |name: &String| asked.contains(name);
     let trouble = found.rows.iter().any(|row| {
         row.refused.is_some() && named(&row.name)
             || !row.failures.is_empty() && (row.collector.is_none() || named(&row.name))

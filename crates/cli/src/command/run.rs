@@ -6,6 +6,7 @@ use clap::{Args, Parser, ValueEnum};
 use heaptoll_lab::compare::{compare, judge_outputs};
 use heaptoll_lab::experiment::Experiment;
 use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::plan;
 use heaptoll_lab::runner::{self, Bench, Ending};
@@ -66,12 +67,14 @@ impl ThpWord {
 #[command(after_help = "Examples:\n  heaptoll run -- gawk -f report.awk data.txt\n  \
     heaptoll run -m glibc -m ./libmine.so -n 20 --html out.html -- ./server --selftest\n  \
     heaptoll run --program cfrac --program lua --size demo\n  \
+    heaptoll run -m quarantine=1B/mimalloc -m quarantine=2M/mimalloc -- ./prog     (what do delayed frees cost?)\n  \
     heaptoll run -m glibc -m glibc -- ./prog        (A/A: what does this machine's noise look like?)\n  \
     heaptoll run --serve 'redis-server --port 0 --unixsocket {tmp}/s' --ready 'Ready to accept' \\\n    \
     --load 'redis-benchmark -s {tmp}/s -q -n 200000'")]
 pub struct Arguments {
     /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors,
-    /// all; may be given several times [default: modern]
+    /// all; with layers in front (`quarantine=2M/mimalloc`) and options behind (`tithe,heap=32M`) where wanted; may be
+    /// given several times [default: modern]
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
     /// The manager that ratios are taken to; added to the list when it is not in it
@@ -163,7 +166,8 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     terminal::note(&format!("every row is kept in {}", store.path().display()));
 
     let ended = measure(&mut experiment, &mut store, &places, &interrupt);
-    show(arguments, &mut experiment, &store, ended)
+    let known = manager::known(&places)?;
+    show(arguments, &mut experiment, &store, &known, ended)
 }
 
 /// Makes the invocations that an experiment still lacks, under a progress bar, and stores each row.
@@ -200,6 +204,7 @@ fn show(
     arguments: Arguments,
     experiment: &mut Experiment,
     store: &Store,
+    known: &[Manager],
     ended: Result<Ending, runner::RunError>,
 ) -> Result<u8, Failure> {
     judge_outputs(experiment);
@@ -215,7 +220,7 @@ fn show(
         }
     }
     let bad = comparison.tables.iter().flat_map(|table| &table.rows).any(|row| !row.marks.is_empty());
-    if bad || refused_what_was_named(experiment) {
+    if bad || refused_what_was_named(experiment, known) {
         code = failure::TROUBLE;
     }
     let resume = format!("heaptoll run --resume {}", store.path().display());
@@ -238,22 +243,18 @@ fn show(
 
 /// Whether a program or a manager that the user named was refused; those of the default set and of `--all` are tried,
 /// not asked for. The experiment knows how it was asked for, so that going on with it ends as the whole run would.
-fn refused_what_was_named(experiment: &Experiment) -> bool {
+fn refused_what_was_named(experiment: &Experiment, known: &[Manager]) -> bool {
     let Ok(crate::Cli { command: crate::Command::Run(asked) }) =
         crate::Cli::try_parse_from(&experiment.settings.repeat_command)
     else {
         return false;
     };
+    let baseline = (asked.baseline != DEFAULT_BASELINE).then_some(&asked.baseline);
+    let named = manager::names_of(known, asked.manager.iter().chain(baseline));
     // The second of two that are alike is called NAME#2.
     let manager_named = |stack: &str| {
-        let rest = |name: &String| stack.strip_prefix(name.as_str());
-        let baseline = (asked.baseline != DEFAULT_BASELINE).then_some(&asked.baseline);
-        asked
-            .manager
-            .iter()
-            .chain(baseline)
-            .filter_map(rest)
-            .any(|rest| rest.is_empty() || rest.starts_with('#'))
+        let mut rests = named.iter().filter_map(|name| stack.strip_prefix(name.as_str()));
+        rests.any(|rest| rest.is_empty() || rest.starts_with('#'))
     };
     let program_left_out = |name: &String| {
         asked.asked.program.contains(name) && experiment.programs.iter().all(|program| program.name != *name)

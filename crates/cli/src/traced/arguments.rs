@@ -14,7 +14,8 @@ const LIMIT_S: f64 = 3600.0;
 #[derive(Debug, Args)]
 pub struct TracedArguments {
     /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors,
-    /// all; may be given several times [default: the baseline alone]
+    /// all; with layers in front (`quarantine=2M/mimalloc`) and options behind (`tithe,heap=32M`) where wanted; may be
+    /// given several times [default: the baseline alone]
     #[arg(short, long, value_name = "MANAGER")]
     pub manager: Vec<String>,
     /// The manager that the others are compared with; run first

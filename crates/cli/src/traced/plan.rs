@@ -39,7 +39,7 @@ pub struct Plan {
     pub(super) announce: PathBuf,
     pub(super) pin: bool,
     pub(super) db: Option<PathBuf>,
-    /// Managers that the user named one by one.
+    /// Managers that the user named one by one, as rows name them.
     named: Vec<String>,
     /// And programs of the catalog.
     named_programs: Vec<String>,
@@ -94,7 +94,8 @@ pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failur
         return Err(StoreError::Exists(path.clone()).into());
     }
     check_db(arguments.db.as_deref())?;
-    let managers = choose(arguments, &manager::known(places)?)?;
+    let known = manager::known(places)?;
+    let managers = choose(arguments, &known)?;
     let programs = without_servers(asked.resolve(places)?, arguments.all)?;
     let interrupt = watch_for_interrupt()?;
     let mut experiment = begun(arguments, &managers, programs);
@@ -135,7 +136,7 @@ pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failur
         announce: places.announce_layer(),
         pin: !arguments.no_pin,
         db: arguments.db.clone(),
-        named: arguments.manager.iter().chain(named_baseline).cloned().collect(),
+        named: manager::names_of(&known, arguments.manager.iter().chain(named_baseline)),
         named_programs: arguments.program.clone(),
     })
 }

@@ -47,9 +47,16 @@ impl Identity {
         (!found.is_null()).then_some(found)
     }
 
+    /// That of this object, or of one behind it: a layer forwards to a manager that may have it.
+    fn symbol_of_stack(&self, name: &CStr) -> Option<*mut c_void> {
+        // SAFETY: a NUL-terminated name.
+        let anywhere = || unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+        self.symbol(name).or_else(|| Some(anywhere()).filter(|found| !found.is_null()))
+    }
+
     /// How it is known that the manager reclaims by itself; `None` when nothing says so. Makes it collect.
     pub fn collects(&self) -> Option<String> {
-        if let Some(function) = self.symbol(c"heaptoll_control_v1") {
+        if let Some(function) = self.symbol_of_stack(c"heaptoll_control_v1") {
             // SAFETY: the contract of include/heaptoll.h: the function takes nothing and gives a struct that lives as
             // long as the object, with at least `size` bytes.
             let collect = unsafe {
@@ -64,7 +71,7 @@ impl Identity {
                 return Some("it collected when it was asked to".into());
             }
         }
-        self.symbol(c"GC_gcollect").map(|_| "it has the Boehm collector's GC_gcollect".into())
+        self.symbol_of_stack(c"GC_gcollect").map(|_| "it has the Boehm collector's GC_gcollect".into())
     }
 
     /// Tells the null manager that contents do not matter.

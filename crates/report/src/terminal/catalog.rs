@@ -24,6 +24,21 @@ pub struct ManagerRow {
     pub usable: Option<bool>,
 }
 
+/// One layer of `heaptoll managers`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LayerRow {
+    /// How it is written in front of a manager.
+    pub pattern: String,
+    /// Its options: `every=SIZE`.
+    pub options: Vec<String>,
+    /// What the preflight said of it in front of a manager that is always there.
+    pub status: String,
+    /// Whether it can be used.
+    pub usable: bool,
+    /// One line: what it does.
+    pub about: String,
+}
+
 /// One program of `heaptoll programs`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProgramRow {
@@ -55,6 +70,33 @@ pub fn managers_table(rows: &[ManagerRow], style: &Style) -> String {
             style.cell(or_none(&row.origin), Tone::Plain),
             style.cell(or_none(&row.status), tone),
             style.cell(or_none(&row.about), Tone::Plain),
+        ]);
+    }
+    finish(table, style)
+}
+
+/// The layers of `heaptoll managers`: how each is written, its options, what the preflight said and what it does.
+pub fn layers_table(rows: &[LayerRow], style: &Style) -> String {
+    let mut table = style.table(&["layer", "options", "preflight", "about"]);
+    for row in rows {
+        let tone = if row.usable { Tone::Good } else { Tone::Bad };
+        table.add_row([
+            style.cell(&row.pattern, Tone::Plain),
+            style.cell(or_none(&row.options.join(", ")), Tone::Plain),
+            style.cell(or_none(&row.status), tone),
+            style.cell(&row.about, Tone::Plain),
+        ]);
+    }
+    finish(table, style)
+}
+
+/// The options of `heaptoll managers`: which managers have which.
+pub fn options_table(rows: &[(Vec<String>, Vec<String>)], style: &Style) -> String {
+    let mut table = style.table(&["managers with options", "options"]);
+    for (managers, options) in rows {
+        table.add_row([
+            style.cell(&managers.join(", "), Tone::Plain),
+            style.cell(&options.join(", "), Tone::Plain),
         ]);
     }
     finish(table, style)
@@ -121,6 +163,27 @@ mod tests {
         );
         let coloured = managers_table(&rows, &Style { color: true, ..PLAIN });
         assert!(coloured.contains("\x1b[38;5;10mpasses") && !coloured.contains("\x1b[2J"), "{coloured:?}");
+    }
+
+    #[test]
+    fn layers_and_options_are_told_as_they_are_written() {
+        let layers = [LayerRow {
+            pattern: "quarantine=SIZE".into(),
+            options: vec!["check=on|off".into(), "seed=N".into()],
+            status: "passes".into(),
+            usable: true,
+            about: "holds freed blocks back".into(),
+        }];
+        let wide = Style { width: Some(120), ..PLAIN };
+        assert_eq!(
+            layers_table(&layers, &wide),
+            "layer            options               preflight  about\n\
+             ─────────────────────────────────────────────────────────────────────────\n\
+             quarantine=SIZE  check=on|off, seed=N  passes     holds freed blocks back\n"
+        );
+        let options = [(vec!["tithe".into(), "tithe-collect".into()], vec!["every=SIZE".into()])];
+        let text = options_table(&options, &wide);
+        assert!(text.contains("tithe, tithe-collect   every=SIZE"), "{text}");
     }
 
     #[test]

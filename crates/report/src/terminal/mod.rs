@@ -6,7 +6,9 @@ mod experiment;
 mod pair;
 mod style;
 
-pub use catalog::{ManagerRow, ProgramRow, managers_table, programs_table};
+pub use catalog::{
+    LayerRow, ManagerRow, ProgramRow, layers_table, managers_table, options_table, programs_table,
+};
 pub use document::render_document;
 pub(crate) use experiment::overall_verdict;
 pub use experiment::render;

@@ -75,7 +75,7 @@ pub fn begin(
         places,
         interrupt,
     )?;
-    nothing_left(&experiment, arguments)?;
+    nothing_left(&experiment, !arguments.manager.is_empty() && managers.len() == 1)?;
     let store = keep(&mut experiment, arguments.db.as_deref(), places, interrupt)?;
     Ok((store, experiment))
 }
@@ -184,9 +184,8 @@ fn choose_managers(arguments: &Arguments, places: &Places) -> Result<Vec<Manager
 }
 
 /// Refuses to go on when only the baseline is left of what the user named.
-fn nothing_left(experiment: &Experiment, arguments: &Arguments) -> Result<(), Failure> {
+fn nothing_left(experiment: &Experiment, only_baseline_asked: bool) -> Result<(), Failure> {
     let others = experiment.stacks.iter().any(|stack| stack.name != experiment.baseline);
-    let only_baseline_asked = arguments.manager.len() == 1 && arguments.manager[0] == arguments.baseline;
     if others || (only_baseline_asked && !experiment.stacks.is_empty()) {
         return Ok(());
     }
