@@ -38,15 +38,13 @@ typedef void (*heaptoll_event_end_function)(uint32_t kind);
 #define HEAPTOLL_EVENT_FUNCTION(name, function) \
     __asm__(".weak " name "\n\tmovq " name "@GOTPCREL(%%rip), %0" : "=r"(function))
 
-static inline void heaptoll_event_begin(void)
-{
+static inline void heaptoll_event_begin(void) {
     heaptoll_event_begin_function begin;
     HEAPTOLL_EVENT_FUNCTION("heaptoll_event_begin_v1", begin);
     if (__builtin_expect(begin != 0, 0)) begin();
 }
 
-static inline void heaptoll_event_end(uint32_t kind)
-{
+static inline void heaptoll_event_end(uint32_t kind) {
     heaptoll_event_end_function end;
     HEAPTOLL_EVENT_FUNCTION("heaptoll_event_end_v1", end);
     if (__builtin_expect(end != 0, 0)) end(kind);

@@ -43,9 +43,10 @@ pub struct Area {
 const KERNEL: [&[u8]; 4] = [b"[vvar", b"[vdso", b"[vsyscall", b"[uprobes"];
 /// How the names begin that we give to memory which collectors shall not read.
 const OURS: [&[u8]; 2] = [b"[anon:heaptoll", b"[anon_shmem:heaptoll"];
-/// How the name of the recording layer's shared file begins and ends: what is told of blocks is in it, and reading it
-/// all would take longer than a collection.
-const RECORD: (&[u8], &[u8]) = (b"heaptoll-", b".rings");
+/// How the names of layers' shared files begin, and how they end: what the recording layer tells of blocks is in the one,
+/// times by the processor's counter, which may look like addresses, in the other. Reading them all would take longer
+/// than a collection.
+const SHARED_BY_LAYERS: (&[u8], [&[u8]; 2]) = (b"heaptoll-", [b".rings", b".events"]);
 /// Shared memory without a file on a disk.
 const SHARED_MEMORY: [&[u8]; 6] =
     [b"/dev/zero", b"/dev/shm/", b"/memfd:", b"/SYSV", b"/anon_hugepage", b"[anon_shmem:"];
@@ -58,18 +59,20 @@ fn begins(name: &[u8], with: &[&[u8]]) -> bool {
     with.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// Whether a mapping is the recording layer's.
-fn is_record(name: &[u8]) -> bool {
+/// Whether a mapping is a layer's.
+fn is_a_layers(name: &[u8]) -> bool {
     // What the kernel appends once the file has been taken away.
     let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
     let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
-    name.starts_with(b"/") && file.starts_with(RECORD.0) && file.ends_with(RECORD.1)
+    name.starts_with(b"/")
+        && file.starts_with(SHARED_BY_LAYERS.0)
+        && SHARED_BY_LAYERS.1.iter().any(|end| file.ends_with(end))
 }
 
 /// What kind of pages a mapping has; `None`: nothing that a program's pointers are kept in.
 fn kind(line: &Line<'_>) -> Option<Kind> {
     let name = line.name;
-    if begins(name, &KERNEL) || begins(name, &OURS) || is_record(name) {
+    if begins(name, &KERNEL) || begins(name, &OURS) || is_a_layers(name) {
         None
     } else if begins(name, &SHARED_MEMORY) {
         Some(match (line.private, name.starts_with(b"/dev/zero")) {
@@ -284,6 +287,8 @@ mod tests {
             ("rw-s", "[anon_shmem:heaptoll page]", None),
             ("rw-s", "/dev/shm/heaptoll-71-0.rings", None),
             ("rw-s", "/run/user/0/heaptoll-71-0.rings (deleted)", None),
+            ("rw-s", "/dev/shm/heaptoll-71-0.events", None),
+            ("rw-s", "/tmp/heaptoll-71/heaptoll-1.events (deleted)", None),
             ("rw-s", "/dev/shm/heaptoll-71-0.rings.mine", Some((Kind::SharedMemory, Origin::Mapping))),
         ];
         for (access, name, expected) in cases {
