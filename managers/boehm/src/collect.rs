@@ -1,6 +1,6 @@
 //! A collection: hold the program, mark from its roots, reclaim what is not marked.
 
-use heaptoll_floor::{Collected, Phase, Reason, WORD, now_ns};
+use heaptoll_floor::{Collected, Phase, Reason, WORD, now_ns, thread_cpu_ns};
 use heaptoll_roots::{Origin, Root};
 
 use crate::header::{CHUNK, clear, has, set};
@@ -26,6 +26,7 @@ impl<V: Version> Boehm<V> {
     /// [`Abandoned`], when the program could not be held: nothing was reclaimed.
     pub fn collect_for(&mut self, reason: Reason) -> Result<Found, Abandoned> {
         let mutators = self.mutators.ok_or(Abandoned)?;
+        let cpu_ns = thread_cpu_ns();
         self.collections += 1;
         let number = self.collections;
         if let Some(teller) = self.teller {
@@ -55,6 +56,7 @@ impl<V: Version> Boehm<V> {
         }
         let found = Found { live_bytes: live, reclaimed_bytes: used.saturating_sub(live) };
         if let Some(teller) = self.teller {
+            teller.collector_cpu(thread_cpu_ns().saturating_sub(cpu_ns));
             teller.collection_ends(Collected {
                 number,
                 live_bytes: live,

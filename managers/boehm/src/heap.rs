@@ -8,7 +8,7 @@ use heaptoll_floor::{ALIGNMENT, Damage, Heap, Misuse, Piece, Reason, Region, Tel
 use crate::chunks::Chunks;
 use crate::classes::{MOST_CLASSES, MOST_WORDS};
 use crate::header::CHUNK;
-use crate::{BlackLists, LARGE, MarkStack, Mutators, Version, status};
+use crate::{BlackLists, LARGE, MarkStack, Mutators, Version, limit, status};
 
 /// A heap at its limit is full when a collection reclaims less than this part of it.
 const SHORT: usize = 16;
@@ -32,8 +32,12 @@ pub struct Boehm<V: Version> {
     pub(crate) live: usize,
     /// Bytes of roots in the last collection; stacks count twice.
     pub(crate) roots: usize,
-    /// The system has refused memory in this call.
+    /// Bytes that the heap may have.
+    limit: usize,
+    /// The system, or the limit, has refused memory in this call.
     pub(crate) refused: bool,
+    /// It was the limit.
+    at_limit: bool,
     /// How many chunks the heap grows by next.
     pub increment: usize,
 }
@@ -53,7 +57,9 @@ impl<V: Version> Boehm<V> {
             collections: 0,
             live: 0,
             roots: 0,
+            limit: usize::MAX,
             refused: false,
+            at_limit: false,
             increment: 0,
         }
     }
@@ -98,12 +104,17 @@ impl<V: Version> Boehm<V> {
             return None;
         }
         let least = least.checked_mul(CHUNK)?;
-        let grown = self.chunks.grow(least, most.saturating_mul(CHUNK).max(least));
+        let left = self.limit.saturating_sub(self.bytes());
+        if least > left {
+            (self.refused, self.at_limit) = (true, true);
+            return None;
+        }
+        let grown = self.chunks.grow(least, most.saturating_mul(CHUNK).max(least).min(left));
         self.refused = grown.is_none();
         grown
     }
 
-    /// Whether memory is short: the system refuses more of it, and `found` is so little that a program at its limit
+    /// Whether memory is short: the system, or the limit, refuses more of it, and `found` is so little that a program at its limit
     /// would spend its time in collections.
     pub const fn is_short(&self, found: &crate::Found) -> bool {
         self.refused && found.reclaimed_bytes < self.bytes() / SHORT
@@ -163,17 +174,33 @@ impl<V: Version> Boehm<V> {
     #[cold]
     #[inline(never)]
     fn refilled(&mut self, class: usize) -> Option<NonNull<u8>> {
-        self.refused = false;
+        (self.refused, self.at_limit) = (false, false);
         self.stack.prepare()?;
-        V::refill(self, class)?;
+        if V::refill(self, class).is_none() {
+            return self.nothing();
+        }
         Some(self.first(class))
+    }
+
+    /// The end of a call that gives nothing: tells whether the limit is why.
+    fn nothing<T>(&self) -> Option<T> {
+        if let (true, Some(teller)) = (self.at_limit, self.teller) {
+            teller.refused();
+        }
+        None
+    }
+
+    /// Gives the heap a limit, bytes: whole chunks.
+    #[doc(hidden)]
+    pub fn limit(&mut self, bytes: usize) {
+        self.limit = bytes;
     }
 
     /// A large object: chunks of its own.
     #[cold]
     #[inline(never)]
     fn large(&mut self, alignment: usize, bytes: usize) -> Option<NonNull<u8>> {
-        self.refused = false;
+        (self.refused, self.at_limit) = (false, false);
         self.stack.prepare()?;
         // Where it begins in its first chunk; for an alignment above a chunk, in the second.
         let offset = match Chunks::<V>::FRONT {
@@ -183,7 +210,7 @@ impl<V: Version> Boehm<V> {
         let bytes = bytes.max(1).checked_add(V::SLOP)?;
         let extent = round_up(bytes.checked_add(offset)?, CHUNK);
         let spare = alignment.saturating_sub(CHUNK);
-        let taken = V::run(self, extent.checked_add(spare)?)?;
+        let Some(taken) = V::run(self, extent.checked_add(spare)?) else { return self.nothing() };
         // SAFETY: the run is ours; what the alignment does not need goes back.
         unsafe {
             let run = round_up(taken + offset, alignment) - offset;
@@ -316,6 +343,7 @@ impl<V: Version> Heap for Boehm<V> {
     }
 
     fn start(&mut self, teller: &'static Teller) {
+        self.limit = limit::from_environment();
         self.chunks.region.tell(teller);
         self.teller = Some(teller);
         if let Some(mutators) = self.mutators {

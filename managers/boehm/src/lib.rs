@@ -23,6 +23,7 @@ mod classes;
 mod collect;
 mod header;
 mod heap;
+mod limit;
 mod mutators;
 mod stack;
 mod sweep;

@@ -223,3 +223,40 @@ fn a_heap_without_a_program_does_not_collect() {
     assert_ne!(heap.collect(), 0);
     assert_eq!(heap.collections(), 0);
 }
+
+fn a_limit_is_kept<V: Version>() {
+    let keeps = keeps();
+    let mut heap = Boehm::<V>::of(keeps);
+    let teller: &'static Teller = Box::leak(Box::new(Teller::new(V::NAME)));
+    heap.start(teller);
+    heap.limit(1 << 20);
+    // Twenty times as much as the limit, and nothing of it kept.
+    for bytes in [40, 1000, 5000] {
+        for _ in 0..(20 << 20) / bytes {
+            assert!(heap.allocate(bytes).is_some(), "{}: {bytes}", V::NAME);
+        }
+    }
+    assert!(heap.bytes() <= 1 << 20);
+    let refused = || teller.slot().refused_calls.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(refused(), 0);
+    let mut held = 0;
+    while let Some(block) = heap.allocate(400) {
+        keeps.0.lock().expect("no panic").push(block.as_ptr() as usize);
+        held += 400;
+    }
+    assert!(held > (1 << 20) * 3 / 4 && held <= 1 << 20, "{}: {held}", V::NAME);
+    assert!(heap.bytes() <= 1 << 20);
+    assert_eq!(refused(), 1);
+    assert!(heap.allocate(2 << 20).is_none());
+    assert_eq!(refused(), 2);
+    keeps.0.lock().expect("no panic").clear();
+    assert!(heap.allocate(1000).is_some());
+    assert_eq!(heap.check(), Ok(()));
+    assert!(teller.slot().collector_cpu_ns.load(std::sync::atomic::Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn a_heap_with_a_limit_collects_when_it_is_full_and_then_gives_nothing() {
+    a_limit_is_kept::<V16>();
+    a_limit_is_kept::<V26>();
+}
