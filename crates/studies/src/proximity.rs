@@ -11,4 +11,4 @@ mod stretches;
 
 pub use distance::{Distances, Sample, Span, distances};
 pub use groups::{Group, Grouped, Shape, group, normalise};
-pub use stretches::{STRETCHES, Stretch, stretches};
+pub use stretches::{Ratio, STRETCHES, Stretch, stretches};

@@ -22,6 +22,8 @@ mod document;
 mod figures;
 mod measure;
 
+pub use asked::with;
+
 /// Find the smallest heap in which a program completes, by collector, and set it against the program's own footprint.
 ///
 /// Heaps of a collector that takes a fixed one (option heap=) are bisected: a run is done (right output and status), out

@@ -1,17 +1,167 @@
-//! `heaptoll proximity`.
+//! `heaptoll proximity`: how long requests take, by their distance to the last collection.
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use heaptoll_lab::manager;
+use heaptoll_lab::places::Places;
+use heaptoll_report::format::shell_command;
+use heaptoll_studies::proximity::Shape;
 
-use crate::failure::Failure;
+use self::figures::{Figures, Program};
+use self::measure::Plan;
+use super::minheap::attempt::Runs;
+use super::minheap::bar;
+use super::run::{positive_seconds, watch_for_interrupt};
+use crate::documents::DocumentOutputs;
+use crate::failure::{self, Failure};
+use crate::programs_asked::Asked;
+use crate::terminal;
 
-/// How long requests take, by their distance to the last collection.
+mod asked;
+mod charts;
+mod document;
+mod figures;
+mod measure;
+
+/// What a collection leaves behind: how long requests take, by their distance to the last collection.
+///
+/// A program marks its requests with heaptoll_events.h (docs/events.md); of a server, the client does. Each run is made
+/// to collect 10, 100 or 1000 times, by a period that a first run found. Requests that a collection interrupted are left
+/// out; the rest is sorted by the time from the end of the last collection to their start, averaged in up to 1000 groups
+/// and set against the fastest group of all three (Sareen and Blackburn 2022, section 6). Where the next collection is
+/// nearer than long requests take, only short ones survive to be counted: that end is marked. docs/proximity.md says how.
+///
+/// Exit status: 0 all well; 1 a collector failed or was refused, or an output file could not be written; 2 the request
+/// cannot be carried out; 130 interrupted (what was measured is shown).
 #[derive(Debug, Args)]
-pub struct Arguments {}
+#[command(
+    after_help = "Examples:\n  heaptoll proximity --html proximity.html         (the bundled event programs)\n  \
+    heaptoll proximity -m sweep/mimalloc3 -m tithe-collect -p kv -n 20\n  \
+    heaptoll proximity -m sweep/jemalloc --collections 10,100 -- ./my-server --selftest\n  \
+    heaptoll proximity -m sweep/mimalloc3 -p redis-events           (redis, by its client's clock)"
+)]
+pub struct Arguments {
+    /// A collector with a period that can be set, as a stack (docs/stacks.md); may be given several times [default:
+    /// sweep/mimalloc3, sweep/tcmalloc, tithe-collect, as far as they are built]
+    #[arg(short, long, value_name = "STACK")]
+    manager: Vec<String>,
+    /// Collections a run
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "10,100,1000",
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    collections: Vec<u64>,
+    /// Runs of each; below 6 no difference can be claimed
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// Groups by distance, at most
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    groups: u32,
+    /// Requests in a group, at least
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    fewest: u32,
+    /// Seed of the order of runs [default: from the clock, shown]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Seconds after which a run is killed
+    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
+    timeout: f64,
+    /// Exit status with which the program ends when all is well
+    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
+    expect_status: i32,
+    #[command(flatten)]
+    outputs: DocumentOutputs,
+    #[command(flatten)]
+    asked: Asked,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn run(_arguments: &Arguments) -> Result<u8, Failure> {
-    Err(Failure::Usage("this command is being written".into()))
+pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
+    arguments.outputs.check()?;
+    if arguments.asked.all {
+        return Err(Failure::Usage(
+            "most programs of the catalog mark no requests: name those that do with -p (without any, the event programs)"
+                .into(),
+        ));
+    }
+    if arguments.asked.is_empty() {
+        arguments.asked.program = asked::PROGRAMS.map(String::from).into();
+    }
+    let arguments = arguments;
+    let places = Places::find()?;
+    let known = manager::known(&places)?;
+    let stacks = asked::stacks(&known, &arguments.manager)?;
+    if stacks.is_empty() {
+        return Err(Failure::Usage("no collector is built; name one with -m (`heaptoll managers`)".into()));
+    }
+    let mut collections = arguments.collections.clone();
+    collections.sort_unstable();
+    collections.dedup();
+    let programs = arguments.asked.resolve(&places)?;
+    let interrupt = watch_for_interrupt()?;
+    let seed = arguments.seed.unwrap_or_else(|| {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.subsec_nanos().into())
+    });
+    let bar = bar(programs.len() * stacks.len() * collections.len() * arguments.runs as usize);
+    let plan = Plan {
+        runs: Runs { places: &places, interrupt: &interrupt, timeout_s: arguments.timeout },
+        known: &known,
+        stacks: &stacks,
+        collections: &collections,
+        repetitions: arguments.runs,
+        shape: Shape { groups: arguments.groups as usize, fewest: arguments.fewest as usize },
+        seed,
+        expect_status: arguments.expect_status,
+        bar: &bar,
+    };
+    let mut figures = Figures { complete: true, runs: arguments.runs, seed, programs: vec![] };
+    let mut failed = false;
+    for program in &programs {
+        let mut one = Program {
+            program: program.name.clone(),
+            command: program.command.clone(),
+            requested_bytes: 0,
+            stacks: vec![],
+        };
+        let measured = plan.measure(program, &mut one);
+        if !one.stacks.is_empty() {
+            figures.programs.push(one);
+        }
+        match measured {
+            Ok(()) if !interrupt.is_set() => {}
+            Ok(()) | Err(Failure::Interrupted) => {
+                figures.complete = false;
+                break;
+            }
+            // Of several programs the others go on.
+            Err(failure @ Failure::NothingToCompare(_)) if programs.len() > 1 => {
+                bar.suspend(|| terminal::warning(&failure.to_string()));
+                failed = true;
+            }
+            Err(failure) => {
+                bar.finish_and_clear();
+                return Err(failure);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    if figures.programs.is_empty() {
+        return Err(match figures.complete {
+            true => Failure::NothingToCompare("no program could be measured".into()),
+            false => Failure::Interrupted,
+        });
+    }
+    let command = shell_command(&std::env::args().collect::<Vec<_>>());
+    let document = document::document(&figures, &stacks, command);
+    let code = arguments.outputs.deliver(&document, "heaptoll-proximity/1", &figures)?;
+    let rows = || figures.programs.iter().flat_map(|program| &program.stacks);
+    failed |=
+        rows().any(|row| row.refused.is_some() || row.scales.iter().any(|scale| !scale.failures.is_empty()));
+    Ok(match (figures.complete, failed) {
+        (false, _) => failure::INTERRUPTED,
+        (true, true) => failure::TROUBLE,
+        (true, false) => code,
+    })
 }

@@ -14,7 +14,7 @@ pub struct Span {
 pub struct Sample {
     /// From the end of the last collection before it to its start, ns.
     pub distance_ns: u64,
-    /// How long it took, ns.
+    /// How long it took, less the collections in it, ns.
     pub time_ns: u64,
     /// From its start to the start of the next collection, ns; `None` after the last one.
     pub gap_ns: Option<u64>,
@@ -27,7 +27,7 @@ pub struct Sample {
 pub struct Distances {
     /// Those that no collection interrupted.
     pub whole: Vec<Sample>,
-    /// Those that one did; their times hold the pause.
+    /// Those that one did.
     pub interrupted: Vec<Sample>,
     /// Those that began before the first collection had ended: there is nothing to be distant from.
     pub before_first: u64,
@@ -54,7 +54,10 @@ pub fn distances(requests: &[Span], collections: &[Span], run: u32) -> Distances
         let next = collections.get(begun);
         let sample = Sample {
             distance_ns,
-            time_ns: request.end_ns.saturating_sub(request.start_ns),
+            time_ns: request
+                .end_ns
+                .saturating_sub(request.start_ns)
+                .saturating_sub(paused(request, &collections[begun..])),
             gap_ns: next.map(|next| next.start_ns - request.start_ns),
             run,
         };
@@ -64,6 +67,12 @@ pub fn distances(requests: &[Span], collections: &[Span], run: u32) -> Distances
         }
     }
     found
+}
+
+/// How much of a request later collections took, ns.
+fn paused(request: &Span, later: &[Span]) -> u64 {
+    let within = later.iter().take_while(|collection| collection.start_ns < request.end_ns);
+    within.map(|collection| collection.end_ns.min(request.end_ns) - collection.start_ns).sum()
 }
 
 #[cfg(test)]
@@ -85,7 +94,8 @@ mod tests {
             found.whole.iter().map(|sample| (sample.distance_ns, sample.time_ns, sample.gap_ns)).collect();
         assert_eq!(whole, [(0, 10, Some(90)), (89, 1, Some(1)), (10, 60, None)]);
         assert_eq!((found.interrupted.len(), found.before_first, found.within), (1, 1, 1));
-        assert_eq!((found.interrupted[0].distance_ns, found.whole[0].run), (40, 3));
+        let interrupted = found.interrupted[0];
+        assert_eq!((interrupted.distance_ns, interrupted.time_ns, found.whole[0].run), (40, 50, 3));
     }
 
     proptest! {
@@ -110,7 +120,7 @@ mod tests {
                 prop_assert!(sample.gap_ns.is_none_or(|gap| gap >= sample.time_ns));
             }
             for sample in &found.interrupted {
-                prop_assert!(sample.gap_ns.is_some_and(|gap| gap < sample.time_ns));
+                prop_assert!(sample.gap_ns.is_some_and(|gap| gap <= sample.time_ns));
             }
         }
     }

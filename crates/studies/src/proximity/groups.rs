@@ -95,12 +95,10 @@ pub fn group(runs: &[Distances], shape: Shape) -> Grouped {
     Grouped { groups, long_ns, biased_from_ns }
 }
 
-/// What a long request takes. Those that were interrupted are long ones in the main, but their times hold pauses; they
-/// count as longer than the rest.
+/// What a long request takes. Those that were interrupted count as well: many of them are long.
 fn long(whole: &[Sample], interrupted: &[Sample]) -> u64 {
-    let mut times: Vec<u64> = whole.iter().map(|sample| sample.time_ns).collect();
-    let rank = (LONG * (times.len() + interrupted.len()) as f64) as usize;
-    let rank = rank.min(times.len() - 1);
+    let mut times: Vec<u64> = whole.iter().chain(interrupted).map(|sample| sample.time_ns).collect();
+    let rank = ((LONG * times.len() as f64) as usize).min(times.len() - 1);
     *times.select_nth_unstable(rank).1
 }
 

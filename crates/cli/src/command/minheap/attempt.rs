@@ -9,8 +9,10 @@ use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::launch::{self, Finished, Invocation};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::runner::{PINNED, RunError};
+use heaptoll_lab::serve;
 use heaptoll_launcher::Ended;
 use heaptoll_statspage::{SlotRecord, StatsPage, VARIABLE};
+use regex::Regex;
 
 use crate::failure::Failure;
 
@@ -38,18 +40,28 @@ pub struct Set {
 
 /// What came of a run.
 pub struct Attempt {
-    /// The launcher's report.
+    /// The launcher's report; a server's own.
     pub finished: Finished,
     /// What layers and managers told.
     pub slots: Vec<SlotRecord>,
+    /// Why a server's round does not count, if it does not.
+    pub served_badly: Option<String>,
 }
 
 impl Runs<'_> {
-    /// Runs it to its end.
+    /// Runs a program to its end, or a server until its load has ended.
     ///
     /// # Errors
     /// Ctrl-C, or heaptoll's own machinery failed; the program's failures are in the answer.
     pub fn attempt(&self, program: &ProgramInfo, set: &Set) -> Result<Attempt, Failure> {
+        self.attempt_beside(program, set, &Set::default())
+    }
+
+    /// The same with something put in front of a server's load, too.
+    ///
+    /// # Errors
+    /// As [`Runs::attempt`].
+    pub fn attempt_beside(&self, program: &ProgramInfo, set: &Set, load: &Set) -> Result<Attempt, Failure> {
         let no_scratch = |error| Failure::Run(RunError::Scratch(error));
         let scratch = tempfile::Builder::new().prefix("heaptoll-").tempdir().map_err(no_scratch)?;
         let path = scratch.path().join("heaptoll-stats");
@@ -65,19 +77,35 @@ impl Runs<'_> {
         environment.extend(program.environment.iter().map(|(name, value)| (name.clone(), fill(value))));
         environment.extend(set.environment.iter().cloned());
         environment.push((VARIABLE.into(), path.display().to_string()));
+        let timeout = Duration::from_secs_f64(self.timeout_s);
         let invocation = Invocation {
             command: program.command.iter().map(fill).collect(),
             environment,
             preload: set.preload.clone(),
             stdin: program.stdin.as_ref().map(PathBuf::from),
-            timeout: Duration::from_secs_f64(self.timeout_s),
+            timeout,
             ..Invocation::default()
         };
-        let finished = launch::run(&self.places.launcher(), &invocation, self.interrupt)?;
-        if self.interrupt.is_set() || finished.ended == Ended::Cancelled {
+        let (launcher, interrupt) = (self.places.launcher(), self.interrupt);
+        let (finished, served_badly) = match &program.serve {
+            None => (launch::run(&launcher, &invocation, interrupt)?, None),
+            Some(info) => {
+                let load = Invocation {
+                    command: info.load.iter().map(fill).collect(),
+                    environment: load.environment.clone(),
+                    preload: load.preload.clone(),
+                    timeout,
+                    ..Invocation::default()
+                };
+                let ready = Regex::new(&info.ready).map_err(RunError::Pattern)?;
+                let round = serve::round(&launcher, &invocation, &load, info, &ready, interrupt)?;
+                (round.server, round.failure)
+            }
+        };
+        if interrupt.is_set() || finished.ended == Ended::Cancelled && program.serve.is_none() {
             return Err(Failure::Interrupted);
         }
-        Ok(Attempt { finished, slots: page.read().unwrap_or_default() })
+        Ok(Attempt { finished, slots: page.read().unwrap_or_default(), served_badly })
     }
 }
 

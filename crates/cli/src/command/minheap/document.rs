@@ -58,6 +58,11 @@ fn warnings(figures: &Figures) -> Vec<String> {
         for row in &program.collectors {
             all.extend(remarks(row).into_iter().map(|said| format!("{name} under {}: {said}", row.stack)));
         }
+        let refused: Vec<&Baseline> = program.baselines.iter().filter(|row| row.refused.is_some()).collect();
+        if let Some(why) = refused.first().and_then(|row| row.refused.as_ref()) {
+            let stacks: Vec<&str> = refused.iter().map(|row| row.stack.as_str()).collect();
+            all.push(format!("{name}: no baseline {}: {why}", stacks.join(", ")));
+        }
         for row in program.baselines.iter().filter(|row| !row.failures.is_empty()) {
             all.push(format!(
                 "{name} under {}: {} of {} runs did not complete: {}",

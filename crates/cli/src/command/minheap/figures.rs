@@ -69,6 +69,8 @@ pub struct Baseline {
     pub collections: u64,
     /// What became of runs that did not complete.
     pub failures: Vec<String>,
+    /// Why none was made.
+    pub refused: Option<String>,
 }
 
 /// A ratio.

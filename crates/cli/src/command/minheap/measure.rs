@@ -226,11 +226,12 @@ impl Plan<'_> {
             used_high_bytes: vec![],
             collections: 0,
             failures: vec![],
+            refused: None,
         };
         let set = match self.proven(program, &stack)? {
             Ok(set) => set,
             Err(why) => {
-                row.failures.push(why);
+                row.refused = Some(why);
                 return Ok(row);
             }
         };

@@ -1,0 +1,247 @@
+//! What `heaptoll proximity` found, as a document.
+
+use heaptoll_lab::machine;
+use heaptoll_lab::manager::Manager;
+use heaptoll_report::document::{Column, Document, Item, Section, Table};
+use heaptoll_report::format::{NONE, count, percent_off, ratio, significant};
+use heaptoll_studies::proximity::{Group, Ratio, STRETCHES, Stretch};
+use heaptoll_units::size_text;
+
+use super::charts::charts;
+use super::figures::{Figures, Program, Scale, Stack};
+
+/// The document.
+pub fn document(figures: &Figures, stacks: &[Manager], command: String) -> Document {
+    let names: Vec<&str> = figures.programs.iter().map(|program| program.program.as_str()).collect();
+    let mut facts: Vec<(String, String)> =
+        stacks.iter().map(|one| (one.name.clone(), format!("{} ({})", one.version, one.origin))).collect();
+    let machine = machine::read();
+    facts.push((
+        "plan".into(),
+        format!(
+            "{} runs of each, the numbers of collections interleaved in random order; seed {}",
+            figures.runs, figures.seed
+        ),
+    ));
+    facts.push(("collector".into(), "one marker and eager sweeps: all of its work is in its pauses".into()));
+    facts.push(("machine".into(), format!("{}, {} cores", machine.cpu, machine.cores)));
+    Document {
+        title: "Requests by their distance to the last collection".into(),
+        subtitle: names.join(", "),
+        warnings: warnings(figures),
+        sections: figures.programs.iter().map(section).collect(),
+        facts,
+        command,
+    }
+}
+
+fn warnings(figures: &Figures) -> Vec<String> {
+    let mut all = Vec::new();
+    if !figures.complete {
+        all.push("interrupted: what was measured until then is shown".into());
+    }
+    for program in &figures.programs {
+        for stack in &program.stacks {
+            let who = format!("{} under {}", program.program, stack.stack);
+            if let Some(why) = &stack.refused {
+                all.push(format!("{who}: not run: {why}"));
+            }
+            for scale in &stack.scales {
+                let at = format!("{who}, {} collections", scale.aimed_at);
+                if let Some(why) = scale.failures.first() {
+                    all.push(format!("{at}: {} runs do not count: {why}", scale.failures.len()));
+                }
+                if scale.lost > 0 {
+                    all.push(format!("{at}: there was no room for {} events", scale.lost));
+                }
+                let median = middle(&scale.collections);
+                if median.is_some_and(|median| median > 2 * scale.aimed_at || 2 * median < scale.aimed_at) {
+                    all.push(format!(
+                        "{at}: it was {} a run; the period was set by what the program asks for",
+                        median.unwrap_or(0)
+                    ));
+                }
+            }
+        }
+    }
+    all
+}
+
+fn middle(values: &[u64]) -> Option<u64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// ns as µs.
+fn micro(ns: f64) -> String {
+    significant(ns / 1e3)
+}
+
+fn scales(program: &Program) -> impl Iterator<Item = (&Stack, &Scale)> {
+    program.stacks.iter().flat_map(|stack| stack.scales.iter().map(move |scale| (stack, scale)))
+}
+
+fn section(program: &Program) -> Section {
+    let row = |(stack, scale): (&Stack, &Scale)| {
+        let groups = &scale.grouped.groups;
+        let all = scale.requests + scale.interrupted;
+        let share = |part: u64| {
+            if all == 0 { NONE.into() } else { format!("{:.2} %", 100.0 * part as f64 / all as f64) }
+        };
+        let whole = |of: fn(&Group) -> f64| {
+            let sum: f64 = groups.iter().map(|group| of(group) * group.requests as f64).sum();
+            if scale.requests == 0 { NONE.to_owned() } else { micro(sum / scale.requests as f64) }
+        };
+        let marked = groups
+            .iter()
+            .filter(|group| Some(group.from_ns) >= scale.grouped.biased_from_ns.or(Some(u64::MAX)));
+        vec![
+            stack.stack.clone(),
+            scale.aimed_at.to_string(),
+            middle(&scale.collections).map_or(NONE.into(), |median| count(median as f64)),
+            size(scale.every),
+            count(scale.requests as f64),
+            share(scale.interrupted),
+            whole(|group| group.mean_ns),
+            whole(|group| group.median_ns),
+            micro(scale.grouped.long_ns as f64),
+            groups.last().map_or(NONE.into(), |group| micro(group.to_ns as f64)),
+            match scale.grouped.biased_from_ns {
+                Some(from) => format!(
+                    "{} ({:.1} %)",
+                    micro(from as f64),
+                    100.0 * marked.map(|group| group.requests).sum::<u64>() as f64
+                        / scale.requests.max(1) as f64
+                ),
+                None => NONE.into(),
+            },
+        ]
+    };
+    let titles = [
+        "aimed at",
+        "collections",
+        "every",
+        "requests",
+        "interrupted",
+        "mean, µs",
+        "median, µs",
+        "99 of 100 within, µs",
+        "farthest, µs",
+        "survivor bias from, µs",
+    ];
+    let overview = Table {
+        caption: "Runs".into(),
+        columns: std::iter::once(Column::text("collector")).chain(titles.map(Column::figures)).collect(),
+        rows: scales(program).map(row).collect(),
+        notes: vec![
+            "Collections: of the median run. Requests of all runs, but for those that a collection interrupted and \
+             those before the first. Median: the mean of the groups' medians."
+                .into(),
+            "Survivor bias: from this distance on more than one request in 20 had less time until the next collection \
+             than a long one takes; in brackets the share of the requests there."
+                .into(),
+        ],
+    };
+    let against = |caption: &str, of: fn(&Stretch) -> Option<Ratio>| {
+        let row = |(stack, scale): (&Stack, &Scale)| {
+            let cell = |(name, _, _): &(&str, f64, f64)| {
+                let found = scale.stretches.iter().find(|one| one.name == *name);
+                found.and_then(of).map_or(NONE.to_owned(), |one| {
+                    format!(
+                        "{} ({}–{}){}",
+                        three(one.ratio),
+                        three(one.low),
+                        three(one.high),
+                        if one.differs { "*" } else { "" }
+                    )
+                })
+            };
+            [stack.stack.clone(), scale.aimed_at.to_string()]
+                .into_iter()
+                .chain(STRETCHES.iter().map(cell))
+                .collect::<Vec<String>>()
+        };
+        Item::Table(Table {
+            caption: caption.into(),
+            columns: [Column::text("collector"), Column::figures("collections")]
+                .into_iter()
+                .chain(STRETCHES.iter().map(|(name, _, _)| Column::figures(name)))
+                .collect(),
+            rows: scales(program).map(row).collect(),
+            notes: vec![
+                "Requests nearest to a collection, and farthest from it, over those from 20 to 80 % of all distances; \
+                 those with survivor bias left out. Paired within runs, 95 % interval over the row; *: a difference is \
+                 claimed."
+                    .into(),
+            ],
+        })
+    };
+    let mut items = vec![
+        Item::Table(overview),
+        against("Mean time over the middle's", |one| one.mean),
+        against("Median time over the middle's", |one| one.median),
+    ];
+    items.extend(charts(program).into_iter().map(Item::Chart));
+    Section { title: program.program.clone(), text: sentences(program), items }
+}
+
+/// A ratio with three decimals: effects are of a few per cent.
+fn three(value: f64) -> String {
+    if value < 9.9995 { format!("{value:.3}") } else { ratio(value) }
+}
+
+fn size(bytes: u64) -> String {
+    let exact = size_text(bytes);
+    match bytes as f64 {
+        _ if exact.len() <= 5 => exact,
+        b if b < 1_048_576.0 => format!("{:.0}K", b / 1024.0),
+        b => format!("{:.1}M", b / 1_048_576.0),
+    }
+}
+
+/// What may be claimed, in words.
+fn sentences(program: &Program) -> Vec<String> {
+    let mut all = Vec::new();
+    for stack in &program.stacks {
+        let mut said = Vec::new();
+        for scale in &stack.scales {
+            for one in &scale.stretches {
+                let Some(mean) = one.mean.filter(|mean| mean.differs) else { continue };
+                let median = match one.median {
+                    Some(median) if median.differs && (median.ratio > 1.0) == (mean.ratio > 1.0) => {
+                        ", medians too"
+                    }
+                    _ => ", medians do not show it",
+                };
+                said.push(format!(
+                    "with {} collections the {} ({} to {} µs) take {} {} than the middle{median}",
+                    scale.aimed_at,
+                    one.name,
+                    micro(one.from_ns as f64),
+                    micro(one.to_ns as f64),
+                    percent_off(mean.ratio),
+                    if mean.ratio > 1.0 { "longer" } else { "less" },
+                ));
+            }
+        }
+        let runs = stack
+            .scales
+            .iter()
+            .flat_map(|scale| &scale.stretches)
+            .filter_map(|one| one.mean)
+            .map(|one| one.runs);
+        let enough = runs.max().is_some_and(|runs| runs as usize >= heaptoll_lab::statistics::FEWEST_PAIRS);
+        match (said.is_empty(), enough) {
+            (false, _) => all.push(format!("{}: {}.", stack.stack, said.join("; "))),
+            (true, true) => {
+                all.push(format!(
+                    "{}: no stretch differs from the middle as far as these runs show.",
+                    stack.stack
+                ));
+            }
+            (true, false) => {}
+        }
+    }
+    all
+}

@@ -1,0 +1,269 @@
+//! The runs: how much a program allocates, then each collector at each period, the periods interleaved in random order.
+
+use std::path::PathBuf;
+
+use heaptoll_events::EventsFile;
+use heaptoll_lab::experiment::ProgramInfo;
+use heaptoll_lab::manager::Manager;
+use heaptoll_launcher::Ended;
+use heaptoll_studies::proximity::{Distances, Shape, Span, distances, group, normalise, stretches};
+use indicatif::ProgressBar;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::asked;
+use super::figures::{Program, Scale, Stack};
+use crate::command::minheap;
+use crate::command::minheap::attempt::{Attempt, Runs, Set};
+use crate::failure::Failure;
+use crate::preflights::{Found, Limits, prove};
+
+/// The variable that names the file of events.
+const VARIABLE: &str = "HEAPTOLL_EVENTS";
+/// Bytes that a run's events may take; the file is sparse.
+const LIMIT: u64 = 2 << 30;
+
+/// What is asked of each program.
+pub struct Plan<'a> {
+    /// How runs are made.
+    pub runs: Runs<'a>,
+    /// Managers by name.
+    pub known: &'a [Manager],
+    /// Collectors.
+    pub stacks: &'a [Manager],
+    /// Collections a run.
+    pub collections: &'a [u64],
+    /// Runs of each.
+    pub repetitions: u32,
+    /// Groups.
+    pub shape: Shape,
+    /// Of the order of runs.
+    pub seed: u64,
+    /// Exit status of success.
+    pub expect_status: i32,
+    /// Progress.
+    pub bar: &'a ProgressBar,
+}
+
+/// A run with its events.
+struct Heard {
+    attempt: Attempt,
+    distances: Distances,
+    collections: u64,
+    pause_ns: u64,
+    requests: u64,
+    lost: u64,
+    unheard: bool,
+}
+
+impl Plan<'_> {
+    /// Everything about one program. What was measured until Ctrl-C is in `into`.
+    ///
+    /// # Errors
+    /// Ctrl-C, the program does not work or marks no requests, or heaptoll's own machinery failed.
+    pub fn measure(&self, program: &ProgramInfo, into: &mut Program) -> Result<(), Failure> {
+        self.bar.set_message(format!("{}: how much it allocates", program.name));
+        let first = self.first(program)?;
+        into.requested_bytes = first.0;
+        for stack in self.stacks {
+            if self.runs.interrupt.is_set() {
+                return Err(Failure::Interrupted);
+            }
+            let row = self.stack(program, stack, &first)?;
+            into.stacks.push(row);
+        }
+        Ok(())
+    }
+
+    /// Bytes that the program asks for in a run, and its output where it is a program's.
+    fn first(&self, program: &ProgramInfo) -> Result<(u64, Option<String>), Failure> {
+        let layers = [self.runs.places.layer("events"), self.runs.places.layer("count")];
+        let heard = self.heard(program, Set { preload: layers.into(), ..Set::default() }, 0)?;
+        let wrong = |why: String| {
+            Failure::NothingToCompare(format!("{} under glibc and without a collector: {why}", program.name))
+        };
+        if let Some(why) = self.failed(program, &heard.attempt, None) {
+            return Err(wrong(why));
+        }
+        if heard.requests == 0 {
+            return Err(wrong(format!(
+                "it marks no requests: include heaptoll_events.h and call heaptoll_event_begin and heaptoll_event_end \
+                 around each, or take one of {} (docs/events.md)",
+                asked::PROGRAMS.join(", ")
+            )));
+        }
+        // Of several processes each counts its own period, so the one that allocates most decides.
+        match heard.attempt.most(|slot| slot.requested_bytes) {
+            0 => Err(wrong("it allocates nothing, so there is nothing to collect".into())),
+            bytes => Ok((bytes, program.serve.is_none().then_some(heard.attempt.finished.digest))),
+        }
+    }
+
+    /// Why a run does not count, if it does not.
+    fn failed(&self, program: &ProgramInfo, attempt: &Attempt, digest: Option<&String>) -> Option<String> {
+        if program.serve.is_some() {
+            return attempt.served_badly.clone();
+        }
+        match attempt.finished.ended {
+            Ended::Exit(status) if status == self.expect_status => match digest {
+                Some(digest) if *digest != attempt.finished.digest => Some("wrong output".into()),
+                _ => None,
+            },
+            _ => Some(attempt.ending(self.runs.timeout_s)),
+        }
+    }
+
+    /// One run under the events layer. The layer stands in front of a server's load, too: its requests are a client's.
+    fn heard(&self, program: &ProgramInfo, mut set: Set, run: u32) -> Result<Heard, Failure> {
+        let no_scratch = |error| Failure::Run(heaptoll_lab::runner::RunError::Scratch(error));
+        let folder = tempfile::Builder::new().prefix("heaptoll-").tempdir().map_err(no_scratch)?;
+        let events = EventsFile::create(&folder.path().join("heaptoll-run.events"), LIMIT)
+            .map_err(|error| Failure::Trouble(Box::new(error)))?;
+        let file = (VARIABLE.to_owned(), events.path().display().to_string());
+        set.environment.push(file.clone());
+        let layer: PathBuf = self.runs.places.layer("events");
+        if !set.preload.contains(&layer) {
+            set.preload.insert(0, layer.clone());
+        }
+        let load = Set { preload: vec![layer], environment: vec![file] };
+        let attempt = self.runs.attempt_beside(program, &set, &load)?;
+        let processes = events.read().map_err(|error| Failure::Trouble(Box::new(error)))?;
+        let lost = events.lost().map_err(|error| Failure::Trouble(Box::new(error)))?;
+        let mut heard = Heard {
+            attempt,
+            distances: Distances::default(),
+            collections: 0,
+            pause_ns: 0,
+            requests: 0,
+            lost: lost.requests + lost.collections,
+            unheard: false,
+        };
+        let spans_of = |process: &heaptoll_events::ProcessEvents| -> Vec<Span> {
+            let of = |one: &heaptoll_events::Collection| Span { start_ns: one.start_ns, end_ns: one.end_ns };
+            process.collections.iter().map(of).collect()
+        };
+        let everywhere: Vec<Span> = processes.iter().flat_map(&spans_of).collect();
+        for process in &processes {
+            // A client's requests wait for a server's collections; a program's for its own.
+            let own = spans_of(process);
+            heard.collections += own.len() as u64;
+            heard.pause_ns += own.iter().map(|span| span.end_ns - span.start_ns).sum::<u64>();
+            heard.unheard |= process.unheard > 0;
+            heard.requests += process.requests.len() as u64;
+            let requests: Vec<Span> = process
+                .requests
+                .iter()
+                .map(|request| Span { start_ns: request.start_ns, end_ns: request.end_ns })
+                .collect();
+            let collections = if program.serve.is_some() { &everywhere } else { &own };
+            let found = distances(&requests, collections, run);
+            heard.distances.whole.extend(found.whole);
+            heard.distances.interrupted.extend(found.interrupted);
+            heard.distances.before_first += found.before_first;
+            heard.distances.within += found.within;
+        }
+        Ok(heard)
+    }
+
+    fn stack(
+        &self,
+        program: &ProgramInfo,
+        stack: &Manager,
+        first: &(u64, Option<String>),
+    ) -> Result<Stack, Failure> {
+        let mut row = Stack {
+            stack: stack.name.clone(),
+            scales: vec![],
+            fastest_mean_ns: None,
+            fastest_median_ns: None,
+            refused: None,
+        };
+        let limits = Limits {
+            whole: false,
+            longest: std::time::Duration::from_secs_f64(self.runs.timeout_s),
+            expect_status: self.expect_status,
+        };
+        let found = prove(stack, &stack.name, program, self.runs.places, self.runs.interrupt, limits)?;
+        let preload: Vec<PathBuf> = match found {
+            Found::Serves(info) => info.preload.iter().map(Into::into).collect(),
+            Found::Refused(refusal) => {
+                self.bar.inc(self.collections.len() as u64 * u64::from(self.repetitions));
+                row.refused = Some(refusal.to_string());
+                return Ok(row);
+            }
+        };
+        let mut cells: Vec<(Scale, Set, Vec<Distances>)> = Vec::new();
+        for &aimed_at in self.collections {
+            let every = (first.0 / aimed_at.max(1)).max(1);
+            let set = minheap::with(self.known, stack, &asked::options(stack, every))?;
+            let set = Set { preload: preload.clone(), environment: set.environment };
+            cells.push((Scale::new(aimed_at, every), set, vec![]));
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        'all: for repetition in 0..self.repetitions {
+            let mut order: Vec<usize> = (0..cells.len()).collect();
+            order.shuffle(&mut rng);
+            for at in order {
+                let (scale, set, runs) = &mut cells[at];
+                self.bar.set_message(format!(
+                    "{} under {}, {} collections, run {}",
+                    program.name,
+                    stack.name,
+                    scale.aimed_at,
+                    repetition + 1
+                ));
+                // What has failed twice for good would only take its time again.
+                if scale.failures.len() < 2 || !runs.is_empty() {
+                    match self.heard(program, set.clone(), repetition) {
+                        Ok(heard) => self.count(program, heard, first.1.as_ref(), scale, runs),
+                        // What there is, is shown; the command sees that it was called off.
+                        Err(Failure::Interrupted) if cells.iter().any(|(_, _, runs)| !runs.is_empty()) => {
+                            break 'all;
+                        }
+                        Err(failure) => return Err(failure),
+                    }
+                }
+                self.bar.inc(1);
+            }
+        }
+        for (mut scale, _, runs) in cells {
+            scale.grouped = group(&runs, self.shape);
+            scale.stretches = stretches(&runs, scale.grouped.biased_from_ns, self.seed);
+            row.scales.push(scale);
+        }
+        row.scales.sort_by_key(|scale| scale.aimed_at);
+        let all: Vec<_> = row.scales.iter().map(|scale| &scale.grouped).collect();
+        row.fastest_mean_ns = normalise(&all, |group| group.mean_ns);
+        row.fastest_median_ns = normalise(&all, |group| group.median_ns);
+        Ok(row)
+    }
+
+    fn count(
+        &self,
+        program: &ProgramInfo,
+        heard: Heard,
+        digest: Option<&String>,
+        scale: &mut Scale,
+        runs: &mut Vec<Distances>,
+    ) {
+        if let Some(why) = self.failed(program, &heard.attempt, digest) {
+            scale.failures.push(why);
+            return;
+        }
+        if heard.collections == 0 {
+            scale.failures.push(match heard.unheard {
+                true => "its collections were told to somebody else".into(),
+                false => "no collection was heard of".into(),
+            });
+            return;
+        }
+        scale.collections.push(heard.collections);
+        scale.pause_ns += heard.pause_ns;
+        scale.requests += heard.distances.whole.len() as u64;
+        scale.interrupted += heard.distances.interrupted.len() as u64;
+        scale.before_first += heard.distances.before_first;
+        scale.lost += heard.lost;
+        runs.push(heard.distances);
+    }
+}
