@@ -12,7 +12,7 @@ use heaptoll_floor::{Damage, Guard, LARGEST, Lock, Misuse, PAGE, Teller};
 use crate::cache::{Cache, FreeBlock};
 use crate::caches::Caches;
 use crate::class::{
-    CLASS, CLASSES, FREE, KINDS, Kind, LARGE, LARGE_ATOMIC, SMALL_MAX, TRAFFIC, UNIT, UNIT_SHIFT,
+    CLASS, CLASSES, FREE, KINDS, Kind, LARGE, LARGE_ATOMIC, LAST_PLAIN, SMALL_MAX, TRAFFIC, UNIT, UNIT_SHIFT,
     aligned_class_of, class_of, is_atomic, is_small,
 };
 use crate::collection::Collection;
@@ -297,8 +297,41 @@ impl Heap {
                 // What other kinds had may be free now: it is swept before units are given up.
                 (collected, swept) = (true, false);
             } else {
-                self.refuse(class.units.into());
                 return None;
+            }
+        }
+    }
+
+    /// Within a limit no span could be had for the kind: a block of a larger kind serves, or units of its own where
+    /// these are fewer than a span's.
+    #[cold]
+    fn squeeze_in(&self, cache: &mut Cache, kind: Kind, bytes: usize, alignment: usize) -> *mut u8 {
+        if !self.is_limited() {
+            return ptr::null_mut();
+        }
+        let last = if is_atomic(kind) { KINDS as Kind - 1 } else { LAST_PLAIN };
+        for wider in kind + 1..=last {
+            let class = &CLASS[wider as usize];
+            if (class.size as usize).is_multiple_of(alignment)
+                && self.kinds[wider as usize].lock().claim(&self.room, cache, class, 1) > 0
+            {
+                self.count(class.size as usize);
+                self.chain(cache, wider);
+                return cache.pop(wider.into()).cast();
+            }
+        }
+        let units = bytes.div_ceil(UNIT).max(1) as u32;
+        let kind = if is_atomic(kind) { LARGE_ATOMIC } else { LARGE };
+        let bytes = bytes.max(1).next_multiple_of(PAGE);
+        match self.take_large(bytes, units, 1, kind) {
+            Some(address) => {
+                self.count(bytes);
+                self.large.fetch_add(bytes, Ordering::Relaxed);
+                address as *mut u8
+            }
+            None => {
+                self.refuse(units);
+                ptr::null_mut()
             }
         }
     }
@@ -444,8 +477,9 @@ impl Heap {
     pub fn allocate(&self, cache: &mut Cache, bytes: usize, atomic: bool) -> *mut u8 {
         let bytes = self.with_end(bytes);
         if bytes <= SMALL_MAX {
-            let class = class_of(bytes.max(1)) + if atomic { CLASSES } else { 0 };
-            return self.allocate_kind(cache, class as Kind);
+            let kind = (class_of(bytes.max(1)) + if atomic { CLASSES } else { 0 }) as Kind;
+            let block = self.allocate_kind(cache, kind);
+            return if block.is_null() { self.squeeze_in(cache, kind, bytes, 1) } else { block };
         }
         if bytes > LARGEST {
             return ptr::null_mut();
@@ -475,7 +509,12 @@ impl Heap {
         if alignment <= UNIT
             && let Some(class) = aligned_class_of(alignment, bytes)
         {
-            return self.allocate_kind(cache, class as Kind);
+            let block = self.allocate_kind(cache, class as Kind);
+            return if block.is_null() {
+                self.squeeze_in(cache, class as Kind, bytes, alignment)
+            } else {
+                block
+            };
         }
         if bytes > LARGEST || alignment > LARGEST {
             return ptr::null_mut();

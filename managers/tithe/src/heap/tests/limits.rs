@@ -88,6 +88,43 @@ fn a_request_larger_than_the_limit_is_refused_and_one_larger_than_anything_is_no
     bench.audit();
 }
 
+/// A span of blocks of 15 KB has nine units: one block of them needs one.
+#[test]
+fn a_block_that_a_span_has_no_room_for_gets_units_of_its_own() {
+    for mode in [Mode::Collect, Mode::Explicit] {
+        let bench = Bench::with(&limited(mode, 2 * UNIT), 1);
+        let block = bench.allocate(15_000);
+        assert_eq!((bench.kind(block), bench.used()), (LARGE, UNIT));
+        let roots = [block, 0];
+        bench.add_roots(&roots);
+        assert!(bench.heap.allocate(bench.cache(0), 20_000, false).is_null());
+        assert_eq!(bench.counter(|slot| &slot.refused_calls), 1);
+        let at = NonNull::new(block as *mut u8).expect("an address");
+        // SAFETY: a live block.
+        assert_eq!(
+            unsafe { bench.heap.reallocate(bench.cache(0), at, 100) }.map(|new| new.is_null()),
+            Ok(false)
+        );
+        bench.audit();
+    }
+}
+
+#[test]
+fn a_block_of_a_larger_size_serves_where_no_unit_is_left() {
+    let bench = Bench::with(&limited(Mode::Explicit, 2 * UNIT), 1);
+    let (small, wide) = (bench.allocate(16), bench.allocate(1000));
+    assert_eq!(bench.used(), 2 * UNIT);
+    let block = bench.allocate(300);
+    assert_eq!(bench.usable(block), bench.usable(wide));
+    let aligned = bench.heap.allocate_aligned(bench.cache(0), 512, 300);
+    assert!((aligned as usize).is_multiple_of(512) && !aligned.is_null());
+    assert!(bench.heap.allocate(bench.cache(0), 2000, false).is_null());
+    for block in [small, wide, block, aligned as usize] {
+        assert_eq!(bench.free(block), Ok(()));
+    }
+    bench.audit();
+}
+
 /// Blocks that a thread keeps for itself count: before a call is refused they are given back.
 #[test]
 fn what_the_cache_holds_of_other_sizes_is_given_back_before_a_call_is_refused() {
