@@ -36,8 +36,17 @@ pub struct Collected {
 impl Teller {
     /// The voice of the manager of this name.
     pub const fn new(name: &'static str) -> Teller {
+        Teller::of(Kind::Manager, name)
+    }
+
+    /// The voice of the layer of this name.
+    pub const fn layer(name: &'static str) -> Teller {
+        Teller::of(Kind::Layer, name)
+    }
+
+    const fn of(kind: Kind, name: &'static str) -> Teller {
         Teller {
-            writer: Writer::new(Kind::Manager, name),
+            writer: Writer::new(kind, name),
             listener: AtomicPtr::new(ptr::null_mut()),
             context: AtomicPtr::new(ptr::null_mut()),
             mapped: AtomicUsize::new(0),
@@ -242,8 +251,7 @@ mod tests {
         teller.collector_cpu(6);
         teller.refused();
         let slot = teller.slot();
-        let counters =
-            [&slot.used_bytes, &slot.used_high_bytes, &slot.collector_cpu_ns, &slot.refused_calls];
+        let counters = [&slot.used_bytes, &slot.used_high_bytes, &slot.collector_cpu_ns, &slot.refused_calls];
         assert_eq!(counters.map(|counter| counter.load(Ordering::Relaxed)), [4096, 8192, 11, 1]);
     }
 

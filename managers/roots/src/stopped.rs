@@ -75,8 +75,28 @@ impl<'a> Stopped<'a> {
     ///
     /// # Errors
     /// [`Unreadable`]: not everything was shown.
-    #[inline(never)]
     pub fn roots(&self, left_out: &[Range<usize>], visit: &mut dyn FnMut(Root)) -> Result<(), Unreadable> {
+        self.show(&mut left_out.iter().map(|range| (range.start, range.end)), visit)
+    }
+
+    /// As [`Stopped::roots`]; what is left out is given as start and end.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn roots_but(
+        &self,
+        left_out: &[(usize, usize)],
+        visit: &mut dyn FnMut(Root),
+    ) -> Result<(), Unreadable> {
+        self.show(&mut left_out.iter().copied(), visit)
+    }
+
+    #[inline(never)]
+    fn show(
+        &self,
+        left_out: &mut dyn Iterator<Item = (usize, usize)>,
+        visit: &mut dyn FnMut(Root),
+    ) -> Result<(), Unreadable> {
         let mut desk = self.desk.borrow_mut();
         let Desk { text, areas, caller, .. } = &mut **desk;
         caller.spill();
@@ -150,18 +170,21 @@ impl Desk {
     fn mappings(
         &mut self,
         world: &World,
-        left_out: &[Range<usize>],
+        left_out: &mut dyn Iterator<Item = (usize, usize)>,
         visit: &mut dyn FnMut(Root),
     ) -> Result<(), Unreadable> {
-        // Made room for before it is asked where all buffers lie.
         self.left_out.clear();
-        self.left_out.reserve(left_out.len() + OWN)?;
+        for range in left_out {
+            self.left_out.push(range)?;
+        }
+        // Made room for before it is asked where all buffers lie.
+        self.left_out.reserve(self.left_out.as_slice().len() + OWN)?;
         let mut own = [const { 0..0 }; OWN];
         let ranges = self.ranges().chain(world.records.ranges()).chain([whereabouts(world)]);
         for (own, range) in own.iter_mut().zip(ranges) {
             *own = range;
         }
-        for range in left_out.iter().chain(&own) {
+        for range in &own {
             self.left_out.push((range.start, range.end))?;
         }
         let kept = areas::in_order(self.left_out.as_mut_slice());

@@ -1,0 +1,463 @@
+//! The malloc family and C++'s operators: the next family's, with every block in the table.
+//!
+//! A block is asked for with at least one byte more than the program wants, so that an address one past its end, which
+//! C allows, still lies in it.
+
+use core::ffi::{c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use heaptoll_floor::Reason;
+use heaptoll_next::{arena, forward};
+
+use crate::gate::{self, Entry, enter, leave};
+use crate::start::{HONOUR, LAZY, LIMIT_PAGES, TABLES, TELLER};
+use crate::{collection, pinned, start};
+
+/// No larger request can be met.
+const LARGEST: usize = isize::MAX as usize - 4096;
+/// No block is smaller, bytes: blocks are this far apart.
+const LEAST: usize = 16;
+const WORD: usize = 8;
+
+/// Bytes asked for since the last collection.
+pub static SINCE: AtomicUsize = AtomicUsize::new(0);
+/// How many may be. 0 at first: the first call starts the layer.
+pub static BUDGET: AtomicUsize = AtomicUsize::new(0);
+
+fn set_errno(code: c_int) {
+    // SAFETY: errno's address is valid for the calling thread.
+    unsafe { *libc::__errno_location() = code };
+}
+
+#[inline(always)]
+fn single_threaded() -> bool {
+    unsafe extern "C" {
+        static __libc_single_threaded: core::ffi::c_char;
+    }
+    // SAFETY: glibc's variable, a byte that it writes when threads come.
+    unsafe { ptr::read_volatile(&raw const __libc_single_threaded) != 0 }
+}
+
+#[inline(always)]
+fn bump(counter: &AtomicU64, by: u64, alone: bool) {
+    if alone {
+        counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
+    } else {
+        counter.fetch_add(by, Relaxed);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn out_of_memory() -> *mut c_void {
+    TELLER.failed();
+    set_errno(libc::ENOMEM);
+    ptr::null_mut()
+}
+
+/// What is asked of the manager for a block of so many bytes.
+#[inline(always)]
+fn padded(size: usize) -> usize {
+    ((size + WORD) & !(WORD - 1)).max(LEAST)
+}
+
+/// Counts a request, and collects if it is time.
+#[inline(always)]
+fn request(size: usize, operator: bool) {
+    let alone = single_threaded();
+    let slot = TELLER.slot();
+    bump(&slot.malloc_calls, 1, alone);
+    bump(&slot.requested_bytes, size as u64, alone);
+    if operator {
+        bump(&slot.new_calls, 1, alone);
+    }
+    count(size, alone);
+}
+
+#[inline(always)]
+fn count(size: usize, alone: bool) {
+    let since = if alone {
+        let since = SINCE.load(Relaxed).wrapping_add(size);
+        SINCE.store(since, Relaxed);
+        since
+    } else {
+        SINCE.fetch_add(size, Relaxed).wrapping_add(size)
+    };
+    if since > BUDGET.load(Relaxed) {
+        collection::due();
+    }
+}
+
+/// A new block of `size` bytes, asked for with the bytes that `ask` is given.
+#[inline(always)]
+fn allocate(size: usize, operator: bool, ask: impl Fn(usize) -> *mut c_void) -> *mut c_void {
+    request(size, operator);
+    if size > LARGEST {
+        return out_of_memory();
+    }
+    let entry = enter();
+    if entry != Entry::Entered {
+        return allocate_otherwise(entry, size, ask);
+    }
+    let block = admit(padded(size), &ask);
+    leave();
+    if block.is_null() { retry(size, ask) } else { block }
+}
+
+/// Asks for a block and takes it into the table; null: there was none, or the heap has come to its limit. The thread is
+/// inside.
+#[inline(always)]
+fn admit(bytes: usize, ask: &impl Fn(usize) -> *mut c_void) -> *mut c_void {
+    if LAZY.load(Relaxed) {
+        collection::free_some();
+    }
+    let block = ask(bytes);
+    if block.is_null() || arena::owns(block) {
+        return block;
+    }
+    if TABLES.insert(block as usize, bytes).is_err() {
+        // SAFETY: the manager's, and nobody has seen it.
+        unsafe { forward::free(block) };
+        return ptr::null_mut();
+    }
+    if TABLES.used_pages() > LIMIT_PAGES.load(Relaxed) {
+        TABLES.remove(block as usize);
+        // SAFETY: as above.
+        unsafe { forward::free(block) };
+        return ptr::null_mut();
+    }
+    block
+}
+
+/// A new thread's first call, or one from within the manager.
+#[cold]
+#[inline(never)]
+fn allocate_otherwise(entry: Entry, size: usize, ask: impl Fn(usize) -> *mut c_void) -> *mut c_void {
+    if entry == Entry::First {
+        start::thread_begins();
+        let block = admit(padded(size), &ask);
+        leave();
+        return if block.is_null() { retry(size, ask) } else { block };
+    }
+    let block = ask(padded(size));
+    pin(block, padded(size));
+    block
+}
+
+/// A block that was asked for from within the manager.
+fn pin(block: *mut c_void, bytes: usize) {
+    if !block.is_null()
+        && !arena::owns(block)
+        && pinned::add(block as usize)
+        && TABLES.insert(block as usize, bytes).is_err()
+    {
+        pinned::remove(block as usize);
+    }
+}
+
+/// The manager had no memory, or the heap is at its limit: collects and asks again.
+#[cold]
+#[inline(never)]
+fn retry(size: usize, ask: impl Fn(usize) -> *mut c_void) -> *mut c_void {
+    collection::collect(Reason::Pressure);
+    let nested = enter() == Entry::Nested;
+    let before = TABLES.used_pages();
+    let block = admit(padded(size), &ask);
+    let limited = before.saturating_add(padded(size).div_ceil(4096) + 1) > LIMIT_PAGES.load(Relaxed);
+    if !nested {
+        leave();
+    }
+    if block.is_null() {
+        if limited {
+            TELLER.refused();
+        }
+        return out_of_memory();
+    }
+    block
+}
+
+/// # Safety
+/// As C's `free`.
+#[inline(always)]
+pub unsafe fn free(block: *mut c_void, operator: bool) {
+    if block.is_null() {
+        return;
+    }
+    let alone = single_threaded();
+    let slot = TELLER.slot();
+    bump(&slot.free_calls, 1, alone);
+    if operator {
+        bump(&slot.delete_calls, 1, alone);
+    }
+    if HONOUR.load(Relaxed) || pinned::any() {
+        // SAFETY: the caller's word.
+        unsafe { give_back(block) }
+    }
+}
+
+/// Carries a free out, if it is to be.
+///
+/// # Safety
+/// As C's `free`.
+#[inline(never)]
+unsafe fn give_back(block: *mut c_void) {
+    if arena::owns(block) || !pinned::remove(block as usize) && !HONOUR.load(Relaxed) {
+        return;
+    }
+    let entry = enter();
+    TABLES.remove(block as usize);
+    // What the table does not know may be the manager's all the same, by a function that only the manager has; and it
+    // knows better what to say of a block that is freed twice.
+    // SAFETY: the caller's word.
+    unsafe { forward::free(block) };
+    if entry != Entry::Nested {
+        leave();
+    }
+}
+
+/// # Safety
+/// As C's `realloc`.
+unsafe fn realloc_block(block: *mut c_void, size: usize) -> *mut c_void {
+    if block.is_null() {
+        return allocate(size, false, forward::malloc);
+    }
+    let alone = single_threaded();
+    let slot = TELLER.slot();
+    bump(&slot.realloc_calls, 1, alone);
+    bump(&slot.requested_bytes, size as u64, alone);
+    if size == 0 {
+        bump(&slot.realloc_calls, u64::MAX, alone);
+        // SAFETY: the caller's word.
+        unsafe { free(block, false) };
+        return ptr::null_mut();
+    }
+    if size > LARGEST {
+        return out_of_memory();
+    }
+    count(size, alone);
+    let entry = enter();
+    if entry == Entry::First {
+        start::thread_begins();
+    }
+    // SAFETY: the caller's word.
+    let mut new = unsafe { resize(block, size, entry == Entry::Nested) };
+    if entry != Entry::Nested {
+        leave();
+    }
+    if new.is_null() {
+        collection::collect(Reason::Pressure);
+        let entry = enter();
+        // SAFETY: the caller's word; a call that failed has left the block as it was.
+        new = unsafe { resize(block, size, entry == Entry::Nested) };
+        if entry != Entry::Nested {
+            leave();
+        }
+        if new.is_null() {
+            if TABLES.used_pages().saturating_add(padded(size).div_ceil(4096) + 1) > LIMIT_PAGES.load(Relaxed)
+            {
+                TELLER.refused();
+            }
+            return out_of_memory();
+        }
+    }
+    new
+}
+
+/// Resizes, inside. Null: the block is as it was.
+///
+/// # Safety
+/// As C's `realloc`, and the thread is inside.
+unsafe fn resize(block: *mut c_void, size: usize, nested: bool) -> *mut c_void {
+    let bytes = padded(size);
+    let address = block as usize;
+    let known = if arena::owns(block) {
+        // SAFETY: the arena's.
+        Some(unsafe { arena::usable_size(block) } + 1)
+    } else {
+        TABLES.bytes_of(address)
+    };
+    if known.is_none() || nested || HONOUR.load(Relaxed) && !arena::owns(block) {
+        // SAFETY: the caller's word.
+        return unsafe { resize_by_manager(block, bytes, known, nested) };
+    }
+    let known = known.unwrap_or(0);
+    if !arena::owns(block) {
+        if bytes <= known && bytes > known / 2 {
+            return block;
+        }
+        // SAFETY: the manager's block, and it is live.
+        if bytes > known && unsafe { forward::usable_size(block) } >= bytes {
+            TABLES.remove(address);
+            if TABLES.insert(address, bytes).is_ok() {
+                return block;
+            }
+            let _ = TABLES.insert(address, known);
+        }
+    }
+    let new = admit(bytes, &forward::malloc);
+    if !new.is_null() {
+        // SAFETY: two blocks, the old one of `known` bytes of which the last is the layer's own.
+        unsafe { ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), size.min(known - 1)) };
+        if pinned::remove(address) {
+            TABLES.remove(address);
+            // SAFETY: the manager's block, which the program gives up.
+            unsafe { forward::free(block) };
+        }
+    }
+    new
+}
+
+/// Has the manager resize.
+///
+/// # Safety
+/// As [`resize`].
+#[inline(never)]
+unsafe fn resize_by_manager(
+    block: *mut c_void,
+    bytes: usize,
+    known: Option<usize>,
+    nested: bool,
+) -> *mut c_void {
+    let address = block as usize;
+    let was_pinned = pinned::remove(address);
+    TABLES.remove(address);
+    // SAFETY: the caller's word.
+    let new = unsafe { forward::realloc(block, bytes) };
+    let (now, now_bytes) = if new.is_null() { (address, known) } else { (new as usize, Some(bytes)) };
+    if let Some(now_bytes) = now_bytes {
+        if nested || was_pinned {
+            pin(now as *mut c_void, now_bytes);
+        } else {
+            let _ = TABLES.insert(now, now_bytes);
+        }
+    }
+    new
+}
+
+fn aligned_block(align: usize, size: usize, operator: bool) -> *mut c_void {
+    allocate(size, operator, |bytes| forward::memalign(align.max(LEAST), bytes))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn malloc(size: usize) -> *mut c_void {
+    allocate(size, false, forward::malloc)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+    let size = count.checked_mul(size).unwrap_or(usize::MAX);
+    allocate(size, false, |bytes| forward::calloc(1, bytes))
+}
+
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: the caller's word.
+    unsafe { realloc_block(block, size) }
+}
+
+/// # Safety
+/// As glibc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    let Some(bytes) = count.checked_mul(size) else { return out_of_memory() };
+    // SAFETY: the caller's word.
+    unsafe { realloc_block(block, bytes) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
+    // glibc rounds an odd alignment up.
+    let Some(align) = align.max(1).checked_next_power_of_two() else {
+        set_errno(libc::EINVAL);
+        return ptr::null_mut();
+    };
+    aligned_block(align, size, false)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+    if !align.is_power_of_two() {
+        set_errno(libc::EINVAL);
+        return ptr::null_mut();
+    }
+    aligned_block(align, size, false)
+}
+
+/// # Safety
+/// As POSIX's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: usize, size: usize) -> c_int {
+    if !align.is_power_of_two() || align < size_of::<usize>() {
+        return libc::EINVAL;
+    }
+    // SAFETY: errno's address is valid for the calling thread; `place` is by the caller's word.
+    unsafe {
+        let errno = *libc::__errno_location();
+        let block = aligned_block(align, size, false);
+        *libc::__errno_location() = errno;
+        if block.is_null() {
+            return libc::ENOMEM;
+        }
+        *place = block;
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn valloc(size: usize) -> *mut c_void {
+    aligned_block(forward::page(), size, false)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pvalloc(size: usize) -> *mut c_void {
+    let size = size.max(1).checked_next_multiple_of(forward::page()).unwrap_or(usize::MAX);
+    aligned_block(forward::page(), size, false)
+}
+
+/// # Safety
+/// As glibc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
+    if block.is_null() || arena::owns(block) {
+        // SAFETY: the caller's word.
+        return unsafe { forward::usable_size(block) };
+    }
+    if let Some(bytes) = TABLES.bytes_of(block as usize) {
+        return bytes - 1;
+    }
+    // SAFETY: the caller's word.
+    gate::inside(|| unsafe { forward::usable_size(block) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cfree(block: *mut c_void) {
+    // SAFETY: the caller's word.
+    unsafe { free(block, false) }
+}
+
+extern "C" fn plain(size: usize) -> *mut c_void {
+    allocate(size, true, forward::malloc)
+}
+
+extern "C" fn aligned(size: usize, align: usize) -> *mut c_void {
+    aligned_block(align, size, true)
+}
+
+heaptoll_next::export_operators!(
+    new = crate::calls::plain,
+    aligned = crate::calls::aligned,
+    delete = crate::calls::free
+);
+
+mod exported {
+    use core::ffi::c_void;
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn free(block: *mut c_void) {
+        // SAFETY: the caller's word.
+        unsafe { super::free(block, false) }
+    }
+}

@@ -1,0 +1,321 @@
+//! A collection: the world stops with nobody inside the manager, what is reachable is marked, and what is not is given
+//! back to the manager.
+
+use core::ffi::c_void;
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use heaptoll_floor::{Collected, Lock, Message, Phase, Reason, now_ns, thread_cpu_ns};
+use heaptoll_next::forward;
+use heaptoll_roots::{Origin, Refused, Stopped, World};
+use heaptoll_sweeping::list::{List, NoMemory};
+use heaptoll_sweeping::policy::Policy;
+use heaptoll_sweeping::settings::Settings;
+
+use crate::calls::{BUDGET, SINCE};
+use crate::managed::Managed;
+use crate::start::{TABLES, TELLER, WORLD};
+use crate::{gate, pinned, start};
+
+/// How long a thread may take to stop before those that wait at the gate are let in for a moment, ms; then twice as
+/// long.
+const FIRST_PATIENCE_MS: u32 = 10;
+/// How long those inside may take to come out, microseconds; then twice as long.
+const FIRST_WAIT_US: u64 = 50;
+const LAST_WAIT_US: u64 = 2000;
+/// How long it may take to stop everybody with nobody inside, ms.
+pub const PATIENCE_MS: u32 = 1000;
+/// Blocks that are given back by one call, where sweeping is lazy.
+const A_FEW: usize = 32;
+
+/// What is remembered from one collection to the next. Its lock lets one thread collect at a time.
+pub struct Collection {
+    pub policy: Policy,
+    pub managed: Managed,
+    left_out: List<(usize, usize)>,
+    dead: List<usize>,
+    number: u64,
+    /// A collection that was given up was told of.
+    told: bool,
+    /// There are no more: the process ends.
+    pub over: bool,
+}
+
+pub static COLLECTION: Lock<Collection> = Lock::new(Collection {
+    policy: Policy::new(Settings::new()),
+    managed: Managed::new(),
+    left_out: List::new(),
+    dead: List::new(),
+    number: 0,
+    told: false,
+    over: false,
+});
+
+/// Dead blocks that wait to be given back, where sweeping is lazy.
+pub static WAITING: Lock<List<usize>> = Lock::new(List::new());
+static WAITING_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+pub static LAZY: AtomicBool = AtomicBool::new(false);
+
+/// Why there was no collection.
+enum GivenUp {
+    World(Refused),
+    Inside,
+    Memory,
+    Roots,
+}
+
+impl From<NoMemory> for GivenUp {
+    fn from(_: NoMemory) -> GivenUp {
+        GivenUp::Memory
+    }
+}
+
+/// The budget is used up.
+#[cold]
+#[inline(never)]
+pub fn due() {
+    if start::start() {
+        collect(Reason::Allocation);
+    }
+}
+
+/// Collects, unless the thread is inside or another thread collects. Says whether it did.
+#[cold]
+#[inline(never)]
+pub fn collect(reason: Reason) -> bool {
+    if !gate::is_outside() || !start::has_started() {
+        return false;
+    }
+    // SAFETY: errno's address is valid for the calling thread.
+    let errno = unsafe { *libc::__errno_location() };
+    let quiet = crate::quiet::Quiet::new();
+    let collection = match reason {
+        Reason::Allocation => COLLECTION.try_lock(),
+        _ => Some(COLLECTION.lock()),
+    };
+    let mut done = false;
+    if let Some(mut collection) = collection
+        && !collection.over
+        && (reason != Reason::Allocation || SINCE.load(Ordering::Relaxed) > BUDGET.load(Ordering::Relaxed))
+    {
+        done = collection.run(reason);
+    }
+    drop(quiet);
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    done
+}
+
+impl Collection {
+    /// Takes the settings over.
+    pub fn configure(&mut self, settings: Settings) {
+        self.policy = Policy::new(settings);
+        BUDGET.store(self.policy.first(), Ordering::Relaxed);
+        SINCE.store(0, Ordering::Relaxed);
+    }
+
+    fn run(&mut self, reason: Reason) -> bool {
+        let started = now_ns();
+        let cpu = thread_cpu_ns();
+        gate::inside(free_all_waiting);
+        let number = self.number + 1;
+        TELLER.collection_starts(number, reason);
+        TELLER.phase(number, Phase::Stop);
+        let stopped = match halt(&WORLD) {
+            Ok(stopped) => stopped,
+            Err(given_up) => {
+                self.give_up(&given_up);
+                return false;
+            }
+        };
+        let collected = gate::inside(|| self.collect_stopped(number, reason, &stopped));
+        let (live, reclaimed) = match collected {
+            Ok(collected) => collected,
+            Err(given_up) => {
+                drop(stopped);
+                gate::open();
+                self.give_up(&given_up);
+                return false;
+            }
+        };
+        self.number = number;
+        SINCE.store(0, Ordering::Relaxed);
+        TELLER.phase(number, Phase::Resume);
+        drop(stopped);
+        gate::open();
+        let pause_ns = now_ns() - started;
+        TELLER.collector_cpu(thread_cpu_ns() - cpu);
+        TELLER.used(TABLES.used_pages() * 4096);
+        TELLER.slot().used_high_bytes.fetch_max(TABLES.used_pages_high() as u64 * 4096, Ordering::Relaxed);
+        TELLER.collection_ends(Collected { number, live_bytes: live, collected_bytes: reclaimed, pause_ns });
+        true
+    }
+
+    /// Marks and sweeps. Gives the bytes that are live, and those reclaimed.
+    fn collect_stopped(
+        &mut self,
+        number: u64,
+        reason: Reason,
+        stopped: &Stopped<'_>,
+    ) -> Result<(usize, usize), GivenUp> {
+        TELLER.phase(number, Phase::Roots);
+        self.leave_out()?;
+        TELLER.phase(number, Phase::Mark);
+        let mut roots = 0;
+        // SAFETY: all other threads stand, and nobody is inside.
+        unsafe {
+            pinned::each(|block| TABLES.mark_word(block));
+            let read = stopped.roots_but(self.left_out.as_slice(), &mut |root| {
+                roots += root.range.len();
+                TABLES.mark_range(root.range, if root.origin == Origin::Code { 1 } else { 8 });
+            });
+            TABLES.drain();
+            if read.is_err() {
+                TABLES.dead(false, &mut |_, _| {});
+                return Err(GivenUp::Roots);
+            }
+        }
+        wipe_stack();
+        TELLER.phase(number, Phase::Sweep);
+        let reclaims = self.policy.reclaims() || reason != Reason::Allocation;
+        let mut reclaimed = 0;
+        let dead = &mut self.dead;
+        dead.clear();
+        // SAFETY: as above.
+        unsafe {
+            TABLES.dead(reclaims, &mut |block, bytes| {
+                reclaimed += bytes;
+                if dead.push(block).is_err() {
+                    forward::free(block as *mut c_void);
+                }
+            });
+        }
+        if LAZY.load(Ordering::Relaxed) {
+            let mut waiting = WAITING.lock();
+            core::mem::swap(&mut *waiting, dead);
+            WAITING_COUNT.store(waiting.as_slice().len(), Ordering::Relaxed);
+        } else {
+            for &block in dead.as_slice() {
+                // SAFETY: nothing leads to it any more, and the table has let go of it.
+                unsafe { forward::free(block as *mut c_void) };
+            }
+        }
+        let live = TABLES.bytes();
+        BUDGET.store(self.policy.next(live, roots), Ordering::Relaxed);
+        Ok((live, reclaimed))
+    }
+
+    /// Gathers what is not read for roots.
+    fn leave_out(&mut self) -> Result<(), GivenUp> {
+        let left_out = &mut self.left_out;
+        left_out.clear();
+        for &range in self.managed.find()? {
+            left_out.push(range)?;
+        }
+        let mut failed = Ok(());
+        let mut push = |range: Range<usize>| {
+            failed = failed.and(left_out.push((range.start, range.end)));
+        };
+        TABLES.ranges(&mut push);
+        self.managed.memory().into_iter().for_each(&mut push);
+        [self.dead.range(), WAITING.lock().range(), pinned::memory()].into_iter().for_each(&mut push);
+        failed?;
+        let own = left_out.range();
+        Ok(left_out.push((own.start, own.end))?)
+    }
+
+    /// Gives a collection up: tells once, and lets the heap grow.
+    fn give_up(&mut self, why: &GivenUp) {
+        let budget = self.policy.after_giving_up();
+        BUDGET.store(SINCE.load(Ordering::Relaxed).saturating_add(budget), Ordering::Relaxed);
+        if core::mem::replace(&mut self.told, true) {
+            return;
+        }
+        let line = Message::new().text("sweep: ");
+        match why {
+            GivenUp::World(Refused::Thread(thread)) => {
+                let length = thread.name.iter().position(|&byte| byte == 0).unwrap_or(thread.name.len());
+                let name = core::str::from_utf8(&thread.name[..length]).unwrap_or("?");
+                let line = line.text("thread `").text(name).text("` did not stop for a collection in time");
+                line.text(" (it may block all signals); the heap grows instead")
+            }
+            GivenUp::World(Refused::NotOurProcess) => {
+                line.text("no collection in a child of vfork; the heap grows instead")
+            }
+            GivenUp::World(Refused::NoMemory) | GivenUp::Memory => {
+                line.text("no memory for a collection; the heap grows instead")
+            }
+            GivenUp::World(Refused::ProcUnreadable | Refused::NoSignal) | GivenUp::Roots => {
+                line.text("/proc/self is not readable, so there is no collection; the heap grows instead")
+            }
+            GivenUp::Inside => line.text(
+                "a thread did not come out of the manager in time for a collection; the heap grows instead",
+            ),
+        }
+        .write();
+    }
+}
+
+/// Stops the world with nobody inside the manager.
+fn halt(world: &'static World) -> Result<Stopped<'static>, GivenUp> {
+    let deadline = now_ns() + u64::from(PATIENCE_MS) * 1_000_000;
+    let mut patience_ms = FIRST_PATIENCE_MS;
+    let mut wait_us = FIRST_WAIT_US;
+    loop {
+        match world.stop_within(patience_ms) {
+            Ok(stopped) if !gate::somebody_inside(&stopped) => return Ok(stopped),
+            Ok(stopped) => {
+                let seen = gate::close();
+                drop(stopped);
+                if now_ns() >= deadline {
+                    gate::open();
+                    return Err(GivenUp::Inside);
+                }
+                gate::wait_for_leaving(seen, wait_us);
+                wait_us = (wait_us * 2).min(LAST_WAIT_US);
+            }
+            // It may wait at the gate with all signals blocked, as the C library does where a thread ends.
+            Err(Refused::Thread(_)) if now_ns() < deadline => {
+                gate::open();
+                patience_ms *= 2;
+            }
+            Err(refused) => {
+                gate::open();
+                return Err(GivenUp::World(refused));
+            }
+        }
+    }
+}
+
+/// Gives a few of the dead blocks back that wait for it. The thread is inside.
+#[inline(always)]
+pub fn free_some() {
+    if WAITING_COUNT.load(Ordering::Relaxed) != 0 {
+        free_up_to(A_FEW);
+    }
+}
+
+fn free_all_waiting() {
+    free_up_to(usize::MAX);
+}
+
+#[inline(never)]
+fn free_up_to(most: usize) {
+    for _ in 0..most {
+        let mut waiting = WAITING.lock();
+        let Some(block) = waiting.pop() else { return };
+        WAITING_COUNT.store(waiting.as_slice().len(), Ordering::Relaxed);
+        drop(waiting);
+        // SAFETY: nothing leads to it any more, and the table has let go of it.
+        unsafe { forward::free(block as *mut c_void) };
+    }
+}
+
+/// Clears what marking has left on the stack below. It is the program's, perhaps one that it mapped itself and that is
+/// read as a whole: addresses of blocks there would keep these alive.
+#[inline(never)]
+fn wipe_stack() {
+    let mut below = [0_u64; 2048];
+    core::hint::black_box(&mut below);
+}

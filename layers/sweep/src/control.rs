@@ -1,0 +1,63 @@
+//! The control contract of `include/heaptoll.h`, for the tool and for who measures: census, collect, listen, check.
+
+use core::ffi::{c_int, c_void};
+
+use heaptoll_floor::{Control, EventFunction, RawCensus, Reason};
+
+use crate::collection::{COLLECTION, collect as run};
+use crate::start::{TABLES, TELLER};
+
+/// A page, bytes.
+const PAGE: u64 = 4096;
+
+/// What can be told of a heap that is another's: its blocks, and the pages they lie in.
+unsafe extern "C" fn census(census: *mut RawCensus) -> c_int {
+    // SAFETY: null, or a census as the header wants it.
+    match unsafe { census.as_mut() } {
+        Some(census) if census.size as usize >= size_of::<RawCensus>() => {
+            let used = TABLES.used_pages() as u64 * PAGE;
+            let live = (TABLES.bytes() as u64).min(used);
+            census.class_count = 0;
+            census.exact = 0;
+            census.mapped_bytes = used;
+            census.mapped_high_bytes = TABLES.used_pages_high() as u64 * PAGE;
+            census.live_bytes = live;
+            census.free_bytes = 0;
+            census.metadata_bytes = 0;
+            census.quarantined_bytes = 0;
+            census.unused_bytes = used - live;
+            census.requested_bytes = u64::MAX;
+            0
+        }
+        _ => libc::EINVAL,
+    }
+}
+
+unsafe extern "C" fn collect() -> c_int {
+    if run(Reason::Asked) { 0 } else { libc::EAGAIN }
+}
+
+unsafe extern "C" fn listen(function: Option<EventFunction>, context: *mut c_void) -> c_int {
+    let _collection = COLLECTION.lock();
+    TELLER.listen(function, context)
+}
+
+unsafe extern "C" fn check() -> c_int {
+    0
+}
+
+static CONTROL: Control = Control {
+    version: 1,
+    size: size_of::<Control>() as u32,
+    name: c"sweep".as_ptr(),
+    manager_version: concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast(),
+    census: Some(census),
+    collect: Some(collect),
+    listen: Some(listen),
+    check: Some(check),
+};
+
+#[unsafe(no_mangle)]
+extern "C" fn heaptoll_control_v1() -> *const Control {
+    &CONTROL
+}

@@ -1,0 +1,212 @@
+//! The gate before the manager: who is inside, and how a collection keeps new ones out.
+//!
+//! A collection calls the manager's `free` while all other threads stand still. One of them might stand in the middle of
+//! the manager, with its locks held. So each thread says in a word of its own when it is inside, and a collection that
+//! has stopped the threads looks at these words: if somebody is inside, it closes the gate, lets everybody run on until
+//! those inside have come out, and stops them again.
+//!
+//! The word is written and the gate is read by plain instructions. The processor may do the reading before the writing
+//! is seen by others, but not across the signal that stops a thread: when the collector looks, the word is there; and
+//! the gate is closed while all stand, so whoever runs on sees it.
+//!
+//! A call from within the manager (of its own objects, or of the C library on its behalf) and one from a handler that
+//! has interrupted it is *nested*: it goes through, whatever the gate.
+
+use core::arch::asm;
+use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+
+use heaptoll_floor::thread_word;
+use heaptoll_roots::Stopped;
+use heaptoll_sweeping::list::system_call;
+
+thread_word! {
+    /// Where the thread is.
+    STATE: "heaptoll_sweep_thread"
+}
+
+/// Outside, and the hook at the thread's end is not set: what a new thread has.
+const NEW: usize = 0;
+/// The bit of those inside.
+const INSIDE: usize = 1;
+const OUTSIDE: usize = 2;
+/// Inside for good: the C library frees what it gave the thread, by ways of its own.
+const ENDING: usize = 3;
+
+/// 1: closed.
+static GATE: AtomicU32 = AtomicU32::new(0);
+/// How often somebody came out while it was closed. The collection sleeps on it.
+static LEFT: AtomicU32 = AtomicU32::new(0);
+
+/// How far from the thread pointer the word lies.
+fn offset() -> usize {
+    let offset: usize;
+    // SAFETY: the linker turns the name into that distance.
+    unsafe {
+        asm!("mov {0}, qword ptr [rip + heaptoll_sweep_thread@GOTTPOFF]", out(reg) offset,
+             options(pure, readonly, nostack, preserves_flags));
+    }
+    offset
+}
+
+/// How a call came to the manager's door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// The thread was outside and is inside now, until [`leave`].
+    Entered,
+    /// The same, and the thread is new to the layer.
+    First,
+    /// The thread was inside, and remains so.
+    Nested,
+}
+
+/// Goes in, which may have to wait for a collection to end.
+#[inline(always)]
+pub fn enter() -> Entry {
+    if STATE::get() != OUTSIDE {
+        return enter_otherwise();
+    }
+    STATE::set(INSIDE);
+    compiler_fence(Ordering::SeqCst);
+    if GATE.load(Ordering::Relaxed) != 0 {
+        wait();
+    }
+    Entry::Entered
+}
+
+#[cold]
+#[inline(never)]
+fn enter_otherwise() -> Entry {
+    if STATE::get() & INSIDE != 0 {
+        return Entry::Nested;
+    }
+    STATE::set(INSIDE);
+    compiler_fence(Ordering::SeqCst);
+    if GATE.load(Ordering::Relaxed) != 0 {
+        wait();
+    }
+    Entry::First
+}
+
+/// Comes out.
+#[inline(always)]
+pub fn leave() {
+    compiler_fence(Ordering::SeqCst);
+    STATE::set(OUTSIDE);
+    compiler_fence(Ordering::SeqCst);
+    if GATE.load(Ordering::Relaxed) != 0 {
+        tell();
+    }
+}
+
+/// Whether the thread is outside, so that it may collect.
+pub fn is_outside() -> bool {
+    STATE::get() & INSIDE == 0
+}
+
+/// From here on the thread is inside for good.
+pub fn end() {
+    STATE::set(ENDING);
+}
+
+/// Does something as one who is inside, waiting for nobody; for the collector, and for what is no allocation.
+pub fn inside<R>(work: impl FnOnce() -> R) -> R {
+    let before = STATE::get();
+    STATE::set(before | INSIDE);
+    compiler_fence(Ordering::SeqCst);
+    let done = work();
+    compiler_fence(Ordering::SeqCst);
+    STATE::set(before);
+    compiler_fence(Ordering::SeqCst);
+    if before & INSIDE == 0 && GATE.load(Ordering::Relaxed) != 0 {
+        tell();
+    }
+    done
+}
+
+fn futex(word: &AtomicU32, operation: libc::c_int, value: u32, patience_us: Option<u64>) {
+    let time = patience_us.map(|us| libc::timespec {
+        tv_sec: (us / 1_000_000) as i64,
+        tv_nsec: (us % 1_000_000 * 1000) as i64,
+    });
+    let time = time.as_ref().map_or(0, |time| core::ptr::from_ref(time) as usize);
+    let operation = (operation | libc::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: word and time outlive the call.
+    unsafe { system_call(libc::SYS_futex, [word.as_ptr() as usize, operation, value as usize, time, 0, 0]) };
+}
+
+/// Somebody came out.
+#[cold]
+#[inline(never)]
+fn tell() {
+    LEFT.fetch_add(1, Ordering::SeqCst);
+    futex(&LEFT, libc::FUTEX_WAKE, i32::MAX as u32, None);
+}
+
+/// Waits outside until the gate is open, and goes in.
+#[cold]
+#[inline(never)]
+fn wait() {
+    loop {
+        STATE::set(OUTSIDE);
+        tell();
+        while GATE.load(Ordering::SeqCst) != 0 {
+            futex(&GATE, libc::FUTEX_WAIT, 1, None);
+        }
+        STATE::set(INSIDE);
+        compiler_fence(Ordering::SeqCst);
+        if GATE.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+    }
+}
+
+/// Whether a thread that stands is inside.
+pub fn somebody_inside(stopped: &Stopped<'_>) -> bool {
+    let offset = offset();
+    let mut found = false;
+    stopped.thread_pointers(&mut |pointer| {
+        let word = pointer.wrapping_add(offset);
+        // A thread that the program made by itself may have anything for a thread pointer.
+        if !found && is_readable(word) {
+            // SAFETY: it was readable, and all stand still.
+            found = unsafe { (word as *const usize).read_volatile() } & INSIDE != 0;
+        }
+    });
+    found
+}
+
+/// Whether a word can be read: the kernel looks at a set of signals before it refuses what is to be done with it.
+fn is_readable(word: usize) -> bool {
+    const NOTHING_KNOWN: usize = usize::MAX;
+    if !word.is_multiple_of(8) || word < 8 {
+        return false;
+    }
+    // SAFETY: the kernel only reads the word, if it can, and changes nothing for a command that it does not know.
+    let status = unsafe { system_call(libc::SYS_rt_sigprocmask, [NOTHING_KNOWN, word, 0, 8, 0, 0]) };
+    status as i32 != -libc::EFAULT
+}
+
+/// Keeps new ones out. Called while all others stand, or by the only one who collects.
+pub fn close() -> u32 {
+    GATE.store(1, Ordering::SeqCst);
+    LEFT.load(Ordering::SeqCst)
+}
+
+/// Waits for somebody to come out, as counted since [`close`], or a while, microseconds.
+pub fn wait_for_leaving(seen: u32, patience_us: u64) {
+    futex(&LEFT, libc::FUTEX_WAIT, seen, Some(patience_us));
+}
+
+/// Lets everybody in.
+pub fn open() {
+    if GATE.swap(0, Ordering::SeqCst) != 0 {
+        futex(&GATE, libc::FUTEX_WAKE, i32::MAX as u32, None);
+    }
+}
+
+/// In a child of fork, which has one thread.
+pub fn after_fork_in_child() {
+    GATE.store(0, Ordering::SeqCst);
+}
+
+const _: () = assert!(NEW & INSIDE == 0 && OUTSIDE & INSIDE == 0 && ENDING & INSIDE != 0);

@@ -1,0 +1,303 @@
+//! Which memory the manager has from the system: `mmap` and its kin as the layer exports them.
+//!
+//! What a manager notes about its blocks has their addresses in it, and so has a block that it keeps for later use. Read
+//! for roots, these would keep blocks alive for ever. Whatever the manager maps is therefore noted here and left out; a
+//! call is the manager's when it comes from its object, or from somebody who is inside. All that is given back is taken
+//! out again, whoever gives it back.
+
+use core::arch::naked_asm;
+use core::ffi::{CStr, c_int, c_void};
+use core::ops::Range;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use heaptoll_floor::{Lock, PAGE};
+use heaptoll_next::family;
+use heaptoll_sweeping::list::system_call;
+use heaptoll_sweeping::ranges::Ranges;
+
+use crate::gate;
+
+/// Memory by whom it was asked for.
+pub struct Mapped {
+    /// The manager's.
+    pub managers: Ranges,
+    /// What the program has by moving the break.
+    pub program_break: Ranges,
+    /// Mapped by whom is not known yet: before the first call of `malloc` the manager is not. Range and caller.
+    early: [(usize, usize, usize); EARLY],
+    early_count: usize,
+}
+
+const EARLY: usize = 64;
+
+/// Held by those who are inside only: nobody is stopped with it.
+pub static MAPPED: Lock<Mapped> = Lock::new(Mapped {
+    managers: Ranges::new(),
+    program_break: Ranges::new(),
+    early: [(0, 0, 0); EARLY],
+    early_count: 0,
+});
+
+/// The manager's object: its first address and its length. Length 0: not known yet; [`NOBODY`]: nobody calls from there.
+static OBJECT: AtomicUsize = AtomicUsize::new(0);
+static OBJECT_BYTES: AtomicUsize = AtomicUsize::new(0);
+const NOBODY: usize = 1;
+
+/// Who asks for memory.
+#[derive(Clone, Copy)]
+struct Asker {
+    caller: usize,
+    inside: bool,
+}
+
+impl Asker {
+    fn is_manager(self) -> bool {
+        let bytes = OBJECT_BYTES.load(Ordering::Acquire);
+        self.inside || bytes > NOBODY && self.caller.wrapping_sub(OBJECT.load(Ordering::Relaxed)) < bytes
+    }
+}
+
+fn pages(start: usize, bytes: usize) -> Range<usize> {
+    start & !(PAGE - 1)..start.saturating_add(bytes).checked_next_multiple_of(PAGE).unwrap_or(usize::MAX)
+}
+
+impl Mapped {
+    /// Notes that `range` is mapped anew.
+    fn note(&mut self, range: Range<usize>, asker: Asker) {
+        if asker.is_manager() {
+            // Without room it is read for roots, which keeps more than need be.
+            let _ = self.managers.add(range);
+            return;
+        }
+        self.forget(range.clone());
+        if OBJECT_BYTES.load(Ordering::Acquire) == 0
+            && let Some(place) = self.early.get_mut(self.early_count)
+        {
+            *place = (range.start, range.end, asker.caller);
+            self.early_count += 1;
+        }
+    }
+
+    /// Notes that `range` is nobody's now.
+    fn forget(&mut self, range: Range<usize>) {
+        for early in &mut self.early[..self.early_count] {
+            if early.0 < range.end && range.start < early.1 {
+                *early = (0, 0, 0);
+            }
+        }
+        if self.managers.overlaps(&range) {
+            // Without room for a second half that is out, too: read for roots.
+            let _ = self.managers.remove(range);
+        }
+    }
+}
+
+/// Says which object is the manager's; `None`: its calls cannot be told by their origin.
+pub fn manager_is(object: Option<Range<usize>>) {
+    gate::inside(|| {
+        let mut mapped = MAPPED.lock();
+        let (start, bytes) = object.map_or((0, NOBODY), |range| (range.start, range.len()));
+        OBJECT.store(start, Ordering::Relaxed);
+        OBJECT_BYTES.store(bytes, Ordering::Release);
+        for at in 0..mapped.early_count {
+            let (start, end, caller) = mapped.early[at];
+            let asker = Asker { caller, inside: false };
+            if end > 0 && asker.is_manager() {
+                mapped.note(start..end, asker);
+            }
+        }
+        mapped.early_count = 0;
+    });
+}
+
+/// The system's answer in C's words.
+fn answered(result: isize) -> *mut c_void {
+    if result < 0 {
+        // SAFETY: errno's address is valid for the calling thread.
+        unsafe { *libc::__errno_location() = -result as c_int };
+        return libc::MAP_FAILED;
+    }
+    result as *mut c_void
+}
+
+/// Does something about the mappings, and says whether the thread was inside before.
+fn with_mapped<R>(work: impl FnOnce(&mut Mapped, bool) -> R) -> R {
+    let inside = !gate::is_outside();
+    gate::inside(|| work(&mut MAPPED.lock(), inside))
+}
+
+/// `mmap`, from `caller`. What it replaces is forgotten and what it maps is noted in one step.
+///
+/// # Safety
+/// As the system call.
+unsafe extern "C" fn map(
+    place: usize,
+    bytes: usize,
+    access: usize,
+    flags: usize,
+    file: usize,
+    offset: usize,
+    caller: usize,
+) -> *mut c_void {
+    let result = with_mapped(|mapped, inside| {
+        // SAFETY: the caller's word.
+        let result = unsafe { system_call(libc::SYS_mmap, [place, bytes, access, flags, file, offset]) };
+        if result >= 0 {
+            mapped.note(pages(result as usize, bytes), Asker { caller, inside });
+        }
+        result
+    });
+    answered(result)
+}
+
+/// `mremap`, from `caller`.
+///
+/// # Safety
+/// As the system call.
+unsafe extern "C" fn remap(
+    old: usize,
+    old_bytes: usize,
+    bytes: usize,
+    flags: usize,
+    place: usize,
+    caller: usize,
+) -> *mut c_void {
+    let result = with_mapped(|mapped, inside| {
+        // SAFETY: the caller's word.
+        let result = unsafe { system_call(libc::SYS_mremap, [old, old_bytes, bytes, flags, place, 0]) };
+        if result >= 0 {
+            if flags & libc::MREMAP_DONTUNMAP as usize == 0 {
+                mapped.forget(pages(old, old_bytes));
+            }
+            mapped.note(pages(result as usize, bytes), Asker { caller, inside });
+        }
+        result
+    });
+    answered(result)
+}
+
+/// Exports a function that hands its caller's address on as one argument more, on the stack or, where there is room, in
+/// a register.
+macro_rules! with_caller {
+    (seventh $($name:ident)* => $to:path) => { $(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            naked_asm!(
+                ".cfi_startproc",
+                "push qword ptr [rsp]",
+                ".cfi_def_cfa_offset 16",
+                "call {to}",
+                "add rsp, 8",
+                ".cfi_def_cfa_offset 8",
+                "ret",
+                ".cfi_endproc",
+                to = sym $to,
+            );
+        }
+    )* };
+    (sixth $name:ident => $to:path) => {
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            naked_asm!("mov r9, qword ptr [rsp]", "jmp {to}", to = sym $to);
+        }
+    };
+    (second $($name:ident => $to:path),*) => { $(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            naked_asm!("mov rsi, qword ptr [rsp]", "jmp {to}", to = sym $to);
+        }
+    )* };
+}
+
+with_caller! { seventh mmap mmap64 => map }
+with_caller! { sixth mremap => remap }
+with_caller! { second sbrk => move_break, brk => set_break }
+
+/// # Safety
+/// As POSIX's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn munmap(start: *mut c_void, bytes: usize) -> c_int {
+    let result = with_mapped(|mapped, _| {
+        // SAFETY: the caller's word.
+        let result = unsafe { system_call(libc::SYS_munmap, [start as usize, bytes, 0, 0, 0, 0]) };
+        if result >= 0 {
+            mapped.forget(pages(start as usize, bytes));
+        }
+        result
+    });
+    if answered(result) == libc::MAP_FAILED { -1 } else { 0 }
+}
+
+/// The break is at `now` after it was at `before`.
+fn note_break(before: usize, now: usize, caller: usize) {
+    with_mapped(|mapped, inside| {
+        let manager = Asker { caller, inside }.is_manager();
+        if now < before {
+            let _ = mapped.managers.remove(now..before);
+            let _ = mapped.program_break.remove(now..before);
+        } else if manager {
+            let _ = mapped.managers.add(before..now);
+        } else if mapped.program_break.add(before..now).is_err() {
+            family::fatal(c"heaptoll: the sweep layer has no memory to note what the program maps\n");
+        }
+    });
+}
+
+/// The next function of this name, kept in `place`.
+fn next(place: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
+    let known = place.load(Ordering::Relaxed);
+    if !known.is_null() {
+        return known;
+    }
+    let found = family::symbol(name).unwrap_or(ptr::null_mut());
+    place.store(found, Ordering::Relaxed);
+    found
+}
+
+/// `sbrk`: the C library keeps the break in a variable of its own, so it is the one to move it.
+unsafe extern "C" fn move_break(by: isize, caller: usize) -> *mut c_void {
+    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    let found = next(&NEXT, c"sbrk");
+    if found.is_null() {
+        return answered(-(libc::ENOMEM as isize));
+    }
+    // SAFETY: the C library's, of that type; the caller's word.
+    let before = unsafe {
+        let function = core::mem::transmute::<*mut c_void, unsafe extern "C" fn(isize) -> *mut c_void>(found);
+        function(by)
+    };
+    if before != libc::MAP_FAILED && by != 0 {
+        note_break(before as usize, (before as usize).wrapping_add_signed(by), caller);
+    }
+    before
+}
+
+/// `brk`.
+unsafe extern "C" fn set_break(end: *mut c_void, caller: usize) -> c_int {
+    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    let found = next(&NEXT, c"brk");
+    if found.is_null() {
+        answered(-(libc::ENOMEM as isize));
+        return -1;
+    }
+    let before = break_now();
+    // SAFETY: as in `move_break`.
+    let status = unsafe {
+        let function = core::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> c_int>(found);
+        function(end)
+    };
+    if status == 0 {
+        note_break(before, end as usize, caller);
+    }
+    status
+}
+
+/// Where the break is.
+pub fn break_now() -> usize {
+    // SAFETY: a break at 0 cannot be; the kernel says where it is.
+    unsafe { system_call(libc::SYS_brk, [0; 6]) as usize }
+}

@@ -1,0 +1,60 @@
+//! Blocks that are never collected, and read as roots: those that were asked for from within the manager.
+//!
+//! The manager may keep their addresses in memory that is not read for roots. They are few: a dynamic thread-local
+//! area, what a library notes at its first call.
+
+use heaptoll_floor::Lock;
+use heaptoll_sweeping::list::List;
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+static PINNED: Lock<List<usize>> = Lock::new(List::new());
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether there are any.
+#[inline(always)]
+pub fn any() -> bool {
+    COUNT.load(Ordering::Relaxed) != 0
+}
+
+/// Adds one. False: no memory to note it.
+pub fn add(block: usize) -> bool {
+    let mut pinned = PINNED.lock();
+    let added = pinned.push(block).is_ok();
+    COUNT.store(pinned.as_slice().len(), Ordering::Relaxed);
+    added
+}
+
+/// Takes one out, if it is one.
+pub fn remove(block: usize) -> bool {
+    if !any() {
+        return false;
+    }
+    let mut pinned = PINNED.lock();
+    let Some(at) = pinned.as_slice().iter().position(|&other| other == block) else { return false };
+    pinned.remove(at..at + 1);
+    COUNT.store(pinned.as_slice().len(), Ordering::Relaxed);
+    true
+}
+
+/// Shows all. Called by a collector while all stand.
+pub fn each(mut visit: impl FnMut(usize)) {
+    PINNED.lock().as_slice().iter().for_each(|&block| visit(block));
+}
+
+/// Where they are noted.
+pub fn memory() -> core::ops::Range<usize> {
+    PINNED.lock().range()
+}
+
+pub fn before_fork() {
+    PINNED.before_fork();
+}
+
+pub fn after_fork() {
+    PINNED.after_fork();
+}
+
+pub fn after_fork_in_child() {
+    PINNED.after_fork_in_child();
+}

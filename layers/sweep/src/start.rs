@@ -1,0 +1,156 @@
+//! How the layer starts, at the first call or by the constructor, whichever is earlier; threads' ends, fork and exit.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use heaptoll_floor::{Teller, ThreadEnd, prepare_barriers};
+use heaptoll_next::{family, settings};
+use heaptoll_roots::World;
+use heaptoll_sweeping::elf;
+use heaptoll_sweeping::settings::{ALLOWED, Settings};
+
+use crate::calls::BUDGET;
+use crate::collection::{COLLECTION, PATIENCE_MS, WAITING};
+use crate::mappings::MAPPED;
+use crate::table::Tables;
+use crate::{gate, mappings, pinned};
+
+pub use crate::collection::LAZY;
+
+/// Every live block.
+pub static TABLES: Tables = Tables::new();
+/// The threads of the process.
+pub static WORLD: World = World::new();
+/// What is told: counters and events.
+pub static TELLER: Teller = Teller::layer("sweep");
+/// The program's frees are carried out.
+pub static HONOUR: AtomicBool = AtomicBool::new(false);
+/// The most pages that may hold blocks.
+pub static LIMIT_PAGES: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+static BEGUN: AtomicBool = AtomicBool::new(false);
+static STARTED: AtomicBool = AtomicBool::new(false);
+static THREAD_END: ThreadEnd = ThreadEnd::new(thread_ends);
+
+/// Where the signal lies from the highest when the usual one is another collector's, behind the layer: each would hand
+/// on to the other what is neither's, for ever.
+const SPARE: c_int = 8;
+
+/// Whether collections are possible.
+pub fn has_started() -> bool {
+    STARTED.load(Ordering::Acquire)
+}
+
+/// Starts the layer, once. False while that is going on.
+#[cold]
+#[inline(never)]
+pub fn start() -> bool {
+    if BEGUN.swap(true, Ordering::AcqRel) {
+        return has_started();
+    }
+    // SAFETY: errno's address is valid for the calling thread.
+    let errno = unsafe { *libc::__errno_location() };
+    let break_start = mappings::break_now();
+    let Some(family) = heaptoll_next::next() else {
+        // Another thread looks for it: there are none before the first call, but who knows.
+        BEGUN.store(false, Ordering::Release);
+        return false;
+    };
+    let settings = match settings::variable(c"HEAPTOLL_SWEEP").map_or(Ok(Settings::new()), Settings::read) {
+        Ok(settings) => settings,
+        Err(wrong) => settings::refuse(c"HEAPTOLL_SWEEP", wrong, ALLOWED),
+    };
+    let home = family::object_of(family.malloc as usize);
+    let library =
+        family::symbol(c"gnu_get_libc_version").and_then(|function| family::object_of(function as usize));
+    let glibc = home.is_some() && home == library;
+    // SAFETY: the base of a loaded object, as dladdr gives it.
+    let object = home.filter(|_| !glibc).and_then(|base| unsafe { elf::extent(base) });
+    mappings::manager_is(object);
+    HONOUR.store(settings.honour, Ordering::Relaxed);
+    LAZY.store(settings.lazy, Ordering::Relaxed);
+    LIMIT_PAGES.store(settings.heap.map_or(usize::MAX, |bytes| bytes / 4096), Ordering::Relaxed);
+    prepare_barriers();
+    let signal = family::symbol(c"tithe_malloc").map(|_| libc::SIGRTMAX() - SPARE);
+    WORLD.start(signal, PATIENCE_MS);
+    let mut collection = COLLECTION.lock();
+    collection.managed.break_start = break_start;
+    collection.managed.glibc = glibc;
+    collection.configure(settings);
+    drop(collection);
+    // SAFETY: the handlers are functions of this object, which is never unloaded.
+    let registered =
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork_in_child)) };
+    if registered != 0 || THREAD_END.prepare().is_err() {
+        family::fatal(
+            c"heaptoll: the sweep layer cannot register its hooks for fork and for the ends of threads\n",
+        );
+    }
+    let _ = TELLER.slot();
+    STARTED.store(true, Ordering::Release);
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    true
+}
+
+/// A thread comes to the layer for the first time; it is inside.
+#[cold]
+pub fn thread_begins() {
+    // Before the start there are no other threads, and the main thread's end is rarely the process's.
+    if has_started() {
+        let _ = THREAD_END.arm(ThreadEnd::ROUNDS as *mut c_void);
+    }
+}
+
+/// A thread ends. The C library calls this in each round that it makes over such hooks; after the last it frees what it
+/// has given the thread, by ways that do not come past the layer.
+unsafe extern "C" fn thread_ends(rounds: *mut c_void) {
+    let left = rounds as usize - 1;
+    if left == 0 || !THREAD_END.arm(left as *mut c_void) {
+        gate::end();
+    }
+}
+
+pub extern "C" fn before_fork() {
+    COLLECTION.before_fork();
+    WAITING.before_fork();
+    pinned::before_fork();
+    MAPPED.before_fork();
+}
+
+pub extern "C" fn after_fork() {
+    MAPPED.after_fork();
+    pinned::after_fork();
+    WAITING.after_fork();
+    COLLECTION.after_fork();
+}
+
+pub extern "C" fn after_fork_in_child() {
+    WORLD.after_fork_in_child();
+    gate::after_fork_in_child();
+    TABLES.after_fork_in_child();
+    MAPPED.after_fork_in_child();
+    pinned::after_fork_in_child();
+    WAITING.after_fork_in_child();
+    COLLECTION.after_fork_in_child();
+}
+
+extern "C" fn at_start() {
+    start();
+    BUDGET.fetch_max(1, Ordering::Relaxed);
+}
+
+extern "C" fn at_exit() {
+    // The manager's own exit takes its locks past the layer.
+    if let Some(mut collection) = COLLECTION.try_lock() {
+        collection.over = true;
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = at_start;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = at_exit;
