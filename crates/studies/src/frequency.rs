@@ -22,6 +22,9 @@ use crate::means::{over_programs, repetitions};
 /// With fewer collections than this at the shortest period, a program says little of their frequency.
 pub const FEWEST_COLLECTIONS: f64 = 10.0;
 
+/// One thread marks and a collection is over with its pause, so that the mutator's time is what is left.
+pub const FIXED: [(&str, &str); 2] = [("markers", "1"), ("sweep", "eager")];
+
 /// How often is collected, and how often what is found dead is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Period {
@@ -105,6 +108,16 @@ pub struct Study {
     pub often_enough: bool,
 }
 
+impl Study {
+    /// Whether it collects often enough, but not in enough pairs of runs to claim anything.
+    pub fn has_too_few_runs(&self) -> bool {
+        let few = |ratio: &Ratio| {
+            ratio.mutator_wall.is_none_or(|interval| (interval.pairs as usize) < statistics::FEWEST_PAIRS)
+        };
+        self.often_enough && self.ratios.iter().any(few)
+    }
+}
+
 /// Geometric means over programs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Mean {
@@ -130,7 +143,7 @@ pub struct Frequency {
 
 /// What a stack is to this study: its collector and period. `None` for one that does not say how often it collects.
 ///
-/// `sweep,every=8M,reclaim=4,markers=1/mimalloc3` is `sweep,markers=1/mimalloc3` every 8 MiB, the fourth reclaims.
+/// `sweep,every=8M,reclaim=4,free=honour/mimalloc3` is `sweep,free=honour/mimalloc3` every 8 MiB; each fourth reclaims.
 pub fn part(stack: &str) -> Option<(String, Period)> {
     let (in_front, manager) = layers(stack).ok()?;
     let words: Vec<&str> = match in_front.as_slice() {
@@ -141,8 +154,10 @@ pub fn part(stack: &str) -> Option<(String, Period)> {
     let setting = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     let every_bytes = size(setting("every")?)?;
     let reclaim = setting("reclaim").map_or(Some(1), |text| text.parse().ok())?;
-    let varied = |word: &&&str| word.starts_with("every=") || word.starts_with("reclaim=");
-    let kept: Vec<&str> = words.iter().filter(|word| !varied(word)).copied().collect();
+    // What is varied, and what the study always sets.
+    let varied = |word: &str| word.starts_with("every=") || word.starts_with("reclaim=");
+    let set = |word: &str| FIXED.iter().any(|(name, value)| word.split_once('=') == Some((name, value)));
+    let kept: Vec<&str> = words.iter().filter(|word| !varied(word) && !set(word)).copied().collect();
     let collector = match in_front.is_empty() {
         true => kept.join(","),
         false => format!("{}/{manager}", kept.join(",")),

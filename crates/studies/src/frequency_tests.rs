@@ -40,10 +40,11 @@ fn experiment(programs: &[&str], mutator: impl Fn(Period) -> f64) -> Experiment 
 #[test]
 fn stacks_are_read_as_collectors_and_periods() {
     assert_eq!(
-        part("sweep,every=8M,reclaim=4,markers=1/mimalloc3"),
-        Some(("sweep,markers=1/mimalloc3".into(), period(8, 4)))
+        part("sweep,every=8M,reclaim=4,markers=1,sweep=eager,free=honour/mimalloc3"),
+        Some(("sweep,free=honour/mimalloc3".into(), period(8, 4)))
     );
     assert_eq!(part("tithe-collect,every=32M"), Some(("tithe-collect".into(), period(32, 1))));
+    assert_eq!(part("sweep,every=8M,markers=2/m"), Some(("sweep,markers=2/m".into(), period(8, 1))));
     assert_eq!(part("tithe-collect"), None);
     assert_eq!(part("quarantine=2M/mimalloc3"), None);
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::stack::LayerKind;
-use heaptoll_studies::frequency::{Period, study};
+use heaptoll_studies::frequency::{FIXED, Period, study};
 use heaptoll_units::size;
 
 use crate::failure::Failure;
@@ -125,8 +125,7 @@ fn word(collector: &Manager, period: Period) -> Result<String, Failure> {
     if period.reclaim > 1 {
         word += &format!(",reclaim={}", period.reclaim);
     }
-    // One thread marks and a collection is over with its pause, so that the mutator's time is what is left.
-    for (name, value) in [("markers", "1"), ("sweep", "eager")] {
+    for (name, value) in FIXED {
         if has(name) && !is_set(name) {
             word += &format!(",{name}={value}");
         }

@@ -5,9 +5,11 @@ mod bench;
 
 mod asking;
 mod asking_traces;
+mod delay;
 mod disks;
 mod drag;
 mod files;
+mod frequency;
 mod instructions;
 mod launcher;
 mod ledgers;

@@ -1,6 +1,7 @@
 //! The study of delays as a document, and as figures for JSON.
 
 use heaptoll_lab::runner::Ending;
+use heaptoll_lab::statistics::FEWEST_PAIRS;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, claim, plural};
 use heaptoll_studies::delay::{Delay, NO_DELAY, Ratios};
@@ -88,8 +89,14 @@ fn verdict(found: &Delay, manager: &str) -> Option<String> {
         .into_iter()
         .filter_map(|(interval, noun)| claim(&interval?, noun))
         .collect();
-    let measured = ratios.cpu.is_some() || ratios.peak_rss.is_some();
-    let of_longest = match (measured, said.is_empty()) {
+    let pairs =
+        [ratios.cpu, ratios.peak_rss].into_iter().flatten().map(|interval| interval.pairs as usize).max();
+    if pairs.is_some_and(|pairs| pairs < FEWEST_PAIRS) {
+        return Some(format!(
+            "{manager}: too few good pairs of runs to claim a difference; six would do, ten are better (-n)."
+        ));
+    }
+    let of_longest = match (pairs.is_some(), said.is_empty()) {
         (false, _) => "was not measured".to_string(),
         (_, true) => "shows no difference".into(),
         (_, false) => format!("takes {}", and_list(&said)),

@@ -2,6 +2,7 @@
 
 use heaptoll_lab::comparison::Interval;
 use heaptoll_lab::runner::Ending;
+use heaptoll_lab::statistics::FEWEST_PAIRS;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, percent_off, plural};
 use heaptoll_studies::frequency::{Frequency, Question, Ratio};
@@ -84,6 +85,9 @@ fn verdict(found: &Frequency, collector: &str, question: Question) -> Option<Str
         // The farthest from what it is compared with: the longest period, the rarest reclamation.
         let Some(ratio) = study.ratios.iter().rfind(|ratio| ratio.question == question) else { continue };
         let Some(interval) = judged(ratio) else { continue };
+        if (interval.pairs as usize) < FEWEST_PAIRS {
+            continue;
+        }
         seen += 1;
         if interval.differs {
             let word = if interval.ratio < 1.0 { "less" } else { "more" };

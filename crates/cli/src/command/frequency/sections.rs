@@ -46,6 +46,11 @@ pub fn findings(found: &Frequency, verdicts: Vec<String>) -> Section {
             and_list(&rare)
         ));
     }
+    if found.programs.iter().any(Study::has_too_few_runs) {
+        text.push(
+            "Below six good pairs of runs no difference is claimed: more repetitions (-n) would tell.".into(),
+        );
+    }
     text.push(
         "The mutator's time is elapsed time less pauses; its CPU is CPU less the collector's. Start-up is in neither. \
          Intervals hold for their whole table at 95 %."

@@ -1,0 +1,139 @@
+//! `heaptoll delay`: quarantines of several sizes in front of a manager, from the program to the figures.
+
+use serde_json::Value;
+
+use crate::bench::{Bench, eventually, marker, programs_with, read_json};
+
+/// Takes, writes and frees 400 blocks of 64 KiB one after another: one is live at a time, the others wait.
+const ONE_AT_A_TIME: &str = r#"
+int main(void) {
+    for (int i = 0; i < 400; i++) {
+        char *block = malloc(65536);
+        memset(block, i, 65536);
+        if (block[i] != (char)i) return 1;
+        free(block);
+    }
+    puts("done");
+    return 0;
+}
+"#;
+
+fn point(json: &Value, size: u64) -> &Value {
+    let points = json["curves"][0]["points"].as_array().expect("points");
+    points
+        .iter()
+        .find(|point| point["size_bytes"] == size)
+        .unwrap_or_else(|| panic!("no {size} in {points:?}"))
+}
+
+#[test]
+fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
+    let bench = Bench::new();
+    let program = bench.program("queue", ONE_AT_A_TIME);
+    let (db, file, html) = (bench.at("delay.db"), bench.at("delay.json"), bench.at("delay.html"));
+    let words = ["delay", "-m", "glibc", "--sizes", "64K,8M", "-n", "2", "--seed", "7", "--db", &db];
+    bench
+        .heaptoll(&[&words[..], &["--json", &file, "--html", &html, "--", &program]].concat())
+        .exits(0)
+        .shows(&[
+            "What it costs when freed memory waits",
+            "quarantine",
+            "8M",
+            "What the quarantine itself costs",
+        ])
+        .complains(&["every row is kept in", "heaptoll delay --resume"]);
+    let json = read_json(&file);
+    assert_eq!(json["schema"], "heaptoll-delay/1");
+    assert_eq!(json["sizes_bytes"], serde_json::json!([1, 65536, 8 << 20]));
+    assert_eq!((&json["complete"], &json["curves"][0]["manager"]), (&true.into(), &"glibc".into()));
+    let peak = |size: u64| point(&json, size)["medians"]["peak_rss_kib"].as_f64().expect("a peak");
+    // 8 MiB less a block or two, more than at one byte.
+    let more_kib = peak(8 << 20) - peak(1);
+    assert!((7000.0..10_000.0).contains(&more_kib), "{more_kib} KiB");
+    let held = |size: u64| point(&json, size)["medians"]["held_high_bytes"].as_f64().expect("it tells");
+    // Within a block of what it may hold: the block that passes the size is held for a moment, too.
+    let block = 66_000.0;
+    for size in [1, 65536, 8 << 20] {
+        let over = held(size) - size as f64;
+        assert!((-block..=block).contains(&over), "{size}: {over} more");
+    }
+    assert!(std::fs::read_to_string(&html).expect("a page").contains("toself"));
+    // The rows are an experiment's, as others are.
+    bench.heaptoll(&["report", &db]).exits(0).shows(&["quarantine=8M/glibc", "quarantine=1B/glibc"]);
+}
+
+#[test]
+fn a_study_is_extended_and_shown_again_and_no_other_experiment_is() {
+    let bench = Bench::new();
+    let program = bench.program("queue", ONE_AT_A_TIME);
+    let (db, file) = (bench.at("delay.db"), bench.at("delay.json"));
+    let words = ["delay", "-m", "glibc", "--sizes", "1M", "-n", "1", "--db", &db, "--", &program];
+    bench.heaptoll(&words).exits(0);
+    bench.heaptoll(&["delay", "--resume", &db, "-n", "2", "--json", &file]).exits(0).shows(&["1M"]);
+    let json = read_json(&file);
+    assert_eq!((point(&json, 1 << 20)["good"].as_u64(), &json["repetitions"]), (Some(2), &2.into()));
+    // Two pairs give a range and never claim.
+    assert_eq!(point(&json, 1 << 20)["over_no_delay"]["cpu"]["differs"], false);
+    let other = bench.at("run.db");
+    bench.heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &other, "--", &program]).exits(0);
+    bench.heaptoll(&["delay", "--resume", &other]).exits(2).complains(&["not of this study"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_runs() {
+    let bench = Bench::new();
+    let words = |more: &[&str]| -> Vec<String> {
+        ["delay"].iter().chain(more).chain(&["--", "ls"]).map(|word| word.to_string()).collect()
+    };
+    for (more, why) in [
+        (&["-m", "quarantine=1B/glibc"][..], "name the manager alone"),
+        (&["-m", "glibc", "--sizes", "0"], "give sizes of 1B or more"),
+        (&["-m", "nobody"], "there is no manager `nobody`"),
+        (&["-m", "tithe-collect"], "is a collector"),
+        (&["--html", "/nowhere/a.html"], "cannot write /nowhere/a.html"),
+    ] {
+        let words = words(more);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        bench.heaptoll(&words).exits(2).complains(&[why]);
+    }
+    bench.heaptoll(&["delay", "-m", "glibc"]).exits(2).complains(&["nothing to run"]);
+}
+
+#[test]
+fn an_interrupted_study_keeps_its_rows_and_goes_on() {
+    let bench = Bench::new();
+    let mark = marker("delay");
+    let program = bench.program("slow", "int main(void) { free(malloc(9)); usleep(150000); return 0; }");
+    let db = bench.at("delay.db");
+    let words = ["delay", "-m", "glibc", "--sizes", "4K", "-n", "30", "--db", &db, "--", &program, &mark];
+    let running = bench.start(&words);
+    let rows = || {
+        let open =
+            rusqlite::Connection::open_with_flags(&db, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
+        open.query_row("SELECT count(*) FROM observation WHERE phase = 'timed'", [], |row| {
+            row.get::<_, i64>(0)
+        })
+        .ok()
+    };
+    eventually("rows", || rows().is_some_and(|rows| rows >= 3) && !programs_with(&mark).is_empty());
+    running.signal(libc::SIGINT);
+    let said = running.wait().exits(130).complains(&["heaptoll delay --resume"]);
+    assert!(said.out.contains("interrupted: not all runs were made"), "{}", said.out);
+}
+
+#[test]
+fn a_program_that_fails_under_a_delay_is_said_to() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "fails",
+        r#"int main(void) {
+            const char *setting = getenv("HEAPTOLL_QUARANTINE");
+            free(malloc(100));
+            return setting && strstr(setting, "size=4096") ? 3 : 0;
+        }"#,
+    );
+    bench
+        .heaptoll(&["delay", "-m", "glibc", "--sizes", "4K,1M", "-n", "2", "--", &program])
+        .exits(1)
+        .shows(&["under quarantine=4K/glibc: 2x exit status 3"]);
+}
