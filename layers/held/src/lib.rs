@@ -4,12 +4,16 @@
 //! The delay is that of Sareen and Blackburn, "Better Understanding the Costs and Benefits of Automatic Memory
 //! Management" (2022), §7.1: each thread keeps the blocks that it frees in a buffer of its own, and when the volume of
 //! all of them passes a bound, each thread frees all of its own. [`volume`] is the volume, [`thread`] a thread with its
-//! buffer, [`quarantine`] the way of a block through both.
+//! buffer, [`quarantine`] the way of a block through both; [`checked`] knows what was written to
+//! meanwhile.
 #![no_std]
 
+pub mod checked;
+pub mod fill;
 pub mod memory;
 pub mod quarantine;
 pub mod settings;
+pub mod text;
 pub mod thread;
 pub mod volume;
 

@@ -32,10 +32,17 @@ pub struct Quarantine {
     /// Releases between two tellings, less one.
     between: AtomicU64,
     random: AtomicBool,
+    /// Blocks may take the short way.
+    short: AtomicBool,
+    /// Asked about each block that comes in, when they are checked.
+    enters: AtomicPtr<()>,
     volume: Volume,
     threads: Threads,
     writer: Writer,
 }
+
+/// Told of a block that comes in, of so many bytes. False: it is not to be held, nor given to the manager.
+pub type Enters = fn(*mut c_void, usize) -> bool;
 
 /// Never alone: what `alone` points to where the C library does not say.
 static NEVER: AtomicU8 = AtomicU8::new(0);
@@ -51,14 +58,26 @@ impl Quarantine {
             seed: AtomicU64::new(0),
             between: AtomicU64::new(0),
             random: AtomicBool::new(false),
+            short: AtomicBool::new(false),
+            enters: AtomicPtr::new(ptr::null_mut()),
             volume: Volume::new(),
             threads: Threads::new(),
             writer: Writer::new(Kind::Layer, "quarantine"),
         }
     }
 
-    /// Once, before any thread is taken in. `alone` is the C library's word on whether there is one thread, or null.
-    pub fn prepare(&self, settings: &Settings, usable_size: UsableSize, free: Free, alone: *mut u8) {
+    /// Once, before any thread is taken in. `free` gets what leaves; `enters`, if any, is told of what comes in. `alone`
+    /// is the C library's word on whether there is one thread, or null.
+    pub fn prepare(
+        &self,
+        settings: &Settings,
+        usable_size: UsableSize,
+        free: Free,
+        enters: Option<Enters>,
+        alone: *mut u8,
+    ) {
+        self.enters.store(enters.map_or(ptr::null_mut(), |enters| enters as *mut ()), Relaxed);
+        self.short.store(!settings.random && enters.is_none(), Relaxed);
         self.usable_size.store(usable_size as *mut (), Relaxed);
         self.free.store(free as *mut (), Relaxed);
         self.alone.store(if alone.is_null() { NEVER.as_ptr() } else { alone }, Relaxed);
@@ -83,10 +102,12 @@ impl Quarantine {
     pub fn enter(&self) -> Option<&Thread> {
         let thread = self.threads.take()?;
         thread.epoch.store(self.volume.epoch(), Relaxed);
-        let seed = self.seed.load(Relaxed)
-            ^ (ptr::from_ref(thread) as u64).wrapping_mul(u64::from(thread.releases.load(Relaxed) > 0));
-        thread.random.store(seed.wrapping_mul(2) | 1, Relaxed);
-        thread.open(!self.random.load(Relaxed));
+        let seed = self.seed.load(Relaxed);
+        // Each thread its own numbers, the same in each run: the first is the seed's own.
+        let number = self.threads.each().count() as u64;
+        let mixed = seed.wrapping_add(number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        thread.random.store((mixed ^ (mixed >> 29)) | 1, Relaxed);
+        thread.open(self.short.load(Relaxed));
         Some(thread)
     }
 
@@ -153,6 +174,14 @@ impl Quarantine {
         if thread.busy.load(Relaxed) {
             return self.to_manager(block);
         }
+        let enters = self.enters.load(Relaxed);
+        if !enters.is_null() {
+            // SAFETY: `prepare` stored a function of this type.
+            let holds = unsafe { transmute::<*mut (), Enters>(enters)(block, bytes as usize) };
+            if !holds {
+                return;
+            }
+        }
         loop {
             let epoch = self.volume.epoch();
             if epoch != thread.epoch.load(Relaxed) {
@@ -172,6 +201,7 @@ impl Quarantine {
                 Added::Held => {
                     thread.push(block);
                     thread.held.fetch_add(bytes, Relaxed);
+                    thread.open(self.short.load(Relaxed));
                 }
                 Added::Passed { epoch, volume } => {
                     thread.push(block);
@@ -232,7 +262,7 @@ impl Quarantine {
             self.to_manager(block);
         }
         thread.held.store(0, Relaxed);
-        thread.empty(!self.random.load(Relaxed));
+        thread.empty(self.short.load(Relaxed));
         thread.busy.store(false, Relaxed);
         self.released(thread);
     }

@@ -6,6 +6,7 @@
 //! a copy, and a free that is delayed like any other.
 #![no_std]
 
+mod check;
 mod start;
 mod word;
 

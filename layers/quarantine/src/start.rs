@@ -6,12 +6,13 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 
+use heaptoll_held::quarantine::Enters;
 use heaptoll_held::settings::{ALLOWED, Settings};
 use heaptoll_held::thread::Thread;
-use heaptoll_next::family::fatal;
+use heaptoll_next::family::{Free, fatal};
 use heaptoll_next::settings::{refuse, variable};
 
-use crate::{QUARANTINE, word};
+use crate::{QUARANTINE, check, word};
 
 const VARIABLE: &core::ffi::CStr = c"HEAPTOLL_QUARANTINE";
 
@@ -58,13 +59,19 @@ pub fn start() -> bool {
     };
     // SAFETY: dlsym has no conditions but for the name. A failing one allocates its message, which the manager serves.
     let alone = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
-    QUARANTINE.prepare(&settings, usable_size, family.free, alone.cast());
+    let (free, enters): (Free, Option<Enters>) = if settings.check {
+        check::prepare(family.free);
+        (check::leaves, Some(check::enters))
+    } else {
+        (family.free, None)
+    };
+    QUARANTINE.prepare(&settings, usable_size, free, enters, alone.cast());
     MANAGER_RESIZES.store(!settings.delay_realloc, Relaxed);
     let mut key = 0;
     // SAFETY: the functions are of this object, which is never unloaded.
     let failed = unsafe {
         libc::pthread_key_create(&mut key, Some(thread_ends)) != 0
-            || libc::pthread_atfork(None, None, Some(in_child)) != 0
+            || libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) != 0
     };
     if failed {
         fatal(c"heaptoll: the quarantine cannot be told of the ends of threads and of forks: the C library has no room\n");
@@ -105,7 +112,16 @@ unsafe extern "C" fn thread_ends(place: *mut c_void) {
     unsafe { QUARANTINE.leave(&*place.cast::<Thread>()) };
 }
 
+unsafe extern "C" fn before_fork() {
+    check::before_fork();
+}
+
+unsafe extern "C" fn in_parent() {
+    check::after_fork();
+}
+
 unsafe extern "C" fn in_child() {
+    check::after_fork();
     let word = word::get();
     // A thread that has not freed anything yet may get a place now: what others held must belong to somebody. One that
     // has ended leaves it where it is.
@@ -122,6 +138,9 @@ extern "C" fn at_start() {
 
 extern "C" fn at_end() {
     if STATE.load(Acquire) == READY {
+        if check::is_on() {
+            check::at_end();
+        }
         QUARANTINE.tell();
     }
 }

@@ -1,0 +1,269 @@
+//! What is known of each held block when they are checked: its size, and where it was freed.
+//!
+//! One lock for all: checking is for finding defects, not for measuring. Nothing of the manager is called under it.
+
+use core::cell::UnsafeCell;
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+
+use heaptoll_next::blocks::Blocks;
+
+use crate::fill::{self, Change};
+use crate::memory;
+
+/// A block that is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// Its address; 0 in a place that is free.
+    pub block: usize,
+    /// Bytes of it.
+    pub bytes: usize,
+    /// The call stack that freed it, as a number; 0: unknown.
+    pub site: u32,
+    /// It has been told of already.
+    told: bool,
+}
+
+/// One that was changed while it was held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Damage {
+    /// Which.
+    pub held: Held,
+    /// How.
+    pub change: Change,
+}
+
+/// What a block is when the program frees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// It is held from here on.
+    New,
+    /// It is held already, since then: it is freed for the second time.
+    Again(Held),
+    /// Nothing can be known of it: there is no memory.
+    Unknown,
+}
+
+/// Places for held blocks, in memory that doubles.
+struct Places {
+    start: Option<NonNull<Held>>,
+    room: usize,
+    used: usize,
+    /// The place that was left last, plus one; its `bytes` lead to the one before. 0: none.
+    left: usize,
+    by_block: Blocks,
+}
+
+/// All held blocks.
+pub struct Checked {
+    mutex: UnsafeCell<libc::pthread_mutex_t>,
+    places: UnsafeCell<Places>,
+}
+
+// SAFETY: the mutex is made for sharing, and the places are touched only by its holder.
+unsafe impl Sync for Checked {}
+
+const FIRST: usize = 64 << 10;
+
+impl Places {
+    fn get(&self, at: usize) -> *mut Held {
+        debug_assert!(at < self.used);
+        self.start.map_or(ptr::null_mut(), |start| start.as_ptr().wrapping_add(at))
+    }
+
+    fn put(&mut self, held: Held) -> Option<usize> {
+        let at = match self.left {
+            0 => {
+                if self.used == self.room && !self.grow() {
+                    return None;
+                }
+                self.used += 1;
+                self.used - 1
+            }
+            left => {
+                // SAFETY: a place in use once, which leads to the one left before.
+                self.left = unsafe { (*self.get(left - 1)).bytes };
+                left - 1
+            }
+        };
+        // SAFETY: below `used`, which is within the memory.
+        unsafe { self.get(at).write(held) };
+        Some(at)
+    }
+
+    fn grow(&mut self) -> bool {
+        let bytes = self.room * size_of::<Held>();
+        let made = match self.start {
+            None => memory::map(FIRST),
+            // SAFETY: a mapping of so many bytes; addresses in it live no longer than the lock is held.
+            Some(start) => unsafe { memory::enlarge(start.cast(), bytes, bytes * 2) },
+        };
+        let Some(made) = made else { return false };
+        self.start = Some(made.cast());
+        self.room = if bytes == 0 { FIRST } else { bytes * 2 } / size_of::<Held>();
+        true
+    }
+
+    fn take(&mut self, at: usize) -> Held {
+        // SAFETY: a place in use.
+        let held = unsafe { self.get(at).read() };
+        let empty = Held { block: 0, bytes: self.left, site: 0, told: true };
+        // SAFETY: as above.
+        unsafe { self.get(at).write(empty) };
+        self.left = at + 1;
+        held
+    }
+}
+
+impl Default for Checked {
+    fn default() -> Checked {
+        Checked::new()
+    }
+}
+
+impl Checked {
+    /// None.
+    pub const fn new() -> Checked {
+        let places = Places { start: None, room: 0, used: 0, left: 0, by_block: Blocks::new() };
+        Checked { mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER), places: UnsafeCell::new(places) }
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Places) -> T) -> T {
+        self.lock();
+        // SAFETY: the mutex is ours, and `work` does not come back here.
+        let answer = work(unsafe { &mut *self.places.get() });
+        self.unlock();
+        answer
+    }
+
+    /// Takes the lock, to hold it over a fork.
+    pub fn lock(&self) {
+        // SAFETY: an initialised mutex of the default kind; it is never destroyed.
+        unsafe { libc::pthread_mutex_lock(self.mutex.get()) };
+    }
+
+    /// Gives it back; the caller took it.
+    pub fn unlock(&self) {
+        // SAFETY: as above; the caller holds it, in a child of fork as the copy of the thread that took it.
+        unsafe { libc::pthread_mutex_unlock(self.mutex.get()) };
+    }
+
+    /// A block comes in: it is filled.
+    ///
+    /// # Safety
+    /// A block of so many bytes that the program no longer has, or has given back before.
+    pub unsafe fn enters(&self, block: *mut c_void, bytes: usize, site: u32) -> Entry {
+        if let Some(held) = self.find(block) {
+            return Entry::Again(held);
+        }
+        // SAFETY: the block is nobody's.
+        unsafe { fill::fill(block.cast(), bytes) };
+        self.with(|places| {
+            let held = Held { block: block as usize, bytes, site, told: false };
+            let Some(at) = places.put(held) else { return Entry::Unknown };
+            match places.by_block.insert(held.block, at) {
+                Ok(None) => Entry::New,
+                // Another thread was faster with the same block.
+                Ok(Some(other)) => {
+                    places.take(other);
+                    Entry::Again(held)
+                }
+                Err(_) => {
+                    places.take(at);
+                    Entry::Unknown
+                }
+            }
+        })
+    }
+
+    fn find(&self, block: *mut c_void) -> Option<Held> {
+        self.with(|places| {
+            // The table has no look-up: what is taken out is put back, for which there is room.
+            let at = places.by_block.remove(block as usize)?;
+            places.by_block.insert(block as usize, at).ok()?;
+            // SAFETY: a place in use.
+            Some(unsafe { places.get(at).read() })
+        })
+    }
+
+    /// A block leaves. What was done to it meanwhile, unless that was told before.
+    ///
+    /// # Safety
+    /// The block is the manager's and can be read.
+    pub unsafe fn leaves(&self, block: *mut c_void) -> Option<Damage> {
+        let held = self.with(|places| places.by_block.remove(block as usize).map(|at| places.take(at)))?;
+        if held.told {
+            return None;
+        }
+        // SAFETY: filled when it came in, for as many bytes.
+        unsafe { fill::changed(block.cast(), held.bytes) }.map(|change| Damage { held, change })
+    }
+
+    /// Looks at all that are held, without letting any go, and tells what was done to them, each once.
+    ///
+    /// # Safety
+    /// Whoever lets a block go calls [`Checked::leaves`] before the manager gets it.
+    pub unsafe fn look(&self, mut tell: impl FnMut(Damage)) {
+        let mut at = 0;
+        loop {
+            let found = self.with(|places| {
+                while at < places.used {
+                    // SAFETY: a place in use, or left, which says that it has been told.
+                    let held = unsafe { &mut *places.get(at) };
+                    at += 1;
+                    if held.told {
+                        continue;
+                    }
+                    // SAFETY: it is held as long as it is here, and the lock is ours.
+                    if let Some(change) = unsafe { fill::changed(held.block as *const u8, held.bytes) } {
+                        held.told = true;
+                        return Some(Damage { held: *held, change });
+                    }
+                }
+                None
+            });
+            match found {
+                Some(damage) => tell(damage),
+                None => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn damage_is_told_once_with_its_site() {
+        let checked = Checked::new();
+        let mut blocks: Vec<Vec<u8>> = (1..2000).map(|bytes| vec![0; bytes]).collect();
+        let mut told = Vec::new();
+        // SAFETY: the vectors' own bytes, which nobody else has.
+        unsafe {
+            for (at, block) in blocks.iter_mut().enumerate() {
+                let entry = checked.enters(block.as_mut_ptr().cast(), block.len(), at as u32);
+                assert_eq!(entry, Entry::New);
+            }
+            let (again, bytes) = (blocks[7].as_mut_ptr().cast(), blocks[7].len());
+            assert!(matches!(checked.enters(again, bytes, 9), Entry::Again(Held { site: 7, .. })));
+            blocks[100][3] = 1;
+            checked.look(|damage| told.push((damage.held.site, damage.change.offset)));
+            assert_eq!(told, [(100, 3)]);
+            blocks[200][5] = 2;
+            for (at, block) in blocks.iter_mut().enumerate() {
+                let damage = checked.leaves(block.as_mut_ptr().cast());
+                assert_eq!(damage.map(|damage| damage.change.offset), (at == 200).then_some(5));
+            }
+            let places = &*checked.places.get();
+            let used = places.used;
+            for block in &mut blocks {
+                assert_eq!(checked.enters(block.as_mut_ptr().cast(), block.len(), 1), Entry::New);
+            }
+            assert_eq!((*checked.places.get()).used, used, "places are used again");
+        }
+    }
+}

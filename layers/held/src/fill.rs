@@ -1,0 +1,124 @@
+//! What blocks are filled with while they are held, and what of it has changed.
+
+/// Every byte of a held block. Eight of them are no address that x86-64 can have, so that a program that follows a
+/// pointer which it reads there is stopped.
+pub const FILL: u8 = 0xf5;
+
+/// Of larger blocks only so many bytes are filled, and the last page: a large block's pages may never have been touched.
+pub const MOST: usize = 1 << 20;
+const LAST: usize = 4096;
+
+/// The first stretch of changed bytes in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// From the block's beginning, bytes.
+    pub offset: usize,
+    /// To the next unchanged one.
+    pub bytes: usize,
+    /// The first of them.
+    pub found: [u8; 16],
+}
+
+/// Ranges of a block that are filled; the second may be empty.
+fn ranges(bytes: usize) -> [(usize, usize); 2] {
+    if bytes <= MOST { [(0, bytes), (bytes, bytes)] } else { [(0, MOST), (MOST.max(bytes - LAST), bytes)] }
+}
+
+/// Fills a block.
+///
+/// # Safety
+/// It has so many bytes, and nobody else may touch them.
+pub unsafe fn fill(block: *mut u8, bytes: usize) {
+    for (start, end) in ranges(bytes) {
+        // SAFETY: within the block.
+        unsafe { block.add(start).write_bytes(FILL, end - start) };
+    }
+}
+
+/// What has changed since.
+///
+/// # Safety
+/// It can be read for so many bytes. (Who writes to it meanwhile is the one to be found.)
+pub unsafe fn changed(block: *const u8, bytes: usize) -> Option<Change> {
+    for (start, end) in ranges(bytes) {
+        // SAFETY: within the block, which is all initialised since it was filled.
+        let filled = unsafe { core::slice::from_raw_parts(block.add(start), end - start) };
+        let Some(at) = first_other(filled) else { continue };
+        let rest = &filled[at..];
+        let bytes = rest.iter().position(|&byte| byte == FILL).unwrap_or(rest.len());
+        let mut found = [0; 16];
+        let kept = bytes.min(found.len());
+        found[..kept].copy_from_slice(&rest[..kept]);
+        return Some(Change { offset: start + at, bytes, found });
+    }
+    None
+}
+
+/// The first byte that is another one.
+fn first_other(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    // The compiler compares whole chunks at once.
+    while let Some(chunk) = bytes.get(at..at + 64) {
+        if chunk.iter().fold(0, |sum, &byte| sum | (byte ^ FILL)) != 0 {
+            break;
+        }
+        at += 64;
+    }
+    bytes[at..].iter().position(|&byte| byte != FILL).map(|rest| at + rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_changed_byte_is_found_and_nothing_else(bytes in 1usize..5000, at in 0usize..5000, to: u8) {
+            let mut block = std::vec![0u8; bytes];
+            // SAFETY: the vector's own bytes.
+            let before = unsafe { fill(block.as_mut_ptr(), bytes); changed(block.as_ptr(), bytes) };
+            prop_assert_eq!(before, None);
+            let at = at % bytes;
+            block[at] = to;
+            // SAFETY: as above.
+            let change = unsafe { changed(block.as_ptr(), bytes) };
+            if to == FILL {
+                prop_assert_eq!(change, None);
+            } else {
+                let mut found = [0; 16];
+                found[0] = to;
+                prop_assert_eq!(change, Some(Change { offset: at, bytes: 1, found }));
+            }
+        }
+    }
+
+    #[test]
+    fn of_large_blocks_the_beginning_and_the_last_page_are_looked_at() {
+        let bytes = MOST + 100_000;
+        let mut block = std::vec![0u8; bytes];
+        // SAFETY: the vector's own bytes.
+        unsafe { fill(block.as_mut_ptr(), bytes) };
+        assert_eq!(block[MOST], 0);
+        for (at, seen) in [
+            (0, true),
+            (MOST - 1, true),
+            (MOST, false),
+            (bytes - LAST - 1, false),
+            (bytes - LAST, true),
+            (bytes - 1, true),
+        ] {
+            let before = block[at];
+            block[at] = 1;
+            // SAFETY: as above.
+            let change = unsafe { changed(block.as_ptr(), bytes) };
+            assert_eq!(change.map(|change| change.offset), seen.then_some(at));
+            block[at] = before;
+        }
+        block[10..40].fill(3);
+        // SAFETY: as above.
+        let change = unsafe { changed(block.as_ptr(), bytes) };
+        assert_eq!(change, Some(Change { offset: 10, bytes: 30, found: [3; 16] }));
+    }
+}

@@ -1,0 +1,174 @@
+//! `check=on`: blocks are filled when they come in and looked at when they leave, and at the end of the process. What
+//! was written to is said on standard error and counted; so is a block that is freed while it is held.
+
+use core::ffi::c_void;
+use core::fmt::Write;
+use core::mem::transmute;
+use core::ptr;
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
+
+use heaptoll_held::checked::{Checked, Damage, Entry};
+use heaptoll_held::fill::Change;
+use heaptoll_held::memory;
+use heaptoll_held::text::Line;
+use heaptoll_next::family::Free;
+use heaptoll_stacks::{LOWEST_ADDRESS, Stacks};
+
+use crate::QUARANTINE;
+
+static CHECKED: Checked = Checked::new();
+static STACKS: Stacks = Stacks::new();
+static ON: AtomicBool = AtomicBool::new(false);
+static FREE: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+static SITES: AtomicPtr<Frames> = AtomicPtr::new(ptr::null_mut());
+static SAID: AtomicU32 = AtomicU32::new(0);
+
+/// Lines at most; what comes after is counted only.
+const LINES: u32 = 100;
+/// Call stacks whose frames are kept, and frames of each.
+const MOST_SITES: usize = 1 << 20;
+const FRAMES: usize = 8;
+type Frames = [usize; FRAMES];
+
+/// Has blocks checked from here on. `free` is the manager's.
+pub fn prepare(free: Free) {
+    FREE.store(free as *mut (), Relaxed);
+    // Without memory for them, sites are unknown; only pages that are written to cost any.
+    if let Some(sites) = memory::map(MOST_SITES * size_of::<Frames>())
+        && STACKS.prepare(prepare as *const () as usize)
+    {
+        SITES.store(sites.cast().as_ptr(), Relaxed);
+    }
+    ON.store(true, Relaxed);
+}
+
+/// Whether blocks are checked.
+pub fn is_on() -> bool {
+    ON.load(Relaxed)
+}
+
+/// The place in which a call stack's frames are kept.
+fn frames(site: u32) -> Option<*mut Frames> {
+    let sites = SITES.load(Relaxed);
+    let known = !sites.is_null() && (1..MOST_SITES).contains(&(site as usize));
+    known.then(|| sites.wrapping_add(site as usize))
+}
+
+/// The call stack that this is called from.
+fn site() -> u32 {
+    STACKS.site(|site, addresses| {
+        if let Some(place) = frames(site) {
+            let mut kept = [0; FRAMES];
+            for (kept, &address) in kept.iter_mut().zip(addresses) {
+                *kept = address;
+            }
+            // SAFETY: a place of the mapping; a site is defined by one thread, before anybody else is given it.
+            unsafe { place.write(kept) };
+        }
+    })
+}
+
+/// A block comes in.
+pub fn enters(block: *mut c_void, bytes: usize) -> bool {
+    let site = site();
+    // SAFETY: a block that the program has given back.
+    match unsafe { CHECKED.enters(block, bytes, site) } {
+        Entry::New | Entry::Unknown => true,
+        Entry::Again(held) => {
+            let mut line = Line::new();
+            let _ = write!(
+                line,
+                "freed twice: the {}-byte block at {:#x}, which the quarantine holds already; first freed",
+                held.bytes, held.block
+            );
+            freed_at(&mut line, held.site);
+            line.put(b", then");
+            freed_at(&mut line, site);
+            say(line);
+            false
+        }
+    }
+}
+
+/// A block leaves, for the manager.
+pub unsafe extern "C" fn leaves(block: *mut c_void) {
+    // SAFETY: the block is the manager's, and nobody has it any more; FREE is of this type.
+    unsafe {
+        if let Some(damage) = CHECKED.leaves(block) {
+            tell(&damage);
+        }
+        transmute::<*mut (), Free>(FREE.load(Relaxed))(block);
+    }
+}
+
+/// Looks at what is still held at the end.
+pub fn at_end() {
+    // SAFETY: all blocks leave by `leaves`.
+    unsafe { CHECKED.look(|damage| tell(&damage)) };
+}
+
+/// Over a fork nobody else may be at work here.
+pub fn before_fork() {
+    if is_on() {
+        CHECKED.lock();
+    }
+}
+
+/// After it, on both sides.
+pub fn after_fork() {
+    if is_on() {
+        CHECKED.unlock();
+    }
+}
+
+fn tell(damage: &Damage) {
+    QUARANTINE.writer().slot().written_after_free.fetch_add(1, Relaxed);
+    let Damage { held, change: Change { offset, bytes, found } } = damage;
+    let mut line = Line::new();
+    let _ = write!(
+        line,
+        "written after free: {bytes} byte{} at offset {offset} of the {}-byte block at {:#x}:",
+        if *bytes == 1 { "" } else { "s" },
+        held.bytes,
+        held.block
+    );
+    for byte in &found[..found.len().min(*bytes)] {
+        let _ = write!(line, " {byte:02x}");
+    }
+    if *bytes > found.len() {
+        line.put(b" ...");
+    }
+    line.put(b"; freed");
+    freed_at(&mut line, held.site);
+    say(line);
+}
+
+/// ` at planted+0x11a3 (discard) < planted+0x1203 (main)`, from the innermost outwards.
+fn freed_at(line: &mut Line, site: u32) {
+    let Some(place) = frames(site) else { return line.put(b" at an unknown place") };
+    // SAFETY: written before the site's number was given to anybody.
+    let frames = unsafe { place.read() };
+    let mut between: &[u8] = b" at ";
+    // Small numbers say how the walk ended.
+    for &address in frames.iter().take_while(|&&address| address >= LOWEST_ADDRESS) {
+        line.put(between);
+        line.place(address);
+        between = b" < ";
+    }
+    if between == b" at " {
+        line.put(b" at an unknown place");
+    }
+}
+
+fn say(line: Line) {
+    match SAID.fetch_add(1, Relaxed) {
+        said if said < LINES => line.say(),
+        LINES => {
+            let mut line = Line::new();
+            let _ = write!(line, "{LINES} such blocks have been told of; further ones are counted only");
+            line.say();
+        }
+        _ => {}
+    }
+}
