@@ -5,11 +5,13 @@
 #![no_std]
 
 mod crew;
+mod marker;
 mod pool;
 mod stack;
 mod sync;
 
 pub use crew::{Crew, MARKERS_MAX, Share, THRESHOLD, Work, help};
+pub use marker::{Heap, Marker, WORDS, fetch};
 pub use pool::Pool;
 pub use stack::{Grey, KEPT, MarkStack};
 pub use sync::call;

@@ -1,0 +1,141 @@
+//! A collection's second half: what was not marked is dead.
+//!
+//! Only pages that hold blocks are looked at, and of those that hold none whole chunks go, so that a heap that was
+//! large once costs no more than one that was not.
+
+use core::sync::atomic::Ordering;
+
+use crate::chunk::{CELLS, Chunk, PAGE, PAGES, SHIFT};
+use crate::directory::Known;
+use crate::strip::{self, HALF, Strip, end_bits};
+use crate::tables::Tables;
+
+impl Tables {
+    /// Takes every block that is not marked out of the tables, and then visits it: its start and its bytes. Large
+    /// blocks come last, the others in the order of addresses. No block is marked any more after.
+    ///
+    /// # Safety
+    /// All other threads stand still, none in the midst of a call into the tables, and everything is marked.
+    pub unsafe fn dead(&self, mut visit: impl FnMut(usize, usize)) {
+        let (mut low, mut high) = (usize::MAX, 0);
+        for (base, known) in self.directory.each(self.directory.bounds()) {
+            if let Known::Chunk(chunk) = known {
+                self.dead_in(base, chunk, &mut visit);
+            }
+        }
+        for entry in self.large.entries() {
+            let (start, bytes) = (entry.start.load(Ordering::Relaxed), entry.bytes.load(Ordering::Relaxed));
+            if bytes != 0 && entry.mark.swap(0, Ordering::Relaxed) == 0 && self.remove_any(start).is_some() {
+                visit(start, bytes);
+            }
+        }
+        for (base, known) in self.directory.each(self.directory.bounds()) {
+            if let Known::Chunk(chunk) = known
+                && chunk.used.load(Ordering::Relaxed) == 0
+                && (0..CELLS).all(|cell| chunk.cells[cell].covering.load(Ordering::Relaxed) == 0)
+            {
+                self.held.with(|held| self.directory.drop_chunk(base, &mut held.supply));
+            } else {
+                (low, high) = (low.min(base), base + (1 << SHIFT));
+            }
+        }
+        self.directory.narrow(low.min(high)..high);
+    }
+
+    /// The dead blocks of a chunk that are not large.
+    fn dead_in(&self, base: usize, chunk: &Chunk, visit: &mut impl FnMut(usize, usize)) {
+        for page in 0..PAGES {
+            if chunk.used.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            if chunk.pages[page].count.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            let page = base + page * PAGE;
+            for at in (page..page + PAGE).step_by(1 << strip::SHIFT) {
+                let word = chunk.strip(at);
+                let strip = Strip(word.load(Ordering::Relaxed));
+                let dead = strip.unmarked();
+                word.store(strip.without_marks().0, Ordering::Relaxed);
+                if !dead.is_empty() {
+                    self.dead_of(chunk, at, strip, visit);
+                }
+            }
+        }
+    }
+
+    /// The dead blocks of a strip, whose marks are gone.
+    fn dead_of(&self, chunk: &Chunk, at: usize, strip: Strip, visit: &mut impl FnMut(usize, usize)) {
+        let mut bits = 0;
+        let mut beyond = None;
+        for start in strip.unmarked() {
+            match strip.end_of(at + start) {
+                Some(end) => bits |= strip::start_bits(at + start) | end_bits(end - HALF),
+                None => beyond = Some(at + start),
+            }
+        }
+        if bits != 0 {
+            self.clear(chunk, at, bits);
+        }
+        let beyond = beyond.map(|start| (start, self.remove_any(start)));
+        for start in strip.unmarked() {
+            if let Some(end) = strip.end_of(at + start) {
+                visit(at + start, end - at - start);
+            }
+        }
+        if let Some((start, Some(bytes))) = beyond {
+            visit(start, bytes);
+        }
+    }
+
+    /// Forgets all marks: blocks that are not marked stay.
+    ///
+    /// # Safety
+    /// As [`Tables::dead`], but that everything is marked.
+    pub unsafe fn clear_marks(&self) {
+        for (base, known) in self.directory.each(self.directory.bounds()) {
+            let Known::Chunk(chunk) = known else { continue };
+            for page in 0..PAGES {
+                if chunk.pages[page].count.load(Ordering::Relaxed) == 0 {
+                    continue;
+                }
+                let page = base + page * PAGE;
+                for at in (page..page + PAGE).step_by(1 << strip::SHIFT) {
+                    let word = chunk.strip(at);
+                    word.store(Strip(word.load(Ordering::Relaxed)).without_marks().0, Ordering::Relaxed);
+                }
+            }
+        }
+        for entry in self.large.entries() {
+            if entry.bytes.load(Ordering::Relaxed) != 0 {
+                entry.mark.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Visits every marked block, while all others stand still.
+    pub(crate) fn each_marked(&self, mut visit: impl FnMut(usize, usize)) {
+        for (base, known) in self.directory.each(self.directory.bounds()) {
+            let Known::Chunk(chunk) = known else { continue };
+            for page in 0..PAGES {
+                if chunk.pages[page].count.load(Ordering::Relaxed) == 0 {
+                    continue;
+                }
+                let page = base + page * PAGE;
+                for at in (page..page + PAGE).step_by(1 << strip::SHIFT) {
+                    for start in Strip(chunk.strip(at).load(Ordering::Relaxed)).marked() {
+                        if let Some(end) = self.end_of(chunk, at + start) {
+                            visit(at + start, end - at - start);
+                        }
+                    }
+                }
+            }
+        }
+        for entry in self.large.entries() {
+            let (start, bytes) = (entry.start.load(Ordering::Relaxed), entry.bytes.load(Ordering::Relaxed));
+            if bytes != 0 && entry.mark.load(Ordering::Relaxed) != 0 {
+                visit(start, bytes);
+            }
+        }
+    }
+}

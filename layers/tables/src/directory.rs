@@ -1,0 +1,251 @@
+//! The directory: from an address to what is known of the chunk that it lies in.
+//!
+//! Two levels, 16 GiB for an entry of the first. What it is made of comes from one region of the process's memory that
+//! the system gives, and never goes back while there are tables; chunks that have no block any more are used again.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use heaptoll_floor::Region;
+
+use crate::NoMemory;
+use crate::chunk::{self, Chunk};
+
+/// Bits of an address, and of the index in a node.
+const ADDRESS_BITS: u32 = 47;
+const NODE_BITS: u32 = 14;
+const TOP_BITS: u32 = ADDRESS_BITS - chunk::SHIFT - NODE_BITS;
+const NODES: usize = 1 << TOP_BITS;
+const ENTRIES: usize = 1 << NODE_BITS;
+const NODE_SHIFT: u32 = chunk::SHIFT + NODE_BITS;
+/// What the region grows by, bytes: some chunks at once.
+const STEP: usize = 512 << 10;
+
+/// The second level. Zeros are an empty one.
+#[repr(C)]
+struct Node {
+    /// 0, a chunk's address, or where a large block covers all of the chunk its number, twice, and one.
+    entries: [AtomicUsize; ENTRIES],
+}
+
+/// What is known of 1 MiB of address space.
+#[derive(Clone, Copy)]
+pub enum Known<'a> {
+    Nothing,
+    Chunk(&'a Chunk),
+    /// All of it is one large block, of this number.
+    Large(usize),
+}
+
+/// Where chunks and nodes come from. Reached by who holds the tables' lock.
+pub struct Supply {
+    region: Region,
+    /// What is left of the last growth.
+    left: Range<usize>,
+    free: *const Chunk,
+}
+
+// SAFETY: the chunks are the tables', whichever thread holds the lock.
+unsafe impl Send for Supply {}
+
+impl Supply {
+    pub const fn new() -> Supply {
+        Supply { region: Region::new(), left: 0..0, free: core::ptr::null() }
+    }
+
+    pub fn range(&self) -> Range<usize> {
+        self.region.start()..self.region.end()
+    }
+
+    pub fn fail_every(&mut self, every: u64) {
+        self.region.fail_every(every);
+    }
+
+    /// Zeroed memory for one of a kind, on a page's boundary.
+    fn take<T>(&mut self) -> Result<*mut T, NoMemory> {
+        let bytes = size_of::<T>().next_multiple_of(heaptoll_floor::PAGE);
+        if self.left.len() < bytes {
+            let needs = bytes - self.left.len();
+            let (start, got) =
+                self.region.grow_within(needs, needs.next_multiple_of(STEP)).ok_or(NoMemory)?;
+            if self.left.is_empty() {
+                self.left.start = start.as_ptr() as usize;
+            }
+            self.left.end = start.as_ptr() as usize + got;
+        }
+        let place = self.left.start;
+        self.left.start += bytes;
+        Ok(place as *mut T)
+    }
+
+    fn chunk(&mut self) -> Result<*const Chunk, NoMemory> {
+        if self.free.is_null() {
+            return Ok(self.take::<Chunk>()?.cast_const());
+        }
+        let chunk = self.free;
+        // SAFETY: a free chunk, which nobody else knows.
+        self.free = unsafe { &*chunk }.next.swap(0, Ordering::Relaxed) as *const Chunk;
+        Ok(chunk)
+    }
+}
+
+/// Both levels.
+pub struct Directory {
+    top: [AtomicPtr<Node>; NODES],
+    /// Chunks' numbers, the address by the bytes of a chunk: the lowest that ever had an entry, and one more than the
+    /// highest. Nothing yet: the first is not below the second.
+    low: AtomicUsize,
+    high: AtomicUsize,
+}
+
+impl Directory {
+    pub const fn new() -> Directory {
+        Directory {
+            top: [const { AtomicPtr::new(core::ptr::null_mut()) }; NODES],
+            low: AtomicUsize::new(usize::MAX),
+            high: AtomicUsize::new(0),
+        }
+    }
+
+    #[inline(always)]
+    fn entry(&self, address: usize) -> Option<&AtomicUsize> {
+        let node = self.top.get(address >> NODE_SHIFT)?.load(Ordering::Acquire);
+        if node.is_null() {
+            return None;
+        }
+        // SAFETY: nodes are never given back, and the remainder is below the length.
+        Some(unsafe { (*node).entries.get_unchecked(address >> chunk::SHIFT & (ENTRIES - 1)) })
+    }
+
+    /// What is known of the chunk that an address lies in.
+    #[inline(always)]
+    pub fn known(&self, address: usize) -> Known<'_> {
+        let entry = self.entry(address).map_or(0, |entry| entry.load(Ordering::Acquire));
+        if entry == 0 {
+            return Known::Nothing;
+        }
+        if entry & 1 != 0 {
+            return Known::Large(entry >> 1);
+        }
+        // SAFETY: chunks are never given back to the system.
+        Known::Chunk(unsafe { &*(entry as *const Chunk) })
+    }
+
+    /// The chunk that an address lies in, if it has one.
+    #[inline(always)]
+    pub fn chunk(&self, address: usize) -> Option<&Chunk> {
+        match self.known(address) {
+            Known::Chunk(chunk) => Some(chunk),
+            _ => None,
+        }
+    }
+
+    /// The entry of an address, and its node if need be. By who holds the lock.
+    fn make_entry(&self, address: usize, supply: &mut Supply) -> Result<&AtomicUsize, NoMemory> {
+        let top = self.top.get(address >> NODE_SHIFT).ok_or(NoMemory)?;
+        if top.load(Ordering::Relaxed).is_null() {
+            top.store(supply.take::<Node>()?, Ordering::Release);
+        }
+        self.entry(address).ok_or(NoMemory)
+    }
+
+    /// The chunk of an address, made if need be. By who holds the lock.
+    pub fn make_chunk(&self, address: usize, supply: &mut Supply) -> Result<&Chunk, NoMemory> {
+        let entry = self.make_entry(address, supply)?;
+        match entry.load(Ordering::Relaxed) {
+            0 => {
+                let chunk = supply.chunk()?;
+                entry.store(chunk as usize, Ordering::Release);
+                self.widen(address);
+                // SAFETY: as in `known`.
+                Ok(unsafe { &*chunk })
+            }
+            // The large block that was here has been given back past us: the caller looked for it.
+            chunk if chunk & 1 == 0 => {
+                // SAFETY: as in `known`.
+                Ok(unsafe { &*(chunk as *const Chunk) })
+            }
+            _ => Err(NoMemory),
+        }
+    }
+
+    /// Makes room for the entry of a chunk that a large block will cover. By who holds the lock.
+    pub fn prepare(&self, address: usize, supply: &mut Supply) -> Result<(), NoMemory> {
+        self.make_entry(address, supply)?;
+        Ok(())
+    }
+
+    /// Says that a large block covers all of a chunk that has no tables, or does no more. By who holds the lock.
+    pub fn cover(&self, address: usize, number: Option<usize>) {
+        if let Some(entry) = self.entry(address) {
+            entry.store(number.map_or(0, |number| number << 1 | 1), Ordering::Release);
+            self.widen(address);
+        }
+    }
+
+    fn widen(&self, address: usize) {
+        self.low.fetch_min(address >> chunk::SHIFT, Ordering::Relaxed);
+        self.high.fetch_max((address >> chunk::SHIFT) + 1, Ordering::Relaxed);
+    }
+
+    /// Addresses between which everything lies that is known.
+    pub fn bounds(&self) -> Range<usize> {
+        let (low, high) = (self.low.load(Ordering::Relaxed), self.high.load(Ordering::Relaxed));
+        if low >= high { 0..0 } else { low << chunk::SHIFT..high << chunk::SHIFT }
+    }
+
+    /// Takes the chunk of an address out, for another use. While all others stand still, or by who holds the lock and
+    /// knows that nobody looks; the chunk is empty.
+    pub fn drop_chunk(&self, address: usize, supply: &mut Supply) {
+        if let Some(entry) = self.entry(address)
+            && let Known::Chunk(chunk) = self.known(address)
+        {
+            entry.store(0, Ordering::Relaxed);
+            chunk.next.store(supply.free as usize, Ordering::Relaxed);
+            supply.free = chunk;
+        }
+    }
+
+    /// Says the bounds anew, after chunks were dropped.
+    pub fn narrow(&self, to: Range<usize>) {
+        if to.is_empty() {
+            self.low.store(usize::MAX, Ordering::Relaxed);
+            self.high.store(0, Ordering::Relaxed);
+        } else {
+            self.low.store(to.start >> chunk::SHIFT, Ordering::Relaxed);
+            self.high.store(to.end.div_ceil(1 << chunk::SHIFT), Ordering::Relaxed);
+        }
+    }
+
+    /// Everything that is known within bounds, in the order of addresses: the first address of each chunk.
+    pub fn each(&self, bounds: Range<usize>) -> Each<'_> {
+        Each { directory: self, at: bounds.start & !((1 << chunk::SHIFT) - 1), end: bounds.end }
+    }
+}
+
+/// See [`Directory::each`].
+pub struct Each<'a> {
+    directory: &'a Directory,
+    at: usize,
+    end: usize,
+}
+
+impl<'a> Iterator for Each<'a> {
+    type Item = (usize, Known<'a>);
+
+    fn next(&mut self) -> Option<(usize, Known<'a>)> {
+        while self.at < self.end {
+            let at = self.at;
+            if self.directory.top.get(at >> NODE_SHIFT)?.load(Ordering::Acquire).is_null() {
+                self.at = (at | ((1 << NODE_SHIFT) - 1)) + 1;
+                continue;
+            }
+            self.at += 1 << chunk::SHIFT;
+            match self.directory.known(at) {
+                Known::Nothing => {}
+                known => return Some((at, known)),
+            }
+        }
+        None
+    }
+}

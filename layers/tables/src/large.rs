@@ -1,0 +1,98 @@
+//! Large blocks, by number.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use heaptoll_floor::Region;
+
+use crate::NoMemory;
+
+/// A large block, or nothing.
+#[repr(C)]
+pub struct Entry {
+    pub start: AtomicUsize,
+    /// 0 when there is none.
+    pub bytes: AtomicUsize,
+    /// 1 when it is marked; where there is none, the number of the next free entry and one.
+    pub mark: AtomicU32,
+    _rest: u32,
+}
+
+/// What changes under the tables' lock.
+pub struct Room {
+    region: Region,
+    free: u32,
+}
+
+impl Room {
+    pub const fn new() -> Room {
+        Room { region: Region::new(), free: 0 }
+    }
+
+    pub fn range(&self) -> Range<usize> {
+        self.region.start()..self.region.end()
+    }
+
+    pub fn fail_every(&mut self, every: u64) {
+        self.region.fail_every(every);
+    }
+}
+
+/// The table.
+pub struct Large {
+    entries: AtomicUsize,
+    /// Entries that were ever used.
+    length: AtomicUsize,
+}
+
+impl Large {
+    pub const fn new() -> Large {
+        Large { entries: AtomicUsize::new(0), length: AtomicUsize::new(0) }
+    }
+
+    /// An entry that was given out once.
+    #[inline(always)]
+    pub fn entry(&self, number: usize) -> &Entry {
+        // SAFETY: entries are never given back, and the region grows in place.
+        unsafe { &*(self.entries.load(Ordering::Acquire) as *const Entry).add(number) }
+    }
+
+    /// All entries, taken or not.
+    pub fn entries(&self) -> &[Entry] {
+        let entries = self.entries.load(Ordering::Acquire) as *const Entry;
+        if entries.is_null() {
+            return &[];
+        }
+        // SAFETY: as above.
+        unsafe { core::slice::from_raw_parts(entries, self.length.load(Ordering::Acquire)) }
+    }
+
+    /// A block gets a number. By who holds the lock.
+    pub fn add(&self, room: &mut Room, start: usize, bytes: usize) -> Result<usize, NoMemory> {
+        let number = if room.free != 0 {
+            let number = room.free as usize - 1;
+            room.free = self.entry(number).mark.swap(0, Ordering::Relaxed);
+            number
+        } else {
+            let length = self.length.load(Ordering::Relaxed);
+            if (length + 1) * size_of::<Entry>() > room.region.end() - room.region.start() {
+                room.region.grow(heaptoll_floor::PAGE).ok_or(NoMemory)?;
+                self.entries.store(room.region.start(), Ordering::Release);
+            }
+            self.length.store(length + 1, Ordering::Release);
+            length
+        };
+        let entry = self.entry(number);
+        entry.start.store(start, Ordering::Relaxed);
+        entry.bytes.store(bytes, Ordering::Release);
+        Ok(number)
+    }
+
+    /// A number is free again. By who holds the lock.
+    pub fn forget(&self, room: &mut Room, number: usize) {
+        let entry = self.entry(number);
+        entry.bytes.store(0, Ordering::Relaxed);
+        entry.mark.store(room.free, Ordering::Relaxed);
+        room.free = number as u32 + 1;
+    }
+}
