@@ -149,6 +149,7 @@ impl Settings {
         let mut settings = Settings::new();
         let mut headroom = None;
         let mut min_headroom = None;
+        let mut chosen = None;
         let mut collecting = None;
         let mut seen = [false; VARIABLES.len()];
         for entry in entries {
@@ -175,7 +176,7 @@ impl Settings {
             };
             match known {
                 "TITHE_MODE" => settings.mode = mode(text).ok_or(wrong)?,
-                "TITHE_POLICY" => settings.rule = rule(text).ok_or(wrong)?,
+                "TITHE_POLICY" => chosen = Some(rule(text).ok_or(wrong)?),
                 "TITHE_HEADROOM" => headroom = Some(number(text, 1, 10_000).ok_or(wrong)?),
                 "TITHE_MIN_HEADROOM" => min_headroom = Some(size(text, 64 << 10).ok_or(wrong)?),
                 "TITHE_MAX_HEAP" => settings.max_heap = Some(size(text, 256 << 10).ok_or(wrong)?),
@@ -194,6 +195,9 @@ impl Settings {
                 collecting = Some(Wrong { fault: Fault::NeverCollects, ..wrong });
             }
         }
+        // What has a hard limit, and no wish of when to collect, collects when it is full.
+        let full = if settings.heap.is_some() { Rule::Fixed } else { settings.rule };
+        settings.rule = chosen.unwrap_or(full);
         if settings.rule == Rule::Fixed && settings.max_heap.or(settings.heap).is_none() {
             return Err(Wrong::new(b"TITHE_POLICY", b"fixed", Fault::NeedsMaximum));
         }

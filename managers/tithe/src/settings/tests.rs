@@ -126,11 +126,15 @@ fn a_log_that_cannot_be_opened_says_why() {
 }
 
 #[test]
-fn a_limit_leaves_it_to_the_policy_when_to_collect() {
-    let heap = Some(16 << 10);
-    assert_eq!(good("TITHE_HEAP=16384"), Settings { heap, ..Settings::new() });
-    let full = Settings { heap, rule: Rule::Fixed, ..Settings::new() };
-    assert_eq!(read(&["TITHE_POLICY=fixed", "TITHE_HEAP=16K"]), Ok(full), "only when it is full");
+fn a_limit_alone_means_that_a_full_heap_collects() {
+    let (heap, new) = (Some(16 << 10), Settings::new());
+    let full = Settings { heap, rule: Rule::Fixed, ..new };
+    assert_eq!(good("TITHE_HEAP=16384"), full);
+    assert_eq!(read(&["TITHE_POLICY=fixed", "TITHE_HEAP=16K"]), Ok(full));
+    let entries = ["TITHE_HEAP=16K", "TITHE_POLICY=proportional"];
+    for order in [entries, [entries[1], entries[0]]] {
+        assert_eq!(read(&order), Ok(Settings { heap, ..new }), "unless something else is wanted");
+    }
 }
 
 #[test]
