@@ -485,7 +485,7 @@ impl Tables {
     }
 
     /// The first block that starts in a range.
-    pub(crate) fn next_from(&self, range: Range<usize>) -> Option<Block> {
+    pub fn next_from(&self, range: Range<usize>) -> Option<Block> {
         let bounds = self.directory.bounds();
         let range = range.start.max(bounds.start)..range.end.min(bounds.end);
         for (base, known) in self.directory.each(range.clone()) {
