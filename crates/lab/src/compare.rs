@@ -6,6 +6,7 @@ use crate::comparison::{
     CollectionFigures, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
 };
 use crate::experiment::Experiment;
+use crate::lower_bound::lower_bounds;
 use crate::observation::{Collections, Observation, Outcome, Phase};
 use crate::side::{Side, Sides};
 use crate::statistics::{self, FEWEST_PAIRS, median};
@@ -77,6 +78,7 @@ pub fn compare(experiment: &Experiment) -> Comparison {
         alpha: ALPHA,
         tables: programs.iter().map(|(program, sides)| table(experiment, program, sides)).collect(),
         overall: overall(experiment, &programs),
+        lower_bounds: lower_bounds(experiment, repetitions(experiment)),
     }
 }
 

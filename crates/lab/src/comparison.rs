@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::lower_bound::LowerBounds;
+
 /// A ratio to the baseline with its interval; simultaneous over all ratios of its table (family-wise 95 %).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
@@ -135,4 +137,7 @@ pub struct Comparison {
     pub tables: Vec<ProgramTable>,
     /// Over all programs, when there are at least two; sorted by CPU.
     pub overall: Vec<OverallRow>,
+    /// What memory management costs at least, under each stack.
+    #[serde(default)]
+    pub lower_bounds: LowerBounds,
 }

@@ -100,6 +100,9 @@ pub struct Collections {
     pub pause_max_ns: u64,
     /// Bytes in blocks that they reclaimed, of all processes.
     pub reclaimed_bytes: u64,
+    /// Processes that collected; 0 in files of before it was told.
+    #[serde(default)]
+    pub processes: u32,
 }
 
 /// One figure of a traced run, by who caused it; all process images and threads together.

@@ -31,6 +31,7 @@ fn what_is_stored_comes_back() {
                 pause_total_ns: 5_000_000_000,
                 pause_max_ns: 4,
                 reclaimed_bytes: 1 << 40,
+                processes: 2,
             }),
             collector_cpu_ns: (index == 0).then_some(6_000_000_000),
             used_high_bytes: (index == 1).then_some(4096),

@@ -4,6 +4,8 @@
 //! that can know it: a collector's from the manager or from the sweep layer in front of it, a quarantine's from its
 //! layer.
 
+use std::collections::BTreeSet;
+
 use heaptoll_statspage::{Kind, SlotRecord};
 
 use crate::observation::{Collections, Observation};
@@ -47,6 +49,11 @@ impl Told {
             pause_total_ns: sum(|slot| slot.pause_total_ns),
             pause_max_ns,
             reclaimed_bytes: sum(|slot| slot.collected_bytes),
+            processes: collectors()
+                .filter(|slot| slot.collections > 0)
+                .map(|slot| slot.pid)
+                .collect::<BTreeSet<_>>()
+                .len() as u32,
         });
         // A manager may leave alone what it does not count: nothing is then not told from none, except that no
         // processor time goes into no collections.
@@ -147,8 +154,13 @@ mod tests {
         };
         let two = [swept(1, 2, 30, 4096), swept(2, 3, 20, 8192)];
         let told = Told::of(&two);
-        let collections =
-            Collections { count: 5, pause_total_ns: 500, pause_max_ns: 30, reclaimed_bytes: 200 };
+        let collections = Collections {
+            count: 5,
+            pause_total_ns: 500,
+            pause_max_ns: 30,
+            reclaimed_bytes: 200,
+            processes: 2,
+        };
         assert_eq!(
             told,
             Told {

@@ -1,0 +1,366 @@
+//! A lower bound of what memory management costs a program (Cai, Blackburn, Bond and Maas 2022).
+//!
+//! What a program would cost without any memory management cannot be measured. But of each run some of its cost can be
+//! *attributed*: the pauses of a collector, the instructions in malloc and free. What is left, the *distilled* cost, is
+//! still more than the program alone needs, for no attribution is complete. So is the smallest distilled cost that
+//! was seen under any manager; and every manager's total over it is a lower bound of that manager's overhead.
+//!
+//! Totals are those of the tables: start-up is taken out of them where it is there. The baseline is chosen by the
+//! geometric mean over repetitions, and each bound is a mean of ratios taken within repetitions, as all ratios are.
+
+use serde::{Deserialize, Serialize};
+
+use crate::compare::ALPHA;
+use crate::comparison::{Interval, Metric};
+use crate::experiment::Experiment;
+use crate::observation::{Observation, Phase};
+use crate::side::{Side, Sides};
+use crate::statistics::{self, FEWEST_PAIRS, median};
+
+/// The costs that are bounded.
+pub const COSTS: [Metric; 2] = [Metric::Wall, Metric::Cpu];
+
+/// One invocation's cost, in the metric's unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// All of it, above 0.
+    pub total: f64,
+    /// What of it is known to be memory management's.
+    pub attributed: f64,
+}
+
+impl Cost {
+    /// What is left; `None` when that is nothing, for then more was attributed than there was.
+    fn distilled(self) -> Option<f64> {
+        let left = self.total - self.attributed;
+        (left > 0.0).then_some(left)
+    }
+}
+
+/// What was attributed of a manager's cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attributed {
+    /// Collections: the time the program stood still for them, or their processor time.
+    pub collections: bool,
+    /// Malloc and free, by their share of the instructions of a traced run.
+    pub malloc_and_free: bool,
+}
+
+/// One manager's bound.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BoundRow {
+    /// Stack name.
+    pub stack: String,
+    /// Median of the good timed rows, s.
+    pub total_s: f64,
+    /// Median of what was attributed of it, s.
+    pub attributed_s: f64,
+    /// What that is.
+    pub attributed: Attributed,
+    /// Total over the baseline's distilled cost: the lower bound of the overhead, as a ratio; `None` with too few pairs,
+    /// and for a baseline of which nothing was attributed, whose bound is 1 by definition.
+    pub bound: Option<Interval>,
+}
+
+/// The bounds of one cost of one program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// The stack with the smallest distilled cost.
+    pub baseline: String,
+    /// Median of that cost, s.
+    pub baseline_s: f64,
+    /// One a stack with good rows, the smallest bound first.
+    pub rows: Vec<BoundRow>,
+}
+
+/// The bounds of one program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramBounds {
+    /// Program name.
+    pub program: String,
+    /// Elapsed time.
+    pub wall: Option<Bounds>,
+    /// CPU time.
+    pub cpu: Option<Bounds>,
+    /// What the reader must know.
+    pub notes: Vec<String>,
+}
+
+/// One stack over all programs: geometric means of its bounds, intervals over repetitions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OverallBound {
+    /// Stack name.
+    pub stack: String,
+    /// Programs on which it has bounds.
+    pub programs: u32,
+    /// Elapsed time.
+    pub wall: Option<Interval>,
+    /// CPU time.
+    pub cpu: Option<Interval>,
+}
+
+/// The bounds of an experiment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LowerBounds {
+    /// One a program with good rows.
+    pub programs: Vec<ProgramBounds>,
+    /// Over all programs, when there are at least two; the smallest in time first.
+    pub overall: Vec<OverallBound>,
+}
+
+/// Which series has the smallest distilled cost: the geometric mean over its repetitions, of those with enough of them.
+pub fn baseline(costs: &[Vec<Option<Cost>>]) -> Option<usize> {
+    let distilled = |series: &Vec<Option<Cost>>| -> Vec<f64> {
+        series.iter().flatten().filter_map(|cost| cost.distilled()).map(f64::ln).collect()
+    };
+    let logs: Vec<Vec<f64>> = costs.iter().map(distilled).collect();
+    let enough = logs.iter().map(Vec::len).max().unwrap_or(0).min(FEWEST_PAIRS).max(1);
+    let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len() as f64;
+    let candidates = logs.iter().enumerate().filter(|(_, logs)| logs.len() >= enough);
+    candidates.min_by(|(_, a), (_, b)| mean(a).total_cmp(&mean(b))).map(|(at, _)| at)
+}
+
+/// Logarithms of totals over the distilled cost of series `baseline`, within repetitions.
+pub fn log_bounds(costs: &[Vec<Option<Cost>>], baseline: usize) -> Vec<Vec<Option<f64>>> {
+    let base: Vec<Option<f64>> = costs[baseline].iter().map(|cost| cost.and_then(Cost::distilled)).collect();
+    let over = |(cost, base): (&Option<Cost>, &Option<f64>)| Some(((*cost)?.total / (*base)?).ln());
+    costs.iter().map(|series| series.iter().zip(&base).map(over).collect()).collect()
+}
+
+/// The bounds of every program of an experiment whose outputs have been judged.
+pub fn lower_bounds(experiment: &Experiment, repetitions: u32) -> LowerBounds {
+    let each: Vec<Computed> = experiment
+        .programs
+        .iter()
+        .filter_map(|program| Computed::of(experiment, &program.name, repetitions))
+        .collect();
+    let overall = if each.len() < 2 { Vec::new() } else { overall(experiment, &each, repetitions) };
+    LowerBounds { programs: each.into_iter().map(|computed| computed.bounds).collect(), overall }
+}
+
+/// The bounds of a program, and the log ratios that they come from: by cost, stack and repetition.
+struct Computed {
+    bounds: ProgramBounds,
+    logs: [Vec<(String, Vec<Option<f64>>)>; 2],
+}
+
+impl Computed {
+    fn of(experiment: &Experiment, program: &str, repetitions: u32) -> Option<Computed> {
+        let sides = Sides::of(experiment, program);
+        let measured: Vec<&Side> = sides.all.iter().filter(|side| !side.timed.is_empty()).collect();
+        let attributors: Vec<Attributor> =
+            measured.iter().map(|side| Attributor::of(experiment, program, side.stack)).collect();
+        let costs = COSTS.map(|metric| -> Vec<Vec<Option<Cost>>> {
+            let each = measured.iter().zip(&attributors);
+            each.map(|(side, attributor)| {
+                (0..repetitions)
+                    .map(|repetition| {
+                        let total = side.value(metric, repetition)?;
+                        let attributed = attributor.attributed(metric, total, side.timed.get(&repetition)?);
+                        Some(Cost { total, attributed })
+                    })
+                    .collect()
+            })
+            .collect()
+        });
+        let chosen = [0, 1].map(|cost| baseline(&costs[cost]));
+        let logs = [0, 1].map(|cost| match chosen[cost] {
+            Some(baseline) => log_bounds(&costs[cost], baseline),
+            None => measured.iter().map(|_| Vec::new()).collect(),
+        });
+        // One family: every stack and cost, but a baseline of which nothing was attributed, which is 1 by definition.
+        let family: Vec<Vec<Option<f64>>> = logs
+            .iter()
+            .flatten()
+            .map(
+                |series| {
+                    if series.iter().flatten().all(|log| *log == 0.0) { Vec::new() } else { series.clone() }
+                },
+            )
+            .collect();
+        let intervals = statistics::paired(&family, ALPHA, experiment.settings.seed);
+        let mut bounds = [0, 1].map(|cost| -> Option<Bounds> {
+            let baseline = chosen[cost]?;
+            let middle = |at: usize, figure: fn(Cost) -> Option<f64>| -> f64 {
+                median(&costs[cost][at].iter().flatten().filter_map(|one| figure(*one)).collect::<Vec<_>>())
+            };
+            let row = |(at, side): (usize, &&Side)| BoundRow {
+                stack: side.stack.into(),
+                total_s: middle(at, |cost| Some(cost.total)),
+                attributed_s: middle(at, |cost| Some(cost.attributed)),
+                attributed: attributors[at].kinds(COSTS[cost]),
+                bound: intervals.get(cost * measured.len() + at).copied().flatten(),
+            };
+            let mut rows: Vec<BoundRow> = measured.iter().enumerate().map(row).collect();
+            let key = |row: &BoundRow| row.bound.map_or(0.0, |bound| bound.ratio);
+            rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
+            Some(Bounds {
+                baseline: measured[baseline].stack.into(),
+                baseline_s: middle(baseline, Cost::distilled),
+                rows,
+            })
+        });
+        let (wall, cpu) = (bounds[0].take(), bounds[1].take());
+        if wall.is_none() && cpu.is_none() {
+            return None;
+        }
+        let notes = notes(&attributors);
+        let named = logs.map(|logs| {
+            measured
+                .iter()
+                .map(|side| side.stack.to_owned())
+                .zip(logs)
+                .collect::<Vec<(String, Vec<Option<f64>>)>>()
+        });
+        Some(Computed { bounds: ProgramBounds { program: program.into(), wall, cpu, notes }, logs: named })
+    }
+}
+
+/// How cost is attributed under one stack on one program.
+struct Attributor {
+    stack: String,
+    /// Of the instructions outside of collections, the share in malloc and free; from a traced run.
+    share: Option<f64>,
+    /// Collections, told by the stack itself.
+    tells: bool,
+    /// Whether their processor time is told, too.
+    tells_cpu: bool,
+    /// It serves: what happened before the load cannot be told apart.
+    server: bool,
+}
+
+impl Attributor {
+    fn of(experiment: &Experiment, program: &str, stack: &str) -> Attributor {
+        let rows = || {
+            experiment
+                .observations
+                .iter()
+                .filter(|row| row.program == program && row.stack == stack && row.outcome.is_ok())
+        };
+        let timed = || rows().filter(|row| row.phase == Phase::Timed);
+        let collected = |row: &&Observation| {
+            row.collections.is_some_and(|told| told.count > 0 && told.pause_total_ns > 0)
+        };
+        let server = experiment.programs.iter().any(|other| other.name == program && other.serve.is_some());
+        let tells = !server && timed().any(|row| collected(&row));
+        let exact = rows().filter(|row| row.phase == Phase::Traced).filter_map(|row| row.exact.as_ref());
+        let share = exact.filter(|exact| exact.whole && !server).next_back().and_then(|exact| {
+            let count = exact.instructions;
+            // Collections that the stack tells of itself are taken out by the clock, others with malloc and free.
+            let (part, rest) = match tells {
+                true => (count.allocator, count.program),
+                false => (count.allocator + count.collector, count.program),
+            };
+            (part + rest > 0).then(|| part as f64 / (part + rest) as f64)
+        });
+        Attributor {
+            stack: stack.into(),
+            share,
+            tells,
+            tells_cpu: tells && timed().filter(collected).all(|row| row.collector_cpu_ns.is_some()),
+            server,
+        }
+    }
+
+    fn kinds(&self, metric: Metric) -> Attributed {
+        Attributed {
+            collections: if metric == Metric::Cpu { self.tells_cpu } else { self.tells },
+            malloc_and_free: self.share.is_some() && (metric != Metric::Cpu || self.tells == self.tells_cpu),
+        }
+    }
+
+    /// What of an invocation's total is known to be memory management's.
+    fn attributed(&self, metric: Metric, total: f64, row: &Observation) -> f64 {
+        let kinds = self.kinds(metric);
+        let collections = match (kinds.collections, metric) {
+            (false, _) => 0.0,
+            (true, Metric::Cpu) => row.collector_cpu_ns.unwrap_or(0) as f64 / 1e9,
+            // Pauses of several processes may lie side by side: the longest sum of one is the mean at least.
+            (true, _) => row
+                .collections
+                .map_or(0.0, |told| told.pause_total_ns as f64 / 1e9 / f64::from(told.processes.max(1))),
+        };
+        let mutator = (total - collections).max(0.0);
+        collections + if kinds.malloc_and_free { mutator * self.share.unwrap_or(0.0) } else { 0.0 }
+    }
+}
+
+/// What is missing from the attribution, so that the bound is lower than it could be.
+fn notes(attributors: &[Attributor]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut say = |which: fn(&Attributor) -> bool, text: &str| {
+        let names: Vec<&str> =
+            attributors.iter().filter(|one| which(one)).map(|one| one.stack.as_str()).collect();
+        if !names.is_empty() {
+            notes.push(format!("{}: {text}", names.join(", ")));
+        }
+    };
+    if attributors.iter().any(|one| one.server) {
+        say(
+            |one| one.server,
+            "nothing is taken out of a server's cost, for its pauses during the load are not told apart from those \
+             before it",
+        );
+        return notes;
+    }
+    say(
+        |one| one.share.is_none() && !one.tells,
+        "nothing is taken out, for there are no exact counts of malloc and free (`heaptoll report DB --instructions \
+         DB` adds them); the bounds are lower than they could be",
+    );
+    say(
+        |one| one.tells && !one.tells_cpu,
+        "the pauses are known and not the processor time of collections, of which nothing is taken out",
+    );
+    notes
+}
+
+/// Geometric means over the programs on which a stack has enough bounds, with intervals over repetitions.
+fn overall(experiment: &Experiment, each: &[Computed], repetitions: u32) -> Vec<OverallBound> {
+    let enough = FEWEST_PAIRS.min(repetitions as usize);
+    let mut names: Vec<&str> = Vec::new();
+    for stack in &experiment.stacks {
+        if !names.contains(&stack.name.as_str()) {
+            names.push(&stack.name);
+        }
+    }
+    let mut counts = Vec::new();
+    let mut family = Vec::new();
+    for name in &names {
+        for cost in 0..COSTS.len() {
+            let of_stack = |computed: &&Computed| -> Option<Vec<Option<f64>>> {
+                computed.logs[cost].iter().find(|(stack, _)| stack == name).map(|(_, logs)| logs.clone())
+            };
+            let programs: Vec<Vec<Option<f64>>> = each
+                .iter()
+                .filter_map(|computed| of_stack(&computed))
+                .filter(|logs| logs.iter().flatten().count() >= enough.max(1))
+                .collect();
+            // A repetition counts when every program has its pair in it: else the mean would mix programs.
+            let mean = |repetition: usize| -> Option<f64> {
+                let values: Option<Vec<f64>> = programs.iter().map(|logs| logs[repetition]).collect();
+                values
+                    .filter(|values| !values.is_empty())
+                    .map(|values| values.iter().sum::<f64>() / values.len() as f64)
+            };
+            family.push((0..repetitions as usize).map(mean).collect::<Vec<_>>());
+            counts.push(programs.len() as u32);
+        }
+    }
+    let intervals = statistics::paired(&family, ALPHA, experiment.settings.seed);
+    let bound = |(number, name): (usize, &&str)| OverallBound {
+        stack: (*name).into(),
+        programs: counts[COSTS.len() * number],
+        wall: intervals[COSTS.len() * number],
+        cpu: intervals[COSTS.len() * number + 1],
+    };
+    let mut rows: Vec<OverallBound> = names.iter().enumerate().map(bound).collect();
+    rows.retain(|row| row.wall.is_some() || row.cpu.is_some());
+    let key = |row: &OverallBound| row.wall.or(row.cpu).map_or(f64::INFINITY, |interval| interval.ratio);
+    rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    rows
+}
+
+#[cfg(test)]
+#[path = "lower_bound_tests.rs"]
+mod tests;
