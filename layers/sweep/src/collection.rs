@@ -3,6 +3,7 @@
 
 use core::ffi::c_void;
 use core::ops::Range;
+use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use heaptoll_floor::{Collected, Lock, Message, Phase, Reason, now_ns, thread_cpu_ns};
@@ -11,6 +12,7 @@ use heaptoll_roots::{Origin, Refused, Stopped, World};
 use heaptoll_sweeping::list::{List, NoMemory};
 use heaptoll_sweeping::policy::Policy;
 use heaptoll_sweeping::settings::Settings;
+use heaptoll_tables::{Marking, Roots, Tables};
 
 use crate::calls::{BUDGET, SINCE};
 use crate::managed::Managed;
@@ -35,6 +37,12 @@ pub struct Collection {
     left_out: List<(usize, usize)>,
     dead: List<usize>,
     number: u64,
+    pub marking: Marking,
+    /// How many mark, this time.
+    markers: usize,
+    helpers_cpu_ns: u64,
+    /// Bytes of blocks that the last collection found live.
+    live: usize,
     /// A collection that was given up was told of.
     told: bool,
     /// There are no more: the process ends.
@@ -47,6 +55,10 @@ pub static COLLECTION: Lock<Collection> = Lock::new(Collection {
     left_out: List::new(),
     dead: List::new(),
     number: 0,
+    marking: Marking::new(),
+    markers: 1,
+    helpers_cpu_ns: 0,
+    live: 0,
     told: false,
     over: false,
 });
@@ -111,6 +123,7 @@ impl Collection {
     /// Takes the settings over.
     pub fn configure(&mut self, settings: Settings) {
         self.policy = Policy::new(settings);
+        self.marking.configure(settings.markers.map(|markers| markers as usize));
         BUDGET.store(self.policy.first(), Ordering::Relaxed);
         SINCE.store(0, Ordering::Relaxed);
     }
@@ -121,6 +134,11 @@ impl Collection {
         gate::inside(free_all_waiting);
         let number = self.number + 1;
         TELLER.collection_starts(number, reason);
+        self.markers = self.marking.prepare(self.live.saturating_add(SINCE.load(Ordering::Relaxed)));
+        if self.markers == 0 {
+            self.give_up(&GivenUp::Memory);
+            return false;
+        }
         TELLER.phase(number, Phase::Stop);
         let stopped = match halt(&WORLD) {
             Ok(stopped) => stopped,
@@ -145,7 +163,7 @@ impl Collection {
         drop(stopped);
         gate::open();
         let pause_ns = now_ns() - started;
-        TELLER.collector_cpu(thread_cpu_ns() - cpu);
+        TELLER.collector_cpu(thread_cpu_ns() - cpu + self.helpers_cpu_ns);
         TELLER.used(TABLES.used_pages() * 4096);
         TELLER.slot().used_high_bytes.fetch_max(TABLES.used_pages_high() as u64 * 4096, Ordering::Relaxed);
         TELLER.collection_ends(Collected { number, live_bytes: live, collected_bytes: reclaimed, pause_ns });
@@ -162,19 +180,28 @@ impl Collection {
         TELLER.phase(number, Phase::Roots);
         self.leave_out()?;
         TELLER.phase(number, Phase::Mark);
-        let mut roots = 0;
-        // SAFETY: all other threads stand, and nobody is inside.
-        unsafe {
-            pinned::each(|block| TABLES.mark_word(block));
-            let read = stopped.roots_but(self.left_out.as_slice(), &mut |root| {
-                roots += root.range.len();
-                TABLES.mark_range(root.range, if root.origin == Origin::Code { 1 } else { 8 });
-            });
-            TABLES.drain();
-            if read.is_err() {
-                TABLES.dead(false, &mut |_, _| {});
-                return Err(GivenUp::Roots);
-            }
+        let left_out = self.left_out.as_slice();
+        let mut bytes = 0;
+        // SAFETY: all other threads stand, and nobody is inside, so that nobody is in the midst of a call into the
+        // tables either.
+        let (read, marked) = unsafe {
+            self.marking.mark(&TABLES, self.markers, |roots: &mut dyn Roots| {
+                roots.range(pinned::words());
+                stopped.roots_but(left_out, &mut |root| {
+                    bytes += root.range.len();
+                    match root.origin {
+                        Origin::Code => roots.bytes(root.range),
+                        _ => roots.range(root.range),
+                    }
+                })
+            })
+        };
+        self.helpers_cpu_ns = marked.helpers_cpu_ns;
+        if read.is_err() {
+            // What was marked is not all there is: nothing may be reclaimed by it.
+            // SAFETY: as above.
+            unsafe { TABLES.clear_marks() };
+            return Err(GivenUp::Roots);
         }
         wipe_stack();
         TELLER.phase(number, Phase::Sweep);
@@ -182,14 +209,19 @@ impl Collection {
         let mut reclaimed = 0;
         let dead = &mut self.dead;
         dead.clear();
-        // SAFETY: as above.
-        unsafe {
-            TABLES.dead(reclaims, &mut |block, bytes| {
-                reclaimed += bytes;
-                if dead.push(block).is_err() {
-                    forward::free(block as *mut c_void);
-                }
-            });
+        if reclaims {
+            // SAFETY: as above, and everything is marked.
+            unsafe {
+                TABLES.dead(|block, bytes| {
+                    reclaimed += bytes;
+                    if dead.push(block).is_err() {
+                        forward::free(block as *mut c_void);
+                    }
+                });
+            }
+        } else {
+            // SAFETY: as above.
+            unsafe { TABLES.clear_marks() };
         }
         if LAZY.load(Ordering::Relaxed) {
             let mut waiting = WAITING.lock();
@@ -201,9 +233,9 @@ impl Collection {
                 unsafe { forward::free(block as *mut c_void) };
             }
         }
-        let live = TABLES.bytes();
-        BUDGET.store(self.policy.next(live, roots), Ordering::Relaxed);
-        Ok((live, reclaimed))
+        self.live = marked.live;
+        BUDGET.store(self.policy.next(marked.live, bytes), Ordering::Relaxed);
+        Ok((marked.live, reclaimed))
     }
 
     /// Gathers what is not read for roots.
@@ -217,7 +249,9 @@ impl Collection {
         let mut push = |range: Range<usize>| {
             failed = failed.and(left_out.push((range.start, range.end)));
         };
-        TABLES.ranges(&mut push);
+        let tables = ptr::from_ref(&TABLES) as usize;
+        push(tables..tables + size_of::<Tables>());
+        TABLES.ranges().into_iter().chain(self.marking.ranges()).for_each(&mut push);
         self.managed.memory().into_iter().for_each(&mut push);
         [self.dead.range(), WAITING.lock().range(), pinned::memory()].into_iter().for_each(&mut push);
         failed?;

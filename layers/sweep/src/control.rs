@@ -2,7 +2,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use heaptoll_floor::{Control, EventFunction, RawCensus, Reason};
+use heaptoll_floor::{Control, EventFunction, Message, RawCensus, Reason};
 
 use crate::collection::{COLLECTION, collect as run};
 use crate::start::{TABLES, TELLER};
@@ -43,7 +43,16 @@ unsafe extern "C" fn listen(function: Option<EventFunction>, context: *mut c_voi
 }
 
 unsafe extern "C" fn check() -> c_int {
-    0
+    let _collection = COLLECTION.lock();
+    match TABLES.check() {
+        Ok(()) => 0,
+        Err(damage) => {
+            let line =
+                Message::new().text("sweep: the tables of blocks are damaged at ").address(damage.address);
+            line.text(": ").text(damage.what).write();
+            libc::EINVAL
+        }
+    }
 }
 
 static CONTROL: Control = Control {

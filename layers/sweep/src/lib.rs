@@ -22,7 +22,6 @@ mod mappings;
 mod pinned;
 mod quiet;
 mod start;
-mod table;
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {

@@ -7,7 +7,7 @@
 
 use core::ops::Range;
 
-use heaptoll_sweeping::list::{List, NoMemory};
+use heaptoll_sweeping::list::NoMemory;
 use heaptoll_sweeping::ranges::Ranges;
 
 use crate::mappings::{MAPPED, break_now};
@@ -58,7 +58,7 @@ impl Managed {
             }
         }
         let mut at = 0;
-        while let Some(block) = TABLES.following(at) {
+        while let Some(block) = TABLES.first_in(at..usize::MAX) {
             let range = block.start..block.start + block.bytes;
             if let Some(known) = self.found.containing(block.start).filter(|known| known.end >= range.end) {
                 at = known.end;
@@ -104,9 +104,4 @@ unsafe fn around(block: &Range<usize>) -> Option<Range<usize>> {
         && found.start.is_multiple_of(4096)
         && found.end.is_multiple_of(4096);
     plausible.then_some(found)
-}
-
-/// A list that is left out, too.
-pub fn memory_of<T: Copy>(list: &List<T>) -> Range<usize> {
-    list.range()
 }

@@ -37,9 +37,11 @@ pub fn remove(block: usize) -> bool {
     true
 }
 
-/// Shows all. Called by a collector while all stand.
-pub fn each(mut visit: impl FnMut(usize)) {
-    PINNED.lock().as_slice().iter().for_each(|&block| visit(block));
+/// The list itself, as words to be read. Called by a collector while all stand.
+pub fn words() -> core::ops::Range<usize> {
+    let pinned = PINNED.lock();
+    let words = pinned.as_slice().as_ptr_range();
+    words.start as usize..words.end as usize
 }
 
 /// Where they are noted.

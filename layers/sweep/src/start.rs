@@ -8,11 +8,11 @@ use heaptoll_next::{family, settings};
 use heaptoll_roots::World;
 use heaptoll_sweeping::elf;
 use heaptoll_sweeping::settings::{ALLOWED, Settings};
+use heaptoll_tables::Tables;
 
 use crate::calls::BUDGET;
 use crate::collection::{COLLECTION, PATIENCE_MS, WAITING};
 use crate::mappings::MAPPED;
-use crate::table::Tables;
 use crate::{gate, mappings, pinned};
 
 pub use crate::collection::LAZY;
@@ -115,11 +115,13 @@ pub extern "C" fn before_fork() {
     COLLECTION.before_fork();
     WAITING.before_fork();
     pinned::before_fork();
+    TABLES.before_fork();
     MAPPED.before_fork();
 }
 
 pub extern "C" fn after_fork() {
     MAPPED.after_fork();
+    TABLES.after_fork_in_parent();
     pinned::after_fork();
     WAITING.after_fork();
     COLLECTION.after_fork();
@@ -128,8 +130,8 @@ pub extern "C" fn after_fork() {
 pub extern "C" fn after_fork_in_child() {
     WORLD.after_fork_in_child();
     gate::after_fork_in_child();
-    TABLES.after_fork_in_child();
     MAPPED.after_fork_in_child();
+    TABLES.after_fork_in_child();
     pinned::after_fork_in_child();
     WAITING.after_fork_in_child();
     COLLECTION.after_fork_in_child();
