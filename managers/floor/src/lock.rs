@@ -108,7 +108,8 @@ impl<T> Lock<T> {
 
     /// Takes the lock if it is free at this moment.
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        self.take().then_some(Guard { lock: self, borrowed: false })
+        // Lazily: a guard that is made in vain gives somebody else's lock back when it is dropped.
+        self.take().then(|| Guard { lock: self, borrowed: false })
     }
 
     #[inline(always)]

@@ -109,3 +109,15 @@ fn a_fork_amid_threads_leaves_the_lock_usable_and_the_value_whole() {
     threads.into_iter().for_each(|thread| thread.join().expect("no thread panicked"));
     assert!(FORKED.lock()[1] >= 400, "the handlers ran, and entered the lock they held");
 }
+
+/// try_lock made the guard before it looked, and dropped it where the lock was held: it gave another thread's lock back.
+#[test]
+fn a_lock_that_could_not_be_had_stays_the_holders() {
+    static LOCK: Lock<u32> = Lock::new(0);
+    let held = LOCK.lock();
+    let tried = || thread::spawn(|| LOCK.try_lock().is_none()).join().expect("no panic");
+    assert!(tried());
+    assert!(tried(), "the first try in vain gave it back");
+    drop(held);
+    assert!(!tried());
+}
