@@ -14,8 +14,8 @@ use heaptoll_next::family::{Free, UsableSize};
 use heaptoll_statspage::{Kind, Writer};
 
 use crate::settings::Settings;
-use crate::thread::{Thread, Threads};
-use crate::volume::{Added, MOST, Volume};
+use crate::thread::{Place, Thread, Threads};
+use crate::volume::{Added, Epoch, MOST, Volume};
 
 /// Below this bound releases are told of so many at a time.
 const OFTEN: u64 = 64 << 10;
@@ -101,7 +101,7 @@ impl Quarantine {
     /// A place for the calling thread; `None`: there is no memory.
     pub fn enter(&self) -> Option<&Thread> {
         let thread = self.threads.take()?;
-        thread.epoch.store(self.volume.epoch(), Relaxed);
+        thread.epoch.store(self.volume.epoch().0, Relaxed);
         let seed = self.seed.load(Relaxed);
         // Each thread its own numbers, the same in each run: the first is the seed's own.
         let number = self.threads.each().count() as u64;
@@ -116,8 +116,8 @@ impl Quarantine {
     /// # Safety
     /// The thread does not use its place any more.
     pub unsafe fn leave(&self, thread: &Thread) {
-        self.volume.take(thread.epoch.load(Relaxed), thread.held.load(Relaxed));
-        self.give_back(thread);
+        self.volume.take(Epoch(thread.epoch.load(Relaxed)), thread.held.load(Relaxed));
+        self.give_back_all(thread);
         self.tell();
         self.threads.leave(thread);
     }
@@ -125,8 +125,7 @@ impl Quarantine {
     #[inline(always)]
     fn usable_size(&self, block: *mut c_void) -> u64 {
         // SAFETY: `prepare` stored a function of this type; the block is the manager's.
-        let bytes = unsafe { transmute::<*mut (), UsableSize>(self.usable_size.load(Relaxed))(block) };
-        (bytes as u64).min(MOST)
+        unsafe { transmute::<*mut (), UsableSize>(self.usable_size.load(Relaxed))(block) as u64 }
     }
 
     #[inline(always)]
@@ -152,26 +151,26 @@ impl Quarantine {
         if cursor == thread.limit.load(Relaxed) {
             return self.hold_long(thread, block, bytes);
         }
-        let added = self.volume.add(thread.epoch.load(Relaxed), bytes, self.size.load(Relaxed), self.alone());
-        if added == Added::Behind {
-            return self.hold_long(thread, block, bytes);
-        }
-        // SAFETY: below the limit, within the buffer.
-        unsafe { (*cursor).store(block, Relaxed) };
-        thread.cursor.store(cursor.wrapping_add(1), Release);
-        let held = thread.held.load(Relaxed) + bytes;
-        thread.held.store(held, Relaxed);
-        if let Added::Passed { epoch, volume } = added {
-            self.volume.passed(volume, held);
-            thread.epoch.store(epoch, Relaxed);
-            self.give_back(thread);
+        let epoch = Epoch(thread.epoch.load(Relaxed));
+        match self.volume.add(epoch, bytes, self.size.load(Relaxed), self.alone()) {
+            Added::Held => {
+                thread.put(cursor, block);
+                thread.held.store(thread.held.load(Relaxed) + bytes, Relaxed);
+            }
+            Added::Passed { epoch, volume } => {
+                thread.put(cursor, block);
+                self.volume.passed(volume, thread.held.load(Relaxed) + bytes);
+                thread.epoch.store(epoch.0, Relaxed);
+                self.give_back(thread, true);
+            }
+            Added::Not => self.hold_long(thread, block, bytes),
         }
     }
 
     #[cold]
     #[inline(never)]
     fn hold_long(&self, thread: &Thread, block: *mut c_void, bytes: u64) {
-        if thread.busy.load(Relaxed) {
+        if thread.busy() {
             return self.to_manager(block);
         }
         let enters = self.enters.load(Relaxed);
@@ -184,20 +183,20 @@ impl Quarantine {
         }
         loop {
             let epoch = self.volume.epoch();
-            if epoch != thread.epoch.load(Relaxed) {
+            if epoch.0 != thread.epoch.load(Relaxed) {
                 self.catch_up(thread, epoch);
             }
             if !thread.room() {
                 // No memory to hold any more in.
                 self.volume.take(epoch, thread.held.load(Relaxed));
-                self.give_back(thread);
+                self.give_back_all(thread);
                 return self.to_manager(block);
             }
             if self.random.load(Relaxed) {
                 return self.hold_at_random(thread, block, bytes);
             }
             match self.volume.add(epoch, bytes, self.size.load(Relaxed), self.alone()) {
-                Added::Behind => continue,
+                Added::Not => continue,
                 Added::Held => {
                     thread.push(block);
                     thread.held.fetch_add(bytes, Relaxed);
@@ -207,8 +206,8 @@ impl Quarantine {
                     thread.push(block);
                     let held = thread.held.fetch_add(bytes, Relaxed) + bytes;
                     self.volume.passed(volume, held);
-                    thread.epoch.store(epoch, Relaxed);
-                    self.give_back(thread);
+                    thread.epoch.store(epoch.0, Relaxed);
+                    self.give_back_all(thread);
                 }
             }
             return;
@@ -216,16 +215,17 @@ impl Quarantine {
     }
 
     /// Others have passed the bound since: gives back what the thread held then.
-    fn catch_up(&self, thread: &Thread, epoch: u64) {
-        self.volume.take(thread.epoch.load(Relaxed), thread.held.load(Relaxed));
-        self.give_back(thread);
-        thread.epoch.store(epoch, Relaxed);
+    fn catch_up(&self, thread: &Thread, epoch: Epoch) {
+        self.volume.take(Epoch(thread.epoch.load(Relaxed)), thread.held.load(Relaxed));
+        self.give_back_all(thread);
+        thread.epoch.store(epoch.0, Relaxed);
     }
 
     fn hold_at_random(&self, thread: &Thread, block: *mut c_void, bytes: u64) {
+        let bytes = bytes.min(MOST);
         thread.push(block);
         thread.held.fetch_add(bytes, Relaxed);
-        self.volume.note(self.volume.add_freely(bytes));
+        self.volume.heighten(self.volume.add_freely(bytes));
         let bound = self.size.load(Relaxed);
         if !self.volume.above(bound) {
             return thread.open(false);
@@ -233,9 +233,9 @@ impl Quarantine {
         thread.busy.store(true, Relaxed);
         while thread.blocks() > 0 && self.volume.above(bound) {
             let block = thread.swap_out(below(&thread.random, thread.blocks()));
-            let bytes = self.usable_size(block);
+            let bytes = self.usable_size(block).min(MOST);
             thread.held.fetch_sub(bytes, Relaxed);
-            self.volume.take(thread.epoch.load(Relaxed), bytes);
+            self.volume.take(Epoch(thread.epoch.load(Relaxed)), bytes);
             self.to_manager(block);
         }
         if thread.blocks() == 0 {
@@ -246,25 +246,43 @@ impl Quarantine {
         self.released(thread);
     }
 
-    /// Gives all of a thread's blocks to the manager, the oldest first.
+    /// Gives all of a thread's blocks to the manager, the oldest first. There are some. `short`: whether further ones may
+    /// take the short way.
     #[inline(always)]
-    fn give_back(&self, thread: &Thread) {
-        let end = thread.cursor.load(Relaxed);
-        // Whatever the manager itself frees meanwhile takes the long way, which sees that the thread is busy.
-        thread.limit.store(end, Relaxed);
-        thread.busy.store(true, Relaxed);
+    fn give_back(&self, thread: &Thread, short: bool) {
+        let newest = thread.cursor.load(Relaxed).wrapping_sub(1);
+        if thread.first.load(Relaxed) != newest {
+            self.give_back_but(thread, newest);
+        }
+        // The newest when there is nothing left to do but that, so that it is a jump.
+        // SAFETY: the place before `cursor`, which has a block.
+        let block = unsafe { (*newest).load(Relaxed) };
+        thread.held.store(0, Relaxed);
+        thread.empty(short);
+        self.released(thread);
+        self.to_manager(block);
+    }
+
+    /// Gives back all before the newest.
+    #[inline(never)]
+    fn give_back_but(&self, thread: &Thread, newest: *mut Place) {
+        // Whatever the manager itself frees meanwhile takes the long way, which sees by `first` what is going on.
+        thread.open(false);
         let mut at = thread.first.load(Relaxed);
-        while at < end {
+        while at < newest {
             // SAFETY: a place between `first` and `cursor`.
             let block = unsafe { (*at).load(Relaxed) };
             at = at.wrapping_add(1);
             thread.first.store(at, Release);
             self.to_manager(block);
         }
-        thread.held.store(0, Relaxed);
-        thread.empty(self.short.load(Relaxed));
-        thread.busy.store(false, Relaxed);
-        self.released(thread);
+    }
+
+    /// Gives all back, if there are any.
+    fn give_back_all(&self, thread: &Thread) {
+        if thread.blocks() > 0 {
+            self.give_back(thread, self.short.load(Relaxed));
+        }
     }
 
     #[inline(always)]
@@ -298,7 +316,7 @@ impl Quarantine {
         for thread in self.threads.each() {
             thread.releases.store(0, Relaxed);
         }
-        own.epoch.store(self.volume.begin_anew(held), Relaxed);
+        own.epoch.store(self.volume.begin_anew(held).0, Relaxed);
         self.tell();
     }
 }

@@ -10,7 +10,7 @@ use core::ffi::c_void;
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
 
 use crate::memory::{self, PAGE};
 
@@ -37,7 +37,8 @@ pub struct Thread {
     pub(crate) first: AtomicPtr<Place>,
     /// Times that it gave back what it held.
     pub(crate) releases: AtomicU64,
-    /// It is giving back: whatever is freed meanwhile is the manager's own.
+    /// It is giving back, or never to hold anything: whatever is freed is for the manager at once. While it gives back
+    /// all, `first` says so.
     pub(crate) busy: AtomicBool,
     /// Its buffer is being exchanged for another.
     moving: AtomicBool,
@@ -46,7 +47,8 @@ pub struct Thread {
     /// State of its random numbers.
     pub(crate) random: AtomicU64,
     start: AtomicPtr<Place>,
-    places: AtomicUsize,
+    /// Behind the buffer's last place.
+    end: AtomicPtr<Place>,
     next: AtomicPtr<Thread>,
     /// The first buffer, to the end of the page.
     within: [Place; WITHIN],
@@ -71,7 +73,7 @@ impl Thread {
             taken: AtomicBool::new(false),
             random: AtomicU64::new(0),
             start: AtomicPtr::new(ptr::null_mut()),
-            places: AtomicUsize::new(0),
+            end: AtomicPtr::new(ptr::null_mut()),
             next: AtomicPtr::new(ptr::null_mut()),
             within: [const { Place::new(ptr::null_mut()) }; WITHIN],
         }
@@ -88,6 +90,7 @@ impl Thread {
     }
 
     /// Forgets its blocks, which are all out. `short`: further ones may take the short way.
+    #[inline(always)]
     pub(crate) fn empty(&self, short: bool) {
         let start = self.start.load(Relaxed);
         // In this order: in between, the oldest lies behind the newest, and nothing between them.
@@ -97,13 +100,30 @@ impl Thread {
     }
 
     /// Whether further blocks may take the short way.
+    #[inline(always)]
     pub(crate) fn open(&self, short: bool) {
         let limit = if short { self.end() } else { self.cursor.load(Relaxed) };
         self.limit.store(limit, Relaxed);
     }
 
     fn end(&self) -> *mut Place {
-        self.start.load(Relaxed).wrapping_add(self.places.load(Relaxed))
+        self.end.load(Relaxed)
+    }
+
+    /// Exchanges the buffer.
+    fn buffer(&self, start: *mut Place, places: usize) {
+        self.start.store(start, Relaxed);
+        self.end.store(start.wrapping_add(places), Relaxed);
+    }
+
+    /// Bytes of the buffer.
+    fn bytes(&self) -> usize {
+        self.end() as usize - self.start.load(Relaxed) as usize
+    }
+
+    /// Whether it is giving back.
+    pub(crate) fn busy(&self) -> bool {
+        self.busy.load(Relaxed) || self.first.load(Relaxed) != self.start.load(Relaxed)
     }
 
     /// Makes room for a block behind the others; false: there is no memory.
@@ -113,7 +133,12 @@ impl Thread {
 
     /// Puts a block behind the others. There is room.
     pub(crate) fn push(&self, block: *mut c_void) {
-        let cursor = self.cursor.load(Relaxed);
+        self.put(self.cursor.load(Relaxed), block);
+    }
+
+    /// The same, for who knows the cursor.
+    #[inline(always)]
+    pub(crate) fn put(&self, cursor: *mut Place, block: *mut c_void) {
         debug_assert!(cursor < self.end());
         // SAFETY: within the buffer, whose places are all initialised.
         unsafe { (*cursor).store(block, Relaxed) };
@@ -137,8 +162,7 @@ impl Thread {
 
     #[cold]
     fn grow(&self) -> bool {
-        let (start, places) = (self.start.load(Relaxed), self.places.load(Relaxed));
-        let bytes = places * size_of::<Place>();
+        let (start, bytes) = (self.start.load(Relaxed), self.bytes());
         let own = ptr::eq(start, self.within.as_ptr());
         let larger = if own { FIRST } else { bytes * 2 };
         self.moving.store(true, Release);
@@ -154,15 +178,14 @@ impl Thread {
         let (first, cursor) = (self.first.load(Relaxed), self.cursor.load(Relaxed));
         if own {
             // SAFETY: the new buffer is larger, and apart.
-            unsafe { ptr::copy_nonoverlapping(start, made.as_ptr(), places) };
+            unsafe { ptr::copy_nonoverlapping(start, made.as_ptr(), bytes / size_of::<Place>()) };
         }
         let moved = |place: *mut Place| {
             let bytes = place as usize - start as usize;
             made.as_ptr().wrapping_byte_add(bytes)
         };
         let short = self.limit.load(Relaxed) != cursor || cursor == self.end();
-        self.start.store(made.as_ptr(), Relaxed);
-        self.places.store(larger / size_of::<Place>(), Relaxed);
+        self.buffer(made.as_ptr(), larger / size_of::<Place>());
         self.first.store(moved(first), Relaxed);
         self.cursor.store(moved(cursor), Relaxed);
         self.open(short);
@@ -198,8 +221,8 @@ impl Threads {
         let made = memory::map(size_of::<Thread>())?.cast::<Thread>();
         // SAFETY: new zeroed pages, which are a thread without a buffer, and which stay.
         let thread = unsafe { made.as_ref() };
-        thread.start.store(thread.within.as_ptr().cast_mut(), Relaxed);
-        thread.places.store(WITHIN, Relaxed);
+        thread.buffer(thread.within.as_ptr().cast_mut(), WITHIN);
+        thread.busy.store(false, Relaxed);
         thread.empty(true);
         thread.taken.store(true, Relaxed);
         let mut newest = self.newest.load(Relaxed);
@@ -214,14 +237,13 @@ impl Threads {
 
     /// Leaves a place, without blocks, to the next thread.
     pub fn leave(&self, thread: &Thread) {
-        let bytes = thread.places.load(Relaxed) * size_of::<Place>();
+        let bytes = thread.bytes();
         let start = thread.start.load(Relaxed);
         if bytes > KEPT
             && let Some(memory) = NonNull::new(start.cast())
         {
             thread.moving.store(true, Release);
-            thread.start.store(thread.within.as_ptr().cast_mut(), Relaxed);
-            thread.places.store(WITHIN, Relaxed);
+            thread.buffer(thread.within.as_ptr().cast_mut(), WITHIN);
             thread.empty(true);
             // SAFETY: a mapping of so many bytes, since it is larger than the first buffer; its blocks are out.
             unsafe { memory::unmap(memory, bytes) };

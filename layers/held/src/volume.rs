@@ -29,10 +29,25 @@ pub struct Volume {
 pub enum Added {
     /// They are part of the volume.
     Held,
-    /// They passed the bound: a new epoch, of this number, has begun without them and all before. The volume was this.
-    Passed { epoch: u64, volume: u64 },
-    /// Nothing yet: the epoch is another one.
-    Behind,
+    /// They passed the bound: a new epoch has begun without them and all before. The volume was this.
+    Passed { epoch: Epoch, volume: u64 },
+    /// Nothing yet: the epoch is another one, or another thread was faster.
+    Not,
+}
+
+/// The number of an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Epoch(pub(crate) u64);
+
+impl Epoch {
+    const fn of(word: u64) -> Epoch {
+        Epoch(word & !VOLUME)
+    }
+
+    #[inline(always)]
+    const fn next(self) -> Epoch {
+        Epoch(self.0.wrapping_add(VOLUME + 1))
+    }
 }
 
 impl Default for Volume {
@@ -49,60 +64,64 @@ impl Volume {
 
     /// The present epoch.
     #[inline(always)]
-    pub fn epoch(&self) -> u64 {
-        self.word.load(Acquire) >> VOLUME_BITS
+    pub fn epoch(&self) -> Epoch {
+        Epoch::of(self.word.load(Acquire))
     }
 
-    /// Adds a block's bytes for a thread that knows `epoch`. `alone`: there is no other thread. Both `bytes` and `bound`
-    /// are at most [`MOST`].
+    /// Adds a block's bytes for a thread that knows `epoch`. `alone`: there is no other thread. `bound` is at most
+    /// [`MOST`].
     #[inline(always)]
-    pub fn add(&self, epoch: u64, bytes: u64, bound: u64, alone: bool) -> Added {
-        debug_assert!(bytes <= MOST && bound <= MOST);
-        let mut word = self.word.load(Acquire);
-        loop {
-            let volume = (word & VOLUME) + bytes;
-            let passes = volume > bound;
-            // Where the epochs differ, more than the volume is left of this.
-            let difference = word.wrapping_sub(epoch << VOLUME_BITS);
-            if difference > VOLUME {
-                return Added::Behind;
-            }
-            let next = (epoch + 1) & (u64::MAX >> VOLUME_BITS);
-            let new = if passes { next << VOLUME_BITS } else { word + bytes };
-            if alone {
-                self.word.store(new, Relaxed);
-            } else if let Err(now) = self.word.compare_exchange_weak(word, new, AcqRel, Acquire) {
-                word = now;
-                continue;
-            }
-            return if passes { Added::Passed { epoch: next, volume } } else { Added::Held };
+    pub fn add(&self, epoch: Epoch, bytes: u64, bound: u64, alone: bool) -> Added {
+        debug_assert!(bytes < 1 << 63 && bound <= MOST);
+        let word = self.word.load(Acquire);
+        // Where the epochs differ, more than a volume is left of this.
+        let volume = word.wrapping_sub(epoch.0);
+        if volume > VOLUME {
+            return Added::Not;
         }
+        let volume = volume + bytes;
+        if volume <= bound {
+            return if self.exchange(word, word + bytes, alone) { Added::Held } else { Added::Not };
+        }
+        let epoch = epoch.next();
+        if self.exchange(word, epoch.0, alone) { Added::Passed { epoch, volume } } else { Added::Not }
+    }
+
+    #[inline(always)]
+    fn exchange(&self, old: u64, new: u64, alone: bool) -> bool {
+        if alone {
+            self.word.store(new, Relaxed);
+            return true;
+        }
+        self.word.compare_exchange(old, new, AcqRel, Relaxed).is_ok()
     }
 
     /// A thread gives back all that it holds since it passed the bound: `own` of `volume` is its.
     #[inline(always)]
     pub fn passed(&self, volume: u64, own: u64) {
         let all = volume.wrapping_add_signed(self.late.load(Relaxed));
-        let others = volume.wrapping_sub(own) as i64;
-        if others != 0 {
-            self.late.fetch_add(others, Relaxed);
+        if all > self.high.load(Relaxed) {
+            self.heighten(all);
         }
-        self.note(all);
+        if volume != own {
+            self.late.fetch_add(volume.wrapping_sub(own) as i64, Relaxed);
+        }
     }
 
     /// The most that has ever been held may be this.
-    #[inline(always)]
-    pub fn note(&self, all: u64) {
-        // A race between two threads can only lose to a volume of the same moment.
-        if all > self.high.load(Relaxed) && (all as i64) > 0 {
+    #[cold]
+    #[inline(never)]
+    pub fn heighten(&self, all: u64) {
+        // Between two loads other threads may have moved: what comes out below nothing means nothing.
+        if all < 1 << 63 {
             self.high.fetch_max(all, Relaxed);
         }
     }
 
     /// Takes bytes out that a thread of `epoch` gives back before the bound is passed, or after.
-    pub fn take(&self, epoch: u64, bytes: u64) {
+    pub fn take(&self, epoch: Epoch, bytes: u64) {
         let taken = self.word.fetch_update(AcqRel, Acquire, |word| {
-            (word >> VOLUME_BITS == epoch).then(|| word - bytes.min(word & VOLUME))
+            (Epoch::of(word) == epoch).then(|| word - bytes.min(word & VOLUME))
         });
         if taken.is_err() {
             self.late.fetch_sub(bytes as i64, Relaxed);
@@ -132,9 +151,9 @@ impl Volume {
     }
 
     /// In a child of fork, whose only thread holds so much. Gives the epoch.
-    pub fn begin_anew(&self, held: u64) -> u64 {
+    pub fn begin_anew(&self, held: u64) -> Epoch {
         let epoch = self.epoch();
-        self.word.store(epoch << VOLUME_BITS | held.min(MOST), Release);
+        self.word.store(epoch.0 | held.min(MOST), Release);
         self.late.store(held.saturating_sub(MOST) as i64, Relaxed);
         self.high.store(held, Relaxed);
         epoch
