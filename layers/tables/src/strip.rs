@@ -53,25 +53,17 @@ pub const fn end_bits(last: usize) -> u64 {
     (END | (!last as u64 & 8) >> 1) << shift(last)
 }
 
-/// What must be clear for a block to enter: everything from its start to its end, but for a neighbour's bits.
-#[inline(always)]
-const fn claims(from: u64, to: u64, first: u32, last: u32) -> u64 {
-    // A neighbour may end in the middle where this block starts, or start in the middle where it ends.
-    let before = if from & MIDDLE != 0 { (END | MIDDLE) << first } else { 0 };
-    let behind = if to & MIDDLE != 0 { (START | MIDDLE | MARK) << last } else { 0 };
-    let span = (u64::MAX << first) & (u64::MAX >> (60 - last));
-    span & !before & !behind
-}
-
 impl Strip {
-    /// Bits that are in the way of a block from `start` to the strip's end or to its last eight bytes, whichever comes
-    /// first.
+    /// Whether other blocks are in the way of one from `start` to its last eight bytes, in the same strip.
     #[inline(always)]
     pub const fn conflict(self, start: usize, last: usize) -> bool {
-        let (first, from) = (shift(start), start_bits(start) >> shift(start));
-        let (to, end) =
-            if base(start) == base(last) { (end_bits(last) >> shift(last), shift(last)) } else { (0, 60) };
-        self.0 & claims(from, to, first, end) != 0
+        let (first, end) = (shift(start), shift(last));
+        let span = (u64::MAX << first) & (u64::MAX >> (60 - end));
+        // A neighbour may end in the middle where this block starts, or start in the middle where it ends.
+        let before = ((END | MIDDLE) * (start as u64 >> 3 & 1)) << first;
+        let behind = ((START | MIDDLE) * (!last as u64 >> 3 & 1)) << end;
+        let in_the_middle = (self.0 >> 2 & STARTS) * (START | END | MIDDLE);
+        self.0 & span & !((before | behind) & in_the_middle) != 0
     }
 
     /// Whether a block starts at the address.

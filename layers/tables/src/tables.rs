@@ -88,8 +88,9 @@ impl Tables {
         });
     }
 
-    /// A block of `bytes` from `start` on is live. Blocks that the tables had there were given back unseen, and are
-    /// forgotten.
+    /// A block of `bytes` from `start` on is live. Blocks below 64 KiB that the tables
+    /// know to start there were given back unseen, and are forgotten; one that covers the new block from before, or is
+    /// large, is not looked for.
     ///
     /// # Errors
     /// There is no memory for the tables: the block is not in them.
