@@ -78,7 +78,7 @@ fn every_installed_program_prints_what_its_entry_expects() {
         ran.push(prepared.name);
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    for bundled in ["cfrac", "exchange", "gcbench", "larson", "reverse", "reverse:8-byte"] {
+    for bundled in ["cfrac", "exchange", "gcbench", "kv", "larson", "reverse", "reverse:8-byte", "search"] {
         assert!(ran.iter().any(|name| name == bundled), "{bundled} did not run, only {ran:?}");
     }
 }
@@ -100,6 +100,11 @@ fn bundled_programs_refuse_what_they_do_not_understand() {
         ("gcbench", &["18", "16", "5", "4", "30"]),
         ("larson", &["0", "1", "8", "8", "1", "1"]),
         ("exchange", &["3", "1", "8", "8"]),
+        ("kv", &["0", "10"]),
+        ("kv", &["10"]),
+        ("search", &["10", "/dev/null"]),
+        ("search", &["10", "/nowhere"]),
+        ("redis-client", &["/nowhere", "10", "10", "15"]),
         ("cfrac", &["1"]),
         ("cfrac", &[]),
         ("reverse", &["10"]),
