@@ -28,9 +28,11 @@ static void ask(void) {
         return;
     asked = 1;
     manager = control();
-    void *symbol = dlsym(RTLD_DEFAULT, "tithe_is_live");
+    /* In front of Tithe it is the layer that is asked: what it has reclaimed, Tithe may have given out again. */
+    int layered = manager && strcmp(manager->name, "sweep") == 0;
+    void *symbol = dlsym(RTLD_DEFAULT, layered ? "heaptoll_sweep_is_live" : "tithe_is_live");
     memcpy(&live, &symbol, sizeof live);
-    symbol = dlsym(RTLD_DEFAULT, "tithe_why");
+    symbol = layered ? NULL : dlsym(RTLD_DEFAULT, "tithe_why");
     memcpy(&why, &symbol, sizeof why);
 }
 
@@ -40,6 +42,10 @@ enum mode mode(void) {
     ask();
     if (!manager || !manager->collect)
         return NO_COLLECTOR;
+    if (strcmp(manager->name, "sweep") == 0) {
+        const char *layer = getenv("HEAPTOLL_SWEEP");
+        return layer && strstr(layer, "free=honour") ? HYBRID : COLLECT;
+    }
     const char *value = getenv("TITHE_MODE");
     if (value && strcmp(value, "explicit") == 0)
         return EXPLICIT;

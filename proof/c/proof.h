@@ -23,7 +23,8 @@ static inline void *undisguise(disguised address) {
 }
 
 enum mode { NO_COLLECTOR, EXPLICIT, HYBRID, COLLECT };
-/* NO_COLLECTOR unless the manager can collect on demand; which of the others is told by TITHE_MODE. */
+/* NO_COLLECTOR unless the manager can collect on demand; which of the others is told by TITHE_MODE, or by
+ * HEAPTOLL_SWEEP where the sweep layer collects. */
 enum mode mode(void);
 /* Whether collections happen at all: HYBRID or COLLECT. */
 int collects(void);

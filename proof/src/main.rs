@@ -16,6 +16,9 @@ struct Options {
     /// The object to preload; without it, the C library's malloc is asked
     #[arg(short, long)]
     manager: Option<PathBuf>,
+    /// A layer in front of it; may be given several times, the program's first
+    #[arg(short, long)]
+    layer: Vec<PathBuf>,
     /// A setting of its environment, NAME=VALUE; may be given several times
     #[arg(short, long)]
     env: Vec<String>,
@@ -63,7 +66,12 @@ fn run(options: &Options) -> Result<bool, Error> {
         chosen.iter().for_each(|case| println!("{:24} {}", case.name, case.about));
         return Ok(true);
     }
-    let mut subject = Subject { object: options.manager.clone(), quick: options.quick, ..Subject::glibc() };
+    let mut subject = Subject {
+        layers: options.layer.clone(),
+        object: options.manager.clone(),
+        quick: options.quick,
+        ..Subject::glibc()
+    };
     for setting in &options.env {
         let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
         subject = subject.with(name, value);

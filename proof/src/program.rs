@@ -128,7 +128,7 @@ impl Program {
         let case = self.case(name)?;
         let arguments = [case.name.as_str(), "--quick"];
         let arguments = &arguments[..if subject.quick { 2 } else { 1 }];
-        Ok(process::run(&self.path, arguments, subject.object.as_deref(), &subject.environment, limit)?)
+        Ok(process::run(&self.path, arguments, subject.preload().as_deref(), &subject.environment, limit)?)
     }
 
     /// Runs one case and judges its end.
@@ -145,7 +145,13 @@ impl Program {
     /// The system cannot run it.
     pub fn malloc_of(&self, subject: &Subject) -> Result<process::End, Error> {
         let limit = Duration::from_secs(20);
-        Ok(process::run(&self.path, &["--malloc"], subject.object.as_deref(), &subject.environment, limit)?)
+        Ok(process::run(
+            &self.path,
+            &["--malloc"],
+            subject.preload().as_deref(),
+            &subject.environment,
+            limit,
+        )?)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who is asked: a manager with its settings.
+//! Who is asked: a manager with its settings, and layers in front of it.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub struct Subject {
     /// What it is called in reports.
     pub name: String,
+    /// Layers in front of it, the program's first.
+    pub layers: Vec<PathBuf>,
     /// The object to preload; none for glibc.
     pub object: Option<PathBuf>,
     /// All that is in the environment beside it.
@@ -18,12 +20,18 @@ pub struct Subject {
 impl Subject {
     /// The C library's own malloc.
     pub fn glibc() -> Subject {
-        Subject { name: "glibc".into(), object: None, environment: Vec::new(), quick: true }
+        Subject {
+            name: "glibc".into(),
+            layers: Vec::new(),
+            object: None,
+            environment: Vec::new(),
+            quick: true,
+        }
     }
 
     /// A preloaded manager without settings.
     pub fn of(name: &str, object: PathBuf) -> Subject {
-        Subject { name: name.into(), object: Some(object), environment: Vec::new(), quick: true }
+        Subject { name: name.into(), object: Some(object), ..Subject::glibc() }
     }
 
     /// The same with one more setting.
@@ -34,8 +42,42 @@ impl Subject {
         changed
     }
 
+    /// The same behind one more layer, which the program meets first.
+    pub fn behind(&self, layer: &str, object: PathBuf) -> Subject {
+        let mut changed = self.clone();
+        changed.name = format!("{layer}/{}", self.name);
+        changed.layers.insert(0, object);
+        changed
+    }
+
+    /// What LD_PRELOAD is for it; nothing for glibc alone.
+    pub fn preload(&self) -> Option<PathBuf> {
+        let objects: Vec<String> =
+            self.layers.iter().chain(&self.object).map(|object| object.display().to_string()).collect();
+        (!objects.is_empty()).then(|| objects.join(":").into())
+    }
+
     /// The same with everything repeated in full.
     pub fn in_full(&self) -> Subject {
         Subject { quick: false, ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_are_preloaded_before_the_manager_in_the_programs_order() {
+        let manager = Subject::of("lea", "/m/lea.so".into());
+        assert_eq!(manager.preload(), Some("/m/lea.so".into()));
+        let stack = manager.behind("sweep", "/l/sweep.so".into()).behind("record", "/l/record.so".into());
+        assert_eq!(
+            (stack.name.as_str(), stack.preload()),
+            ("record/sweep/lea", Some("/l/record.so:/l/sweep.so:/m/lea.so".into()))
+        );
+        let glibc = Subject::glibc();
+        assert_eq!(glibc.preload(), None);
+        assert_eq!(glibc.behind("sweep", "/l/sweep.so".into()).preload(), Some("/l/sweep.so".into()));
     }
 }
