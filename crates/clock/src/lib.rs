@@ -51,7 +51,14 @@ fn counter() -> u64 {
 /// Now, in ticks.
 #[inline(always)]
 pub fn ticks() -> u64 {
-    if COUNTER.load(Ordering::Relaxed) { counter() } else { monotonic_ns() }
+    if COUNTER.load(Ordering::Relaxed) { counter() } else { by_the_library() }
+}
+
+/// Apart, so that the short way needs no room for the library's answer.
+#[cold]
+#[inline(never)]
+fn by_the_library() -> u64 {
+    monotonic_ns()
 }
 
 /// Whether ticks are the counter's; otherwise they are ns.
