@@ -15,7 +15,7 @@ pub fn repetitions(experiment: &Experiment) -> u32 {
 /// A program with too few pairs to claim anything is left out: it would take the other repetitions with it, for one
 /// counts only when every program has its pair in it; else the mean would be of other programs each time.
 pub fn over_programs(programs: &[Vec<Option<f64>>], repetitions: u32) -> (u32, Vec<Option<f64>>) {
-    let enough = FEWEST_PAIRS.min(repetitions as usize).max(1);
+    let enough = (repetitions as usize).clamp(1, FEWEST_PAIRS);
     let kept: Vec<&Vec<Option<f64>>> =
         programs.iter().filter(|ratios| ratios.iter().flatten().count() >= enough).collect();
     let mean = |repetition: usize| {

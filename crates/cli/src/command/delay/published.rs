@@ -2,7 +2,6 @@
 
 use heaptoll_lab::comparison::Interval;
 use heaptoll_report::document::{Column, Item, Section, Table};
-use heaptoll_report::format::ratio;
 use heaptoll_studies::delay::{Delay, Ratios};
 use heaptoll_studies::published::{Overhead, Quantity, overheads};
 use serde::Serialize;
@@ -102,7 +101,7 @@ fn row(one: &Beside) -> Vec<String> {
         ours_manager.clone(),
         size_word(published.size_bytes),
         of.into(),
-        ratio(published.ratio()),
+        format!("{:.3}", published.ratio()),
         ratio_cell(*ours),
         verdict(published.ratio(), *ours).into(),
     ]

@@ -7,6 +7,12 @@ use heaptoll_studies::delay::{Curve, Delay, Mean, NO_DELAY, Ratios};
 
 use crate::studied::{ratio_cell, size_word};
 
+/// One of the ratios.
+type Of = fn(&Ratios) -> Option<Interval>;
+
+/// A ratio by manager and size.
+type Found<'a> = &'a dyn Fn(&str, u64, Of) -> Option<Interval>;
+
 /// What is to be read first: means over programs, where there are several.
 pub fn findings(found: &Delay, verdicts: Vec<String>) -> Section {
     let mut text = verdicts;
@@ -18,7 +24,7 @@ pub fn findings(found: &Delay, verdicts: Vec<String>) -> Section {
     let mut items = Vec::new();
     if !found.means.is_empty() {
         items.push(Item::Table(means(found)));
-        let of = |manager: &str, bytes: u64, metric: fn(&Ratios) -> Option<Interval>| {
+        let of = |manager: &str, bytes: u64, metric: Of| {
             mean(found, manager, Some(bytes)).and_then(|mean| metric(&mean.ratios))
         };
         items.extend(charts(found, "geometric mean over programs", &of));
@@ -124,7 +130,7 @@ pub fn program(found: &Delay, name: &str) -> Option<Section> {
             ]);
         }
     }
-    let of = |manager: &str, bytes: u64, metric: fn(&Ratios) -> Option<Interval>| {
+    let of = |manager: &str, bytes: u64, metric: Of| {
         let curve = curves.iter().find(|curve| curve.manager == manager)?;
         metric(&curve.points.iter().find(|point| point.size_bytes == bytes)?.over_no_delay)
     };
@@ -147,12 +153,8 @@ pub fn program(found: &Delay, name: &str) -> Option<Section> {
 }
 
 /// CPU and memory by size, one line a manager, with bands.
-fn charts(
-    found: &Delay,
-    what: &str,
-    of: &dyn Fn(&str, u64, fn(&Ratios) -> Option<Interval>) -> Option<Interval>,
-) -> Vec<Item> {
-    let chart = |title: &str, metric: fn(&Ratios) -> Option<Interval>| {
+fn charts(found: &Delay, what: &str, of: Found) -> Vec<Item> {
+    let chart = |title: &str, metric: Of| {
         Item::Chart(Chart {
             title: format!("{title}: {what}"),
             caption: "Over a quarantine of 1 byte; the bands are the intervals.".into(),
@@ -162,19 +164,17 @@ fn charts(
                 names: found.sizes_bytes.iter().map(|bytes| size_word(*bytes)).collect(),
                 ..Axis::default()
             },
-            y: Axis { title: format!("{title} over 1 B"), ..Axis::default() },
+            y: Axis {
+                title: format!("{} over 1 B", title.to_lowercase().replace("cpu", "CPU")),
+                ..Axis::default()
+            },
             series: found.managers.iter().map(|manager| series(found, manager, metric, of)).collect(),
         })
     };
-    vec![chart("CPU time", |ratios| ratios.cpu), chart("peak memory", |ratios| ratios.peak_rss)]
+    vec![chart("CPU time", |ratios| ratios.cpu), chart("Peak memory", |ratios| ratios.peak_rss)]
 }
 
-fn series(
-    found: &Delay,
-    manager: &str,
-    metric: fn(&Ratios) -> Option<Interval>,
-    of: &dyn Fn(&str, u64, fn(&Ratios) -> Option<Interval>) -> Option<Interval>,
-) -> Series {
+fn series(found: &Delay, manager: &str, metric: Of, of: Found) -> Series {
     let mut line = Series { name: manager.into(), ..Series::default() };
     for (place, bytes) in found.sizes_bytes.iter().enumerate() {
         let (ratio, ends) = match of(manager, *bytes, metric) {
