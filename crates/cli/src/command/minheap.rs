@@ -42,7 +42,7 @@ pub use asked::with;
     heaptoll minheap -m tithe-collect -m bdw-nofree --tolerance 0.5 --repeats 5 -- ./prog")]
 pub struct Arguments {
     /// A collector with a heap that can be fixed, as a stack (docs/stacks.md); may be given several times [default:
-    /// every such collector here but tithe, and sweep over each --baseline]
+    /// every such collector here that heeds no frees, and sweep over each --baseline]
     #[arg(short, long, value_name = "STACK")]
     manager: Vec<String>,
     /// The allocator under the baseline's mark-sweep; may be given several times [default: mimalloc3 and tcmalloc]

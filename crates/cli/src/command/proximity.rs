@@ -39,7 +39,7 @@ mod measure;
     after_help = "Examples:\n  heaptoll proximity --html proximity.html         (the bundled event programs)\n  \
     heaptoll proximity -m sweep/mimalloc3 -m tithe-collect -p kv -n 20\n  \
     heaptoll proximity -m sweep/jemalloc --collections 10,100 -- ./my-server --selftest\n  \
-    heaptoll proximity -m sweep/mimalloc3 -p redis-events           (redis, by its client's clock)"
+    heaptoll proximity -m sweep/mimalloc3 -p redis-client           (redis, by its client's clock)"
 )]
 pub struct Arguments {
     /// A collector with a period that can be set, as a stack (docs/stacks.md); may be given several times [default:
@@ -59,6 +59,9 @@ pub struct Arguments {
     /// Requests in a group, at least
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     fewest: u32,
+    /// In means a request counts for at most so many times what 99 of 100 stay below: what takes longer, the system held up
+    #[arg(long, value_name = "TIMES", default_value_t = 10.0, value_parser = times)]
+    cap: f64,
     /// Seed of the order of runs [default: from the clock, shown]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -72,6 +75,11 @@ pub struct Arguments {
     outputs: DocumentOutputs,
     #[command(flatten)]
     asked: Asked,
+}
+
+/// A multiple of 1 or more; `inf` for no limit.
+fn times(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|times| *times >= 1.0).ok_or_else(|| "give a number from 1, or inf".into())
 }
 
 /// Runs the command.
@@ -111,7 +119,11 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
         stacks: &stacks,
         collections: &collections,
         repetitions: arguments.runs,
-        shape: Shape { groups: arguments.groups as usize, fewest: arguments.fewest as usize },
+        shape: Shape {
+            groups: arguments.groups as usize,
+            fewest: arguments.fewest as usize,
+            cap: arguments.cap,
+        },
         seed,
         expect_status: arguments.expect_status,
         bar: &bar,

@@ -20,6 +20,8 @@ pub struct Sample {
     pub gap_ns: Option<u64>,
     /// The run it is from.
     pub run: u32,
+    /// The collection that it comes after, counted within the run.
+    pub cycle: u32,
 }
 
 /// The requests of a run.
@@ -60,6 +62,7 @@ pub fn distances(requests: &[Span], collections: &[Span], run: u32) -> Distances
                 .saturating_sub(paused(request, &collections[begun..])),
             gap_ns: next.map(|next| next.start_ns - request.start_ns),
             run,
+            cycle: u32::try_from(begun).unwrap_or(u32::MAX),
         };
         match next.is_some_and(|next| next.start_ns < request.end_ns) {
             true => found.interrupted.push(sample),

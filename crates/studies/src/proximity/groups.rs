@@ -1,7 +1,8 @@
 //! Requests sorted by distance and averaged in groups.
 //!
-//! Means are what the paper plots. A request that the system took the processor from for milliseconds moves the mean of
-//! its group and not its median, so medians stand beside them. Where the next collection is nearer than long requests
+//! Means are what the paper plots. A request that the system took the processor from for milliseconds would make the mean
+//! of its group, so in means a request counts for no more than a multiple of what a long one takes, and medians stand
+//! beside them. Where the next collection is nearer than long requests
 //! take, only short ones survive to be counted: such groups are marked, and left out of what others are normalised to.
 
 use serde::Serialize;
@@ -9,12 +10,14 @@ use serde::Serialize;
 use super::distance::{Distances, Sample};
 
 /// How many groups there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
     /// At most.
     pub groups: usize,
     /// Requests in each, at least.
     pub fewest: usize,
+    /// In means a request counts for so many times what a long one takes, at most.
+    pub cap: f64,
 }
 
 /// Requests that are about as far from the last collection.
@@ -54,6 +57,10 @@ pub struct Grouped {
     pub groups: Vec<Group>,
     /// What a long request takes, ns: 99 of 100 took less.
     pub long_ns: u64,
+    /// In means a request counts for so much, at most, ns.
+    pub cap_ns: u64,
+    /// Requests that took longer than that.
+    pub capped: u64,
     /// From this distance to the right end all groups are biased, ns; `None` where the last is not.
     pub biased_from_ns: Option<u64>,
 }
@@ -76,6 +83,8 @@ pub fn group(runs: &[Distances], shape: Shape) -> Grouped {
     let mut interrupted: Vec<Sample> = runs.iter().flat_map(|run| run.interrupted.iter().copied()).collect();
     interrupted.sort_by_key(|sample| sample.distance_ns);
     let long_ns = long(&whole, &interrupted);
+    let cap_ns = (long_ns as f64 * shape.cap) as u64;
+    let capped = whole.iter().filter(|sample| sample.time_ns > cap_ns).count() as u64;
     let count = (whole.len() / shape.fewest.max(1)).clamp(1, shape.groups.max(1));
     let mut groups = Vec::with_capacity(count);
     let mut counted = 0;
@@ -87,12 +96,12 @@ pub fn group(runs: &[Distances], shape: Shape) -> Grouped {
             true => interrupted.len(),
             false => interrupted.partition_point(|sample| sample.distance_ns < whole[to].distance_ns),
         };
-        groups.push(one(&whole[from..to], &interrupted[counted..until], long_ns));
+        groups.push(one(&whole[from..to], &interrupted[counted..until], long_ns, cap_ns));
         counted = until;
     }
     let unbiased = groups.iter().rposition(|group| !group.biased).map_or(0, |at| at + 1);
     let biased_from_ns = groups.get(unbiased).map(|group| group.from_ns);
-    Grouped { groups, long_ns, biased_from_ns }
+    Grouped { groups, long_ns, cap_ns, capped, biased_from_ns }
 }
 
 /// What a long request takes. Those that were interrupted count as well: many of them are long.
@@ -102,12 +111,13 @@ fn long(whole: &[Sample], interrupted: &[Sample]) -> u64 {
     *times.select_nth_unstable(rank).1
 }
 
-fn one(samples: &[Sample], interrupted: &[Sample], long_ns: u64) -> Group {
+fn one(samples: &[Sample], interrupted: &[Sample], long_ns: u64, cap_ns: u64) -> Group {
     let n = samples.len() as f64;
     let mut times: Vec<u64> = samples.iter().map(|sample| sample.time_ns).collect();
     times.sort_unstable();
-    let mean = times.iter().map(|time| *time as f64).sum::<f64>() / n;
-    let squares = times.iter().map(|time| (*time as f64 - mean).powi(2)).sum::<f64>();
+    let counted = || times.iter().map(|time| (*time).min(cap_ns) as f64);
+    let mean = counted().sum::<f64>() / n;
+    let squares = counted().map(|time| (time - mean).powi(2)).sum::<f64>();
     let half = if samples.len() > 1 { Z * (squares / (n - 1.0) / n).sqrt() } else { 0.0 };
     let at = |place: f64| times[(place.max(0.0) as usize).min(times.len() - 1)] as f64;
     let spread = Z * n.sqrt() / 2.0;
@@ -157,7 +167,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    const SHAPE: Shape = Shape { groups: 1000, fewest: 30 };
+    const SHAPE: Shape = Shape { groups: 1000, fewest: 30, cap: 10.0 };
 
     /// A run of requests one after the other, each as long as `time` says of its distance, and collections of 1 ms every
     /// `period` ns of the program's own time.
@@ -236,7 +246,7 @@ mod tests {
         assert!(mean(marked) < 0.6 * mean(kept), "{} {}", mean(marked), mean(kept));
         assert!((mean(kept) / 48_000.0 - 1.0).abs() < 0.05, "{}", mean(kept));
         // Normalising by a biased group would make everything else look slow.
-        let grouped = group(&runs, Shape { groups: 100, fewest: 30 });
+        let grouped = group(&runs, Shape { groups: 100, fewest: 30, cap: 10.0 });
         let by_all = grouped.groups.iter().map(|group| group.mean_ns).fold(f64::INFINITY, f64::min);
         assert!(normalise(&[&grouped], |group| group.mean_ns).is_some_and(|base| base > 1.3 * by_all));
     }
@@ -261,11 +271,11 @@ mod tests {
             groups in 1usize..50, fewest in 1usize..60,
         ) {
             let whole: Vec<Sample> = times.iter()
-                .map(|(distance_ns, time_ns, gap_ns)| Sample { distance_ns: *distance_ns, time_ns: *time_ns, gap_ns: *gap_ns, run: 0 })
+                .map(|(distance_ns, time_ns, gap_ns)| Sample { distance_ns: *distance_ns, time_ns: *time_ns, gap_ns: *gap_ns, run: 0, cycle: 0 })
                 .collect();
             let interrupted = whole.iter().copied().step_by(7).collect();
             let runs = [Distances { whole, interrupted, ..Distances::default() }];
-            let grouped = group(&runs, Shape { groups, fewest });
+            let grouped = group(&runs, Shape { groups, fewest, cap: 10.0 });
             prop_assert_eq!(grouped.groups.iter().map(|group| group.requests).sum::<u64>(), times.len() as u64);
             prop_assert!(grouped.groups.len() <= groups);
             prop_assert!(grouped.groups.len() <= 1 || grouped.groups.iter().all(|group| group.requests >= fewest as u64));
@@ -279,7 +289,7 @@ mod tests {
             let base = normalise(&[&grouped], |group| group.mean_ns);
             let slow: Vec<Sample> = runs[0].whole.iter().map(|one| Sample { time_ns: one.time_ns * 2, gap_ns: None, ..*one }).collect();
             let fair: Vec<Sample> = runs[0].whole.iter().map(|one| Sample { gap_ns: None, ..*one }).collect();
-            let of = |whole| group_of(whole, Shape { groups, fewest });
+            let of = |whole| group_of(whole, Shape { groups, fewest, cap: 10.0 });
             let (slow, fair) = (of(slow), of(fair));
             if let (Some(slow_base), Some(base), Some(_)) = (
                 normalise(&[&slow], |group| group.mean_ns), normalise(&[&fair], |group| group.mean_ns), base,
@@ -293,6 +303,23 @@ mod tests {
 
     fn group_of(whole: Vec<Sample>, shape: Shape) -> Grouped {
         group(&[Distances { whole, ..Distances::default() }], shape)
+    }
+
+    /// The system takes the processor from one request in a thousand for as long as a thousand take.
+    #[test]
+    fn a_request_that_was_held_up_does_not_make_the_mean_of_its_group() {
+        let whole = (0..10_000u64)
+            .map(|at| Sample {
+                distance_ns: at,
+                time_ns: if at % 1000 == 77 { 10_000_000 } else { 9_000 + at % 2000 },
+                gap_ns: None,
+                run: 0,
+                cycle: 0,
+            })
+            .collect();
+        let grouped = group_of(whole, Shape { groups: 100, fewest: 30, cap: 10.0 });
+        assert_eq!((grouped.capped, grouped.cap_ns / 1000), (10, 10 * grouped.long_ns / 1000));
+        assert!(grouped.groups.iter().all(|group| group.mean_ns < 12_000.0));
     }
 
     #[test]

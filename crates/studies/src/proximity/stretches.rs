@@ -1,9 +1,10 @@
-//! Stretches of distance against the middle, paired within runs: what may be claimed.
+//! The beginning and the end of what lies between two collections against its middle: what may be claimed.
 //!
-//! Groups pool the requests of all runs, so their intervals say how well a mean over these runs is known, not how it
-//! would come out in others. Here each run gives one ratio for each stretch, and the intervals are those of all other
-//! comparisons ([`heaptoll_lab::statistics::paired`]): simultaneous over the stretches, and a difference is claimed
-//! from six runs on.
+//! Groups pool the requests of all runs by time, and a machine that is slow for a while stretches the time between
+//! collections and the requests in it alike: its slow requests then are the farthest. So here a request's place is its
+//! rank among those between the same two collections, every stretch has its share of each of them, and each run gives
+//! one ratio. The intervals are those of all other comparisons ([`heaptoll_lab::statistics::paired`]): simultaneous over
+//! the stretches, and a difference is claimed from six runs on.
 
 use heaptoll_lab::comparison::Interval;
 use heaptoll_lab::statistics::{median, paired};
@@ -11,7 +12,7 @@ use serde::Serialize;
 
 use super::distance::{Distances, Sample};
 
-/// Stretches by the share of requests that are nearer: name, from, to.
+/// Stretches by the share of requests between two collections that come earlier: name, from, to.
 pub const STRETCHES: [(&str, f64, f64); 4] =
     [("first 1 %", 0.0, 0.01), ("first 10 %", 0.0, 0.1), ("second 10 %", 0.1, 0.2), ("last 20 %", 0.8, 1.0)];
 /// What they are set against.
@@ -22,10 +23,8 @@ const MIDDLE: (f64, f64) = (0.2, 0.8);
 pub struct Stretch {
     /// Which.
     pub name: String,
-    /// Its requests' distances, ns: from and to.
-    pub from_ns: u64,
-    /// To.
-    pub to_ns: u64,
+    /// Median distance of its requests, ns.
+    pub distance_ns: u64,
     /// Mean time over that of the middle; the ends of the interval at the 95 % level over all stretches.
     pub mean: Option<Ratio>,
     /// The same of medians.
@@ -57,60 +56,67 @@ impl From<Interval> for Ratio {
 /// Fewer requests than this in a stretch of a run give no ratio.
 const FEWEST: usize = 5;
 
-/// Each stretch of [`STRETCHES`] against the middle. Requests that began from `biased_from_ns` on are left out before
-/// shares are taken: the last stretch then is the last that can be believed.
-pub fn stretches(runs: &[Distances], biased_from_ns: Option<u64>, seed: u64) -> Vec<Stretch> {
-    let limit = biased_from_ns.unwrap_or(u64::MAX);
-    let mut all: Vec<u64> = runs
-        .iter()
-        .flat_map(|run| &run.whole)
-        .map(|sample| sample.distance_ns)
-        .filter(|distance| *distance < limit)
-        .collect();
-    all.sort_unstable();
-    let Some(last) = all.last().copied() else { return vec![] };
-    // Half-open ranges of distance, the same in every run.
-    let at = |share: f64| match (share * all.len() as f64) as usize {
-        place if place < all.len() => all[place],
-        _ => last + 1,
-    };
-    let bounds = |from: f64, to: f64| (at(from), at(to));
-    let times = |run: &Distances, (from, to): (u64, u64)| -> Vec<f64> {
-        let within = |sample: &&Sample| (from..to).contains(&sample.distance_ns);
-        run.whole.iter().filter(within).map(|sample| sample.time_ns as f64).collect()
-    };
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let ratios = |figure: &dyn Fn(&[f64]) -> f64| -> Vec<Option<Interval>> {
-        let middles: Vec<Vec<f64>> = runs.iter().map(|run| times(run, bounds(MIDDLE.0, MIDDLE.1))).collect();
-        let series: Vec<Vec<Option<f64>>> = STRETCHES
-            .iter()
-            .map(|(_, from, to)| {
-                runs.iter()
-                    .zip(&middles)
-                    .map(|(run, middle)| {
-                        let here = times(run, bounds(*from, *to));
-                        let enough = here.len() >= FEWEST && middle.len() >= FEWEST;
-                        let ratio = enough.then(|| (figure(&here) / figure(middle)).ln());
-                        ratio.filter(|ratio| ratio.is_finite())
-                    })
-                    .collect()
+/// A request by its place between two collections, from 0 to 1.
+struct Placed {
+    place: f64,
+    distance_ns: u64,
+    time_ns: f64,
+}
+
+/// The requests of a run by place. Those that had less time than a long one takes until the next collection are left out
+/// whether they were interrupted or not, and so is what comes after the last collection: no end of it is known.
+fn placed(run: &Distances, long_ns: u64) -> Vec<Placed> {
+    let mut samples: Vec<&Sample> =
+        run.whole.iter().filter(|sample| sample.gap_ns.is_some_and(|gap| gap >= long_ns)).collect();
+    samples.sort_by_key(|sample| (sample.cycle, sample.distance_ns));
+    samples
+        .chunk_by(|one, other| one.cycle == other.cycle)
+        .flat_map(|cycle| {
+            cycle.iter().enumerate().map(|(rank, sample)| Placed {
+                place: (rank as f64 + 0.5) / cycle.len() as f64,
+                distance_ns: sample.distance_ns,
+                time_ns: sample.time_ns as f64,
             })
-            .collect();
-        paired(&series, 0.05, seed)
+        })
+        .collect()
+}
+
+/// Each stretch of [`STRETCHES`] against the middle. `long_ns` is what a long request takes; in means a request counts
+/// for `cap_ns` at most.
+pub fn stretches(runs: &[Distances], long_ns: u64, cap_ns: u64, seed: u64) -> Vec<Stretch> {
+    let runs: Vec<Vec<Placed>> = runs.iter().map(|run| placed(run, long_ns)).collect();
+    if runs.iter().all(Vec::is_empty) {
+        return vec![];
+    }
+    let within = |run: &'_ [Placed], (from, to): (f64, f64)| -> Vec<f64> {
+        run.iter().filter(|one| (from..to).contains(&one.place)).map(|one| one.time_ns).collect()
+    };
+    let mean =
+        |values: &[f64]| values.iter().map(|time| time.min(cap_ns as f64)).sum::<f64>() / values.len() as f64;
+    let ratios = |figure: &dyn Fn(&[f64]) -> f64| -> Vec<Option<Interval>> {
+        let middles: Vec<Vec<f64>> = runs.iter().map(|run| within(run, MIDDLE)).collect();
+        let ratio = |here: &[f64], middle: &[f64]| {
+            let enough = here.len() >= FEWEST && middle.len() >= FEWEST;
+            enough.then(|| (figure(here) / figure(middle)).ln()).filter(|ratio| ratio.is_finite())
+        };
+        let series = |(_, from, to): &(&str, f64, f64)| -> Vec<Option<f64>> {
+            runs.iter().zip(&middles).map(|(run, middle)| ratio(&within(run, (*from, *to)), middle)).collect()
+        };
+        paired(&STRETCHES.iter().map(series).collect::<Vec<_>>(), 0.05, seed)
     };
     let (means, medians) = (ratios(&mean), ratios(&|values| median(values)));
+    let distance = |from: f64, to: f64| {
+        let all = runs.iter().flatten().filter(|one| (from..to).contains(&one.place));
+        median(&all.map(|one| one.distance_ns as f64).collect::<Vec<_>>()) as u64
+    };
     STRETCHES
         .iter()
         .zip(means.into_iter().zip(medians))
-        .map(|((name, from, to), (mean, median))| {
-            let (from_ns, to_ns) = bounds(*from, *to);
-            Stretch {
-                name: (*name).into(),
-                from_ns,
-                to_ns,
-                mean: mean.map(Ratio::from),
-                median: median.map(Ratio::from),
-            }
+        .map(|((name, from, to), (mean, median))| Stretch {
+            name: (*name).into(),
+            distance_ns: distance(*from, *to),
+            mean: mean.map(Ratio::from),
+            median: median.map(Ratio::from),
         })
         .collect()
 }
@@ -121,34 +127,43 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Runs whose requests are slower by `near` in the first tenth.
+    /// Runs of 20 cycles of 100 requests each, slower by `near` in the first tenth. Some cycles fall into a slow time of
+    /// the machine, which takes everything in them twice as long.
     fn runs(count: u32, near: f64, seed: u64) -> Vec<Distances> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        (0..count)
-            .map(|run| {
-                // Each run has a level of its own, which a ratio within the run does not see.
-                let level: f64 = rng.random_range(0.8..1.25);
-                let whole = (0..2000)
-                    .map(|_| {
-                        let distance_ns = rng.random_range(0..1_000_000);
-                        let slower = if distance_ns < 100_000 { near } else { 1.0 };
-                        let time = 10_000.0 * level * slower * rng.random_range(0.5..1.5);
-                        Sample { distance_ns, time_ns: time as u64, gap_ns: None, run }
-                    })
-                    .collect();
-                Distances { whole, ..Distances::default() }
-            })
-            .collect()
+        let mut run = |run: u32| {
+            let mut whole = Vec::new();
+            for cycle in 0..20 {
+                let level = if rng.random::<f64>() < 0.3 { 2.0 } else { 1.0 };
+                let mut now = 0.0;
+                for at in 0..100 {
+                    let slower = if at < 10 { near } else { 1.0 };
+                    let time = 10_000.0 * level * slower * rng.random_range(0.5..1.5);
+                    let gap_ns = Some((1_000_000 - at * 10_000) as u64);
+                    whole.push(Sample { distance_ns: now as u64, time_ns: time as u64, gap_ns, run, cycle });
+                    now += time;
+                }
+            }
+            Distances { whole, ..Distances::default() }
+        };
+        (0..count).map(&mut run).collect()
     }
 
     #[test]
-    fn what_is_slower_near_a_collection_is_claimed_and_what_is_not_is_not() {
-        let found = stretches(&runs(10, 1.08, 1), None, 1);
+    fn what_is_slower_near_a_collection_is_claimed() {
+        let found = stretches(&runs(10, 1.08, 1), 0, u64::MAX, 1);
         let near = found[1].mean.expect("ten runs");
         assert!(near.differs && near.low <= 1.08 && 1.08 <= near.high, "{near:?}");
-        assert!(found[1].median.is_some_and(|ratio| ratio.differs));
+        assert!(found[3].distance_ns > found[1].distance_ns * 5);
+    }
+
+    /// By time alone the farthest requests would be those of slow times, and look slower by far.
+    #[test]
+    fn a_machine_that_is_slow_for_a_while_is_no_finding() {
+        let far = |runs: &[Distances]| stretches(runs, 0, u64::MAX, 1)[3].mean.expect("eight runs");
+        assert!((far(&runs(8, 1.0, 3)).ratio - 1.0).abs() < 0.02);
         let claimed = (0..40).filter(|seed| {
-            let found = stretches(&runs(8, 1.0, 100 + seed), None, 1);
+            let found = stretches(&runs(8, 1.0, 100 + seed), 0, u64::MAX, 1);
             found.iter().any(|one| one.mean.is_some_and(|ratio| ratio.differs))
         });
         // 5 % of 40 tables are 2; 7 or more would come up once in two hundred times.
@@ -157,15 +172,18 @@ mod tests {
 
     #[test]
     fn too_few_runs_claim_nothing_and_none_give_nothing() {
-        let found = stretches(&runs(3, 1.5, 2), None, 1);
+        let found = stretches(&runs(3, 1.5, 2), 0, u64::MAX, 1);
         assert!(found[1].mean.is_some_and(|ratio| !ratio.differs && ratio.ratio > 1.3));
-        assert!(stretches(&[], None, 1).is_empty());
-        assert!(stretches(&runs(2, 1.0, 3), Some(0), 1).is_empty());
+        assert!(stretches(&[], 0, u64::MAX, 1).is_empty());
+        assert!(stretches(&runs(2, 1.0, 3), u64::MAX, u64::MAX, 1).is_empty());
     }
 
+    /// A hundred requests a cycle, 10 µs of gap each: a long one of 200 µs takes the last 20 out.
     #[test]
-    fn what_is_biased_is_left_out() {
-        let found = stretches(&runs(6, 1.0, 4), Some(500_000), 1);
-        assert!(found[3].to_ns <= 500_001 && found[3].from_ns < 450_000, "{found:?}");
+    fn what_had_no_time_for_a_long_request_is_left_out() {
+        let run = &runs(1, 1.0, 4)[0];
+        let kept = placed(run, 200_001);
+        assert_eq!(kept.len(), 20 * 80);
+        assert!(kept.iter().all(|one| (0.0..1.0).contains(&one.place)));
     }
 }

@@ -28,10 +28,10 @@ pub fn collectors(
     allocators: &[Manager],
 ) -> Result<Vec<Manager>, Failure> {
     if words.is_empty() {
-        // Of a manager's modes the one that only collects is the collector; the others free what they are told to.
+        // Of a manager's modes the one that only collects is the collector; the other frees what it is told to.
         let own = manager::everything(known)
             .into_iter()
-            .filter(|one| one.collects() && has_heap(one) && one.name != "tithe");
+            .filter(|one| one.collects() && has_heap(one) && !["tithe", "bdw"].contains(&one.name.as_str()));
         let swept = allocators
             .iter()
             .filter_map(|allocator| manager::find(known, &format!("sweep/{}", allocator.name)).ok());
@@ -141,9 +141,10 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The stack of a baseline: `sweep,every=32K/mimalloc3`.
-pub fn baseline_word(allocator: &str, every: u64) -> String {
-    format!("sweep,every={}/{allocator}", size_text(every))
+/// The stack of a baseline: `sweep,every=32K/mimalloc3`; with the program's own frees heeded as well, which leaves the
+/// collections only what it leaks.
+pub fn baseline_word(allocator: &str, every: u64, honour: bool) -> String {
+    format!("sweep,every={}{}/{allocator}", size_text(every), if honour { ",free=honour" } else { "" })
 }
 
 #[cfg(test)]
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(word("sweep/glibc"), "sweep,heap=8192/glibc");
         assert_eq!(word("count/sweep,every=64K/glibc"), "count/sweep,every=64K,heap=8192/glibc");
         assert_eq!(word_with(&glibc(), "heap=8192"), "glibc,heap=8192");
-        assert_eq!(baseline_word("glibc", 32 << 10), "sweep,every=32K/glibc");
+        assert_eq!(baseline_word("glibc", 32 << 10, false), "sweep,every=32K/glibc");
     }
 
     #[test]

@@ -287,8 +287,7 @@ fn section(program: &Program, figures: &Figures) -> Section {
             ],
             rows: program.baselines.iter().map(footprint).collect(),
             notes: vec![
-                "The most pages at once that hold a live block. With free=honour: under the program's own frees, \
-                 without collections."
+                "The most pages at once that hold a live block. With free=honour: the program's own frees are heeded, and collections only take what it leaks."
                     .into(),
             ],
         }));

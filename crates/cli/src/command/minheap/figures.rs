@@ -61,8 +61,10 @@ pub struct Baseline {
     pub stack: String,
     /// The allocator.
     pub allocator: String,
-    /// Bytes allocated between collections; `None`: the program's own frees, no collection.
-    pub every: Option<u64>,
+    /// Bytes allocated between collections.
+    pub every: u64,
+    /// Whether the program's own frees are heeded.
+    pub frees_honoured: bool,
     /// Pages that hold a live block, the most at once, bytes, of each run that completed.
     pub used_high_bytes: Vec<u64>,
     /// Collections of the last of them.

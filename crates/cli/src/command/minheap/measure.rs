@@ -87,9 +87,9 @@ impl Plan<'_> {
             self.bar.inc(1);
         }
         for allocator in self.allocators {
-            let periods = self.every.iter().copied().map(Some);
-            for every in periods.chain([None]) {
-                let row = self.baseline(program, &right, allocator, every)?;
+            let explicit = self.every.iter().min().map(|every| (*every, true));
+            for (every, honour) in self.every.iter().map(|every| (*every, false)).chain(explicit) {
+                let row = self.baseline(program, &right, allocator, every, honour)?;
                 into.baselines.push(row);
                 self.bar.inc(1);
             }
@@ -207,22 +207,17 @@ impl Plan<'_> {
         program: &ProgramInfo,
         right: &Right,
         allocator: &Manager,
-        every: Option<u64>,
+        every: u64,
+        honour: bool,
     ) -> Result<Baseline, Failure> {
-        let word = match every {
-            Some(every) => asked::baseline_word(&allocator.name, every),
-            // So far apart that there is none.
-            None => format!("sweep,every=1048576G,free=honour/{}", allocator.name),
-        };
+        let word = asked::baseline_word(&allocator.name, every, honour);
         let stack = heaptoll_lab::manager::find(self.known, &word)?;
         self.bar.set_message(format!("{} under {}", program.name, stack.name));
         let mut row = Baseline {
-            stack: match every {
-                Some(_) => stack.name.clone(),
-                None => format!("sweep,free=honour/{}", allocator.name),
-            },
+            stack: stack.name.clone(),
             allocator: allocator.name.clone(),
             every,
+            frees_honoured: honour,
             used_high_bytes: vec![],
             collections: 0,
             failures: vec![],

@@ -1,6 +1,7 @@
 //! Charts of `heaptoll proximity`: for each number of collections a line a collector, as in the paper's Figure 4.
 
 use heaptoll_report::document::{Axis, Chart, Form, Series};
+use heaptoll_report::format::significant;
 use heaptoll_studies::proximity::Group;
 
 use super::figures::{Program, Stack};
@@ -36,6 +37,7 @@ pub fn charts(program: &Program) -> Vec<Chart> {
         .iter()
         .flat_map(|figure| scales.iter().map(move |scale| (figure, *scale)))
         .map(|(figure, aimed_at)| chart(program, aimed_at, figure))
+        .chain(program.stacks.iter().filter_map(overlaid))
         .collect()
 }
 
@@ -44,17 +46,18 @@ fn chart(program: &Program, aimed_at: u64, figure: &Figure) -> Chart {
     for stack in &program.stacks {
         let Some(scale) = stack.scales.iter().find(|scale| scale.aimed_at == aimed_at) else { continue };
         let Some(fastest) = (figure.fastest)(stack) else { continue };
+        let groups = &scale.grouped.groups;
         let from = scale.grouped.biased_from_ns.unwrap_or(u64::MAX);
         let line = |name: String, marked: bool| {
-            let groups =
-                || scale.grouped.groups.iter().filter(move |group| (group.from_ns >= from) == marked);
+            let shown =
+                || groups.iter().enumerate().filter(move |(_, group)| (group.from_ns >= from) == marked);
+            let share = |at: usize| 100.0 * (at as f64 + 0.5) / groups.len() as f64;
+            let over = |value: f64| value / fastest;
             Series {
                 name,
-                points: groups()
-                    .map(|group| ((group.from_ns + group.to_ns) as f64 / 2e3, (figure.of)(group).0 / fastest))
-                    .collect(),
-                band: groups()
-                    .map(|group| ((figure.of)(group).1 / fastest, (figure.of)(group).2 / fastest))
+                points: shown().map(|(at, group)| (share(at), over((figure.of)(group).0))).collect(),
+                band: shown()
+                    .map(|(_, group)| (over((figure.of)(group).1), over((figure.of)(group).2)))
                     .collect(),
             }
         };
@@ -63,14 +66,68 @@ fn chart(program: &Program, aimed_at: u64, figure: &Figure) -> Chart {
             series.push(line(format!("{}, survivor bias", stack.stack), true));
         }
     }
+    let reach = |stack: &Stack| {
+        let scale = stack.scales.iter().find(|scale| scale.aimed_at == aimed_at)?;
+        let groups = &scale.grouped.groups;
+        let at =
+            |share: usize| groups.get(groups.len() * share / 100).map(|group| group.from_ns as f64 / 1e3);
+        Some(format!(
+            "{}: {} at 10 %, {} at 50 %, {} at 90 %",
+            stack.stack,
+            significant(at(10)?),
+            significant(at(50)?),
+            significant(at(90)?)
+        ))
+    };
+    let reaches: Vec<String> = program.stacks.iter().filter_map(reach).collect();
     Chart {
         title: format!("{} time of a request, {aimed_at} collections a run", figure.name),
-        caption: "By the time since the last collection; over the fastest group of all numbers of collections, each \
-                  collector by itself, so that lines do not say which collector is faster. Bands: 95 %."
-            .into(),
+        caption: format!(
+            "Nearest to a collection on the left. Over the fastest group of all numbers of collections, each collector by \
+             itself, so that lines do not say which collector is faster. Bands: 95 %. Distances in µs, {}.",
+            reaches.join("; ")
+        ),
         form: Form::Lines,
-        x: Axis { title: "from the end of the collection to the start of the request, µs".into(), ..Axis::default() },
+        x: Axis {
+            title: "requests by distance to the last collection, % that are nearer".into(),
+            ..Axis::default()
+        },
         y: Axis { title: "over the fastest".into(), ..Axis::default() },
         series,
     }
+}
+
+/// Medians over distances, the numbers of collections on top of each other: what belongs to a distance is at the same
+/// place in all of them, what belongs to the end of a period moves with it (the paper's argument for survivor bias).
+fn overlaid(stack: &Stack) -> Option<Chart> {
+    let fastest = stack.fastest_median_ns?;
+    let series = stack.scales.iter().rev().map(|scale| Series {
+        name: format!("{} collections", scale.aimed_at),
+        points: scale
+            .grouped
+            .groups
+            .iter()
+            .map(|group| ((group.from_ns + group.to_ns) as f64 / 2e3, group.median_ns / fastest))
+            .collect(),
+        band: scale
+            .grouped
+            .groups
+            .iter()
+            .map(|group| (group.median_low_ns / fastest, group.median_high_ns / fastest))
+            .collect(),
+    });
+    Some(Chart {
+        title: format!("Median time of a request by distance, {}", stack.stack),
+        caption: "What a collection does to the requests after it is at the same distance on all lines. What is at the \
+                  right end of a line and not of the others is survivor bias."
+            .into(),
+        form: Form::Lines,
+        x: Axis {
+            title: "from the end of the collection to the start of the request, µs".into(),
+            log: true,
+            ..Axis::default()
+        },
+        y: Axis { title: "over the fastest".into(), ..Axis::default() },
+        series: series.collect(),
+    })
 }

@@ -106,6 +106,7 @@ fn section(program: &Program) -> Section {
             whole(|group| group.mean_ns),
             whole(|group| group.median_ns),
             micro(scale.grouped.long_ns as f64),
+            count(scale.grouped.capped as f64),
             groups.last().map_or(NONE.into(), |group| micro(group.to_ns as f64)),
             match scale.grouped.biased_from_ns {
                 Some(from) => format!(
@@ -127,6 +128,7 @@ fn section(program: &Program) -> Section {
         "mean, µs",
         "median, µs",
         "99 of 100 within, µs",
+        "capped",
         "farthest, µs",
         "survivor bias from, µs",
     ];
@@ -137,6 +139,9 @@ fn section(program: &Program) -> Section {
         notes: vec![
             "Collections: of the median run. Requests of all runs, but for those that a collection interrupted and \
              those before the first. Median: the mean of the groups' medians."
+                .into(),
+            "Capped: requests that took several times as long as 99 of 100 do (--cap), because the system held them up; in \
+             means they count for that limit."
                 .into(),
             "Survivor bias: from this distance on more than one request in 20 had less time until the next collection \
              than a long one takes; in brackets the share of the requests there."
@@ -164,15 +169,15 @@ fn section(program: &Program) -> Section {
         };
         Item::Table(Table {
             caption: caption.into(),
-            columns: [Column::text("collector"), Column::figures("collections")]
+            columns: [Column::text("collector"), Column::figures("aimed at")]
                 .into_iter()
                 .chain(STRETCHES.iter().map(|(name, _, _)| Column::figures(name)))
                 .collect(),
             rows: scales(program).map(row).collect(),
             notes: vec![
-                "Requests nearest to a collection, and farthest from it, over those from 20 to 80 % of all distances; \
-                 those with survivor bias left out. Paired within runs, 95 % interval over the row; *: a difference is \
-                 claimed."
+                "Places are ranks between two collections; the middle is from 20 to 80 %. Requests that had less time \
+                 until the next collection than a long one takes are left out. Paired within runs, 95 % interval over \
+                 the row; *: a difference is claimed."
                     .into(),
             ],
         })
@@ -215,11 +220,11 @@ fn sentences(program: &Program) -> Vec<String> {
                     _ => ", medians do not show it",
                 };
                 said.push(format!(
-                    "with {} collections the {} ({} to {} µs) take {} {} than the middle{median}",
+                    "with {} collections the {} of the requests after one ({} µs after it, the median) take {} {} than the \
+                     middle{median}",
                     scale.aimed_at,
                     one.name,
-                    micro(one.from_ns as f64),
-                    micro(one.to_ns as f64),
+                    micro(one.distance_ns as f64),
                     percent_off(mean.ratio),
                     if mean.ratio > 1.0 { "longer" } else { "less" },
                 ));
