@@ -353,6 +353,7 @@ fn row(
             pause_total_ns: 24_200_000,
             pause_max_ns: 3_100_000,
             reclaimed_bytes: 5 << 20,
+            processes: 1,
         }),
         collector_cpu_ns: (s == 1).then_some(26_100_000),
         used_high_bytes: (s == 1).then_some((kib * 700.0) as u64),
@@ -549,5 +550,7 @@ fn compare(experiment: &Experiment) -> Comparison {
             key(a).total_cmp(&key(b))
         });
     }
-    Comparison { baseline: experiment.baseline.clone(), alpha: 0.05, tables, overall }
+    let repetitions = experiment.settings.repetitions;
+    let lower_bounds = heaptoll_lab::lower_bound::lower_bounds(experiment, repetitions);
+    Comparison { baseline: experiment.baseline.clone(), alpha: 0.05, tables, overall, lower_bounds }
 }

@@ -1,22 +1,27 @@
 //! `heaptoll report DB`: a stored experiment again, and in other forms.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_lab::compare::{compare, judge_outputs};
+use heaptoll_lab::experiment::{Experiment, StackInfo};
 use heaptoll_lab::store::Store;
 use heaptoll_report::terminal::{render, render_document};
 
 use crate::failure::{self, Failure};
 use crate::outputs::Outputs;
-use crate::terminal;
 use crate::traced::stored;
+use crate::{same_work, terminal};
 
 /// Show a stored experiment again, or write it as HTML, JSON, CSV or Parquet.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The experiment's file, as `heaptoll run` named it at its end
     db: PathBuf,
+    /// Take exact counts from this file of `heaptoll instructions --db`, as far as it has the same programs under the
+    /// same managers: what malloc and free take is then known to the lower bounds of overhead
+    #[arg(long, value_name = "DB")]
+    instructions: Option<PathBuf>,
     #[command(flatten)]
     outputs: Outputs,
 }
@@ -28,6 +33,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let mut experiment = Store::read(&arguments.db)?;
     arguments.outputs.check()?;
+    if let Some(path) = &arguments.instructions {
+        add_traced(&mut experiment, &Store::read(path)?, path)?;
+    }
     judge_outputs(&mut experiment);
     let comparison = compare(&experiment);
     let style = terminal::style();
@@ -43,4 +51,40 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let written = arguments.outputs.write(&experiment, &comparison);
     printed?;
     Ok(if written { 0 } else { failure::TROUBLE })
+}
+
+/// Adds the traced rows of another experiment whose programs did the same work under a stack of this one.
+fn add_traced(experiment: &mut Experiment, other: &Experiment, path: &Path) -> Result<(), Failure> {
+    let mut added = 0;
+    let names: Vec<String> = experiment.programs.iter().map(|program| program.name.clone()).collect();
+    for name in names {
+        let rows = other.observations.iter().filter(|row| row.program == name && row.exact.is_some());
+        if rows.clone().next().is_none() {
+            continue;
+        }
+        let differences = same_work::differences(experiment, other, &name).work;
+        if !differences.is_empty() {
+            let path = path.display();
+            terminal::warning(&format!(
+                "{name}: its counts in {path} are of other work: {}",
+                differences.join("; ")
+            ));
+            continue;
+        }
+        for row in rows {
+            let here = |stack: &&StackInfo| stack.program == name && stack.name == row.stack;
+            if experiment.stacks.iter().any(|stack| here(&stack)) {
+                experiment.observations.push(row.clone());
+                added += 1;
+            }
+        }
+    }
+    if added == 0 {
+        return Err(Failure::NothingToCompare(format!(
+            "{} has no exact counts of a program and a manager of this experiment; `heaptoll instructions --db FILE` \
+             makes them",
+            path.display()
+        )));
+    }
+    Ok(())
 }

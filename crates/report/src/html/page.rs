@@ -1,11 +1,11 @@
 //! Everything the template of the page shows.
 
 use askama::Template;
-use heaptoll_lab::comparison::{Comparison, Metric, ProgramTable};
+use heaptoll_lab::comparison::{Comparison, Interval, Metric, ProgramTable};
 use heaptoll_lab::experiment::Experiment;
 
 use super::palette::Palette;
-use super::program::{Program, environment};
+use super::program::{BoundLine, Program, environment};
 use super::views::{Chip, Fact, Ratio};
 use super::{Place, Shelf, charts};
 use crate::format::{self, NONE, plural};
@@ -39,6 +39,8 @@ pub(super) struct Page {
     pub overall: Vec<Overall>,
     /// Charts over all programs.
     pub overall_places: Vec<Place>,
+    /// Geometric means of lower bounds; the last cell is the number of programs.
+    pub overall_bounds: Vec<BoundLine>,
     /// Program by stack, of CPU and memory.
     pub matrices: Vec<Matrix>,
     /// Sections.
@@ -136,6 +138,7 @@ impl Page {
             legend: palette.names().map(|name| Chip::of(name, &palette)).collect(),
             overall: overall(comparison, &palette),
             overall_places,
+            overall_bounds: overall_bounds(comparison, &palette),
             matrices: matrices(comparison, &palette),
             programs: programs
                 .map(|(index, table)| Program::new(index, experiment, comparison, table, &palette, shelf))
@@ -186,6 +189,21 @@ fn overall_places(comparison: &Comparison, palette: &Palette, shelf: &mut Shelf)
         shelf.put(rss, "Peak memory", "Left of the line is smaller. Pale: no difference seen."),
     ];
     places.into_iter().flatten().collect()
+}
+
+fn overall_bounds(comparison: &Comparison, palette: &Palette) -> Vec<BoundLine> {
+    let rows = comparison.lower_bounds.overall.iter();
+    rows.map(|row| {
+        let ratio =
+            |interval: &Option<Interval>| Ratio { class: "same", ..Ratio::of(interval.as_ref(), NONE) };
+        BoundLine {
+            chip: Chip::of(&row.stack, palette),
+            wall: ratio(&row.wall),
+            cpu: ratio(&row.cpu),
+            taken: row.programs.to_string(),
+        }
+    })
+    .collect()
 }
 
 /// The tables beside the overall charts, with the same figures.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use heaptoll_lab::comparison::{Comparison, Metric, ProgramTable, Row};
 use heaptoll_lab::experiment::Experiment;
+use heaptoll_lab::lower_bound::ProgramBounds;
 use heaptoll_lab::observation::{Counters, Observation, Phase};
 use heaptoll_lab::statistics;
 
@@ -11,6 +12,7 @@ use super::charts;
 use super::palette::Palette;
 use super::views::{Chip, Fact, Ratio};
 use super::{Place, Shelf};
+use crate::bounds::{self, Bound, Line};
 use crate::columns;
 use crate::format::{self, NONE};
 
@@ -32,6 +34,10 @@ pub(super) struct Program {
     pub extra_headings: Vec<String>,
     /// The table.
     pub rows: Vec<ProgramRow>,
+    /// What memory management costs at least.
+    pub bounds: Vec<BoundLine>,
+    /// How to read that, and what is missing.
+    pub bound_notes: Vec<String>,
     /// The charts.
     pub places: Vec<Place>,
     /// What the preflight proved.
@@ -76,6 +82,18 @@ pub(super) struct ProgramRow {
     pub verdict: String,
     /// On the frontier of CPU and memory.
     pub frontier: bool,
+}
+
+/// One stack's lower bound of overhead.
+pub(super) struct BoundLine {
+    /// Stack.
+    pub chip: Chip,
+    /// In time.
+    pub wall: Ratio,
+    /// In CPU.
+    pub cpu: Ratio,
+    /// What was taken out of its cost.
+    pub taken: String,
 }
 
 /// What the preflight proved of a stack.
@@ -166,7 +184,15 @@ impl Program {
                 format::percent_off(ratio)
             ));
         }
+        let bounds = comparison.lower_bounds.programs.iter().find(|found| found.program == table.program);
+        let bounds = bounds.filter(|found| bounds::is_shown(found));
         Program {
+            bounds: bounds.map_or(Vec::new(), |found| bound_lines(found, palette)),
+            bound_notes: bounds.map_or(Vec::new(), |found| {
+                let sentence = bounds::sentence(found);
+                let all = std::iter::once(&sentence).chain(&found.notes);
+                all.map(|text| format::printable(text)).collect()
+            }),
             id: format!("program-{index}"),
             name: format::printable(&table.program),
             about: info.map_or(String::new(), |info| format::printable(&info.about)),
@@ -189,6 +215,21 @@ impl Program {
             measured: !table.rows.is_empty(),
         }
     }
+}
+
+fn bound_lines(found: &ProgramBounds, palette: &Palette) -> Vec<BoundLine> {
+    let ratio = |bound: &Bound| match bound {
+        // Nobody chose these baselines: no side of 1 is the better one.
+        Bound::Of(interval) => Ratio { class: "same", ..Ratio::of(Some(interval), "") },
+        Bound::Words(words) => Ratio::of(None, words),
+    };
+    let line = |line: &Line| BoundLine {
+        chip: Chip::of(line.stack, palette),
+        wall: ratio(&line.wall),
+        cpu: ratio(&line.cpu),
+        taken: line.taken.clone(),
+    };
+    bounds::lines(found).iter().map(line).collect()
 }
 
 fn facts(info: &heaptoll_lab::experiment::ProgramInfo) -> Vec<Fact> {

@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(
             layers_table(&layers, &wide),
             "layer            options               preflight  about\n\
-             ─────────────────────────────────────────────────────────────────────────\n\
+             ──────────────────────────────────────────────────────────────────────────\n\
              quarantine=SIZE  check=on|off, seed=N  passes     holds freed blocks back\n"
         );
         let options = [(vec!["tithe".into(), "tithe-collect".into()], vec!["every=SIZE".into()])];

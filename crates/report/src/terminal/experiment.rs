@@ -3,8 +3,10 @@
 use comfy_table::{ColumnConstraint, Table, Width};
 use heaptoll_lab::comparison::{Comparison, Interval, Metric, OverallRow, ProgramTable, Row};
 use heaptoll_lab::experiment::{Experiment, StackInfo};
+use heaptoll_lab::lower_bound::ProgramBounds;
 
 use super::style::{Style, Tone, right};
+use crate::bounds::{self, Bound};
 use crate::format::{self, NO_DIFFERENCE, NONE, and_list, plural};
 
 /// The whole experiment as text: one table a program, then the geometric means over programs.
@@ -24,6 +26,10 @@ pub fn render(experiment: &Experiment, comparison: &Comparison, style: &Style) -
     if !comparison.overall.is_empty() {
         out.push('\n');
         out.push_str(&overall(comparison, style));
+    }
+    if !comparison.lower_bounds.overall.is_empty() {
+        out.push('\n');
+        out.push_str(&overall_bounds(comparison, style));
     }
     out.push('\n');
     out.push_str(&style.paragraph("", &how_to_read(comparison), Tone::Dim));
@@ -86,6 +92,11 @@ fn program(experiment: &Experiment, comparison: &Comparison, table: &ProgramTabl
     if table.rows.iter().any(|row| row.collections.is_some_and(|told| told.count > 0.0)) {
         out.push('\n');
         out.push_str(&collections(table, style));
+    }
+    let found = comparison.lower_bounds.programs.iter().find(|bounds| bounds.program == table.program);
+    if let Some(found) = found.filter(|found| bounds::is_shown(found)) {
+        out.push('\n');
+        out.push_str(&lower_bounds(found, style));
     }
     for row in table.rows.iter().filter(|row| !row.marks.is_empty()) {
         let text = format!(
@@ -281,6 +292,46 @@ fn collections(table: &ProgramTable, style: &Style) -> String {
     style.lines(&text)
 }
 
+/// What memory management costs at least.
+fn lower_bounds(found: &ProgramBounds, style: &Style) -> String {
+    let lines = bounds::lines(found);
+    let mut out = String::new();
+    if style.width.is_some_and(|width| width < 64) {
+        for line in lines {
+            let text = format!(
+                "lower bound under {}: time {}, CPU {}; taken out: {}",
+                line.stack,
+                bounds::text(&line.wall),
+                bounds::text(&line.cpu),
+                line.taken
+            );
+            out.push_str(&style.paragraph("", &text, Tone::Plain));
+        }
+    } else {
+        let split = style.width.is_some_and(|width| width < 100);
+        let mut table = style.table(&["lower bound of overhead", "time", "CPU", "taken out"]);
+        for line in lines {
+            let cell = |bound: &Bound| match bound {
+                Bound::Of(interval) => style.cell(&ratio_text(interval, split), Tone::Plain),
+                Bound::Words(words) => style.cell(words, Tone::Dim),
+            };
+            table.add_row([
+                style.cell(line.stack, Tone::Plain),
+                cell(&line.wall),
+                cell(&line.cpu),
+                style.cell(&line.taken, Tone::Plain),
+            ]);
+        }
+        style.pad(&mut table);
+        out.push_str(&style.lines(&table));
+    }
+    out.push_str(&style.paragraph("-", &bounds::sentence(found), Tone::Dim));
+    for note in &found.notes {
+        out.push_str(&style.paragraph("-", note, Tone::Dim));
+    }
+    out
+}
+
 /// What the load said of the server.
 fn load(table: &ProgramTable, style: &Style) -> String {
     let mut names: Vec<&str> =
@@ -323,6 +374,30 @@ fn overall(comparison: &Comparison, style: &Style) -> String {
             cell(&row.cpu),
             cell(&row.peak_rss),
             style.cell(&overall_verdict(comparison, row), Tone::Plain),
+        ]);
+    }
+    style.pad(&mut table);
+    right(&mut table, &[1]);
+    out.push_str(&style.lines(&table));
+    out
+}
+
+/// Geometric means of lower bounds.
+fn overall_bounds(comparison: &Comparison, style: &Style) -> String {
+    let title = "overall: lower bounds of overhead, geometric means over programs";
+    let mut out = style.paragraph("", title, Tone::Bold);
+    let split = style.width.is_some_and(|width| width < 72);
+    let mut table = style.table(&["stack", "programs", "time", "CPU"]);
+    for row in &comparison.lower_bounds.overall {
+        let cell = |interval: &Option<Interval>| match interval {
+            Some(interval) => style.cell(&ratio_text(interval, split), Tone::Plain),
+            None => style.cell(NONE, Tone::Dim),
+        };
+        table.add_row([
+            style.cell(&row.stack, Tone::Plain),
+            style.cell(&row.programs.to_string(), Tone::Plain),
+            cell(&row.wall),
+            cell(&row.cpu),
         ]);
     }
     style.pad(&mut table);
@@ -540,6 +615,9 @@ mod tests {
         let told = |width| shown(Shape::Single, Some(width));
         for width in [60, 80, 120] {
             let line = told(width)
+                .split("lower bound")
+                .next()
+                .unwrap_or_default()
                 .lines()
                 .filter(|line| line.trim_start().starts_with("mimalloc3"))
                 .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -558,11 +636,27 @@ mod tests {
     }
 
     #[test]
+    fn lower_bounds_say_what_they_rest_on() {
+        let text = shown(Shape::Single, Some(120));
+        let bounds = text.split("lower bound of overhead").nth(1).expect("a table");
+        assert!(
+            words(bounds, "mimalloc3").join(" ").contains("collections: 0.0242 s, 0.0261 s of CPU"),
+            "{bounds}"
+        );
+        assert!(bounds.contains("nothing is taken out, for there are no exact counts"), "{bounds}");
+        let narrow = shown(Shape::Single, Some(50)).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(narrow.contains("lower bound under glibc: time"), "{narrow}");
+        let suite = shown(Shape::Suite, Some(120));
+        assert!(suite.contains("overall: lower bounds of overhead"), "{suite}");
+    }
+
+    #[test]
     fn several_programs_end_in_geometric_means() {
         let text = shown(Shape::Suite, Some(120));
         let overall = text.split("overall: geometric means").nth(1).unwrap();
+        let overall = overall.split("overall: lower bounds").next().unwrap();
         assert!(words(overall, "mimalloc3").join(" ").contains("less CPU"), "{overall}");
-        assert!(!shown(Shape::Single, Some(120)).contains("geometric"));
+        assert!(!shown(Shape::Single, Some(120)).contains("geometric means"));
     }
 
     #[test]
