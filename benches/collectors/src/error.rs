@@ -41,6 +41,17 @@ pub enum Error {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// The program whose heap is marked cannot be compiled.
+    #[error("cc cannot compile the program whose heap is marked: {0}")]
+    Compiler(String),
+    /// It ran, and told nothing.
+    #[error("marking under {stack}: {reason}")]
+    Marking {
+        /// The stack.
+        stack: String,
+        /// How it ended, and what it said.
+        reason: String,
+    },
     /// JSON that cannot be made.
     #[error("cannot write the figures as JSON: {0}")]
     Json(#[from] serde_json::Error),

@@ -1,11 +1,12 @@
 //! `heaptoll-collectors`: collectors beside allocators and beside each other. Interleaved runs of the catalog's programs,
-//! geometric means, curves of CPU over memory, threads, and GCBench; each beside what Tithe has to reach.
+//! geometric means, curves of CPU over memory, threads, GCBench, and the speed of marking; each beside what Tithe has to reach.
 
 mod curve;
 mod document;
 mod envelope;
 mod error;
 mod gcbench;
+mod marking;
 mod measure;
 mod table;
 mod targets;
@@ -39,6 +40,8 @@ enum Command {
     Threads(threads::Options),
     /// GCBench linked with Tithe and with libgc, at equal heap sizes
     Gcbench(gcbench::Options),
+    /// How fast live small objects are marked: Tithe beside the sweep layer over other managers
+    Marking(marking::Options),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Command::Table(options) => table::run(&options),
         Command::Curve(options) => curve::run(&options),
         Command::Gcbench(options) => gcbench::run(&options),
+        Command::Marking(options) => marking::run(&options),
         Command::Threads(options) => threads::run(&options),
     };
     match outcome {

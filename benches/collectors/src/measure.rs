@@ -115,6 +115,14 @@ impl Workshop {
         Ok(Workshop { places, catalog, known, effort: effort.clone() })
     }
 
+    /// As [`Workshop::open`], for one run of each.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn at_hand() -> Result<Workshop, Error> {
+        Workshop::open(&Effort { repetitions: 2, size: "quick".into(), timeout: 600, seed: 1 })
+    }
+
     /// A program ready to run.
     ///
     /// # Errors
@@ -138,8 +146,8 @@ impl Workshop {
         let found = manager::find(&self.known, name)?;
         let tells = found.object.as_deref().is_some_and(has_control);
         Ok(Stack {
-            name: found.name,
-            preload: found.object.into_iter().collect(),
+            name: found.name.clone(),
+            preload: found.preload(&self.places),
             environment: found.environment,
             tells,
         })
