@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
 
+use crate::count::Count;
 use crate::strip;
 
 /// Bytes of address space of a chunk, a cell and a page, as powers of two.
@@ -27,7 +28,7 @@ pub struct Page {
     /// Bytes, in eights, of the block that starts in the page and ends beyond it; 0 when none does.
     pub after: AtomicU16,
     /// Strips that are not empty, and blocks that cover the page from end to end or are large and start or end in it.
-    pub count: AtomicU16,
+    pub count: Count<u16>,
     _rest: u16,
 }
 
@@ -46,8 +47,6 @@ pub struct Chunk {
     pub strips: [AtomicU64; STRIPS],
     pub pages: [Page; PAGES],
     pub cells: [Cell; CELLS],
-    /// Pages whose count is not 0.
-    pub used: AtomicU32,
     /// The next free one, where it is free.
     pub next: AtomicUsize,
 }

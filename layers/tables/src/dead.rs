@@ -31,7 +31,7 @@ impl Tables {
         }
         for (base, known) in self.directory.each(self.directory.bounds()) {
             if let Known::Chunk(chunk) = known
-                && chunk.used.load(Ordering::Relaxed) == 0
+                && (0..PAGES).all(|page| chunk.pages[page].count.get() == 0)
                 && (0..CELLS).all(|cell| chunk.cells[cell].covering.load(Ordering::Relaxed) == 0)
             {
                 self.held.with(|held| self.directory.drop_chunk(base, &mut held.supply));
@@ -45,10 +45,7 @@ impl Tables {
     /// The dead blocks of a chunk that are not large.
     fn dead_in(&self, base: usize, chunk: &Chunk, visit: &mut impl FnMut(usize, usize)) {
         for page in 0..PAGES {
-            if chunk.used.load(Ordering::Relaxed) == 0 {
-                return;
-            }
-            if chunk.pages[page].count.load(Ordering::Relaxed) == 0 {
+            if chunk.pages[page].count.get() == 0 {
                 continue;
             }
             let page = base + page * PAGE;
@@ -96,7 +93,7 @@ impl Tables {
         for (base, known) in self.directory.each(self.directory.bounds()) {
             let Known::Chunk(chunk) = known else { continue };
             for page in 0..PAGES {
-                if chunk.pages[page].count.load(Ordering::Relaxed) == 0 {
+                if chunk.pages[page].count.get() == 0 {
                     continue;
                 }
                 let page = base + page * PAGE;
@@ -118,7 +115,7 @@ impl Tables {
         for (base, known) in self.directory.each(self.directory.bounds()) {
             let Known::Chunk(chunk) = known else { continue };
             for page in 0..PAGES {
-                if chunk.pages[page].count.load(Ordering::Relaxed) == 0 {
+                if chunk.pages[page].count.get() == 0 {
                     continue;
                 }
                 let page = base + page * PAGE;

@@ -16,6 +16,7 @@
 
 mod check;
 mod chunk;
+mod count;
 mod dead;
 mod directory;
 mod large;

@@ -2,9 +2,10 @@
 
 use core::fmt;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::chunk::{self, CELL_SHIFT, Chunk, LARGE, PAGE, PAGE_SHIFT, PAGE_STRIPS, PAGES};
+use crate::count::Count;
 use crate::directory::{Directory, Known, Supply};
 use crate::large::{Large, Room};
 use crate::lock::Locked;
@@ -59,7 +60,7 @@ pub struct Tables {
     pub(crate) large: Large,
     pub(crate) held: Locked<Held>,
     /// Pages that hold a part of a block, and the most that ever did.
-    pub(crate) used: AtomicUsize,
+    used: Count<usize>,
     high: AtomicUsize,
 }
 
@@ -75,7 +76,7 @@ impl Tables {
             directory: Directory::new(),
             large: Large::new(),
             held: Locked::new(Held { supply: Supply::new(), room: Room::new() }),
-            used: AtomicUsize::new(0),
+            used: Count::<usize>::new(0),
             high: AtomicUsize::new(0),
         }
     }
@@ -175,7 +176,7 @@ impl Tables {
     /// Pages of 4096 bytes that hold at least a part of a live block.
     #[inline]
     pub fn used_pages(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
+        self.used.get()
     }
 
     /// The most that there ever were.
@@ -283,8 +284,7 @@ impl Tables {
     /// One more of what a page counts.
     #[inline]
     fn gain(&self, chunk: &Chunk, address: usize) {
-        if add(&chunk.page(address).count, 1) == 0 {
-            chunk.used.fetch_add(1, Ordering::Relaxed);
+        if chunk.page(address).count.add(1, alone()) == 0 {
             self.use_pages(1);
         }
     }
@@ -292,14 +292,15 @@ impl Tables {
     /// One less.
     #[inline]
     pub(crate) fn lose(&self, chunk: &Chunk, address: usize) {
-        if add(&chunk.page(address).count, u16::MAX) == 1 {
-            chunk.used.fetch_sub(1, Ordering::Relaxed);
-            self.used.fetch_sub(1, Ordering::Relaxed);
+        let alone = alone();
+        if chunk.page(address).count.add(u16::MAX, alone) == 1 {
+            self.used.add(usize::MAX, alone);
         }
     }
 
+    #[inline]
     fn use_pages(&self, pages: usize) {
-        let used = self.used.fetch_add(pages, Ordering::Relaxed) + pages;
+        let used = self.used.add(pages, alone()) + pages;
         if used > self.high.load(Ordering::Relaxed) {
             self.high.fetch_max(used, Ordering::Relaxed);
         }
@@ -310,11 +311,14 @@ impl Tables {
     #[cold]
     #[inline(never)]
     fn insert_any(&self, start: usize, bytes: usize) -> Result<(), NoMemory> {
-        self.evict(start, bytes);
         if bytes >= LARGE {
+            self.evict(start, bytes);
             return self.insert_large(start, bytes);
         }
         let last = start + bytes - HALF;
+        if !self.is_clear(start, last) {
+            self.evict(start, bytes);
+        }
         let chunk = self.make_chunk(start)?;
         let last_chunk = self.make_chunk(last)?;
         if strip::base(start) == strip::base(last) {
@@ -367,6 +371,34 @@ impl Tables {
             }
         }
         Some(bytes)
+    }
+
+    /// Whether nothing is known where a block shall lie that is not large.
+    fn is_clear(&self, start: usize, last: usize) -> bool {
+        let (mut at, mut known) = (start, None);
+        while at <= last {
+            if known.is_none() || at & ((1 << chunk::SHIFT) - 1) == 0 {
+                known = match self.directory.known(at) {
+                    Known::Nothing => None,
+                    Known::Chunk(chunk) => Some(chunk),
+                    Known::Large(_) => return false,
+                };
+            }
+            let Some(chunk) = known else {
+                at = ((at >> chunk::SHIFT) + 1) << chunk::SHIFT;
+                continue;
+            };
+            if at & (PAGE - 1) == 0 && chunk.page(at).count.get() == 0 {
+                at += PAGE;
+                continue;
+            }
+            let end = strip::base(at) + (1 << strip::SHIFT);
+            if Strip(chunk.strip(at).load(Ordering::Relaxed)).conflict(at, last.min(end - HALF)) {
+                return false;
+            }
+            at = end;
+        }
+        true
     }
 
     /// Sets bits of a strip, in which they are clear.
@@ -463,7 +495,7 @@ impl Tables {
         if start >> PAGE_SHIFT != last >> PAGE_SHIFT {
             self.lose(self.directory.chunk(last)?, last);
             let between = (last >> PAGE_SHIFT) - (start >> PAGE_SHIFT) - 1;
-            self.used.fetch_sub(between, Ordering::Relaxed);
+            self.used.add(between.wrapping_neg(), alone());
         }
         Some(bytes)
     }
@@ -491,16 +523,13 @@ impl Tables {
         let range = range.start.max(bounds.start)..range.end.min(bounds.end);
         for (base, known) in self.directory.each(range.clone()) {
             let Known::Chunk(chunk) = known else { continue };
-            if chunk.used.load(Ordering::Relaxed) == 0 {
-                continue;
-            }
             let from = range.start.max(base);
             for page in (from >> PAGE_SHIFT & (PAGES - 1))..PAGES {
                 let page = base + (page << PAGE_SHIFT);
                 if page >= range.end {
                     return None;
                 }
-                if chunk.page(page).count.load(Ordering::Relaxed) == 0 {
+                if chunk.page(page).count.get() == 0 {
                     continue;
                 }
                 let from = from.max(page);
@@ -557,12 +586,8 @@ impl Tables {
                 Known::Nothing => {}
                 Known::Large(_) => add(base..base + (1 << chunk::SHIFT)),
                 Known::Chunk(chunk) => {
-                    let covered = chunk.cells.iter().any(|cell| cell.covering.load(Ordering::Relaxed) != 0);
-                    if chunk.used.load(Ordering::Relaxed) == 0 && !covered {
-                        continue;
-                    }
                     for at in (base..base + (1 << chunk::SHIFT)).step_by(PAGE) {
-                        let counted = chunk.page(at).count.load(Ordering::Relaxed) != 0;
+                        let counted = chunk.page(at).count.get() != 0;
                         if counted || self.seek(at).is_some() {
                             add(page(at));
                         }
@@ -572,10 +597,4 @@ impl Tables {
         }
         add(usize::MAX..usize::MAX);
     }
-}
-
-/// Adds to a count, and says what it was.
-#[inline(always)]
-fn add(count: &AtomicU16, change: u16) -> u16 {
-    count.fetch_add(change, Ordering::Relaxed)
 }
