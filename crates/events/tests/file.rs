@@ -131,6 +131,19 @@ fn a_request_that_ends_on_a_processor_whose_counter_is_behind_takes_no_time() {
 }
 
 #[test]
+fn where_the_kernel_does_not_use_the_counter_times_are_its_own() {
+    let bench = bench(1);
+    let process = bench.mapped.claim_process(0, 0).expect("an entry");
+    let mut requests = bench.mapped.claim_requests(process).expect("a chunk");
+    request(&mut requests, 5_000_000_123, 5_000_000_456, 1);
+    // The flags of its entry.
+    let raw = OpenOptions::new().write(true).open(bench.file.path()).expect("it opens");
+    raw.write_all_at(&[0; 4], HEADER_BYTES as u64 + 12).expect("it is written");
+    let [request] = read(&bench)[0].requests[..] else { panic!("one request") };
+    assert_eq!((request.start_ns, request.end_ns), (5_000_000_123, 5_000_000_456));
+}
+
+#[test]
 fn a_full_file_says_what_it_lost() {
     let bench = bench(1);
     let process = bench.mapped.claim_process(0, 0).expect("an entry");

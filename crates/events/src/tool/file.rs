@@ -52,9 +52,15 @@ impl EventsFile {
             .mode(0o600)
             .open(path)
             .map_err(failed)?;
-        file.set_len(file_bytes(chunks)).map_err(failed)?;
-        write_zeroes(&file, 0, file_bytes(chunks).min(READY_BYTES)).map_err(failed)?;
-        file.write_all_at(&header(chunks), 0).map_err(failed)?;
+        let filled = file
+            .set_len(file_bytes(chunks))
+            .and_then(|()| write_zeroes(&file, 0, file_bytes(chunks).min(READY_BYTES)))
+            .and_then(|()| file.write_all_at(&header(chunks), 0));
+        if let Err(error) = filled {
+            // On a full disk half a file would be in the way.
+            let _ = std::fs::remove_file(path);
+            return Err(failed(error));
+        }
         Ok(EventsFile { path: path.to_owned(), file, made_here: true })
     }
 
@@ -110,7 +116,10 @@ impl EventsFile {
         let failed = |error| EventsError::Io { path: self.path.clone(), error };
         let chunks = self.chunks()?;
         let claimed = half(&self.bytes(0, HEADER_BYTES)?, 20).min(chunks);
-        write_zeroes(&self.file, 0, file_bytes(claimed)).map_err(failed)?;
+        // Behind what has its memory in any case the room is given back.
+        let ready = file_bytes(chunks).min(READY_BYTES);
+        self.file.set_len(ready).and_then(|()| self.file.set_len(file_bytes(chunks))).map_err(failed)?;
+        write_zeroes(&self.file, 0, file_bytes(claimed).min(ready)).map_err(failed)?;
         self.file.write_all_at(&header(chunks), 0).map_err(failed)
     }
 

@@ -1,6 +1,7 @@
 //! The events layer from outside: programs that mark their requests, as C and C++, position-independent and not.
 
 use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -197,6 +198,64 @@ fn a_full_file_ends_the_list_and_says_so() {
         kinds(process),
         (0..process.requests.len() as u32).map(|number| number % 10).collect::<Vec<u32>>()
     );
+}
+
+/// A disk of this size in MiB, mounted on an empty folder for one process, in whose view of the files it lies.
+struct Disk {
+    holder: std::process::Child,
+    folder: PathBuf,
+}
+
+impl Disk {
+    /// `None` where mounting is not permitted.
+    fn new(mib: u32, folder: &Path) -> Option<Disk> {
+        let script =
+            format!("mount -t tmpfs -o size={mib}m heaptoll-test \"$0\" && echo ready && read -r line");
+        let mut holder = Command::new("unshare")
+            .args(["--mount", "sh", "-c", &script])
+            .arg(folder)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .ok()?;
+        let mut line = String::new();
+        let said = holder.stdout.as_mut().map(|out| BufReader::new(out).read_line(&mut line));
+        let disk =
+            Disk { folder: PathBuf::from(format!("/proc/{}/root{}", holder.id(), folder.display())), holder };
+        (matches!(said, Some(Ok(_))) && line == "ready\n").then_some(disk)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Its input ends, and it with it.
+        drop(self.holder.stdin.take());
+        let _ = self.holder.wait();
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_list_and_kills_nobody() {
+    let mut bench = Bench::with("c", &[], 10);
+    let folder = bench.directory.path().join("disk");
+    std::fs::create_dir(&folder).expect("a folder");
+    let Some(disk) = Disk::new(34, &folder) else {
+        eprintln!("mounting is not permitted here: full disks are not tried");
+        return;
+    };
+    bench.file =
+        EventsFile::create(&disk.folder.join("heaptoll-test.events"), 100 << 20).expect("the file is made");
+    let [process] = &bench.run(&["many", "2000000"])[..] else { panic!("one process") };
+    let lost = bench.file.lost().expect("it is read");
+    assert!(lost.requests > 0 && process.requests.len() > 1_000_000, "{lost:?}");
+    assert_eq!(process.requests.len() as u64 + lost.requests, 2_000_000);
+    // There is no room for another.
+    let second = disk.folder.join("heaptoll-second.events");
+    assert!(EventsFile::create(&second, 100 << 20).is_err());
+    assert!(!second.exists());
+    bench.file.clear().expect("it is cleared");
+    assert_eq!(bench.run(&["many", "1000"])[0].requests.len(), 1000);
+    assert!(bench.file.lost().expect("it is read").is_none());
 }
 
 #[test]
