@@ -5,6 +5,8 @@
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
+use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use heaptoll_next::blocks::Blocks;
 
@@ -56,11 +58,14 @@ struct Places {
 
 /// All held blocks.
 pub struct Checked {
-    mutex: UnsafeCell<libc::pthread_mutex_t>,
+    /// The thread that holds the lock; 0: none.
+    holder: AtomicUsize,
+    /// How often it has taken it.
+    depth: AtomicUsize,
     places: UnsafeCell<Places>,
 }
 
-// SAFETY: the mutex is made for sharing, and the places are touched only by its holder.
+// SAFETY: the places are touched only by the lock's holder.
 unsafe impl Sync for Checked {}
 
 const FIRST: usize = 64 << 10;
@@ -125,27 +130,38 @@ impl Checked {
     /// None.
     pub const fn new() -> Checked {
         let places = Places { start: None, room: 0, used: 0, left: 0, by_block: Blocks::new() };
-        Checked { mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER), places: UnsafeCell::new(places) }
+        Checked { holder: AtomicUsize::new(0), depth: AtomicUsize::new(0), places: UnsafeCell::new(places) }
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Places) -> T) -> T {
         self.lock();
-        // SAFETY: the mutex is ours, and `work` does not come back here.
+        // SAFETY: the lock is ours, and `work` does not come back here.
         let answer = work(unsafe { &mut *self.places.get() });
         self.unlock();
         answer
     }
 
-    /// Takes the lock, to hold it over a fork.
+    /// Takes the lock, to hold it over a fork. Other objects' fork handlers may free meanwhile, on this thread, before the
+    /// fork and after it: for its holder the lock is open.
     pub fn lock(&self) {
-        // SAFETY: an initialised mutex of the default kind; it is never destroyed.
-        unsafe { libc::pthread_mutex_lock(self.mutex.get()) };
+        // SAFETY: pthread_self has no conditions; it is the same in the child of a fork.
+        let own = unsafe { libc::pthread_self() } as usize;
+        if self.holder.load(Relaxed) != own {
+            while self.holder.compare_exchange_weak(0, own, Acquire, Relaxed).is_err() {
+                // SAFETY: sched_yield has no conditions.
+                unsafe { libc::sched_yield() };
+            }
+        }
+        self.depth.store(self.depth.load(Relaxed) + 1, Relaxed);
     }
 
     /// Gives it back; the caller took it.
     pub fn unlock(&self) {
-        // SAFETY: as above; the caller holds it, in a child of fork as the copy of the thread that took it.
-        unsafe { libc::pthread_mutex_unlock(self.mutex.get()) };
+        let depth = self.depth.load(Relaxed) - 1;
+        self.depth.store(depth, Relaxed);
+        if depth == 0 {
+            self.holder.store(0, Release);
+        }
     }
 
     /// A block comes in: it is filled.

@@ -9,8 +9,9 @@ use heaptoll_conformance::outputs::{self, Output};
 use heaptoll_conformance::suite::{self, Case, Kind, Suite};
 use heaptoll_conformance::verdict::{self, Cell};
 use heaptoll_conformance::{deviation, misuse, table};
-use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::manager::{self, Manager, ManagerError};
 use heaptoll_lab::places::Places;
+use heaptoll_lab::stack::StackError;
 use serde::Serialize;
 
 /// Run the conformance suite over managers, each case in a process of its own.
@@ -26,6 +27,9 @@ struct Arguments {
     /// Only this case; may be given several times
     #[arg(long, value_name = "NAME")]
     case: Vec<String>,
+    /// Put layers in front of each manager: forward, quarantine=64K,check=on
+    #[arg(long, value_name = "LAYERS")]
+    behind: Option<String>,
     /// List the cases and run none
     #[arg(long)]
     list: bool,
@@ -96,6 +100,20 @@ fn beside() -> PathBuf {
     std::env::current_exe().map_or_else(|_| "heaptoll".into(), |own| own.with_file_name("heaptoll"))
 }
 
+/// The managers behind layers: `quarantine=64K` in front of each. Those that cannot stand there are left out, and said.
+fn behind(layers: &str, managers: Vec<Manager>, places: &Places) -> Result<Vec<Manager>, Error> {
+    let known = manager::known(places)?;
+    let mut stacks = Vec::new();
+    for manager in managers {
+        match manager::find(&known, &format!("{layers}/{}", manager.name)) {
+            Ok(stack) => stacks.push(stack),
+            Err(ManagerError::Stack(error @ StackError::Nonsense { .. })) => eprintln!("left out: {error}"),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(stacks)
+}
+
 fn chosen(names: &[String], places: &Places) -> Result<Vec<Manager>, Error> {
     let known = manager::known(places)?;
     if names.is_empty() {
@@ -123,9 +141,13 @@ fn conform(arguments: &Arguments) -> Result<bool, Error> {
         }
         return Ok(true);
     }
-    let managers = chosen(&arguments.managers, &Places::find()?)?;
+    let places = Places::find()?;
+    let mut managers = chosen(&arguments.managers, &places)?;
+    if let Some(layers) = &arguments.behind {
+        managers = behind(layers, managers, &places)?;
+    }
     for manager in &managers {
-        suite.check_bound(&manager.name, manager.object.as_deref(), &manager.environment)?;
+        suite.check_bound(&manager.name, &manager.preload(&places), &manager.environment)?;
     }
     if let Some(path) = &arguments.json {
         // Minutes of cases should not end in a folder that does not exist.
@@ -133,8 +155,8 @@ fn conform(arguments: &Arguments) -> Result<bool, Error> {
     }
     let (judged, recorded): (Vec<&Case>, Vec<&Case>) =
         cases.iter().partition(|case| case.kind != Kind::Misuse);
-    let verdicts = verdict::run(&suite, &managers, &judged, arguments.quick)?;
-    let records = misuse::run(&suite, &managers, &recorded)?;
+    let verdicts = verdict::run(&suite, &places, &managers, &judged, arguments.quick)?;
+    let records = misuse::run(&suite, &places, &managers, &recorded)?;
     if !verdicts.is_empty() {
         println!("{}", table::verdicts(&verdicts));
     }

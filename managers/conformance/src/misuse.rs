@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use heaptoll_lab::manager::Manager;
+use heaptoll_lab::places::Places;
 use serde::Serialize;
 
 use crate::error::Error;
@@ -83,14 +84,19 @@ pub fn fate(end: &End) -> Fate {
 ///
 /// # Errors
 /// Only the system's.
-pub fn run(suite: &Suite, managers: &[Manager], cases: &[&Case]) -> Result<Vec<Record>, Error> {
+pub fn run(
+    suite: &Suite,
+    places: &Places,
+    managers: &[Manager],
+    cases: &[&Case],
+) -> Result<Vec<Record>, Error> {
     let jobs: Vec<(&Case, &Manager)> = cases
         .iter()
         .filter(|case| case.kind == Kind::Misuse)
         .flat_map(|case| managers.iter().map(move |manager| (*case, manager)))
         .collect();
     in_parallel(&jobs, |(case, manager)| {
-        let end = suite.run(case, manager.object.as_deref(), &manager.environment, true, LIMIT)?;
+        let end = suite.run(case, &manager.preload(places), &manager.environment, true, LIMIT)?;
         let line = end.complained.lines().find(|line| !line.trim().is_empty());
         Ok(Record {
             manager: manager.name.clone(),

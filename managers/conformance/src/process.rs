@@ -1,9 +1,10 @@
 //! One case in a process of its own, in a process group of its own: what it leaves behind is killed with it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -55,14 +56,14 @@ pub struct End {
     pub took: Duration,
 }
 
-/// Runs `program` with `object` preloaded in an environment that holds nothing else but `environment`.
+/// Runs `program` with `preload`, in this order, in an environment that holds nothing else but `environment`.
 ///
 /// # Errors
 /// When it cannot be started or waited for.
 pub fn run(
     program: &Path,
     arguments: &[&str],
-    object: Option<&Path>,
+    preload: &[PathBuf],
     environment: &[(String, String)],
     limit: Duration,
 ) -> Result<End, Error> {
@@ -72,8 +73,15 @@ pub fn run(
     let mut command = Command::new(program);
     command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
     command.envs(environment.iter().map(|(name, value)| (name, value)));
-    if let Some(object) = object {
-        command.env("LD_PRELOAD", object);
+    if !preload.is_empty() {
+        let mut list = OsString::new();
+        for object in preload {
+            if !list.is_empty() {
+                list.push(":");
+            }
+            list.push(object);
+        }
+        command.env("LD_PRELOAD", list);
     }
     command.stdin(Stdio::null()).process_group(0);
     command.stdout(out.try_clone().map_err(error)?).stderr(err.try_clone().map_err(error)?);
@@ -139,7 +147,7 @@ mod tests {
     use super::*;
 
     fn shell(script: &str, limit: Duration) -> End {
-        run(Path::new("/bin/sh"), &["-c", script], None, &[], limit).expect("sh runs")
+        run(Path::new("/bin/sh"), &["-c", script], &[], &[], limit).expect("sh runs")
     }
 
     #[test]

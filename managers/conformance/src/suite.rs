@@ -109,7 +109,7 @@ impl Suite {
             .ok_or_else(|| Error::NoCase { name: name.to_string() })
     }
 
-    /// Proves that malloc comes from `object`: the loader passes over what it cannot preload, and every case would hold
+    /// Proves that malloc comes from the first object of `preload`: the loader passes over what it cannot preload, and every case would hold
     /// because glibc's malloc holds. An object under which nothing runs is left to the cases.
     ///
     /// # Errors
@@ -117,12 +117,12 @@ impl Suite {
     pub fn check_bound(
         &self,
         manager: &str,
-        object: Option<&Path>,
+        preload: &[PathBuf],
         environment: &[(String, String)],
     ) -> Result<(), Error> {
-        let Some(object) = object else { return Ok(()) };
+        let Some(object) = preload.first() else { return Ok(()) };
         let limit = Duration::from_secs(20);
-        let end = process::run(&self.program, &["--malloc"], Some(object), environment, limit)?;
+        let end = process::run(&self.program, &["--malloc"], preload, environment, limit)?;
         let found = end.said.trim();
         let is_it = match (Path::new(found).canonicalize(), object.canonicalize()) {
             (Ok(found), Ok(object)) => found == object,
@@ -134,20 +134,20 @@ impl Suite {
         Ok(())
     }
 
-    /// Runs one case with `object` preloaded.
+    /// Runs one case with these objects preloaded.
     ///
     /// # Errors
     /// Only the system's; how the case ended is in the result.
     pub fn run(
         &self,
         case: &Case,
-        object: Option<&Path>,
+        preload: &[PathBuf],
         environment: &[(String, String)],
         quick: bool,
         limit: Duration,
     ) -> Result<process::End, Error> {
         let arguments = [case.name.as_str(), "--quick"];
-        process::run(&self.program, &arguments[..if quick { 2 } else { 1 }], object, environment, limit)
+        process::run(&self.program, &arguments[..if quick { 2 } else { 1 }], preload, environment, limit)
     }
 }
 
@@ -183,7 +183,7 @@ pub fn compile(command: &mut Command, package: &'static str) -> Result<(), Error
 }
 
 fn list(program: &Path) -> Result<Vec<Case>, Error> {
-    let end = process::run(program, &["--list"], None, &[], Duration::from_secs(20))?;
+    let end = process::run(program, &["--list"], &[], &[], Duration::from_secs(20))?;
     let unexpected =
         |answer: &str| Error::Answer { what: program.display().to_string(), answer: answer.to_string() };
     if end.ending != Ending::Status(0) {

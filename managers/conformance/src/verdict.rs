@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use heaptoll_lab::manager::Manager;
+use heaptoll_lab::places::Places;
 use serde::Serialize;
 
 use crate::deviation::{self, Deviation};
@@ -94,23 +95,29 @@ pub fn judge(end: &End, known: Option<&Deviation>) -> Verdict {
 ///
 /// # Errors
 /// Only the system's.
-pub fn run(suite: &Suite, managers: &[Manager], cases: &[&Case], quick: bool) -> Result<Vec<Cell>, Error> {
+pub fn run(
+    suite: &Suite,
+    places: &Places,
+    managers: &[Manager],
+    cases: &[&Case],
+    quick: bool,
+) -> Result<Vec<Cell>, Error> {
     // Case by case: two runs of one manager's most expensive case are then rarely side by side.
     let jobs: Vec<(&Case, &Manager)> =
         cases.iter().flat_map(|case| managers.iter().map(move |manager| (*case, manager))).collect();
     in_parallel(&jobs, |(case, manager)| {
-        let known = deviation::known(&manager.name, &case.name);
-        let limit = match known {
+        let known = deviation::known(manager, &case.name);
+        let limit = match &known {
             Some(known) if known.hangs => HANGING_LIMIT_S,
             _ if quick => QUICK_LIMIT_S,
             _ => LIMIT_S,
         };
         let limit = Duration::from_secs(limit);
-        let end = suite.run(case, manager.object.as_deref(), &manager.environment, quick, limit)?;
+        let end = suite.run(case, &manager.preload(places), &manager.environment, quick, limit)?;
         Ok(Cell {
             manager: manager.name.clone(),
             case: case.name.clone(),
-            verdict: judge(&end, known),
+            verdict: judge(&end, known.as_ref()),
             notes: notes(&end.said),
             took_s: end.took.as_secs_f64(),
         })

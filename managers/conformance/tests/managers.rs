@@ -51,7 +51,7 @@ fn every_manager_conforms_but_for_what_is_known() {
     let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
     let cases: Vec<&Case> = suite.cases.iter().filter(|case| case.kind != Kind::Misuse).collect();
     assert!(cases.len() > 50, "only {} cases", cases.len());
-    let cells = verdict::run(&suite, &managers, &cases, true).expect("the cases can be run");
+    let cells = verdict::run(&suite, &places, &managers, &cases, true).expect("the cases can be run");
     let unexpected: Vec<String> = cells
         .iter()
         .filter(|cell| !cell.verdict.is_expected())
@@ -66,9 +66,9 @@ fn a_text_file_is_refused_and_not_judged_as_glibc() {
     let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
     let text = folder.path().join("text.so");
     std::fs::write(&text, "no shared object\n").expect("writes");
-    let error = suite.check_bound("text.so", Some(&text), &[]).expect_err("it is refused").to_string();
+    let error = suite.check_bound("text.so", &[text.clone()], &[]).expect_err("it is refused").to_string();
     assert!(error.contains("libc"), "{error}");
-    suite.check_bound("glibc", None, &[]).expect("nothing is preloaded");
+    suite.check_bound("glibc", &[], &[]).expect("nothing is preloaded");
 }
 
 #[test]

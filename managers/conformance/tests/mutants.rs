@@ -102,7 +102,7 @@ fn run(case: &str, mutant: &str) -> End {
 fn run_with(object: &Path, case: &str, mutant: &str) -> End {
     let case = BENCH.suite.case(case).expect("the case exists");
     let environment = [("HEAPTOLL_MUTANT".to_string(), mutant.to_string())];
-    BENCH.suite.run(case, Some(object), &environment, true, Duration::from_secs(30)).expect("it runs")
+    BENCH.suite.run(case, &[object.to_owned()], &environment, true, Duration::from_secs(30)).expect("it runs")
 }
 
 #[test]
