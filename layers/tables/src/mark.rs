@@ -12,6 +12,9 @@ use crate::directory::Known;
 use crate::strip::Strip;
 use crate::tables::Tables;
 
+/// So few words waiting are few.
+const LONELY: usize = 8;
+
 /// The blocks of some tables, while they stand still.
 pub struct Live<'a> {
     tables: &'a Tables,
@@ -49,6 +52,8 @@ impl Heap for Live<'_> {
         let tables = marker.heap.tables;
         let mut candidates = [MaybeUninit::<Candidate>::uninit(); WORDS];
         let mut found = 0;
+        // Where little waits, as in a list, the block is needed before anything else can go on.
+        let lonely = count <= LONELY;
         for word in 0..count {
             // SAFETY: the caller's word.
             let address = marker.heap.base + unsafe { marker.word(word) };
@@ -56,6 +61,9 @@ impl Heap for Live<'_> {
                 Known::Chunk(chunk) => {
                     let strip = chunk.strip(address);
                     fetch(strip);
+                    if lonely {
+                        fetch(address as *const u8);
+                    }
                     // SAFETY: there are no more than words.
                     unsafe { candidates.get_unchecked_mut(found) }.write(Candidate { strip, address });
                     found += 1;
