@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::bench::{Bench, eventually, marker, programs_with, read_json};
+use crate::bench::{Bench, assert_described, eventually, marker, programs_with, read_json};
 
 /// Takes, writes and frees 400 blocks of 64 KiB one after another: one is live at a time, the others wait.
 const ONE_AT_A_TIME: &str = r#"
@@ -44,6 +44,7 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
         .complains(&["every row is kept in", "heaptoll delay --resume"]);
     let json = read_json(&file);
     assert_eq!(json["schema"], "heaptoll-delay/1");
+    assert_described(&json, "delay.md");
     assert_eq!(json["sizes_bytes"], serde_json::json!([1, 65536, 8 << 20]));
     assert_eq!((&json["complete"], &json["curves"][0]["manager"]), (&true.into(), &"glibc".into()));
     let peak = |size: u64| point(&json, size)["medians"]["peak_rss_kib"].as_f64().expect("a peak");
@@ -136,4 +137,25 @@ fn a_program_that_fails_under_a_delay_is_said_to() {
         .heaptoll(&["delay", "-m", "glibc", "--sizes", "4K,1M", "-n", "2", "--", &program])
         .exits(1)
         .shows(&["under quarantine=4K/glibc: 2x exit status 3"]);
+}
+
+#[test]
+fn several_programs_have_means_and_stand_beside_the_papers() {
+    let bench = Bench::new();
+    let file = bench.at("delay.json");
+    let words =
+        ["delay", "-m", "mimalloc3", "-p", "cfrac", "-p", "espresso", "--quick", "--sizes", "2M", "-n", "1"];
+    bench.heaptoll(&[&words[..], &["--json", &file]].concat()).exits(0).shows(&[
+        "Geometric means over programs",
+        "Beside Sareen and Blackburn (2022)",
+        "too few good pairs",
+    ]);
+    let json = read_json(&file);
+    assert_described(&json, "delay.md");
+    let sizes: Vec<&Value> =
+        json["means"].as_array().expect("means").iter().map(|mean| &mean["size_bytes"]).collect();
+    assert_eq!(sizes, [&Value::Null, &serde_json::json!(2 << 20)]);
+    let published = json["published"].as_array().expect("theirs");
+    assert!(published.iter().any(|one| one["suite"] == "mimalloc-bench" && one["quantity"] == "space"));
+    assert!(published.iter().all(|one| one["manager"] == "mimalloc" && one["ours_manager"] == "mimalloc3"));
 }

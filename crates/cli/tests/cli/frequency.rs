@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::bench::{Bench, read_json};
+use crate::bench::{Bench, assert_described, read_json};
 
 /// Allocates 64 MiB in small blocks, keeps the last 1000, and forgets the others without a free.
 const FORGETS: &str = r#"
@@ -44,6 +44,7 @@ fn collects_as_often_as_asked(collector: &str) {
         .complains(&["heaptoll frequency --resume"]);
     let json = read_json(&file);
     assert_eq!(json["schema"], "heaptoll-frequency/1");
+    assert_described(&json, "frequency.md");
     let study = &json["programs"][0];
     assert_eq!(study["often_enough"], true);
     let figure = |every: u64, reclaim: u64, name: &str| {
@@ -106,4 +107,35 @@ fn what_cannot_be_given_a_period_is_refused_before_anything_runs() {
         bench.heaptoll(&["frequency", "-m", collector, "--", "ls"]).exits(2).complains(&[why]);
     }
     bench.heaptoll(&["frequency", "--every", "0", "--", "ls"]).exits(2).complains(&["give sizes above 0"]);
+}
+
+#[test]
+fn the_papers_periods_have_means_and_stand_beside_the_papers() {
+    let bench = Bench::new();
+    // Twice the same work in two programs: 40 collections at 8 MiB.
+    let longer = FORGETS.replace("64 << 20", "320 << 20");
+    let catalog = bench.path("catalog");
+    std::fs::create_dir_all(&catalog).expect("makes");
+    for name in ["one", "two"] {
+        let path = bench.program(name, &longer);
+        let entry = format!(
+            "name = \"{name}\"\nabout = \"forgets\"\ncommand = [\"{path}\"]\n[sizes.quick]\nparameters = {{}}\n"
+        );
+        std::fs::write(catalog.join(format!("{name}.toml")), entry).expect("writes");
+    }
+    let file = bench.at("frequency.json");
+    let catalog = bench.at("catalog");
+    let words =
+        ["frequency", "-m", "tithe-collect", "--reclaim", "1", "--every", "8M,32M", "-n", "2", "--quick"];
+    bench
+        .heaptoll(&[&words[..], &["--catalog", &catalog, "-p", "one", "-p", "two", "--json", &file]].concat())
+        .exits(0)
+        .shows(&[
+            "Beside Sareen and Blackburn (2022)",
+            "Geometric means over programs",
+            "none of 2 programs",
+        ]);
+    let json = read_json(&file);
+    assert_described(&json, "frequency.md");
+    assert_eq!(json["published"][0]["of_programs"], 2);
 }

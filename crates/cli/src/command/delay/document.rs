@@ -91,15 +91,14 @@ fn verdict(found: &Delay, manager: &str) -> Option<String> {
         .collect();
     let pairs =
         [ratios.cpu, ratios.peak_rss].into_iter().flatten().map(|interval| interval.pairs as usize).max();
-    if pairs.is_some_and(|pairs| pairs < FEWEST_PAIRS) {
+    if pairs.is_none_or(|pairs| pairs < FEWEST_PAIRS) {
         return Some(format!(
             "{manager}: too few good pairs of runs to claim a difference; six would do, ten are better (-n)."
         ));
     }
-    let of_longest = match (pairs.is_some(), said.is_empty()) {
-        (false, _) => "was not measured".to_string(),
-        (_, true) => "shows no difference".into(),
-        (_, false) => format!("takes {}", and_list(&said)),
+    let of_longest = match said.is_empty() {
+        true => "shows no difference".to_string(),
+        false => format!("takes {}", and_list(&said)),
     };
     let first = |of: fn(&Ratios) -> Option<heaptoll_lab::comparison::Interval>| {
         let slower = |(_, ratios): &&(u64, Ratios)| of(ratios).is_some_and(|it| it.differs && it.ratio > 1.0);
