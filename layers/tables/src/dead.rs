@@ -5,7 +5,7 @@
 
 use core::sync::atomic::Ordering;
 
-use crate::chunk::{CELLS, Chunk, PAGE, PAGES, SHIFT};
+use crate::chunk::{CELLS, Chunk, PAGE, PAGES};
 use crate::directory::Known;
 use crate::strip::{self, HALF, Strip, end_bits};
 use crate::tables::Tables;
@@ -17,7 +17,6 @@ impl Tables {
     /// # Safety
     /// All other threads stand still, none in the midst of a call into the tables, and everything is marked.
     pub unsafe fn dead(&self, mut visit: impl FnMut(usize, usize)) {
-        let (mut low, mut high) = (usize::MAX, 0);
         for (base, known) in self.directory.each(self.directory.bounds()) {
             if let Known::Chunk(chunk) = known {
                 self.dead_in(base, chunk, &mut visit);
@@ -35,11 +34,9 @@ impl Tables {
                 && (0..CELLS).all(|cell| chunk.cells[cell].covering.load(Ordering::Relaxed) == 0)
             {
                 self.held.with(|held| self.directory.drop_chunk(base, &mut held.supply));
-            } else {
-                (low, high) = (low.min(base), base + (1 << SHIFT));
             }
         }
-        self.directory.narrow(low.min(high)..high);
+        self.directory.narrow();
     }
 
     /// The dead blocks of a chunk that are not large.

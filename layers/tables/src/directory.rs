@@ -24,6 +24,9 @@ const STEP: usize = 512 << 10;
 /// The second level. Zeros are an empty one.
 #[repr(C)]
 struct Node {
+    /// How many entries there are from the first that was used to the end, and from the start to the last one.
+    from_first: AtomicUsize,
+    to_last: AtomicUsize,
     /// 0, a chunk's address, or where a large block covers all of the chunk its number, twice, and one.
     entries: [AtomicUsize; ENTRIES],
 }
@@ -108,13 +111,17 @@ impl Directory {
     }
 
     #[inline(always)]
-    fn entry(&self, address: usize) -> Option<&AtomicUsize> {
+    fn node(&self, address: usize) -> Option<&Node> {
         let node = self.top.get(address >> NODE_SHIFT)?.load(Ordering::Acquire);
-        if node.is_null() {
-            return None;
-        }
-        // SAFETY: nodes are never given back, and the remainder is below the length.
-        Some(unsafe { (*node).entries.get_unchecked(address >> chunk::SHIFT & (ENTRIES - 1)) })
+        // SAFETY: nodes are never given back.
+        unsafe { node.as_ref() }
+    }
+
+    #[inline(always)]
+    fn entry(&self, address: usize) -> Option<&AtomicUsize> {
+        let node = self.node(address)?;
+        // SAFETY: the remainder is below the length.
+        Some(unsafe { node.entries.get_unchecked(address >> chunk::SHIFT & (ENTRIES - 1)) })
     }
 
     /// What is known of the chunk that an address lies in.
@@ -186,6 +193,11 @@ impl Directory {
     fn widen(&self, address: usize) {
         self.low.fetch_min(address >> chunk::SHIFT, Ordering::Relaxed);
         self.high.fetch_max((address >> chunk::SHIFT) + 1, Ordering::Relaxed);
+        if let Some(node) = self.node(address) {
+            let index = address >> chunk::SHIFT & (ENTRIES - 1);
+            node.from_first.fetch_max(ENTRIES - index, Ordering::Relaxed);
+            node.to_last.fetch_max(index + 1, Ordering::Relaxed);
+        }
     }
 
     /// Addresses between which everything lies that is known.
@@ -206,14 +218,25 @@ impl Directory {
         }
     }
 
-    /// Says the bounds anew, after chunks were dropped.
-    pub fn narrow(&self, to: Range<usize>) {
-        if to.is_empty() {
-            self.low.store(usize::MAX, Ordering::Relaxed);
-            self.high.store(0, Ordering::Relaxed);
-        } else {
-            self.low.store(to.start >> chunk::SHIFT, Ordering::Relaxed);
-            self.high.store(to.end.div_ceil(1 << chunk::SHIFT), Ordering::Relaxed);
+    /// Says the bounds anew, after chunks were dropped. While all others stand still.
+    pub fn narrow(&self) {
+        let bounds = self.bounds();
+        self.low.store(usize::MAX, Ordering::Relaxed);
+        self.high.store(0, Ordering::Relaxed);
+        let mut at = bounds.start;
+        while at < bounds.end {
+            if let Some(node) = self.node(at) {
+                let is_used = |index: &usize| node.entries[*index].load(Ordering::Relaxed) != 0;
+                let within =
+                    ENTRIES - node.from_first.load(Ordering::Relaxed)..node.to_last.load(Ordering::Relaxed);
+                let (first, last) = (within.clone().find(is_used), within.rev().find(is_used));
+                node.from_first.store(first.map_or(0, |first| ENTRIES - first), Ordering::Relaxed);
+                node.to_last.store(last.map_or(0, |last| last + 1), Ordering::Relaxed);
+                for index in [first, last].into_iter().flatten() {
+                    self.widen((at >> NODE_SHIFT << NODE_SHIFT) + (index << chunk::SHIFT));
+                }
+            }
+            at = (at | ((1 << NODE_SHIFT) - 1)) + 1;
         }
     }
 
@@ -236,8 +259,16 @@ impl<'a> Iterator for Each<'a> {
     fn next(&mut self) -> Option<(usize, Known<'a>)> {
         while self.at < self.end {
             let at = self.at;
-            if self.directory.top.get(at >> NODE_SHIFT)?.load(Ordering::Acquire).is_null() {
+            let index = at >> chunk::SHIFT & (ENTRIES - 1);
+            let Some(node) =
+                self.directory.node(at).filter(|node| index < node.to_last.load(Ordering::Relaxed))
+            else {
                 self.at = (at | ((1 << NODE_SHIFT) - 1)) + 1;
+                continue;
+            };
+            let first = ENTRIES - node.from_first.load(Ordering::Relaxed);
+            if index < first {
+                self.at = at + ((first - index) << chunk::SHIFT);
                 continue;
             }
             self.at += 1 << chunk::SHIFT;

@@ -193,6 +193,27 @@ fn a_block_that_ends_in_the_middle_where_a_stale_one_starts_ousts_it() {
 }
 
 #[test]
+fn small_blocks_lie_across_every_boundary() {
+    let tables = Box::new(Tables::new());
+    for boundary in [256, 4096, 1 << 16, 1 << 20, 1 << 34] {
+        for bytes in [16, 24, 64, 4096 + 24, 65528] {
+            for before in (8..bytes).step_by((bytes / 24 * 8).max(8)) {
+                let start = 0x2000_0000_0000 + boundary - before;
+                assert_eq!(tables.insert(start, bytes), Ok(()));
+                for at in [start, start + before - 1, start + before, start + bytes - 1] {
+                    assert_eq!(tables.find(at).map(|block| (block.start, block.bytes)), Some((start, bytes)));
+                }
+                assert_eq!((tables.find(start - 1), tables.find(start + bytes)), (None, None));
+                assert_eq!(tables.used_pages(), ((start + bytes - 1) >> 12) - (start >> 12) + 1);
+                assert_eq!(tables.remove(start), Some(bytes));
+                assert_eq!(tables.used_pages(), 0);
+            }
+        }
+        assert_eq!(tables.check(), Ok(()));
+    }
+}
+
+#[test]
 fn blocks_of_gigabytes_cost_nothing_a_page() {
     let tables = Box::new(Tables::new());
     let bytes = 100 << 30;
