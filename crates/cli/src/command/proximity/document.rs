@@ -175,9 +175,8 @@ fn section(program: &Program) -> Section {
                 .collect(),
             rows: scales(program).map(row).collect(),
             notes: vec![
-                "Places are ranks between two collections; the middle is from 20 to 80 %. Requests that had less time \
-                 until the next collection than a long one takes are left out. Paired within runs, 95 % interval over \
-                 the row; *: a difference is claimed."
+                "Places are ranks between two collections, the last request before each left out; the middle is from \
+                 20 to 80 %. Paired within runs, 95 % interval over the row; *: a difference is claimed."
                     .into(),
             ],
         })

@@ -229,7 +229,7 @@ impl Plan<'_> {
         }
         for (mut scale, _, runs) in cells {
             scale.grouped = group(&runs, self.shape);
-            scale.stretches = stretches(&runs, scale.grouped.long_ns, scale.grouped.cap_ns, self.seed);
+            scale.stretches = stretches(&runs, scale.grouped.cap_ns, self.seed);
             row.scales.push(scale);
         }
         row.scales.sort_by_key(|scale| scale.aimed_at);

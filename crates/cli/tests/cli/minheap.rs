@@ -1,0 +1,136 @@
+//! `heaptoll minheap` on programs whose need is known.
+
+use serde_json::Value;
+
+use crate::bench::{Bench, read_json};
+
+const MIB: u64 = 1 << 20;
+/// Enough that a program which does every other run otherwise is caught at it.
+const REPEATS: &str = "3";
+
+/// Keeps 4 MiB in blocks of 256 bytes, drops as much again, and says when it got no block.
+const KEEPS: &str = "struct node { struct node *next; char rest[248]; } *volatile all;
+int main(void) {
+    for (int i = 0; i < 16384; i++) {
+        struct node *one = malloc(sizeof *one), *garbage = malloc(sizeof *garbage);
+        if (!one || !garbage) { puts(\"no memory\"); return 1; }
+        memset(garbage, 1, sizeof *garbage);
+        one->next = all; all = one;
+    }
+    long count = 0;
+    for (struct node *one = all; one; one = one->next) count++;
+    printf(\"%ld\\n\", count);
+    return 0; }";
+
+/// The figures of a program.
+fn search(bench: &Bench, options: &[&str], code: i32, program: &str) -> (Value, crate::bench::Said) {
+    let file = bench.at("heaps.json");
+    let fixed = ["minheap", "--json", &file, "--tolerance", "2", "--repeats", REPEATS, "--every", "64K"];
+    let said = bench.heaptoll(&[&fixed, options, &["--", program]].concat()).exits(code);
+    (read_json(&file)["programs"][0].clone(), said)
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+#[test]
+fn the_smallest_heap_is_what_a_program_keeps() {
+    let bench = Bench::new();
+    let program = bench.program("keeps", KEEPS);
+    let options = ["-m", "sweep,every=64K/glibc", "-m", "tithe-collect", "-b", "glibc"];
+    let (found, said) = search(&bench, &options, 0, &program);
+    for row in found["collectors"].as_array().expect("collectors") {
+        let (heap, failed) = (number(&row["search"]["heap"]), number(&row["search"]["failed_at"]));
+        assert!((4 * MIB..6 * MIB).contains(&heap), "{row}");
+        assert!(failed < heap && (heap - failed) as f64 <= 0.02 * heap as f64 + 4096.0, "{row}");
+        let at = |bytes: u64| {
+            let tried = row["search"]["tried"].as_array().expect("tried").clone();
+            tried.into_iter().find(|one| one["heap"] == bytes).expect("it was tried")
+        };
+        assert!(number(&at(heap)["done"]) >= 3, "{row}");
+        assert!(number(&at(failed)["out_of_memory"]) >= 3 || failed == 0, "{row}");
+    }
+    let baselines = found["baselines"].as_array().expect("baselines");
+    assert_eq!(baselines.len(), 2, "one period, and the program's own frees");
+    for footprint in baselines.iter().flat_map(|one| one["used_high_bytes"].as_array().expect("runs")) {
+        assert!((4 * MIB..9 * MIB).contains(&number(footprint)), "{found}");
+    }
+    // It frees nothing, so heeding frees changes nothing.
+    let ratio = |at: usize| found["overheads"][at]["ratio"].as_f64().expect("a ratio");
+    assert!((0.7..1.5).contains(&ratio(0)) && (ratio(0) / ratio(1) - 1.0).abs() < 0.1, "{found}");
+    said.shows(&["smallest heap, KiB", "sweep,every=64K/glibc", "Smallest heap over footprint"]);
+}
+
+/// The program itself ends otherwise in small heaps: that is not lack of memory, and not silently so.
+#[test]
+fn a_third_outcome_stays_one() {
+    let bench = Bench::new();
+    let source = "int main(void) {
+        char *said = getenv(\"HEAPTOLL_SWEEP\"), *heap = said ? strstr(said, \"heap=\") : 0;
+        malloc(100);
+        if (heap && atol(heap + 5) < 300000) return 7;
+        return 0; }";
+    let program = bench.program("seven", source);
+    let (found, said) = search(&bench, &["-m", "sweep/glibc", "-b", "glibc"], 0, &program);
+    let search = &found["collectors"][0]["search"];
+    let tried = search["tried"].as_array().expect("tried");
+    let odd: Vec<&Value> = tried.iter().filter(|one| number(&one["heap"]) < 300_000).collect();
+    assert!(!odd.is_empty() || number(&search["heap"]) < 300_000, "{search}");
+    assert!(odd.iter().all(|one| one["out_of_memory"] == 0 && one["done"] == 0), "{search}");
+    assert!(
+        number(&search["heap"]) >= 300_000 && search["failed_otherwise"][0] == "exit status 7",
+        "{search}"
+    );
+    said.shows(&["not one of memory alone", "exit status 7"]);
+}
+
+/// Every other run needs 4 MiB more.
+#[test]
+fn a_flaky_program_is_called_one() {
+    let bench = Bench::new();
+    let source = format!(
+        "int main(int count, char **words) {{
+            FILE *file = fopen(\"{}\", \"a+\"); fputc('x', file); fseek(file, 0, SEEK_END);
+            long runs = ftell(file); fclose(file);
+            static char *volatile all[64];
+            for (int i = 0; i < (runs % 2 ? 64 : 32); i++)
+                if (!(all[i] = malloc(131072))) return 1; else memset(all[i], 1, 131072);
+            return 0; }}",
+        bench.at("runs")
+    );
+    let program = bench.program("flaky", &source);
+    let (found, said) = search(&bench, &["-m", "sweep/glibc", "-b", "glibc"], 0, &program);
+    let search = &found["collectors"][0]["search"];
+    assert!(number(&search["heap"]) >= 8 * MIB, "{search}");
+    assert!(number(&search["sometimes_from"]) < 8 * MIB, "{search}");
+    said.shows(&["flaky: it completed in"]);
+}
+
+#[test]
+fn what_cannot_be_searched_is_refused() {
+    let bench = Bench::new();
+    bench.heaptoll(&["minheap"]).exits(2).complains(&["nothing to run"]);
+    bench.heaptoll(&["minheap", "-m", "glibc", "--", "true"]).exits(2).complains(&["sweep/glibc"]);
+    bench
+        .heaptoll(&["minheap", "-m", "sweep,heap=1M/glibc", "--", "true"])
+        .exits(2)
+        .complains(&["leave it out"]);
+    bench.heaptoll(&["minheap", "-b", "tithe-collect", "--", "true"]).exits(2).complains(&["is a collector"]);
+    bench.heaptoll(&["minheap", "--tolerance", "99", "--", "true"]).exits(2).complains(&["0 to 50"]);
+    let failing = bench.program("failing", "int main(void) { return 3; }");
+    let options = ["minheap", "-m", "sweep/glibc", "-b", "glibc", "--"];
+    bench
+        .heaptoll(&[&options[..], &[&failing]].concat())
+        .exits(2)
+        .complains(&["exit status 3", "--expect-status"]);
+}
+
+#[test]
+fn a_static_program_has_no_heap_to_search() {
+    let bench = Bench::new();
+    let program = bench.static_program("static", "int main(void) { return malloc(10) == 0; }");
+    let (found, said) = search(&bench, &["-m", "sweep/glibc", "-b", "glibc"], 1, &program);
+    assert!(found["collectors"][0]["search"].is_null(), "{found}");
+    said.shows(&["not searched", "no baseline"]);
+}
