@@ -11,7 +11,7 @@
  * A thread has at most one request at a time: requests are not nested, but each thread has its own. `kind` is the
  * program's own numbering of its sorts of requests. A request that is begun and never ended leaves nothing; an end
  * without a beginning does nothing; a second beginning takes the place of the first. A request that is begun before
- * fork ends in the parent.
+ * fork ends in the parent. A signal handler that marks a request takes the place of the one that it interrupts.
  *
  * C11 or later (or C99 with GNU's extensions), and C++11 or later; position-independent or not; static programs have no
  * layers, and there the calls do nothing. Distributed under MIT or Apache-2.0.

@@ -10,6 +10,7 @@
 //!   all.
 //! - A request that is begun and not ended leaves nothing; one begun twice counts from the second time. One that was
 //!   begun before a fork ends in the parent only.
+//! - A signal handler that marks requests takes the place of the one that it interrupts.
 //! - Times of collections are taken when they are told, by the clock of the requests.
 #![no_std]
 
@@ -66,14 +67,21 @@ pub unsafe extern "C" fn heaptoll_event_end_v1(kind: u32) {
     if started == 0 || thread.process != process().entry.load(Ordering::Relaxed) {
         return;
     }
-    // SAFETY: there was room when the request began; the chunk is this thread's, and its mapping stays.
+    // Read once: a handler of a signal that comes from here on may have requests of its own, and writes where this one
+    // is about to. Then one of the two is lost, and nothing else.
+    // SAFETY: a place in the thread's own.
+    let next = unsafe { (&raw const thread.next).read_volatile() };
+    if next == thread.end {
+        return;
+    }
+    // SAFETY: there is room; the chunk is this thread's, and its mapping stays.
     unsafe {
-        let record = &*thread.next;
+        let record = &*next;
         record.start.store(started, Ordering::Relaxed);
         record.kind.store(kind, Ordering::Relaxed);
         record.thread.store(thread.number, Ordering::Relaxed);
         record.end.store(now, Ordering::Release);
-        thread.next = thread.next.add(1);
+        (&raw mut thread.next).write_volatile(next.add(1));
     }
 }
 

@@ -290,6 +290,18 @@ fn an_end_alone_is_nothing_and_a_second_beginning_counts() {
     assert_eq!(kinds(&bench.run(&["misuse"])[0]), [2]);
 }
 
+/// Requests of a handler that came in the middle of an end left a gap, at which the reader stops.
+#[test]
+fn signal_handlers_with_requests_cost_no_others_than_those_they_interrupt() {
+    let bench = Bench::with("c", &[], 500);
+    let [process] = &bench.run(&["handlers", "300000"])[..] else { panic!("one process") };
+    let of = |kind: u32| process.requests.iter().filter(|request| request.kind == kind).count();
+    assert_eq!(of(2), 1, "the last one");
+    assert!(of(1) >= 150, "{} of a handler that ran 200 times", of(1));
+    assert!(of(0) + 10 * of(1) >= 300_000, "{} of at least 300000, {} of the handler", of(0), of(1));
+    assert!(bench.file.lost().expect("it is read").is_none());
+}
+
 #[test]
 fn errno_is_the_programs() {
     Bench::new().run(&["errno"]);

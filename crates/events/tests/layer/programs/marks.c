@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,6 +104,27 @@ static int forks_threads(void)
     return wait_for(child);
 }
 
+static volatile sig_atomic_t signals;
+
+static void on_signal(int number)
+{
+    (void)number;
+    request(1);
+    signals = signals + 1;
+}
+
+/* Requests of a signal handler in between. */
+static int handlers(long count)
+{
+    struct itimerval often = { { 0, 50 }, { 0, 50 } }, never = { { 0, 0 }, { 0, 0 } };
+    signal(SIGALRM, on_signal);
+    setitimer(ITIMER_REAL, &often, 0);
+    for (long i = 0; i < count || signals < 200; i++) request(0);
+    setitimer(ITIMER_REAL, &never, 0);
+    request(2);
+    return 0;
+}
+
 static int misuse(void)
 {
     heaptoll_event_end(1);
@@ -161,6 +183,7 @@ int main(int argc, char **argv)
     }
     if (strcmp(way, "forks") == 0) return forks();
     if (strcmp(way, "forks-threads") == 0) return forks_threads();
+    if (strcmp(way, "handlers") == 0) return handlers(numbers[0]);
     if (strcmp(way, "misuse") == 0) return misuse();
     if (strcmp(way, "errno") == 0) return keeps_errno();
     if (strcmp(way, "slow") == 0) return slow();
