@@ -291,8 +291,10 @@ fn notes(attributors: &[Attributor]) -> Vec<String> {
     let mut say = |which: fn(&Attributor) -> bool, text: &str| {
         let names: Vec<&str> =
             attributors.iter().filter(|one| which(one)).map(|one| one.stack.as_str()).collect();
-        if !names.is_empty() {
-            notes.push(format!("{}: {text}", names.join(", ")));
+        match names.len() {
+            0 => {}
+            all if all == attributors.len() && all > 1 => notes.push(format!("every manager: {text}")),
+            _ => notes.push(format!("{}: {text}", names.join(", "))),
         }
     };
     if attributors.iter().any(|one| one.server) {

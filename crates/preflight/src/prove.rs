@@ -34,7 +34,7 @@ pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
     let program = inspect_program(&request.command, &request.environment, request.directory.as_deref())?;
     let layer = layer_of(&request.count_layer)?;
     let layers: Vec<PathBuf> =
-        request.layers.iter().map(|layer| layer_of(layer)).collect::<Result<_, _>>()?;
+        request.layers.iter().map(|layer| forwarding(layer)).collect::<Result<_, _>>()?;
     let source = source_of(&request.preload)?;
     if program.own_exports.iter().any(|e| e == "malloc") {
         return Err(Refusal::OwnAllocator { program: program.path, object: program.binary });
@@ -82,6 +82,15 @@ fn of_stack(refusal: Refusal, objects: &[PathBuf]) -> Refusal {
             Refusal::StackBreaks { stack: names.join(" in front of ") + alone, what, stderr }
         }
         other => other,
+    }
+}
+
+/// A layer of the stack, which must take the program's calls to forward them.
+fn forwarding(layer: &Path) -> Result<PathBuf, Refusal> {
+    let layer = layer_of(layer)?;
+    match inspect_manager(&layer) {
+        Ok(_) => Ok(layer),
+        Err(_) => Err(Refusal::LayerMissing { layer, reason: "it exports no malloc and free".to_owned() }),
     }
 }
 
