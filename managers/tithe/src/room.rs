@@ -206,8 +206,9 @@ impl Room {
             return None;
         }
         let units = self.units();
+        // Ends of whole huge pages: what is touched of a part of one stays in small pages when the rest comes.
         let step = if units * UNIT < HUGE_FROM { STEP } else { HUGE_STEP };
-        let ample = (wanted as usize).max(step).max(units / 16);
+        let ample = (units + (wanted as usize).max(step).max(units / 16)).next_multiple_of(step) - units;
         let grown =
             [ample, wanted as usize].into_iter().find(|&more| extend(memory, units, more).is_some())?;
         if units == 0 {

@@ -109,3 +109,19 @@ fn units_lead_to_what_they_belong_to() {
         assert!(expected.1.is_none_or(|first| room.first(unit) == first));
     }
 }
+
+/// Growth by a sixteenth ended within huge pages, whose beginnings were touched in small pages before the rest came: of
+/// a heap of 80 MiB less than half was in huge ones.
+#[test]
+fn a_heap_that_welcomes_huge_pages_ends_at_a_whole_one() {
+    let (room, mut memory) = (Room::new(), Memory::new());
+    let mut large = 0;
+    for wanted in [1, 100, 700, 333, 1, 1, 5, 1000, 129, 2000, 7, 4000] {
+        room.grow(&mut memory, wanted).expect("memory");
+        if memory.advised > HUGE_FROM {
+            assert_eq!(room.units() % HUGE_STEP, 0, "{} units", room.units());
+            large += 1;
+        }
+    }
+    assert!(large > 5);
+}
