@@ -54,16 +54,24 @@ pub const fn end_bits(last: usize) -> u64 {
 }
 
 impl Strip {
-    /// Whether other blocks are in the way of one from `start` to its last eight bytes, in the same strip.
+    /// With the block from `start` to its last eight bytes, in the same strip; `None` when others are in the way.
     #[inline(always)]
-    pub const fn conflict(self, start: usize, last: usize) -> bool {
-        let (first, end) = (shift(start), shift(last));
-        let span = (u64::MAX << first) & (u64::MAX >> (60 - end));
+    pub const fn with(self, start: usize, last: usize) -> Option<Strip> {
+        // Everything is said as from the start's bits on, so that little is shifted.
+        let first = shift(start);
+        let end = ((last - (start & !15)) >> 2) as u32 & 60;
+        let there = self.0 >> first;
+        let span = (16_u64 << end).wrapping_sub(1);
         // A neighbour may end in the middle where this block starts, or start in the middle where it ends.
-        let before = ((END | MIDDLE) * (start as u64 >> 3 & 1)) << first;
-        let behind = ((START | MIDDLE) * (!last as u64 >> 3 & 1)) << end;
-        let in_the_middle = (self.0 >> 2 & STARTS) * (START | END | MIDDLE);
-        self.0 & span & !((before | behind) & in_the_middle) != 0
+        let odd = start as u64 >> 3 & 1;
+        let short = !last as u64 >> 3 & 1;
+        let beside = (odd * (END | MIDDLE)) | (short * (START | MIDDLE)) << end;
+        let in_the_middle = (there >> 2 & STARTS) * (START | END | MIDDLE);
+        if there & span & !(beside & in_the_middle) != 0 {
+            return None;
+        }
+        let bits = START | (odd * MIDDLE) | (END | (short * MIDDLE)) << end;
+        Some(Strip(self.0 | bits << first))
     }
 
     /// Whether a block starts at the address.

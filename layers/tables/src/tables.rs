@@ -105,8 +105,7 @@ impl Tables {
             let alone = alone();
             let word = chunk.strip(start);
             let mut old = Strip(word.load(Ordering::Relaxed));
-            while !old.conflict(start, last) {
-                let new = Strip(old.0 | start_bits(start) | end_bits(last));
+            while let Some(new) = old.with(start, last) {
                 match exchange(word, old, new, alone) {
                     Ok(()) => {
                         if old.0 == 0 {
@@ -393,7 +392,7 @@ impl Tables {
                 continue;
             }
             let end = strip::base(at) + (1 << strip::SHIFT);
-            if Strip(chunk.strip(at).load(Ordering::Relaxed)).conflict(at, last.min(end - HALF)) {
+            if Strip(chunk.strip(at).load(Ordering::Relaxed)).with(at, last.min(end - HALF)).is_none() {
                 return false;
             }
             at = end;
