@@ -128,7 +128,7 @@ impl Program {
         let case = self.case(name)?;
         let arguments = [case.name.as_str(), "--quick"];
         let arguments = &arguments[..if subject.quick { 2 } else { 1 }];
-        Ok(process::run(&self.path, arguments, subject.preload().as_deref(), &subject.environment, limit)?)
+        Ok(process::run(&self.path, arguments, &subject.preload(), &subject.environment, limit)?)
     }
 
     /// Runs one case and judges its end.
@@ -145,18 +145,12 @@ impl Program {
     /// The system cannot run it.
     pub fn malloc_of(&self, subject: &Subject) -> Result<process::End, Error> {
         let limit = Duration::from_secs(20);
-        Ok(process::run(
-            &self.path,
-            &["--malloc"],
-            subject.preload().as_deref(),
-            &subject.environment,
-            limit,
-        )?)
+        Ok(process::run(&self.path, &["--malloc"], &subject.preload(), &subject.environment, limit)?)
     }
 }
 
 fn list(program: &Path) -> Result<Vec<Case>, Error> {
-    let end = process::run(program, &["--list"], None, &[], Duration::from_secs(20))?;
+    let end = process::run(program, &["--list"], &[], &[], Duration::from_secs(20))?;
     if end.ending != Ending::Status(0) {
         return Err(Error::List { program: program.to_path_buf(), ending: end.ending });
     }

@@ -50,11 +50,9 @@ impl Subject {
         changed
     }
 
-    /// What LD_PRELOAD is for it; nothing for glibc alone.
-    pub fn preload(&self) -> Option<PathBuf> {
-        let objects: Vec<String> =
-            self.layers.iter().chain(&self.object).map(|object| object.display().to_string()).collect();
-        (!objects.is_empty()).then(|| objects.join(":").into())
+    /// What is preloaded for it, in this order; nothing for glibc alone.
+    pub fn preload(&self) -> Vec<PathBuf> {
+        self.layers.iter().chain(&self.object).cloned().collect()
     }
 
     /// The same with everything repeated in full.
@@ -69,15 +67,12 @@ mod tests {
 
     #[test]
     fn layers_are_preloaded_before_the_manager_in_the_programs_order() {
+        let paths = |all: &[&str]| -> Vec<PathBuf> { all.iter().map(PathBuf::from).collect() };
         let manager = Subject::of("lea", "/m/lea.so".into());
-        assert_eq!(manager.preload(), Some("/m/lea.so".into()));
+        assert_eq!(manager.preload(), paths(&["/m/lea.so"]));
         let stack = manager.behind("sweep", "/l/sweep.so".into()).behind("record", "/l/record.so".into());
-        assert_eq!(
-            (stack.name.as_str(), stack.preload()),
-            ("record/sweep/lea", Some("/l/record.so:/l/sweep.so:/m/lea.so".into()))
-        );
-        let glibc = Subject::glibc();
-        assert_eq!(glibc.preload(), None);
-        assert_eq!(glibc.behind("sweep", "/l/sweep.so".into()).preload(), Some("/l/sweep.so".into()));
+        assert_eq!(stack.name, "record/sweep/lea");
+        assert_eq!(stack.preload(), paths(&["/l/record.so", "/l/sweep.so", "/m/lea.so"]));
+        assert_eq!(Subject::glibc().preload(), paths(&[]));
     }
 }

@@ -208,7 +208,8 @@ impl Room {
         let units = self.units();
         // Ends of whole huge pages: what is touched of a part of one stays in small pages when the rest comes.
         let step = if units * UNIT < HUGE_FROM { STEP } else { HUGE_STEP };
-        let ample = (units + (wanted as usize).max(step).max(units / 16)).next_multiple_of(step) - units;
+        let end = units + (wanted as usize).max(step).max(units / 16);
+        let ample = if end * UNIT < HUGE_FROM { end } else { end.next_multiple_of(HUGE_STEP) } - units;
         let grown =
             [ample, wanted as usize].into_iter().find(|&more| extend(memory, units, more).is_some())?;
         if units == 0 {

@@ -1,0 +1,138 @@
+//! The sweep layer under proof: in front of the C library's malloc and of every manager of the installation.
+//!
+//! `HEAPTOLL_HOME` names the installation, as in the tool's tests (`make test` sets it); otherwise it is the stage beside the
+//! target folder.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use heaptoll_conformance::process::Ending;
+use heaptoll_conformance::suite::in_parallel;
+use heaptoll_proof::program::Program;
+use heaptoll_proof::subject::Subject;
+use heaptoll_proof::verdict::{Verdict, measurements, median};
+
+/// A case needs some seconds at most on an idle machine.
+const LIMIT: Duration = Duration::from_secs(120);
+/// A layer in front of a collector would have two of them decide; bdw takes no layer at all.
+const COLLECTORS: [&str; 3] = ["bdw", "bw16", "bw26"];
+/// What asks about memory that the system limits, or that goes back to it, or about Tithe's own entries: the manager
+/// behind decides it, and not the layer.
+const MANAGERS_OWN: [&str; 3] = ["limit_", "large_", "roots_added"];
+/// In the child of a fork these managers cannot go on when other threads were inside them, without any layer too.
+const FORKS_BADLY: [&str; 1] = ["tcmalloc"];
+
+struct Bench {
+    program: Program,
+    layer: PathBuf,
+    managers: Vec<(String, PathBuf)>,
+    _folder: tempfile::TempDir,
+}
+
+fn installation() -> PathBuf {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/stage");
+    std::env::var_os("HEAPTOLL_HOME").map_or_else(beside, PathBuf::from).join("lib/heaptoll")
+}
+
+static BENCH: LazyLock<Bench> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let home = installation();
+    let layer = home.join("layers/libheaptoll_sweep.so");
+    assert!(layer.is_file(), "{} is not there: `make build`, or set HEAPTOLL_HOME", layer.display());
+    let entries = std::fs::read_dir(home.join("managers")).expect("managers are installed: `make build`");
+    let mut managers: Vec<(String, PathBuf)> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "so"))
+        .filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path)))
+        .filter(|(name, _)| !COLLECTORS.contains(&name.as_str()))
+        .collect();
+    managers.sort();
+    assert!(!managers.is_empty(), "no manager in {}", home.display());
+    Bench {
+        program: Program::build(folder.path()).expect("the program compiles"),
+        layer,
+        managers,
+        _folder: folder,
+    }
+});
+
+fn subjects() -> Vec<Subject> {
+    let one = |(name, object): &(String, PathBuf)| Subject::of(name, object.clone());
+    let explicit = |subject: Subject| subject.with("TITHE_MODE", "explicit");
+    let behind = |subject: Subject| subject.behind("sweep", BENCH.layer.clone());
+    let managers = BENCH.managers.iter().map(one).map(explicit);
+    std::iter::once(Subject::glibc()).chain(managers).map(behind).collect()
+}
+
+fn failures(jobs: &[(&str, Subject)]) -> Vec<String> {
+    let verdicts = in_parallel(jobs, |(case, subject)| {
+        BENCH.program.judge(case, subject, LIMIT).expect("the case can be run")
+    });
+    jobs.iter()
+        .zip(verdicts)
+        .filter_map(|((case, subject), verdict)| match verdict {
+            Verdict::Fails(how) => Some(format!("{case} under {}: {how}", subject.name)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Cases that a stack is asked.
+fn asked(subject: &Subject) -> impl Iterator<Item = &'static str> {
+    let forks_badly = FORKS_BADLY.iter().any(|name| subject.name.ends_with(name));
+    BENCH.program.cases.iter().map(|case| case.name.as_str()).filter(move |case| {
+        let own = MANAGERS_OWN.iter().any(|start| case.starts_with(start));
+        !own && !(forks_badly && case.contains("fork"))
+    })
+}
+
+#[test]
+fn malloc_comes_from_the_layer() {
+    for subject in subjects() {
+        let end = BENCH.program.malloc_of(&subject).expect("it runs");
+        let from = PathBuf::from(end.said.trim()).canonicalize().ok();
+        assert_eq!(from, BENCH.layer.canonicalize().ok(), "{}", subject.name);
+    }
+}
+
+#[test]
+fn every_case_holds_in_front_of_glibc_with_frees_ignored_and_honoured() {
+    let glibc = Subject::glibc().behind("sweep", BENCH.layer.clone());
+    let mut jobs = vec![];
+    for settings in ["every=64K", "every=64K,free=honour", "every=64K,sweep=lazy", "every=64K,reclaim=4"] {
+        let subject = Subject { name: format!("sweep,{settings}/glibc"), ..glibc.clone() };
+        let subject = subject.with("HEAPTOLL_SWEEP", settings);
+        jobs.extend(asked(&subject).map(|case| (case, subject.clone())));
+    }
+    let failures = failures(&jobs);
+    assert!(failures.is_empty(), "{} of {}: {failures:#?}", failures.len(), jobs.len());
+}
+
+#[test]
+fn every_case_holds_in_front_of_every_manager() {
+    let mut jobs = vec![];
+    for subject in subjects() {
+        jobs.extend(asked(&subject).map(|case| (case, subject.clone())));
+    }
+    let failures = failures(&jobs);
+    assert!(failures.is_empty(), "{} of {}: {failures:#?}", failures.len(), jobs.len());
+}
+
+/// Of what is unreachable at most 1 % stays in the median, as of Tithe itself.
+#[test]
+fn of_what_is_unreachable_little_stays_whatever_the_manager() {
+    let subjects = subjects();
+    let ends = in_parallel(&subjects, |subject| {
+        BENCH.program.run("stress_graph", subject, LIMIT).expect("the case can be run")
+    });
+    for (subject, end) in subjects.iter().zip(ends) {
+        assert_eq!(end.ending, Ending::Status(0), "{}: {}", subject.name, end.complained);
+        let found = measurements(&end.said);
+        assert!(found.len() >= 3, "{}: only {} measurements: {}", subject.name, found.len(), end.said);
+        let shares = found.iter().map(|one| one.kept_objects as f64 / one.objects as f64).collect();
+        let share = median(shares);
+        assert!(share.is_some_and(|share| share <= 0.01), "{}: {share:?} of the blocks stay", subject.name);
+    }
+}
