@@ -148,7 +148,7 @@ impl Quarantine {
     pub unsafe fn hold(&self, thread: &Thread, block: *mut c_void) {
         let bytes = self.usable_size(block);
         let cursor = thread.cursor.load(Relaxed);
-        if cursor == thread.limit.load(Relaxed) {
+        if cursor >= thread.limit.load(Relaxed) {
             return self.hold_long(thread, block, bytes);
         }
         let epoch = Epoch(thread.epoch.load(Relaxed));
@@ -313,6 +313,7 @@ impl Quarantine {
     /// In a child of fork: its only thread, which has this place, takes over what others held.
     pub fn after_fork(&self, own: &Thread) {
         let held = self.threads.adopt(own);
+        own.open(self.short.load(Relaxed));
         for thread in self.threads.each() {
             thread.releases.store(0, Relaxed);
         }
@@ -336,3 +337,7 @@ fn below(state: &AtomicU64, count: usize) -> usize {
     state.store(word, Relaxed);
     (((word >> 32) * count as u64) >> 32) as usize
 }
+
+#[cfg(test)]
+#[path = "quarantine_tests.rs"]
+mod tests;

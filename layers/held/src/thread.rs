@@ -27,7 +27,7 @@ pub type Place = AtomicPtr<c_void>;
 pub struct Thread {
     /// Where the next block goes.
     pub(crate) cursor: AtomicPtr<Place>,
-    /// No further than here without taking the long way. Equal to `cursor` where every block is to take it.
+    /// No further than here without taking the long way. Not behind `cursor` where every block is to take it.
     pub(crate) limit: AtomicPtr<Place>,
     /// The epoch that its blocks belong to, unless the volume has another one by now.
     pub(crate) epoch: AtomicU64,
@@ -84,6 +84,13 @@ impl Thread {
         (self.cursor.load(Relaxed) as usize - self.first.load(Relaxed) as usize) / size_of::<Place>()
     }
 
+    /// Whether they are where they should be.
+    #[cfg(test)]
+    pub(crate) fn within_buffer(&self) -> bool {
+        let (first, cursor) = (self.first.load(Relaxed), self.cursor.load(Relaxed));
+        (self.start.load(Relaxed)..=self.end()).contains(&first) && (first..=self.end()).contains(&cursor)
+    }
+
     /// Bytes in them.
     pub fn held(&self) -> u64 {
         self.held.load(Relaxed)
@@ -128,7 +135,7 @@ impl Thread {
 
     /// Makes room for a block behind the others; false: there is no memory.
     pub(crate) fn room(&self) -> bool {
-        self.cursor.load(Relaxed) != self.end() || self.grow()
+        self.cursor.load(Relaxed) < self.end() || self.grow()
     }
 
     /// Puts a block behind the others. There is room.
