@@ -114,7 +114,7 @@ pub fn baseline(costs: &[Vec<Option<Cost>>]) -> Option<usize> {
         series.iter().flatten().filter_map(|cost| cost.distilled()).map(f64::ln).collect()
     };
     let logs: Vec<Vec<f64>> = costs.iter().map(distilled).collect();
-    let enough = logs.iter().map(Vec::len).max().unwrap_or(0).min(FEWEST_PAIRS).max(1);
+    let enough = logs.iter().map(Vec::len).max().unwrap_or(0).clamp(1, FEWEST_PAIRS);
     let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len() as f64;
     let candidates = logs.iter().enumerate().filter(|(_, logs)| logs.len() >= enough);
     candidates.min_by(|(_, a), (_, b)| mean(a).total_cmp(&mean(b))).map(|(at, _)| at)
@@ -243,8 +243,8 @@ impl Attributor {
         };
         let server = experiment.programs.iter().any(|other| other.name == program && other.serve.is_some());
         let tells = !server && timed().any(|row| collected(&row));
-        let exact = rows().filter(|row| row.phase == Phase::Traced).filter_map(|row| row.exact.as_ref());
-        let share = exact.filter(|exact| exact.whole && !server).next_back().and_then(|exact| {
+        let mut exact = rows().filter(|row| row.phase == Phase::Traced).filter_map(|row| row.exact.as_ref());
+        let share = exact.rfind(|exact| exact.whole && !server).and_then(|exact| {
             let count = exact.instructions;
             // Collections that the stack tells of itself are taken out by the clock, others with malloc and free.
             let (part, rest) = match tells {

@@ -91,13 +91,13 @@ fn cell(bounds: &Option<Bounds>, stack: &str) -> Bound {
 
 fn taken(wall: Option<&BoundRow>, cpu: Option<&BoundRow>) -> String {
     let any = |which: fn(&BoundRow) -> bool| wall.is_some_and(which) || cpu.is_some_and(which);
-    let kinds: Vec<String> = [
+    let kinds: Vec<&str> = [
         (any(|row| row.attributed.collections), "collections"),
         (any(|row| row.attributed.malloc_and_free), "malloc and free"),
     ]
     .into_iter()
     .filter(|(is, _)| *is)
-    .map(|(_, word)| word.to_owned())
+    .map(|(_, word)| word)
     .collect();
     let seconds = |name: &str, row: Option<&BoundRow>| {
         row.filter(|row| row.attributed_s > 0.0)
@@ -106,8 +106,8 @@ fn taken(wall: Option<&BoundRow>, cpu: Option<&BoundRow>) -> String {
     let amounts: Vec<String> = [seconds("", wall), seconds(" of CPU", cpu)].into_iter().flatten().collect();
     match (kinds.is_empty(), amounts.is_empty()) {
         (true, _) => "nothing".into(),
-        (false, true) => format!("{}: none", format::and_list(&kinds)),
-        (false, false) => format!("{}: {}", format::and_list(&kinds), amounts.join(", ")),
+        (false, true) => format!("{}: none", kinds.join(", ")),
+        (false, false) => format!("{}: {}", kinds.join(", "), amounts.join(", ")),
     }
 }
 
