@@ -1,5 +1,5 @@
 use heaptoll_lab::observation::Outcome;
-use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
+use proptest::prelude::{ProptestConfig, prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
 use crate::testing;
@@ -96,6 +96,9 @@ fn equal_sizes_are_not_told_apart() {
 }
 
 proptest! {
+    // Each case computes thousands of permutations.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
     #[test]
     fn the_order_of_rows_says_nothing(factor in 0.8f64..1.3, turned in 0usize..80) {
         let mut made = experiment(&["a", "b"], &["m"], factor);

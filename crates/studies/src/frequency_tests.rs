@@ -1,4 +1,4 @@
-use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
+use proptest::prelude::{ProptestConfig, any, prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
 use crate::testing;
@@ -118,6 +118,9 @@ fn the_papers_three_experiments_come_of_its_seven_settings() {
 }
 
 proptest! {
+    // Each case computes thousands of permutations.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
     #[test]
     fn comparisons_are_of_periods_that_there_are(
         raw in prop::collection::vec((1u64..4, 1u64..4), 0..10),
