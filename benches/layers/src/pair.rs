@@ -1,0 +1,135 @@
+//! The program of pairs: compiled when needed, and run under a stack by the clock or under callgrind.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use heaptoll_lab::manager::{Manager, ManagerError};
+use heaptoll_lab::places::{Places, PlacesError};
+use thiserror::Error;
+
+const SOURCE: &str = include_str!("../pair.c");
+
+/// Slices of a run, and pairs in each: together some tenths of a second.
+const SLICES: &str = "400";
+const PAIRS: &str = "20000";
+/// Pairs of the two runs whose difference is counted.
+const COUNTED: [usize; 2] = [50_000, 150_000];
+
+/// Why there is no figure.
+#[derive(Debug, Error)]
+pub enum BenchError {
+    #[error(transparent)]
+    Places(#[from] PlacesError),
+    #[error(transparent)]
+    Manager(#[from] ManagerError),
+    #[error("the program of pairs could not be compiled: {0}")]
+    Build(String),
+    #[error("the program of pairs under {stack}: {reason}")]
+    Run { stack: String, reason: String },
+}
+
+/// What is preloaded, by what name.
+#[derive(Debug)]
+pub struct Stack {
+    name: String,
+    preload: OsString,
+    environment: Vec<(String, String)>,
+}
+
+impl Stack {
+    /// A manager's, with its layers.
+    pub fn of(manager: &Manager, places: &Places) -> Stack {
+        let objects: Vec<PathBuf> = manager.preload(places);
+        let preload = objects.iter().map(|object| object.as_os_str()).collect::<Vec<_>>().join(":".as_ref());
+        Stack { name: manager.name.clone(), preload, environment: manager.environment.clone() }
+    }
+
+    fn failed(&self, reason: impl ToString) -> BenchError {
+        BenchError::Run { stack: self.name.clone(), reason: reason.to_string() }
+    }
+}
+
+/// The compiled program, in a folder that goes with it.
+#[derive(Debug)]
+pub struct Pair {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+    bytes: String,
+}
+
+impl Pair {
+    /// Compiles it with `cc`, for blocks of so many bytes.
+    ///
+    /// # Errors
+    /// No temporary folder, no compiler, or one that refuses.
+    pub fn build(bytes: usize) -> Result<Pair, BenchError> {
+        let failed = |error: std::io::Error| BenchError::Build(error.to_string());
+        let folder = tempfile::tempdir().map_err(failed)?;
+        let (source, path) = (folder.path().join("pair.c"), folder.path().join("pair"));
+        std::fs::write(&source, SOURCE).map_err(failed)?;
+        let output = Command::new("cc")
+            .args(["-std=gnu11", "-O2", "-fno-builtin", "-o"])
+            .args([&path, &source])
+            .output()
+            .map_err(failed)?;
+        if !output.status.success() {
+            return Err(BenchError::Build(String::from_utf8_lossy(&output.stderr).into_owned()));
+        }
+        Ok(Pair { _folder: folder, path, bytes: bytes.to_string() })
+    }
+
+    /// The shortest time of a pair under a stack, ns.
+    ///
+    /// # Errors
+    /// The program fails.
+    pub fn time_ns(&self, stack: &Stack) -> Result<f64, BenchError> {
+        let mut command = Command::new(&self.path);
+        command.args([SLICES, PAIRS, &self.bytes]).env("LD_PRELOAD", &stack.preload);
+        let output = command.envs(stack.environment.iter().cloned()).output().map_err(|e| stack.failed(e))?;
+        if !output.status.success() {
+            return Err(stack.failed(output.status));
+        }
+        String::from_utf8_lossy(&output.stdout).trim().parse().map_err(|e| stack.failed(e))
+    }
+
+    /// Instructions of a pair under a stack; `None` without Valgrind.
+    ///
+    /// # Errors
+    /// The program fails under it.
+    pub fn instructions(&self, stack: &Stack) -> Result<Option<f64>, BenchError> {
+        let mut counts = [0.0; COUNTED.len()];
+        for (count, pairs) in counts.iter_mut().zip(COUNTED) {
+            match self.count(stack, pairs)? {
+                Some(instructions) => *count = instructions,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some((counts[1] - counts[0]) / (COUNTED[1] - COUNTED[0]) as f64))
+    }
+
+    fn count(&self, stack: &Stack, pairs: usize) -> Result<Option<f64>, BenchError> {
+        // By env, so that Valgrind itself runs without the stack.
+        let mut preload = OsString::from("LD_PRELOAD=");
+        preload.push(&stack.preload);
+        let mut command = Command::new("valgrind");
+        command
+            .args(["--tool=callgrind", "--trace-children=yes", "--callgrind-out-file=/dev/null", "env"])
+            .arg(preload)
+            .args(stack.environment.iter().map(|(name, value)| format!("{name}={value}")))
+            .arg(Path::new(&self.path))
+            .args(["1", &pairs.to_string(), &self.bytes]);
+        let output = match command.output() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            output => output.map_err(|error| stack.failed(error))?,
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        // `==123== Collected : 4567890`, of env first and of the program that it becomes last.
+        let collected = said.lines().filter(|line| line.contains("Collected :")).next_back();
+        let count = collected.and_then(|line| line.rsplit(' ').next()?.parse().ok());
+        match count {
+            Some(count) if output.status.success() => Ok(Some(count)),
+            _ => Err(stack.failed(format!("valgrind: {}", output.status))),
+        }
+    }
+}
