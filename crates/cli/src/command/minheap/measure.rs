@@ -62,8 +62,8 @@ impl Right {
         if self.is(attempt) {
             return Outcome::Done;
         }
-        let said = |words: &&str| attempt.finished.error_tail.contains(*words);
-        if attempt.sum(|slot| slot.refused_calls) > 0 || OWN_WORDS.iter().any(|words| said(&words)) {
+        let said = |words: &str| attempt.finished.error_tail.contains(words);
+        if attempt.sum(|slot| slot.refused_calls) > 0 || OWN_WORDS.into_iter().any(said) {
             return Outcome::OutOfMemory;
         }
         Outcome::Other(match attempt.finished.ended {
