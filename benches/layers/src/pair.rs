@@ -125,7 +125,7 @@ impl Pair {
         };
         let said = String::from_utf8_lossy(&output.stderr);
         // `==123== Collected : 4567890`, of env first and of the program that it becomes last.
-        let collected = said.lines().filter(|line| line.contains("Collected :")).next_back();
+        let collected = said.lines().rfind(|line| line.contains("Collected :"));
         let count = collected.and_then(|line| line.rsplit(' ').next()?.parse().ok());
         match count {
             Some(count) if output.status.success() => Ok(Some(count)),
