@@ -17,6 +17,7 @@ mod calls;
 mod collection;
 mod control;
 mod gate;
+mod held;
 mod managed;
 mod mappings;
 mod pinned;

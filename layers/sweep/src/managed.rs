@@ -47,16 +47,20 @@ impl Managed {
     /// Finds out which addresses are the manager's now, as start and end, in order. Called while all stand.
     pub fn find(&mut self) -> Result<&[(usize, usize)], NoMemory> {
         self.found.clear();
-        let mapped = MAPPED.lock();
-        for &(start, end) in mapped.managers.as_slice() {
-            self.found.add(start..end)?;
-        }
-        if self.glibc {
-            self.found.add(self.break_start..break_now())?;
-            for &(start, end) in mapped.program_break.as_slice() {
-                self.found.remove(start..end)?;
-            }
-        }
+        MAPPED
+            .with(|mapped| {
+                for &(start, end) in mapped.managers.as_slice() {
+                    self.found.add(start..end)?;
+                }
+                if self.glibc && !mapped.break_lost {
+                    self.found.add(self.break_start..break_now())?;
+                    for &(start, end) in mapped.program_break.as_slice() {
+                        self.found.remove(start..end)?;
+                    }
+                }
+                Ok(())
+            })
+            .unwrap_or(Ok(()))?;
         let mut at = 0;
         while let Some(block) = TABLES.first_in(at..usize::MAX) {
             let range = block.start..block.start + block.bytes;
@@ -75,8 +79,9 @@ impl Managed {
 
     /// Where it is noted.
     pub fn memory(&self) -> [Range<usize>; 3] {
-        let mapped = MAPPED.lock();
-        [self.found.memory(), mapped.managers.memory(), mapped.program_break.memory()]
+        let mapped = MAPPED.with(|mapped| (mapped.managers.memory(), mapped.program_break.memory()));
+        let (managers, program) = mapped.unwrap_or((0..0, 0..0));
+        [self.found.memory(), managers, program]
     }
 }
 

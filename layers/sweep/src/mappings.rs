@@ -11,12 +11,13 @@ use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use heaptoll_floor::{Lock, PAGE};
+use heaptoll_floor::PAGE;
 use heaptoll_next::family;
 use heaptoll_sweeping::list::system_call;
 use heaptoll_sweeping::ranges::Ranges;
 
 use crate::gate;
+use crate::held::Innermost;
 
 /// Memory by whom it was asked for.
 pub struct Mapped {
@@ -27,17 +28,14 @@ pub struct Mapped {
     /// Mapped by whom is not known yet: before the first call of `malloc` the manager is not. Range and caller.
     early: [(usize, usize, usize); EARLY],
     early_count: usize,
+    /// The program's part of the break is not known any more: a fork came in the middle of a change.
+    pub break_lost: bool,
 }
 
 const EARLY: usize = 64;
 
 /// Held by those who are inside only: nobody is stopped with it.
-pub static MAPPED: Lock<Mapped> = Lock::new(Mapped {
-    managers: Ranges::new(),
-    program_break: Ranges::new(),
-    early: [(0, 0, 0); EARLY],
-    early_count: 0,
-});
+pub static MAPPED: Innermost<Mapped> = Innermost::new(Mapped::new());
 
 /// The manager's object: its first address and its length. Length 0: not known yet; [`NOBODY`]: nobody calls from there.
 static OBJECT: AtomicUsize = AtomicUsize::new(0);
@@ -63,6 +61,21 @@ fn pages(start: usize, bytes: usize) -> Range<usize> {
 }
 
 impl Mapped {
+    const fn new() -> Mapped {
+        Mapped {
+            managers: Ranges::new(),
+            program_break: Ranges::new(),
+            early: [(0, 0, 0); EARLY],
+            early_count: 0,
+            break_lost: false,
+        }
+    }
+
+    /// Nothing is known any more: what is the manager's is read for roots but for its blocks.
+    fn lose(&mut self) {
+        *self = Mapped { break_lost: true, ..Mapped::new() };
+    }
+
     /// Notes that `range` is mapped anew.
     fn note(&mut self, range: Range<usize>, asker: Asker) {
         if asker.is_manager() {
@@ -95,8 +108,7 @@ impl Mapped {
 
 /// Says which object is the manager's; `None`: its calls cannot be told by their origin.
 pub fn manager_is(object: Option<Range<usize>>) {
-    gate::inside(|| {
-        let mut mapped = MAPPED.lock();
+    with_mapped(|mapped, _| {
         let (start, bytes) = object.map_or((0, NOBODY), |range| (range.start, range.len()));
         OBJECT.store(start, Ordering::Relaxed);
         OBJECT_BYTES.store(bytes, Ordering::Release);
@@ -121,10 +133,15 @@ fn answered(result: isize) -> *mut c_void {
     result as *mut c_void
 }
 
-/// Does something about the mappings, and says whether the thread was inside before.
-fn with_mapped<R>(work: impl FnOnce(&mut Mapped, bool) -> R) -> R {
+/// Does something about the mappings; `work` is told whether the thread was inside before.
+fn with_mapped<R>(work: impl FnOnce(&mut Mapped, bool) -> R) -> Option<R> {
     let inside = !gate::is_outside();
-    gate::inside(|| work(&mut MAPPED.lock(), inside))
+    gate::inside(|| MAPPED.with(|mapped| work(mapped, inside)))
+}
+
+/// In a child of fork.
+pub fn after_fork_in_child() {
+    MAPPED.after_fork_in_child(Mapped::lose);
 }
 
 /// `mmap`, from `caller`. What it replaces is forgotten and what it maps is noted in one step.
@@ -140,15 +157,16 @@ unsafe extern "C" fn map(
     offset: usize,
     caller: usize,
 ) -> *mut c_void {
+    // SAFETY: the caller's word.
+    let call = || unsafe { system_call(libc::SYS_mmap, [place, bytes, access, flags, file, offset]) };
     let result = with_mapped(|mapped, inside| {
-        // SAFETY: the caller's word.
-        let result = unsafe { system_call(libc::SYS_mmap, [place, bytes, access, flags, file, offset]) };
+        let result = call();
         if result >= 0 {
             mapped.note(pages(result as usize, bytes), Asker { caller, inside });
         }
         result
     });
-    answered(result)
+    answered(result.unwrap_or_else(call))
 }
 
 /// `mremap`, from `caller`.
@@ -163,9 +181,10 @@ unsafe extern "C" fn remap(
     place: usize,
     caller: usize,
 ) -> *mut c_void {
+    // SAFETY: the caller's word.
+    let call = || unsafe { system_call(libc::SYS_mremap, [old, old_bytes, bytes, flags, place, 0]) };
     let result = with_mapped(|mapped, inside| {
-        // SAFETY: the caller's word.
-        let result = unsafe { system_call(libc::SYS_mremap, [old, old_bytes, bytes, flags, place, 0]) };
+        let result = call();
         if result >= 0 {
             if flags & libc::MREMAP_DONTUNMAP as usize == 0 {
                 mapped.forget(pages(old, old_bytes));
@@ -174,7 +193,7 @@ unsafe extern "C" fn remap(
         }
         result
     });
-    answered(result)
+    answered(result.unwrap_or_else(call))
 }
 
 /// Exports a function that hands its caller's address on as one argument more, on the stack or, where there is room, in
@@ -221,15 +240,16 @@ with_caller! { second sbrk => move_break, brk => set_break }
 /// As POSIX's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(start: *mut c_void, bytes: usize) -> c_int {
+    // SAFETY: the caller's word.
+    let call = || unsafe { system_call(libc::SYS_munmap, [start as usize, bytes, 0, 0, 0, 0]) };
     let result = with_mapped(|mapped, _| {
-        // SAFETY: the caller's word.
-        let result = unsafe { system_call(libc::SYS_munmap, [start as usize, bytes, 0, 0, 0, 0]) };
+        let result = call();
         if result >= 0 {
             mapped.forget(pages(start as usize, bytes));
         }
         result
     });
-    if answered(result) == libc::MAP_FAILED { -1 } else { 0 }
+    if answered(result.unwrap_or_else(call)) == libc::MAP_FAILED { -1 } else { 0 }
 }
 
 /// The break is at `now` after it was at `before`.

@@ -12,7 +12,6 @@ use heaptoll_tables::Tables;
 
 use crate::calls::BUDGET;
 use crate::collection::{COLLECTION, PATIENCE_MS, WAITING};
-use crate::mappings::MAPPED;
 use crate::{gate, mappings, pinned};
 
 pub use crate::collection::LAZY;
@@ -116,11 +115,9 @@ pub extern "C" fn before_fork() {
     WAITING.before_fork();
     pinned::before_fork();
     TABLES.before_fork();
-    MAPPED.before_fork();
 }
 
 pub extern "C" fn after_fork() {
-    MAPPED.after_fork();
     TABLES.after_fork_in_parent();
     pinned::after_fork();
     WAITING.after_fork();
@@ -130,7 +127,7 @@ pub extern "C" fn after_fork() {
 pub extern "C" fn after_fork_in_child() {
     WORLD.after_fork_in_child();
     gate::after_fork_in_child();
-    MAPPED.after_fork_in_child();
+    mappings::after_fork_in_child();
     TABLES.after_fork_in_child();
     pinned::after_fork_in_child();
     WAITING.after_fork_in_child();
@@ -156,3 +153,32 @@ static AT_START: extern "C" fn() = at_start;
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = at_exit;
+
+/// `fork`: no collection shall be going on when the manager's own handlers take its locks, and these may have been
+/// registered after ours, so that they run before. The C library's own forks come by the handlers alone.
+///
+/// # Safety
+/// As POSIX's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fork() -> libc::pid_t {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let mut next = NEXT.load(Ordering::Relaxed);
+    if next == 0 {
+        let Some(found) = family::symbol(c"fork") else {
+            // SAFETY: errno's address is valid for the calling thread.
+            unsafe { *libc::__errno_location() = libc::ENOSYS };
+            return -1;
+        };
+        next = found as usize;
+        NEXT.store(next, Ordering::Relaxed);
+    }
+    COLLECTION.before_fork();
+    // SAFETY: the C library's function of that name and type.
+    let child = unsafe { core::mem::transmute::<usize, unsafe extern "C" fn() -> libc::pid_t>(next)() };
+    if child == 0 {
+        COLLECTION.after_fork_in_child();
+    } else {
+        COLLECTION.after_fork();
+    }
+    child
+}

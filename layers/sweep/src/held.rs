@@ -1,0 +1,69 @@
+//! A lock that is innermost: it is taken with the manager's own locks held, by whoever maps memory.
+//!
+//! fork cannot take it beforehand, as it takes others: the manager's fork handlers may run after ours, and would wait
+//! for a thread that waits for it. So a child may find it held by a thread that is not there, in the middle of a change;
+//! then what it guards is begun anew.
+
+use core::cell::UnsafeCell;
+use core::hint::spin_loop;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use heaptoll_sweeping::list::system_call;
+
+/// Turns before a waiter lets another thread run.
+const TURNS: u32 = 100;
+
+/// A value that one thread at a time reaches.
+pub struct Innermost<T> {
+    /// The thread that holds it, 0 for none.
+    holder: AtomicUsize,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached by the holder alone.
+unsafe impl<T: Send> Sync for Innermost<T> {}
+
+/// The calling thread, never 0.
+fn thread() -> usize {
+    // SAFETY: pthread_self has no conditions.
+    unsafe { libc::pthread_self() as usize }
+}
+
+impl<T> Innermost<T> {
+    pub const fn new(value: T) -> Innermost<T> {
+        Innermost { holder: AtomicUsize::new(0), value: UnsafeCell::new(value) }
+    }
+
+    /// Works on the value; `None` for a signal handler that has interrupted this same thread in here.
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let me = thread();
+        let mut turns = 0;
+        while let Err(holder) = self.holder.compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed)
+        {
+            if holder == me {
+                return None;
+            }
+            turns += 1;
+            if turns % TURNS == 0 {
+                // SAFETY: no conditions.
+                unsafe { system_call(libc::SYS_sched_yield, [0; 6]) };
+            } else {
+                spin_loop();
+            }
+        }
+        // SAFETY: this thread holds it, and `with` cannot be entered again.
+        let done = work(unsafe { &mut *self.value.get() });
+        self.holder.store(0, Ordering::Release);
+        Some(done)
+    }
+
+    /// In a child of fork: if another thread held it, which is not there, `renew` begins it anew.
+    pub fn after_fork_in_child(&self, renew: impl FnOnce(&mut T)) {
+        let holder = self.holder.load(Ordering::Relaxed);
+        if holder != 0 && holder != thread() {
+            // SAFETY: the child has one thread, which is not in here.
+            renew(unsafe { &mut *self.value.get() });
+            self.holder.store(0, Ordering::Release);
+        }
+    }
+}
