@@ -66,7 +66,10 @@ fn a_text_file_is_refused_and_not_judged_as_glibc() {
     let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
     let text = folder.path().join("text.so");
     std::fs::write(&text, "no shared object\n").expect("writes");
-    let error = suite.check_bound("text.so", &[text.clone()], &[]).expect_err("it is refused").to_string();
+    let error = suite
+        .check_bound("text.so", std::slice::from_ref(&text), &[])
+        .expect_err("it is refused")
+        .to_string();
     assert!(error.contains("libc"), "{error}");
     suite.check_bound("glibc", &[], &[]).expect("nothing is preloaded");
 }
@@ -86,4 +89,32 @@ fn deviations_name_cases_and_managers_that_exist_once_each() {
             }
         }
     }
+}
+
+#[test]
+fn every_stack_of_layers_conforms_as_its_manager_does() {
+    let places = Places::find().expect("heaptoll's own files");
+    let known = manager::known(&places).expect("the managers can be listed");
+    let bases = ["glibc", "mimalloc3", "jemalloc", "knuth", "tithe-explicit"];
+    let stacks: Vec<_> = ["forward", "quarantine=1B", "quarantine=64K,check=on"]
+        .iter()
+        .flat_map(|layer| bases.iter().map(move |base| (layer, base)))
+        .filter(|(_, base)| known.iter().any(|one| one.name == **base))
+        .map(|(layer, base)| manager::find(&known, &format!("{layer}/{base}")).expect("a stack"))
+        .collect();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
+    for stack in &stacks {
+        suite
+            .check_bound(&stack.name, &stack.preload(&places), &stack.environment)
+            .expect("the layer answers");
+    }
+    let cases: Vec<&Case> = suite.cases.iter().filter(|case| case.kind != Kind::Misuse).collect();
+    let cells = verdict::run(&suite, &places, &stacks, &cases, true).expect("the cases can be run");
+    let unexpected: Vec<String> = cells
+        .iter()
+        .filter(|cell| !cell.verdict.is_expected())
+        .map(|cell| format!("{} under {}: {:?}", cell.case, cell.manager, cell.verdict))
+        .collect();
+    assert!(unexpected.is_empty(), "{unexpected:#?}");
 }
