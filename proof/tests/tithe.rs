@@ -98,6 +98,25 @@ fn the_shipped_object_holds_with_its_own_settings() {
     assert!(failures.is_empty(), "{} of {}: {failures:#?}", failures.len(), jobs.len());
 }
 
+/// Collections that are swept before anybody goes on, some of which only mark, at short periods.
+#[test]
+fn every_case_holds_under_the_settings_of_studies() {
+    let mut jobs = Vec::new();
+    // Heaps of some hundred megabytes would be marked every 64 KiB.
+    let is_large = |case: &str| ["limit_", "large_"].iter().any(|start| case.starts_with(start));
+    let cases = BENCH.program.cases.iter().map(|case| case.name.as_str());
+    for case in cases.filter(|case| !is_about_patience(case) && !is_large(case)) {
+        for mode in ["hybrid", "collect"] {
+            let subject =
+                severe(mode, &BENCH.checked).with("TITHE_EVERY", "64K").with("TITHE_SWEEP", "eager");
+            let subject = subject.with("TITHE_RECLAIM", "3").with("TITHE_PATIENCE", "20000");
+            jobs.push((case, subject));
+        }
+    }
+    let failures = failures(&jobs);
+    assert!(failures.is_empty(), "{} of {}: {failures:#?}", failures.len(), jobs.len());
+}
+
 #[test]
 fn a_million_large_blocks_leave_few_mappings_and_little_memory() {
     let end = run("large_million", &release("hybrid").in_full());
@@ -159,6 +178,10 @@ fn a_wrong_setting_ends_the_process_and_is_named() {
         ("TITHE_MIN_HEADROOM", "99999999999999999999"),
         ("TITHE_MAX_HEAP", "0"),
         ("TITHE_MAX_HEAP", "1.5G"),
+        ("TITHE_EVERY", "0"),
+        ("TITHE_RECLAIM", "0"),
+        ("TITHE_HEAP", "1K"),
+        ("TITHE_SWEEP", "both"),
         ("TITHE_MARKERS", "0"),
         ("TITHE_MARKERS", "65"),
         ("TITHE_LOG", "/nowhere/at/all"),
@@ -185,7 +208,10 @@ fn a_wrong_setting_ends_the_process_and_is_named() {
 
 #[test]
 fn right_settings_are_taken() {
-    let right: [&[(&str, &str)]; 9] = [
+    let right: [&[(&str, &str)]; 12] = [
+        &[("TITHE_HEAP", "512M"), ("TITHE_SWEEP", "eager")],
+        &[("TITHE_EVERY", "1M"), ("TITHE_RECLAIM", "4")],
+        &[("TITHE_HEAP", "512M")],
         &[("TITHE_POLICY", "fixed"), ("TITHE_MAX_HEAP", "64M")],
         &[("TITHE_POLICY", "zorn1992")],
         &[("TITHE_POLICY", "membalancer")],
