@@ -550,7 +550,9 @@ fn compare(experiment: &Experiment) -> Comparison {
             key(a).total_cmp(&key(b))
         });
     }
-    let repetitions = experiment.settings.repetitions;
-    let lower_bounds = heaptoll_lab::lower_bound::lower_bounds(experiment, repetitions);
+    // Only the first repetition has start-up runs here: with them there would be one pair.
+    let mut measured = experiment.clone();
+    measured.observations.retain(|row| row.phase != Phase::Startup);
+    let lower_bounds = heaptoll_lab::lower_bound::lower_bounds(&measured, experiment.settings.repetitions);
     Comparison { baseline: experiment.baseline.clone(), alpha: 0.05, tables, overall, lower_bounds }
 }
