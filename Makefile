@@ -17,7 +17,7 @@ PEERS := $(TARGET)/release/heaptoll-peers
 OURS := $(patsubst managers/%/manager.toml,%,$(wildcard managers/*/manager.toml))
 
 # What `make bench` needs beside the tool.
-BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance collectors recording exact)
+BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance collectors recording exact layers)
 # Stacks are walked through the layers' own frames; before Rust 1.92 `panic = "abort"` left their tables out.
 UNWINDABLE := --config 'build.rustflags=["-Cforce-unwind-tables=yes"]'
 # A shell brings a panic handler of its own, which a test harness has too.
@@ -52,7 +52,7 @@ tool:
 			test ! -e $$variant || install -m 644 $$variant $(LIB)/managers/ || exit 1; \
 		done; \
 	done
-	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso robson Makefile) $(SHARE)/programs/*/*.[ch]
+	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso robson planted events Makefile) $(SHARE)/programs/*/*.[ch]
 
 peers-fast: tool
 	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) fast
@@ -70,7 +70,7 @@ install:
 	@test -x $(HEAPTOLL) || { echo "nothing is built yet: run make build first" >&2; exit 1; }
 	install -d "$(INTO)/bin" "$(INTO)/lib/heaptoll" "$(INTO)/share/heaptoll" "$(INTO)/share/doc/heaptoll" "$(INTO)/include"
 	install -m 755 $(HEAPTOLL) "$(INTO)/bin/heaptoll"
-	install -m 644 include/heaptoll.h include/tithe.h "$(INTO)/include/"
+	install -m 644 include/heaptoll.h include/heaptoll_events.h include/tithe.h "$(INTO)/include/"
 	rm -rf $(foreach part,layers managers programs tracer,"$(INTO)/lib/heaptoll/$(part)")
 	cp -r $(LIB)/. "$(INTO)/lib/heaptoll/"
 	rm -rf "$(INTO)/share/heaptoll/programs"
@@ -105,7 +105,7 @@ lint:
 unit:
 	tracer/test/check $(abspath $(LIB))/tracer
 	HEAPTOLL_HOME=$(abspath $(STAGE)) HEAPTOLL_LAYERS_DIR=$(abspath $(LIB))/layers $(CARGO) test --locked --target-dir $(TARGET) --workspace
-	$(CARGO) test --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml -p heaptoll-next -p heaptoll-facts -p heaptoll-stacks
+	$(CARGO) test --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml -p heaptoll-next -p heaptoll-facts -p heaptoll-stacks -p heaptoll-held -p heaptoll-tables
 	$(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED)
 
 bench:
