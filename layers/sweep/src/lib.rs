@@ -16,6 +16,7 @@
 mod calls;
 mod collection;
 mod control;
+mod ends;
 mod gate;
 mod held;
 mod managed;

@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use heaptoll_floor::PAGE;
 use heaptoll_next::family;
+use heaptoll_sweeping::elf;
 use heaptoll_sweeping::list::system_call;
 use heaptoll_sweeping::ranges::Ranges;
 
@@ -51,9 +52,14 @@ struct Asker {
 
 impl Asker {
     fn is_manager(self) -> bool {
-        let bytes = OBJECT_BYTES.load(Ordering::Acquire);
-        self.inside || bytes > NOBODY && self.caller.wrapping_sub(OBJECT.load(Ordering::Relaxed)) < bytes
+        self.inside || is_of_manager(self.caller)
     }
+}
+
+/// Whether an address lies in the manager's object, as far as that is known.
+pub fn is_of_manager(address: usize) -> bool {
+    let bytes = OBJECT_BYTES.load(Ordering::Acquire);
+    bytes > NOBODY && address.wrapping_sub(OBJECT.load(Ordering::Relaxed)) < bytes
 }
 
 fn pages(start: usize, bytes: usize) -> Range<usize> {
@@ -106,8 +112,21 @@ impl Mapped {
     }
 }
 
+/// Finds out which object is the manager's, once: the one that `malloc` behind the layer comes from. The C library's own
+/// is not looked for, since others than malloc live there; says whether it is that. Allocates nothing.
+pub fn know_manager() -> bool {
+    let home = |name| family::symbol(name).and_then(|function| family::object_of(function as usize));
+    let manager = home(c"malloc");
+    let glibc = manager.is_some() && manager == home(c"gnu_get_libc_version");
+    if OBJECT_BYTES.load(Ordering::Acquire) == 0 {
+        // SAFETY: the base of a loaded object, as dladdr gives it.
+        manager_is(manager.filter(|_| !glibc).and_then(|base| unsafe { elf::extent(base) }));
+    }
+    glibc
+}
+
 /// Says which object is the manager's; `None`: its calls cannot be told by their origin.
-pub fn manager_is(object: Option<Range<usize>>) {
+fn manager_is(object: Option<Range<usize>>) {
     with_mapped(|mapped, _| {
         let (start, bytes) = object.map_or((0, NOBODY), |range| (range.start, range.len()));
         OBJECT.store(start, Ordering::Relaxed);

@@ -6,7 +6,6 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use heaptoll_floor::{Teller, ThreadEnd, prepare_barriers};
 use heaptoll_next::{family, settings};
 use heaptoll_roots::World;
-use heaptoll_sweeping::elf;
 use heaptoll_sweeping::settings::{ALLOWED, Settings};
 use heaptoll_tables::Tables;
 
@@ -50,22 +49,16 @@ pub fn start() -> bool {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
     let break_start = mappings::break_now();
-    let Some(family) = heaptoll_next::next() else {
+    if heaptoll_next::next().is_none() {
         // Another thread looks for it: there are none before the first call, but who knows.
         BEGUN.store(false, Ordering::Release);
         return false;
-    };
+    }
     let settings = match settings::variable(c"HEAPTOLL_SWEEP").map_or(Ok(Settings::new()), Settings::read) {
         Ok(settings) => settings,
         Err(wrong) => settings::refuse(c"HEAPTOLL_SWEEP", wrong, ALLOWED),
     };
-    let home = family::object_of(family.malloc as usize);
-    let library =
-        family::symbol(c"gnu_get_libc_version").and_then(|function| family::object_of(function as usize));
-    let glibc = home.is_some() && home == library;
-    // SAFETY: the base of a loaded object, as dladdr gives it.
-    let object = home.filter(|_| !glibc).and_then(|base| unsafe { elf::extent(base) });
-    mappings::manager_is(object);
+    let glibc = mappings::know_manager();
     HONOUR.store(settings.honour, Ordering::Relaxed);
     LAZY.store(settings.lazy, Ordering::Relaxed);
     LIMIT_PAGES.store(settings.heap.map_or(usize::MAX, |bytes| bytes / 4096), Ordering::Relaxed);
