@@ -105,7 +105,7 @@ lint:
 unit:
 	tracer/test/check $(abspath $(LIB))/tracer
 	HEAPTOLL_HOME=$(abspath $(STAGE)) HEAPTOLL_LAYERS_DIR=$(abspath $(LIB))/layers $(CARGO) test --locked --target-dir $(TARGET) --workspace
-	$(CARGO) test --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml -p heaptoll-next -p heaptoll-facts -p heaptoll-stacks -p heaptoll-held -p heaptoll-tables
+	$(CARGO) test --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml -p heaptoll-next -p heaptoll-facts -p heaptoll-stacks -p heaptoll-held -p heaptoll-tables -p heaptoll-sweeping
 	$(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED)
 
 bench:

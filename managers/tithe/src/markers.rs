@@ -7,7 +7,7 @@ use heaptoll_roots::{Origin, Root, Stopped, Unreadable};
 
 use crate::added::Added;
 use crate::api::readable;
-use crate::mark::Marker;
+use crate::mark::{Marker, Marks};
 use crate::room::Room;
 
 /// Those who mark the heap.
@@ -69,19 +69,19 @@ impl Markers {
         roots: &Roots<'_>,
     ) -> Result<Marked, Unreadable> {
         if markers == 1 {
-            let mut marker = Marker::<false>::new(room, stack, epoch, None);
+            let mut marker = Marker::<false>::new(Marks::new(room, epoch), stack, None);
             let read = roots.read(&mut marker)?;
             return Ok(Marked { live: marker.marked, roots: read, markers, helpers_cpu_ns: 0 });
         }
         let ((read, mut share), of_helpers, helpers) =
             self.crew.run(markers, &Helping { room, epoch }, |pool| {
-                let mut marker = Marker::<true>::new(room, stack, epoch, Some(pool));
+                let mut marker = Marker::<true>::new(Marks::new(room, epoch), stack, Some(pool));
                 (roots.read(&mut marker), finish(&mut marker, pool))
             });
         share += of_helpers;
         let read = read?;
         if share.overflowed {
-            let mut marker = Marker::<false>::new(room, stack, epoch, None);
+            let mut marker = Marker::<false>::new(Marks::new(room, epoch), stack, None);
             marker.overflowed = true;
             marker.drain();
             share.marked += marker.marked;
@@ -99,7 +99,7 @@ struct Helping<'a> {
 
 impl Work for Helping<'_> {
     unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> Share {
-        finish(&mut Marker::<true>::new(self.room, stack, self.epoch, Some(pool)), pool)
+        finish(&mut Marker::<true>::new(Marks::new(self.room, self.epoch), stack, Some(pool)), pool)
     }
 }
 

@@ -33,7 +33,7 @@ extern uintptr_t hidden[SEVERAL];
 
 static inline void *shown(uintptr_t word) { return (void *)~word; }
 
-/* Clears what earlier calls have left on the stack. */
+/* Clears what earlier calls have left on the stack and in registers. */
 void wipe(void);
 /* Fills `hidden` with fresh blocks, each full of the byte 0x55. */
 void make_several(size_t bytes, int atomic);

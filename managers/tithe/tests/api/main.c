@@ -6,6 +6,12 @@ uintptr_t hidden[SEVERAL];
 NOINLINE void wipe(void) {
     volatile char frame[16384];
     for (size_t at = 0; at < sizeof frame; at++) frame[at] = 0;
+    /* And in registers, which calls need not preserve: a thread that waits in the kernel may hold them for long. */
+    __asm__ volatile("xor %%r8d, %%r8d\n xor %%r9d, %%r9d\n xor %%r10d, %%r10d\n xor %%r11d, %%r11d" ::: "r8", "r9", "r10", "r11");
+    __asm__ volatile("xor %%eax, %%eax\n xor %%ecx, %%ecx\n xor %%edx, %%edx\n xor %%esi, %%esi\n xor %%edi, %%edi" ::: "rax", "rcx", "rdx", "rsi", "rdi");
+#define ZERO(n) __asm__ volatile("pxor %%xmm" #n ", %%xmm" #n ::: "xmm" #n)
+    ZERO(0); ZERO(1); ZERO(2); ZERO(3); ZERO(4); ZERO(5); ZERO(6); ZERO(7);
+    ZERO(8); ZERO(9); ZERO(10); ZERO(11); ZERO(12); ZERO(13); ZERO(14); ZERO(15);
 }
 
 NOINLINE void make_several(size_t bytes, int atomic) {
