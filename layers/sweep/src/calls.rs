@@ -346,7 +346,7 @@ pub extern "C" fn malloc(size: usize) -> *mut c_void {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
-    let size = count.checked_mul(size).unwrap_or(usize::MAX);
+    let size = count.saturating_mul(size);
     allocate(size, false, |bytes| forward::calloc(1, bytes))
 }
 
