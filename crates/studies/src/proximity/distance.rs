@@ -33,14 +33,28 @@ pub struct Distances {
     pub interrupted: Vec<Sample>,
     /// Those that began before the first collection had ended: there is nothing to be distant from.
     pub before_first: u64,
-    /// Those that began while a collection was under way, which only a clock read askew can say.
+    /// Those that began while a collection was under way: in a thread that it had not stopped yet, or in a client. They
+    /// are interrupted as well, but have no distance.
     pub within: u64,
 }
 
-/// Sets requests against collections. Collections do not overlap, requests (of several threads) may.
+/// Collections in order; those of several processes that overlap are one.
+fn apart(collections: &[Span]) -> Vec<Span> {
+    let mut sorted = collections.to_vec();
+    sorted.sort_by_key(|collection| (collection.start_ns, collection.end_ns));
+    let mut apart: Vec<Span> = Vec::with_capacity(sorted.len());
+    for one in sorted {
+        match apart.last_mut() {
+            Some(last) if one.start_ns < last.end_ns => last.end_ns = last.end_ns.max(one.end_ns),
+            _ => apart.push(one),
+        }
+    }
+    apart
+}
+
+/// Sets requests against collections. Both may overlap: requests of several threads, collections of several processes.
 pub fn distances(requests: &[Span], collections: &[Span], run: u32) -> Distances {
-    let mut collections = collections.to_vec();
-    collections.sort_by_key(|collection| (collection.start_ns, collection.end_ns));
+    let collections = apart(collections);
     let mut found = Distances::default();
     for request in requests {
         // Of those that began by then, the last.
@@ -99,6 +113,20 @@ mod tests {
         assert_eq!((found.interrupted.len(), found.before_first, found.within), (1, 1, 1));
         let interrupted = found.interrupted[0];
         assert_eq!((interrupted.distance_ns, interrupted.time_ns, found.whole[0].run), (40, 50, 3));
+    }
+
+    /// Two processes of a server collect at once: the distance is to the end of the one that ends last.
+    #[test]
+    fn collections_that_overlap_are_one() {
+        let collections = [span(100, 200), span(110, 120), span(300, 310), span(305, 330)];
+        let found =
+            distances(&[span(150, 160), span(210, 220), span(320, 325), span(340, 341)], &collections, 0);
+        let whole: Vec<(u64, Option<u64>)> =
+            found.whole.iter().map(|sample| (sample.distance_ns, sample.gap_ns)).collect();
+        assert_eq!((whole, found.within), (vec![(10, Some(90)), (10, None)], 2));
+        // The pauses in a request count once.
+        let interrupted = distances(&[span(10, 90), span(210, 400)], &collections, 0).interrupted;
+        assert_eq!(interrupted.iter().map(|sample| sample.time_ns).collect::<Vec<_>>(), [160]);
     }
 
     proptest! {

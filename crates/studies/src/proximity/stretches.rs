@@ -4,7 +4,7 @@
 //! collections and the requests in it alike: its slow requests then are the farthest. So here a request's place is its
 //! rank among those between the same two collections, every stretch has its share of each of them, and each run gives
 //! one ratio. The intervals are those of all other comparisons ([`heaptoll_lab::statistics::paired`]): simultaneous over
-//! the stretches, and a difference is claimed from six runs on.
+//! all that is shown of a program, and a difference is claimed from six runs on.
 
 use heaptoll_lab::comparison::Interval;
 use heaptoll_lab::statistics::{median, paired};
@@ -25,7 +25,7 @@ pub struct Stretch {
     pub name: String,
     /// Median distance of its requests, ns.
     pub distance_ns: u64,
-    /// Mean time over that of the middle; the ends of the interval at the 95 % level over all stretches.
+    /// Mean time over that of the middle.
     pub mean: Option<Ratio>,
     /// The same of medians.
     pub median: Option<Ratio>,
@@ -82,43 +82,65 @@ fn placed(run: &Distances) -> Vec<Placed> {
         .collect()
 }
 
-/// Each stretch of [`STRETCHES`] against the middle. In means a request counts for `cap_ns` at most.
-pub fn stretches(runs: &[Distances], cap_ns: u64, seed: u64) -> Vec<Stretch> {
+/// A stretch of every run of one scale, before it is known what else is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    name: &'static str,
+    distance_ns: u64,
+    /// Logarithms of the ratios to the middle, one a run; `None` where either has too few requests.
+    mean: Vec<Option<f64>>,
+    median: Vec<Option<f64>>,
+}
+
+/// Each stretch of [`STRETCHES`] against the middle, in every run. In means a request counts for `cap_ns` at most.
+pub fn series(runs: &[Distances], cap_ns: u64) -> Vec<Series> {
     let runs: Vec<Vec<Placed>> = runs.iter().map(placed).collect();
     if runs.iter().all(Vec::is_empty) {
         return vec![];
     }
-    let within = |run: &'_ [Placed], (from, to): (f64, f64)| -> Vec<f64> {
-        run.iter().filter(|one| (from..to).contains(&one.place)).map(|one| one.time_ns).collect()
+    let cap_ns = cap_ns as f64;
+    let mean = |values: &[f64]| values.iter().map(|time| time.min(cap_ns)).sum::<f64>() / values.len() as f64;
+    let each = STRETCHES.iter().map(|(name, from, to)| Series {
+        name,
+        distance_ns: distance(&runs, *from, *to),
+        mean: log_ratios(&runs, (*from, *to), &mean),
+        median: log_ratios(&runs, (*from, *to), &median),
+    });
+    each.collect()
+}
+
+/// The intervals of everything that is shown together, of scales and collectors, means and medians: they hold together at
+/// the level `1 - alpha`. The answer is in the order of the question.
+pub fn stretches(shown: &[&[Series]], alpha: f64, seed: u64) -> Vec<Vec<Stretch>> {
+    let all = shown.iter().flat_map(|scale| scale.iter());
+    let logs: Vec<Vec<Option<f64>>> = all.flat_map(|one| [one.mean.clone(), one.median.clone()]).collect();
+    let intervals = paired(&logs, alpha, seed);
+    let mut pairs = intervals.chunks(2);
+    let mut stretch = |one: &Series| {
+        let of = pairs.next().unwrap_or_default();
+        let ratio = |at: usize| of.get(at).copied().flatten().map(Ratio::from);
+        Stretch { name: one.name.into(), distance_ns: one.distance_ns, mean: ratio(0), median: ratio(1) }
     };
-    let mean =
-        |values: &[f64]| values.iter().map(|time| time.min(cap_ns as f64)).sum::<f64>() / values.len() as f64;
-    let ratios = |figure: &dyn Fn(&[f64]) -> f64| -> Vec<Option<Interval>> {
-        let middles: Vec<Vec<f64>> = runs.iter().map(|run| within(run, MIDDLE)).collect();
-        let ratio = |here: &[f64], middle: &[f64]| {
-            let enough = here.len() >= FEWEST && middle.len() >= FEWEST;
-            enough.then(|| (figure(here) / figure(middle)).ln()).filter(|ratio| ratio.is_finite())
-        };
-        let series = |(_, from, to): &(&str, f64, f64)| -> Vec<Option<f64>> {
-            runs.iter().zip(&middles).map(|(run, middle)| ratio(&within(run, (*from, *to)), middle)).collect()
-        };
-        paired(&STRETCHES.iter().map(series).collect::<Vec<_>>(), 0.05, seed)
+    shown.iter().map(|scale| scale.iter().map(&mut stretch).collect()).collect()
+}
+
+fn within(run: &[Placed], (from, to): (f64, f64)) -> Vec<f64> {
+    run.iter().filter(|one| (from..to).contains(&one.place)).map(|one| one.time_ns).collect()
+}
+
+fn log_ratios(runs: &[Vec<Placed>], stretch: (f64, f64), figure: &dyn Fn(&[f64]) -> f64) -> Vec<Option<f64>> {
+    let of = |run: &Vec<Placed>| {
+        let (here, middle) = (within(run, stretch), within(run, MIDDLE));
+        let enough = here.len() >= FEWEST && middle.len() >= FEWEST;
+        enough.then(|| (figure(&here) / figure(&middle)).ln()).filter(|ratio| ratio.is_finite())
     };
-    let (means, medians) = (ratios(&mean), ratios(&|values| median(values)));
-    let distance = |from: f64, to: f64| {
-        let all = runs.iter().flatten().filter(|one| (from..to).contains(&one.place));
-        median(&all.map(|one| one.distance_ns as f64).collect::<Vec<_>>()) as u64
-    };
-    STRETCHES
-        .iter()
-        .zip(means.into_iter().zip(medians))
-        .map(|((name, from, to), (mean, median))| Stretch {
-            name: (*name).into(),
-            distance_ns: distance(*from, *to),
-            mean: mean.map(Ratio::from),
-            median: median.map(Ratio::from),
-        })
-        .collect()
+    runs.iter().map(of).collect()
+}
+
+/// The median distance of a stretch's requests, ns.
+fn distance(runs: &[Vec<Placed>], from: f64, to: f64) -> u64 {
+    let all = runs.iter().flatten().filter(|one| (from..to).contains(&one.place));
+    median(&all.map(|one| one.distance_ns as f64).collect::<Vec<_>>()) as u64
 }
 
 #[cfg(test)]
@@ -126,6 +148,11 @@ mod tests {
     use super::*;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
+
+    /// Those of one scale.
+    fn one(runs: &[Distances]) -> Vec<Stretch> {
+        stretches(&[&series(runs, u64::MAX)], 0.05, 1).remove(0)
+    }
 
     /// Runs of 20 cycles of 100 requests each, slower by `near` in the first tenth. Some cycles fall into a slow time of
     /// the machine, which takes everything in them twice as long.
@@ -151,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_is_slower_near_a_collection_is_claimed() {
-        let found = stretches(&runs(10, 1.08, 1), u64::MAX, 1);
+        let found = one(&runs(10, 1.08, 1));
         let near = found[1].mean.expect("ten runs");
         assert!(near.differs && near.low <= 1.08 && 1.08 <= near.high, "{near:?}");
         assert!(found[3].distance_ns > found[1].distance_ns * 5);
@@ -160,11 +187,15 @@ mod tests {
     /// By time alone the farthest requests would be those of slow times, and look slower by far.
     #[test]
     fn a_machine_that_is_slow_for_a_while_is_no_finding() {
-        let far = |runs: &[Distances]| stretches(runs, u64::MAX, 1)[3].mean.expect("eight runs");
+        let far = |runs: &[Distances]| one(runs)[3].mean.expect("eight runs");
         assert!((far(&runs(8, 1.0, 3)).ratio - 1.0).abs() < 0.02);
+        // A table of three scales, means and medians: it holds as a whole.
         let claimed = (0..40).filter(|seed| {
-            let found = stretches(&runs(8, 1.0, 100 + seed), u64::MAX, 1);
-            found.iter().any(|one| one.mean.is_some_and(|ratio| ratio.differs))
+            let of = |scale: u64| series(&runs(8, 1.0, 100 + seed * 3 + scale), u64::MAX);
+            let scales = [of(0), of(1), of(2)];
+            let found = stretches(&scales.each_ref().map(Vec::as_slice), 0.05, 1);
+            let claims = |ratio: Option<Ratio>| ratio.is_some_and(|ratio| ratio.differs);
+            found.iter().flatten().any(|one| claims(one.mean) || claims(one.median))
         });
         // 5 % of 40 tables are 2; 7 or more would come up once in two hundred times.
         assert!(claimed.count() < 7);
@@ -172,10 +203,14 @@ mod tests {
 
     #[test]
     fn too_few_runs_claim_nothing_and_none_give_nothing() {
-        let found = stretches(&runs(3, 1.5, 2), u64::MAX, 1);
+        let found = one(&runs(3, 1.5, 2));
         assert!(found[1].mean.is_some_and(|ratio| !ratio.differs && ratio.ratio > 1.3));
-        assert!(stretches(&[], u64::MAX, 1).is_empty());
-        assert!(stretches(&[Distances::default()], u64::MAX, 1).is_empty());
+        assert!(stretches(&[], 0.05, 1).is_empty());
+        assert!(one(&[]).is_empty() && one(&[Distances::default()]).is_empty());
+        // A scale without runs leaves the others theirs.
+        let runs = runs(8, 1.5, 2);
+        let found = stretches(&[&series(&[], u64::MAX), &series(&runs, u64::MAX)], 0.05, 1);
+        assert!(found[0].is_empty() && found[1][1].mean.is_some_and(|ratio| ratio.differs));
     }
 
     /// Collections come by bytes: a request that the system holds up has the next collection far ahead, however late in
@@ -197,7 +232,7 @@ mod tests {
             Distances { whole, ..Distances::default() }
         };
         let runs: Vec<Distances> = (0..8).map(&mut run).collect();
-        let last = stretches(&runs, u64::MAX, 1)[3].mean.expect("eight runs");
+        let last = one(&runs)[3].mean.expect("eight runs");
         assert!(!last.differs && (0.7..1.4).contains(&last.ratio), "{last:?}");
         assert_eq!(placed(&runs[0]).len(), 200 * 19);
     }

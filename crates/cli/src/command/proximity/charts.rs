@@ -84,7 +84,8 @@ fn chart(program: &Program, aimed_at: u64, figure: &Figure) -> Chart {
         title: format!("{} time of a request, {aimed_at} collections a run", figure.name),
         caption: format!(
             "Nearest to a collection on the left. Over the fastest group of all numbers of collections, each collector by \
-             itself, so that lines do not say which collector is faster. Bands: 95 %. Distances in µs, {}.",
+             itself, so that lines do not say which collector is faster; the fastest of many is fastest by chance as well, \
+             so that a line that shows no effect lies above 1. Bands: 95 %, each group by itself. Distances in µs, {}.",
             reaches.join("; ")
         ),
         form: Form::Lines,

@@ -137,8 +137,8 @@ fn section(program: &Program) -> Section {
         columns: std::iter::once(Column::text("collector")).chain(titles.map(Column::figures)).collect(),
         rows: scales(program).map(row).collect(),
         notes: vec![
-            "Collections: of the median run. Requests of all runs, but for those that a collection interrupted and \
-             those before the first. Median: the mean of the groups' medians."
+            "Collections: of the median run. Requests of all runs, but for those that a collection interrupted (or that \
+             began during one) and those before the first. Median: the mean of the groups' medians."
                 .into(),
             "Capped: requests that took several times as long as 99 of 100 do (--cap), because the system held them up; in \
              means they count for that limit."
@@ -176,7 +176,8 @@ fn section(program: &Program) -> Section {
             rows: scales(program).map(row).collect(),
             notes: vec![
                 "Places are ranks between two collections, the last request before each left out; the middle is from \
-                 20 to 80 %. Paired within runs, 95 % interval over the row; *: a difference is claimed."
+                 20 to 80 %. Paired within runs; the 95 % intervals hold together over this table and that of the other \
+                 figure; *: a difference is claimed."
                     .into(),
             ],
         })

@@ -1,6 +1,6 @@
 //! What `heaptoll proximity` found, as its JSON has it (docs/proximity.md).
 
-use heaptoll_studies::proximity::{Grouped, Stretch};
+use heaptoll_studies::proximity::{Grouped, Series, Stretch};
 use serde::Serialize;
 
 /// Everything.
@@ -57,7 +57,7 @@ pub struct Scale {
     pub pause_ns: u64,
     /// Requests that no collection interrupted.
     pub requests: u64,
-    /// Requests that one did.
+    /// Requests that one did, or that began while it was under way.
     pub interrupted: u64,
     /// Requests before the first collection of their run.
     pub before_first: u64,
@@ -66,7 +66,10 @@ pub struct Scale {
     /// Requests by distance.
     #[serde(flatten)]
     pub grouped: Grouped,
-    /// What is near a collection and what is far against the middle.
+    /// What is near a collection and what is far against the middle, run by run.
+    #[serde(skip)]
+    pub series: Vec<Series>,
+    /// The same with intervals that hold together over all collectors of the program.
     pub stretches: Vec<Stretch>,
     /// What became of runs that do not count.
     pub failures: Vec<String>,
@@ -85,6 +88,7 @@ impl Scale {
             before_first: 0,
             lost: 0,
             grouped: Grouped::default(),
+            series: vec![],
             stretches: vec![],
             failures: vec![],
         }

@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 
 use heaptoll_events::EventsFile;
+use heaptoll_lab::compare::ALPHA;
 use heaptoll_lab::experiment::ProgramInfo;
 use heaptoll_lab::manager::Manager;
 use heaptoll_launcher::Ended;
-use heaptoll_studies::proximity::{Distances, Shape, Span, distances, group, normalise, stretches};
+use heaptoll_studies::proximity::{
+    Distances, Series, Shape, Span, distances, group, normalise, series, stretches,
+};
 use indicatif::ProgressBar;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -66,12 +69,26 @@ impl Plan<'_> {
         self.bar.set_message(format!("{}: how much it allocates", program.name));
         let first = self.first(program)?;
         into.requested_bytes = first.0;
+        let measured = self.stacks(program, &first, into);
+        let scales = || into.stacks.iter().flat_map(|stack| &stack.scales);
+        let shown: Vec<&[Series]> = scales().map(|scale| scale.series.as_slice()).collect();
+        let found = stretches(&shown, ALPHA, self.seed);
+        let scales = into.stacks.iter_mut().flat_map(|stack| &mut stack.scales);
+        scales.zip(found).for_each(|(scale, found)| scale.stretches = found);
+        measured
+    }
+
+    fn stacks(
+        &self,
+        program: &ProgramInfo,
+        first: &(u64, Option<String>),
+        into: &mut Program,
+    ) -> Result<(), Failure> {
         for stack in self.stacks {
             if self.runs.interrupt.is_set() {
                 return Err(Failure::Interrupted);
             }
-            let row = self.stack(program, stack, &first)?;
-            into.stacks.push(row);
+            into.stacks.push(self.stack(program, stack, first)?);
         }
         Ok(())
     }
@@ -229,7 +246,7 @@ impl Plan<'_> {
         }
         for (mut scale, _, runs) in cells {
             scale.grouped = group(&runs, self.shape);
-            scale.stretches = stretches(&runs, scale.grouped.cap_ns, self.seed);
+            scale.series = series(&runs, scale.grouped.cap_ns);
             row.scales.push(scale);
         }
         row.scales.sort_by_key(|scale| scale.aimed_at);
@@ -261,7 +278,7 @@ impl Plan<'_> {
         scale.collections.push(heard.collections);
         scale.pause_ns += heard.pause_ns;
         scale.requests += heard.distances.whole.len() as u64;
-        scale.interrupted += heard.distances.interrupted.len() as u64;
+        scale.interrupted += heard.distances.interrupted.len() as u64 + heard.distances.within;
         scale.before_first += heard.distances.before_first;
         scale.lost += heard.lost;
         runs.push(heard.distances);
