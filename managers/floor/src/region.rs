@@ -147,6 +147,9 @@ impl Region {
         for _ in 0..ROOMS {
             let room = NEXT.fetch_add(1, Ordering::Relaxed) % ROOMS;
             let place = PLACES[0] + room * APART + random;
+            if !is_free(PLACES[0] + room * APART) {
+                continue;
+            }
             if map(place, STEP) {
                 return self.settled(place);
             }
@@ -183,6 +186,22 @@ impl Drop for Region {
     }
 }
 
+/// Whether nothing is in a room yet. Another object of the process, a layer in front of a manager, has regions too, and
+/// counts rooms by itself: two in one room would end each other's growth. Where the system refuses so large a mapping
+/// for another reason, a limit, it is taken to be free.
+fn is_free(room: usize) -> bool {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: a new mapping that replaces nothing, that nobody can use, and that is taken back; errno's address is valid.
+    unsafe {
+        let got = libc::mmap(room as *mut c_void, APART, libc::PROT_NONE, flags, -1, 0);
+        if got == libc::MAP_FAILED {
+            return *libc::__errno_location() != libc::EEXIST;
+        }
+        libc::munmap(got, APART);
+    }
+    true
+}
+
 /// Maps zeroed memory exactly there; false when the system refuses or something is there.
 fn map(address: usize, bytes: usize) -> bool {
     // SAFETY: a new anonymous mapping that replaces nothing.
@@ -211,6 +230,23 @@ fn map(address: usize, bytes: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A layer's tables lay 40 MiB above a manager's heap, which could not grow beyond: both objects took their first room.
+    #[test]
+    fn a_room_that_somebody_has_is_left_to_him() {
+        let mut region = Region::new();
+        region.grow(48).expect("the first growth");
+        let room = |address: usize| (address - PLACES[0]) / APART;
+        // What another object does, which counts for itself.
+        let other = PLACES[0] + room(region.start()) * APART;
+        assert!(!is_free(other));
+        NEXT.fetch_sub(1, Ordering::Relaxed);
+        let mut second = Region::new();
+        second.grow(48).expect("a room");
+        assert_ne!(room(second.start()), room(region.start()));
+        drop(region);
+        drop(second);
+    }
 
     #[test]
     fn growth_is_contiguous_zeroed_and_counted_in_pages() {
