@@ -164,8 +164,7 @@ impl Collection {
         gate::open();
         let pause_ns = now_ns() - started;
         TELLER.collector_cpu(thread_cpu_ns() - cpu + self.helpers_cpu_ns);
-        TELLER.used(TABLES.used_pages() * 4096);
-        TELLER.slot().used_high_bytes.fetch_max(TABLES.used_pages_high() as u64 * 4096, Ordering::Relaxed);
+        tell_used();
         TELLER.collection_ends(Collected { number, live_bytes: live, collected_bytes: reclaimed, pause_ns });
         true
     }
@@ -289,6 +288,12 @@ impl Collection {
         }
         .write();
     }
+}
+
+/// Tells how many pages hold a live block, and the most that ever did. The collection's lock is held.
+pub fn tell_used() {
+    TELLER.used(TABLES.used_pages() * 4096);
+    TELLER.slot().used_high_bytes.fetch_max(TABLES.used_pages_high() as u64 * 4096, Ordering::Relaxed);
 }
 
 /// Stops the world with nobody inside the manager.

@@ -10,7 +10,7 @@ use heaptoll_sweeping::settings::{ALLOWED, Settings};
 use heaptoll_tables::Tables;
 
 use crate::calls::BUDGET;
-use crate::collection::{COLLECTION, PATIENCE_MS, WAITING};
+use crate::collection::{COLLECTION, PATIENCE_MS, WAITING, tell_used};
 use crate::{gate, mappings, pinned};
 
 pub use crate::collection::LAZY;
@@ -133,9 +133,14 @@ extern "C" fn at_start() {
 }
 
 extern "C" fn at_exit() {
+    if !has_started() {
+        return;
+    }
     // The manager's own exit takes its locks past the layer.
     if let Some(mut collection) = COLLECTION.try_lock() {
         collection.over = true;
+        // What came since the last collection, or without any, is not told of yet.
+        tell_used();
     }
 }
 

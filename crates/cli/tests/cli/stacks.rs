@@ -71,6 +71,18 @@ fn layers_say_what_they_did_and_rows_keep_it() {
     assert!(row("glibc")["used_high_bytes"].is_null());
 }
 
+/// It was told at collections only: a program that ends without one had used nothing, and one that grew since, less.
+#[test]
+fn used_pages_are_told_at_the_end_too() {
+    let bench = Bench::new();
+    let program = bench.program("words", WORDS);
+    run(&bench, &["sweep,every=1G/glibc"], &program).exits(0);
+    let read = read_json(&bench.at("o.json"));
+    let row = rows_of(&read, "sweep,every=1G/glibc", "timed")[0].clone();
+    assert_eq!(row["collections"]["count"], 0, "{row}");
+    assert!(row["used_high_bytes"].as_u64().is_some_and(|bytes| bytes >= 65_536), "{row}");
+}
+
 #[test]
 fn rows_are_named_by_the_shortest_word_of_their_stack() {
     let bench = Bench::new();
