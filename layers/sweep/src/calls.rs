@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use heaptoll_floor::Reason;
 use heaptoll_next::{arena, forward};
 
-use crate::gate::{self, Entry, enter, leave};
+use crate::gate::{self, Entry, enter, leave, leave_from};
 use crate::start::{HONOUR, LAZY, LIMIT_PAGES, TABLES, TELLER};
 use crate::{collection, pinned, start};
 
@@ -31,7 +31,7 @@ fn set_errno(code: c_int) {
 }
 
 #[inline(always)]
-fn single_threaded() -> bool {
+pub fn single_threaded() -> bool {
     unsafe extern "C" {
         static __libc_single_threaded: core::ffi::c_char;
     }
@@ -130,14 +130,16 @@ fn admit(bytes: usize, ask: &impl Fn(usize) -> *mut c_void) -> *mut c_void {
     block
 }
 
-/// A new thread's first call, or one from within the manager.
+/// A new thread's first call, one of the last of a thread, or one from within the manager.
 #[cold]
 #[inline(never)]
 fn allocate_otherwise(entry: Entry, size: usize, ask: impl Fn(usize) -> *mut c_void) -> *mut c_void {
-    if entry == Entry::First {
-        start::thread_begins();
+    if entry != Entry::Nested {
+        if entry == Entry::First {
+            start::thread_begins();
+        }
         let block = admit(padded(size), &ask);
-        leave();
+        leave_from(entry);
         return if block.is_null() { retry(size, ask) } else { block };
     }
     let block = ask(padded(size));
@@ -161,13 +163,11 @@ fn pin(block: *mut c_void, bytes: usize) {
 #[inline(never)]
 fn retry(size: usize, ask: impl Fn(usize) -> *mut c_void) -> *mut c_void {
     collection::collect(Reason::Pressure);
-    let nested = enter() == Entry::Nested;
+    let entry = enter();
     let before = TABLES.used_pages();
     let block = admit(padded(size), &ask);
     let limited = before.saturating_add(padded(size).div_ceil(4096) + 1) > LIMIT_PAGES.load(Relaxed);
-    if !nested {
-        leave();
-    }
+    leave_from(entry);
     if block.is_null() {
         if limited {
             TELLER.refused();
@@ -202,18 +202,21 @@ pub unsafe fn free(block: *mut c_void, operator: bool) {
 /// As C's `free`.
 #[inline(never)]
 unsafe fn give_back(block: *mut c_void) {
-    if arena::owns(block) || !pinned::remove(block as usize) && !HONOUR.load(Relaxed) {
+    if arena::owns(block) || !HONOUR.load(Relaxed) && !pinned::may_be(block as usize) {
         return;
     }
+    // Inside first: nobody shall be stopped with the lock of the pinned held.
     let entry = enter();
+    if !pinned::remove(block as usize) && !HONOUR.load(Relaxed) {
+        leave_from(entry);
+        return;
+    }
     TABLES.remove(block as usize);
     // What the table does not know may be the manager's all the same, by a function that only the manager has; and it
     // knows better what to say of a block that is freed twice.
     // SAFETY: the caller's word.
     unsafe { forward::free(block) };
-    if entry != Entry::Nested {
-        leave();
-    }
+    leave_from(entry);
 }
 
 /// # Safety
@@ -242,17 +245,13 @@ unsafe fn realloc_block(block: *mut c_void, size: usize) -> *mut c_void {
     }
     // SAFETY: the caller's word.
     let mut new = unsafe { resize(block, size, entry == Entry::Nested) };
-    if entry != Entry::Nested {
-        leave();
-    }
+    leave_from(entry);
     if new.is_null() {
         collection::collect(Reason::Pressure);
         let entry = enter();
         // SAFETY: the caller's word; a call that failed has left the block as it was.
         new = unsafe { resize(block, size, entry == Entry::Nested) };
-        if entry != Entry::Nested {
-            leave();
-        }
+        leave_from(entry);
         if new.is_null() {
             if TABLES.used_pages().saturating_add(padded(size).div_ceil(4096) + 1) > LIMIT_PAGES.load(Relaxed)
             {

@@ -27,6 +27,8 @@ const FIRST_WAIT_US: u64 = 50;
 const LAST_WAIT_US: u64 = 2000;
 /// How long it may take to stop everybody with nobody inside, ms.
 pub const PATIENCE_MS: u32 = 1000;
+/// As long for a fork, ms: it is made in any case.
+const FORK_PATIENCE_MS: u32 = 300;
 /// Blocks that are given back by one call, where sweeping is lazy.
 const A_FEW: usize = 32;
 
@@ -96,9 +98,10 @@ pub fn due() {
 #[cold]
 #[inline(never)]
 pub fn collect(reason: Reason) -> bool {
-    if !gate::is_outside() || !start::has_started() {
-        return false;
-    }
+    start::has_started() && gate::outside(|| collect_outside(reason)).unwrap_or(false)
+}
+
+fn collect_outside(reason: Reason) -> bool {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
     let quiet = crate::quiet::Quiet::new();
@@ -140,7 +143,7 @@ impl Collection {
             return false;
         }
         TELLER.phase(number, Phase::Stop);
-        let stopped = match halt(&WORLD) {
+        let stopped = match halt(&WORLD, PATIENCE_MS) {
             Ok(stopped) => stopped,
             Err(given_up) => {
                 self.give_up(&given_up);
@@ -297,8 +300,8 @@ pub fn tell_used() {
 }
 
 /// Stops the world with nobody inside the manager.
-fn halt(world: &'static World) -> Result<Stopped<'static>, GivenUp> {
-    let deadline = now_ns() + u64::from(PATIENCE_MS) * 1_000_000;
+fn halt(world: &'static World, within_ms: u32) -> Result<Stopped<'static>, GivenUp> {
+    let deadline = now_ns() + u64::from(within_ms) * 1_000_000;
     let mut patience_ms = FIRST_PATIENCE_MS;
     let mut wait_us = FIRST_WAIT_US;
     loop {
@@ -325,6 +328,22 @@ fn halt(world: &'static World) -> Result<Stopped<'static>, GivenUp> {
             }
         }
     }
+}
+
+/// Has nobody be inside until [`gate::open`], for a fork, unless there is nobody else. False: somebody did not come out,
+/// or could not be stopped; the gate is open. The collection's lock is held.
+pub fn keep_out() -> bool {
+    if crate::calls::single_threaded() {
+        return false;
+    }
+    let quiet = crate::quiet::Quiet::new();
+    let stopped = halt(&WORLD, FORK_PATIENCE_MS);
+    let stands = stopped.is_ok();
+    if stands {
+        gate::close();
+    }
+    drop((stopped, quiet));
+    stands
 }
 
 /// Gives a few of the dead blocks back that wait for it. The thread is inside.

@@ -29,9 +29,7 @@ unsafe extern "C" fn enclosed<const PLACE: usize>(argument: *mut c_void) {
     }
     // SAFETY: registered as such a function, for this argument.
     unsafe { core::mem::transmute::<usize, Destructor>(hook)(argument) };
-    if entry != gate::Entry::Nested {
-        gate::leave();
-    }
+    gate::leave_from(entry);
 }
 
 macro_rules! places {

@@ -29,8 +29,13 @@ const NEW: usize = 0;
 /// The bit of those inside.
 const INSIDE: usize = 1;
 const OUTSIDE: usize = 2;
-/// Inside for good: the C library frees what it gave the thread, by ways of its own.
-const ENDING: usize = 3;
+/// Inside as far as others can tell, to the thread's end: the C library frees what it gave the thread, by ways of its
+/// own. Until then the program's last destructors call as from outside.
+const ENDING: usize = 5;
+/// The thread forks, and holds the gate closed against all others.
+const FORKING: usize = 8;
+/// The bit of one who has gone in from [`ENDING`] or [`FORKING`].
+const DEEPER: usize = 16;
 
 /// 1: closed.
 static GATE: AtomicU32 = AtomicU32::new(0);
@@ -55,6 +60,8 @@ pub enum Entry {
     Entered,
     /// The same, and the thread is new to the layer.
     First,
+    /// The same, and the gate does not hold the thread: it is about to end, or forks.
+    Passing,
     /// The thread was inside, and remains so.
     Nested,
 }
@@ -76,8 +83,14 @@ pub fn enter() -> Entry {
 #[cold]
 #[inline(never)]
 fn enter_otherwise() -> Entry {
-    if STATE::get() & INSIDE != 0 {
-        return Entry::Nested;
+    match STATE::get() {
+        state @ (ENDING | FORKING) => {
+            STATE::set(state | DEEPER | INSIDE);
+            compiler_fence(Ordering::SeqCst);
+            return Entry::Passing;
+        }
+        state if state & INSIDE != 0 => return Entry::Nested,
+        _ => {}
     }
     STATE::set(INSIDE);
     compiler_fence(Ordering::SeqCst);
@@ -98,14 +111,67 @@ pub fn leave() {
     }
 }
 
-/// Whether the thread is outside, so that it may collect.
-pub fn is_outside() -> bool {
-    STATE::get() & INSIDE == 0
+/// Ends what [`enter`] has begun, whatever it was.
+#[inline(always)]
+pub fn leave_from(entry: Entry) {
+    match entry {
+        Entry::Entered | Entry::First => leave(),
+        Entry::Nested => {}
+        Entry::Passing => {
+            compiler_fence(Ordering::SeqCst);
+            let ending = STATE::get() & ENDING == ENDING;
+            STATE::set(if ending { ENDING } else { FORKING });
+            compiler_fence(Ordering::SeqCst);
+        }
+    }
 }
 
-/// From here on the thread is inside for good.
+/// Whether the thread is outside.
+pub fn is_outside() -> bool {
+    matches!(STATE::get(), NEW | OUTSIDE)
+}
+
+/// Does something as one who is outside, and may collect; not for who is inside, or forks.
+pub fn outside<R>(work: impl FnOnce() -> R) -> Option<R> {
+    let before = STATE::get();
+    if before != ENDING {
+        return is_outside().then(work);
+    }
+    // The manager's own work at the end of a thread goes inside: this call is the program's.
+    STATE::set(OUTSIDE);
+    let done = work();
+    STATE::set(ENDING);
+    Some(done)
+}
+
+/// From here on the thread is inside for others, except where it comes by a door of the layer's.
 pub fn end() {
     STATE::set(ENDING);
+}
+
+/// Whether the thread is inside, in the midst of the manager.
+pub fn is_inside() -> bool {
+    let state = STATE::get();
+    state & INSIDE != 0 && state != ENDING
+}
+
+/// From here on the thread forks; gives what [`end_fork`] is to be told. `None`: it is inside, and so in the child, too.
+pub fn begin_fork() -> Option<usize> {
+    let former = STATE::get();
+    if former & INSIDE != 0 && former != ENDING {
+        return None;
+    }
+    STATE::set(FORKING);
+    compiler_fence(Ordering::SeqCst);
+    Some(former)
+}
+
+/// The thread has forked, or is the child.
+pub fn end_fork(former: Option<usize>) {
+    if let Some(former) = former {
+        STATE::set(former);
+        compiler_fence(Ordering::SeqCst);
+    }
 }
 
 /// Does something as one who is inside, waiting for nobody; for the collector, and for what is no allocation.
@@ -209,4 +275,5 @@ pub fn after_fork_in_child() {
     GATE.store(0, Ordering::SeqCst);
 }
 
-const _: () = assert!(NEW & INSIDE == 0 && OUTSIDE & INSIDE == 0 && ENDING & INSIDE != 0);
+const _: () = assert!((NEW | OUTSIDE | FORKING) & INSIDE == 0 && ENDING & INSIDE != 0);
+const _: () = assert!((FORKING | DEEPER | INSIDE) & ENDING != ENDING);

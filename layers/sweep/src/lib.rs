@@ -17,6 +17,7 @@ mod calls;
 mod collection;
 mod control;
 mod ends;
+mod forks;
 mod gate;
 mod held;
 mod managed;

@@ -154,7 +154,7 @@ fn answered(result: isize) -> *mut c_void {
 
 /// Does something about the mappings; `work` is told whether the thread was inside before.
 fn with_mapped<R>(work: impl FnOnce(&mut Mapped, bool) -> R) -> Option<R> {
-    let inside = !gate::is_outside();
+    let inside = gate::is_inside();
     gate::inside(|| MAPPED.with(|mapped| work(mapped, inside)))
 }
 

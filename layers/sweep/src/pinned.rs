@@ -10,6 +10,9 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 static PINNED: Lock<List<usize>> = Lock::new(List::new());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Between these all of them ever were.
+static LOWEST: AtomicUsize = AtomicUsize::new(usize::MAX);
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether there are any.
 #[inline(always)]
@@ -17,9 +20,17 @@ pub fn any() -> bool {
     COUNT.load(Ordering::Relaxed) != 0
 }
 
-/// Adds one. False: no memory to note it.
+/// Whether a block may be one of them, without waiting for anybody.
+#[inline(always)]
+pub fn may_be(block: usize) -> bool {
+    any() && (LOWEST.load(Ordering::Relaxed)..=HIGHEST.load(Ordering::Relaxed)).contains(&block)
+}
+
+/// Adds one. The thread is inside, as for the others below: none shall be stopped with the lock held. False: no memory to note it.
 pub fn add(block: usize) -> bool {
     let mut pinned = PINNED.lock();
+    LOWEST.fetch_min(block, Ordering::Relaxed);
+    HIGHEST.fetch_max(block, Ordering::Relaxed);
     let added = pinned.push(block).is_ok();
     COUNT.store(pinned.as_slice().len(), Ordering::Relaxed);
     added

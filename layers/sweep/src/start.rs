@@ -10,8 +10,8 @@ use heaptoll_sweeping::settings::{ALLOWED, Settings};
 use heaptoll_tables::Tables;
 
 use crate::calls::BUDGET;
-use crate::collection::{COLLECTION, PATIENCE_MS, WAITING, tell_used};
-use crate::{gate, mappings, pinned};
+use crate::collection::{COLLECTION, PATIENCE_MS, tell_used};
+use crate::{forks, gate, mappings};
 
 pub use crate::collection::LAZY;
 
@@ -30,9 +30,10 @@ static BEGUN: AtomicBool = AtomicBool::new(false);
 static STARTED: AtomicBool = AtomicBool::new(false);
 static THREAD_END: ThreadEnd = ThreadEnd::new(thread_ends);
 
-/// Where the signal lies from the highest when the usual one is another collector's, behind the layer: each would hand
-/// on to the other what is neither's, for ever.
-const SPARE: c_int = 8;
+/// The signal when the usual one is another collector's, behind the layer: each would hand on to the other what is
+/// neither's, for ever. This is the other one of the C library's own, by which it cancels threads, and its handler knows
+/// its own signals too; programs do not block it by accident either.
+const OTHER_SIGNAL: c_int = 32;
 
 /// Whether collections are possible.
 pub fn has_started() -> bool {
@@ -63,7 +64,7 @@ pub fn start() -> bool {
     LAZY.store(settings.lazy, Ordering::Relaxed);
     LIMIT_PAGES.store(settings.heap.map_or(usize::MAX, |bytes| bytes / 4096), Ordering::Relaxed);
     prepare_barriers();
-    let signal = family::symbol(c"tithe_malloc").map(|_| libc::SIGRTMAX() - SPARE);
+    let signal = family::symbol(c"tithe_malloc").map(|_| OTHER_SIGNAL);
     WORLD.start(signal, PATIENCE_MS);
     let mut collection = COLLECTION.lock();
     collection.managed.break_start = break_start;
@@ -72,7 +73,7 @@ pub fn start() -> bool {
     drop(collection);
     // SAFETY: the handlers are functions of this object, which is never unloaded.
     let registered =
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork_in_child)) };
+        unsafe { libc::pthread_atfork(Some(forks::before), Some(forks::in_parent), Some(forks::in_child)) };
     if registered != 0 || THREAD_END.prepare().is_err() {
         family::fatal(
             c"heaptoll: the sweep layer cannot register its hooks for fork and for the ends of threads\n",
@@ -103,30 +104,6 @@ unsafe extern "C" fn thread_ends(rounds: *mut c_void) {
     }
 }
 
-pub extern "C" fn before_fork() {
-    COLLECTION.before_fork();
-    WAITING.before_fork();
-    pinned::before_fork();
-    TABLES.before_fork();
-}
-
-pub extern "C" fn after_fork() {
-    TABLES.after_fork_in_parent();
-    pinned::after_fork();
-    WAITING.after_fork();
-    COLLECTION.after_fork();
-}
-
-pub extern "C" fn after_fork_in_child() {
-    WORLD.after_fork_in_child();
-    gate::after_fork_in_child();
-    mappings::after_fork_in_child();
-    TABLES.after_fork_in_child();
-    pinned::after_fork_in_child();
-    WAITING.after_fork_in_child();
-    COLLECTION.after_fork_in_child();
-}
-
 extern "C" fn at_start() {
     start();
     BUDGET.fetch_max(1, Ordering::Relaxed);
@@ -151,32 +128,3 @@ static AT_START: extern "C" fn() = at_start;
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = at_exit;
-
-/// `fork`: no collection shall be going on when the manager's own handlers take its locks, and these may have been
-/// registered after ours, so that they run before. The C library's own forks come by the handlers alone.
-///
-/// # Safety
-/// As POSIX's.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn fork() -> libc::pid_t {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let mut next = NEXT.load(Ordering::Relaxed);
-    if next == 0 {
-        let Some(found) = family::symbol(c"fork") else {
-            // SAFETY: errno's address is valid for the calling thread.
-            unsafe { *libc::__errno_location() = libc::ENOSYS };
-            return -1;
-        };
-        next = found as usize;
-        NEXT.store(next, Ordering::Relaxed);
-    }
-    COLLECTION.before_fork();
-    // SAFETY: the C library's function of that name and type.
-    let child = unsafe { core::mem::transmute::<usize, unsafe extern "C" fn() -> libc::pid_t>(next)() };
-    if child == 0 {
-        COLLECTION.after_fork_in_child();
-    } else {
-        COLLECTION.after_fork();
-    }
-    child
-}

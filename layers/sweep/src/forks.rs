@@ -1,0 +1,131 @@
+//! fork: the child finds nobody inside the manager, and nobody in the midst of a change of the tables.
+//!
+//! The layer's handler is registered early, so that it runs when those of the program have taken their locks, as late as
+//! a manager's own. It stops the world with nobody inside, as a collection does, and closes the gate until the process
+//! is forked. The manager's handlers must run between, whenever they were registered: they take locks that somebody
+//! inside may wait for, or may hold and wait at the gate. So the layer exports the function that registers handlers, and
+//! keeps the manager's for itself.
+
+use core::ffi::{c_int, c_void};
+use core::mem::transmute;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use heaptoll_next::family;
+
+use crate::collection::{COLLECTION, WAITING, keep_out};
+use crate::start::{TABLES, WORLD, has_started};
+use crate::{gate, mappings, pinned};
+
+/// A manager's handlers: before, in the parent, in the child; 0 for none.
+struct Handlers([AtomicUsize; 3]);
+
+/// How many sets of them there may be; further ones are the C library's.
+const PLACES: usize = 8;
+static HANDLERS: [Handlers; PLACES] = [const { Handlers([const { AtomicUsize::new(0) }; 3]) }; PLACES];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// In how many forks the forking thread is: a signal's handler may fork in the middle of one.
+static DEPTH: AtomicUsize = AtomicUsize::new(0);
+/// Where the thread was, and whether the gate is closed for the fork.
+static FORMER: AtomicUsize = AtomicUsize::new(0);
+static CLOSED: AtomicUsize = AtomicUsize::new(0);
+
+const BEFORE: usize = 0;
+const IN_PARENT: usize = 1;
+const IN_CHILD: usize = 2;
+
+fn call(handlers: &Handlers, which: usize) {
+    let handler = handlers.0[which].load(Ordering::Acquire);
+    if handler != 0 {
+        // SAFETY: the manager registered it as such a function.
+        unsafe { transmute::<usize, extern "C" fn()>(handler)() };
+    }
+}
+
+fn handlers() -> &'static [Handlers] {
+    &HANDLERS[..COUNT.load(Ordering::Acquire).min(PLACES)]
+}
+
+pub extern "C" fn before() {
+    COLLECTION.before_fork();
+    if DEPTH.fetch_add(1, Ordering::Relaxed) != 0 {
+        return;
+    }
+    let former = gate::begin_fork();
+    FORMER.store(former.map_or(usize::MAX, |state| state), Ordering::Relaxed);
+    let closed = former.is_some() && has_started() && keep_out();
+    CLOSED.store(usize::from(closed), Ordering::Relaxed);
+    gate::inside(|| handlers().iter().rev().for_each(|handlers| call(handlers, BEFORE)));
+    WAITING.before_fork();
+    pinned::before_fork();
+    TABLES.before_fork();
+}
+
+/// Ends what the outermost [`before`] has begun, but for the gate.
+fn end(which: usize) {
+    gate::inside(|| handlers().iter().for_each(|handlers| call(handlers, which)));
+    let former = FORMER.load(Ordering::Relaxed);
+    gate::end_fork((former != usize::MAX).then_some(former));
+}
+
+pub extern "C" fn in_parent() {
+    if DEPTH.fetch_sub(1, Ordering::Relaxed) == 1 {
+        TABLES.after_fork_in_parent();
+        pinned::after_fork();
+        WAITING.after_fork();
+        end(IN_PARENT);
+        if CLOSED.swap(0, Ordering::Relaxed) != 0 {
+            gate::open();
+        }
+    }
+    COLLECTION.after_fork();
+}
+
+pub extern "C" fn in_child() {
+    WORLD.after_fork_in_child();
+    mappings::after_fork_in_child();
+    if DEPTH.fetch_sub(1, Ordering::Relaxed) == 1 {
+        TABLES.after_fork_in_child();
+        pinned::after_fork_in_child();
+        WAITING.after_fork_in_child();
+        end(IN_CHILD);
+        CLOSED.store(0, Ordering::Relaxed);
+        gate::after_fork_in_child();
+    }
+    COLLECTION.after_fork_in_child();
+}
+
+/// `__register_atfork`, which `pthread_atfork` is.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __register_atfork(
+    before: usize,
+    in_parent: usize,
+    in_child: usize,
+    library: *mut c_void,
+) -> c_int {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    mappings::know_manager();
+    let all = [before, in_parent, in_child];
+    if all.into_iter().any(mappings::is_of_manager) {
+        let place = COUNT.fetch_add(1, Ordering::AcqRel);
+        if let Some(handlers) = HANDLERS.get(place) {
+            handlers.0.iter().zip(all).for_each(|(to, handler)| to.store(handler, Ordering::Release));
+            return 0;
+        }
+    }
+    let mut next = NEXT.load(Ordering::Relaxed);
+    if next == 0 {
+        let Some(found) = family::symbol(c"__register_atfork") else { return libc::ENOMEM };
+        next = found as usize;
+        NEXT.store(next, Ordering::Relaxed);
+    }
+    // SAFETY: the C library's function of that name and type; the caller's word.
+    unsafe {
+        transmute::<usize, unsafe extern "C" fn(usize, usize, usize, *mut c_void) -> c_int>(next)(
+            before, in_parent, in_child, library,
+        )
+    }
+}
