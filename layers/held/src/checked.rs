@@ -1,12 +1,16 @@
 //! What is known of each held block when they are checked: its size, and where it was freed.
 //!
 //! One lock for all: checking is for finding defects, not for measuring. Nothing of the manager is called under it.
+//!
+//! It is held over a fork. Handlers of other objects run meanwhile, and may wait for a thread that frees: so whoever finds
+//! it held for a fork does not wait for ever ([`PATIENCE_NS`]), but does without. Then a block that comes in is not
+//! known, and one that is to leave stays for good.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU8, AtomicUsize};
 
 use heaptoll_next::blocks::Blocks;
 
@@ -46,6 +50,10 @@ pub enum Entry {
     Unknown,
 }
 
+/// A block cannot leave: a fork has the lock. It is not to be given to the manager, now or later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stays;
+
 /// Places for held blocks, in memory that doubles.
 struct Places {
     start: Option<NonNull<Held>>,
@@ -62,6 +70,8 @@ pub struct Checked {
     holder: AtomicUsize,
     /// How often it has taken it.
     depth: AtomicUsize,
+    /// Whether it is held over a fork.
+    forking: AtomicU8,
     places: UnsafeCell<Places>,
 }
 
@@ -69,6 +79,14 @@ pub struct Checked {
 unsafe impl Sync for Checked {}
 
 const FIRST: usize = 64 << 10;
+
+/// How long a thread waits for a lock that is held over a fork, ns. A fork takes some milliseconds.
+const PATIENCE_NS: u64 = 100_000_000;
+
+const NO_FORK: u8 = 0;
+const FORK: u8 = 1;
+/// Somebody has lost patience with it.
+const LONG_FORK: u8 = 2;
 
 impl Places {
     fn get(&self, at: usize) -> *mut Held {
@@ -130,36 +148,65 @@ impl Checked {
     /// None.
     pub const fn new() -> Checked {
         let places = Places { start: None, room: 0, used: 0, left: 0, by_block: Blocks::new() };
-        Checked { holder: AtomicUsize::new(0), depth: AtomicUsize::new(0), places: UnsafeCell::new(places) }
+        let (holder, depth) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Checked { holder, depth, forking: AtomicU8::new(NO_FORK), places: UnsafeCell::new(places) }
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Places) -> T) -> T {
-        self.lock();
+    /// `None`: the lock is held over a fork that does not end.
+    fn with<T>(&self, work: impl FnOnce(&mut Places) -> T) -> Option<T> {
+        if !self.lock() {
+            return None;
+        }
         // SAFETY: the lock is ours, and `work` does not come back here.
         let answer = work(unsafe { &mut *self.places.get() });
         self.unlock();
-        answer
+        Some(answer)
     }
 
     /// Takes the lock, to hold it over a fork. Other objects' fork handlers may free meanwhile, on this thread, before the
     /// fork and after it: for its holder the lock is open.
-    pub fn lock(&self) {
+    pub fn before_fork(&self) {
+        // Another thread's fork ends without this one, which does not free.
+        while !self.lock() {}
+        self.forking.store(FORK, Relaxed);
+    }
+
+    /// Gives it back, on both sides of the fork; the caller took it.
+    pub fn after_fork(&self) {
+        self.unlock();
+    }
+
+    /// Takes the lock. False: it is held over a fork, and has been for too long.
+    fn lock(&self) -> bool {
         // SAFETY: pthread_self has no conditions; it is the same in the child of a fork.
         let own = unsafe { libc::pthread_self() } as usize;
         if self.holder.load(Relaxed) != own {
+            let mut since = None;
             while self.holder.compare_exchange_weak(0, own, Acquire, Relaxed).is_err() {
+                match self.forking.load(Relaxed) {
+                    NO_FORK => since = None,
+                    FORK => {
+                        let now = now_ns();
+                        if now - *since.get_or_insert(now) > PATIENCE_NS {
+                            // Neither need the next ones wait. If the fork has ended meanwhile, this changes nothing.
+                            let _ = self.forking.compare_exchange(FORK, LONG_FORK, Relaxed, Relaxed);
+                        }
+                    }
+                    _ => return false,
+                }
                 // SAFETY: sched_yield has no conditions.
                 unsafe { libc::sched_yield() };
             }
         }
         self.depth.store(self.depth.load(Relaxed) + 1, Relaxed);
+        true
     }
 
-    /// Gives it back; the caller took it.
-    pub fn unlock(&self) {
+    fn unlock(&self) {
         let depth = self.depth.load(Relaxed) - 1;
         self.depth.store(depth, Relaxed);
         if depth == 0 {
+            self.forking.store(NO_FORK, Relaxed);
             self.holder.store(0, Release);
         }
     }
@@ -169,12 +216,14 @@ impl Checked {
     /// # Safety
     /// A block of so many bytes that the program no longer has, or has given back before.
     pub unsafe fn enters(&self, block: *mut c_void, bytes: usize, site: u32) -> Entry {
-        if let Some(held) = self.find(block) {
-            return Entry::Again(held);
+        match self.find(block) {
+            None => return Entry::Unknown,
+            Some(Some(held)) => return Entry::Again(held),
+            Some(None) => {}
         }
         // SAFETY: the block is nobody's.
         unsafe { fill::fill(block.cast(), bytes) };
-        self.with(|places| {
+        let entry = self.with(|places| {
             let held = Held { block: block as usize, bytes, site, told: false };
             let Some(at) = places.put(held) else { return Entry::Unknown };
             match places.by_block.insert(held.block, at) {
@@ -189,10 +238,11 @@ impl Checked {
                     Entry::Unknown
                 }
             }
-        })
+        });
+        entry.unwrap_or(Entry::Unknown)
     }
 
-    fn find(&self, block: *mut c_void) -> Option<Held> {
+    fn find(&self, block: *mut c_void) -> Option<Option<Held>> {
         self.with(|places| {
             // The table has no look-up: what is taken out is put back, for which there is room.
             let at = places.by_block.remove(block as usize)?;
@@ -204,15 +254,17 @@ impl Checked {
 
     /// A block leaves. What was done to it meanwhile, unless that was told before.
     ///
+    /// # Errors
+    /// [`Stays`].
+    ///
     /// # Safety
     /// The block is the manager's and can be read.
-    pub unsafe fn leaves(&self, block: *mut c_void) -> Option<Damage> {
-        let held = self.with(|places| places.by_block.remove(block as usize).map(|at| places.take(at)))?;
-        if held.told {
-            return None;
-        }
+    pub unsafe fn leaves(&self, block: *mut c_void) -> Result<Option<Damage>, Stays> {
+        let found = self.with(|places| places.by_block.remove(block as usize).map(|at| places.take(at)));
+        let Some(held) = found.ok_or(Stays)?.filter(|held| !held.told) else { return Ok(None) };
         // SAFETY: filled when it came in, for as many bytes.
-        unsafe { fill::changed(block.cast(), held.bytes) }.map(|change| Damage { held, change })
+        let change = unsafe { fill::changed(block.cast(), held.bytes) };
+        Ok(change.map(|change| Damage { held, change }))
     }
 
     /// Looks at all that are held, without letting any go, and tells what was done to them, each once.
@@ -239,11 +291,19 @@ impl Checked {
                 None
             });
             match found {
-                Some(damage) => tell(damage),
-                None => return,
+                Some(Some(damage)) => tell(damage),
+                Some(None) | None => return,
             }
         }
     }
+}
+
+/// `CLOCK_MONOTONIC`, ns.
+fn now_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid place for the result; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]
@@ -272,7 +332,8 @@ mod tests {
             blocks[200][5] = 2;
             for (at, block) in blocks.iter_mut().enumerate() {
                 let damage = checked.leaves(block.as_mut_ptr().cast());
-                assert_eq!(damage.map(|damage| damage.change.offset), (at == 200).then_some(5));
+                let offset = damage.map(|damage| damage.map(|damage| damage.change.offset));
+                assert_eq!(offset, Ok((at == 200).then_some(5)));
             }
             let places = &*checked.places.get();
             let used = places.used;
@@ -280,6 +341,29 @@ mod tests {
                 assert_eq!(checked.enters(block.as_mut_ptr().cast(), block.len(), 1), Entry::New);
             }
             assert_eq!((*checked.places.get()).used, used, "places are used again");
+        }
+    }
+
+    #[test]
+    fn a_fork_that_waits_for_a_thread_that_frees_does_not_wait_for_ever() {
+        let checked = Checked::new();
+        let mut blocks = [[0u8; 64]; 2];
+        let [first, second] = blocks.each_mut().map(|block| block.as_mut_ptr() as usize);
+        // SAFETY: the arrays' own bytes, which nobody else has.
+        unsafe {
+            assert_eq!(checked.enters(first as *mut c_void, 64, 1), Entry::New);
+            checked.before_fork();
+            let other =
+                || (checked.leaves(first as *mut c_void), checked.enters(second as *mut c_void, 64, 2));
+            // As a prepare handler would that needs what the other thread has.
+            let answers = std::thread::scope(|scope| scope.spawn(other).join());
+            assert_eq!(answers.ok(), Some((Err(Stays), Entry::Unknown)));
+            // The thread itself is not kept out.
+            assert_eq!(checked.enters(second as *mut c_void, 64, 3), Entry::New);
+            checked.after_fork();
+            assert_eq!(checked.leaves(first as *mut c_void), Ok(None));
+            let other = || checked.leaves(second as *mut c_void);
+            assert_eq!(std::thread::scope(|scope| scope.spawn(other).join()).ok(), Some(Ok(None)));
         }
     }
 }

@@ -122,6 +122,12 @@ impl Quarantine {
         self.threads.leave(thread);
     }
 
+    /// What a block counts for: where the manager says that it has no bytes, one, or buffers would grow without bound.
+    #[inline(always)]
+    fn volume_of(&self, block: *mut c_void) -> u64 {
+        self.usable_size(block).max(1)
+    }
+
     #[inline(always)]
     fn usable_size(&self, block: *mut c_void) -> u64 {
         // SAFETY: `prepare` stored a function of this type; the block is the manager's.
@@ -146,7 +152,7 @@ impl Quarantine {
     /// A block of the manager's, not null, that the program no longer has; `thread` is the calling thread's.
     #[inline(always)]
     pub unsafe fn hold(&self, thread: &Thread, block: *mut c_void) {
-        let bytes = self.usable_size(block);
+        let bytes = self.volume_of(block);
         let cursor = thread.cursor.load(Relaxed);
         if cursor >= thread.limit.load(Relaxed) {
             return self.hold_long(thread, block, bytes);
@@ -175,8 +181,9 @@ impl Quarantine {
         }
         let enters = self.enters.load(Relaxed);
         if !enters.is_null() {
+            let usable = self.usable_size(block) as usize;
             // SAFETY: `prepare` stored a function of this type.
-            let holds = unsafe { transmute::<*mut (), Enters>(enters)(block, bytes as usize) };
+            let holds = unsafe { transmute::<*mut (), Enters>(enters)(block, usable) };
             if !holds {
                 return;
             }
@@ -233,7 +240,7 @@ impl Quarantine {
         thread.busy.store(true, Relaxed);
         while thread.blocks() > 0 && self.volume.above(bound) {
             let block = thread.swap_out(below(&thread.random, thread.blocks()));
-            let bytes = self.usable_size(block).min(MOST);
+            let bytes = self.volume_of(block).min(MOST);
             thread.held.fetch_sub(bytes, Relaxed);
             self.volume.take(Epoch(thread.epoch.load(Relaxed)), bytes);
             self.to_manager(block);

@@ -231,3 +231,19 @@ fn what_the_manager_frees_while_a_thread_gives_back_goes_straight_on() {
     assert_eq!(given.len(), 22, "{given:?}");
     assert_eq!(BTreeSet::from_iter(given).len(), 22);
 }
+
+/// A buffer would otherwise grow for ever: nothing passes the bound.
+#[test]
+fn blocks_of_no_bytes_pass_the_bound_too() {
+    for random in [false, true] {
+        let quarantine = made(1000, random, false);
+        let thread = quarantine.enter().expect("memory");
+        for number in 1..=5000usize {
+            hold(quarantine, thread, number << 16);
+            assert!(thread.blocks() <= 1000, "{} held", thread.blocks());
+        }
+        // SAFETY: the place is not used any more.
+        unsafe { quarantine.leave(thread) };
+        assert_eq!((given().len(), quarantine.volume().held()), (5000, 0));
+    }
+}

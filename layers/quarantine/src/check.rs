@@ -8,7 +8,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
 
-use heaptoll_held::checked::{Checked, Damage, Entry};
+use heaptoll_held::checked::{Checked, Damage, Entry, Stays};
 use heaptoll_held::fill::Change;
 use heaptoll_held::memory;
 use heaptoll_held::text::Line;
@@ -91,12 +91,13 @@ pub fn enters(block: *mut c_void, bytes: usize) -> bool {
     }
 }
 
-/// A block leaves, for the manager.
+/// A block leaves, for the manager; unless a fork keeps it from that.
 pub unsafe extern "C" fn leaves(block: *mut c_void) {
     // SAFETY: the block is the manager's, and nobody has it any more; FREE is of this type.
     unsafe {
-        if let Some(damage) = CHECKED.leaves(block) {
-            tell(&damage);
+        match CHECKED.leaves(block) {
+            Ok(damage) => damage.iter().for_each(tell),
+            Err(Stays) => return,
         }
         transmute::<*mut (), Free>(FREE.load(Relaxed))(block);
     }
@@ -111,14 +112,14 @@ pub fn at_end() {
 /// Over a fork nobody else may be at work here.
 pub fn before_fork() {
     if is_on() {
-        CHECKED.lock();
+        CHECKED.before_fork();
     }
 }
 
 /// After it, on both sides.
 pub fn after_fork() {
     if is_on() {
-        CHECKED.unlock();
+        CHECKED.after_fork();
     }
 }
 

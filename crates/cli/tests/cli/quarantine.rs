@@ -124,6 +124,68 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// A library whose fork handlers are registered before the layer's: the prepare handler runs when the layer's has run.
+const LIBRARY: &str = r#"
+#include <pthread.h>
+static void (*first)(void), (*then)(void);
+static void prepare(void) { if (first) first(); }
+static void after(void) { if (then) then(); }
+void handlers(void (*prepare_now)(void), void (*after_now)(void)) { first = prepare_now; then = after_now; }
+__attribute__((constructor)) static void register_them(void) { pthread_atfork(prepare, after, after); }
+"#;
+
+/// usage: forks lock|free. `lock`: the prepare handler takes a lock under which other threads free; `free`: it frees.
+const FORKS: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int stop;
+static void *block;
+static void locks(void) { pthread_mutex_lock(&lock); }
+static void unlocks(void) { pthread_mutex_unlock(&lock); }
+static void frees(void) { free(block); block = malloc(3000); memset(block, 1, 3000); }
+static void *works(void *unused) {
+    while (!stop) {
+        char *blocks[20];
+        for (int i = 0; i < 20; i++) memset(blocks[i] = malloc(50 + i), i, 50 + i);
+        pthread_mutex_lock(&lock);
+        for (int i = 0; i < 20; i++) free(blocks[i]);
+        pthread_mutex_unlock(&lock);
+    }
+    return unused;
+}
+int main(int argc, char **argv) {
+    void (*handlers)(void (*)(void), void (*)(void)) =
+        (void (*)(void (*)(void), void (*)(void)))dlsym(RTLD_DEFAULT, "handlers");
+    if (argc != 2 || !handlers) return 2;
+    alarm(60);
+    if (strcmp(argv[1], "lock") == 0) handlers(locks, unlocks);
+    else handlers(frees, frees);
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, works, NULL);
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            void *blocks[50];
+            for (int k = 0; k < 50; k++) blocks[k] = malloc(3000);
+            for (int k = 0; k < 50; k++) free(blocks[k]);
+            _exit(0);
+        }
+        int status;
+        if (waitpid(child, &status, 0) != child || status != 0) return 3;
+    }
+    stop = 1;
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    return 0;
+}
+"#;
+
 fn layer() -> PathBuf {
     stage().join("lib/heaptoll/layers/libheaptoll_quarantine.so")
 }
@@ -182,6 +244,28 @@ fn check_finds_the_planted_write_and_the_second_free_and_names_the_place() {
         ]);
         run("twice", checked).complains(&["freed twice", "first freed at planted+0x", "then at planted+0x"]);
         assert_eq!(run("news", "size=1M").err, "", "nothing is looked at without check=on");
+    }
+}
+
+/// Where handlers of others run while the check's lock is held over a fork: none waits for ever, nothing is told that is not
+/// so. (Behind other managers, jemalloc for one, such a program hangs without any layer: of the handlers only glibc's own
+/// are always the last.)
+#[test]
+fn a_fork_with_the_handlers_of_others_does_not_hang_under_check() {
+    let bench = Bench::new();
+    let (library, forks) = (bench.object("library.so", LIBRARY), bench.program("forks", FORKS));
+    for settings in ["size=64K", "size=64K,check=on", "size=1,check=on", "size=64K,check=on,evict=random"] {
+        for handlers in ["free", "lock"] {
+            let preload = format!("{}:{library}", layer().display());
+            let said: Said = Command::new(&forks)
+                .arg(handlers)
+                .env("LD_PRELOAD", preload)
+                .env("HEAPTOLL_QUARANTINE", settings)
+                .output()
+                .expect("it runs")
+                .into();
+            assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{settings}, {handlers}");
+        }
     }
 }
 
