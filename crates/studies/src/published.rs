@@ -1,10 +1,12 @@
-//! What Sareen and Blackburn (2022) report of delays and of collections' frequency, to stand beside what is measured
-//! here: `studies/published`, which becomes part of the program, so that an installed heaptoll has it too.
+//! What Sareen and Blackburn (2022) report of smallest heaps, of collections' frequency, of what is near a collection and
+//! of delays, to stand beside what is measured here: `studies/published`, which becomes part of the program, so that an installed heaptoll has it too.
 
 use serde::Serialize;
 
 const DELAY: &str = include_str!("../../../studies/published/sareen2022-delay.csv");
 const FREQUENCY: &str = include_str!("../../../studies/published/sareen2022-frequency.csv");
+const MINHEAP: &str = include_str!("../../../studies/published/sareen2022-minheap.csv");
+const PROXIMITY: &str = include_str!("../../../studies/published/sareen2022-proximity.csv");
 
 /// What a published overhead is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -43,12 +45,17 @@ impl Overhead {
 
     /// Whether a manager of ours is, in some version, the one that this was measured with.
     pub fn is_of(&self, manager: &str) -> bool {
-        let base = manager.split(',').next().unwrap_or(manager);
-        let name =
-            base.strip_prefix("debian-").unwrap_or(base).trim_end_matches(|last: char| last.is_ascii_digit());
-        // gperftools is what became of the first TCMalloc; today's is another program.
-        name.eq_ignore_ascii_case(self.manager)
+        is_papers(self.manager, manager)
     }
+}
+
+/// Whether a manager of ours is some version of the paper's.
+fn is_papers(papers: &str, ours: &str) -> bool {
+    let base = ours.split(',').next().unwrap_or(ours);
+    let name =
+        base.strip_prefix("debian-").unwrap_or(base).trim_end_matches(|last: char| last.is_ascii_digit());
+    // gperftools is what became of the first TCMalloc; today's is another program.
+    name.eq_ignore_ascii_case(papers)
 }
 
 fn overhead(line: &'static str) -> Option<Overhead> {
@@ -106,6 +113,81 @@ pub fn gains() -> impl Iterator<Item = Gain> {
     })
 }
 
+/// How much more heap than the footprint of explicit management a collector needs: geometric means over DaCapo.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SmallestHeap {
+    /// The collector, by the paper's name.
+    pub collector: &'static str,
+    /// The allocator under the mark-sweep that stands for explicit management.
+    pub allocator: &'static str,
+    /// Its period, bytes allocated.
+    pub every_bytes: u64,
+    /// Percent over the footprint.
+    pub percent: f64,
+}
+
+impl SmallestHeap {
+    /// As a ratio.
+    pub fn ratio(&self) -> f64 {
+        1.0 + self.percent / 100.0
+    }
+
+    /// Whether an allocator of ours is, in some version, the one of the baseline.
+    pub fn is_over(&self, allocator: &str) -> bool {
+        is_papers(self.allocator, allocator)
+    }
+}
+
+/// What the paper reports of smallest heaps as numbers (the copying collectors are in figures only).
+pub fn smallest_heaps() -> impl Iterator<Item = SmallestHeap> {
+    MINHEAP.lines().skip(1).filter_map(|line| {
+        let [collector, allocator, every, percent] = line.split(',').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let (every_bytes, percent) = (every.parse().ok()?, percent.parse().ok()?);
+        Some(SmallestHeap { collector, allocator, every_bytes, percent })
+    })
+}
+
+/// By how much requests differ for their distance to a collection.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Nearness {
+    /// Under which collectors.
+    pub collectors: &'static str,
+    /// On which of the paper's machines.
+    pub machine: &'static str,
+    /// Collections a run; `None` where the text says it of all.
+    pub collections: Option<u64>,
+    /// Which requests: `first 10 %`, or `any`.
+    pub requests: &'static str,
+    /// Longer by so many percent, the least.
+    pub low_percent: f64,
+    /// The most.
+    pub high_percent: f64,
+    /// How long after a collection, µs, where the text says it.
+    pub lasts_us: Option<u64>,
+}
+
+/// What the paper reports of requests near a collection.
+pub fn nearness() -> impl Iterator<Item = Nearness> {
+    PROXIMITY.lines().skip(1).filter_map(|line| {
+        let [collectors, machine, collections, requests, low, high, lasts] =
+            line.split(',').collect::<Vec<_>>()[..]
+        else {
+            return None;
+        };
+        Some(Nearness {
+            collectors,
+            machine,
+            collections: collections.parse().ok(),
+            requests,
+            low_percent: low.parse().ok()?,
+            high_percent: high.parse().ok()?,
+            lasts_us: lasts.parse().ok(),
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +196,17 @@ mod tests {
     fn every_line_of_the_tables_is_read() {
         assert_eq!(overheads().count(), DELAY.lines().count() - 1);
         assert_eq!(gains().count(), FREQUENCY.lines().count() - 1);
+        assert_eq!(smallest_heaps().count(), MINHEAP.lines().count() - 1);
+        assert_eq!(nearness().count(), PROXIMITY.lines().count() - 1);
+    }
+
+    #[test]
+    fn a_collector_needs_more_over_the_allocator_that_needs_less() {
+        let of = |allocator: &str| {
+            smallest_heaps().find(|one| one.is_over(allocator)).map(|one| one.ratio()).expect(allocator)
+        };
+        assert!(of("tcmalloc") > of("mimalloc3"));
+        assert!(nearness().all(|one| one.low_percent < one.high_percent));
     }
 
     #[test]

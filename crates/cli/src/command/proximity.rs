@@ -31,6 +31,8 @@ mod measure;
 /// out; the rest is sorted by the time from the end of the last collection to their start, averaged in up to 1000 groups
 /// and set against the fastest group of all three (Sareen and Blackburn 2022, section 6). Where the next collection is
 /// nearer than long requests take, only short ones survive to be counted: that end is marked. docs/proximity.md says how.
+/// Requests are of µs: run it by `chrt -f 10` on a machine with other work. Nothing is kept in a database: there is no
+/// --resume.
 ///
 /// Exit status: 0 all well; 1 a collector failed or was refused, or an output file could not be written; 2 the request
 /// cannot be carried out; 130 interrupted (what was measured is shown).
@@ -128,7 +130,8 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
         expect_status: arguments.expect_status,
         bar: &bar,
     };
-    let mut figures = Figures { complete: true, runs: arguments.runs, seed, programs: vec![] };
+    let mut figures =
+        Figures { complete: true, runs: arguments.runs, seed, programs: vec![], published: vec![] };
     let mut failed = false;
     for program in &programs {
         let mut one = Program {
@@ -166,6 +169,7 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
         });
     }
     let command = shell_command(&std::env::args().collect::<Vec<_>>());
+    figures.compare();
     let document = document::document(&figures, &stacks, command);
     let code = arguments.outputs.deliver(&document, "heaptoll-proximity/1", &figures)?;
     let rows = || figures.programs.iter().flat_map(|program| &program.stacks);

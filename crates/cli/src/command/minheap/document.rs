@@ -32,6 +32,7 @@ pub fn document(
         sections.push(over_programs(figures));
     }
     sections.extend(figures.programs.iter().map(|program| section(program, figures)));
+    sections.extend(beside(figures));
     Document {
         title: "Smallest heaps".into(),
         subtitle: names.join(", "),
@@ -193,6 +194,42 @@ fn over_programs(figures: &Figures) -> Section {
     let mut items = vec![Item::Table(table)];
     items.extend(baselines.first().map(|baseline| Item::Chart(bars(figures, &collectors, baseline))));
     Section { title: "Over all programs".into(), text: vec![], items }
+}
+
+/// The paper's means beside ours; nothing where none of its baselines was run.
+fn beside(figures: &Figures) -> Option<Section> {
+    let row = |one: &super::figures::Beside| {
+        vec![
+            one.ours.baseline.clone(),
+            one.published.collector.into(),
+            ratio(one.published.ratio()),
+            one.ours.collector.clone(),
+            mean(&one.ours.mean),
+            one.ours.mean.programs.to_string(),
+        ]
+    };
+    let columns = vec![
+        Column::text("over the footprint of"),
+        Column::text("theirs"),
+        Column::figures("ratio"),
+        Column::text("ours"),
+        Column::figures("ratio"),
+        Column::figures("programs"),
+    ];
+    (!figures.published.is_empty()).then(|| Section {
+        title: "Beside Sareen and Blackburn (2022)".into(),
+        text: vec![
+            "Theirs is a geometric mean over programs of DaCapo on a virtual machine for Java, whose collector may move \
+             blocks and knows where pointers are; ours are C and C++ programs under conservative collectors that move \
+             nothing. Theirs come without an interval."
+                .into(),
+        ],
+        items: vec![Item::Table(Table {
+            columns,
+            rows: figures.published.iter().map(row).collect(),
+            ..Table::default()
+        })],
+    })
 }
 
 fn bars(figures: &Figures, collectors: &[String], baseline: &str) -> Chart {

@@ -1,6 +1,7 @@
 //! What `heaptoll minheap` found, as its JSON has it (docs/minheap.md).
 
 use heaptoll_studies::minheap::{Answer, Mean, Overhead};
+use heaptoll_studies::published::{SmallestHeap, smallest_heaps};
 use serde::Serialize;
 
 /// Everything.
@@ -18,6 +19,18 @@ pub struct Figures {
     pub programs: Vec<Program>,
     /// Geometric means over programs.
     pub means: Vec<MeanOver>,
+    /// The paper's means with each of ours over the same allocator at the same period.
+    pub published: Vec<Beside>,
+}
+
+/// A published mean with one of ours.
+#[derive(Debug, Serialize)]
+pub struct Beside {
+    /// The paper's.
+    #[serde(flatten)]
+    pub published: SmallestHeap,
+    /// Ours.
+    pub ours: MeanOver,
 }
 
 /// One program.
@@ -88,7 +101,7 @@ pub struct Over {
 }
 
 /// A geometric mean over programs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct MeanOver {
     /// The collector's stack.
     pub collector: String,
@@ -146,5 +159,86 @@ impl Figures {
             Some(MeanOver { mean: geometric_mean(&ratios)?, collector, baseline })
         };
         self.means = pairs.into_iter().filter_map(mean).collect();
+        self.published = smallest_heaps().flat_map(|published| self.beside(&published)).collect();
+    }
+
+    /// Ours over the baselines that a published mean is over.
+    fn beside(&self, published: &SmallestHeap) -> Vec<Beside> {
+        let baselines = || self.programs.iter().flat_map(|program| &program.baselines);
+        let same = |mean: &&MeanOver| {
+            baselines().any(|baseline| {
+                baseline.stack == mean.baseline
+                    && baseline.every == published.every_bytes
+                    && !baseline.frees_honoured
+                    && published.is_over(&baseline.allocator)
+            })
+        };
+        let ours = self.means.iter().filter(same).cloned();
+        ours.map(|ours| Beside { published: published.clone(), ours }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heaptoll_studies::minheap::End;
+
+    #[test]
+    fn the_papers_mean_stands_beside_ours_over_the_same_baseline() {
+        let baseline = |stack: &str, allocator: &str, every: u64, frees_honoured: bool| Baseline {
+            stack: stack.into(),
+            allocator: allocator.into(),
+            every,
+            frees_honoured,
+            used_high_bytes: vec![4096],
+            collections: 1,
+            failures: vec![],
+            refused: None,
+        };
+        let answer = Answer {
+            end: End::Found,
+            heap: Some(8192),
+            failed_at: 4096,
+            sometimes_from: Some(8192),
+            failed_otherwise: vec![],
+            tried: vec![],
+        };
+        let collector = Collector {
+            stack: "tithe-collect".into(),
+            unlimited_used_high_bytes: None,
+            search: Some(answer),
+            completed_although_refused: 0,
+            collections: 1,
+            failure: None,
+        };
+        let program = Program {
+            program: "p".into(),
+            command: vec![],
+            steady_output: true,
+            collectors: vec![collector],
+            baselines: vec![
+                baseline("a", "mimalloc3", 32 << 10, false),
+                baseline("b", "mimalloc3", 32 << 10, true),
+                baseline("c", "mimalloc3", 64 << 10, false),
+                baseline("d", "glibc", 32 << 10, false),
+            ],
+            overheads: vec![],
+        };
+        let mut figures = Figures {
+            complete: true,
+            tolerance: 0.01,
+            repeats: 1,
+            timeout_s: 1.0,
+            programs: vec![program],
+            means: vec![],
+            published: vec![],
+        };
+        figures.compare();
+        let beside: Vec<(f64, &str, f64)> = figures
+            .published
+            .iter()
+            .map(|one| (one.published.percent, one.ours.baseline.as_str(), one.ours.mean.ratio))
+            .collect();
+        assert_eq!(beside, [(11.0, "a", 2.0)]);
     }
 }

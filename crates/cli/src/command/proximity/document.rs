@@ -8,7 +8,7 @@ use heaptoll_studies::proximity::{Group, Ratio, STRETCHES, Stretch};
 use heaptoll_units::size_text;
 
 use super::charts::charts;
-use super::figures::{Figures, Program, Scale, Stack};
+use super::figures::{Beside, Figures, Program, Scale, Stack};
 
 /// The document.
 pub fn document(figures: &Figures, stacks: &[Manager], command: String) -> Document {
@@ -29,7 +29,7 @@ pub fn document(figures: &Figures, stacks: &[Manager], command: String) -> Docum
         title: "Requests by their distance to the last collection".into(),
         subtitle: names.join(", "),
         warnings: warnings(figures),
-        sections: figures.programs.iter().map(section).collect(),
+        sections: figures.programs.iter().map(section).chain(beside(figures)).collect(),
         facts,
         command,
     }
@@ -152,15 +152,7 @@ fn section(program: &Program) -> Section {
         let row = |(stack, scale): (&Stack, &Scale)| {
             let cell = |(name, _, _): &(&str, f64, f64)| {
                 let found = scale.stretches.iter().find(|one| one.name == *name);
-                found.and_then(of).map_or(NONE.to_owned(), |one| {
-                    format!(
-                        "{} ({}–{}){}",
-                        three(one.ratio),
-                        three(one.low),
-                        three(one.high),
-                        if one.differs { "*" } else { "" }
-                    )
-                })
+                found.and_then(of).map_or(NONE.to_owned(), interval)
             };
             [stack.stack.clone(), scale.aimed_at.to_string()]
                 .into_iter()
@@ -189,6 +181,48 @@ fn section(program: &Program) -> Section {
     ];
     items.extend(charts(program).into_iter().map(Item::Chart));
     Section { title: program.program.clone(), text: sentences(program), items }
+}
+
+/// The paper's figures beside ours; nothing where none can be.
+fn beside(figures: &Figures) -> Option<Section> {
+    let row = |one: &Beside| {
+        let Beside { published, program, stack, ours_of, ours } = one;
+        vec![
+            program.clone(),
+            stack.clone(),
+            ours_of.clone(),
+            format!("{}–{} %", published.low_percent, published.high_percent),
+            format!("{}, {}", published.collectors, published.machine),
+            interval(*ours),
+        ]
+    };
+    let columns = vec![
+        Column::text("program"),
+        Column::text("collector"),
+        Column::text("requests"),
+        Column::figures("theirs"),
+        Column::text("of"),
+        Column::figures("ours, mean over the middle's"),
+    ];
+    (!figures.published.is_empty()).then(|| Section {
+        title: "Beside Sareen and Blackburn (2022)".into(),
+        text: vec![
+            "Theirs are queries of Lucene, of about 150 µs each, under five collectors of a virtual machine for Java: over \
+             the fastest group there, over the middle here. Where theirs is the largest change anywhere, ours is the \
+             largest that is claimed."
+                .into(),
+        ],
+        items: vec![Item::Table(Table {
+            columns,
+            rows: figures.published.iter().map(row).collect(),
+            ..Table::default()
+        })],
+    })
+}
+
+fn interval(one: Ratio) -> String {
+    let star = if one.differs { "*" } else { "" };
+    format!("{} ({}–{}){star}", three(one.ratio), three(one.low), three(one.high))
 }
 
 /// A ratio with three decimals: effects are of a few per cent.

@@ -1,6 +1,7 @@
 //! What `heaptoll proximity` found, as its JSON has it (docs/proximity.md).
 
-use heaptoll_studies::proximity::{Grouped, Series, Stretch};
+use heaptoll_studies::proximity::{Grouped, Ratio, Series, Stretch};
+use heaptoll_studies::published::{Nearness, nearness};
 use serde::Serialize;
 
 /// Everything.
@@ -14,6 +15,67 @@ pub struct Figures {
     pub seed: u64,
     /// Programs, in the order asked for.
     pub programs: Vec<Program>,
+    /// What the paper reports, with ours.
+    pub published: Vec<Beside>,
+}
+
+/// A published change with one of ours.
+#[derive(Debug, Serialize)]
+pub struct Beside {
+    /// The paper's.
+    #[serde(flatten)]
+    pub published: Nearness,
+    /// Program here.
+    pub program: String,
+    /// Collector here.
+    pub stack: String,
+    /// The number of collections and the stretch that it is of.
+    pub ours_of: String,
+    /// Mean time over the middle's.
+    pub ours: Ratio,
+}
+
+impl Figures {
+    /// Sets the paper's changes beside ours: where it names the requests, those; where it says how much there is at most,
+    /// the largest change here that is claimed.
+    pub fn compare(&mut self) {
+        let mut all = Vec::new();
+        for published in nearness() {
+            for program in &self.programs {
+                let of = program.stacks.iter().filter_map(|stack| {
+                    let (ours_of, ours) = stack.beside(&published)?;
+                    let (program, stack) = (program.program.clone(), stack.stack.clone());
+                    Some(Beside { published: published.clone(), program, stack, ours_of, ours })
+                });
+                all.extend(of);
+            }
+        }
+        self.published = all;
+    }
+}
+
+impl Stack {
+    fn beside(&self, published: &Nearness) -> Option<(String, Ratio)> {
+        let means = self
+            .scales
+            .iter()
+            .filter(|scale| published.collections.is_none_or(|aimed_at| aimed_at == scale.aimed_at))
+            .flat_map(|scale| scale.stretches.iter().map(move |stretch| (scale, stretch)))
+            .filter_map(|(scale, stretch)| {
+                Some((
+                    format!("{}, {} collections", stretch.name, scale.aimed_at),
+                    &stretch.name,
+                    stretch.mean?,
+                ))
+            });
+        let found = match published.requests {
+            "any" => means
+                .filter(|(_, _, mean)| mean.differs)
+                .max_by(|(_, _, one), (_, _, other)| one.ratio.ln().abs().total_cmp(&other.ratio.ln().abs())),
+            name => means.into_iter().find(|(_, stretch, _)| *stretch == name),
+        };
+        found.map(|(of, _, mean)| (of, mean))
+    }
 }
 
 /// One program.
@@ -92,5 +154,44 @@ impl Scale {
             stretches: vec![],
             failures: vec![],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_changes_stand_beside_ours() {
+        let ratio = |ratio: f64, differs: bool| Ratio { ratio, low: ratio, high: ratio, differs, runs: 6 };
+        let scale = |aimed_at: u64, first: Ratio, last: Ratio| {
+            let stretch = |name: &str, mean: Ratio| Stretch {
+                name: name.into(),
+                distance_ns: 1,
+                mean: Some(mean),
+                median: None,
+            };
+            let stretches = vec![stretch("first 10 %", first), stretch("last 20 %", last)];
+            Scale { stretches, ..Scale::new(aimed_at, 1) }
+        };
+        let stack = Stack {
+            stack: "sweep/glibc".into(),
+            scales: vec![
+                scale(100, ratio(1.02, false), ratio(0.7, true)),
+                scale(1000, ratio(1.3, true), ratio(3.0, false)),
+            ],
+            fastest_mean_ns: None,
+            fastest_median_ns: None,
+            refused: None,
+        };
+        let program =
+            Program { program: "p".into(), command: vec![], requested_bytes: 1, stacks: vec![stack] };
+        let mut figures =
+            Figures { complete: true, runs: 6, seed: 1, programs: vec![program], published: vec![] };
+        figures.compare();
+        let beside: Vec<(&str, f64)> =
+            figures.published.iter().map(|one| (one.ours_of.as_str(), one.ours.ratio)).collect();
+        // What is claimed counts as the largest, not what is only large.
+        assert_eq!(beside, [("first 10 %, 1000 collections", 1.3), ("last 20 %, 100 collections", 0.7)]);
     }
 }
