@@ -13,6 +13,7 @@
 //! - [`start`]: settings, threads' ends, fork.
 #![no_std]
 
+mod births;
 mod calls;
 mod collection;
 mod control;
