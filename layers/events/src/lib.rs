@@ -68,7 +68,7 @@ pub unsafe extern "C" fn heaptoll_event_end_v1(kind: u32) {
         return;
     }
     // Read once: a handler of a signal that comes from here on may have requests of its own, and writes where this one
-    // is about to. Then one of the two is lost, and nothing else.
+    // is about to. Then one of the two is lost, and nothing else: [`Thread::advance`] keeps to what the handler did.
     // SAFETY: a place in the thread's own.
     let next = unsafe { (&raw const thread.next).read_volatile() };
     if next == thread.end {
@@ -81,8 +81,8 @@ pub unsafe extern "C" fn heaptoll_event_end_v1(kind: u32) {
         record.kind.store(kind, Ordering::Relaxed);
         record.thread.store(thread.number, Ordering::Relaxed);
         record.end.store(now, Ordering::Release);
-        (&raw mut thread.next).write_volatile(next.add(1));
     }
+    thread.advance(next);
 }
 
 /// Finds the thread a chunk. Whether there is one.

@@ -17,6 +17,8 @@ const SPARE: usize = 128;
 pub struct Process {
     /// Its entry's number, and 1.
     pub entry: AtomicU32,
+    /// There was none left: 1. It is not asked for again.
+    pub without: AtomicU32,
     /// Held while the spares are looked at: 1.
     lock: AtomicU32,
     spares: AtomicU32,
@@ -48,6 +50,7 @@ static PAGE: AtomicPtr<Process> = AtomicPtr::new(ptr::addr_of!(NOBODY).cast_mut(
 /// Stays as it is.
 static NOBODY: Process = Process {
     entry: AtomicU32::new(0),
+    without: AtomicU32::new(0),
     lock: AtomicU32::new(1),
     spares: AtomicU32::new(0),
     spare: [const { Spare { next: AtomicPtr::new(ptr::null_mut()), end: AtomicPtr::new(ptr::null_mut()) } };

@@ -92,8 +92,14 @@ pub fn entry(file: &Mapped) -> Option<u32> {
     if known != 0 {
         return Some(known);
     }
+    if process().without.load(Ordering::Relaxed) != 0 {
+        return None;
+    }
     let (heard, unheard) = listen::heard();
-    let claimed = file.claim_process(heard, unheard)?;
+    let Some(claimed) = file.claim_process(heard, unheard) else {
+        process().without.store(1, Ordering::Relaxed);
+        return None;
+    };
     match process().entry.compare_exchange(0, claimed + 1, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Some(claimed + 1),
         Err(other) => {

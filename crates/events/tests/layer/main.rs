@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use heaptoll_events::layout::file_bytes;
+use heaptoll_events::layout::{PROCESSES, file_bytes};
 use heaptoll_events::{EventsFile, ProcessEvents};
 
 /// Builds a package of another workspace, once.
@@ -300,6 +300,30 @@ fn signal_handlers_with_requests_cost_no_others_than_those_they_interrupt() {
     assert!(of(1) >= 150, "{} of a handler that ran 200 times", of(1));
     assert!(of(0) + 10 * of(1) >= 300_000, "{} of at least 300000, {} of the handler", of(0), of(1));
     assert!(bench.file.lost().expect("it is read").is_none());
+}
+
+/// A handler that came in the middle of an end and went on to another chunk was led back to the old one, and from there
+/// over the chunks of others.
+#[test]
+fn a_signal_handler_that_fills_a_chunk_does_not_lead_into_those_of_others() {
+    let bench = Bench::with("c", &[], 4000);
+    let [process] = &bench.run(&["handlers-many"])[..] else { panic!("one process") };
+    let of = |kind: u32| process.requests.iter().filter(|request| request.kind == kind).count();
+    assert_eq!(of(2), 1, "the last one");
+    // Of each handler's at most the one is lost in whose place it came.
+    assert!(of(1) >= 300 * 2999, "{} of a handler that ran 300 times with 3000", of(1));
+    assert!(bench.file.lost().expect("it is read").is_none());
+}
+
+/// Each request of a process without an entry asked for one again: as many processes were lost, and the count came round.
+#[test]
+fn a_process_without_an_entry_is_lost_once() {
+    let bench = Bench::with("c", &[], 3000);
+    let more = 20;
+    let processes = bench.run(&["children", &(PROCESSES - 1 + more).to_string()]);
+    assert_eq!(processes.len(), PROCESSES);
+    let lost = bench.file.lost().expect("it is read");
+    assert_eq!((lost.processes, lost.requests), (more as u32, 3 * more as u64));
 }
 
 #[test]

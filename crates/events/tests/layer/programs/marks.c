@@ -125,6 +125,39 @@ static int handlers(long count)
     return 0;
 }
 
+static void on_signal_many(int number)
+{
+    (void)number;
+    for (int i = 0; i < 3000; i++) request(1);
+    signals = signals + 1;
+}
+
+/* More of them than a chunk has room for. */
+static int handlers_many(void)
+{
+    struct itimerval often = { { 0, 500 }, { 0, 500 } }, never = { { 0, 0 }, { 0, 0 } };
+    signal(SIGALRM, on_signal_many);
+    setitimer(ITIMER_REAL, &often, 0);
+    while (signals < 300) request(0);
+    setitimer(ITIMER_REAL, &never, 0);
+    request(2);
+    return 0;
+}
+
+/* One child after another, each with requests. */
+static int children(long count)
+{
+    for (long i = 0; i < count; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            many(3);
+            _exit(0);
+        }
+        if (wait_for(child) != 0) return 1;
+    }
+    return 0;
+}
+
 static int misuse(void)
 {
     heaptoll_event_end(1);
@@ -184,6 +217,8 @@ int main(int argc, char **argv)
     if (strcmp(way, "forks") == 0) return forks();
     if (strcmp(way, "forks-threads") == 0) return forks_threads();
     if (strcmp(way, "handlers") == 0) return handlers(numbers[0]);
+    if (strcmp(way, "handlers-many") == 0) return handlers_many();
+    if (strcmp(way, "children") == 0) return children(numbers[0]);
     if (strcmp(way, "misuse") == 0) return misuse();
     if (strcmp(way, "errno") == 0) return keeps_errno();
     if (strcmp(way, "slow") == 0) return slow();
