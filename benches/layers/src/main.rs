@@ -1,26 +1,33 @@
 //! What layers cost: a malloc/free pair through a layer against the same pair without, in nanoseconds and in exact
-//! instructions, beside the targets.
+//! instructions, a pair of marks of a request, and whole programs of the catalog; beside the targets.
 
+mod error;
+mod marks;
 mod pair;
+mod programs;
+mod table;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use comfy_table::{CellAlignment, Table, presets};
 use heaptoll_lab::manager;
 use heaptoll_lab::places::Places;
 
-use crate::pair::{BenchError, Pair, Stack};
+use crate::error::BenchError;
+use crate::pair::{Pair, Stack};
 
-/// Measure what a malloc/free pair costs through the forwarding layer and through a quarantine of 1 B.
+/// Measure what a malloc/free pair costs through each layer, and what a pair of marks of a request costs.
 ///
 /// A figure is the shortest time of a pair over many short slices, in runs that take turns: what other processes take is
-/// left out by that, as far as it can be. Instructions are Valgrind's (callgrind), exact, where it is installed.
+/// left out by that, as far as it can be. So are the collections of `sweep`, of which most slices have none.
+/// Instructions are Valgrind's (callgrind), exact, where it is installed.
 ///
 /// Exit status: 0 measured, whether or not the targets are met; 2 nothing could be measured.
 #[derive(Debug, Parser)]
-#[command(name = "heaptoll-layers", version)]
+#[command(name = "heaptoll-layers", version, args_conflicts_with_subcommands = true)]
 struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Managers by name or path, or a group of them
     #[arg(value_name = "MANAGER", default_values_t = ["glibc", "mimalloc3", "tcmalloc"].map(String::from))]
     managers: Vec<String>,
@@ -30,19 +37,36 @@ struct Cli {
     /// Size of the blocks, bytes
     #[arg(long, default_value_t = 24)]
     bytes: usize,
+    /// Threads at once in the second table
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
+    threads: u8,
     /// Print Markdown
     #[arg(long)]
     markdown: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Time of whole programs: forwarding over none, and a quarantine of 1 B over forwarding
+    Programs(programs::Effort),
 }
 
 /// At most so much over none, ns a pair.
 const FORWARD_TARGET: f64 = 3.0;
 /// At most so much over forwarding, ns a pair.
 const QUARANTINE_TARGET: f64 = 6.0;
-const LAYERS: [&str; 3] = ["", "forward/", "quarantine=1B/"];
+const LAYERS: [&str; 5] =
+    ["", "forward/", "quarantine=1B/", "sweep,every=4M/", "sweep,every=4M,free=honour/"];
+/// Of the first ones instructions are counted.
+const COUNTED: usize = 3;
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    let cli = Cli::parse();
+    let done = Places::find().map_err(BenchError::from).and_then(|places| match &cli.command {
+        Some(Command::Programs(effort)) => programs::run(&places, effort),
+        None => run(&cli, &places),
+    });
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("heaptoll-layers: {error}");
@@ -51,48 +75,38 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> Result<(), BenchError> {
-    let places = Places::find()?;
-    let known = manager::known(&places)?;
+fn run(cli: &Cli, places: &Places) -> Result<(), BenchError> {
+    let known = manager::known(places)?;
     let pair = Pair::build(cli.bytes)?;
-    let mut table = Table::new();
-    table.load_style(if cli.markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_FULL_CONDENSED });
-    table.set_header([
+    let header = [
         "manager",
         "none ns",
         "forward ns",
         "over none",
         "quarantine 1B ns",
         "over forward",
-        "instructions: none",
-        "forward",
-        "quarantine 1B",
-    ]);
+        "sweep ns",
+        "sweep, free=honour ns",
+    ];
+    let mut alone = table::with(&header, cli.markdown);
+    let mut together = table::with(&header, cli.markdown);
+    let mut exact = table::with(&["manager", "none", "forward", "quarantine 1B"], cli.markdown);
     let mut missed = Vec::new();
     for base in manager::choose(&known, cli.managers.iter().map(String::as_str))? {
         let stacks: Vec<Stack> = LAYERS
             .iter()
-            .map(|layer| Ok(Stack::of(&manager::find(&known, &format!("{layer}{}", base.name))?, &places)))
+            .map(|layer| Ok(Stack::of(&manager::find(&known, &format!("{layer}{}", base.name))?, places)))
             .collect::<Result<_, BenchError>>()?;
-        let mut best = [f64::INFINITY; LAYERS.len()];
-        for _ in 0..cli.n {
-            for (best, stack) in best.iter_mut().zip(&stacks) {
-                *best = best.min(pair.time_ns(stack)?);
-            }
+        let one = shortest(&pair, &stacks, cli.n, 1)?;
+        alone.add_row(cells(&base.name, one));
+        together.add_row(cells(&base.name, shortest(&pair, &stacks, cli.n, cli.threads.into())?));
+        let mut counts = vec![base.name.clone()];
+        for stack in &stacks[..COUNTED] {
+            counts
+                .push(pair.instructions(stack)?.map_or("no valgrind".into(), |count| format!("{count:.0}")));
         }
-        let [none, forward, quarantine] = best;
-        let mut cells = vec![
-            base.name.clone(),
-            format!("{none:.1}"),
-            format!("{forward:.1}"),
-            format!("{:+.1}", forward - none),
-            format!("{quarantine:.1}"),
-            format!("{:+.1}", quarantine - forward),
-        ];
-        for stack in &stacks {
-            cells.push(pair.instructions(stack)?.map_or("no valgrind".into(), |count| format!("{count:.0}")));
-        }
-        table.add_row(cells);
+        exact.add_row(counts);
+        let [none, forward, quarantine, ..] = one;
         if forward - none > FORWARD_TARGET {
             missed.push(format!("{}: forward over none {:.1} ns", base.name, forward - none));
         }
@@ -100,13 +114,34 @@ fn run(cli: &Cli) -> Result<(), BenchError> {
             missed.push(format!("{}: quarantine 1B over forward {:.1} ns", base.name, quarantine - forward));
         }
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    println!("{table}");
+    println!("a pair of malloc and free, one thread\n{alone}");
     let outcome = if missed.is_empty() { "met".into() } else { format!("MISSED: {}", missed.join("; ")) };
     println!(
         "targets: forward over none at most {FORWARD_TARGET} ns a pair, quarantine 1B over forward at most {QUARANTINE_TARGET}: {outcome}"
     );
-    Ok(())
+    println!("\n{} threads at once\n{together}", cli.threads);
+    println!("\ninstructions of a pair, one thread\n{exact}\n");
+    marks::run(places, cli.n, cli.markdown)
+}
+
+/// The shortest time of a pair under each stack, over rounds in which they take turns.
+fn shortest(
+    pair: &Pair,
+    stacks: &[Stack],
+    rounds: usize,
+    threads: usize,
+) -> Result<[f64; LAYERS.len()], BenchError> {
+    let mut best = [f64::INFINITY; LAYERS.len()];
+    for _ in 0..rounds.max(1) {
+        for (best, stack) in best.iter_mut().zip(stacks) {
+            *best = best.min(pair.time_ns(stack, threads)?);
+        }
+    }
+    Ok(best)
+}
+
+fn cells(manager: &str, ns: [f64; LAYERS.len()]) -> Vec<String> {
+    let [none, forward, quarantine, sweep, honour] = ns.map(|ns| format!("{ns:.1}"));
+    let over = |at: usize| format!("{:+.1}", ns[at] - ns[at - 1]);
+    vec![manager.into(), none, forward, over(1), quarantine, over(2), sweep, honour]
 }

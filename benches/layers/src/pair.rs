@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use heaptoll_lab::manager::{Manager, ManagerError};
-use heaptoll_lab::places::{Places, PlacesError};
-use thiserror::Error;
+use heaptoll_lab::manager::Manager;
+use heaptoll_lab::places::Places;
+
+use crate::error::BenchError;
 
 const SOURCE: &str = include_str!("../pair.c");
 
@@ -15,19 +16,6 @@ const SLICES: &str = "400";
 const PAIRS: &str = "20000";
 /// Pairs of the two runs whose difference is counted.
 const COUNTED: [usize; 2] = [50_000, 150_000];
-
-/// Why there is no figure.
-#[derive(Debug, Error)]
-pub enum BenchError {
-    #[error(transparent)]
-    Places(#[from] PlacesError),
-    #[error(transparent)]
-    Manager(#[from] ManagerError),
-    #[error("the program of pairs could not be compiled: {0}")]
-    Build(String),
-    #[error("the program of pairs under {stack}: {reason}")]
-    Run { stack: String, reason: String },
-}
 
 /// What is preloaded, by what name.
 #[derive(Debug)]
@@ -46,7 +34,7 @@ impl Stack {
     }
 
     fn failed(&self, reason: impl ToString) -> BenchError {
-        BenchError::Run { stack: self.name.clone(), reason: reason.to_string() }
+        BenchError::Pair { stack: self.name.clone(), reason: reason.to_string() }
     }
 }
 
@@ -69,7 +57,7 @@ impl Pair {
         let (source, path) = (folder.path().join("pair.c"), folder.path().join("pair"));
         std::fs::write(&source, SOURCE).map_err(failed)?;
         let output = Command::new("cc")
-            .args(["-std=gnu11", "-O2", "-fno-builtin", "-o"])
+            .args(["-std=gnu11", "-O2", "-fno-builtin", "-pthread", "-o"])
             .args([&path, &source])
             .output()
             .map_err(failed)?;
@@ -79,13 +67,13 @@ impl Pair {
         Ok(Pair { _folder: folder, path, bytes: bytes.to_string() })
     }
 
-    /// The shortest time of a pair under a stack, ns.
+    /// The shortest time of a pair under a stack, ns; of several threads at once, the mean of their shortest.
     ///
     /// # Errors
     /// The program fails.
-    pub fn time_ns(&self, stack: &Stack) -> Result<f64, BenchError> {
+    pub fn time_ns(&self, stack: &Stack, threads: usize) -> Result<f64, BenchError> {
         let mut command = Command::new(&self.path);
-        command.args([SLICES, PAIRS, &self.bytes]).env("LD_PRELOAD", &stack.preload);
+        command.args([SLICES, PAIRS, &self.bytes, &threads.to_string()]).env("LD_PRELOAD", &stack.preload);
         let output = command.envs(stack.environment.iter().cloned()).output().map_err(|e| stack.failed(e))?;
         if !output.status.success() {
             return Err(stack.failed(output.status));

@@ -1,0 +1,144 @@
+//! What layers cost whole programs: programs of the catalog under a manager, forwarding in front of it and a quarantine of
+//! 1 B in front of it, in runs that take turns, compared within repetitions.
+
+use heaptoll_catalog::{Catalog, Size};
+use heaptoll_lab::compare::{compare, judge_outputs};
+use heaptoll_lab::comparison::{Interval, Metric, Row};
+use heaptoll_lab::experiment::{Experiment, Settings, StackInfo};
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::observation::Observation;
+use heaptoll_lab::places::Places;
+use heaptoll_lab::plan::Cell;
+use heaptoll_lab::runner::{Bench, Progress};
+use heaptoll_rig::Stack;
+
+use crate::error::BenchError;
+use crate::table;
+
+/// Which programs, how often, how large and with which dice.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Effort {
+    /// Programs of the catalog
+    #[arg(value_name = "PROGRAM", default_values_t = ["cfrac", "espresso", "gawk", "perl", "sqlite", "lua"].map(String::from))]
+    pub programs: Vec<String>,
+    /// The manager behind the layers
+    #[arg(short, long, default_value = "mimalloc3")]
+    pub manager: String,
+    /// Timed repetitions; in each every stack runs once, in random order
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub repetitions: u32,
+    /// Size of the programs' inputs
+    #[arg(long, value_name = "SIZE", default_value = "demo", value_parser = clap::builder::PossibleValuesParser::new(["quick", "demo", "full"]))]
+    pub size: String,
+    /// Seed of the order
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Print Markdown
+    #[arg(long)]
+    pub markdown: bool,
+}
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn begins(&mut self, _: &Cell, _: &StackInfo) {}
+    fn ended(&mut self, _: &Cell, _: Option<&Observation>) {}
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// A program or the manager is not there, or the laboratory's own work fails. A stack that fails is said in its row.
+pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
+    let catalog = Catalog::load(&places.catalog())?;
+    let folders = heaptoll_catalog::Places { bin: places.programs(), inputs_cache: Places::inputs() };
+    let known = manager::known(places)?;
+    let base = manager::find(&known, &effort.manager)?;
+    let over = |layer: &str| manager::find(&known, &format!("{layer}/{}", base.name));
+    let stacks = [base.clone(), over("forward")?, over("quarantine=1B")?].map(|found| stack(found, places));
+    let size: Size = effort.size.parse()?;
+    let header = [
+        "program",
+        "CPU s",
+        "forward over none, CPU",
+        "1B over forward, CPU",
+        "forward over none, elapsed",
+        "1B over forward, elapsed",
+    ];
+    let mut table = table::with(&header, effort.markdown);
+    let mut ratios: [Vec<f64>; 4] = [const { Vec::new() }; 4];
+    for name in &effort.programs {
+        let program = catalog.find(name)?;
+        if let Some(reason) = program.missing(&folders) {
+            eprintln!("{name} is left out: {reason}");
+            continue;
+        }
+        eprintln!("{name} under 3 stacks");
+        let prepared = program.prepare(size, &folders)?;
+        let settings = Settings {
+            repetitions: effort.repetitions,
+            warmup: 1,
+            seed: effort.seed,
+            timeout_s: 600.0,
+            ..Settings::default()
+        };
+        let bench = Bench {
+            launcher: places.launcher(),
+            start_layer: places.start_layer(),
+            interrupt: Interrupt::default(),
+        };
+        let mut experiment = heaptoll_rig::run(&prepared, &stacks, None, settings, &bench, &mut Quiet)?;
+        judge_outputs(&mut experiment);
+        let cpu_s = rows(&experiment).first().and_then(|row| Some(row.figures.get(&Metric::Cpu)?.median));
+        let forward = over_baseline(&mut experiment, &stacks, 0);
+        let quarantine = over_baseline(&mut experiment, &stacks, 1);
+        let found = [forward[0], quarantine[0], forward[1], quarantine[1]];
+        for (all, found) in ratios.iter_mut().zip(found) {
+            all.extend(found.map(|interval| interval.ratio.ln()));
+        }
+        let mut cells = vec![name.clone(), cpu_s.map_or("-".into(), |seconds| format!("{seconds:.2}"))];
+        cells.extend(found.map(in_words));
+        table.add_row(cells);
+        for row in rows(&experiment).iter().filter(|row| !row.marks.is_empty()) {
+            eprintln!("{name} under {}: {}", row.stack, row.marks.join("; "));
+        }
+    }
+    let mut last = vec!["geometric mean".into(), String::new()];
+    last.extend(ratios.map(|all| match all.len() {
+        0 => "-".into(),
+        count => format!("{:.3}", (all.iter().sum::<f64>() / count as f64).exp()),
+    }));
+    table.add_row(last);
+    println!("{table}");
+    println!(
+        "{} repetitions; intervals of 95 % over all stacks and metrics of a program together",
+        effort.repetitions
+    );
+    Ok(())
+}
+
+fn stack(manager: Manager, places: &Places) -> Stack {
+    Stack {
+        preload: manager.preload(places),
+        name: manager.name,
+        environment: manager.environment,
+        tells: false,
+    }
+}
+
+fn rows(experiment: &Experiment) -> Vec<Row> {
+    compare(experiment).tables.into_iter().flat_map(|table| table.rows).collect()
+}
+
+/// CPU and elapsed time of a stack over those of the one before it, which has this number.
+fn over_baseline(experiment: &mut Experiment, stacks: &[Stack], before: usize) -> [Option<Interval>; 2] {
+    experiment.baseline = stacks[before].name.clone();
+    let rows = rows(experiment);
+    let row = rows.iter().find(|row| row.stack == stacks[before + 1].name);
+    [Metric::Cpu, Metric::Wall].map(|metric| row?.figures.get(&metric)?.ratio)
+}
+
+fn in_words(interval: Option<Interval>) -> String {
+    interval.map_or("-".into(), |i| format!("{:.3} ({:.3}-{:.3})", i.ratio, i.low, i.high))
+}
