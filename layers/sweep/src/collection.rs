@@ -161,7 +161,7 @@ impl Collection {
             }
         };
         self.number = number;
-        SINCE.store(0, Ordering::Relaxed);
+        SINCE.store(self.policy.carried(SINCE.load(Ordering::Relaxed)), Ordering::Relaxed);
         TELLER.phase(number, Phase::Resume);
         drop(stopped);
         gate::open();
