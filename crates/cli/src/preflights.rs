@@ -146,7 +146,8 @@ pub fn run(
     let bar = ProgressBar::new((programs.len() * managers.len()) as u64);
     let alone = programs.len() == 1;
     for program in &programs {
-        let mut stacks = Vec::new();
+        let mut stacks: Vec<StackInfo> = Vec::new();
+        let mut proven: Vec<(&Manager, StackInfo)> = Vec::new();
         let mut trouble = None;
         for (index, (manager, name)) in managers.iter().zip(&names).enumerate() {
             bar.set_message(format!("preflight: {} under {name}", program.name));
@@ -155,9 +156,18 @@ pub fn run(
                 longest: Duration::from_secs_f64(experiment.settings.timeout_s),
                 expect_status: experiment.settings.expect_status,
             };
-            let found = prove(manager, name, program, places, interrupt, limits);
+            let like = proven.iter().find(|(other, _)| same_objects(other, manager));
+            let found = match like {
+                Some((_, other)) => Ok(Found::Serves(as_proven(other, manager, name))),
+                None => prove(manager, name, program, places, interrupt, limits),
+            };
             match found {
-                Ok(Found::Serves(stack)) => stacks.push(stack),
+                Ok(Found::Serves(stack)) => {
+                    if like.is_none() {
+                        proven.push((manager, stack.clone()));
+                    }
+                    stacks.push(stack);
+                }
                 Ok(Found::Refused(refusal)) if index == 0 => {
                     trouble = Some(refusal);
                     break;
@@ -189,11 +199,55 @@ pub fn run(
     Ok(())
 }
 
+/// Whether two stacks are the same objects in the same order, so that only the settings of layers tell them apart: what
+/// binds to what is the same then, and one proof serves for both. A manager's own options may decide what it exports.
+fn same_objects(one: &Manager, other: &Manager) -> bool {
+    let kinds = |manager: &Manager| manager.layers.iter().map(|layer| layer.kind).collect::<Vec<_>>();
+    let of_layers: Vec<&str> = one.layers.iter().filter_map(|layer| layer.kind.variable()).collect();
+    let rest = |manager: &Manager| {
+        let others = manager.environment.iter().filter(|(name, _)| !of_layers.contains(&name.as_str()));
+        others.cloned().collect::<Vec<_>>()
+    };
+    one.name != other.name
+        && !one.layers.is_empty()
+        && one.object == other.object
+        && kinds(one) == kinds(other)
+        && rest(one) == rest(other)
+}
+
+/// What was proved of a stack, for one that differs in settings only.
+fn as_proven(proven: &StackInfo, manager: &Manager, name: &str) -> StackInfo {
+    StackInfo {
+        name: name.into(),
+        environment: manager.environment.clone(),
+        proof: format!("{} (seen under {}, the same objects with other settings)", proven.proof, proven.name),
+        ..proven.clone()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use heaptoll_lab::manager;
 
     use super::*;
+
+    #[test]
+    fn stacks_that_differ_in_settings_of_layers_are_proved_once() {
+        let known = [manager::glibc(), Manager { name: "m".into(), base: "m".into(), ..manager::glibc() }];
+        let stack = |word: &str| manager::find(&known, word).expect(word);
+        let same = |one: &str, other: &str| same_objects(&stack(one), &stack(other));
+        assert!(same("quarantine=1B/glibc", "quarantine=64K,check=on/glibc"));
+        assert!(same("sweep,every=1M/glibc", "sweep/glibc"));
+        // An A/A test proves both, and so does what is another chain or sets something besides.
+        assert!(!same("quarantine=1B/glibc", "quarantine=1B/glibc"));
+        assert!(!same("glibc", "quarantine=1B/glibc") && !same("quarantine=1B/glibc", "sweep/glibc"));
+        assert!(!same("quarantine=1B/forward/glibc", "forward/quarantine=2B/glibc"));
+        let other =
+            Manager { environment: vec![("MODE".into(), "2".into())], ..stack("quarantine=2B/glibc") };
+        assert!(!same_objects(&stack("quarantine=1B/glibc"), &other));
+        let another = Manager { object: Some("/other.so".into()), ..stack("quarantine=2B/glibc") };
+        assert!(!same_objects(&stack("quarantine=1B/glibc"), &another));
+    }
 
     #[test]
     fn a_manager_against_itself_has_two_names() {
