@@ -18,7 +18,7 @@ static char static_bytes[256];
 
 /* Only a manager that promises to ignore it is asked. */
 static void begin(void) {
-    if (!tells_live())
+    if (!tells_live() || is_layered())
         not_asked("its behaviour here is undefined");
     keep(&kept, "static data after wrong frees", words, KEPT, 0, 1);
 }

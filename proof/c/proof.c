@@ -20,7 +20,7 @@ typedef size_t why_function(const void *, char *, size_t);
 static live_function *live;
 static why_function *why;
 static const struct heaptoll_control *manager;
-static int asked;
+static int asked, layered;
 
 /* Symbols are looked up once, before a case holds any locks or has forked. */
 static void ask(void) {
@@ -29,7 +29,7 @@ static void ask(void) {
     asked = 1;
     manager = control();
     /* In front of Tithe it is the layer that is asked: what it has reclaimed, Tithe may have given out again. */
-    int layered = manager && strcmp(manager->name, "sweep") == 0;
+    layered = manager && strcmp(manager->name, "sweep") == 0;
     void *symbol = dlsym(RTLD_DEFAULT, layered ? "heaptoll_sweep_is_live" : "tithe_is_live");
     memcpy(&live, &symbol, sizeof live);
     symbol = layered ? NULL : dlsym(RTLD_DEFAULT, "tithe_why");
@@ -77,6 +77,11 @@ void collect(void) {
 int tells_live(void) {
     ask();
     return live != NULL;
+}
+
+int is_layered(void) {
+    ask();
+    return layered;
 }
 
 int is_live(disguised address) {
@@ -205,6 +210,12 @@ APART void check_gone(const struct kept *kept, uint32_t spared) {
         if (is_live(kept->address[at]) > 0 && left++ < 4)
             CHECK(print_why(kept->address[at]) > 0 || !tells_why(), "%s: a block stays and nothing says why",
                   kept->where);
+    /* A manager that knows of no collector leaves addresses of its blocks on stacks and in the C library's data: single
+     * blocks may stay, and what they hold. How much that is in all, stress_graph measures. */
+    if (left > spared && layered) {
+        note("%s: %u of %u blocks stay", kept->where, left, kept->count);
+        return;
+    }
     CHECK(left <= spared, "%s: %u of %u blocks are still there although nothing holds them", kept->where, left,
           kept->count);
 }

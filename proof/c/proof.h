@@ -42,6 +42,8 @@ size_t print_why(disguised address);
 /* Whether the manager answers is_live, and print_why. */
 int tells_live(void);
 int tells_why(void);
+/* Whether a layer collects for a manager that knows nothing of it. */
+int is_layered(void);
 
 /* Overwrites `bytes` of dead stack under the caller. */
 void scrub_stack(size_t bytes);

@@ -19,6 +19,10 @@ const LARGEST: usize = isize::MAX as usize - 4096;
 /// No block is smaller, bytes: blocks are this far apart.
 const LEAST: usize = 16;
 const WORD: usize = 8;
+/// Blocks up to so many bytes are cleared where frees are ignored; of larger ones, which a program rarely leaves as they
+/// are, what a manager's links take.
+const CLEARED: usize = 8 << 10;
+const LINKS: usize = 64;
 
 /// Bytes asked for since the last collection.
 pub static SINCE: AtomicUsize = AtomicUsize::new(0);
@@ -115,6 +119,13 @@ fn admit(bytes: usize, ask: &impl Fn(usize) -> *mut c_void) -> *mut c_void {
     let block = ask(bytes);
     if block.is_null() || arena::owns(block) {
         return block;
+    }
+    if !HONOUR.load(Relaxed) {
+        // What the block held before, and the manager's own links in it, are addresses of blocks that they would keep
+        // alive where the program leaves them as they are: most of what SQLite kept over glibc.
+        let cleared = if bytes <= CLEARED { bytes } else { LINKS };
+        // SAFETY: so many bytes were asked for, and nobody has seen them.
+        unsafe { ptr::write_bytes(block.cast::<u8>(), 0, cleared) };
     }
     if TABLES.insert(block as usize, bytes).is_err() {
         // SAFETY: the manager's, and nobody has seen it.
@@ -216,6 +227,9 @@ unsafe fn give_back(block: *mut c_void) {
     }
     // Inside first: nobody shall be stopped with the lock of the pinned held.
     let entry = enter();
+    if entry == Entry::First {
+        start::thread_begins();
+    }
     if !pinned::remove(block as usize) && !HONOUR.load(Relaxed) {
         leave_from(entry);
         return;
