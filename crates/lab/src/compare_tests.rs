@@ -209,3 +209,27 @@ fn experiments_are_compared_where_they_overlap() {
     let cpu = lines.iter().find(|line| line.stack == "glibc" && line.metric == Metric::Cpu).expect("line");
     assert!(cpu.ratio.is_some_and(|ratio| !ratio.differs), "{cpu:?}");
 }
+
+#[test]
+fn writes_after_free_and_refused_calls_are_said_beside_the_table() {
+    let mut made = three_stacks();
+    for row in made.observations.iter_mut().filter(|row| row.stack == "fast" && row.repetition < 3) {
+        row.written_after_free = Some(2);
+        row.stderr_tail = "hello\nheaptoll: written after free: 1 byte at offset 56\n".into();
+    }
+    for row in made.observations.iter_mut().filter(|row| row.stack == "same") {
+        row.written_after_free = Some(0);
+        row.refused_calls = Some(u64::from(row.repetition == 1) * 5);
+    }
+    let notes = &compare(&made).tables[0].notes;
+    let one = |part: &str| {
+        let found: Vec<&String> = notes.iter().filter(|note| note.contains(part)).collect();
+        assert_eq!(found.len(), 1, "{part}: {notes:?}");
+        found[0].clone()
+    };
+    let written = one("wrote to freed memory");
+    assert!(written.starts_with("under fast ") && written.contains("in 3 of 8 runs"), "{written}");
+    assert!(written.ends_with("the first: 1 byte at offset 56"), "{written}");
+    let refused = one("refused");
+    assert!(refused.starts_with("under same ") && refused.contains("in 1 of 8 runs, 5 at most"), "{refused}");
+}

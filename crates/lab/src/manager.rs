@@ -127,6 +127,16 @@ pub enum ManagerError {
     /// Layers or options that do not fit.
     #[error(transparent)]
     Stack(#[from] StackError),
+    /// What stands in front of a `/` is neither a layer nor a folder.
+    #[error(
+        "there is no layer `{name}`; layers are {known} (`heaptoll managers`); a manager's path begins with ./ or /"
+    )]
+    NoLayer {
+        /// As given.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
     /// A path without a file.
     #[error("manager {path}: {reason}")]
     NoFile {
@@ -449,7 +459,10 @@ fn by_path(name: &str) -> Result<Manager, ManagerError> {
     let no_file = |reason: String| ManagerError::NoFile { path: name.into(), reason };
     // Links are kept: one may be there because the loader cannot take the name of its target.
     let path = std::path::absolute(name).map_err(|error| no_file(error.to_string()))?;
-    if !path.metadata().map_err(|error| no_file(error.to_string()))?.is_file() {
+    let found = path
+        .metadata()
+        .map_err(|error| stack::no_layer(name).unwrap_or_else(|| no_file(error.to_string())))?;
+    if !found.is_file() {
         return Err(no_file("is not a file".into()));
     }
     Ok(Manager {

@@ -281,6 +281,9 @@ fn observe(
         track.filter(|_| program.serve.is_none() || cell.repetition == 0 && cell.phase == Phase::Timed);
     let row = row(experiment, cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures));
     let told = page.and_then(|page| page.read().ok()).map(|slots| Told::of(&slots)).unwrap_or_default();
+    // What a checking quarantine found stands there, of a good run too.
+    let found = told.written_after_free.is_some_and(|found| found > 0);
+    let row = if found { Observation { stderr_tail: finished.error_tail, ..row } } else { row };
     Ok((
         Observation { started_unix_s, load_average, ..told.beside(row) },
         track.filter(|track| !track.samples.is_empty()),

@@ -279,6 +279,15 @@ pub fn layers(word: &str) -> Result<(Vec<Layer>, &str), StackError> {
     Ok((found, rest))
 }
 
+/// Why `swep/glibc` leads nowhere: its first part is written like a layer, and no folder has that name. `None` where a
+/// path is meant.
+pub(crate) fn no_layer(word: &str) -> Option<ManagerError> {
+    let (part, _) = word.split_once('/')?;
+    let name = part.split(['=', ',']).next().unwrap_or(part);
+    let meant = !name.is_empty() && !name.starts_with(['.', '~']) && !std::path::Path::new(part).exists();
+    meant.then(|| ManagerError::NoLayer { name: name.into(), known: LAYERS.map(LayerKind::word).join(", ") })
+}
+
 fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
     let mut pieces = part.split(',');
     let head = pieces.next().unwrap_or(part);

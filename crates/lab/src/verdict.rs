@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::comparison::{Figure, Interval, Metric, Row};
 use crate::experiment::Experiment;
-use crate::observation::{Outcome, Phase};
+use crate::observation::{Observation, Outcome, Phase};
 use crate::side::Startup;
 use crate::statistics::{FEWEST_PAIRS, median};
 
@@ -123,6 +123,44 @@ pub fn notes(
         ));
     }
     notes.extend(memory_check(experiment, program));
+    notes.extend(told_notes(experiment, program));
+    notes
+}
+
+/// How the line of a checking quarantine about a write begins; what is held at the end of a run is told of then.
+const FOUND: &str = "heaptoll: written after free: ";
+
+/// What layers and managers told of a program's runs that no figure shows: defects that were found, and a heap that was
+/// too small.
+fn told_notes(experiment: &Experiment, program: &str) -> Vec<String> {
+    let mut notes = Vec::new();
+    for stack in experiment.stacks.iter().filter(|stack| stack.program == program).map(|stack| &stack.name) {
+        let runs: Vec<&Observation> = experiment
+            .observations
+            .iter()
+            .filter(|row| row.program == program && row.stack == *stack && row.phase != Phase::Startup)
+            .collect();
+        let most = |figure: fn(&Observation) -> Option<u64>| {
+            let told: Vec<u64> =
+                runs.iter().filter_map(|row| figure(row)).filter(|found| *found > 0).collect();
+            told.iter().max().map(|most| (told.len(), *most))
+        };
+        if let Some((bad, most)) = most(|row| row.written_after_free) {
+            let line =
+                runs.iter().find_map(|row| row.stderr_tail.lines().find_map(|line| line.strip_prefix(FOUND)));
+            notes.push(format!(
+                "under {stack} the program wrote to freed memory: {most} blocks at most in a run, in {bad} of {} runs{}",
+                runs.len(),
+                line.map_or(String::new(), |line| format!("; the first: {line}"))
+            ));
+        }
+        if let Some((bad, most)) = most(|row| row.refused_calls) {
+            notes.push(format!(
+                "under {stack} the heap was too small: calls were refused in {bad} of {} runs, {most} at most",
+                runs.len()
+            ));
+        }
+    }
     notes
 }
 
