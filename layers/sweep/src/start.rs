@@ -26,6 +26,9 @@ pub static HONOUR: AtomicBool = AtomicBool::new(false);
 /// The most pages that may hold blocks.
 pub static LIMIT_PAGES: AtomicUsize = AtomicUsize::new(usize::MAX);
 
+/// The manager is the C library's.
+static GLIBC: AtomicBool = AtomicBool::new(false);
+
 static BEGUN: AtomicBool = AtomicBool::new(false);
 static STARTED: AtomicBool = AtomicBool::new(false);
 static THREAD_END: ThreadEnd = ThreadEnd::new(thread_ends);
@@ -60,6 +63,7 @@ pub fn start() -> bool {
         Err(wrong) => settings::refuse(c"HEAPTOLL_SWEEP", wrong, ALLOWED),
     };
     let glibc = mappings::know_manager();
+    GLIBC.store(glibc, Ordering::Relaxed);
     HONOUR.store(settings.honour, Ordering::Relaxed);
     LAZY.store(settings.lazy, Ordering::Relaxed);
     LIMIT_PAGES.store(settings.heap.map_or(usize::MAX, |bytes| bytes / 4096), Ordering::Relaxed);
@@ -95,11 +99,12 @@ pub fn thread_begins() {
     }
 }
 
-/// A thread ends. The C library calls this in each round that it makes over such hooks; after the last it frees what it
-/// has given the thread, by ways that do not come past the layer.
+/// A thread ends. The C library calls this in each round that it makes over such hooks; after the last, and after what
+/// other hooks do in it, its own malloc gives back what it has for the thread, by ways that do not come past the layer.
+/// What another manager does then are hooks of its own ([`crate::ends`]).
 unsafe extern "C" fn thread_ends(rounds: *mut c_void) {
     let left = rounds as usize - 1;
-    if left == 0 || !THREAD_END.arm(left as *mut c_void) {
+    if (left == 0 || !THREAD_END.arm(left as *mut c_void)) && GLIBC.load(Ordering::Relaxed) {
         gate::end();
     }
 }
