@@ -39,6 +39,9 @@ static void *comes_and_goes(void *argument) {
 }
 
 static size_t heap_bytes(void) {
+    /* The pages that a layer tells of are those with blocks, the unreachable ones too. */
+    if (is_layered())
+        collect();
     struct heaptoll_census census = {.size = sizeof census};
     if (control() && control()->census && control()->census(&census) == 0)
         return census.mapped_bytes;
