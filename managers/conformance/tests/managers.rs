@@ -1,6 +1,6 @@
 //! The suite over every manager that is here, in its quick form.
 
-use heaptoll_conformance::deviation::DEVIATIONS;
+use heaptoll_conformance::deviation::{DEVIATIONS, LAYER_DEVIATIONS};
 use heaptoll_conformance::suite::{Case, Kind, Suite, sources};
 use heaptoll_conformance::verdict;
 use heaptoll_lab::manager::{self, Kind as Origin};
@@ -88,6 +88,9 @@ fn deviations_name_cases_and_managers_that_exist_once_each() {
                 seen.push((name, case));
             }
         }
+    }
+    for case in LAYER_DEVIATIONS.iter().flat_map(|one| one.cases) {
+        assert!(suite.case(case).is_ok(), "{case} is no case");
     }
 }
 
