@@ -167,25 +167,40 @@ enum Layout {
 
 /// Columns that a verdict needs before its wrapping hurts.
 const VERDICT_WIDTH: u16 = 22;
-/// A longer stack name (a path) wraps.
+/// A longer stack name (a path, many options) wraps where there is no room for it.
 const NAME_WIDTH: u16 = 22;
+/// A name longer than this wraps wherever it is written.
+const LONGEST_NAME: u16 = 60;
 
 fn figures(comparison: &Comparison, table: &ProgramTable, style: &Style) -> String {
     for layout in [Layout::Wide, Layout::Medium, Layout::Narrow] {
-        let filled = filled(comparison, table, style, layout);
-        let widths = filled.column_max_content_widths();
+        let filled = |name| filled(comparison, table, style, layout, name);
+        let first = filled(NAME_WIDTH);
+        let widths = first.column_max_content_widths();
         let verdict = widths.last().copied().unwrap_or(0).min(VERDICT_WIDTH);
         let others: u16 = widths.iter().skip(1).rev().skip(1).map(|width| width + 2).sum();
-        let name = widths.first().copied().unwrap_or(0).min(NAME_WIDTH) + 2;
-        if style.width.is_none_or(|width| name + others + verdict + 2 <= width) {
-            return style.lines(&filled);
+        let longest = widths.first().copied().unwrap_or(0);
+        let needed = longest.min(NAME_WIDTH) + 2 + others + verdict + 2;
+        let room = style.width.map_or(Some(LONGEST_NAME), |width| width.checked_sub(needed));
+        match room {
+            Some(room) if longest > NAME_WIDTH && room > 0 => {
+                return style.lines(&filled((NAME_WIDTH + room).min(LONGEST_NAME)));
+            }
+            Some(_) => return style.lines(&first),
+            None => {}
         }
     }
     debug_assert_eq!(Layout::List as u8, 3);
     list(comparison, table, style)
 }
 
-fn filled(comparison: &Comparison, program: &ProgramTable, style: &Style, layout: Layout) -> Table {
+fn filled(
+    comparison: &Comparison,
+    program: &ProgramTable,
+    style: &Style,
+    layout: Layout,
+    name_width: u16,
+) -> Table {
     let (split, all) = (layout != Layout::Wide, layout != Layout::Narrow);
     let mut headings = vec!["stack", "CPU s", "CPU ratio", "RSS MiB", "memory ratio"];
     // Only managers that keep the statistics page tell it.
@@ -221,7 +236,7 @@ fn filled(comparison: &Comparison, program: &ProgramTable, style: &Style, layout
     let last = headings.len() - 1;
     for (index, column) in table.column_iter_mut().enumerate() {
         match index {
-            0 => column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(NAME_WIDTH + 2))),
+            0 => column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(name_width + 2))),
             i if i < last => column.set_constraint(ColumnConstraint::ContentWidth),
             _ => column,
         };
@@ -496,6 +511,26 @@ mod tests {
             .map(|l| l.split_whitespace().collect::<Vec<_>>())
             .find(|w| w.first() == Some(&first))
             .unwrap()
+    }
+
+    #[test]
+    fn a_stack_with_options_is_written_in_one_line_where_there_is_room() {
+        let (mut made, _) = experiment(Shape::Single);
+        let long = "quarantine=64K,evict=random/tcmalloc";
+        let other =
+            made.stacks.iter().map(|stack| &stack.name).find(|name| **name != made.baseline).unwrap().clone();
+        for stack in made.stacks.iter_mut().filter(|stack| stack.name == other) {
+            stack.name = long.into();
+        }
+        for row in made.observations.iter_mut().filter(|row| row.stack == other) {
+            row.stack = long.into();
+        }
+        let comparison = heaptoll_lab::compare::compare(&made);
+        for width in [None, Some(200)] {
+            let text = render(&made, &comparison, &Style { color: false, width, unicode: true });
+            let row = text.lines().find(|line| line.starts_with(long));
+            assert!(row.is_some_and(|row| row.contains('–') || row.contains('(')), "{text}");
+        }
     }
 
     #[test]
