@@ -149,7 +149,7 @@ fn told_notes(experiment: &Experiment, program: &str) -> Vec<String> {
             let line =
                 runs.iter().find_map(|row| row.stderr_tail.lines().find_map(|line| line.strip_prefix(FOUND)));
             notes.push(format!(
-                "under {stack} the program wrote to freed memory: {most} blocks at most in a run, in {bad} of {} runs{}",
+                "under {stack} the program wrote to freed memory, in {bad} of {} runs (blocks: {most} at most){}",
                 runs.len(),
                 line.map_or(String::new(), |line| format!("; the first: {line}"))
             ));

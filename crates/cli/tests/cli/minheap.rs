@@ -130,7 +130,6 @@ fn what_cannot_be_searched_is_refused() {
 fn a_static_program_has_no_heap_to_search() {
     let bench = Bench::new();
     let program = bench.static_program("static", "int main(void) { return malloc(10) == 0; }");
-    let (found, said) = search(&bench, &["-m", "sweep/glibc", "-b", "glibc"], 1, &program);
-    assert!(found["collectors"][0]["search"].is_null(), "{found}");
-    said.shows(&["not searched", "no baseline"]);
+    let command = ["minheap", "-m", "sweep/glibc", "-b", "glibc", "--", &program];
+    bench.heaptoll(&command).exits(2).complains(&["statically linked"]);
 }

@@ -1,8 +1,11 @@
 //! The runs of one program: what is right, what each collector's smallest heap is, what the baselines report.
 
+use std::ffi::OsString;
+
 use heaptoll_lab::experiment::ProgramInfo;
 use heaptoll_lab::manager::Manager;
 use heaptoll_launcher::Ended;
+use heaptoll_preflight::inspect_program;
 use heaptoll_studies::minheap::{Outcome, Question, Search, Step};
 use indicatif::ProgressBar;
 
@@ -73,12 +76,22 @@ impl Right {
     }
 }
 
+/// Refuses a program that no manager can be put into, before it is run for nothing.
+fn reachable(program: &ProgramInfo) -> Result<(), Failure> {
+    let command: Vec<OsString> = program.command.iter().map(Into::into).collect();
+    let own = program.environment.iter().map(|(name, value)| (name.into(), value.into()));
+    let environment: Vec<(OsString, OsString)> = std::env::vars_os().chain(own).collect();
+    let found = inspect_program(&command, &environment, None);
+    found.map(drop).map_err(|refusal| Failure::NothingToCompare(refusal.to_string()))
+}
+
 impl Plan<'_> {
     /// Everything about one program. What was measured until Ctrl-C is in `into`.
     ///
     /// # Errors
     /// Ctrl-C, the program does not work without any limit, or heaptoll's own machinery failed.
     pub fn measure(&self, program: &ProgramInfo, into: &mut Program) -> Result<(), Failure> {
+        reachable(program)?;
         let right = self.right(program)?;
         into.steady_output = right.digest.is_some();
         for collector in self.collectors {
