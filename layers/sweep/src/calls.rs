@@ -173,11 +173,15 @@ fn pin(block: *mut c_void, bytes: usize) {
 #[cold]
 #[inline(never)]
 fn retry(size: usize, ask: impl Fn(usize) -> *mut c_void) -> *mut c_void {
-    collection::collect(Reason::Pressure);
+    let needs_pages = |used: usize| used.saturating_add(padded(size).div_ceil(4096) + 1);
+    let is_limited = |used| needs_pages(used) > LIMIT_PAGES.load(Relaxed);
+    // The system's limit may make every call fail: collections that found nothing a moment ago would take all the time.
+    if is_limited(TABLES.used_pages()) || !collection::has_just_been() {
+        collection::collect(Reason::Pressure);
+    }
     let entry = enter();
-    let before = TABLES.used_pages();
+    let limited = is_limited(TABLES.used_pages());
     let block = admit(padded(size), &ask);
-    let limited = before.saturating_add(padded(size).div_ceil(4096) + 1) > LIMIT_PAGES.load(Relaxed);
     leave_from(entry);
     if block.is_null() {
         if limited {

@@ -4,7 +4,7 @@
 use core::ffi::c_void;
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use heaptoll_floor::{Collected, Lock, Message, Phase, Reason, now_ns, thread_cpu_ns};
 use heaptoll_next::forward;
@@ -71,6 +71,17 @@ static WAITING_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 pub static LAZY: AtomicBool = AtomicBool::new(false);
 
+/// When the last collection ended, ns, and how long it took.
+static ENDED_NS: AtomicU64 = AtomicU64::new(0);
+static TOOK_NS: AtomicU64 = AtomicU64::new(0);
+/// For so many times as long as it took it has just been.
+const MOMENTS: u64 = 4;
+
+/// Whether a collection has ended a moment ago, as long as collections take.
+pub fn has_just_been() -> bool {
+    now_ns() < ENDED_NS.load(Ordering::Relaxed) + MOMENTS * TOOK_NS.load(Ordering::Relaxed)
+}
+
 /// Why there was no collection.
 enum GivenUp {
     World(Refused),
@@ -110,11 +121,15 @@ fn collect_outside(reason: Reason) -> bool {
         _ => Some(COLLECTION.lock()),
     };
     let mut done = false;
+    let started = now_ns();
     if let Some(mut collection) = collection
         && !collection.over
         && (reason != Reason::Allocation || SINCE.load(Ordering::Relaxed) > BUDGET.load(Ordering::Relaxed))
     {
         done = collection.run(reason);
+        let ended = now_ns();
+        TOOK_NS.store(ended - started, Ordering::Relaxed);
+        ENDED_NS.store(ended, Ordering::Relaxed);
     }
     drop(quiet);
     // SAFETY: as above.
