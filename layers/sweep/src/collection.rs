@@ -8,8 +8,8 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use heaptoll_floor::{Collected, Lock, Message, Phase, Reason, now_ns, thread_cpu_ns};
 use heaptoll_next::forward;
+use heaptoll_roots::{Buffer, NoMemory};
 use heaptoll_roots::{Origin, Refused, Stopped, World};
-use heaptoll_sweeping::list::{List, NoMemory};
 use heaptoll_sweeping::policy::Policy;
 use heaptoll_sweeping::settings::Settings;
 use heaptoll_tables::{Marking, Roots, Tables};
@@ -36,8 +36,8 @@ const A_FEW: usize = 32;
 pub struct Collection {
     pub policy: Policy,
     pub managed: Managed,
-    left_out: List<(usize, usize)>,
-    dead: List<usize>,
+    left_out: Buffer<(usize, usize)>,
+    dead: Buffer<usize>,
     number: u64,
     pub marking: Marking,
     /// How many mark, this time.
@@ -54,8 +54,8 @@ pub struct Collection {
 pub static COLLECTION: Lock<Collection> = Lock::new(Collection {
     policy: Policy::new(Settings::new()),
     managed: Managed::new(),
-    left_out: List::new(),
-    dead: List::new(),
+    left_out: Buffer::new(),
+    dead: Buffer::new(),
     number: 0,
     marking: Marking::new(),
     markers: 1,
@@ -66,7 +66,7 @@ pub static COLLECTION: Lock<Collection> = Lock::new(Collection {
 });
 
 /// Dead blocks that wait to be given back, where sweeping is lazy.
-pub static WAITING: Lock<List<usize>> = Lock::new(List::new());
+pub static WAITING: Lock<Buffer<usize>> = Lock::new(Buffer::new());
 static WAITING_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 pub static LAZY: AtomicBool = AtomicBool::new(false);

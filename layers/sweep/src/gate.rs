@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use heaptoll_floor::thread_word;
 use heaptoll_roots::Stopped;
-use heaptoll_sweeping::list::system_call;
+use heaptoll_roots::system_call;
 
 thread_word! {
     /// Where the thread is.

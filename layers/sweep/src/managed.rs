@@ -7,7 +7,7 @@
 
 use core::ops::Range;
 
-use heaptoll_sweeping::list::NoMemory;
+use heaptoll_roots::NoMemory;
 use heaptoll_sweeping::ranges::Ranges;
 
 use crate::mappings::{MAPPED, break_now};

@@ -13,8 +13,8 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use heaptoll_floor::PAGE;
 use heaptoll_next::family;
+use heaptoll_roots::system_call;
 use heaptoll_sweeping::elf;
-use heaptoll_sweeping::list::system_call;
 use heaptoll_sweeping::ranges::Ranges;
 
 use crate::gate;

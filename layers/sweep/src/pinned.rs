@@ -4,11 +4,11 @@
 //! area, what a library notes at its first call.
 
 use heaptoll_floor::Lock;
-use heaptoll_sweeping::list::List;
+use heaptoll_roots::Buffer;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-static PINNED: Lock<List<usize>> = Lock::new(List::new());
+static PINNED: Lock<Buffer<usize>> = Lock::new(Buffer::new());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Between these all of them ever were.
 static LOWEST: AtomicUsize = AtomicUsize::new(usize::MAX);

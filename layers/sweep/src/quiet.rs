@@ -4,7 +4,7 @@
 //! back, a handler that forks would leave its child a collector that is busy for ever.
 
 use heaptoll_roots::DEFAULT_SIGNAL;
-use heaptoll_sweeping::list::system_call;
+use heaptoll_roots::system_call;
 
 /// Signals that stay open, by number: those of the C library, one of which stops threads.
 const OPEN: [u32; 2] = [32, DEFAULT_SIGNAL as u32];

@@ -50,6 +50,9 @@ impl<T: Copy> Buffer<T> {
     }
 
     /// Makes room for `capacity` values in all. What was written to the [`Buffer::room`] is kept too.
+    ///
+    /// # Errors
+    /// [`NoMemory`]; nothing has changed.
     pub fn reserve(&mut self, capacity: usize) -> Result<(), NoMemory> {
         if capacity <= self.capacity {
             return Ok(());
@@ -68,6 +71,9 @@ impl<T: Copy> Buffer<T> {
     }
 
     /// Appends a value.
+    ///
+    /// # Errors
+    /// [`NoMemory`]; nothing has changed.
     pub fn push(&mut self, value: T) -> Result<(), NoMemory> {
         if self.length == self.capacity {
             self.reserve(self.length + 1)?;
@@ -76,6 +82,30 @@ impl<T: Copy> Buffer<T> {
         unsafe { self.start.add(self.length).write(value) };
         self.length += 1;
         Ok(())
+    }
+
+    /// Takes the last value out.
+    pub fn pop(&mut self) -> Option<T> {
+        self.length = self.length.checked_sub(1)?;
+        // SAFETY: it was written.
+        Some(unsafe { self.start.add(self.length).read() })
+    }
+
+    /// Puts a value at a place, before what is there.
+    ///
+    /// # Errors
+    /// [`NoMemory`]; nothing has changed.
+    pub fn insert(&mut self, at: usize, value: T) -> Result<(), NoMemory> {
+        self.push(value)?;
+        self.as_mut_slice()[at..].rotate_right(1);
+        Ok(())
+    }
+
+    /// Takes some values out.
+    pub fn remove(&mut self, range: Range<usize>) {
+        let length = self.length;
+        self.as_mut_slice().copy_within(range.end..length, range.start);
+        self.length -= range.len();
     }
 
     /// Forgets all values.
@@ -125,6 +155,12 @@ impl<T: Copy> Buffer<T> {
     }
 }
 
+impl<T: Copy> Default for Buffer<T> {
+    fn default() -> Buffer<T> {
+        Buffer::new()
+    }
+}
+
 impl<T: Copy> Drop for Buffer<T> {
     fn drop(&mut self) {
         self.unmap();
@@ -134,6 +170,53 @@ impl<T: Copy> Drop for Buffer<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Push(u64),
+        Pop,
+        Insert(usize, u64),
+        Remove(usize, usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => any::<u64>().prop_map(Step::Push),
+            1 => Just(Step::Pop),
+            2 => (any::<usize>(), any::<u64>()).prop_map(|(at, value)| Step::Insert(at, value)),
+            1 => (any::<usize>(), any::<usize>()).prop_map(|(from, to)| Step::Remove(from, to)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_vector(steps in prop::collection::vec(step(), 1..2000)) {
+            let (mut list, mut model) = (Buffer::new(), Vec::new());
+            for step in steps {
+                match step {
+                    Step::Push(value) => {
+                        prop_assert_eq!(list.push(value), Ok(()));
+                        model.push(value);
+                    }
+                    Step::Pop => prop_assert_eq!(list.pop(), model.pop()),
+                    Step::Insert(at, value) => {
+                        let at = at % (model.len() + 1);
+                        prop_assert_eq!(list.insert(at, value), Ok(()));
+                        model.insert(at, value);
+                    }
+                    Step::Remove(from, to) => {
+                        let (from, to) = (from % (model.len() + 1), to % (model.len() + 1));
+                        let range = from.min(to)..from.max(to);
+                        list.remove(range.clone());
+                        model.drain(range);
+                    }
+                }
+                prop_assert_eq!(list.as_slice(), &model[..]);
+            }
+        }
+    }
 
     #[test]
     fn values_survive_growth() {

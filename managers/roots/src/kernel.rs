@@ -12,12 +12,12 @@ pub const PAGE: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Error(pub c_int);
 
-/// Any system call.
+/// Any system call; negative is a negated `errno`.
 ///
 /// # Safety
 /// As the call's own conditions.
 #[inline(always)]
-pub unsafe fn call(number: i64, arguments: [usize; 6]) -> Result<usize, Error> {
+pub unsafe fn system_call(number: i64, arguments: [usize; 6]) -> isize {
     let result: isize;
     // SAFETY: the convention of x86_64 Linux; rcx and r11 are the kernel's. What the call does is the caller's word.
     unsafe {
@@ -35,6 +35,17 @@ pub unsafe fn call(number: i64, arguments: [usize; 6]) -> Result<usize, Error> {
             options(nostack),
         );
     }
+    result
+}
+
+/// Any system call.
+///
+/// # Safety
+/// As the call's own conditions.
+#[inline(always)]
+pub unsafe fn call(number: i64, arguments: [usize; 6]) -> Result<usize, Error> {
+    // SAFETY: the caller's word.
+    let result = unsafe { system_call(number, arguments) };
     if (-4095..0).contains(&result) { Err(Error(-result as c_int)) } else { Ok(result as usize) }
 }
 

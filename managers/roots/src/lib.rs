@@ -36,6 +36,8 @@ mod world;
 
 use core::ops::Range;
 
+pub use buffer::{Buffer, NoMemory};
+pub use kernel::system_call;
 pub use signal::DEFAULT_SIGNAL;
 pub use stopped::{Stopped, Unreadable};
 pub use world::{Refused, Unstopped, World};

@@ -2,19 +2,19 @@
 
 use core::ops::Range;
 
-use crate::list::{List, NoMemory};
+use heaptoll_roots::{Buffer, NoMemory};
 
 /// A set of addresses.
 #[derive(Debug, Default)]
 pub struct Ranges {
     /// Apart from one another and not empty.
-    list: List<(usize, usize)>,
+    list: Buffer<(usize, usize)>,
 }
 
 impl Ranges {
     /// The empty set.
     pub const fn new() -> Ranges {
-        Ranges { list: List::new() }
+        Ranges { list: Buffer::new() }
     }
 
     /// Its ranges as start and end, in order; between two of them are addresses that are not in it.
@@ -107,11 +107,6 @@ impl Ranges {
     pub fn clear(&mut self) {
         self.list.clear();
     }
-
-    /// Forgets all and gives the memory back.
-    pub fn release(&mut self) {
-        self.list.release();
-    }
 }
 
 #[cfg(test)]
@@ -154,7 +149,6 @@ mod tests {
                 prop_assert!(found.clone().all(|address| model.contains(&address)));
                 prop_assert!(!model.contains(&found.end));
             }
-            ranges.release();
         }
     }
 }
