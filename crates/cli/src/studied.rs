@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use heaptoll_lab::compare::judge_outputs;
 use heaptoll_lab::comparison::Interval;
-use heaptoll_lab::experiment::Experiment;
+use heaptoll_lab::experiment::{Experiment, ProgramInfo};
 use heaptoll_lab::manager::Manager;
 use heaptoll_lab::observation::{Outcome, Phase};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::runner::Ending;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{self, NONE, date, shell_command};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::command::run::begin::{self, Beginning};
@@ -86,6 +87,58 @@ pub struct Carried {
     pub ending: Ending,
     /// The file that keeps it.
     pub path: PathBuf,
+}
+
+/// What the JSON of a study holds: its own figures, and what all studies say of themselves.
+#[derive(Serialize)]
+pub struct Figures<'a, F: Serialize, P: Serialize> {
+    complete: bool,
+    experiment: String,
+    repetitions: u32,
+    seed: u64,
+    #[serde(flatten)]
+    found: &'a F,
+    published: Vec<P>,
+    warnings: Vec<String>,
+}
+
+/// How a study went that takes one program after the other.
+pub struct Visited {
+    /// All were come to: no Ctrl-C.
+    pub complete: bool,
+    /// One could not be measured, and was said so.
+    pub failed: bool,
+}
+
+/// Measures one program after the other, until Ctrl-C. Of several the others go on where one cannot be measured.
+///
+/// # Errors
+/// What `measure` gives and is neither; the bar is cleared in any case.
+pub fn visit(
+    programs: &[ProgramInfo],
+    bar: &ProgressBar,
+    mut measure: impl FnMut(&ProgramInfo) -> Result<(), Failure>,
+) -> Result<Visited, Failure> {
+    let mut visited = Visited { complete: true, failed: false };
+    for program in programs {
+        match measure(program) {
+            Ok(()) => {}
+            Err(Failure::Interrupted) => {
+                visited.complete = false;
+                break;
+            }
+            Err(failure @ Failure::NothingToCompare(_)) if programs.len() > 1 => {
+                bar.suspend(|| terminal::warning(&failure.to_string()));
+                visited.failed = true;
+            }
+            Err(failure) => {
+                bar.finish_and_clear();
+                return Err(failure);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(visited)
 }
 
 /// Runs every program under every stack, interleaved in random order, and keeps the rows. The first stack is the
@@ -176,6 +229,23 @@ fn refusals(experiment: &Experiment) -> impl Iterator<Item = String> {
 }
 
 impl Carried {
+    /// For JSON: what was found, beside what is published of it.
+    pub fn figures<'a, F: Serialize, P: Serialize>(
+        &self,
+        found: &'a F,
+        published: Vec<P>,
+    ) -> Figures<'a, F, P> {
+        Figures {
+            complete: self.ending == Ending::Complete,
+            experiment: self.path.display().to_string(),
+            repetitions: self.experiment.settings.repetitions,
+            seed: self.experiment.settings.seed,
+            found,
+            published,
+            warnings: self.warnings(),
+        }
+    }
+
     /// What did not go as it should: stacks that were refused, runs that failed, an early end.
     pub fn warnings(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();

@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         )));
     }
     let document = document::document(&found, &carried);
-    let figures = document::Figures::of(&found, &carried);
+    let figures = carried.figures(&found, published::beside(&found));
     carried.deliver(&arguments.study.outputs, "frequency", &document, &figures)
 }
 

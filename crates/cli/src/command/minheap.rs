@@ -14,7 +14,7 @@ use super::run::{positive_seconds, watch_for_interrupt};
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
 use crate::programs_asked::Asked;
-use crate::terminal;
+use crate::studied::{Visited, visit};
 
 mod asked;
 pub mod attempt;
@@ -115,8 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         means: vec![],
         published: vec![],
     };
-    let mut failed = false;
-    for program in &programs {
+    let Visited { complete, mut failed } = visit(&programs, &bar, |program| {
         let mut one = Program {
             program: program.name.clone(),
             command: program.command.clone(),
@@ -129,24 +128,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         if !one.collectors.is_empty() {
             figures.programs.push(one);
         }
-        match measured {
-            Ok(()) => {}
-            Err(Failure::Interrupted) => {
-                figures.complete = false;
-                break;
-            }
-            // Of several programs the others go on.
-            Err(failure @ Failure::NothingToCompare(_)) if programs.len() > 1 => {
-                bar.suspend(|| terminal::warning(&failure.to_string()));
-                failed = true;
-            }
-            Err(failure) => {
-                bar.finish_and_clear();
-                return Err(failure);
-            }
-        }
-    }
-    bar.finish_and_clear();
+        measured
+    })?;
+    figures.complete = complete;
     if figures.programs.is_empty() {
         return Err(match figures.complete {
             true => Failure::NothingToCompare("no program completed without a limit".into()),

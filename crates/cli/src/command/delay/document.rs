@@ -1,43 +1,13 @@
-//! The study of delays as a document, and as figures for JSON.
+//! The study of delays as a document.
 
-use heaptoll_lab::runner::Ending;
 use heaptoll_lab::statistics::FEWEST_PAIRS;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, claim, plural};
 use heaptoll_studies::delay::{Delay, NO_DELAY, Ratios};
-use serde::Serialize;
 
-use super::published::{self, Beside};
+use super::published;
 use super::sections;
 use crate::studied::{Carried, size_word};
-
-/// What the JSON holds.
-#[derive(Serialize)]
-pub struct Figures<'a> {
-    complete: bool,
-    experiment: String,
-    repetitions: u32,
-    seed: u64,
-    #[serde(flatten)]
-    delay: &'a Delay,
-    published: Vec<Beside>,
-    warnings: Vec<String>,
-}
-
-impl<'a> Figures<'a> {
-    /// Of a study.
-    pub fn of(delay: &'a Delay, carried: &Carried) -> Figures<'a> {
-        Figures {
-            complete: carried.ending == Ending::Complete,
-            experiment: carried.path.display().to_string(),
-            repetitions: carried.experiment.settings.repetitions,
-            seed: carried.experiment.settings.seed,
-            delay,
-            published: published::beside(delay),
-            warnings: carried.warnings(),
-        }
-    }
-}
 
 /// Everything that is told of a study.
 pub fn document(found: &Delay, carried: &Carried) -> Document {

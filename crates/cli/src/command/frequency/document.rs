@@ -1,44 +1,14 @@
-//! The study of collections' frequency as a document, and as figures for JSON.
+//! The study of collections' frequency as a document.
 
 use heaptoll_lab::comparison::Interval;
-use heaptoll_lab::runner::Ending;
 use heaptoll_lab::statistics::FEWEST_PAIRS;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, percent_off, plural};
 use heaptoll_studies::frequency::{Frequency, Question, Ratio};
-use serde::Serialize;
 
-use super::published::{self, Beside};
+use super::published;
 use super::sections;
 use crate::studied::Carried;
-
-/// What the JSON holds.
-#[derive(Serialize)]
-pub struct Figures<'a> {
-    complete: bool,
-    experiment: String,
-    repetitions: u32,
-    seed: u64,
-    #[serde(flatten)]
-    frequency: &'a Frequency,
-    published: Vec<Beside>,
-    warnings: Vec<String>,
-}
-
-impl<'a> Figures<'a> {
-    /// Of a study.
-    pub fn of(frequency: &'a Frequency, carried: &Carried) -> Figures<'a> {
-        Figures {
-            complete: carried.ending == Ending::Complete,
-            experiment: carried.path.display().to_string(),
-            repetitions: carried.experiment.settings.repetitions,
-            seed: carried.experiment.settings.seed,
-            frequency,
-            published: published::beside(frequency),
-            warnings: carried.warnings(),
-        }
-    }
-}
 
 /// The ratio that is judged: of CPU where the collector tells its own, else of elapsed time.
 pub fn judged(ratio: &Ratio) -> Option<Interval> {
