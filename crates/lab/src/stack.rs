@@ -127,6 +127,9 @@ pub const LAYERS: [LayerKind; 6] = [
     LayerKind::Live,
 ];
 
+/// Bytes; what the layer can count (layers/held).
+const LARGEST_QUARANTINE: u64 = 512 << 30;
+
 impl LayerKind {
     /// The word for it.
     pub const fn word(self) -> &'static str {
@@ -300,6 +303,9 @@ fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
             let (bytes, text) = Values::Size(1)
                 .read(text)
                 .ok_or_else(|| wrong(&format!("`{text}` is no size; write 1B, 64K, 2M or the like")))?;
+            if bytes.parse().is_ok_and(|bytes: u64| bytes > LARGEST_QUARANTINE) {
+                return Err(wrong(&format!("{text} is too much; 512G is the most")));
+            }
             word.push('=');
             word.push_str(&text);
             settings.push(("size".into(), bytes));

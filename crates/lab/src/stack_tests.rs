@@ -30,6 +30,7 @@ fn what_a_layer_does_not_know_is_refused_with_what_it_knows() {
         ("quarantine/glibc", "quarantine=2M"),
         ("quarantine=2X/glibc", "`2X` is no size"),
         ("quarantine=0/glibc", "`0` is no size"),
+        ("quarantine=600G/glibc", "512G is the most"),
         ("quarantine=2M", "no manager behind it"),
         ("sweep/", "no manager behind it"),
         ("sweep=2M/glibc", "no value of its own"),

@@ -64,7 +64,9 @@ pub enum StoreError {
     #[error("{0} is being written by another heaptoll run; wait for its end")]
     InUse(PathBuf),
     /// It does not exist.
-    #[error("{0} does not exist; experiments are written by `heaptoll run --db FILE`")]
+    #[error(
+        "{0} does not exist; experiments are written by `heaptoll run`, `delay` and `frequency` with `--db FILE`"
+    )]
     Missing(PathBuf),
     /// Not a file of heaptoll's.
     #[error("{path} is not a heaptoll experiment ({reason})")]

@@ -60,8 +60,9 @@ pub fn sentence(bounds: &ProgramBounds) -> String {
     let baselines: Vec<String> =
         [baseline("in time", &bounds.wall), baseline("in CPU", &bounds.cpu)].into_iter().flatten().collect();
     format!(
-        "Memory management costs at least so much: the whole over the least that is left anywhere once what is known \
-         to be memory management's is taken out: {}",
+        "At least so many times what the program would cost with memory management for nothing. That cost is not known; \
+         it is no more than the least over all stacks of what is left when pauses and other known costs of memory \
+         management are taken out: {}",
         baselines.join(", ")
     )
 }

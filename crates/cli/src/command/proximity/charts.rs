@@ -42,7 +42,8 @@ pub fn charts(program: &Program) -> Vec<Chart> {
 }
 
 fn chart(program: &Program, aimed_at: u64, figure: &Figure) -> Chart {
-    let mut series = Vec::new();
+    // The biased ends come last, so that a collector has the same colour in every chart.
+    let (mut series, mut biased) = (Vec::new(), Vec::new());
     for stack in &program.stacks {
         let Some(scale) = stack.scales.iter().find(|scale| scale.aimed_at == aimed_at) else { continue };
         let Some(fastest) = (figure.fastest)(stack) else { continue };
@@ -63,9 +64,10 @@ fn chart(program: &Program, aimed_at: u64, figure: &Figure) -> Chart {
         };
         series.push(line(stack.stack.clone(), false));
         if from != u64::MAX {
-            series.push(line(format!("{}, survivor bias", stack.stack), true));
+            biased.push(line(format!("{}, survivor bias", stack.stack), true));
         }
     }
+    series.append(&mut biased);
     let reach = |stack: &Stack| {
         let scale = stack.scales.iter().find(|scale| scale.aimed_at == aimed_at)?;
         let groups = &scale.grouped.groups;
@@ -93,7 +95,8 @@ fn chart(program: &Program, aimed_at: u64, figure: &Figure) -> Chart {
             title: "requests by distance to the last collection, % that are nearer".into(),
             ..Axis::default()
         },
-        y: Axis { title: "over the fastest".into(), ..Axis::default() },
+        // A group that the machine disturbed would press the others flat.
+        y: Axis { title: "over the fastest".into(), log: true, ..Axis::default() },
         series,
     }
 }
