@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use heaptoll_launcher::{Ended, Thp};
-use heaptoll_statspage::StatsPage;
+use heaptoll_statspage::{StatsPage, VARIABLE};
 use regex::Regex;
 use tempfile::TempDir;
 use thiserror::Error;
@@ -192,6 +192,28 @@ fn baseline_fails(experiment: &Experiment) -> RunError {
 pub const PINNED: [(&str, &str); 3] =
     [("PYTHONHASHSEED", "0"), ("PERL_HASH_SEED", "0"), ("PERL_PERTURB_KEYS", "0")];
 
+/// What a program's environment has besides the caller's: what is pinned, then what the catalog sets, with `fill` having
+/// put the scratch folder's name in its place.
+pub fn environment_of(program: &ProgramInfo, fill: impl Fn(&String) -> String) -> Vec<(String, String)> {
+    PINNED
+        .iter()
+        .filter(|(name, _)| std::env::var_os(name).is_none())
+        .map(|(name, value)| ((*name).into(), (*value).into()))
+        .chain(program.environment.iter().map(|(name, value)| (name.clone(), fill(value))))
+        .collect()
+}
+
+/// A statistics page in a run's scratch folder, and the variable that names it.
+///
+/// # Errors
+/// [`RunError::Scratch`].
+pub fn page_in(scratch: &TempDir) -> Result<(StatsPage, (String, String)), RunError> {
+    let path = scratch.path().join("heaptoll-stats");
+    let page = StatsPage::create(&path, STAT_SLOTS)
+        .map_err(|error| RunError::Scratch(std::io::Error::other(error.to_string())))?;
+    Ok((page, (VARIABLE.into(), path.display().to_string())))
+}
+
 /// The invocation of a cell, and the scratch folder that must live as long as it runs.
 fn prepare(
     experiment: &Experiment,
@@ -203,19 +225,12 @@ fn prepare(
     let scratch = tempfile::Builder::new().prefix("heaptoll-").tempdir().map_err(RunError::Scratch)?;
     let tmp = scratch.path().display().to_string();
     let fill = |text: &String| text.replace("{tmp}", &tmp);
-    let mut environment: Vec<(String, String)> = PINNED
-        .iter()
-        .filter(|(name, _)| std::env::var_os(name).is_none())
-        .map(|(name, value)| ((*name).into(), (*value).into()))
-        .collect();
-    environment.extend(program.environment.iter().map(|(name, value)| (name.clone(), fill(value))));
+    let mut environment = environment_of(program, fill);
     environment.extend(stack.environment.iter().cloned());
     environment.push(("HEAPTOLL_PADDING".into(), "x".repeat(cell.env_padding as usize)));
     let page = if stack.tells && cell.phase != Phase::Startup {
-        let path = scratch.path().join("heaptoll-stats");
-        let page = StatsPage::create(&path, STAT_SLOTS)
-            .map_err(|error| RunError::Scratch(std::io::Error::other(error.to_string())))?;
-        environment.push(("HEAPTOLL_STATS".into(), path.display().to_string()));
+        let (page, variable) = page_in(&scratch)?;
+        environment.push(variable);
         Some(page)
     } else {
         None

@@ -75,58 +75,44 @@ fn what_is_stored_comes_back() {
     assert_eq!(Store::resume(&path).expect("resumes").1, made);
 }
 
-#[test]
-fn a_file_from_before_traced_runs_is_read_and_gone_on_with() {
+/// A file without these columns, with one row, is read, and gone on with by another.
+fn goes_on_without(columns: &[&str], before: Observation, after: Observation) {
     let folder = folder();
     let path = folder.path().join("e.db");
     let mut made = experiment(&["glibc"]);
-    let collections = Some(Collections { count: 5, ..Collections::default() });
-    let before = Observation { collections, ..row("glibc", 0, 0.1, 77) };
     let store = Store::create(&path, &made).expect("creates");
     store.append(&before).expect("appends");
-    store
-        .connection
-        .execute_batch(
-            "ALTER TABLE observation DROP COLUMN exact; ALTER TABLE observation DROP COLUMN locality;
-             ALTER TABLE observation DROP COLUMN collector_cpu_ns; ALTER TABLE observation DROP COLUMN used_high_bytes;
-             ALTER TABLE observation DROP COLUMN refused_calls; ALTER TABLE observation DROP COLUMN held_high_bytes;
-             ALTER TABLE observation DROP COLUMN written_after_free",
-        )
-        .expect("becomes an older file");
+    for column in columns {
+        let statement = format!("ALTER TABLE observation DROP COLUMN {column}");
+        store.connection.execute_batch(&statement).expect("becomes an older file");
+    }
     drop(store);
     assert_eq!(Store::read(&path).expect("reads").observations, std::slice::from_ref(&before));
     let (store, _) = Store::resume(&path).expect("resumes");
-    let exact = Some(ExactFigures { allocations: 9, ..ExactFigures::default() });
-    let after = Observation { order: 1, phase: Phase::Traced, exact, ..row("glibc", 1, 0.1, 77) };
     store.append(&after).expect("appends");
     made.observations.extend([before, after]);
     assert_eq!(Store::read(&path).expect("reads").observations, made.observations);
 }
 
+/// What came with layers.
+const OF_LAYERS: [&str; 5] =
+    ["collector_cpu_ns", "used_high_bytes", "refused_calls", "held_high_bytes", "written_after_free"];
+
+#[test]
+fn a_file_from_before_traced_runs_is_read_and_gone_on_with() {
+    let collections = Some(Collections { count: 5, ..Collections::default() });
+    let before = Observation { collections, ..row("glibc", 0, 0.1, 77) };
+    let exact = Some(ExactFigures { allocations: 9, ..ExactFigures::default() });
+    let after = Observation { order: 1, phase: Phase::Traced, exact, ..row("glibc", 1, 0.1, 77) };
+    goes_on_without(&[&["exact", "locality"][..], &OF_LAYERS].concat(), before, after);
+}
+
 #[test]
 fn a_file_from_before_layers_is_read_and_gone_on_with() {
-    let folder = folder();
-    let path = folder.path().join("e.db");
-    let mut made = experiment(&["glibc"]);
     let locality = Some(LocalityFigures { line_bytes: 64, ..LocalityFigures::default() });
     let before = Observation { locality, ..row("glibc", 0, 0.1, 77) };
-    let store = Store::create(&path, &made).expect("creates");
-    store.append(&before).expect("appends");
-    store
-        .connection
-        .execute_batch(
-            "ALTER TABLE observation DROP COLUMN collector_cpu_ns; ALTER TABLE observation DROP COLUMN used_high_bytes;
-             ALTER TABLE observation DROP COLUMN refused_calls; ALTER TABLE observation DROP COLUMN held_high_bytes;
-             ALTER TABLE observation DROP COLUMN written_after_free",
-        )
-        .expect("becomes an older file");
-    drop(store);
-    assert_eq!(Store::read(&path).expect("reads").observations, std::slice::from_ref(&before));
-    let (store, _) = Store::resume(&path).expect("resumes");
     let after = Observation { order: 1, used_high_bytes: Some(9), ..row("glibc", 1, 0.1, 77) };
-    store.append(&after).expect("appends");
-    made.observations.extend([before, after]);
-    assert_eq!(Store::read(&path).expect("reads").observations, made.observations);
+    goes_on_without(&OF_LAYERS, before, after);
 }
 
 #[test]

@@ -93,40 +93,7 @@ mod tests {
     use super::*;
 
     fn slot(kind: Kind, writer: &str) -> SlotRecord {
-        SlotRecord {
-            kind,
-            pid: 1,
-            parent_pid: 0,
-            claimed_ns: 0,
-            writer: writer.into(),
-            exe: String::new(),
-            mapped_bytes: 0,
-            mapped_high_bytes: 0,
-            live_bytes: 0,
-            live_high_bytes: 0,
-            malloc_calls: 0,
-            realloc_calls: 0,
-            free_calls: 0,
-            new_calls: 0,
-            delete_calls: 0,
-            failed_calls: 0,
-            requested_bytes: 0,
-            collections: 0,
-            pause_total_ns: 0,
-            pause_max_ns: 0,
-            collected_bytes: 0,
-            searches: 0,
-            search_steps: 0,
-            search_longest: 0,
-            used_bytes: 0,
-            used_high_bytes: 0,
-            held_bytes: 0,
-            held_high_bytes: 0,
-            held_releases: 0,
-            written_after_free: 0,
-            refused_calls: 0,
-            collector_cpu_ns: 0,
-        }
+        SlotRecord { kind, pid: 1, writer: writer.into(), ..SlotRecord::default() }
     }
 
     fn layer(writer: &str) -> SlotRecord {

@@ -17,10 +17,11 @@ pub const SLOT_BYTES: usize = 512;
 pub const IN_USE: u32 = 2;
 
 /// Who writes a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
     /// A memory manager.
+    #[default]
     Manager = 1,
     /// A layer in front of one.
     Layer = 2,

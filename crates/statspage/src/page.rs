@@ -42,7 +42,7 @@ impl core::fmt::Display for PageError {
 impl core::error::Error for PageError {}
 
 /// What one writer left about one process image; the counters are those of `include/heaptoll.h`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlotRecord {
     /// Who wrote it.
     pub kind: Kind,

@@ -3,7 +3,7 @@
 
 use core::ffi::c_void;
 
-use heaptoll_next::watched::{Call, Watch};
+use heaptoll_next::watched::Watch;
 
 struct Forward;
 
@@ -11,20 +11,7 @@ impl Watch for Forward {
     type Before = ();
 
     #[inline(always)]
-    fn asked(block: *mut c_void, _size: usize, _call: Call) -> *mut c_void {
-        block
-    }
-
-    #[inline(always)]
-    fn gives_back(_block: *mut c_void, _operator: bool) -> bool {
-        true
-    }
-
-    #[inline(always)]
     fn resizes(_block: *mut c_void) {}
-
-    #[inline(always)]
-    fn resized(_block: *mut c_void, _before: (), _size: usize, _new: *mut c_void) {}
 }
 
 heaptoll_next::export_family!(Forward);

@@ -65,16 +65,23 @@ pub trait Watch: Sized {
 
     /// A call for a new block was answered: by null when nothing was given. Gives the block, so that the last thing to
     /// do about it can be a jump.
-    fn asked(block: *mut c_void, size: usize, call: Call) -> *mut c_void;
+    #[inline(always)]
+    fn asked(block: *mut c_void, _size: usize, _call: Call) -> *mut c_void {
+        block
+    }
 
     /// A block, not null, is about to be given back. False: nothing was done, it is to go the long way.
-    fn gives_back(block: *mut c_void, operator: bool) -> bool;
+    #[inline(always)]
+    fn gives_back(_block: *mut c_void, _operator: bool) -> bool {
+        true
+    }
 
     /// A block, not null, is about to be resized. Whatever the way.
     fn resizes(block: *mut c_void) -> Self::Before;
 
     /// It was resized: to `new`, or, when that is null, not at all (with a size of 0: perhaps given back).
-    fn resized(block: *mut c_void, before: Self::Before, size: usize, new: *mut c_void);
+    #[inline(always)]
+    fn resized(_block: *mut c_void, _before: Self::Before, _size: usize, _new: *mut c_void) {}
 
     /// The long way: the next object is about to be asked for a new block. What is given here, a point in time, say,
     /// comes back with the answer.

@@ -14,7 +14,7 @@ use core::ffi::c_void;
 use core::ptr;
 
 use heaptoll_held::quarantine::Quarantine;
-use heaptoll_next::watched::{Call, Watch};
+use heaptoll_next::watched::Watch;
 use heaptoll_next::{arena, forward};
 
 static QUARANTINE: Quarantine = Quarantine::new();
@@ -38,20 +38,7 @@ impl Watch for Delay {
     type Before = ();
 
     #[inline(always)]
-    fn asked(block: *mut c_void, _size: usize, _call: Call) -> *mut c_void {
-        block
-    }
-
-    #[inline(always)]
-    fn gives_back(_block: *mut c_void, _operator: bool) -> bool {
-        true
-    }
-
-    #[inline(always)]
     fn resizes(_block: *mut c_void) {}
-
-    #[inline(always)]
-    fn resized(_block: *mut c_void, _before: (), _size: usize, _new: *mut c_void) {}
 
     #[inline(always)]
     unsafe fn free(block: *mut c_void, _operator: bool) {

@@ -7,7 +7,7 @@ use heaptoll_lab::compare::judge_outputs;
 use heaptoll_lab::launch::{Finished, Invocation};
 use heaptoll_lab::machine;
 use heaptoll_lab::observation::{ByOwner, Counters, ExactFigures, Observation, Outcome, Phase};
-use heaptoll_lab::runner::PINNED;
+use heaptoll_lab::runner::environment_of;
 use heaptoll_lab::store::Store;
 use heaptoll_launcher::Ended;
 use heaptoll_reference::{Clock, Owner, Sink};
@@ -176,12 +176,7 @@ fn how_far(progress: &Progress) -> String {
 fn invocation(plan: &Plan, cell: &Cell, scratch: &Scratch) -> Invocation {
     let tmp = scratch.path().display().to_string();
     let fill = |text: &String| text.replace("{tmp}", &tmp);
-    let mut environment: Vec<(String, String)> = PINNED
-        .iter()
-        .filter(|(name, _)| std::env::var_os(name).is_none())
-        .map(|(name, value)| ((*name).into(), (*value).into()))
-        .collect();
-    environment.extend(cell.program.environment.iter().map(|(name, value)| (name.clone(), fill(value))));
+    let mut environment = environment_of(&cell.program, fill);
     environment.extend(cell.stack.environment.iter().cloned());
     let mut preload: Vec<PathBuf> = cell.stack.preload.iter().map(PathBuf::from).collect();
     // It asks the manager behind it to tell its collections.

@@ -8,16 +8,13 @@ use heaptoll_lab::experiment::ProgramInfo;
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::launch::{self, Finished, Invocation};
 use heaptoll_lab::places::Places;
-use heaptoll_lab::runner::{PINNED, RunError};
+use heaptoll_lab::runner::{RunError, environment_of, page_in};
 use heaptoll_lab::serve;
 use heaptoll_launcher::Ended;
-use heaptoll_statspage::{SlotRecord, StatsPage, VARIABLE};
+use heaptoll_statspage::SlotRecord;
 use regex::Regex;
 
 use crate::failure::Failure;
-
-/// Slots of the statistics page: one a writer and process of the run.
-const SLOTS: u32 = 256;
 
 /// What every run has in common.
 pub struct Runs<'a> {
@@ -64,19 +61,12 @@ impl Runs<'_> {
     pub fn attempt_beside(&self, program: &ProgramInfo, set: &Set, load: &Set) -> Result<Attempt, Failure> {
         let no_scratch = |error| Failure::Run(RunError::Scratch(error));
         let scratch = tempfile::Builder::new().prefix("heaptoll-").tempdir().map_err(no_scratch)?;
-        let path = scratch.path().join("heaptoll-stats");
-        let page = StatsPage::create(&path, SLOTS)
-            .map_err(|error| no_scratch(std::io::Error::other(error.to_string())))?;
+        let (page, variable) = page_in(&scratch)?;
         let tmp = scratch.path().display().to_string();
         let fill = |text: &String| text.replace("{tmp}", &tmp);
-        let mut environment: Vec<(String, String)> = PINNED
-            .iter()
-            .filter(|(name, _)| std::env::var_os(name).is_none())
-            .map(|(name, value)| ((*name).into(), (*value).into()))
-            .collect();
-        environment.extend(program.environment.iter().map(|(name, value)| (name.clone(), fill(value))));
+        let mut environment = environment_of(program, fill);
         environment.extend(set.environment.iter().cloned());
-        environment.push((VARIABLE.into(), path.display().to_string()));
+        environment.push(variable);
         let timeout = Duration::from_secs_f64(self.timeout_s);
         let invocation = Invocation {
             command: program.command.iter().map(fill).collect(),
