@@ -71,7 +71,7 @@ pub enum CatalogError {
         known: Vec<String>,
     },
     /// No size has that name.
-    #[error("no size is called `{size}`; give quick, demo or full")]
+    #[error("no size is called `{size}`; give tiny, quick, demo or full")]
     UnknownSize {
         /// What was asked for.
         size: String,

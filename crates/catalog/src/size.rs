@@ -1,4 +1,4 @@
-//! How much work a program is given: three sizes, so that a test need not wait for a measurement's input.
+//! How much work a program is given: four sizes, so that a test need not wait for a measurement's input.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,6 +11,8 @@ use crate::CatalogError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Size {
+    /// About 10 ms of CPU: for what is a hundred times as slow, and for tests.
+    Tiny,
     /// About 0.1 s of CPU: for tests.
     Quick,
     /// About 0.3 to 0.5 s of CPU: for a demonstration that must end in minutes.
@@ -21,11 +23,12 @@ pub enum Size {
 
 impl Size {
     /// Every size, smallest first.
-    pub const ALL: [Size; 3] = [Size::Quick, Size::Demo, Size::Full];
+    pub const ALL: [Size; 4] = [Size::Tiny, Size::Quick, Size::Demo, Size::Full];
 
     /// The name used in entries and on the command line.
     pub fn name(self) -> &'static str {
         match self {
+            Size::Tiny => "tiny",
             Size::Quick => "quick",
             Size::Demo => "demo",
             Size::Full => "full",
@@ -64,6 +67,6 @@ mod tests {
     #[test]
     fn an_unknown_size_lists_the_known_ones() {
         let message = "huge".parse::<Size>().unwrap_err().to_string();
-        assert!(message.contains("huge") && message.contains("quick, demo or full"), "{message}");
+        assert!(message.contains("huge") && message.contains("tiny, quick, demo or full"), "{message}");
     }
 }

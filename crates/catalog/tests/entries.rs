@@ -63,7 +63,9 @@ fn the_projects_own_catalog_loads_and_every_size_is_there() {
         assert!(catalog.find(name).is_ok(), "{name}");
     }
     for program in catalog.programs() {
-        assert_eq!(program.sizes().collect::<Vec<_>>(), Size::ALL, "{}", program.name());
+        // The smallest is for what is traced.
+        let measured = program.sizes().filter(|size| *size != Size::Tiny);
+        assert_eq!(measured.collect::<Vec<_>>(), Size::ALL[1..], "{}", program.name());
         assert!(program.about().len() <= 110, "{} says too much in a table", program.name());
     }
 }

@@ -15,6 +15,8 @@ use crate::terminal;
 /// Sizes of a catalog program's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SizeWord {
+    /// About 10 ms a run: for trying what is slow; not every program has it
+    Tiny,
     /// About 0.1 s a run: for trying things out
     Quick,
     /// About 0.4 s a run
@@ -26,6 +28,7 @@ pub enum SizeWord {
 impl From<SizeWord> for Size {
     fn from(word: SizeWord) -> Size {
         match word {
+            SizeWord::Tiny => Size::Tiny,
             SizeWord::Quick => Size::Quick,
             SizeWord::Demo => Size::Demo,
             SizeWord::Full => Size::Full,

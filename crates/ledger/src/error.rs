@@ -53,4 +53,10 @@ pub enum LedgerError {
          run `heaptoll ledger -- COMMAND`"
     )]
     NotRecorded,
+    /// A trace that was to have a ledger, and has no look and no sample.
+    #[error(
+        "the program ended before anybody looked at it, so there is nothing to show: give it more to do, by a larger input \
+         say"
+    )]
+    EndedFirst,
 }

@@ -63,9 +63,12 @@ const SHARE: u64 = 20;
 const SHARE_AT_FIRST: u64 = 5;
 /// Looks that count as the first.
 const FIRST: usize = 16;
+/// While the heap doubles from look to look they may take half of the time: it does not do so often, and the run may be
+/// over before their part of it is large enough. On a busy machine a look takes as long as a short program.
+const SHARE_OF_DOUBLINGS: u64 = 2;
 
 /// Says when the next look is due: often at first and at new heights, and so that all looks together take at most a
-/// twentieth of the time; a fifth while there are few.
+/// twentieth of the time; a fifth while there are few, half while the heap doubles.
 #[derive(Debug, Clone)]
 pub struct Pace {
     interval_ns: u64,
@@ -87,7 +90,13 @@ impl Pace {
     /// Whether a look is due at `time_ns` (from the beginning) with so many live bytes. Cheap: ask at every tick.
     pub fn due(&self, time_ns: u64, live_bytes: u64) -> bool {
         let since = time_ns.saturating_sub(self.last_ns);
-        let share = if self.all < FIRST { SHARE_AT_FIRST } else { SHARE };
+        let share = match self.all {
+            // Whoever has looked at a heap without blocks has not seen it.
+            _ if self.most_live == 0 && live_bytes > 0 => 0,
+            _ if live_bytes / 2 > self.most_live => SHARE_OF_DOUBLINGS,
+            ..FIRST => SHARE_AT_FIRST,
+            _ => SHARE,
+        };
         if self.all > 0 && since < self.took_ns.saturating_mul(share) {
             return false;
         }
@@ -157,6 +166,31 @@ mod tests {
             })
             .count();
         assert!((100..=100_000 / SHARE as usize).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn a_look_at_a_heap_without_blocks_does_not_put_off_the_first_that_sees_some() {
+        let ms = |ms: u64| ms * 1_000_000;
+        let mut pace = Pace::default();
+        assert!(pace.due(ms(9), 0));
+        // The machine is busy: the recorder did not run for long.
+        pace.taken(ms(9), &Moment { took_ns: ms(80), ..moment(ms(9), 1 << 20, 0) });
+        assert!(!pace.due(ms(90), 0));
+        assert!(pace.due(ms(90), 100));
+        pace.taken(ms(90), &Moment { took_ns: ms(80), ..moment(ms(90), 1 << 20, 100) });
+        assert!(!pace.due(ms(170), 100));
+        assert!(pace.due(ms(490), 100));
+    }
+
+    #[test]
+    fn a_heap_that_has_doubled_is_looked_at_again_after_as_long_as_the_look_took() {
+        let ms = |ms: u64| ms * 1_000_000;
+        let mut pace = Pace::default();
+        pace.taken(ms(5), &Moment { took_ns: ms(50), ..moment(ms(5), 1 << 20, 1000) });
+        assert!(!pace.due(ms(104), 3000));
+        assert!(pace.due(ms(105), 3000));
+        assert!(!pace.due(ms(105), 2000), "not more than doubled");
+        assert!(pace.due(ms(255), 2000));
     }
 
     #[test]

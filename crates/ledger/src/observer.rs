@@ -88,7 +88,8 @@ impl Observer {
         if mappings.is_empty() {
             return Err(LedgerError::Ended { pid: self.pid });
         }
-        if image(&self.folder) != self.image || !self.tenants.is_recorded(&mappings) {
+        self.check_image()?;
+        if !self.tenants.is_recorded(&mappings) {
             return Err(LedgerError::Replaced { pid: self.pid });
         }
         sort(blocks, &mut self.blocks);
@@ -105,6 +106,8 @@ impl Observer {
             }
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
+        // Pages of a process that ended meanwhile are missing.
+        self.check_image()?;
         let (mut shares, defects) = attribute(&self.blocks, &places, &runs, self.layout.header(), self.page);
         if defects.unmapped_blocks > 0 && shares.iter().all(|shares| shares.live.total() == 0) {
             // Not one byte of a block is there: a program that replaced itself before anybody looked.
@@ -153,6 +156,15 @@ impl Observer {
         moment.difference_bytes = (i128::from(moment.rss_bytes) - i128::from(moment.sum().resident)) as i64;
         moment.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Ok(moment)
+    }
+
+    /// Whether the process is there and the program that it was: what was read until now is all of it.
+    fn check_image(&self) -> Result<(), LedgerError> {
+        match (image(&self.folder), self.image) {
+            (None, Some(_)) => Err(LedgerError::Ended { pid: self.pid }),
+            (now, before) if now != before => Err(LedgerError::Replaced { pid: self.pid }),
+            _ => Ok(()),
+        }
     }
 
     /// The runs of pages in all places.
@@ -325,6 +337,27 @@ mod tests {
         std::fs::write(folder.path().join("stat"), stat.replace(&start.to_string(), "4096"))
             .expect("written");
         assert!(replaced(observer.observe(0, 0, &blocks, None)));
+    }
+
+    /// Blocks of a process that ends while they are being told.
+    struct Ending<'a>(Vec<Block>, &'a Path);
+
+    impl Blocks for Ending<'_> {
+        fn each(&self, show: &mut dyn FnMut(Block)) {
+            self.0.each(show);
+            let stat = std::fs::read_to_string(self.1.join("stat")).expect("ours");
+            let start = image(self.1).expect("told").to_string();
+            std::fs::write(self.1.join("stat"), stat.replace(&start, "0")).expect("written");
+        }
+    }
+
+    #[test]
+    fn a_process_that_ends_between_its_mappings_and_its_pages_has_no_moment() {
+        let memory = vec![1_u8; 1 << 20];
+        let folder = blind();
+        let blocks = Ending(vec![block(&memory)], folder.path());
+        let looked = observer(&folder, None).observe(0, 0, &blocks, None);
+        assert!(matches!(looked, Err(LedgerError::Ended { .. })), "{looked:?}");
     }
 
     #[test]

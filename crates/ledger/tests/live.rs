@@ -3,8 +3,11 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::rc::Rc;
+use std::time::Instant;
 
 use heaptoll_ledger::{Block, How, LedgerError, Moment, Observer, Options, Term};
+use tempfile::TempDir;
 
 /// A probe at work, ended with the value.
 struct Probe {
@@ -13,7 +16,7 @@ struct Probe {
     stdout: ChildStdout,
     /// The first word it told, read ahead: then it is itself, and not about to become it.
     ahead: Option<u64>,
-    _folder: tempfile::TempDir,
+    _folder: Rc<TempDir>,
 }
 
 /// What a probe said of itself.
@@ -26,6 +29,12 @@ struct Told {
 
 impl Probe {
     fn new(name: &str) -> Probe {
+        let (program, folder) = Probe::build(name);
+        Probe::start(&program, folder)
+    }
+
+    /// Compiles a probe; gives its path, which goes with the folder.
+    fn build(name: &str) -> (PathBuf, Rc<TempDir>) {
         let source =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
         let folder = tempfile::tempdir().expect("a folder");
@@ -36,7 +45,11 @@ impl Probe {
             .status()
             .expect("a C compiler");
         assert!(built.success(), "{name} does not compile");
-        let mut child = Command::new(&program)
+        (program, Rc::new(folder))
+    }
+
+    fn start(program: &Path, folder: Rc<TempDir>) -> Probe {
+        let mut child = Command::new(program)
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -212,6 +225,45 @@ fn a_process_that_has_ended_is_an_error() {
     probe.child.wait().expect("ends");
     let looked = observer.observe(0, 0, &told.blocks, None);
     assert!(matches!(looked, Err(LedgerError::Ended { .. })), "{looked:?}");
+}
+
+#[test]
+fn of_a_process_that_ends_while_it_is_looked_at_there_is_no_half_of_a_moment() {
+    const ROUNDS: u32 = 40;
+    let (program, folder) = Probe::build("pieces");
+    let mut ended = 0;
+    for round in 0..ROUNDS {
+        let mut probe = Probe::start(&program, Rc::clone(&folder));
+        let mut observer = Observer::new(probe.pid(), Options::default());
+        let told = probe.told();
+        let begun = Instant::now();
+        let whole = observer.observe(0, 0, &told.blocks, None).expect("looks");
+        let takes = begun.elapsed();
+        let pid = probe.pid();
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(takes * round / ROUNDS);
+            // SAFETY: a signal to our own child, which nobody takes note of before this thread has ended.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        });
+        // Two looks, as the first may be over before.
+        for _ in 0..2 {
+            match observer.observe(0, 0, &told.blocks, None) {
+                Ok(moment) => {
+                    assert_eq!(moment.defects, Default::default(), "round {round}");
+                    assert_eq!(moment.amount(Term::Live), whole.amount(Term::Live), "round {round}");
+                    assert_eq!(
+                        (moment.rss_bytes, moment.difference_bytes),
+                        (whole.rss_bytes, 0),
+                        "round {round}"
+                    );
+                }
+                Err(LedgerError::Ended { .. }) => ended += 1,
+                Err(error) => panic!("round {round}: {error}"),
+            }
+        }
+        killer.join().expect("kills");
+    }
+    assert!(ended > 0);
 }
 
 /// Waits until a child has ended, without taking note of it: its state in `/proc` is `Z`.

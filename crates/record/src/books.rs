@@ -62,13 +62,10 @@ impl Books {
     pub fn look<W: Output>(&mut self, shared: &Shared, tap: &mut Tap, told: &mut Told<W>, now_ns: u64) {
         let _paused = shared.pause();
         let begun = Instant::now();
-        let mut silent = Instant::now();
-        while silent.elapsed() < SILENCE && begun.elapsed() < PATIENCE {
-            if tap.drain(usize::MAX, told).words > 0 {
-                silent = Instant::now();
-            }
-        }
+        take_in(tap, told);
         let census = ask(tap, Census::wishes(false));
+        // Whoever answers has come to the gate meanwhile, perhaps, and told something on the way.
+        tap.drain(usize::MAX, told);
         let resolver = told.resolver();
         let clock_bytes = resolver.written().clock_bytes();
         // A process that has just ended has no ledger: its trace has.
@@ -87,6 +84,26 @@ impl Books {
     /// What was seen.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+}
+
+/// Takes in all that was told, until nothing has come for a while. A recorder that the machine lets wait has heard nothing
+/// in that time, which is no silence: the last to be done is to listen.
+fn take_in<W: Output>(tap: &mut Tap, told: &mut Told<W>) {
+    let begun = Instant::now();
+    let mut silent = begun;
+    loop {
+        let since = silent.elapsed();
+        let drained = tap.drain(usize::MAX, told);
+        // What is there and waits for what is not: somebody is about to tell that.
+        if drained.words > 0 || drained.blocked {
+            silent = Instant::now();
+        } else if since >= SILENCE {
+            return;
+        }
+        if begun.elapsed() >= PATIENCE {
+            return;
+        }
     }
 }
 

@@ -196,6 +196,7 @@ fn show(trace: &Path, command: &str, outputs: &DocumentOutputs) -> Result<u8, Fa
     let tables = heaptoll_trace::tables(trace).map_err(|error| refused(error.into()))?;
     let ledger = tables.extra::<Ledger>(EXTRA).transpose().map_err(|error| refused(error.into()))?;
     let (program, manager) = (program(&tables), manager(&tables));
+    let was_asked = ledger.is_some();
     match ledger.filter(|ledger| !ledger.moments.is_empty()) {
         Some(mut ledger) => {
             if ledger.manager.is_empty() {
@@ -215,8 +216,11 @@ fn show(trace: &Path, command: &str, outputs: &DocumentOutputs) -> Result<u8, Fa
             outputs.deliver(&document, "heaptoll-ledger/1", &figures)
         }
         None => {
-            let (points, damage) = heaptoll_ledger::coarse(trace).map_err(refused)?;
-            let mut document = coarse::document(&points, &manager, &program);
+            let (points, damage) = heaptoll_ledger::coarse(trace).map_err(|error| {
+                let ended_first = was_asked && matches!(error, LedgerError::NotRecorded);
+                refused(if ended_first { LedgerError::EndedFirst } else { error })
+            })?;
+            let mut document = coarse::document(&points, &manager, &program, was_asked);
             // Reading the events finds more than the tables tell.
             document.warnings.extend(damage.into_iter().filter(|text| !tables.warnings.contains(text)));
             finish(&mut document, &tables, command);

@@ -6,17 +6,19 @@ use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
 
 use super::document::{MIB, axis, kib, spread};
 
-/// The document of a trace that has samples only.
-pub fn document(points: &[Point], manager: &str, subject: &str) -> Document {
+const NOT_ASKED: &str = "This trace was recorded without --ledger, so nobody looked at the pages of the process: what is \
+    resident of the live blocks is not known, and the rest of the resident set is not told apart. `heaptoll record \
+    --ledger` or `heaptoll ledger -- COMMAND` tell all.";
+const ENDED_FIRST: &str = "The process ended before anybody looked at its pages: what is resident of the live blocks is not \
+    known, and the rest of the resident set is not told apart. A larger input makes it run longer.";
+
+/// The document of a trace that has samples only. `ended_first`: it was to have looks, too, and the process ended before
+/// there was one.
+pub fn document(points: &[Point], manager: &str, subject: &str, ended_first: bool) -> Document {
     let mut document = Document {
         title: "Where the memory is".into(),
         subtitle: format!("{subject}, under {manager}"),
-        warnings: vec![
-            "This trace was recorded without --ledger, so nobody looked at the pages of the process: what is resident of \
-             the live blocks is not known, and the rest of the resident set is not told apart. `heaptoll record --ledger` \
-             or `heaptoll ledger -- COMMAND` tell all."
-                .into(),
-        ],
+        warnings: vec![if ended_first { ENDED_FIRST } else { NOT_ASKED }.into()],
         ..Document::default()
     };
     let Some(peak) = points.iter().max_by_key(|point| point.rss_bytes) else { return document };
@@ -85,4 +87,16 @@ pub fn document(points: &[Point], manager: &str, subject: &str) -> Document {
         items: vec![Item::Table(table), Item::Chart(chart)],
     });
     document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_ended_before_it_was_looked_at_is_not_said_to_be_recorded_without_ledger() {
+        let said = |ended_first| document(&[], "knuth", "true", ended_first).warnings.concat();
+        assert!(said(false).contains("recorded without --ledger"));
+        assert!(said(true).contains("ended before") && !said(true).contains("--ledger"));
+    }
 }

@@ -1,0 +1,20 @@
+//! A paper repeated: its experiments, tables, figures and claims as data (`studies/*.toml`), what was measured, and
+//! whether each claim holds today. Pure: measuring is the command's, showing the report's.
+//!
+//! - [`definition`]: a study as its file says it.
+//! - [`figures`]: what steps measured, whatever command measured it.
+//! - [`published`]: the papers' tables, as CSV.
+//! - [`effect`]: a ratio between two of the figures, or between many, with an interval.
+//! - [`verdict`]: a claim held against its effects.
+//! - [`exhibit`]: a table or figure with the published values beside ours.
+//! - [`budget`]: which programs and how many repetitions fit into a time.
+//! - [`results`]: all of it, as JSON holds it.
+
+pub mod budget;
+pub mod definition;
+pub mod effect;
+pub mod exhibit;
+pub mod figures;
+pub mod published;
+pub mod results;
+pub mod verdict;

@@ -1,0 +1,381 @@
+//! A study as its file says it: what is run, what is shown, what is claimed. `docs/study-format.md` describes the file.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A paper repeated.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Study {
+    /// `zorn1992`: the word on the command line.
+    pub name: String,
+    /// Short title of the chapter.
+    pub title: String,
+    /// Authors, title, place and year of the paper.
+    pub source: String,
+    /// What the paper asked and how it is asked here; paragraphs.
+    pub about: Vec<String>,
+    /// What stands for what.
+    #[serde(default)]
+    pub names: Names,
+    /// What is run.
+    #[serde(rename = "step", default)]
+    pub steps: Vec<Step>,
+    /// Tables and figures, in the paper's order.
+    #[serde(rename = "exhibit", default)]
+    pub exhibits: Vec<Exhibit>,
+    /// What the paper claims.
+    #[serde(rename = "claim", default)]
+    pub claims: Vec<Claim>,
+}
+
+/// What stands here for the paper's programs and managers: the paper's name (as in its CSV) to ours.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Names {
+    /// Programs of the catalog; the key of a table with two key columns is `cfrac optimized`.
+    #[serde(default)]
+    pub programs: BTreeMap<String, String>,
+    /// Managers, as stacks.
+    #[serde(default)]
+    pub managers: BTreeMap<String, String>,
+}
+
+/// One command of heaptoll.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// By which exhibits and claims name it.
+    pub id: String,
+    /// Which command.
+    pub kind: Kind,
+    /// Programs of the catalog, what can least be left out first.
+    pub programs: Vec<String>,
+    /// As many of them are run in the shortest form.
+    #[serde(default = "one")]
+    pub least_programs: usize,
+    /// Stacks (`docs/stacks.md`).
+    #[serde(default)]
+    pub managers: Vec<String>,
+    /// Size of the inputs: `tiny`, `quick`, `demo`, `full`.
+    #[serde(default = "quick")]
+    pub size: String,
+    /// Repetitions (runs, of `proximity`) when there is time; at least 6 where there is any. Not used by exact commands.
+    #[serde(default = "ten")]
+    pub repetitions: u32,
+    /// Further arguments of the command.
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// How many times as long as the planner's first guess it takes; 1 when unknown.
+    #[serde(default = "unit")]
+    pub heaviness: f64,
+    /// What is left out last when time is short: 1 is kept longest.
+    #[serde(default = "middle")]
+    pub priority: u32,
+}
+
+/// The commands that steps are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// `heaptoll run`: timed repetitions; the first manager is the baseline.
+    Run,
+    /// `heaptoll instructions`.
+    Instructions,
+    /// `heaptoll locality`.
+    Locality,
+    /// `heaptoll record`, then `lifetimes` of the trace.
+    Lifetimes,
+    /// `heaptoll delay`.
+    Delay,
+    /// `heaptoll frequency`.
+    Frequency,
+    /// `heaptoll proximity`.
+    Proximity,
+    /// `heaptoll minheap`.
+    Minheap,
+}
+
+/// A table or a figure.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exhibit {
+    /// `table3`: its anchor.
+    pub id: String,
+    /// `Table 3: CPU seconds`.
+    pub title: String,
+    /// Shape.
+    pub form: Form,
+    /// Step whose figures it shows; of a list, each quantity names its own.
+    #[serde(default)]
+    pub step: String,
+    /// Metric (`figures::Figures` lists them); of a table over several metrics, see `columns`.
+    #[serde(default)]
+    pub metric: String,
+    /// Unit as shown, e.g. `s`, `KiB`, `instructions`.
+    #[serde(default)]
+    pub unit: String,
+    /// Our figures are multiplied by this before they are shown (1e-6 for millions).
+    #[serde(default = "unit")]
+    pub scale: f64,
+    /// Programs shown; empty: all of the step.
+    #[serde(default)]
+    pub programs: Vec<String>,
+    /// Managers shown; empty: all of the step.
+    #[serde(default)]
+    pub managers: Vec<String>,
+    /// Show ratios to this manager, with intervals, beside the absolute values.
+    #[serde(default)]
+    pub relative_to: Option<String>,
+    /// Of lines: the one program shown at every `at`; of bars over managers, none.
+    #[serde(default)]
+    pub program: Option<String>,
+    /// Of lines and of bars at one place: names of the axes.
+    #[serde(default)]
+    pub x_title: String,
+    /// Logarithmic axes.
+    #[serde(default)]
+    pub log_x: bool,
+    /// Logarithmic axes.
+    #[serde(default)]
+    pub log_y: bool,
+    /// The one place shown, of metrics that have many (bytes of memory, of a cache).
+    #[serde(default)]
+    pub at: Option<f64>,
+    /// What the reader should see or know, sentences.
+    #[serde(default)]
+    pub text: Vec<String>,
+    /// Columns of a table whose rows are programs and whose columns are metrics.
+    #[serde(default)]
+    pub columns: Vec<MetricColumn>,
+    /// Where the paper's values are.
+    #[serde(default)]
+    pub published: Option<Published>,
+    /// Rows of a list.
+    #[serde(rename = "row", default)]
+    pub rows: Vec<ListRow>,
+}
+
+/// Shape of an exhibit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// Programs down, managers (or metrics) across.
+    Table,
+    /// A bar a program and manager, with intervals.
+    Bars,
+    /// A line a manager over `at`, for one program; or a line a program where no program is named.
+    Lines,
+    /// Quantities one by one, each with what is published of it.
+    List,
+}
+
+/// A column of a table over metrics.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricColumn {
+    /// Heading with unit.
+    pub title: String,
+    /// Metric.
+    pub metric: String,
+    /// Step, if not the exhibit's.
+    #[serde(default)]
+    pub step: Option<String>,
+    /// Manager under which it is shown; the step's first when left out.
+    #[serde(default)]
+    pub manager: Option<String>,
+    /// Ours times this is shown.
+    #[serde(default = "unit")]
+    pub scale: f64,
+    /// Column of the CSV.
+    #[serde(default)]
+    pub published: Option<String>,
+}
+
+/// Where the published values of an exhibit are.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// File in `studies/published`.
+    pub file: String,
+    /// Columns that name the program, joined by a blank.
+    pub program: Vec<String>,
+    /// Column that names the manager.
+    #[serde(default)]
+    pub manager: Option<String>,
+    /// Column of the value.
+    #[serde(default)]
+    pub value: String,
+}
+
+/// A row of a list: one published quantity and the same of ours.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListRow {
+    /// In words.
+    pub words: String,
+    /// Line of the CSV: the text of its columns but the value, joined by `, `; several where a row holds a range.
+    #[serde(default)]
+    pub published: Vec<String>,
+    /// Ours; none where nothing of ours answers, and `missing` says why.
+    #[serde(default)]
+    pub ours: Option<Quantity>,
+    /// Why there is none of ours.
+    #[serde(default)]
+    pub missing: Option<String>,
+    /// How ours is shown beside the published one.
+    #[serde(default)]
+    pub shown: Shown,
+}
+
+/// How a quantity is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shown {
+    /// `1.34`.
+    #[default]
+    Ratio,
+    /// `34 %`: the ratio less one.
+    Percent,
+    /// In its own unit.
+    Plain,
+}
+
+/// Something measured: a figure, or the ratio of two.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quantity {
+    /// Step.
+    pub step: String,
+    /// Metric.
+    pub metric: String,
+    /// Programs (without the variant of a side); empty: all that the step ran and both sides have.
+    #[serde(default)]
+    pub programs: Vec<String>,
+    /// Numerator.
+    pub of: Side,
+    /// Denominator; none for metrics that are ratios already, and for plain figures.
+    #[serde(default)]
+    pub over: Option<Side>,
+    /// How several managers of `over` count on one program.
+    #[serde(default)]
+    pub against: Against,
+    /// Place, of metrics with many; empty: all, each a comparison of its own.
+    #[serde(default)]
+    pub at: Vec<f64>,
+}
+
+/// One side of a ratio.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Side {
+    /// Managers; empty: every one of the step (of a side with `program`, the first).
+    #[serde(default)]
+    pub managers: Vec<String>,
+    /// Variant of the programs: `cfrac` is `cfrac:gc`. Without it the program as it is named.
+    #[serde(default)]
+    pub variant: Option<String>,
+    /// One program in place of all.
+    #[serde(default)]
+    pub program: Option<String>,
+    /// Another metric than the quantity's.
+    #[serde(default)]
+    pub metric: Option<String>,
+}
+
+/// Several managers in a denominator.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Against {
+    /// Each is a comparison of its own.
+    #[default]
+    Each,
+    /// The one with the smallest figure on that program.
+    Lowest,
+    /// The one with the largest.
+    Highest,
+}
+
+/// What the paper claims, and how it is tested.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Its anchor.
+    pub id: String,
+    /// Number or place in the paper: `§5.1`, `Allocation myth 1`.
+    pub place: String,
+    /// One sentence, in our words. What is claimed here to be a myth is worded as the myth; `myth` says so.
+    pub words: String,
+    /// The paper says that this is false.
+    #[serde(default)]
+    pub myth: bool,
+    /// Exhibits to look at.
+    #[serde(default)]
+    pub exhibits: Vec<String>,
+    /// Why nothing tests it: a system that is not built.
+    #[serde(default)]
+    pub not_built: Option<String>,
+    /// All must hold. Words say what each tests.
+    #[serde(rename = "test", default)]
+    pub tests: Vec<Test>,
+}
+
+/// One test of a claim.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Test {
+    /// What it asks, so that `yes` means that the claim holds: `bw16 needs more memory than each explicit manager`.
+    pub words: String,
+    /// What is looked at.
+    pub quantity: Quantity,
+    /// How.
+    pub rule: Rule,
+    /// The claim's region: above this.
+    #[serde(default)]
+    pub above: Option<f64>,
+    /// And below this.
+    #[serde(default)]
+    pub below: Option<f64>,
+    /// Of `most`: the share of comparisons that must be in the region, 0.5 (exclusive) when left out.
+    #[serde(default)]
+    pub share: Option<f64>,
+}
+
+/// How comparisons decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rule {
+    /// The geometric mean over programs of each pair of managers lies in the region.
+    Mean,
+    /// Every comparison does.
+    All,
+    /// One at least does.
+    Some,
+    /// More than a share of them do.
+    Most,
+    /// One lies above `above` and another below `below`: it depends.
+    Both,
+    /// The slope of log figure over log `at` lies in the region (`at` doubled: figure times two to the slope).
+    Trend,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn ten() -> u32 {
+    10
+}
+
+fn unit() -> f64 {
+    1.0
+}
+
+fn middle() -> u32 {
+    2
+}
+
+fn quick() -> String {
+    "quick".into()
+}

@@ -1,0 +1,65 @@
+//! What steps measured, whatever command measured it: cells by program, manager, metric and place.
+//!
+//! Metrics by kind of step (units are part of the name; `at` where said):
+//! - `run`: `cpu_s` and `wall_s` (start-up taken off, as `heaptoll run` compares them), `user_s`, `system_s`,
+//!   `peak_rss_kib`, `heap_high_kib`, `used_high_kib`, `minor_faults`, `major_faults`, `collections`, `pause_total_s`,
+//!   `pause_max_s`, `collector_cpu_s`, and `figure_NAME` of a load's or program's own figures. Samples by repetition.
+//! - `instructions`: `per_malloc`, `per_free`, `per_object`, `percent_of_program` (allocator and collector over the
+//!   program's), `percent_malloc`, `percent_free` (of all), `instructions`, `objects`, `bytes`, `average_bytes`,
+//!   `live_high_objects`, `live_high_bytes`, `heap_high_kib`, `expansion`. Exact.
+//! - `locality`: `page_faults` at KiB of memory, `miss_percent` at KiB of a direct-mapped cache with lines of 32 bytes,
+//!   `references`. Exact.
+//! - `lifetimes`: `surviving` (a share) at bytes of age. Exact.
+//! - `delay`: `time_ratio` and `space_ratio` at bytes of quarantine, over that of one byte; `layer_time_ratio`.
+//!   Estimates.
+//! - `frequency`: `mutator_wall_ratio`, `mutator_cpu_ratio` at bytes of period, over the shortest. Estimates.
+//! - `proximity`: `near_ratio` at collections a run: the first tenth after a collection over the rest; `spread_ratio`.
+//! - `minheap`: `heap_ratio`: the smallest heap over the footprint of mark-sweep over a baseline; `at` the baseline's
+//!   period in bytes.
+
+use serde::{Deserialize, Serialize};
+
+/// One thing that was measured.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+pub struct Cell {
+    /// Step's id.
+    pub step: String,
+    /// Program, with its variant: `cfrac:gc`.
+    pub program: String,
+    /// Manager, as the step names it.
+    pub manager: String,
+    /// Metric.
+    pub metric: String,
+    /// Place of a metric that has many.
+    pub at: Option<f64>,
+    /// Value.
+    pub value: Value,
+}
+
+/// A value as far as it is known.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// By repetition; none where a run failed. Two cells of a step are paired within a repetition.
+    Samples(Vec<Option<f64>>),
+    /// Counted, and the same on each run.
+    Exact(f64),
+    /// With an interval that the command made (95 %, family-wise in its table).
+    Estimate {
+        /// Value.
+        value: f64,
+        /// Lower end.
+        low: f64,
+        /// Upper end.
+        high: f64,
+    },
+    /// One figure without an interval; nothing can be claimed from it.
+    Single(f64),
+}
+
+/// All that was measured.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+pub struct Figures {
+    /// In the order of steps.
+    pub cells: Vec<Cell>,
+}
