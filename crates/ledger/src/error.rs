@@ -55,8 +55,8 @@ pub enum LedgerError {
     NotRecorded,
     /// A trace that was to have a ledger, and has no look and no sample.
     #[error(
-        "the program ended before anybody looked at it, so there is nothing to show: give it more to do, by a larger input \
-         say"
+        "nobody looked at this program, so there is nothing to show: it ended too soon, or the kernel did not let us; give \
+         it more to do, by a larger input say"
     )]
-    EndedFirst,
+    NoLook,
 }

@@ -87,23 +87,40 @@ impl Books {
     }
 }
 
-/// Takes in all that was told, until nothing has come for a while. A recorder that the machine lets wait has heard nothing
-/// in that time, which is no silence: the last to be done is to listen.
+/// Takes in all that was told, until nothing comes any more.
 fn take_in<W: Output>(tap: &mut Tap, told: &mut Told<W>) {
-    let begun = Instant::now();
-    let mut silent = begun;
+    let mut listening = Listening::new(Instant::now());
     loop {
-        let since = silent.elapsed();
+        let from = Instant::now();
         let drained = tap.drain(usize::MAX, told);
         // What is there and waits for what is not: somebody is about to tell that.
-        if drained.words > 0 || drained.blocked {
-            silent = Instant::now();
-        } else if since >= SILENCE {
+        let heard = drained.words > 0 || drained.blocked;
+        if !listening.goes_on(from, heard, Instant::now()) {
             return;
         }
-        if begun.elapsed() >= PATIENCE {
-            return;
+    }
+}
+
+/// When it is silent. While the machine lets this process wait it hears nothing, which is no silence: what counts is that
+/// nothing was there when it listened again.
+struct Listening {
+    begun: Instant,
+    heard: Instant,
+}
+
+impl Listening {
+    fn new(now: Instant) -> Listening {
+        Listening { begun: now, heard: now }
+    }
+
+    /// Whether to listen again, after it was listened `from` then `until` then.
+    fn goes_on(&mut self, from: Instant, heard: bool, until: Instant) -> bool {
+        let is_patient = from.duration_since(self.begun) < PATIENCE;
+        if heard {
+            self.heard = until;
+            return is_patient;
         }
+        is_patient && from.duration_since(self.heard) < SILENCE
     }
 }
 
@@ -140,5 +157,29 @@ impl<W: Output> Blocks for LiveOf<'_, W> {
 
     fn ever(&self, show: &mut dyn FnMut(u64, u64)) {
         self.0.live().ever(show);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorder_that_was_kept_waiting_listens_before_it_takes_that_for_silence() {
+        let begun = Instant::now();
+        let after = |time: Duration| begun + time;
+        let late = 2 * SILENCE;
+        // Kept waiting before it listened for the first time, and after it heard something.
+        let mut listening = Listening::new(begun);
+        assert!(listening.goes_on(after(late), true, after(late)));
+        assert!(
+            listening.goes_on(after(late), false, after(2 * late)),
+            "listened from before the silence on"
+        );
+        assert!(!listening.goes_on(after(2 * late), false, after(2 * late)));
+        // For longer than it is patient: once more all the same.
+        let mut listening = Listening::new(begun);
+        assert!(listening.goes_on(begun, true, after(2 * PATIENCE)));
+        assert!(!listening.goes_on(after(2 * PATIENCE), true, after(2 * PATIENCE)));
     }
 }

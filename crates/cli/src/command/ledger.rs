@@ -217,8 +217,8 @@ fn show(trace: &Path, command: &str, outputs: &DocumentOutputs) -> Result<u8, Fa
         }
         None => {
             let (points, damage) = heaptoll_ledger::coarse(trace).map_err(|error| {
-                let ended_first = was_asked && matches!(error, LedgerError::NotRecorded);
-                refused(if ended_first { LedgerError::EndedFirst } else { error })
+                let nobody = was_asked && matches!(error, LedgerError::NotRecorded);
+                refused(if nobody { LedgerError::NoLook } else { error })
             })?;
             let mut document = coarse::document(&points, &manager, &program, was_asked);
             // Reading the events finds more than the tables tell.

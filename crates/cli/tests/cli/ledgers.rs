@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::bench::{Bench, Said};
 
 /// The ledger of a command as JSON.
+#[track_caller]
 fn ledger(bench: &Bench, options: &[&str], command: &[&str]) -> Value {
     let mut arguments = vec!["ledger", "--json", "-"];
     arguments.extend(options);
@@ -13,8 +14,15 @@ fn ledger(bench: &Bench, options: &[&str], command: &[&str]) -> Value {
         arguments.push("--");
         arguments.extend(command);
     }
-    let said = bench.heaptoll(&arguments).exits(0);
-    serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}:\n{}\n{}", said.out, said.err))
+    let said = bench.heaptoll(&arguments);
+    assert_eq!(said.code, Some(0), "{arguments:?}:\n{}\n{}", said.out, said.err);
+    serde_json::from_str(&said.out)
+        .unwrap_or_else(|error| panic!("{arguments:?}: {error}:\n{}\n{}", said.out, said.err))
+}
+
+/// Whose figures these are, for a panic.
+fn whose(figures: &Value) -> String {
+    format!("{} under {}", figures["program"], figures["manager"])
 }
 
 fn moments(figures: &Value) -> &Vec<Value> {
@@ -25,18 +33,31 @@ fn bytes(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("no figure: {value}"))
 }
 
+/// A moment by its number.
+#[track_caller]
+fn moment<'a>(figures: &'a Value, number: &str) -> &'a Value {
+    let number = figures[number].as_u64().unwrap_or_else(|| panic!("no {number}: {}", whose(figures)));
+    &moments(figures)[number as usize]
+}
+
 /// A line's member, 0 where there is no such line.
 fn line(moment: &Value, term: &str, member: &str) -> u64 {
     let lines = moment["lines"].as_array().expect("lines");
     lines.iter().find(|line| line["term"] == term).map_or(0, |line| bytes(&line[member]))
 }
 
+/// All of a line, resident or not.
+fn total(moment: &Value, term: &str) -> u64 {
+    ["resident", "swapped", "absent"].iter().map(|member| line(moment, term, member)).sum()
+}
+
 /// Asserts what must hold at every moment of every program: the sum closes, the record is the process's.
 #[track_caller]
 fn assert_sound(figures: &Value) {
-    assert_eq!(figures["schema"], "heaptoll-ledger/1");
-    assert_eq!(figures["kind"], "pages");
-    assert!(!moments(figures).is_empty());
+    let whose = whose(figures);
+    assert_eq!(figures["schema"], "heaptoll-ledger/1", "{whose}");
+    assert_eq!(figures["kind"], "pages", "{whose}");
+    assert!(!moments(figures).is_empty(), "{whose}");
     for moment in moments(figures) {
         let lines = moment["lines"].as_array().expect("lines");
         let sum: u64 = lines.iter().map(|line| bytes(&line["resident"])).sum();
@@ -44,34 +65,55 @@ fn assert_sound(figures: &Value) {
         assert_eq!(
             i128::from(sum) + i128::from(difference),
             i128::from(bytes(&moment["rss_bytes"])),
-            "{moment:#}"
+            "{whose}: {moment:#}"
         );
-        assert_eq!(moment["defects"]["unmapped_blocks"], 0, "{moment:#}");
-        assert_eq!(moment["defects"]["overlapping_blocks"], 0, "{moment:#}");
-        let live: u64 =
-            ["resident", "swapped", "absent"].iter().map(|member| line(moment, "live", member)).sum();
-        assert_eq!(live, bytes(&moment["live_bytes"]), "{moment:#}");
-        assert!(moment["no_pagemap"].is_null());
+        assert_eq!(moment["defects"]["unmapped_blocks"], 0, "{whose}: {moment:#}");
+        assert_eq!(moment["defects"]["overlapping_blocks"], 0, "{whose}: {moment:#}");
+        assert_eq!(total(moment, "live"), bytes(&moment["live_bytes"]), "{whose}: {moment:#}");
+        assert!(moment["no_pagemap"].is_null(), "{whose}: {moment:#}");
     }
 }
 
-/// Holds 20 000 blocks of 1000 bytes, written, and 64 MiB that are not, and makes calls until it has been looked at.
+/// C: `hold(begun)` makes calls, few enough that no collector collects, until the program has been looked at, however
+/// busy the machine is. Whoever began at `begun` (`now()`) was held up by no look for longer than until now, and the next
+/// one comes after twenty times as long as the last took at most.
+const HOLD: &str = r#"
+    static double now(void) {
+        struct timespec time;
+        clock_gettime(CLOCK_MONOTONIC, &time);
+        return time.tv_sec + time.tv_nsec / 1e9;
+    }
+    static double enough(double begun) { return now() + 0.5 + 20 * (now() - begun); }
+    static void hold(double begun) {
+        double until = enough(begun);
+        while (now() < until) { free(malloc(50)); usleep(20000); }
+    }
+"#;
+
+/// Holds 20 000 blocks of 1000 bytes, written, and 64 MiB that are not, until it has been looked at. To be used with
+/// [`HOLD`].
 const HOLDER: &str = r#"
     static char *blocks[20000];
     int main(void) {
+        double begun = now();
         for (int at = 0; at < 20000; at++) memset(blocks[at] = malloc(1000), 1, 1000);
         char *large = malloc(64 << 20);
         large[5 << 20] = 1;
         for (int at = 0; at < 20000; at += 2) free(blocks[at]);
-        for (int at = 0; at < 3000; at++) { free(malloc(50)); usleep(1000); }
+        hold(begun);
         return large == 0;
     }
 "#;
 
+/// The program of [`HOLDER`].
+fn holder(bench: &Bench) -> String {
+    bench.program("holder", &format!("{HOLD}{HOLDER}"))
+}
+
 #[test]
 fn a_known_program_is_where_it_should_be() {
     let bench = Bench::new();
-    let program = bench.program("holder", HOLDER);
+    let program = holder(&bench);
     let figures = ledger(&bench, &[], &[&program]);
     assert_sound(&figures);
     let last = moments(&figures).last().expect("one");
@@ -105,24 +147,29 @@ fn real(bench: &Bench, manager: &str, options: &[&str], command: &[&str]) -> Opt
     Some(figures)
 }
 
-/// Tables that grow and are dropped, for half a second at least.
+/// Tables that grow and are dropped. As the others below, it has work for a tenth of a second and more without us, so that
+/// a recorder that has to share the machine sees it at work.
 const PERL: [&str; 3] =
-    ["perl", "-e", "for my $round (1..4) { my %table; $table{$_} = 'x' x ($_ % 50) for 1..30000; }"];
+    ["perl", "-e", "for my $round (1..12) { my %table; $table{$_} = 'x' x ($_ % 50) for 1..30000; }"];
 
 #[test]
 fn real_programs_close_under_every_sort_of_manager() {
     let bench = Bench::new();
     let gawk = [
         "gawk",
-        "BEGIN { for (i = 0; i < 200000; i++) a[i % 40000] = i \" \" i; print length(a) > \"/dev/null\" }",
+        "BEGIN { for (i = 0; i < 600000; i++) a[i % 40000] = i \" \" i; print length(a) > \"/dev/null\" }",
     ];
-    let python =
-        ["/usr/bin/python3", "-c", "tables = [{str(i): [i] for i in range(3000)} for _ in range(20)]"];
+    let python = [
+        "/usr/bin/python3",
+        "-c",
+        "for _ in range(9): tables = [{str(i): [i] for i in range(3000)} for _ in range(20)]",
+    ];
     for manager in ["glibc", "mimalloc3", "jemalloc", "tithe", "tithe-collect", "bw16", "knuth"] {
         for command in [&PERL[..], &gawk, &python] {
             if let Some(figures) = real(&bench, manager, &[], command) {
-                let peak = &moments(&figures)[figures["peak"].as_u64().expect("a number") as usize];
-                assert!(line(peak, "live", "resident") > 0, "{manager}: {peak:#}");
+                // Not the one with the largest resident set: that may be from before the first block.
+                let fullest = moment(&figures, "most_live");
+                assert!(line(fullest, "live", "resident") > 0, "{}: {fullest:#}", whose(&figures));
             }
         }
     }
@@ -131,34 +178,42 @@ fn real_programs_close_under_every_sort_of_manager() {
 #[test]
 fn what_a_collector_has_not_reclaimed_is_dead() {
     let bench = Bench::new();
-    // Frees everything at once: under tithe-collect, where free does nothing, it is dead and not live.
+    // Frees everything at once: under tithe-collect, where free does nothing, it is dead and not live. At least 256 KiB are
+    // handed out before a collection: there is none.
     let program = bench.program(
         "dropper",
-        "int main(void) {
-            for (int at = 0; at < 300000; at++) { char *block = malloc(500); memset(block, 1, 500); free(block);
-                if (at % 500 == 0) usleep(1000); }
-            return 0; }",
+        &format!(
+            "{HOLD} int main(void) {{
+            double begun = now();
+            for (int at = 0; at < 300; at++) {{ char *block = malloc(500); memset(block, 1, 500); free(block); }}
+            hold(begun);
+            return 0; }}"
+        ),
     );
     let Some(figures) = real(&bench, "tithe-collect", &[], &[&program]) else { return };
     let told = |moment: &&Value| !moment["census"].is_null();
-    let most = moments(&figures).iter().filter(told).map(|moment| line(moment, "dead", "resident")).max();
-    // At least 256 KiB are handed out between two collections.
-    assert!(most.expect("a census") > 100_000, "{figures:#}");
-    assert!(moments(&figures).iter().all(|moment| bytes(&moment["live_bytes"]) < 100_000));
+    let most = moments(&figures).iter().filter(told).max_by_key(|moment| total(moment, "dead"));
+    let most = most.expect("a census");
+    // Where it lies the census does not say: some of it is on pages that were written.
+    assert!(total(most, "dead") >= 300 * 500 && line(most, "dead", "resident") > 0, "{figures:#}");
+    assert!(moments(&figures).iter().all(|moment| bytes(&moment["live_bytes"]) < 100_000), "{figures:#}");
 }
 
 #[test]
 fn forced_collections_tell_headroom_from_what_is_held() {
     let bench = Bench::new();
-    // Drops a chain of blocks by and by, and keeps the addresses of others that it has freed.
+    // Keeps the addresses of blocks that it has freed, and drops others by and by.
     let program = bench.program(
         "keeper",
-        "static char *kept[2000];
-        int main(void) {
-            for (int at = 0; at < 2000; at++) { kept[at] = malloc(500); free(kept[at]); }
-            for (int at = 0; at < 300000; at++) { char *block = malloc(500); memset(block, 1, 500); free(block);
-                if (at % 300 == 0) usleep(3000); }
-            return kept[0] == 0; }",
+        &format!(
+            "{HOLD} static char *kept[2000];
+        int main(void) {{
+            double begun = now();
+            for (int at = 0; at < 2000; at++) {{ kept[at] = malloc(500); free(kept[at]); }}
+            for (double until = enough(begun) + 1; now() < until; usleep(3000))
+                for (int at = 0; at < 300; at++) {{ char *block = malloc(500); memset(block, 1, 500); free(block); }}
+            return kept[0] == 0; }}"
+        ),
     );
     let Some(figures) = real(&bench, "tithe-collect", &["--collect"], &[&program]) else { return };
     assert_eq!(figures["collected"], true);
@@ -166,7 +221,8 @@ fn forced_collections_tell_headroom_from_what_is_held() {
     let told: Vec<&Value> = moments(&figures).iter().filter(told).collect();
     assert!(!told.is_empty(), "{figures:#}");
     let most = |term: &str| told.iter().map(|moment| line(moment, term, "resident")).max();
-    assert!(most("headroom") > Some(20_000), "{figures:#}");
+    // What was dropped since the last collection: any amount up to 256 KiB and more, but not each time as good as none.
+    assert!(most("headroom") > Some(2_000), "{figures:#}");
     // A megabyte of freed blocks whose addresses are kept.
     assert!(most("held") >= Some(900_000), "{figures:#}");
     assert!(told.iter().all(|moment| line(moment, "dead", "resident") == 0));
@@ -175,7 +231,7 @@ fn forced_collections_tell_headroom_from_what_is_held() {
 #[test]
 fn a_trace_without_looks_gives_the_coarse_sum() {
     let bench = Bench::new();
-    let program = bench.program("holder", HOLDER);
+    let program = holder(&bench);
     let trace = bench.at("plain.heaptoll");
     bench.heaptoll(&["record", "-o", &trace, "--", &program]).exits(0);
     let said = bench.heaptoll(&["ledger", &trace]).exits(0);
@@ -202,7 +258,7 @@ fn what_is_no_trace_is_refused() {
 #[test]
 fn of_several_processes_the_largest_is_shown_and_a_failure_passed_on() {
     let bench = Bench::new();
-    let program = bench.program("holder", HOLDER);
+    let program = holder(&bench);
     let trace = bench.at("kept.heaptoll");
     let script = format!("{program}; exit 3");
     let said = bench.heaptoll(&["ledger", "-o", &trace, "--", "sh", "-c", &script]).exits(1);
@@ -214,7 +270,7 @@ fn of_several_processes_the_largest_is_shown_and_a_failure_passed_on() {
 #[test]
 fn the_page_and_the_figures_are_written() {
     let bench = Bench::new();
-    let program = bench.program("holder", HOLDER);
+    let program = holder(&bench);
     let (page, json) = (bench.at("out.html"), bench.at("out.json"));
     let said = bench.heaptoll(&["ledger", "--html", &page, "--json", &json, "--", &program]).exits(0);
     said.shows(&["Where the memory is", "external fragmentation", "resident set"]);
@@ -226,7 +282,7 @@ fn the_page_and_the_figures_are_written() {
 #[test]
 fn a_trace_that_does_not_stay_is_not_offered() {
     let bench = Bench::new();
-    let program = bench.program("holder", HOLDER);
+    let program = holder(&bench);
     let said = bench.heaptoll(&["ledger", "--", &program]).exits(0);
     assert!(!said.err.contains("heaptoll stat"), "{}", said.err);
     assert!(said.out.contains("Where the memory is"), "{}", said.out);

@@ -9,16 +9,16 @@ use super::document::{MIB, axis, kib, spread};
 const NOT_ASKED: &str = "This trace was recorded without --ledger, so nobody looked at the pages of the process: what is \
     resident of the live blocks is not known, and the rest of the resident set is not told apart. `heaptoll record \
     --ledger` or `heaptoll ledger -- COMMAND` tell all.";
-const ENDED_FIRST: &str = "The process ended before anybody looked at its pages: what is resident of the live blocks is not \
-    known, and the rest of the resident set is not told apart. A larger input makes it run longer.";
+const NO_LOOK: &str = "Nobody looked at the pages of this process: it ended too soon, or the kernel did not let us. What is \
+    resident of the live blocks is not known, and the rest of the resident set is not told apart. A larger input makes it \
+    run longer.";
 
-/// The document of a trace that has samples only. `ended_first`: it was to have looks, too, and the process ended before
-/// there was one.
-pub fn document(points: &[Point], manager: &str, subject: &str, ended_first: bool) -> Document {
+/// The document of a trace that has samples only. `was_asked`: it was to have looks, too.
+pub fn document(points: &[Point], manager: &str, subject: &str, was_asked: bool) -> Document {
     let mut document = Document {
         title: "Where the memory is".into(),
         subtitle: format!("{subject}, under {manager}"),
-        warnings: vec![if ended_first { ENDED_FIRST } else { NOT_ASKED }.into()],
+        warnings: vec![if was_asked { NO_LOOK } else { NOT_ASKED }.into()],
         ..Document::default()
     };
     let Some(peak) = points.iter().max_by_key(|point| point.rss_bytes) else { return document };
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn a_process_that_ended_before_it_was_looked_at_is_not_said_to_be_recorded_without_ledger() {
-        let said = |ended_first| document(&[], "knuth", "true", ended_first).warnings.concat();
+        let said = |was_asked| document(&[], "knuth", "true", was_asked).warnings.concat();
         assert!(said(false).contains("recorded without --ledger"));
-        assert!(said(true).contains("ended before") && !said(true).contains("--ledger"));
+        assert!(said(true).contains("ended too soon") && !said(true).contains("--ledger"));
     }
 }
