@@ -3,6 +3,7 @@
 //! This crate formats and never computes a statistic: ratios, intervals and verdicts come ready in a
 //! [`heaptoll_lab::comparison::Comparison`], rows in a [`heaptoll_lab::experiment::Experiment`].
 
+pub mod book;
 mod bounds;
 pub mod columns;
 pub mod csv;

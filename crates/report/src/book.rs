@@ -1,0 +1,253 @@
+//! Studies of whole papers as one page: verdicts first, then a chapter a paper with its claims, tables and figures, the
+//! published values beside ours.
+//!
+//! As in a [`crate::document::Document`], figures come formatted in tables and plain in charts; so do the ends of
+//! intervals, which are drawn. All text may come from a user's file and is made harmless where it is shown, not here.
+
+use crate::document::Chart;
+
+/// All of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Book {
+    /// Headline.
+    pub title: String,
+    /// What this is; a paragraph each.
+    pub lead: Vec<String>,
+    /// In one line under it: date, machine, budget.
+    pub dateline: Vec<String>,
+    /// What the reader must know first; shown in colour.
+    pub warnings: Vec<String>,
+    /// How verdicts are made and how to read the page; sentences, folded.
+    pub how: Vec<String>,
+    /// A paper each.
+    pub chapters: Vec<Chapter>,
+    /// What was run, in its order.
+    pub steps: Vec<Step>,
+    /// Name and value: machine, versions.
+    pub facts: Vec<(String, String)>,
+    /// The command that makes it again.
+    pub command: String,
+}
+
+/// A paper.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Chapter {
+    /// Its anchor, and the beginning of those of its claims and exhibits: letters, digits, hyphens.
+    pub id: String,
+    /// Heading.
+    pub title: String,
+    /// Authors, title, place, year.
+    pub source: String,
+    /// What was asked and how it is asked here; a paragraph each.
+    pub about: Vec<String>,
+    /// What stands for what: kind, the paper's name, ours.
+    pub names: Vec<(String, String, String)>,
+    /// In the paper's order.
+    pub claims: Vec<Claim>,
+    /// In the paper's order.
+    pub exhibits: Vec<Exhibit>,
+}
+
+/// Does it hold today?
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Answer {
+    /// Yes.
+    Holds,
+    /// No.
+    Fails,
+    /// The data do not decide.
+    Undecided,
+    /// Nothing was measured for it.
+    #[default]
+    NotMeasured,
+}
+
+impl Answer {
+    /// In a word or two.
+    pub fn word(self) -> &'static str {
+        match self {
+            Answer::Holds => "holds",
+            Answer::Fails => "fails",
+            Answer::Undecided => "undecided",
+            Answer::NotMeasured => "not measured",
+        }
+    }
+}
+
+/// How a claim's answer stands to the paper: what the paper calls a myth is borne out where the myth fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Today's figures say what the paper says.
+    BorneOut,
+    /// They say the contrary.
+    Contradicted,
+    /// They do not decide.
+    Undecided,
+    /// There are none.
+    NotMeasured,
+}
+
+/// What a paper claims.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Claim {
+    /// Its anchor within the chapter.
+    pub id: String,
+    /// Where in the paper.
+    pub place: String,
+    /// One sentence.
+    pub words: String,
+    /// The paper says that this is false.
+    pub myth: bool,
+    /// Today.
+    pub answer: Answer,
+    /// The figures that decided, in a sentence.
+    pub reason: String,
+    /// Exhibits of the chapter to look at, by id.
+    pub exhibits: Vec<String>,
+    /// What was asked of the figures.
+    pub tests: Vec<Test>,
+}
+
+impl Claim {
+    /// How the answer stands to the paper.
+    pub fn standing(&self) -> Standing {
+        match (self.answer, self.myth) {
+            (Answer::Holds, false) | (Answer::Fails, true) => Standing::BorneOut,
+            (Answer::Fails, false) | (Answer::Holds, true) => Standing::Contradicted,
+            (Answer::Undecided, _) => Standing::Undecided,
+            (Answer::NotMeasured, _) => Standing::NotMeasured,
+        }
+    }
+}
+
+/// One test of a claim.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Test {
+    /// What it asks; yes speaks for the claim.
+    pub words: String,
+    /// Today.
+    pub answer: Answer,
+    /// With the figures.
+    pub reason: String,
+    /// What the data could have shown, in words; empty for counts and where there are none.
+    pub detectable: String,
+    /// Where effects speak for the claim.
+    pub region: Region,
+    /// The comparisons.
+    pub effects: Vec<Effect>,
+}
+
+/// Where effects speak for a claim.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Region {
+    /// Above this.
+    pub above: Option<f64>,
+    /// Below this.
+    pub below: Option<f64>,
+    /// With both ends: outside of them rather than between (it depends).
+    pub outside: bool,
+    /// Effects are no ratios (slopes, shares): drawn on an even scale.
+    pub even: bool,
+}
+
+/// One comparison.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Effect {
+    /// What over what.
+    pub words: String,
+    /// `1.62`.
+    pub text: String,
+    /// `(1.31–1.99)`; empty for counts.
+    pub range: String,
+    /// What the interval is over: `6 programs`, `10 pairs`, `counted`.
+    pub basis: String,
+    /// Drawn.
+    pub value: f64,
+    /// Drawn; none where nothing can be claimed.
+    pub ends: Option<(f64, f64)>,
+}
+
+/// A table or a figure.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Exhibit {
+    /// Its anchor within the chapter.
+    pub id: String,
+    /// Heading.
+    pub title: String,
+    /// What to see, sentences.
+    pub text: Vec<String>,
+    /// Of a figure.
+    pub chart: Option<Chart>,
+    /// All values; folded under a chart.
+    pub table: Pairs,
+    /// Below it.
+    pub notes: Vec<String>,
+    /// The commands that repeat it.
+    pub commands: Vec<String>,
+}
+
+/// A table whose cells hold a value of ours and the published one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Pairs {
+    /// Heading of the rows' names, then of the columns.
+    pub columns: Vec<String>,
+    /// Name of the row and its cells, as many as columns less one.
+    pub rows: Vec<(String, Vec<Pair>)>,
+}
+
+/// A value of ours and the published one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Pair {
+    /// Ours; empty for none.
+    pub ours: String,
+    /// Its interval in brackets; empty for none.
+    pub range: String,
+    /// Ours to that of a baseline.
+    pub ratio: Option<Ratio>,
+    /// Published; empty for none.
+    pub paper: String,
+    /// Why there is none of ours.
+    pub missing: String,
+}
+
+/// A ratio to a baseline.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ratio {
+    /// `1.21`.
+    pub text: String,
+    /// `(1.15–1.27)`.
+    pub range: String,
+    /// What may be said.
+    pub tone: Tone,
+}
+
+/// What may be said of a ratio.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Below one for certain.
+    Less,
+    /// Above one for certain.
+    More,
+    /// Neither.
+    #[default]
+    Same,
+}
+
+/// A step that was run, or was not.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Step {
+    /// Study and step.
+    pub name: String,
+    /// Programs and repetitions of how many.
+    pub extent: String,
+    /// How long it took.
+    pub took: String,
+    /// How it ended; empty where it ran to its end.
+    pub ending: String,
+    /// What the shorter form costs.
+    pub precision: String,
+    /// Who was refused, what was doubtful.
+    pub warnings: Vec<String>,
+    /// The command that repeats it.
+    pub command: String,
+}
