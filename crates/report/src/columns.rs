@@ -120,6 +120,11 @@ pub static COLUMNS: &[Column] = &[
     optional("refused_calls", Kind::Integer, |o| maybe(o.refused_calls)),
     optional("held_high_bytes", Kind::Integer, |o| maybe(o.held_high_bytes)),
     optional("written_after_free", Kind::Integer, |o| maybe(o.written_after_free)),
+    optional("program_figures_json", Kind::Text, |o| match o.figures.is_empty() {
+        true => Value::Missing,
+        // As with a load's figures.
+        false => serde_json::to_string(&o.figures).map_or(Value::Missing, Value::Text),
+    }),
 ];
 
 fn text(value: &str) -> Value {

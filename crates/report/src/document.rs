@@ -123,6 +123,8 @@ pub struct Series {
     pub name: String,
     /// x and y.
     pub points: Vec<(f64, f64)>,
-    /// Of lines: lower and upper end of each point's interval, as many as points; empty for none.
+    /// Of lines and bars: lower and upper end of each point's interval, as many as points; empty for none.
     pub band: Vec<(f64, f64)>,
+    /// Values of others that ours are held against, drawn beside them.
+    pub published: Vec<(f64, f64)>,
 }

@@ -242,6 +242,7 @@ fn program(shape: Shape, name: &str, p: usize) -> ProgramInfo {
         environment: vec![("LC_ALL".into(), "C".into())],
         stdin: (p == 2).then(|| "/tmp/in put.txt".into()),
         expected_digest: (shape == Shape::Suite).then(|| "9f86d081884c7d659a2feaa0c55ad015".into()),
+        figures: (p == 1).then(|| "pause (?<pause_ms>[0-9.]+) ms".into()),
         serve,
     }
 }
@@ -360,6 +361,7 @@ fn row(
         refused_calls: (s == 1).then_some(0),
         held_high_bytes: (s == 2).then_some(2 << 20),
         written_after_free: (s == 2).then_some(0),
+        figures: if p == 1 { [("pause_ms".to_owned(), cpu * 10.0)].into() } else { BTreeMap::new() },
         counters: Counters {
             instructions: counts(5.1e9),
             cycles: counts(2.6e9),

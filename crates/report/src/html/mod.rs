@@ -4,6 +4,7 @@ mod amount_axis;
 mod charts;
 pub mod curves;
 pub mod document;
+mod drawing;
 mod engine;
 mod page;
 mod palette;

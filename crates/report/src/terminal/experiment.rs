@@ -347,7 +347,7 @@ fn lower_bounds(found: &ProgramBounds, style: &Style) -> String {
     out
 }
 
-/// What the load said of the server.
+/// What the load said of the server, or the program of itself.
 fn load(table: &ProgramTable, style: &Style) -> String {
     let mut names: Vec<&str> =
         table.rows.iter().flat_map(|r| r.load_figures.keys().map(String::as_str)).collect();
@@ -356,7 +356,7 @@ fn load(table: &ProgramTable, style: &Style) -> String {
     // A load reports more figures than there are managers, so figures go down and managers across.
     let stacks: Vec<&Row> = table.rows.iter().filter(|row| !row.load_figures.is_empty()).collect();
     let heads: Vec<&str> = stacks.iter().map(|row| row.stack.as_str()).collect();
-    let mut text = style.table(&[&["load's report (medians)"][..], &heads].concat());
+    let mut text = style.table(&[&["own report (medians)"][..], &heads].concat());
     for name in names {
         let figures = stacks
             .iter()
