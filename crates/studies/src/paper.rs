@@ -11,6 +11,7 @@
 //! - [`results`]: all of it, as JSON holds it.
 
 pub mod budget;
+mod check;
 pub mod definition;
 pub mod effect;
 pub mod exhibit;

@@ -40,13 +40,16 @@ pub struct Names {
     /// Managers, as stacks.
     #[serde(default)]
     pub managers: BTreeMap<String, String>,
+    /// Why a program, a manager or a column of the paper has nothing here: its name and a few words.
+    #[serde(default)]
+    pub missing: BTreeMap<String, String>,
 }
 
 /// One command of heaptoll.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// By which exhibits and claims name it.
+    /// By which exhibits and claims name it; no two steps of any studies share one, for figures are kept by it.
     pub id: String,
     /// Which command.
     pub kind: Kind,
@@ -55,6 +58,9 @@ pub struct Step {
     /// As many of them are run in the shortest form.
     #[serde(default = "one")]
     pub least_programs: usize,
+    /// As many managers, the first of the list, in the shortest form; all when left out.
+    #[serde(default)]
+    pub least_managers: Option<usize>,
     /// Stacks (`docs/stacks.md`).
     #[serde(default)]
     pub managers: Vec<String>,
@@ -119,7 +125,7 @@ pub struct Exhibit {
     /// Our figures are multiplied by this before they are shown (1e-6 for millions).
     #[serde(default = "unit")]
     pub scale: f64,
-    /// Programs shown; empty: all of the step.
+    /// Programs shown; empty: all of the step. In a table over metrics `reverse:custom under glibc` is a row, too.
     #[serde(default)]
     pub programs: Vec<String>,
     /// Managers shown; empty: all of the step.
@@ -128,6 +134,12 @@ pub struct Exhibit {
     /// Show ratios to this manager, with intervals, beside the absolute values.
     #[serde(default)]
     pub relative_to: Option<String>,
+    /// The ratio is to this variant of the program (`optimized`), not to the program of the row.
+    #[serde(default)]
+    pub relative_variant: Option<String>,
+    /// Show the ratio in place of the absolute value, for it is what the paper prints.
+    #[serde(default)]
+    pub as_ratio: bool,
     /// Of lines: the one program shown at every `at`; of bars over managers, none.
     #[serde(default)]
     pub program: Option<String>,
@@ -177,8 +189,12 @@ pub enum Form {
 pub struct MetricColumn {
     /// Heading with unit.
     pub title: String,
-    /// Metric.
+    /// Metric; empty where nothing is measured, and `missing` says why.
+    #[serde(default)]
     pub metric: String,
+    /// Why there is nothing of ours.
+    #[serde(default)]
+    pub missing: Option<String>,
     /// Step, if not the exhibit's.
     #[serde(default)]
     pub step: Option<String>,
@@ -199,12 +215,17 @@ pub struct MetricColumn {
 pub struct Published {
     /// File in `studies/published`.
     pub file: String,
-    /// Columns that name the program, joined by a blank.
+    /// Columns that name the program, joined by a blank. Of a list: the columns that name a row; all but those of the
+    /// value when left out.
+    #[serde(default)]
     pub program: Vec<String>,
+    /// Only the lines that have this text in this column: column and text.
+    #[serde(default)]
+    pub only: BTreeMap<String, String>,
     /// Column that names the manager.
     #[serde(default)]
     pub manager: Option<String>,
-    /// Column of the value.
+    /// Column of the value; of a list several, joined by `, `.
     #[serde(default)]
     pub value: String,
 }
@@ -270,7 +291,8 @@ pub struct Quantity {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Side {
-    /// Managers; empty: every one of the step (of a side with `program`, the first).
+    /// Managers; empty: every one of the step (of a side with `program`, the first). A denominator without managers
+    /// that differs in variant or metric has the same manager as the numerator.
     #[serde(default)]
     pub managers: Vec<String>,
     /// Variant of the programs: `cfrac` is `cfrac:gc`. Without it the program as it is named.
@@ -358,6 +380,60 @@ pub enum Rule {
     Both,
     /// The slope of log figure over log `at` lies in the region (`at` doubled: figure times two to the slope).
     Trend,
+}
+
+/// The studies' files, part of the program.
+const STUDIES: &[(&str, &str)] = &[
+    ("studies/zorn1992.toml", include_str!("../../../../studies/zorn1992.toml")),
+    ("studies/detlefs1994.toml", include_str!("../../../../studies/detlefs1994.toml")),
+    ("studies/boehm-myths.toml", include_str!("../../../../studies/boehm-myths.toml")),
+    ("studies/sareen2022.toml", include_str!("../../../../studies/sareen2022.toml")),
+];
+
+/// What is wrong with a study's file.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// It is no TOML, or has a field that a study has not.
+    #[error("{file}: {error}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// What the reader says, with line and column.
+        error: Box<toml::de::Error>,
+    },
+    /// What it says cannot be.
+    #[error("{file}: {place}: {what}")]
+    Wrong {
+        /// The file.
+        file: String,
+        /// Where in it: `claim cost, test 2`.
+        place: String,
+        /// What is wrong, and what may stand there.
+        what: String,
+    },
+}
+
+impl Study {
+    /// A study from the text of its file, checked. `file` is what errors call it.
+    pub fn parse(text: &str, file: &str) -> Result<Study, Fault> {
+        let study: Study = toml::from_str(text)
+            .map_err(|error| Fault::Unreadable { file: file.into(), error: Box::new(error) })?;
+        study.check(file)?;
+        Ok(study)
+    }
+
+    /// One of its steps.
+    pub fn step(&self, id: &str) -> Option<&Step> {
+        self.steps.iter().find(|step| step.id == id)
+    }
+}
+
+/// Every study, in the order of the papers.
+pub fn all() -> Result<Vec<Study>, Fault> {
+    let studies: Vec<Study> =
+        STUDIES.iter().map(|(file, text)| Study::parse(text, file)).collect::<Result<_, _>>()?;
+    super::check::apart(&studies, STUDIES)?;
+    Ok(studies)
 }
 
 fn one() -> usize {

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::definition::{Quantity, Study};
+use super::figures::Figures;
+
 /// One comparison.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Effect {
@@ -25,10 +28,23 @@ pub enum Basis {
     Pairs(u32),
     /// Programs, so many: Student's t on log ratios.
     Programs(u32),
+    /// Points of a line, so many: Student's t on the slope.
+    Points(u32),
     /// Exact counts.
     Exact,
     /// The command's own interval.
     Estimate,
     /// Too few to say: there is a value, and no interval.
     None,
+}
+
+/// Why there is nothing to compare.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Missing(pub String);
+
+/// Every comparison of a quantity, each with its interval; intervals of repetitions hold together.
+pub fn compare(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
+    let _ = (study, figures);
+    Err(Missing(format!("{} is not compared yet", quantity.metric)))
 }

@@ -17,6 +17,8 @@
 //! - `minheap`: `heap_ratio`: the smallest heap over the footprint of mark-sweep over a baseline; `at` the baseline's
 //!   period in bytes.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// One thing that was measured.
@@ -62,4 +64,34 @@ pub enum Value {
 pub struct Figures {
     /// In the order of steps.
     pub cells: Vec<Cell>,
+}
+
+/// Why there is no figure where one is looked for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Absent {
+    steps: BTreeMap<String, String>,
+    cells: BTreeMap<(String, String, Option<String>), String>,
+}
+
+impl Absent {
+    /// A step was left out or failed; `why` is what follows a colon: `there was no time for it`.
+    pub fn step(&mut self, step: &str, why: &str) {
+        self.steps.insert(step.into(), why.into());
+    }
+
+    /// A program of a step was left out or refused, under one manager or, with `None`, under all.
+    pub fn cell(&mut self, step: &str, program: &str, manager: Option<&str>, why: &str) {
+        self.cells.insert((step.into(), program.into(), manager.map(str::to_owned)), why.into());
+    }
+
+    /// Why a step has no figures.
+    pub fn of_step(&self, step: &str) -> Option<&str> {
+        self.steps.get(step).map(String::as_str)
+    }
+
+    /// Why a program under a manager has none.
+    pub fn of_cell(&self, step: &str, program: &str, manager: &str) -> Option<&str> {
+        let of = |manager: Option<&str>| self.cells.get(&(step.into(), program.into(), manager.map(str::to_owned)));
+        of(Some(manager)).or_else(|| of(None)).map(String::as_str).or_else(|| self.of_step(step))
+    }
 }
