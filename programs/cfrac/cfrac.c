@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../storage/storage.h"
 #include "integer.h"
 #include "matrix.h"
 
@@ -57,8 +58,8 @@ static base *base_for(const integer *multiple) {
 }
 
 static void base_free(base *b) {
-    free(b->prime);
-    free(b);
+    give_back(b->prime);
+    give_back(b);
 }
 
 /* Divides `q` by the primes of the base as often as they go; NULL when something is left over. A Q from which the
@@ -78,7 +79,7 @@ static uint8_t *exponents(const base *b, integer *q) {
     bool smooth = integer_is(left, 1);
     integer_release(left);
     if (!smooth) {
-        free(exponent);
+        give_back(exponent);
         return NULL;
     }
     return exponent ? exponent : allocate(b->length, 1);
@@ -135,7 +136,7 @@ static integer *factor_of(const integer *n, const base *b, const relation *found
         integer_release(half);
         integer_release(power);
     }
-    free(sum);
+    give_back(sum);
     integer *difference = integer_difference(x, y);
     integer *factor = integer_gcd(difference, n);
     integer_release(difference);
@@ -163,9 +164,9 @@ static integer *split_with(const integer *n, uint32_t multiplier) {
     matrix_free(m);
     for (size_t i = 0; i < count; i++) {
         integer_release(found[i].a);
-        free(found[i].exponent);
+        give_back(found[i].exponent);
     }
-    free(found);
+    give_back(found);
     base_free(b);
     integer_release(multiple);
     integer_release(k);
@@ -201,7 +202,7 @@ static integer *split(const integer *n) {
 static void print(const integer *factor) {
     char *text = integer_text(factor);
     printf(" %s", text);
-    free(text);
+    give_back(text);
 }
 
 /* Prints the prime factors of `n`, which has no small ones; a factor that cannot be split is marked. */

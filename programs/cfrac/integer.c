@@ -5,29 +5,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../storage/storage.h"
+
+/* Without reference counts where a collector finds out by itself what is no longer in use; with the size that an
+ * object began with where it has to go back to the list of its size. */
 struct integer {
+#ifndef COLLECTED
     uint32_t references;
+#endif
     uint32_t length; /* the digits in use; the highest is never zero, and zero has none */
+#ifdef OPTIMIZED
+    uint32_t room; /* in digits, of which there may be more than in use */
+#endif
     uint32_t digit[];
 };
 
+static struct kinds integers;
+
+const char *const program = "cfrac";
+
 void *allocate(size_t count, size_t size) {
-    void *memory = calloc(count, size);
-    if (!memory) {
-        fputs("cfrac: out of memory\n", stderr);
-        exit(1);
-    }
-    return memory;
+    return storage_must(calloc(count, size));
 }
 
 static integer *make(uint32_t length) {
-    integer *a = malloc(sizeof *a + length * sizeof a->digit[0]);
-    if (!a) {
-        fputs("cfrac: out of memory\n", stderr);
-        exit(1);
-    }
+    integer *a = kinds_take(&integers, sizeof *a + length * sizeof a->digit[0]);
+#ifndef COLLECTED
     a->references = 1;
+#endif
     a->length = length;
+#ifdef OPTIMIZED
+    a->room = length;
+#endif
     return a;
 }
 
@@ -37,12 +46,20 @@ static integer *trim(integer *a) {
 }
 
 integer *integer_retain(integer *a) {
+#ifndef COLLECTED
     a->references++;
+#endif
     return a;
 }
 
 void integer_release(integer *a) {
+#if defined COLLECTED
+    (void)a;
+#elif defined OPTIMIZED
+    if (a && --a->references == 0) kinds_give(&integers, a, sizeof *a + a->room * sizeof a->digit[0]);
+#else
     if (a && --a->references == 0) free(a);
+#endif
 }
 
 void integer_set(integer **place, integer *value) {

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "../storage/storage.h"
 #include "integer.h"
 
 struct matrix {
@@ -26,9 +27,9 @@ matrix *matrix_new(size_t rows, size_t columns) {
 }
 
 void matrix_free(matrix *m) {
-    for (size_t i = 0; i < m->rows; i++) free(m->row[i]);
-    free(m->row);
-    free(m);
+    for (size_t i = 0; i < m->rows; i++) give_back(m->row[i]);
+    give_back(m->row);
+    give_back(m);
 }
 
 void matrix_flip(matrix *m, size_t row, size_t column) { m->row[row][column / 64] ^= UINT64_C(1) << column % 64; }

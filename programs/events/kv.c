@@ -6,6 +6,7 @@
  *
  * The checksum of all answers goes to standard output, the same in every run with the same arguments. */
 #include "../../include/heaptoll_events.h"
+#include "../storage/storage.h"
 #include "common.h"
 
 const char *const program = "kv";
@@ -24,6 +25,9 @@ struct entry {
 
 static struct entry **table;
 static uint64_t mask, entries;
+
+/* The common types: entries, and values as far as they are small. */
+static struct kinds entry_kinds, value_kinds;
 
 /* The text of a key. Keys that are asked for often are no neighbours in the table. */
 static size_t key_text(uint64_t key, char *text) {
@@ -54,16 +58,16 @@ static void put(uint64_t number, uint64_t *random) {
     uint64_t hash;
     struct entry **link = find(key, length, &hash), *entry = *link;
     if (entry == NULL) {
-        entry = must(malloc(sizeof *entry + length));
+        entry = kinds_take(&entry_kinds, sizeof *entry + length);
         *entry = (struct entry){ .hash = hash, .key_bytes = (uint32_t)length };
         memcpy(entry->key, key, length);
         *link = entry;
         entries++;
     } else {
-        free(entry->value);
+        kinds_give(&value_kinds, entry->value, entry->value_bytes);
     }
     entry->value_bytes = value_bytes(random);
-    entry->value = must(malloc(entry->value_bytes));
+    entry->value = kinds_take(&value_kinds, entry->value_bytes);
     memset(entry->value, (int)(next_random(random) & 255), entry->value_bytes);
 }
 
@@ -87,7 +91,7 @@ static uint64_t get(uint64_t keys, uint64_t *random) {
         sum = fold_number(sum, (uint64_t)entry->value[0] << 32 | entry->value_bytes);
     }
     sum = fold(sum, answer, used < 64 ? used : 64);
-    free(answer);
+    give_back(answer);
     return sum;
 }
 
@@ -106,8 +110,8 @@ static uint64_t delete_many(uint64_t keys, uint64_t *random) {
         struct entry **link = find(key, length, &hash), *entry = *link;
         if (entry == NULL) continue;
         *link = entry->next;
-        free(entry->value);
-        free(entry);
+        kinds_give(&value_kinds, entry->value, entry->value_bytes);
+        kinds_give(&entry_kinds, entry, sizeof *entry + entry->key_bytes);
         entries--;
         deleted++;
     }
