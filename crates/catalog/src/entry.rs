@@ -16,6 +16,7 @@ pub(crate) struct Entry {
     pub about: String,
     pub command: Option<Vec<String>>,
     pub serve: Option<Serve>,
+    pub figures: Option<String>,
     pub stdin: Option<String>,
     pub package: Option<String>,
     #[serde(default)]
@@ -37,6 +38,7 @@ pub(crate) struct Entry {
 pub(crate) struct Variant {
     pub about: Option<String>,
     pub command: Option<Vec<String>>,
+    pub figures: Option<String>,
     pub stdin: Option<String>,
     pub package: Option<String>,
     pub requires: Option<Vec<String>>,
@@ -111,6 +113,7 @@ impl Entry {
             entry.threads = threads;
         }
         entry.command = changed.command.or(entry.command);
+        entry.figures = changed.figures.or(entry.figures);
         entry.stdin = changed.stdin.or(entry.stdin);
         entry.package = changed.package.or(entry.package);
         entry.environment.extend(changed.environment);

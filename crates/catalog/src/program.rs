@@ -21,6 +21,7 @@ pub struct Program {
     threads: u32,
     command: Vec<Template>,
     serve: Option<ServeTemplates>,
+    figures: Option<String>,
     stdin: Option<String>,
     environment: Vec<(String, Template)>,
     sizes: BTreeMap<Size, Plan>,
@@ -73,6 +74,8 @@ pub struct Prepared {
     pub package: Option<String>,
     /// How many threads allocate at once.
     pub threads: u32,
+    /// A regular expression for what the program writes to standard error: each named group is one of its own figures.
+    pub figures: Option<String>,
     /// Present when the program is a server.
     pub serve: Option<PreparedServe>,
 }
@@ -122,6 +125,13 @@ impl Program {
                 return Err(check.error("command", problem, "keep one of the two"));
             }
         };
+        if let Some(figures) = &entry.figures {
+            check.pattern(figures, "figures", true)?;
+            if serve.is_some() {
+                let problem = "the figures of a server are those of its load";
+                return Err(check.error("figures", problem, "put the pattern into [serve]"));
+            }
+        }
         let mut requires = check.templates(&entry.requires, "requires")?;
         if requires.is_empty() {
             requires.extend(command.first().cloned());
@@ -151,6 +161,7 @@ impl Program {
             threads: entry.threads,
             command,
             serve,
+            figures: entry.figures.clone(),
             stdin: entry.stdin.clone(),
             environment,
             sizes: BTreeMap::new(),
@@ -283,6 +294,7 @@ impl Program {
             expected_digest: plan.digest.clone(),
             package: self.package.clone(),
             threads: self.threads,
+            figures: self.figures.clone(),
             serve,
         })
     }

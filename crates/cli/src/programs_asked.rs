@@ -163,6 +163,7 @@ impl Asked {
             environment: vec![],
             stdin,
             expected_digest: None,
+            figures: None,
             serve: None,
         })
     }
@@ -193,6 +194,7 @@ impl Asked {
             environment: vec![],
             stdin: None,
             expected_digest: None,
+            figures: None,
             serve: Some(ServeInfo { load, ready, figures: self.figures.clone(), stop: self.stop.clone() }),
         })
     }
@@ -212,6 +214,7 @@ fn info(prepared: Prepared) -> ProgramInfo {
         environment: prepared.environment,
         stdin: prepared.stdin.map(|path| path.display().to_string()),
         expected_digest: prepared.expected_digest,
+        figures: prepared.figures,
         serve: prepared.serve.map(|serve| ServeInfo {
             load: serve.load,
             ready: serve.ready,

@@ -144,9 +144,8 @@ fn row(experiment: &Experiment, program: &str, side: &Side, figures: BTreeMap<Me
     let rows: Vec<&Observation> = side.timed.values().copied().collect();
     let middle = |values: Vec<f64>| (!values.is_empty()).then(|| median(&values));
     let mut by_name: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for (name, value) in
-        rows.iter().filter_map(|row| row.serve.as_ref()).flat_map(|serve| &serve.load_figures)
-    {
+    let of_loads = rows.iter().filter_map(|row| row.serve.as_ref()).flat_map(|serve| &serve.load_figures);
+    for (name, value) in of_loads.chain(rows.iter().flat_map(|row| &row.figures)) {
         by_name.entry(name.clone()).or_default().push(*value);
     }
     Row {

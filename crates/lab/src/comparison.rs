@@ -92,7 +92,7 @@ pub struct Row {
     /// Garbage collections: medians over the good timed rows, from managers that tell.
     #[serde(default)]
     pub collections: Option<CollectionFigures>,
-    /// Figures of a server's load, by name: median.
+    /// Figures of a server's load, or the program's own, by name: median.
     pub load_figures: std::collections::BTreeMap<String, f64>,
     /// The verdict in words, e.g. `14 % less CPU, 1.5x the memory` or `no difference seen`.
     pub verdict: String,

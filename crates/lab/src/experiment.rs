@@ -46,6 +46,9 @@ pub struct ProgramInfo {
     pub stdin: Option<String>,
     /// Expected SHA-256 of the output, if the catalog has one.
     pub expected_digest: Option<String>,
+    /// Regular expression with named groups; each match in what it writes to standard error is one of its own figures.
+    #[serde(default)]
+    pub figures: Option<String>,
     /// For servers: the load command, the ready pattern.
     pub serve: Option<ServeInfo>,
 }

@@ -235,6 +235,10 @@ pub struct Observation {
     /// Blocks that were found changed when they left a quarantine; only behind one, and only where it checks.
     #[serde(default)]
     pub written_after_free: Option<u64>,
+    /// Figures that the program told of itself on standard error, by name and in its own units; empty where it told
+    /// none, or the catalog does not know its words.
+    #[serde(default)]
+    pub figures: BTreeMap<String, f64>,
     /// Hardware events.
     pub counters: Counters,
     /// Unix time at the start, seconds.

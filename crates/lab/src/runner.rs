@@ -1,5 +1,6 @@
 //! Makes the invocations of a plan, one at a time, and stores each row before the next begins.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -84,8 +85,8 @@ pub enum RunError {
         /// What it said, on a new line.
         said: String,
     },
-    /// A pattern of the serve section.
-    #[error("ready pattern: {0}")]
+    /// A pattern of the catalog's: of the serve section, or of a program's own figures.
+    #[error("a pattern of the program's entry: {0}")]
     Pattern(#[from] regex::Error),
 }
 
@@ -294,7 +295,7 @@ fn observe(
     // Every server round is sampled; one track a stack is enough to draw.
     let track =
         track.filter(|_| program.serve.is_none() || cell.repetition == 0 && cell.phase == Phase::Timed);
-    let row = row(experiment, cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures));
+    let row = row(experiment, cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures))?;
     let told = page.and_then(|page| page.read().ok()).map(|slots| Told::of(&slots)).unwrap_or_default();
     // What a checking quarantine found stands there, of a good run too.
     let found = told.written_after_free.is_some_and(|found| found > 0);
@@ -349,10 +350,15 @@ fn row(
     finished: &Finished,
     outcome: Outcome,
     serve: Option<ServeFigures>,
-) -> Observation {
+) -> Result<Observation, RunError> {
     let usage = &finished.usage;
     let [instructions, cycles, llc_misses, dtlb_misses] = usage.counters;
-    Observation {
+    // What it says of itself; a program that was stopped before main says nothing.
+    let figures = match &program.figures {
+        Some(pattern) => serve::read_figures(&Regex::new(pattern)?, &finished.error_tail),
+        None => BTreeMap::new(),
+    };
+    Ok(Observation {
         order: experiment.observations.last().map_or(0, |last| last.order + 1),
         repetition: cell.repetition,
         phase: cell.phase,
@@ -375,6 +381,7 @@ fn row(
         refused_calls: None,
         held_high_bytes: None,
         written_after_free: None,
+        figures,
         counters: Counters { instructions, cycles, llc_misses, dtlb_misses },
         started_unix_s: 0.0,
         load_average: 0.0,
@@ -385,5 +392,5 @@ fn row(
         serve,
         exact: None,
         locality: None,
-    }
+    })
 }

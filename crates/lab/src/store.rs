@@ -1,5 +1,6 @@
 //! One SQLite file an experiment, appended after every invocation: whatever happens next, rows survive.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,7 +31,7 @@ CREATE TABLE observation (
     started_unix_s REAL NOT NULL, load_average REAL NOT NULL, env_padding INTEGER NOT NULL,
     stderr_tail TEXT NOT NULL, left_behind INTEGER NOT NULL, serve TEXT, collections TEXT, exact TEXT, locality TEXT,
     collector_cpu_ns INTEGER, used_high_bytes INTEGER, refused_calls INTEGER, held_high_bytes INTEGER,
-    written_after_free INTEGER);
+    written_after_free INTEGER, figures TEXT);
 CREATE TABLE memory_sample (
     program TEXT NOT NULL, stack TEXT NOT NULL, repetition INTEGER NOT NULL, t_s REAL NOT NULL, rss_kib INTEGER NOT NULL);
 CREATE TABLE memory_mark (
@@ -40,7 +41,7 @@ CREATE TABLE memory_mark (
 
 /// Columns that files of the same layout may lack, because they were begun before there were such figures. They come
 /// last in their tables and may be null.
-const ADDED: [(&str, &str, &str); 9] = [
+const ADDED: [(&str, &str, &str); 10] = [
     ("observation", "collections", "TEXT"),
     ("observation", "exact", "TEXT"),
     ("observation", "locality", "TEXT"),
@@ -49,6 +50,7 @@ const ADDED: [(&str, &str, &str); 9] = [
     ("observation", "refused_calls", "INTEGER"),
     ("observation", "held_high_bytes", "INTEGER"),
     ("observation", "written_after_free", "INTEGER"),
+    ("observation", "figures", "TEXT"),
     ("memory_mark", "anonymous_peak_kib", "INTEGER"),
 ];
 
@@ -324,12 +326,13 @@ impl Store {
         let collections = row.collections.as_ref().map(|collections| json(collections)).transpose()?;
         let exact = row.exact.as_ref().map(|exact| json(exact)).transpose()?;
         let locality = row.locality.as_ref().map(|locality| json(locality)).transpose()?;
+        let own = (!row.figures.is_empty()).then(|| json(&row.figures)).transpose()?;
         // SQLite's integers are signed; figures beyond 2^63 do not occur.
         let n = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         self.connection
             .execute(
                 "INSERT INTO observation VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,\
-                 ?20,?21,?22,?23,?24,?25,?26,?27,?28,?29,?30,?31,?32,?33,?34,?35)",
+                 ?20,?21,?22,?23,?24,?25,?26,?27,?28,?29,?30,?31,?32,?33,?34,?35,?36)",
                 params![
                     row.order,
                     row.repetition,
@@ -366,6 +369,7 @@ impl Store {
                     row.refused_calls.map(n),
                     row.held_high_bytes.map(n),
                     row.written_after_free.map(n),
+                    own,
                 ],
             )
             .map(drop)
@@ -458,6 +462,7 @@ impl Store {
                     refused_calls: some(32)?,
                     held_high_bytes: some(33)?,
                     written_after_free: some(34)?,
+                    figures: BTreeMap::new(),
                     counters: Counters {
                         instructions: some(17)?,
                         cycles: some(18)?,
@@ -473,7 +478,7 @@ impl Store {
                     exact: None,
                     locality: None,
                 };
-                let figures = [row.get(26)?, later(27)?, later(28)?, later(29)?];
+                let figures = [row.get(26)?, later(27)?, later(28)?, later(29)?, later(35)?];
                 Ok((observation, [row.get(2)?, row.get(5)?], figures))
             })?;
             rows.collect()
@@ -481,13 +486,14 @@ impl Store {
         let rows = read().map_err(|cause| self.error(cause))?;
         let damaged = |error: serde_json::Error| self.damaged(&format!("a row: {error}"));
         rows.into_iter()
-            .map(|(mut row, [phase, outcome], [serve, collections, exact, locality])| {
+            .map(|(mut row, [phase, outcome], [serve, collections, exact, locality, own])| {
                 row.phase = serde_json::from_value(phase.into()).map_err(damaged)?;
                 row.outcome = serde_json::from_str(&outcome).map_err(damaged)?;
                 row.serve = maybe(serve).map_err(damaged)?;
                 row.collections = maybe(collections).map_err(damaged)?;
                 row.exact = maybe(exact).map_err(damaged)?;
                 row.locality = maybe(locality).map_err(damaged)?;
+                row.figures = maybe(own).map_err(damaged)?.unwrap_or_default();
                 Ok(row)
             })
             .collect()
@@ -531,7 +537,7 @@ impl Store {
 }
 
 /// A row whose phase and outcome, and whose figures of some kinds of runs, are still JSON.
-type RawRow = (Observation, [String; 2], [Option<String>; 4]);
+type RawRow = (Observation, [String; 2], [Option<String>; 5]);
 
 fn maybe<T: DeserializeOwned>(text: Option<String>) -> serde_json::Result<Option<T>> {
     text.map(|text| serde_json::from_str(&text)).transpose()

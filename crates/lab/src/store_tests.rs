@@ -38,6 +38,7 @@ fn what_is_stored_comes_back() {
             refused_calls: (index == 1).then_some(0),
             held_high_bytes: (index == 2).then_some(1),
             written_after_free: (index == 2).then_some(3),
+            figures: if index == 2 { [("pause_ms".to_string(), 1.25)].into() } else { BTreeMap::new() },
             phase: if index == 2 { Phase::Traced } else { Phase::Timed },
             exact: (index == 2).then_some(ExactFigures {
                 instructions: ByOwner { program: 1 << 50, allocator: 2, collector: 3 },
@@ -94,9 +95,15 @@ fn goes_on_without(columns: &[&str], before: Observation, after: Observation) {
     assert_eq!(Store::read(&path).expect("reads").observations, made.observations);
 }
 
-/// What came with layers.
-const OF_LAYERS: [&str; 5] =
-    ["collector_cpu_ns", "used_high_bytes", "refused_calls", "held_high_bytes", "written_after_free"];
+/// What came with layers, and what came after.
+const OF_LAYERS: [&str; 6] = [
+    "collector_cpu_ns",
+    "used_high_bytes",
+    "refused_calls",
+    "held_high_bytes",
+    "written_after_free",
+    "figures",
+];
 
 #[test]
 fn a_file_from_before_traced_runs_is_read_and_gone_on_with() {
@@ -116,6 +123,14 @@ fn a_file_from_before_layers_is_read_and_gone_on_with() {
 }
 
 #[test]
+fn a_file_from_before_programs_told_figures_is_read_and_gone_on_with() {
+    let before = Observation { written_after_free: Some(2), ..row("glibc", 0, 0.1, 77) };
+    let figures = [("heap_kib".to_string(), 5.5)].into();
+    let after = Observation { order: 1, figures, ..row("glibc", 1, 0.1, 77) };
+    goes_on_without(&["figures"], before, after);
+}
+
+#[test]
 fn a_file_from_before_collections_is_read_and_gone_on_with() {
     let folder = folder();
     let path = folder.path().join("e.db");
@@ -127,7 +142,7 @@ fn a_file_from_before_collections_is_read_and_gone_on_with() {
             "ALTER TABLE observation DROP COLUMN exact; ALTER TABLE observation DROP COLUMN locality;
              ALTER TABLE observation DROP COLUMN collector_cpu_ns; ALTER TABLE observation DROP COLUMN used_high_bytes;
              ALTER TABLE observation DROP COLUMN refused_calls; ALTER TABLE observation DROP COLUMN held_high_bytes;
-             ALTER TABLE observation DROP COLUMN written_after_free;
+             ALTER TABLE observation DROP COLUMN written_after_free; ALTER TABLE observation DROP COLUMN figures;
              ALTER TABLE observation DROP COLUMN collections; ALTER TABLE memory_mark DROP COLUMN anonymous_peak_kib;
              INSERT INTO memory_mark VALUES ('prog', 'glibc', 0, 3)",
         )

@@ -14,6 +14,7 @@ pub fn experiment(programs: &[&str], stacks: &[String], repetitions: u32) -> Exp
         environment: vec![],
         stdin: None,
         expected_digest: None,
+        figures: None,
         serve: None,
     };
     let stack = |program: &str, name: &String| StackInfo {

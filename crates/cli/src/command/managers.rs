@@ -74,6 +74,7 @@ fn tried(manager: &Manager, places: &Places) -> Result<(bool, String), Failure> 
         environment: vec![],
         stdin: None,
         expected_digest: None,
+        figures: None,
         serve: None,
     };
     let limits = Limits { whole: true, longest: Duration::MAX, expect_status: 0 };

@@ -234,6 +234,7 @@ fn row<S>(plan: &Plan, cell: &Cell, traced: &Traced<S>) -> Observation {
         refused_calls: None,
         held_high_bytes: None,
         written_after_free: None,
+        figures: Default::default(),
         counters: Counters::default(),
         started_unix_s: 0.0,
         load_average: 0.0,
