@@ -193,6 +193,8 @@ pub struct Pairs {
     pub columns: Vec<String>,
     /// Name of the row and its cells, as many as columns less one.
     pub rows: Vec<(String, Vec<Pair>)>,
+    /// What ratios are to; empty where there are none.
+    pub baseline: String,
 }
 
 /// A value of ours and the published one.

@@ -67,18 +67,31 @@
     places.forEach((place) => { place.closest("figure").hidden = true; });
   });
 
-  const button = document.getElementById("copy");
-  const command = document.getElementById("command");
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(command.textContent);
-      button.textContent = "Copied";
-    } catch {
-      // A page opened from a file may not be let near the clipboard: select it for the reader instead.
-      getSelection().selectAllChildren(command);
-      button.textContent = "Selected";
+  for (const box of document.querySelectorAll(".command")) {
+    const [command, button] = [box.querySelector("pre"), box.querySelector("button")];
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(command.textContent);
+        button.textContent = "Copied";
+      } catch {
+        // A page opened from a file may not be let near the clipboard: select it for the reader instead.
+        getSelection().selectAllChildren(command);
+        button.textContent = "Selected";
+      }
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    });
+  }
+
+  // Paper cannot be unfolded.
+  const folded = [];
+  addEventListener("beforeprint", () => {
+    for (const part of document.querySelectorAll("details.unfold:not([open])")) {
+      part.open = true;
+      folded.push(part);
     }
-    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
+  addEventListener("afterprint", () => {
+    while (folded.length > 0) folded.pop().open = false;
   });
 })();

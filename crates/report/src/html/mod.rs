@@ -1,6 +1,7 @@
 //! One self-contained page: charts and tables of an experiment, for paper, phones and the dark.
 
 mod amount_axis;
+pub mod book;
 mod charts;
 pub mod curves;
 pub mod document;
@@ -10,6 +11,7 @@ mod page;
 mod palette;
 mod program;
 mod ratio_axis;
+mod strip;
 mod views;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,377 @@
+//! A [`Book`] as a page that needs nothing but itself: verdicts, chapters, what was run.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+
+use super::drawing::{self, Names, PlaceView};
+use super::strip::{Scale, Strip};
+use super::views::Fact;
+use super::{Shelf, engine};
+use crate::book::{Answer, Book, Chapter, Claim, Exhibit, Pair, Pairs, Standing, Step, Test, Tone};
+use crate::format::printable;
+use crate::{ReportError, format};
+
+/// Tables with more columns of values than this have the published values under ours, the others beside them.
+const BESIDE: usize = 3;
+/// Longer tables scroll in their box.
+const LONG: usize = 40;
+/// Each standing in the order of its part of the bar.
+const STANDINGS: [(Standing, &str, &str); 4] = [
+    (Standing::BorneOut, "agree", "as the paper says"),
+    (Standing::Contradicted, "against", "contrary to the paper"),
+    (Standing::Undecided, "open", "undecided"),
+    (Standing::NotMeasured, "none", "not measured"),
+];
+
+#[derive(Template)]
+#[template(path = "book.html")]
+struct Filled {
+    title: String,
+    lead: Vec<String>,
+    dateline: String,
+    warnings: Vec<String>,
+    how: Vec<String>,
+    version: &'static str,
+    style: &'static str,
+    script: &'static str,
+    engine: String,
+    charts: String,
+    tally: Vec<Part>,
+    total: String,
+    chapters: Vec<ChapterView>,
+    steps: Vec<Step>,
+    facts: Vec<Fact>,
+    command: String,
+}
+
+/// A part of the bar of verdicts.
+struct Part {
+    class: &'static str,
+    word: &'static str,
+    count: usize,
+}
+
+/// An answer as a coloured word.
+struct AnswerView {
+    word: &'static str,
+    class: &'static str,
+}
+
+struct ChapterView {
+    id: String,
+    title: String,
+    source: String,
+    about: Vec<String>,
+    counts: String,
+    names: Vec<(String, String, String)>,
+    contents: Vec<(String, String)>,
+    claims: Vec<ClaimView>,
+    exhibits: Vec<ExhibitView>,
+}
+
+struct ClaimView {
+    id: String,
+    place: String,
+    words: String,
+    myth: bool,
+    answer: AnswerView,
+    reason: String,
+    /// Of the test that decided.
+    strip: Option<Strip>,
+    /// Links with short names.
+    short: Vec<(String, String)>,
+    /// Links with whole names.
+    exhibits: Vec<(String, String)>,
+    /// How many tests and comparisons.
+    extent: String,
+    tests: Vec<TestView>,
+}
+
+struct TestView {
+    words: String,
+    answer: AnswerView,
+    reason: String,
+    detectable: String,
+    long: bool,
+    effects: Vec<EffectView>,
+}
+
+struct EffectView {
+    words: String,
+    text: String,
+    range: String,
+    basis: String,
+    strip: Option<Strip>,
+}
+
+struct ExhibitView {
+    id: String,
+    title: String,
+    text: Vec<String>,
+    place: Option<PlaceView>,
+    table: PairsView,
+    notes: Vec<String>,
+    bears: Vec<(String, String)>,
+    commands: Vec<String>,
+}
+
+struct PairsView {
+    corner: String,
+    /// Heading of each column, and whether anything published stands in it.
+    headings: Vec<(String, bool)>,
+    rows: Vec<(String, Vec<PairView>)>,
+    /// Published values have columns of their own.
+    beside: bool,
+    /// There are published values.
+    published: bool,
+    /// There are intervals.
+    ranges: bool,
+    baseline: String,
+    long: bool,
+    /// Why values are missing, numbered from 1.
+    reasons: Vec<String>,
+}
+
+struct PairView {
+    ours: String,
+    range: String,
+    ratio: String,
+    ratio_range: String,
+    tone: &'static str,
+    paper: String,
+    missing: String,
+    /// Number of the reason; 0 for none.
+    note: usize,
+    /// The column has published values.
+    published: bool,
+}
+
+/// Renders a book as one page.
+///
+/// # Errors
+/// `Encode` when the page cannot be put together.
+pub fn render(book: &Book) -> Result<String, ReportError> {
+    let mut shelf = Shelf::default();
+    let claims = || book.chapters.iter().flat_map(|chapter| &chapter.claims);
+    let chapters = book.chapters.iter().map(|chapter| chapter_view(chapter, &mut shelf)).collect();
+    let filled = Filled {
+        title: printable(&book.title),
+        lead: texts(&book.lead),
+        dateline: texts(&book.dateline).join(" · "),
+        warnings: texts(&book.warnings),
+        how: texts(&book.how),
+        version: env!("CARGO_PKG_VERSION"),
+        style: include_str!("../../templates/style.css"),
+        script: include_str!("../../templates/page.js"),
+        engine: engine::packed()?,
+        charts: shelf.json(),
+        tally: parts(claims()),
+        total: counted(claims().count(), "claim"),
+        chapters,
+        steps: book.steps.iter().map(step_view).collect(),
+        facts: book.facts.iter().map(|(name, text)| Fact::new(name, text)).collect(),
+        command: printable(&book.command),
+    };
+    filled.render().map_err(|error| ReportError::Encode { form: "HTML", detail: error.to_string() })
+}
+
+fn texts(all: &[String]) -> Vec<String> {
+    all.iter().map(|text| printable(text)).collect()
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn parts<'a>(claims: impl Iterator<Item = &'a Claim>) -> Vec<Part> {
+    let mut counts: BTreeMap<Standing, usize> = BTreeMap::new();
+    for claim in claims {
+        *counts.entry(claim.standing()).or_default() += 1;
+    }
+    let part =
+        |(standing, class, word)| Part { class, word, count: counts.get(&standing).copied().unwrap_or(0) };
+    STANDINGS.map(part).into()
+}
+
+/// Letters, digits and hyphens of an anchor; anything else would not be one.
+fn anchor(chapter: &str, id: &str) -> String {
+    let whole = if id.is_empty() { chapter.to_owned() } else { format!("{chapter}-{id}") };
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    whole.chars().map(plain).collect()
+}
+
+/// `Table 3` of `Table 3: CPU seconds`.
+fn short(title: &str) -> String {
+    printable(title.split_once(':').map_or(title, |(name, _)| name))
+}
+
+fn chapter_view(chapter: &Chapter, shelf: &mut Shelf) -> ChapterView {
+    let counts = parts(chapter.claims.iter());
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|part| part.count > 0)
+        .map(|part| format!("{} {}", part.count, part.word))
+        .collect();
+    ChapterView {
+        id: anchor(&chapter.id, ""),
+        title: printable(&chapter.title),
+        source: printable(&chapter.source),
+        about: texts(&chapter.about),
+        counts: counts.join(", "),
+        names: chapter
+            .names
+            .iter()
+            .map(|(kind, theirs, ours)| (printable(kind), printable(theirs), printable(ours)))
+            .collect(),
+        contents: chapter
+            .exhibits
+            .iter()
+            .map(|one| (anchor(&chapter.id, &one.id), short(&one.title)))
+            .collect(),
+        claims: chapter.claims.iter().map(|claim| claim_view(claim, chapter)).collect(),
+        exhibits: chapter.exhibits.iter().map(|one| exhibit_view(one, chapter, shelf)).collect(),
+    }
+}
+
+/// The colour of a claim's answer is its standing to the paper, not the answer itself.
+fn standing_view(claim: &Claim) -> AnswerView {
+    let class = STANDINGS.iter().find(|(standing, ..)| *standing == claim.standing());
+    AnswerView { word: claim.answer.word(), class: class.map_or("none", |(_, class, _)| class) }
+}
+
+fn claim_view(claim: &Claim, chapter: &Chapter) -> ClaimView {
+    let shown = |title: fn(&str) -> String| {
+        let found = claim.exhibits.iter().filter_map(|id| chapter.exhibits.iter().find(|one| one.id == *id));
+        found.map(|one| (anchor(&chapter.id, &one.id), title(&one.title))).collect()
+    };
+    // The test that gave the claim its answer.
+    let decided = claim.tests.iter().find(|test| test.answer == claim.answer && !test.effects.is_empty());
+    let comparisons = claim.tests.iter().map(|test| test.effects.len()).sum();
+    ClaimView {
+        id: anchor(&chapter.id, &claim.id),
+        place: printable(&claim.place),
+        words: printable(&claim.words),
+        myth: claim.myth,
+        answer: standing_view(claim),
+        reason: printable(&claim.reason),
+        strip: decided.and_then(|test| Scale::around(&test.effects, test.region)?.all(&test.effects)),
+        short: shown(short),
+        exhibits: shown(printable),
+        extent: format!("{}, {}", counted(claim.tests.len(), "test"), counted(comparisons, "comparison")),
+        tests: claim.tests.iter().map(|test| test_view(test, claim)).collect(),
+    }
+}
+
+fn test_view(test: &Test, claim: &Claim) -> TestView {
+    let scale = Scale::around(&test.effects, test.region);
+    let effects = test.effects.iter().map(|effect| EffectView {
+        words: printable(&effect.words),
+        text: printable(&effect.text),
+        range: printable(&effect.range),
+        basis: printable(&effect.basis),
+        strip: scale.as_ref().and_then(|scale| scale.single(effect)),
+    });
+    TestView {
+        words: printable(&test.words),
+        answer: standing_view(&Claim { answer: test.answer, myth: claim.myth, ..Claim::default() }),
+        // A claim with one test says it already.
+        reason: if test.reason == claim.reason { String::new() } else { printable(&test.reason) },
+        detectable: if test.answer == Answer::NotMeasured {
+            String::new()
+        } else {
+            printable(&test.detectable)
+        },
+        long: test.effects.len() > LONG,
+        effects: effects.collect(),
+    }
+}
+
+fn exhibit_view(exhibit: &Exhibit, chapter: &Chapter, shelf: &mut Shelf) -> ExhibitView {
+    let bears = chapter.claims.iter().filter(|claim| claim.exhibits.contains(&exhibit.id));
+    let bears = bears.map(|claim| {
+        let name = if claim.place.is_empty() { &claim.id } else { &claim.place };
+        (anchor(&chapter.id, &claim.id), format!("{} ({})", printable(name), claim.answer.word()))
+    });
+    ExhibitView {
+        id: anchor(&chapter.id, &exhibit.id),
+        title: printable(&exhibit.title),
+        text: texts(&exhibit.text),
+        place: exhibit.chart.as_ref().and_then(|chart| drawing::place(chart, Names::Outside, shelf)),
+        table: pairs_view(&exhibit.table),
+        notes: texts(&exhibit.notes),
+        bears: bears.collect(),
+        commands: texts(&exhibit.commands),
+    }
+}
+
+fn pairs_view(table: &Pairs) -> PairsView {
+    let width = table.columns.len().saturating_sub(1);
+    let cells = || table.rows.iter().flat_map(|(_, cells)| cells);
+    let published = |at: usize| {
+        table.rows.iter().any(|(_, cells)| cells.get(at).is_some_and(|cell| !cell.paper.is_empty()))
+    };
+    let beside = width <= BESIDE;
+    let mut reasons: Vec<String> = Vec::new();
+    let rows = table.rows.iter().map(|(name, cells)| {
+        let cells = cells.iter().enumerate().map(|(at, cell)| pair_view(cell, published(at), &mut reasons));
+        (printable(name), cells.collect())
+    });
+    PairsView {
+        corner: table.columns.first().map_or_else(String::new, |text| printable(text)),
+        headings: (0..width).map(|at| (printable(&table.columns[at + 1]), published(at))).collect(),
+        rows: rows.collect(),
+        beside,
+        published: (0..width).any(published),
+        ranges: cells().any(|cell| {
+            !cell.range.is_empty() || cell.ratio.as_ref().is_some_and(|ratio| !ratio.range.is_empty())
+        }),
+        baseline: match cells().any(|cell| cell.ratio.is_some()) {
+            true => printable(&table.baseline),
+            false => String::new(),
+        },
+        long: table.rows.len() > LONG,
+        reasons,
+    }
+}
+
+fn pair_view(cell: &Pair, published: bool, reasons: &mut Vec<String>) -> PairView {
+    let missing = printable(&cell.missing);
+    let note = match (cell.ours.is_empty() && !missing.is_empty(), reasons.iter().position(|r| *r == missing))
+    {
+        (false, _) => 0,
+        (true, Some(at)) => at + 1,
+        (true, None) => {
+            reasons.push(missing.clone());
+            reasons.len()
+        }
+    };
+    let ratio = cell.ratio.clone().unwrap_or_default();
+    PairView {
+        ours: printable(&cell.ours),
+        range: printable(&cell.range),
+        ratio: printable(&ratio.text),
+        ratio_range: printable(&ratio.range),
+        tone: match ratio.tone {
+            Tone::Less => "less",
+            Tone::More => "more",
+            Tone::Same => "same",
+        },
+        paper: printable(&cell.paper),
+        missing,
+        note,
+        published,
+    }
+}
+
+fn step_view(step: &Step) -> Step {
+    Step {
+        name: printable(&step.name),
+        extent: printable(&step.extent),
+        took: printable(&step.took),
+        ending: printable(&step.ending),
+        precision: printable(&step.precision),
+        warnings: texts(&step.warnings),
+        command: format::printable(&step.command),
+    }
+}
