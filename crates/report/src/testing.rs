@@ -3,6 +3,8 @@
 //! Every figure here is invented by a seeded generator. Nothing outside tests may use it, which is why it is behind
 //! `cfg(test)` and the feature `testing`.
 
+mod book;
+
 use std::collections::BTreeMap;
 
 use heaptoll_lab::comparison::{
@@ -13,6 +15,8 @@ use heaptoll_lab::observation::{
     ByOwner, Collections, Counters, ExactFigures, GeometryMisses, LocalityFigures, MemoryTrack, Observation,
     Outcome, Phase, ServeFigures,
 };
+
+pub use book::book;
 
 /// Which experiment to make up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -375,3 +375,97 @@ fn step_view(step: &Step) -> Step {
         command: format::printable(&step.command),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{HOSTILE, book};
+
+    #[test]
+    fn verdicts_stand_before_chapters_and_lead_to_them() {
+        let book = book();
+        let page = render(&book).expect("a page");
+        let at = |needle: &str| page.find(needle).unwrap_or_else(|| panic!("{needle}"));
+        assert!(at("id=\"verdicts\"") < at("id=\"zorn1992\""));
+        for chapter in &book.chapters {
+            for claim in &chapter.claims {
+                let id = anchor(&chapter.id, &claim.id);
+                assert_eq!(page.matches(&format!("id=\"{id}\"")).count(), 1, "{id}");
+                assert!(page.contains(&format!("href=\"#{id}\"")), "{id}");
+            }
+            for exhibit in &chapter.exhibits {
+                assert!(page.contains(&format!("id=\"{}\"", anchor(&chapter.id, &exhibit.id))));
+            }
+        }
+    }
+
+    #[test]
+    fn every_link_leads_somewhere_on_the_page() {
+        let page = render(&book()).expect("a page");
+        let links = page.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next());
+        for link in links {
+            assert!(page.contains(&format!("id=\"{link}\"")), "{link}");
+        }
+    }
+
+    #[test]
+    fn every_published_value_and_every_value_of_ours_is_on_the_page() {
+        let book = book();
+        let page = render(&book).expect("a page");
+        let tables = book.chapters.iter().flat_map(|chapter| &chapter.exhibits).map(|exhibit| &exhibit.table);
+        for cell in tables.flat_map(|table| &table.rows).flat_map(|(_, cells)| cells) {
+            for text in [&cell.ours, &cell.range, &cell.paper, &cell.missing] {
+                assert!(page.contains(text.as_str()), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_paper_calls_a_myth_is_borne_out_where_it_fails() {
+        let claim = |answer, myth| standing_view(&Claim { answer, myth, ..Claim::default() }).class;
+        assert_eq!((claim(Answer::Fails, true), claim(Answer::Holds, true)), ("agree", "against"));
+        assert_eq!((claim(Answer::Fails, false), claim(Answer::Holds, false)), ("against", "agree"));
+        assert!(render(&book()).expect("a page").contains("the paper: a myth"));
+    }
+
+    #[test]
+    fn nothing_of_others_becomes_markup_and_the_page_needs_nothing() {
+        let page = render(&book()).expect("a page");
+        assert!(!page.contains(HOSTILE) && !page.contains("<script>document.title"));
+        assert!(!page.contains('\u{1b}') && !page.contains('\u{202e}'));
+        assert_eq!(page.matches("<script").count(), 3);
+        for needle in ["src=", "<link", "@import", "url("] {
+            assert!(!page.contains(needle), "{needle}");
+        }
+        assert_eq!(page.matches("id=\"engine\"").count(), 1);
+        assert!(page.len() < 3_500_000, "{} bytes", page.len());
+    }
+
+    #[test]
+    fn few_columns_stand_beside_the_published_and_many_above_them() {
+        let cell = Pair { ours: "1".into(), paper: "2".into(), ..Pair::default() };
+        let table = |columns: usize| Pairs {
+            columns: vec![String::new(); columns + 1],
+            rows: vec![("row".into(), vec![cell.clone(); columns])],
+            ..Pairs::default()
+        };
+        assert!(pairs_view(&table(3)).beside && !pairs_view(&table(4)).beside);
+    }
+
+    #[test]
+    fn a_reason_why_a_value_is_missing_is_told_once() {
+        let missing = |why: &str| Pair { missing: why.into(), ..Pair::default() };
+        let cells = vec![missing("crashed"), missing("refused"), missing("crashed"), Pair::default()];
+        let table =
+            Pairs { columns: vec![String::new(); 5], rows: vec![("gawk".into(), cells)], ..Pairs::default() };
+        let view = pairs_view(&table);
+        assert_eq!(view.reasons, ["crashed", "refused"]);
+        let notes: Vec<usize> = view.rows[0].1.iter().map(|cell| cell.note).collect();
+        assert_eq!(notes, [1, 2, 1, 0]);
+    }
+
+    #[test]
+    fn an_empty_book_is_still_a_page() {
+        assert!(render(&Book::default()).expect("a page").contains("0 claims"));
+    }
+}

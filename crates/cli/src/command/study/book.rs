@@ -1,0 +1,107 @@
+//! A study's results as the page and the terminal show them: pure, so that stored results make the same page.
+
+use std::collections::BTreeMap;
+
+use heaptoll_report::book::{Book, Step};
+use heaptoll_report::format;
+use heaptoll_studies::paper::definition::Kind;
+use heaptoll_studies::paper::results::{Ended, Ran, Results};
+
+use super::{chapter, front};
+
+/// The page of these results.
+pub fn book(results: &Results) -> Book {
+    let kinds: BTreeMap<&str, Kind> = results
+        .chapters
+        .iter()
+        .flat_map(|chapter| &chapter.study.steps)
+        .map(|step| (step.id.as_str(), step.kind))
+        .collect();
+    Book {
+        title: front::title(results),
+        lead: front::lead(results),
+        dateline: front::dateline(results),
+        warnings: front::warnings(results),
+        how: front::how(results),
+        chapters: results.chapters.iter().map(chapter::chapter).collect(),
+        steps: results.steps.iter().map(|ran| step(ran, kinds.get(ran.planned.step.as_str()).copied())).collect(),
+        facts: results.facts.clone(),
+        command: results.command.clone(),
+    }
+}
+
+fn step(ran: &Ran, kind: Option<Kind>) -> Step {
+    let planned = &ran.planned;
+    let mut extent = format!("{} programs", of(planned.programs, planned.of_programs));
+    if !kind.is_some_and(is_exact) {
+        let repetitions = of(planned.repetitions as usize, planned.of_repetitions as usize);
+        extent += &format!(", {repetitions} repetitions");
+    }
+    extent += &format!(", inputs {}", planned.size);
+    Step {
+        name: planned.step.clone(),
+        extent,
+        took: if ran.ending == Ended::LeftOut { String::new() } else { front::took(ran.seconds) },
+        ending: ending(ran.ending).into(),
+        precision: ran.precision.clone(),
+        warnings: ran.warnings.clone(),
+        command: ran.command.clone(),
+    }
+}
+
+fn of(some: usize, all: usize) -> String {
+    if some == all { format::count(all as f64) } else { format!("{some} of {all}") }
+}
+
+/// Commands that count: repetitions would change nothing.
+fn is_exact(kind: Kind) -> bool {
+    matches!(kind, Kind::Instructions | Kind::Locality | Kind::Lifetimes)
+}
+
+fn ending(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Whole => "",
+        Ended::Cut => "cut at its deadline; what it had is in",
+        Ended::Failed => "failed: it gave no figures",
+        Ended::LeftOut => "left out: there was no time",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_studies::paper::budget::Planned;
+
+    use super::*;
+
+    fn ran(ending: Ended) -> Ran {
+        let planned = Planned {
+            study: "zorn1992".into(),
+            step: "zorn1992-time".into(),
+            programs: 3,
+            of_programs: 10,
+            repetitions: 6,
+            of_repetitions: 6,
+            size: "tiny".into(),
+            seconds: 1.0,
+            deadline_s: 3.0,
+        };
+        Ran {
+            planned,
+            command: "heaptoll run gawk".into(),
+            seconds: 75.0,
+            ending,
+            precision: String::new(),
+            warnings: vec![],
+        }
+    }
+
+    #[test]
+    fn a_step_says_how_much_of_it_was_run() {
+        let timed = step(&ran(Ended::Whole), Some(Kind::Run));
+        assert_eq!(timed.extent, "3 of 10 programs, 6 repetitions, inputs tiny");
+        assert_eq!((timed.took.as_str(), timed.ending.as_str()), ("1 min 15 s", ""));
+        let counted = step(&ran(Ended::LeftOut), Some(Kind::Locality));
+        assert_eq!(counted.extent, "3 of 10 programs, inputs tiny");
+        assert!(counted.took.is_empty() && counted.ending.starts_with("left out"));
+    }
+}

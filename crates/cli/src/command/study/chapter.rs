@@ -1,0 +1,175 @@
+//! One paper as a chapter: its claims with what decided them, its tables and figures.
+
+use heaptoll_lab::comparison::Interval;
+use heaptoll_report::book::{self, Chapter, Claim, Region, Test};
+use heaptoll_report::format;
+use heaptoll_studies::paper::definition::{self, Rule};
+use heaptoll_studies::paper::effect::{Basis, Effect};
+use heaptoll_studies::paper::results;
+use heaptoll_studies::paper::verdict::{Answer, Tested, Verdict};
+
+use super::exhibits;
+
+/// The chapter of a paper.
+pub fn chapter(found: &results::Chapter) -> Chapter {
+    let study = &found.study;
+    let names = |kind: &str, names: &std::collections::BTreeMap<String, String>| {
+        let each = names.iter().map(|(theirs, ours)| (kind.to_owned(), theirs.clone(), ours.clone()));
+        each.collect::<Vec<_>>()
+    };
+    let mut standing_in = names("program", &study.names.programs);
+    standing_in.extend(names("manager", &study.names.managers));
+    Chapter {
+        id: study.name.clone(),
+        title: study.title.clone(),
+        source: study.source.clone(),
+        about: study.about.clone(),
+        names: standing_in,
+        claims: found.verdicts.iter().map(|verdict| claim(verdict, study)).collect(),
+        exhibits: found.exhibits.iter().map(|shown| exhibits::exhibit(shown, study)).collect(),
+    }
+}
+
+fn answer(answer: Answer) -> book::Answer {
+    match answer {
+        Answer::Holds => book::Answer::Holds,
+        Answer::Fails => book::Answer::Fails,
+        Answer::Undecided => book::Answer::Undecided,
+        Answer::NotMeasured => book::Answer::NotMeasured,
+    }
+}
+
+fn claim(verdict: &Verdict, study: &definition::Study) -> Claim {
+    let asked = study.claims.iter().find(|claim| claim.id == verdict.claim);
+    let tests = verdict.tests.iter().map(|tested| {
+        let defined = asked.and_then(|claim| claim.tests.iter().find(|test| test.words == tested.words));
+        test(tested, defined)
+    });
+    Claim {
+        id: verdict.claim.clone(),
+        place: verdict.place.clone(),
+        words: verdict.words.clone(),
+        myth: verdict.myth,
+        answer: answer(verdict.answer),
+        reason: verdict.reason.clone(),
+        exhibits: verdict.exhibits.clone(),
+        tests: tests.collect(),
+    }
+}
+
+fn test(tested: &Tested, defined: Option<&definition::Test>) -> Test {
+    let region = defined.map_or_else(Region::default, region);
+    Test {
+        words: tested.words.clone(),
+        answer: answer(tested.answer),
+        reason: tested.reason.clone(),
+        detectable: tested.detectable.map_or_else(String::new, detectable),
+        region,
+        effects: tested.effects.iter().map(|effect| drawn(effect, region.even)).collect(),
+    }
+}
+
+fn region(test: &definition::Test) -> Region {
+    let ratio = test.quantity.over.is_some() || test.quantity.metric.ends_with("_ratio");
+    Region {
+        above: test.above,
+        below: test.below,
+        outside: test.rule == Rule::Both,
+        even: test.rule == Rule::Trend || !ratio,
+    }
+}
+
+fn detectable(ratio: f64) -> String {
+    let least = match ratio {
+        ratio if ratio >= 2.0 => format!("a factor of {}", format::ratio(ratio)),
+        ratio => format::percent_off(ratio),
+    };
+    format!("The smallest difference that these data could have shown: {least}.")
+}
+
+fn drawn(effect: &Effect, plain: bool) -> book::Effect {
+    let ends = (effect.basis != Basis::None).then_some((effect.low, effect.high));
+    let shown = ends.filter(|_| effect.basis != Basis::Exact);
+    let (text, range) = if plain { plainly(effect.value, shown) } else { ratio(effect.value, shown) };
+    book::Effect {
+        words: effect.words.clone(),
+        text,
+        range,
+        basis: basis(effect.basis),
+        value: effect.value,
+        ends,
+    }
+}
+
+fn basis(basis: Basis) -> String {
+    let several = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    match basis {
+        Basis::Pairs(count) => several(count, "pair"),
+        Basis::Programs(count) => several(count, "program"),
+        Basis::Exact => "counted".into(),
+        Basis::Estimate => "estimated".into(),
+        Basis::None => "no interval".into(),
+    }
+}
+
+/// A ratio and its interval in brackets, which is empty where there is none.
+pub fn ratio(value: f64, ends: Option<(f64, f64)>) -> (String, String) {
+    let Some((low, high)) = ends.filter(|(low, high)| low.is_finite() && high.is_finite() && value.is_finite())
+    else {
+        return (format::ratio(value), ends.map_or_else(String::new, |ends| open(ends, format::ratio)));
+    };
+    let text = format::interval(&Interval { ratio: value, low, high, differs: low > 1.0 || high < 1.0, pairs: 0 });
+    match text.split_once(' ') {
+        Some((value, range)) => (value.to_owned(), range.to_owned()),
+        None => (text, String::new()),
+    }
+}
+
+/// A figure in its own unit and its interval in brackets, which is empty where there is none.
+pub fn plainly(value: f64, ends: Option<(f64, f64)>) -> (String, String) {
+    (format::significant(value), ends.map_or_else(String::new, |ends| open(ends, format::significant)))
+}
+
+/// An interval in brackets; an end that is none is told as one.
+fn open((low, high): (f64, f64), figure: fn(f64) -> String) -> String {
+    let end = |end: f64| match end {
+        end if end == f64::INFINITY => "∞".to_owned(),
+        end if end == f64::NEG_INFINITY => "−∞".to_owned(),
+        end => figure(end),
+    };
+    // A dash beside a sign would be read as two.
+    let between = if low < 0.0 || high < 0.0 { " to " } else { "–" };
+    format!("({}{between}{})", end(low), end(high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_in_brackets_and_may_be_endless() {
+        assert_eq!(ratio(1.617, Some((1.306, 1.99))), ("1.62".into(), "(1.31–1.99)".into()));
+        assert_eq!(ratio(1.5, None), ("1.50".into(), String::new()));
+        assert_eq!(ratio(1.5, Some((0.0, f64::INFINITY))).1, "(0.000–∞)");
+        assert_eq!(plainly(-0.02, Some((-0.1, 0.06))), ("-0.0200".into(), "(-0.100 to 0.0600)".into()));
+    }
+
+    #[test]
+    fn exact_effects_have_no_brackets_and_single_ones_no_interval() {
+        let effect = |basis| Effect { words: "a over b".into(), value: 2.0, low: 2.0, high: 2.0, basis };
+        let counted = drawn(&effect(Basis::Exact), false);
+        assert_eq!((counted.text.as_str(), counted.range.as_str(), counted.ends), ("2.00", "", Some((2.0, 2.0))));
+        assert_eq!(drawn(&effect(Basis::None), false).ends, None);
+        assert_eq!(basis(Basis::Pairs(1)), "1 pair");
+    }
+
+    #[test]
+    fn a_test_knows_the_region_of_its_definition() {
+        let results = super::super::testing::results();
+        let chapter = chapter(&results.chapters[0]);
+        let test = &chapter.claims[0].tests[0];
+        assert_eq!((test.region.above, test.region.even), (Some(1.0), false));
+        assert!(test.detectable.contains("9 %"), "{}", test.detectable);
+        assert_eq!(chapter.names[0], ("manager".into(), "sunos".into(), "cartesian".into()));
+    }
+}

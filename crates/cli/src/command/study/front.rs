@@ -1,0 +1,133 @@
+//! The front of the page: what it is, when and where it was made, and how verdicts are read.
+
+use heaptoll_report::format;
+use heaptoll_studies::paper::results::{Ended, Results};
+
+/// Names of facts that belong under the headline, in any case.
+const MACHINE: [&str; 3] = ["machine", "processor", "cpu"];
+
+/// Headline.
+pub fn title(results: &Results) -> String {
+    match &results.chapters[..] {
+        [one] => format!("{}, measured again", one.study.title),
+        _ => "What papers on memory management found, measured again".into(),
+    }
+}
+
+/// What this is, in two sentences.
+pub fn lead(results: &Results) -> Vec<String> {
+    let papers = match results.chapters.len() {
+        1 => "of this paper was".to_owned(),
+        count => format!("of {count} papers was"),
+    };
+    vec![format!(
+        "Every experiment {papers} run again, with the allocators and collectors of its time and of today, on programs \
+         of today. Each claim has one answer, holds, fails or undecided; the figures that decided are in the chapters, \
+         beside those that were published."
+    )]
+}
+
+/// Date, machine, time.
+pub fn dateline(results: &Results) -> Vec<String> {
+    let machine = results
+        .facts
+        .iter()
+        .find(|(name, _)| MACHINE.iter().any(|wanted| name.eq_ignore_ascii_case(wanted)))
+        .map(|(_, text)| text.clone());
+    let took = took(results.seconds);
+    let time = match results.budget_s {
+        Some(budget) => format!("took {took} of {} given", self::took(budget)),
+        None => format!("took {took}"),
+    };
+    let mut line = vec![format::date(results.begun_unix_s)];
+    line.extend(machine);
+    line.extend([time, format!("heaptoll {}", results.heaptoll_version)]);
+    line
+}
+
+/// What the reader must know first.
+pub fn warnings(results: &Results) -> Vec<String> {
+    let mut warnings = results.warnings.clone();
+    if !results.complete {
+        let ended = |wanted| results.steps.iter().filter(|step| step.ending == wanted).count();
+        let parts = [(ended(Ended::Cut), "cut"), (ended(Ended::Failed), "failed"), (ended(Ended::LeftOut), "left out")];
+        let parts: Vec<String> =
+            parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        let which = if parts.is_empty() { "it was interrupted".into() } else { parts.join(", ") };
+        warnings.push(format!("Not all of {} steps ran to their end: {which}.", results.steps.len()));
+    }
+    warnings
+}
+
+/// How verdicts are made and what the drawings show.
+pub fn how(results: &Results) -> Vec<String> {
+    let mut how: Vec<String> = [
+        "A claim holds when the whole interval of each comparison that it rests on lies where the claim says, and fails when \
+         the whole lies outside. Otherwise the data do not decide, and the chapter says how large an effect they could have \
+         shown.",
+        "Intervals are at 95 %. Those of one test that come from paired repetitions hold all at once. A mean over programs \
+         is geometric, its interval is over programs. Counts are exact and have none.",
+        "In the small drawings each line is a comparison with its interval. The shaded part is where it speaks for the \
+         claim; the dotted line is a ratio of 1. A hollow dot is one that does not decide.",
+        "Colours say how today stands to the paper: green as the paper says, orange contrary to it.",
+        "A diamond (◇) marks a published value. Published times are of machines of their year: compare ratios, not seconds.",
+    ]
+    .map(String::from)
+    .into();
+    if results.chapters.iter().flat_map(|chapter| &chapter.verdicts).any(|verdict| verdict.myth) {
+        how.push("A myth is worded as the myth. Where it fails, the paper is right.".into());
+    }
+    how
+}
+
+/// A time as people say it: `42 s`, `1 min 15 s`, `2 h 5 min`.
+pub fn took(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60);
+    match (hours, minutes, rest) {
+        (0, 0, _) if seconds < 9.95 => format!("{seconds:.1} s"),
+        (0, 0, rest) => format!("{rest} s"),
+        (0, minutes, 0) => format!("{minutes} min"),
+        (0, minutes, rest) => format!("{minutes} min {rest} s"),
+        (hours, 0, _) => format!("{hours} h"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_as_people_say_them() {
+        let said = [0.42, 42.4, 60.0, 75.0, 3600.0, 7500.0].map(took);
+        assert_eq!(said, ["0.4 s", "42 s", "1 min", "1 min 15 s", "1 h", "2 h 5 min"]);
+    }
+
+    #[test]
+    fn the_date_the_machine_and_the_time_stand_under_the_headline() {
+        let results = Results {
+            begun_unix_s: 1_795_320_000.0,
+            seconds: 1700.0,
+            budget_s: Some(1800.0),
+            heaptoll_version: "1.2".into(),
+            facts: vec![("Kernel".into(), "6".into()), ("Processor".into(), "two cores".into())],
+            complete: false,
+            ..super::super::testing::results()
+        };
+        let line = dateline(&results);
+        assert_eq!(line[1..], ["two cores", "took 28 min 20 s of 30 min given", "heaptoll 1.2"]);
+        assert!(line[0].starts_with("2026-"));
+        assert!(warnings(&results).iter().any(|text| text.contains("1 cut")), "{:?}", warnings(&results));
+    }
+
+    #[test]
+    fn a_myth_is_explained_only_where_there_is_one() {
+        let mut results = super::super::testing::results();
+        assert!(how(&results).iter().any(|text| text.contains("myth")));
+        for chapter in &mut results.chapters {
+            chapter.verdicts.iter_mut().for_each(|verdict| verdict.myth = false);
+        }
+        assert!(!how(&results).iter().any(|text| text.contains("myth")));
+    }
+}
