@@ -34,7 +34,8 @@ pub struct Study {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Names {
-    /// Programs of the catalog; the key of a table with two key columns is `cfrac optimized`.
+    /// Programs of the catalog; the key of a table with two key columns is `cfrac optimized`. A key that ends in a
+    /// blank and a manager's name in the paper is of that program under that manager only, and goes first.
     #[serde(default)]
     pub programs: BTreeMap<String, String>,
     /// Managers, as stacks.
@@ -204,9 +205,26 @@ pub struct MetricColumn {
     /// Ours times this is shown.
     #[serde(default = "unit")]
     pub scale: f64,
+    /// Ours is divided by this before.
+    #[serde(default)]
+    pub over: Option<Divisor>,
     /// Column of the CSV.
     #[serde(default)]
     pub published: Option<String>,
+}
+
+/// What a column is divided by: `objects` of one step by `cpu_s` of another.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Divisor {
+    /// Metric.
+    pub metric: String,
+    /// Step, if not the column's.
+    #[serde(default)]
+    pub step: Option<String>,
+    /// Manager, if not the column's; with another step its first.
+    #[serde(default)]
+    pub manager: Option<String>,
 }
 
 /// Where the published values of an exhibit are.
@@ -291,8 +309,8 @@ pub struct Quantity {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Side {
-    /// Managers; empty: every one of the step (of a side with `program`, the first). A denominator without managers
-    /// that differs in variant or metric has the same manager as the numerator.
+    /// Managers. Empty in a numerator (or a plain figure): every one of the step. Empty in a denominator: the same as
+    /// the numerator's, which then differs in variant, program or metric.
     #[serde(default)]
     pub managers: Vec<String>,
     /// Variant of the programs: `cfrac` is `cfrac:gc`. Without it the program as it is named.

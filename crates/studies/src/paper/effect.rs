@@ -1,9 +1,22 @@
 //! A ratio between two of the figures, or over many programs, with an interval.
+//!
+//! - Repetitions: `heaptoll_lab::statistics::paired` over all comparisons of a test at once, so that their intervals
+//!   hold together (95 %). Below six pairs there is a value and no interval.
+//! - Programs: Student's t on their log ratios, from three on; where a test has several means, at 5 % over their
+//!   number (Bonferroni). With one or two programs the interval is that of repetitions.
+//! - Exact counts have an interval without width: what is claimed is of this program with this input.
 
+use std::collections::BTreeMap;
+
+use heaptoll_lab::statistics::{FEWEST_PAIRS, median, paired};
 use serde::{Deserialize, Serialize};
 
-use super::definition::{Quantity, Study};
-use super::figures::Figures;
+use super::definition::{Against, Quantity, Rule, Study};
+use super::figures::{Figures, Value};
+use super::pairs::{Compared, Place, Resolved, resolve};
+use super::student::{self, ALPHA};
+use super::words;
+use crate::means::over_programs;
 
 /// One comparison.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -24,7 +37,7 @@ pub struct Effect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// Pairs of repetitions, so many.
+    /// Pairs of repetitions, so many; repetitions, of a plain figure.
     Pairs(u32),
     /// Programs, so many: Student's t on log ratios.
     Programs(u32),
@@ -43,8 +56,390 @@ pub enum Basis {
 #[error("{0}")]
 pub struct Missing(pub String);
 
+/// Log ratios end here: a factor of a million, as intervals of `heaptoll_lab` do. A count over none is so many.
+const WIDEST: f64 = 14.0;
+/// Intervals come from random flips beyond 13 repetitions; the same figures shall give the same verdict.
+const SEED: u64 = 1;
+
 /// Every comparison of a quantity, each with its interval; intervals of repetitions hold together.
 pub fn compare(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
-    let _ = (study, figures);
-    Err(Missing(format!("{} is not compared yet", quantity.metric)))
+    Ok(by_rule(Rule::All, quantity, study, figures)?.effects)
+}
+
+/// The geometric mean over programs of each pair of managers.
+pub fn mean(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
+    Ok(by_rule(Rule::Mean, quantity, study, figures)?.effects)
+}
+
+/// The slope of log figure over log place, of each pair of managers.
+pub fn trend(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
+    Ok(by_rule(Rule::Trend, quantity, study, figures)?.effects)
+}
+
+/// Effects, and what the quantity names that is not in them.
+pub(super) struct Outcome {
+    pub effects: Vec<Effect>,
+    pub programs_without: Vec<String>,
+    pub managers_without: Vec<String>,
+}
+
+/// The effects that a rule looks at.
+pub(super) fn by_rule(
+    rule: Rule,
+    quantity: &Quantity,
+    study: &Study,
+    figures: &Figures,
+) -> Result<Outcome, Missing> {
+    let Resolved { compared, programs_without, managers_without } = resolve(quantity, study, figures)?;
+    let measured = against(quantity.against, measure(compared));
+    let effects = match rule {
+        Rule::Mean => means(&measured),
+        Rule::Trend => trends(&measured),
+        Rule::All | Rule::Some | Rule::Most | Rule::Both => measured.into_iter().map(|one| one.effect).collect(),
+    };
+    if effects.is_empty() {
+        let why = if rule == Rule::Trend { "at two places or more" } else { "that is a positive number" };
+        let (step, metric) = (&quantity.step, &quantity.metric);
+        return Err(Missing(format!("step {step} has no {metric} {why}")));
+    }
+    Ok(Outcome { effects, programs_without, managers_without })
+}
+
+/// A comparison with its interval.
+pub(super) struct Measured<'a> {
+    pub compared: Compared<'a>,
+    /// The sides as means name them.
+    sides: String,
+    pub effect: Effect,
+    /// Log ratios by repetition, where there are any.
+    series: Option<Vec<Option<f64>>>,
+}
+
+/// A value with its ends.
+struct Known {
+    value: f64,
+    low: f64,
+    high: f64,
+    basis: Basis,
+}
+
+impl Known {
+    fn alone(value: f64) -> Known {
+        Known { value, low: value, high: value, basis: Basis::None }
+    }
+
+    /// A value by itself; an interval of repetitions holds together with `family` others.
+    fn of(value: &Value, family: usize) -> Option<Known> {
+        let known = match value {
+            Value::Exact(value) => Known { basis: Basis::Exact, ..Known::alone(*value) },
+            Value::Single(value) => Known::alone(*value),
+            Value::Estimate { value, low, high } => {
+                Known { value: *value, low: *low, high: *high, basis: Basis::Estimate }
+            }
+            Value::Samples(samples) => {
+                let good: Vec<f64> = samples.iter().flatten().copied().filter(|value| value.is_finite()).collect();
+                match student::mean(&good, family) {
+                    Some((value, half)) if good.len() >= FEWEST_PAIRS => Known {
+                        value,
+                        low: value - half,
+                        high: value + half,
+                        basis: Basis::Pairs(good.len() as u32),
+                    },
+                    _ if good.is_empty() => return None,
+                    _ => Known::alone(median(&good)),
+                }
+            }
+        };
+        let ends = [known.value, known.low, known.high];
+        ends.iter().all(|value| value.is_finite()).then_some(known)
+    }
+
+    /// One over another, with the widest interval that the two allow.
+    fn over(&self, other: &Known) -> Option<Known> {
+        if self.value < 0.0 || other.value < 0.0 || (self.value == 0.0 && other.value == 0.0) {
+            return None;
+        }
+        let ratio = |a: f64, b: f64| (a.max(0.0).ln() - b.max(0.0).ln()).clamp(-WIDEST, WIDEST).exp();
+        let basis = match (self.basis, other.basis) {
+            (Basis::None, _) | (_, Basis::None) => Basis::None,
+            (Basis::Exact, Basis::Exact) => Basis::Exact,
+            _ => Basis::Estimate,
+        };
+        let value = ratio(self.value, other.value);
+        match basis {
+            Basis::None | Basis::Exact => Some(Known { basis, ..Known::alone(value) }),
+            _ => {
+                let (low, high) = (ratio(self.low, other.high), ratio(self.high, other.low));
+                (low <= value && value <= high).then_some(Known { value, low, high, basis })
+            }
+        }
+    }
+}
+
+/// Log ratios by repetition; where a run failed or took less than its start-up, none.
+fn series(of: &[Option<f64>], over: &[Option<f64>]) -> Vec<Option<f64>> {
+    let log = |value: &Option<f64>| value.filter(|value| value.is_finite() && *value > 0.0).map(f64::ln);
+    of.iter().zip(over).map(|(of, over)| Some(log(of)? - log(over)?)).collect()
+}
+
+/// Comparisons with their intervals.
+pub(super) fn measure(compared: Vec<Compared<'_>>) -> Vec<Measured<'_>> {
+    let samples = |place: &Place<'_>| match place.value {
+        Value::Samples(samples) => Some(samples.clone()),
+        _ => None,
+    };
+    let all: Vec<Option<Vec<Option<f64>>>> = compared
+        .iter()
+        .map(|one| Some(series(&samples(&one.of)?, &samples(one.over.as_ref()?)?)))
+        .collect();
+    let family: Vec<Vec<Option<f64>>> = all.iter().flatten().cloned().collect();
+    let mut intervals = paired(&family, ALPHA, SEED).into_iter();
+    let plain = compared.iter().filter(|one| samples(&one.of).is_some()).count() - family.len();
+    let mut measured = Vec::new();
+    for (compared, series) in compared.into_iter().zip(all) {
+        let known = match &series {
+            Some(series) => match intervals.next().flatten() {
+                Some(interval) if interval.pairs as usize >= FEWEST_PAIRS => Some(Known {
+                    value: interval.ratio,
+                    low: interval.low,
+                    high: interval.high,
+                    basis: Basis::Pairs(interval.pairs),
+                }),
+                Some(interval) => Some(Known::alone(interval.ratio)),
+                None => series.iter().flatten().next().map(|one| Known::alone(one.exp())),
+            },
+            None => {
+                let known = Known::of(compared.of.value, plain);
+                match &compared.over {
+                    None => known,
+                    Some(over) => known.and_then(|known| known.over(&Known::of(over.value, plain)?)),
+                }
+            }
+        };
+        let Some(Known { value, low, high, basis }) = known else { continue };
+        let effect = Effect { words: compared.words(), value, low, high, basis };
+        measured.push(Measured { sides: compared.sides(), compared, effect, series });
+    }
+    measured
+}
+
+/// Where the least (or the most) of several denominators counts, the comparisons with them become one.
+///
+/// Over the least is the largest of the ratios, and so are the ends of its interval: as the intervals hold together,
+/// it lies between them whichever manager is the least in truth.
+fn against(against: Against, measured: Vec<Measured<'_>>) -> Vec<Measured<'_>> {
+    let (word, largest) = match against {
+        Against::Each => return measured,
+        Against::Lowest => ("least", true),
+        Against::Highest => ("most", false),
+    };
+    let mut groups: BTreeMap<(String, String, String), Vec<Measured<'_>>> = BTreeMap::new();
+    let mut order = Vec::new();
+    for one in measured {
+        let of = &one.compared.of;
+        let key = (of.program.to_owned(), of.manager.to_owned(), one.compared.place.clone());
+        if !groups.contains_key(&key) {
+            order.push(key.clone());
+        }
+        groups.entry(key).or_default().push(one);
+    }
+    order
+        .into_iter()
+        .filter_map(|key| {
+            let group = groups.remove(&key)?;
+            let ends = |of: &dyn Fn(&Effect) -> f64| {
+                let values = group.iter().map(|one| of(&one.effect));
+                if largest { values.fold(f64::NEG_INFINITY, f64::max) } else { values.fold(f64::INFINITY, f64::min) }
+            };
+            let (value, low, high) = (ends(&|e| e.value), ends(&|e| e.low), ends(&|e| e.high));
+            let basis = weakest(group.iter().map(|one| one.effect.basis));
+            let managers = group.len();
+            let first = group.into_iter().next()?;
+            let sides = format!("{} over the {word} of {}", key.1, words::count(managers, "manager"));
+            let place = if key.2.is_empty() { String::new() } else { format!(" {}", key.2) };
+            let words = format!("{sides} on {}{place}", first.compared.program);
+            let (low, high) = if basis == Basis::None { (value, value) } else { (low, high) };
+            let effect = Effect { words, value, low, high, basis };
+            Some(Measured { compared: first.compared, sides, effect, series: None })
+        })
+        .collect()
+}
+
+/// What several effects rest on together.
+fn weakest(bases: impl Iterator<Item = Basis>) -> Basis {
+    bases
+        .reduce(|a, b| match (a, b) {
+            (Basis::None, _) | (_, Basis::None) => Basis::None,
+            (Basis::Pairs(a), Basis::Pairs(b)) => Basis::Pairs(a.min(b)),
+            (Basis::Exact, other) | (other, Basis::Exact) => other,
+            (a, b) if a == b => a,
+            _ => Basis::Estimate,
+        })
+        .unwrap_or(Basis::None)
+}
+
+/// Comparisons by what is common to all programs: sides and place, in the order met.
+fn groups<'m, 'a>(measured: &'m [Measured<'a>], with_place: bool) -> Vec<(String, Vec<&'m Measured<'a>>)> {
+    let mut groups: Vec<(String, Vec<&Measured<'_>>)> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for one in measured {
+        let place = if with_place && !one.compared.place.is_empty() {
+            format!(" {}", one.compared.place)
+        } else {
+            String::new()
+        };
+        let name = format!("{}{place}", one.sides);
+        let number = *places.entry(name.clone()).or_insert_with(|| {
+            groups.push((name, Vec::new()));
+            groups.len() - 1
+        });
+        groups[number].1.push(one);
+    }
+    groups
+}
+
+/// One mean over programs a pair of managers and place.
+fn means(measured: &[Measured<'_>]) -> Vec<Effect> {
+    let mut groups = groups(measured, true);
+    for (_, group) in &mut groups {
+        // A program with too few runs says little, and would leave the mean without an interval.
+        if group.iter().any(|one| one.effect.basis != Basis::None) {
+            group.retain(|one| one.effect.basis != Basis::None);
+        }
+    }
+    let family = groups.len();
+    // Of one or two programs: means within each repetition, all of them at once.
+    let repeated: Vec<Option<Vec<Option<f64>>>> = groups.iter().map(|(_, group)| within(group)).collect();
+    let together: Vec<Vec<Option<f64>>> = repeated.iter().flatten().cloned().collect();
+    let mut intervals = paired(&together, ALPHA, SEED).into_iter();
+    let mut effects = Vec::new();
+    for ((sides, group), repeated) in groups.iter().zip(repeated) {
+        let interval = repeated.and_then(|_| intervals.next().flatten());
+        let words = match group.as_slice() {
+            [one] => one.effect.words.clone(),
+            several => format!("{sides}, mean of {}", words::count(several.len(), "program")),
+        };
+        let whole = group.iter().map(|one| &one.effect).collect::<Vec<_>>();
+        if let Some(known) = over(&whole, family, interval) {
+            let Known { value, low, high, basis } = known;
+            effects.push(Effect { words, value, low, high, basis });
+        }
+    }
+    effects
+}
+
+/// The log ratios' means by repetition of one or two programs.
+fn within(group: &[&Measured<'_>]) -> Option<Vec<Option<f64>>> {
+    if group.len() > 2 {
+        return None;
+    }
+    let series: Option<Vec<Vec<Option<f64>>>> = group.iter().map(|one| one.series.clone()).collect();
+    let series = series?;
+    let repetitions = series.iter().map(Vec::len).max()?;
+    let (programs, mean) = over_programs(&series, repetitions as u32);
+    (programs as usize == group.len()).then_some(mean)
+}
+
+/// A mean over programs. Geometric; arithmetic where a figure is not positive.
+fn over(
+    programs: &[&Effect],
+    family: usize,
+    interval: Option<heaptoll_lab::comparison::Interval>,
+) -> Option<Known> {
+    let geometric = programs.iter().all(|effect| effect.value > 0.0 && effect.low >= 0.0);
+    let to = |value: f64| if geometric { value.ln().clamp(-4.0 * WIDEST, 4.0 * WIDEST) } else { value };
+    let from = |value: f64| if geometric { value.exp() } else { value };
+    let average = |of: &dyn Fn(&Effect) -> f64| {
+        from(programs.iter().map(|effect| to(of(effect))).sum::<f64>() / programs.len() as f64)
+    };
+    if let [one] = programs {
+        return Some(Known { value: one.value, low: one.low, high: one.high, basis: one.basis });
+    }
+    let basis = weakest(programs.iter().map(|effect| effect.basis));
+    let value = average(&|effect| effect.value);
+    if programs.is_empty() || basis == Basis::None {
+        return (!programs.is_empty()).then(|| Known::alone(value));
+    }
+    if programs.len() >= 3 {
+        let values: Vec<f64> = programs.iter().map(|effect| to(effect.value)).collect();
+        let (mean, half) = student::mean(&values, family)?;
+        let basis = Basis::Programs(programs.len() as u32);
+        return Some(Known { value: from(mean), low: from(mean - half), high: from(mean + half), basis });
+    }
+    if let Some(interval) = interval.filter(|interval| interval.pairs as usize >= FEWEST_PAIRS) {
+        let basis = Basis::Pairs(interval.pairs);
+        return Some(Known { value: interval.ratio, low: interval.low, high: interval.high, basis });
+    }
+    // Intervals that hold together: the mean lies between the means of their ends.
+    Some(Known { value, low: average(&|effect| effect.low), high: average(&|effect| effect.high), basis })
+}
+
+/// A program's name and the place in its variant: `churn:4`, `crossover:64K`.
+pub(super) fn numbered(program: &str) -> Option<(&str, f64)> {
+    let (base, variant) = program.rsplit_once(':')?;
+    let number = variant.parse::<f64>().ok();
+    Some((base, number.or_else(|| heaptoll_units::size(variant).map(|bytes| bytes as f64))?))
+}
+
+/// Slopes of log figure over log place: over programs when there are three, else of each program.
+fn trends(measured: &[Measured<'_>]) -> Vec<Effect> {
+    type Line = (String, Vec<(f64, f64)>, bool);
+    let mut lines: Vec<(String, Vec<Line>)> = Vec::new();
+    for (sides, group) in groups(measured, false) {
+        let mut programs: Vec<Line> = Vec::new();
+        for one in group {
+            let compared = &one.compared;
+            let (program, at) = match compared.at {
+                Some(at) => (compared.program.as_str(), at),
+                None => match numbered(&compared.program) {
+                    Some(place) => place,
+                    None => continue,
+                },
+            };
+            if at <= 0.0 || one.effect.value <= 0.0 {
+                continue;
+            }
+            let line = match programs.iter_mut().position(|line| line.0 == program) {
+                Some(number) => &mut programs[number],
+                None => {
+                    programs.push((program.to_owned(), Vec::new(), true));
+                    let last = programs.len() - 1;
+                    &mut programs[last]
+                }
+            };
+            line.1.push((at.ln(), one.effect.value.ln()));
+            line.2 &= one.effect.basis != Basis::None;
+        }
+        lines.push((sides, programs));
+    }
+    let family = lines.iter().map(|(_, programs)| if programs.len() >= 3 { 1 } else { programs.len() }).sum();
+    let mut effects = Vec::new();
+    for (sides, programs) in lines {
+        let slopes: Vec<(&Line, f64, Option<f64>)> = programs
+            .iter()
+            .filter_map(|line| student::slope(&line.1, family).map(|(slope, half)| (line, slope, half)))
+            .collect();
+        let sure = slopes.iter().all(|(line, _, _)| line.2);
+        let effect = |words: String, known: Known| {
+            let Known { value, low, high, basis } = known;
+            Effect { words, value, low, high, basis }
+        };
+        let spread = |value: f64, half: Option<f64>, basis: Basis| match half {
+            Some(half) if sure => Known { value, low: value - half, high: value + half, basis },
+            _ => Known::alone(value),
+        };
+        if slopes.len() >= 3 {
+            let values: Vec<f64> = slopes.iter().map(|(_, slope, _)| *slope).collect();
+            if let Some((mean, half)) = student::mean(&values, family) {
+                let words = format!("slope of {sides}, mean of {}", words::count(slopes.len(), "program"));
+                effects.push(effect(words, spread(mean, Some(half), Basis::Programs(slopes.len() as u32))));
+            }
+            continue;
+        }
+        for (line, slope, half) in slopes {
+            let words = format!("slope of {sides} on {} over {} places", line.0, line.1.len());
+            effects.push(effect(words, spread(slope, half, Basis::Points(line.1.len() as u32))));
+        }
+    }
+    effects
 }

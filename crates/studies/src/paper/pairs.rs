@@ -1,0 +1,247 @@
+//! Which cells a quantity is of, and which are set against which.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::definition::{Quantity, Side, Step, Study};
+use super::effect::Missing;
+use super::figures::{Figures, Value};
+use super::words;
+
+/// Where a value stands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Place<'a> {
+    /// With its variant.
+    pub program: &'a str,
+    /// Stack.
+    pub manager: &'a str,
+    /// Metric.
+    pub metric: &'a str,
+    /// What was measured.
+    pub value: &'a Value,
+}
+
+/// A cell, or one over another.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Compared<'a> {
+    /// Numerator, or the figure itself.
+    pub of: Place<'a>,
+    /// Denominator.
+    pub over: Option<Place<'a>>,
+    /// The program without the variant of a side: what comparisons are of.
+    pub program: String,
+    /// Place, of metrics that have many.
+    pub at: Option<f64>,
+    /// `at`, in words.
+    pub place: String,
+}
+
+impl Compared<'_> {
+    /// Managers (and what else the two sides differ in), without the program: `bw16 over kingsley`.
+    pub fn sides(&self) -> String {
+        let variant = |place: &Place<'_>| {
+            let text = place.program.strip_prefix(self.program.as_str()).unwrap_or(place.program);
+            text.trim_start_matches(':').to_owned()
+        };
+        let Some(over) = &self.over else {
+            let variant = variant(&self.of);
+            return if variant.is_empty() {
+                self.of.manager.into()
+            } else {
+                format!("{variant} under {}", self.of.manager)
+            };
+        };
+        if over.program == self.of.program && over.metric == self.of.metric {
+            return format!("{} over {}", self.of.manager, over.manager);
+        }
+        let name = |place: &Place<'_>| {
+            let mut parts = Vec::new();
+            if over.program != self.of.program {
+                let variant = variant(place);
+                parts.push(if variant.is_empty() { "plain".into() } else { variant });
+            }
+            if over.metric != self.of.metric {
+                parts.push(place.metric.to_owned());
+            }
+            if over.manager != self.of.manager {
+                parts.push(format!("under {}", place.manager));
+            }
+            parts.join(" ")
+        };
+        let same = if over.manager == self.of.manager {
+            format!(" under {}", over.manager)
+        } else {
+            String::new()
+        };
+        format!("{} over {}{same}", name(&self.of), name(over))
+    }
+
+    /// All of it: `bw16 over kingsley on gawk at 2M`.
+    pub fn words(&self) -> String {
+        let place = if self.place.is_empty() { String::new() } else { format!(" {}", self.place) };
+        format!("{} on {}{place}", self.sides(), self.program)
+    }
+}
+
+/// What a quantity is of.
+pub(super) struct Resolved<'a> {
+    /// The cells.
+    pub compared: Vec<Compared<'a>>,
+    /// Programs that the quantity names and that have nothing to compare.
+    pub programs_without: Vec<String>,
+    /// Managers likewise.
+    pub managers_without: Vec<String>,
+}
+
+type By<'a, T> = BTreeMap<&'a str, T>;
+
+/// A step's cells by metric, program and manager.
+pub(super) struct Index<'a> {
+    cells: By<'a, By<'a, By<'a, Vec<(Option<f64>, Place<'a>)>>>>,
+    /// In the order of the step, then as they were measured.
+    pub programs: Vec<&'a str>,
+    /// Likewise.
+    pub managers: Vec<&'a str>,
+}
+
+impl<'a> Index<'a> {
+    pub fn of(step: &Step, figures: &'a Figures) -> Index<'a> {
+        let mut cells: By<'a, By<'a, By<'a, Vec<(Option<f64>, Place<'a>)>>>> = BTreeMap::new();
+        let (mut programs, mut managers) = (Vec::new(), Vec::new());
+        let (mut seen_programs, mut seen_managers) = (BTreeSet::new(), BTreeSet::new());
+        for cell in figures.cells.iter().filter(|cell| cell.step == step.id) {
+            let (metric, program, manager) =
+                (cell.metric.as_str(), cell.program.as_str(), cell.manager.as_str());
+            let place = Place { program, manager, metric, value: &cell.value };
+            let of_metric = cells.entry(metric).or_default().entry(program).or_default();
+            of_metric.entry(manager).or_default().push((cell.at, place));
+            if seen_programs.insert(program) {
+                programs.push(program);
+            }
+            if seen_managers.insert(manager) {
+                managers.push(manager);
+            }
+        }
+        let place = |list: &[String], name: &str| list.iter().position(|of| of == name).unwrap_or(usize::MAX);
+        programs.sort_by_key(|name| place(&step.programs, name));
+        managers.sort_by_key(|name| place(&step.managers, name));
+        Index { cells, programs, managers }
+    }
+
+    /// A cell's values, by place.
+    pub fn places(&self, metric: &str, program: &str, manager: &str) -> &[(Option<f64>, Place<'a>)] {
+        let found = self.cells.get(metric).and_then(|of| of.get(program)).and_then(|of| of.get(manager));
+        found.map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Whether two places are one; a metric without places goes with every one.
+pub(super) fn same_place(a: Option<f64>, b: Option<f64>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
+        _ => true,
+    }
+}
+
+fn of_side(base: &str, side: &Side) -> String {
+    match (&side.program, &side.variant) {
+        (Some(program), Some(variant)) => format!("{program}:{variant}"),
+        (Some(program), None) => program.clone(),
+        (None, Some(variant)) => format!("{base}:{variant}"),
+        (None, None) => base.into(),
+    }
+}
+
+/// The programs that a quantity is of, without the variants of its sides.
+fn bases(quantity: &Quantity, index: &Index<'_>) -> Vec<String> {
+    if !quantity.programs.is_empty() {
+        return quantity.programs.clone();
+    }
+    let sides = std::iter::once(&quantity.of).chain(&quantity.over);
+    let Some(free) = sides.clone().find(|side| side.program.is_none()) else {
+        return vec![quantity.of.program.clone().unwrap_or_default()];
+    };
+    let base = |program: &&str| match &free.variant {
+        None => Some(program.to_string()),
+        Some(variant) => program.strip_suffix(variant)?.strip_suffix(':').map(str::to_owned),
+    };
+    index.programs.iter().filter_map(base).collect()
+}
+
+/// The cells of a quantity.
+pub(super) fn resolve<'a>(
+    quantity: &Quantity,
+    study: &Study,
+    figures: &'a Figures,
+) -> Result<Resolved<'a>, Missing> {
+    let Some(step) = study.step(&quantity.step) else {
+        return Err(Missing(format!("the study has no step {}", quantity.step)));
+    };
+    let index = Index::of(step, figures);
+    if index.programs.is_empty() {
+        return Err(Missing(format!("step {} gave no figures", step.id)));
+    }
+    let metric = |side: &Side| side.metric.clone().unwrap_or_else(|| quantity.metric.clone());
+    let numerators: Vec<String> = match quantity.of.managers.as_slice() {
+        [] => index.managers.iter().map(|name| name.to_string()).collect(),
+        named => named.to_vec(),
+    };
+    let mut compared = Vec::new();
+    for base in bases(quantity, &index) {
+        for manager in &numerators {
+            let program = of_side(&base, &quantity.of);
+            let numerator = index.places(&metric(&quantity.of), &program, manager);
+            let numerator = numerator.iter().copied().filter(|(at, _)| {
+                quantity.at.is_empty() || quantity.at.iter().any(|asked| same_place(*at, Some(*asked)))
+            });
+            for (at, of) in numerator {
+                let mut push = |over: Option<Place<'a>>, at: Option<f64>| {
+                    let place =
+                        at.map(|at| words::place(step, &quantity.metric, at)).unwrap_or_default();
+                    compared.push(Compared { of, over, program: base.clone(), at, place });
+                };
+                let Some(over) = &quantity.over else {
+                    push(None, at);
+                    continue;
+                };
+                let denominators: &[String] = match over.managers.as_slice() {
+                    [] => std::slice::from_ref(manager),
+                    named => named,
+                };
+                for other in denominators {
+                    let (metric, program) = (metric(over), of_side(&base, over));
+                    for (place, over) in index.places(&metric, &program, other).iter().copied() {
+                        let itself =
+                            over.program == of.program && over.manager == of.manager && over.metric == of.metric;
+                        if !itself && same_place(at, place) {
+                            push(Some(over), at.or(place));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let without = |named: &[String], is: &dyn Fn(&Compared<'_>, &str) -> bool| -> Vec<String> {
+        named.iter().filter(|name| !compared.iter().any(|one| is(one, name))).cloned().collect()
+    };
+    let numerators_without = without(&quantity.of.managers, &|one, name| one.of.manager == name);
+    let mut managers_without = numerators_without.clone();
+    if let Some(over) = &quantity.over {
+        let is = |one: &Compared<'_>, name: &str| one.over.is_some_and(|place| place.manager == name);
+        // One that is a numerator as well is not missing for having no denominator of its own.
+        let also: Vec<String> = without(&over.managers, &is);
+        managers_without.extend(also.into_iter().filter(|name| {
+            !numerators_without.contains(name) && !compared.iter().any(|one| one.of.manager == name)
+        }));
+    }
+    let programs_without = without(&quantity.programs, &|one, name| one.program == name);
+    if compared.is_empty() {
+        let of = match quantity.programs.as_slice() {
+            [] => String::new(),
+            programs => format!(" of {}", words::list(programs)),
+        };
+        let under = words::list(&numerators);
+        let metric = metric(&quantity.of);
+        return Err(Missing(format!("step {} has no {metric}{of} to compare under {under}", step.id)));
+    }
+    Ok(Resolved { compared, programs_without, managers_without })
+}
