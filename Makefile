@@ -23,11 +23,12 @@ UNWINDABLE := --config 'build.rustflags=["-Cforce-unwind-tables=yes"]'
 # A shell brings a panic handler of its own, which a test harness has too.
 UNSHELLED := --workspace $(addprefix --exclude ,$(OURS) tithe-static)
 
-.PHONY: help demo test build tool peers-fast peers-slow install bench clean check lint unit
+.PHONY: help demo test study build tool peers-fast peers-slow install bench clean check lint unit
 
 help:
 	@echo "make demo               set up, build, compare real programs under all managers (about six minutes)"
 	@echo "make test               set up, build, and run every test"
+	@echo "make study              repeat the papers: every table, figure and claim (about 40 minutes after building)"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
 	@echo "make bench              measure heaptoll itself, the peers, the historic managers beside their papers, the collectors"
 	@echo "make install PREFIX=DIR install what is built (default /usr/local)"
@@ -84,6 +85,13 @@ demo:
 	@$(MAKE) --no-print-directory peers-fast
 	@scripts/demo $(HEAPTOLL)
 
+# The papers repeated: half an hour of measuring, a page in out/study.html.
+study:
+	@scripts/setup study
+	@$(MAKE) --no-print-directory peers-fast
+	@$(MAKE) --no-print-directory peers-slow
+	@scripts/study $(HEAPTOLL) $(BUDGET)
+
 # --- checks -----------------------------------------------------------------------------------------------------
 
 test:
@@ -100,7 +108,7 @@ lint:
 	$(CARGO) clippy --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml --release -- -D warnings
 	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --release -- -D warnings
 	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --all-targets $(UNSHELLED) -- -D warnings
-	shellcheck .ci/run scripts/setup scripts/demo scripts/bench managers/tithe/static/pack tracer/test/check
+	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench managers/tithe/static/pack tracer/test/check
 
 unit:
 	tracer/test/check $(abspath $(LIB))/tracer
