@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use heaptoll_lab::statistics::FEWEST_PAIRS;
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Kind, Step, Study};
+use super::student::reach;
 
 /// A step as it is to be run.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -67,20 +69,173 @@ pub struct Plan {
 /// Whether a program has a size of input.
 pub type HasSize<'a> = &'a dyn Fn(&str, &str) -> bool;
 
-/// How much slower than the guesses this machine is, by kind of step.
+/// How much slower than the guesses this machine is, by kind of step: sums of raw guesses and of seconds taken.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Speed(BTreeMap<Kind, (f64, f64)>);
 
 impl Speed {
-    /// A step of this kind was guessed to take `guessed` seconds and took `took`.
-    pub fn learn(&mut self, kind: Kind, guessed: f64, took: f64) {
-        let sum = self.0.entry(kind).or_default();
-        *sum = (sum.0 + guessed, sum.1 + took);
+    /// A step that was run to its end as planned took so many seconds.
+    pub fn learn(&mut self, step: &Step, planned: &Planned, took_s: f64) {
+        let form = Form {
+            programs: planned.programs,
+            managers: planned.managers,
+            repetitions: planned.repetitions,
+            size: planned.size.clone(),
+        };
+        let sum = self.0.entry(step.kind).or_default();
+        *sum = (sum.0 + form.guess(step), sum.1 + took_s);
+    }
+
+    /// Seconds taken over seconds guessed; 1 as long as nothing is known.
+    pub fn factor(&self, kind: Kind) -> f64 {
+        match self.0.get(&kind) {
+            Some((guessed, took)) if *guessed > 0.0 => (took / guessed).clamp(0.1, 20.0),
+            _ => 1.0,
+        }
     }
 }
 
-/// The steps of the studies (without those in `done`, by id) in the form asked for. Programs of the steps that are not installed must
-/// have been taken out before.
+/// Share of the time that is planned; the rest is for guesses that were too low.
+const PLANNED: f64 = 0.9;
+/// Repetitions of a timed step in the shortest form.
+const QUICK_REPETITIONS: u32 = 2;
+/// Longer than any step takes, s: a day.
+const NO_DEADLINE_S: f64 = 86_400.0;
+
+/// A step's size.
+#[derive(Debug, Clone, PartialEq)]
+struct Form {
+    programs: usize,
+    managers: usize,
+    repetitions: u32,
+    size: String,
+}
+
+impl Form {
+    /// All of the step.
+    fn whole(step: &Step) -> Form {
+        Form {
+            programs: step.programs.len(),
+            managers: step.managers.len(),
+            repetitions: if timed(step.kind) { step.repetitions.max(1) } else { 1 },
+            size: step.size.clone(),
+        }
+    }
+
+    /// The least that can decide something.
+    fn least(step: &Step) -> Form {
+        let whole = Form::whole(step);
+        let programs = step.least_programs.clamp(1, whole.programs.max(1)).min(whole.programs);
+        let repetitions = whole.repetitions.min(FEWEST_PAIRS as u32);
+        Form { programs, repetitions, ..whole }
+    }
+
+    /// The shortest.
+    fn quick(step: &Step, has_size: HasSize<'_>) -> Form {
+        let least = Form::least(step);
+        let all_have = |size: &str| step.programs[..least.programs].iter().all(|program| has_size(program, size));
+        let size = if step.size == "tiny" || all_have("tiny") { "tiny" } else { "quick" };
+        Form {
+            managers: step.least_managers.unwrap_or(usize::MAX).clamp(1, least.managers.max(1)).min(least.managers),
+            repetitions: least.repetitions.min(QUICK_REPETITIONS),
+            size: size.into(),
+            ..least
+        }
+    }
+
+    /// Seconds that a step takes in this form, as far as can be said before.
+    fn guess(&self, step: &Step) -> f64 {
+        let run_s = match self.size.as_str() {
+            "tiny" => 0.02,
+            "quick" => 0.15,
+            "demo" => 0.5,
+            _ => 2.0,
+        } * step.heaviness;
+        let programs = self.programs as f64;
+        let managers = self.managers.max(1) as f64;
+        let listed = |option: &str, otherwise: usize| listed(&step.options, option).unwrap_or(otherwise) as f64;
+        // Preflight proves each program with each stack first.
+        let (stacks, cell_s) = match step.kind {
+            Kind::Run => (managers, f64::from(self.repetitions + 1) * run_s),
+            Kind::Instructions => (managers, 12.0 * run_s + 1.0),
+            Kind::Locality => (managers, 150.0 * run_s + 1.0),
+            Kind::Lifetimes => (managers, 6.0 * run_s + 1.0),
+            // One byte is always among the sizes; each manager also runs without the layer.
+            Kind::Delay => {
+                (managers * (listed("--sizes", 9) + 2.0), f64::from(self.repetitions + 1) * run_s)
+            }
+            Kind::Frequency => {
+                let stacks = listed("--every", 3) + listed("--reclaim", 3) - 1.0;
+                (managers * stacks, f64::from(self.repetitions + 1) * run_s)
+            }
+            Kind::Proximity => (managers * listed("--collections", 3), f64::from(self.repetitions) * run_s),
+            Kind::Minheap => {
+                let baselines = given(&step.options, &["-b", "--baseline"]).max(1) as f64 * listed("--every", 3);
+                let repeats = value(&step.options, "--repeats").and_then(|n| n.parse().ok()).unwrap_or(3.0);
+                let searched = managers * (HEAPS_TRIED + 2.0 * repeats) + baselines * repeats;
+                return programs * (0.3 * (managers + baselines) + searched * run_s);
+            }
+        };
+        programs * stacks * (0.3 + cell_s)
+    }
+}
+
+/// Heaps that a search for the smallest one tries.
+const HEAPS_TRIED: f64 = 12.0;
+
+/// Whether repetitions make its figures more precise.
+fn timed(kind: Kind) -> bool {
+    matches!(kind, Kind::Run | Kind::Delay | Kind::Frequency | Kind::Proximity)
+}
+
+/// The value of an option, as `--sizes 1B,2M` or `--sizes=1B,2M`.
+fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
+    let apart = options.iter().position(|option| option == name).and_then(|at| options.get(at + 1));
+    let joined = || options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
+    apart.map(String::as_str).or_else(joined)
+}
+
+/// How many values an option lists.
+fn listed(options: &[String], name: &str) -> Option<usize> {
+    value(options, name).map(|values| values.split(',').count())
+}
+
+/// How often an option is given.
+fn given(options: &[String], names: &[&str]) -> usize {
+    let is = |option: &&String| names.iter().any(|name| option == name || option.starts_with(&format!("{name}=")));
+    options.iter().filter(is).count()
+}
+
+/// A step with what it is to become.
+struct Candidate<'a> {
+    study: &'a Study,
+    step: &'a Step,
+    form: Form,
+    seconds: f64,
+}
+
+impl Candidate<'_> {
+    fn planned(&self, deadline_s: f64) -> Planned {
+        let whole = Form::whole(self.step);
+        Planned {
+            study: self.study.name.clone(),
+            step: self.step.id.clone(),
+            programs: self.form.programs,
+            of_programs: whole.programs,
+            managers: self.form.managers,
+            of_managers: whole.managers,
+            repetitions: self.form.repetitions,
+            of_repetitions: whole.repetitions,
+            size: self.form.size.clone(),
+            seconds: self.seconds,
+            deadline_s,
+        }
+    }
+}
+
+/// The steps of the studies, without those in `done` (by id), in the form asked for. To plan the rest again, call it
+/// with what is done and the seconds left. Programs that are not installed must have been taken out of the steps
+/// before; a step without programs is left out.
 pub fn plan(
     studies: &[Study],
     length: Length,
@@ -88,13 +243,128 @@ pub fn plan(
     speed: &Speed,
     done: &BTreeSet<String>,
 ) -> Plan {
-    let _ = (length, has_size, speed, done);
-    let _ = studies;
-    Plan::default()
+    let mut left_out = Vec::new();
+    let mut candidates = Vec::new();
+    for study in studies {
+        for step in study.steps.iter().filter(|step| !done.contains(&step.id)) {
+            if step.programs.is_empty() {
+                let why = "none of its programs is installed".to_owned();
+                left_out.push(LeftOut { study: study.name.clone(), step: step.id.clone(), why });
+                continue;
+            }
+            let form = match length {
+                Length::Quick => Form::quick(step, has_size),
+                Length::Seconds(_) => Form::least(step),
+                Length::Whole => Form::whole(step),
+            };
+            let seconds = form.guess(step) * speed.factor(step.kind);
+            candidates.push(Candidate { study, step, form, seconds });
+        }
+    }
+    let Length::Seconds(seconds) = length else {
+        let deadline = |candidate: &Candidate<'_>| match length {
+            Length::Quick => (4.0 * candidate.seconds).max(60.0),
+            _ => NO_DEADLINE_S,
+        };
+        let planned = candidates.iter().map(|one| one.planned(deadline(one))).collect();
+        return Plan { planned, left_out };
+    };
+    let room = PLANNED * seconds.max(0.0);
+    let kept = leave_out(candidates, room, &mut left_out);
+    let mut kept = grow(kept, room, speed);
+    kept.sort_by_key(|candidate| candidate.step.priority);
+    // A step may take some of the others' time: they are planned again after it. It may not take all of the time.
+    let deadline = |candidate: &Candidate<'_>| (2.0 * candidate.seconds + 20.0).min(seconds).max(1.0);
+    Plan { planned: kept.iter().map(|one| one.planned(deadline(one))).collect(), left_out }
+}
+
+/// Without what does not fit at its least: of the steps that matter least, the longest first.
+fn leave_out<'a>(
+    mut candidates: Vec<Candidate<'a>>,
+    room: f64,
+    left_out: &mut Vec<LeftOut>,
+) -> Vec<Candidate<'a>> {
+    while candidates.iter().map(|candidate| candidate.seconds).sum::<f64>() > room {
+        let order = |a: &&Candidate<'_>, b: &&Candidate<'_>| {
+            a.step.priority.cmp(&b.step.priority).then(a.seconds.total_cmp(&b.seconds))
+        };
+        let Some(least) = candidates.iter().max_by(order).map(|candidate| candidate.step.id.clone()) else { break };
+        let Some(at) = candidates.iter().position(|candidate| candidate.step.id == least) else { break };
+        let gone = candidates.remove(at);
+        let why = format!("there was no time for it: it takes about {:.0} s at its least", gone.seconds.max(1.0));
+        left_out.push(LeftOut { study: gone.study.name.clone(), step: gone.step.id.clone(), why });
+    }
+    candidates
+}
+
+/// Steps take more programs in turn, what matters most first, and then more repetitions, while it fits.
+fn grow<'a>(mut candidates: Vec<Candidate<'a>>, room: f64, speed: &Speed) -> Vec<Candidate<'a>> {
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    order.sort_by_key(|at| candidates[*at].step.priority);
+    let mut spent: f64 = candidates.iter().map(|candidate| candidate.seconds).sum();
+    let larger: [fn(&Form, &Form) -> Option<Form>; 2] = [
+        |form, whole| {
+            let programs = form.programs + 1;
+            (programs <= whole.programs).then(|| Form { programs, ..form.clone() })
+        },
+        |form, whole| {
+            let repetitions = form.repetitions + 1;
+            (repetitions <= whole.repetitions).then(|| Form { repetitions, ..form.clone() })
+        },
+    ];
+    for larger in larger {
+        loop {
+            let mut grown = false;
+            for at in &order {
+                let candidate = &mut candidates[*at];
+                let Some(form) = larger(&candidate.form, &Form::whole(candidate.step)) else { continue };
+                let seconds = form.guess(candidate.step) * speed.factor(candidate.step.kind);
+                if spent - candidate.seconds + seconds <= room {
+                    spent += seconds - candidate.seconds;
+                    (candidate.form, candidate.seconds, grown) = (form, seconds, true);
+                }
+            }
+            if !grown {
+                break;
+            }
+        }
+    }
+    candidates
 }
 
 /// What the form of a step costs in precision, in words; empty when it is whole.
 pub fn precision(planned: &Planned, step: &Step) -> String {
-    let _ = (planned, step);
-    String::new()
+    let width = |n: usize| reach(n - 1, 1) / (n as f64).sqrt();
+    let mut words = Vec::new();
+    if planned.repetitions < planned.of_repetitions {
+        let (has, of) = (planned.repetitions, planned.of_repetitions);
+        words.push(if (has as usize) < FEWEST_PAIRS {
+            format!(
+                "{has} of {of} repetitions: no intervals (they need {FEWEST_PAIRS}), so nothing that is timed is decided"
+            )
+        } else {
+            let wider = width(has as usize) / width(of as usize);
+            format!("{has} of {of} repetitions: their intervals are {wider:.1} times as wide")
+        });
+    }
+    if planned.programs < planned.of_programs {
+        let (has, of) = (planned.programs, planned.of_programs);
+        words.push(if has < 3 {
+            format!("{has} of {of} programs: what is said of their mean is of these programs only")
+        } else {
+            let wider = width(has) / width(of);
+            format!("{has} of {of} programs: intervals over programs are {wider:.1} times as wide")
+        });
+    }
+    if planned.managers < planned.of_managers {
+        words.push(format!("{} of {} managers", planned.managers, planned.of_managers));
+    }
+    if planned.size != step.size {
+        words.push(format!("inputs of size {}, not {}", planned.size, step.size));
+    }
+    words.join("; ")
 }
+
+#[cfg(test)]
+#[path = "budget_tests.rs"]
+mod tests;

@@ -1,0 +1,163 @@
+//! Plans of made-up studies.
+
+use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
+
+use super::*;
+
+fn step(id: &str, kind: Kind, programs: usize, priority: u32) -> Step {
+    let text = format!("id = \"{id}\"\nkind = \"run\"\nprograms = []\nmanagers = [\"glibc\", \"lea\", \"bw16\"]");
+    let mut step: Step = toml::from_str(&text).expect("a step");
+    step.programs = (0..programs).map(|number| format!("p{number}")).collect();
+    (step.kind, step.priority) = (kind, priority);
+    step
+}
+
+fn study(steps: Vec<Step>) -> Study {
+    let mut study: Study =
+        toml::from_str("name = \"made\"\ntitle = \"t\"\nsource = \"s\"\nabout = []").expect("a study");
+    study.steps = steps;
+    study
+}
+
+fn of(study: &Study, length: Length) -> Plan {
+    plan(std::slice::from_ref(study), length, &|_, _| true, &Speed::default(), &BTreeSet::new())
+}
+
+#[test]
+fn the_whole_is_all_of_it() {
+    let study = study(vec![step("a", Kind::Run, 5, 1), step("b", Kind::Locality, 3, 3)]);
+    let plan = of(&study, Length::Whole);
+    assert_eq!(plan.left_out, []);
+    assert!(plan.planned.iter().all(|one| one.programs == one.of_programs && one.managers == 3));
+    assert_eq!(plan.planned.iter().map(|one| one.repetitions).collect::<Vec<_>>(), [10, 1]);
+    assert_eq!(plan.planned.iter().map(|one| precision(one, &study.steps[0])).collect::<String>(), "");
+}
+
+#[test]
+fn the_quick_form_has_least_programs_and_managers_tiny_inputs_and_two_repetitions() {
+    let mut long = step("a", Kind::Run, 5, 1);
+    (long.least_programs, long.least_managers) = (2, Some(2));
+    let study = study(vec![long, step("b", Kind::Instructions, 3, 1)]);
+    let plan = of(&study, Length::Quick);
+    let a = &plan.planned[0];
+    assert_eq!((a.programs, a.managers, a.repetitions, a.size.as_str()), (2, 2, 2, "tiny"));
+    let words = precision(a, &study.steps[0]);
+    assert!(words.contains("2 of 10 repetitions: no intervals") && words.contains("size tiny"), "{words}");
+    assert!(words.contains("2 of 5 programs") && words.contains("2 of 3 managers"), "{words}");
+    let without = plan_without_tiny(&study);
+    assert_eq!(without.planned[0].size, "quick");
+}
+
+fn plan_without_tiny(study: &Study) -> Plan {
+    let has = |program: &str, size: &str| program != "p1" || size != "tiny";
+    plan(std::slice::from_ref(study), Length::Quick, &has, &Speed::default(), &BTreeSet::new())
+}
+
+#[test]
+fn what_matters_least_is_left_out_first_and_says_why() {
+    let study = study(vec![step("a", Kind::Locality, 1, 3), step("b", Kind::Run, 3, 1), step("c", Kind::Run, 3, 2)]);
+    let plan = of(&study, Length::Seconds(20.0));
+    assert_eq!(plan.left_out.iter().map(|one| one.step.as_str()).collect::<Vec<_>>(), ["a"]);
+    assert!(plan.left_out[0].why.contains("no time for it"), "{}", plan.left_out[0].why);
+    assert_eq!(plan.planned.iter().map(|one| one.step.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+}
+
+#[test]
+fn what_is_done_is_not_planned_again() {
+    let study = study(vec![step("a", Kind::Run, 2, 1), step("b", Kind::Run, 2, 1)]);
+    let done = BTreeSet::from(["a".to_owned()]);
+    let plan =
+        plan(std::slice::from_ref(&study), Length::Seconds(1e5), &|_, _| true, &Speed::default(), &done);
+    assert_eq!(plan.planned.len(), 1);
+    assert_eq!((plan.planned[0].step.as_str(), plan.planned[0].repetitions), ("b", 10));
+}
+
+#[test]
+fn a_machine_that_is_slower_than_guessed_gets_less_to_do() {
+    let study = study(vec![step("a", Kind::Run, 20, 1)]);
+    let before = of(&study, Length::Seconds(60.0));
+    let mut speed = Speed::default();
+    speed.learn(&study.steps[0], &before.planned[0], 3.0 * before.planned[0].seconds);
+    assert!((speed.factor(Kind::Run) - 3.0).abs() < 1e-9);
+    let after =
+        plan(std::slice::from_ref(&study), Length::Seconds(60.0), &|_, _| true, &speed, &BTreeSet::new());
+    assert!(after.planned[0].programs < before.planned[0].programs, "{before:?} {after:?}");
+}
+
+#[test]
+fn a_step_without_programs_is_left_out() {
+    let plan = of(&study(vec![step("a", Kind::Run, 0, 1)]), Length::Whole);
+    assert_eq!((plan.planned.len(), plan.left_out.len()), (0, 1));
+}
+
+#[test]
+fn sizes_of_a_delay_are_counted_from_its_options() {
+    let mut delay = step("a", Kind::Delay, 1, 1);
+    let nine = Form::whole(&delay).guess(&delay);
+    delay.options = vec!["--sizes".into(), "1B,64K,2M".into()];
+    let three = Form::whole(&delay).guess(&delay);
+    delay.options = vec!["--sizes=1B,64K,2M".into()];
+    assert!((nine / three - 11.0 / 5.0).abs() < 1e-9, "{nine} {three}");
+    assert_eq!(Form::whole(&delay).guess(&delay), three);
+}
+
+#[test]
+fn fewer_repetitions_cost_width() {
+    let study = study(vec![step("a", Kind::Run, 1, 1)]);
+    let mut planned = of(&study, Length::Whole).planned.remove(0);
+    planned.repetitions = 6;
+    let words = precision(&planned, &study.steps[0]);
+    // 2.571 / √6 over 2.262 / √10.
+    assert_eq!(words, "6 of 10 repetitions: their intervals are 1.5 times as wide");
+}
+
+proptest! {
+    #[test]
+    fn a_plan_fits_keeps_its_least_and_grows_while_it_can(
+        steps in prop::collection::vec((1usize..12, 1usize..6, 1u32..4, 0usize..4), 1..8),
+        seconds in 1.0f64..2000.0,
+    ) {
+        let kinds = [Kind::Run, Kind::Instructions, Kind::Locality, Kind::Delay];
+        let steps: Vec<Step> = steps
+            .into_iter()
+            .enumerate()
+            .map(|(number, (programs, least, priority, kind))| {
+                let mut step = step(&format!("s{number}"), kinds[kind], programs, priority);
+                step.least_programs = least;
+                step
+            })
+            .collect();
+        let study = study(steps);
+        let plan = of(&study, Length::Seconds(seconds));
+        prop_assert_eq!(plan.planned.len() + plan.left_out.len(), study.steps.len());
+        let spent: f64 = plan.planned.iter().map(|one| one.seconds).sum();
+        prop_assert!(spent <= PLANNED * seconds + 1e-6);
+        for one in &plan.planned {
+            let step = study.step(&one.step).expect("of the study");
+            prop_assert!(one.programs >= step.least_programs.min(step.programs.len()));
+            prop_assert!(one.programs <= one.of_programs && one.repetitions <= one.of_repetitions);
+            prop_assert!(one.deadline_s >= 1.0 && one.deadline_s <= seconds.max(1.0));
+            // Nothing more of it would have fitted.
+            let larger = Form {
+                programs: one.programs + 1,
+                managers: one.managers,
+                repetitions: one.repetitions,
+                size: one.size.clone(),
+            };
+            prop_assert!(
+                one.programs == one.of_programs
+                    || spent - one.seconds + larger.guess(step) > PLANNED * seconds - 1e-6
+                    || one.repetitions > 6
+            );
+        }
+        // Nothing that matters more than what is kept was left out while what matters less stayed and is longer.
+        for out in &plan.left_out {
+            let gone = study.step(&out.step).expect("of the study").priority;
+            let least: f64 = Form::least(study.step(&out.step).expect("it")).guess(study.step(&out.step).expect("it"));
+            for one in &plan.planned {
+                let kept = study.step(&one.step).expect("of the study");
+                prop_assert!(kept.priority <= gone || Form::least(kept).guess(kept) < least);
+            }
+        }
+    }
+}
