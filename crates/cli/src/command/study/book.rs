@@ -24,7 +24,11 @@ pub fn book(results: &Results) -> Book {
         warnings: front::warnings(results),
         how: front::how(results),
         chapters: results.chapters.iter().map(chapter::chapter).collect(),
-        steps: results.steps.iter().map(|ran| step(ran, kinds.get(ran.planned.step.as_str()).copied())).collect(),
+        steps: results
+            .steps
+            .iter()
+            .map(|ran| step(ran, kinds.get(ran.planned.step.as_str()).copied()))
+            .collect(),
         facts: results.facts.clone(),
         command: results.command.clone(),
     }
@@ -32,7 +36,11 @@ pub fn book(results: &Results) -> Book {
 
 fn step(ran: &Ran, kind: Option<Kind>) -> Step {
     let planned = &ran.planned;
-    let mut extent = format!("{} programs", of(planned.programs, planned.of_programs));
+    let mut extent = format!(
+        "{} programs, {} managers",
+        of(planned.programs, planned.of_programs),
+        of(planned.managers, planned.of_managers)
+    );
     if !kind.is_some_and(is_exact) {
         let repetitions = of(planned.repetitions as usize, planned.of_repetitions as usize);
         extent += &format!(", {repetitions} repetitions");
@@ -69,39 +77,40 @@ fn ending(ended: Ended) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_studies::paper::budget::Planned;
-
+    use super::super::testing;
     use super::*;
 
     fn ran(ending: Ended) -> Ran {
-        let planned = Planned {
-            study: "zorn1992".into(),
-            step: "zorn1992-time".into(),
-            programs: 3,
-            of_programs: 10,
-            repetitions: 6,
-            of_repetitions: 6,
-            size: "tiny".into(),
-            seconds: 1.0,
-            deadline_s: 3.0,
-        };
-        Ran {
-            planned,
-            command: "heaptoll run gawk".into(),
-            seconds: 75.0,
-            ending,
-            precision: String::new(),
-            warnings: vec![],
-        }
+        let mut ran = testing::results().steps.remove(0);
+        (ran.planned.of_programs, ran.planned.of_repetitions) = (10, 6);
+        (ran.ending, ran.seconds) = (ending, 75.0);
+        ran
     }
 
     #[test]
     fn a_step_says_how_much_of_it_was_run() {
         let timed = step(&ran(Ended::Whole), Some(Kind::Run));
-        assert_eq!(timed.extent, "3 of 10 programs, 6 repetitions, inputs tiny");
+        assert_eq!(timed.extent, "2 of 10 programs, 2 managers, 6 repetitions, inputs quick");
         assert_eq!((timed.took.as_str(), timed.ending.as_str()), ("1 min 15 s", ""));
         let counted = step(&ran(Ended::LeftOut), Some(Kind::Locality));
-        assert_eq!(counted.extent, "3 of 10 programs, inputs tiny");
+        assert_eq!(counted.extent, "2 of 10 programs, 2 managers, inputs quick");
         assert!(counted.took.is_empty() && counted.ending.starts_with("left out"));
+    }
+
+    #[test]
+    fn results_become_a_page_with_their_claims_values_and_commands() {
+        let results = testing::results();
+        let book = book(&results);
+        let page = heaptoll_report::html::book::render(&book).expect("a page");
+        for text in [
+            "Everything costs more",
+            "88.1",
+            "0.260",
+            "1.04",
+            "heaptoll run cfrac gawk",
+            "ratio to cartesian",
+        ] {
+            assert!(page.contains(text), "{text}");
+        }
     }
 }

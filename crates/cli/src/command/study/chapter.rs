@@ -19,6 +19,8 @@ pub fn chapter(found: &results::Chapter) -> Chapter {
     };
     let mut standing_in = names("program", &study.names.programs);
     standing_in.extend(names("manager", &study.names.managers));
+    let none = study.names.missing.iter().map(|(theirs, why)| ("none".into(), theirs.clone(), why.clone()));
+    standing_in.extend(none);
     Chapter {
         id: study.name.clone(),
         title: study.title.clone(),
@@ -114,11 +116,13 @@ fn basis(basis: Basis) -> String {
 
 /// A ratio and its interval in brackets, which is empty where there is none.
 pub fn ratio(value: f64, ends: Option<(f64, f64)>) -> (String, String) {
-    let Some((low, high)) = ends.filter(|(low, high)| low.is_finite() && high.is_finite() && value.is_finite())
+    let Some((low, high)) =
+        ends.filter(|(low, high)| low.is_finite() && high.is_finite() && value.is_finite())
     else {
         return (format::ratio(value), ends.map_or_else(String::new, |ends| open(ends, format::ratio)));
     };
-    let text = format::interval(&Interval { ratio: value, low, high, differs: low > 1.0 || high < 1.0, pairs: 0 });
+    let text =
+        format::interval(&Interval { ratio: value, low, high, differs: low > 1.0 || high < 1.0, pairs: 0 });
     match text.split_once(' ') {
         Some((value, range)) => (value.to_owned(), range.to_owned()),
         None => (text, String::new()),
@@ -158,7 +162,10 @@ mod tests {
     fn exact_effects_have_no_brackets_and_single_ones_no_interval() {
         let effect = |basis| Effect { words: "a over b".into(), value: 2.0, low: 2.0, high: 2.0, basis };
         let counted = drawn(&effect(Basis::Exact), false);
-        assert_eq!((counted.text.as_str(), counted.range.as_str(), counted.ends), ("2.00", "", Some((2.0, 2.0))));
+        assert_eq!(
+            (counted.text.as_str(), counted.range.as_str(), counted.ends),
+            ("2.00", "", Some((2.0, 2.0)))
+        );
         assert_eq!(drawn(&effect(Basis::None), false).ends, None);
         assert_eq!(basis(Basis::Pairs(1)), "1 pair");
     }

@@ -3,7 +3,7 @@
 use heaptoll_report::book::{self, Exhibit, Pairs, Ratio, Tone};
 use heaptoll_report::document::{self, Axis, Chart, Series};
 use heaptoll_report::format;
-use heaptoll_studies::paper::definition::Study;
+use heaptoll_studies::paper::definition::{self, Study};
 use heaptoll_studies::paper::exhibit::{Body, Ours, Pair, Shown};
 
 use super::chapter::{plainly, ratio};
@@ -20,7 +20,7 @@ pub fn exhibit(shown: &Shown, study: &Study) -> Exhibit {
         Body::Bars { places, series, .. } => by_place(places, series),
         Body::Lines { x_title, series, .. } => by_x(x_title, series),
     };
-    table.baseline = defined.and_then(|exhibit| exhibit.relative_to.clone()).unwrap_or_default();
+    table.baseline = defined.map_or_else(String::new, baseline);
     Exhibit {
         id: shown.id.clone(),
         title: shown.title.clone(),
@@ -29,6 +29,16 @@ pub fn exhibit(shown: &Shown, study: &Study) -> Exhibit {
         table,
         notes: shown.notes.clone(),
         commands: shown.commands.clone(),
+    }
+}
+
+/// What ratios are to.
+fn baseline(exhibit: &definition::Exhibit) -> String {
+    match (&exhibit.relative_to, &exhibit.relative_variant) {
+        (Some(manager), Some(variant)) => format!("{manager} on :{variant}"),
+        (Some(manager), None) => manager.clone(),
+        (None, Some(variant)) => format!(":{variant}"),
+        (None, None) => String::new(),
     }
 }
 
@@ -51,7 +61,9 @@ fn by_x(x_title: &str, series: &[(String, Vec<(f64, Pair)>)]) -> Pairs {
     places.sort_by(f64::total_cmp);
     places.dedup();
     let row = |x: &f64| {
-        let at = |points: &[(f64, Pair)]| points.iter().find(|(place, _)| place == x).map(|(_, value)| pair(value));
+        let at = |points: &[(f64, Pair)]| {
+            points.iter().find(|(place, _)| place == x).map(|(_, value)| pair(value))
+        };
         (format::significant(*x), series.iter().map(|(_, points)| at(points).unwrap_or_default()).collect())
     };
     Pairs {
@@ -66,7 +78,8 @@ fn columns<'a>(corner: &str, names: impl Iterator<Item = &'a String>) -> Vec<Str
 }
 
 fn pair(value: &Pair) -> book::Pair {
-    let (ours, range) = value.ours.as_ref().map_or_else(Default::default, |ours| plainly(ours.value, ours.interval));
+    let (ours, range) =
+        value.ours.as_ref().map_or_else(Default::default, |ours| plainly(ours.value, ours.interval));
     book::Pair {
         ours,
         range,
@@ -128,7 +141,13 @@ fn curve<'a>(name: &str, values: impl Iterator<Item = (f64, &'a Pair)>) -> Serie
 
 /// A published value that is a number.
 fn number(text: &str) -> Option<f64> {
-    text.trim().trim_end_matches('%').trim_end().replace(',', "").parse().ok().filter(|value: &f64| value.is_finite())
+    text.trim()
+        .trim_end_matches('%')
+        .trim_end()
+        .replace(',', "")
+        .parse()
+        .ok()
+        .filter(|value: &f64| value.is_finite())
 }
 
 #[cfg(test)]

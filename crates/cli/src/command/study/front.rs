@@ -50,9 +50,16 @@ pub fn warnings(results: &Results) -> Vec<String> {
     let mut warnings = results.warnings.clone();
     if !results.complete {
         let ended = |wanted| results.steps.iter().filter(|step| step.ending == wanted).count();
-        let parts = [(ended(Ended::Cut), "cut"), (ended(Ended::Failed), "failed"), (ended(Ended::LeftOut), "left out")];
-        let parts: Vec<String> =
-            parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        let parts = [
+            (ended(Ended::Cut), "cut"),
+            (ended(Ended::Failed), "failed"),
+            (ended(Ended::LeftOut), "left out"),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
         let which = if parts.is_empty() { "it was interrupted".into() } else { parts.join(", ") };
         warnings.push(format!("Not all of {} steps ran to their end: {which}.", results.steps.len()));
     }
@@ -112,7 +119,6 @@ mod tests {
             budget_s: Some(1800.0),
             heaptoll_version: "1.2".into(),
             facts: vec![("Kernel".into(), "6".into()), ("Processor".into(), "two cores".into())],
-            complete: false,
             ..super::super::testing::results()
         };
         let line = dateline(&results);
