@@ -16,9 +16,14 @@ pub mod definition;
 pub mod effect;
 pub mod exhibit;
 pub mod figures;
+mod grid;
+mod lines;
 mod pairs;
+mod placed;
 pub mod published;
 pub mod results;
 mod student;
+#[cfg(test)]
+mod testing;
 pub mod verdict;
 mod words;

@@ -443,3 +443,7 @@ fn trends(measured: &[Measured<'_>]) -> Vec<Effect> {
     }
     effects
 }
+
+#[cfg(test)]
+#[path = "effect_tests.rs"]
+mod tests;

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use heaptoll_lab::statistics::median;
 use serde::{Deserialize, Serialize};
 
-use super::definition::{Exhibit, Study};
-use super::figures::{Absent, Figures};
+use super::definition::{Exhibit, Form, Shown as AsShown, Study};
+use super::effect::{self, Basis, Effect};
+use super::figures::{Absent, Figures, Value};
+use super::{grid, lines, placed, words};
 
 /// An exhibit with its figures.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -94,13 +97,126 @@ pub fn show(
     commands: &BTreeMap<String, String>,
     absent: &Absent,
 ) -> Shown {
-    let _ = (study, figures, absent);
+    let source = Source { study, exhibit, figures, absent };
+    let (body, mut notes) = match exhibit.form {
+        Form::Table => grid::table(&source),
+        Form::Bars => grid::bars(&source),
+        Form::Lines => lines::lines(&source),
+        Form::List => list(&source),
+    };
+    if let (Some(base), Form::Table | Form::Bars | Form::Lines) = (&exhibit.relative_to, exhibit.form) {
+        let variant = exhibit.relative_variant.as_ref().map(|variant| format!(" with the {variant} program"));
+        notes.insert(0, format!("Ratios are to {base}{}.", variant.unwrap_or_default()));
+    }
+    let steps = steps(exhibit);
+    for step in &steps {
+        if let Some(why) = absent.of_step(step) {
+            notes.push(format!("Step {step}: {why}."));
+        }
+    }
     Shown {
         id: exhibit.id.clone(),
         title: exhibit.title.clone(),
         text: exhibit.text.clone(),
-        commands: commands.get(&exhibit.step).cloned().into_iter().collect(),
-        body: Body::Table { columns: Vec::new(), rows: Vec::new() },
-        notes: Vec::new(),
+        commands: steps.iter().filter_map(|step| commands.get(*step).cloned()).collect(),
+        body,
+        notes,
     }
 }
+
+/// What an exhibit is made of.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub study: &'a Study,
+    pub exhibit: &'a Exhibit,
+    pub figures: &'a Figures,
+    pub absent: &'a Absent,
+}
+
+/// The steps that an exhibit shows, each once.
+pub(super) fn steps(exhibit: &Exhibit) -> Vec<&str> {
+    let of_columns = exhibit.columns.iter().flat_map(|column| {
+        let over = column.over.as_ref().and_then(|over| over.step.as_deref());
+        column.step.as_deref().into_iter().chain(over)
+    });
+    let of_rows = exhibit.rows.iter().filter_map(|row| row.ours.as_ref()).map(|ours| ours.step.as_str());
+    let mut steps = Vec::new();
+    for step in std::iter::once(exhibit.step.as_str()).chain(of_columns).chain(of_rows) {
+        if !step.is_empty() && !steps.contains(&step) {
+            steps.push(step);
+        }
+    }
+    steps
+}
+
+/// A value by itself, times `scale`: the median with the range of the repetitions, or what the command gave.
+pub(super) fn ours(value: &Value, scale: f64) -> Option<Ours> {
+    let (middle, interval, exact) = match value {
+        Value::Exact(value) => (*value, None, true),
+        Value::Single(value) => (*value, None, false),
+        Value::Estimate { value, low, high } => (*value, Some((*low, *high)), false),
+        Value::Samples(samples) => {
+            let good: Vec<f64> = samples.iter().flatten().copied().filter(|value| value.is_finite()).collect();
+            let least = good.iter().copied().reduce(f64::min)?;
+            let most = good.iter().copied().reduce(f64::max)?;
+            (median(&good), (good.len() > 1).then_some((least, most)), false)
+        }
+    };
+    let interval = interval.map(|(low, high)| (scale * low, scale * high));
+    middle.is_finite().then_some(Ours { value: scale * middle, interval, ratio: None, exact })
+}
+
+/// A comparison's value and, where it has one, interval.
+pub(super) fn interval(effect: &Effect) -> Option<(f64, f64)> {
+    (!matches!(effect.basis, Basis::None | Basis::Exact)).then_some((effect.low, effect.high))
+}
+
+/// Quantities one by one.
+fn list(source: &Source<'_>) -> (Body, Vec<String>) {
+    let Source { study, exhibit, figures, absent } = source;
+    let heading = if exhibit.unit.is_empty() { "value".to_owned() } else { exhibit.unit.clone() };
+    let mut rows = Vec::new();
+    for row in &exhibit.rows {
+        let published = placed::of_row(exhibit, row).into_iter().map(|placed| placed.text).collect();
+        let found = row.ours.as_ref().map(|quantity| (quantity, effect::mean(quantity, study, figures)));
+        let (ours, missing) = match found {
+            None => (None, row.missing.clone()),
+            Some((_, Ok(effects))) if effects.len() == 1 => {
+                (Some(as_shown(row.shown, exhibit.scale, &effects[0])), None)
+            }
+            Some((_, Ok(effects))) => {
+                let words: Vec<String> = effects.into_iter().map(|effect| effect.words).collect();
+                (None, Some(format!("it may be each of {}", words::list(&words))))
+            }
+            Some((quantity, Err(missing))) => {
+                let why = absent.of_step(&quantity.step).map(|why| format!("step {}: {why}", quantity.step));
+                (None, Some(why.unwrap_or_else(|| missing.to_string())))
+            }
+        };
+        let percent = row.shown == AsShown::Percent
+            && !row.words.contains('%')
+            && !row.words.contains("percent")
+            && !exhibit.unit.contains('%');
+        let words = if percent { format!("{}, %", row.words) } else { row.words.clone() };
+        rows.push((words, vec![Pair { published, ours, missing }]));
+    }
+    (Body::Table { columns: vec![String::new(), heading], rows }, Vec::new())
+}
+
+fn as_shown(shown: AsShown, scale: f64, effect: &Effect) -> Ours {
+    let to = |value: f64| match shown {
+        AsShown::Ratio => value,
+        AsShown::Percent => 100.0 * (value - 1.0),
+        AsShown::Plain => scale * value,
+    };
+    Ours {
+        value: to(effect.value),
+        interval: interval(effect).map(|(low, high)| (to(low), to(high))),
+        ratio: None,
+        exact: effect.basis == Basis::Exact,
+    }
+}
+
+#[cfg(test)]
+#[path = "exhibit_tests.rs"]
+mod tests;

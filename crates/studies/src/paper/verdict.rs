@@ -1,10 +1,12 @@
-//! A claim held against its effects.
+//! A claim held against its effects. It holds when whole intervals lie in its region, fails when whole intervals lie
+//! outside, and is else undecided; each rule says how many must.
 
 use serde::{Deserialize, Serialize};
 
-use super::definition::{Claim, Study};
-use super::effect::Effect;
+use super::definition::{Claim, Rule, Study, Test};
+use super::effect::{Basis, Effect, by_rule};
 use super::figures::{Absent, Figures};
+use super::words::{figure, list};
 
 /// Does it hold today?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -58,18 +60,223 @@ pub struct Tested {
     pub effects: Vec<Effect>,
 }
 
+/// Where a claim says that an effect lies, and whether it does for certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lies {
+    /// The whole interval is in the region.
+    In,
+    /// The whole interval is outside.
+    Out,
+    /// The interval holds an end of the region, or there is none.
+    Unknown,
+}
+
+fn lies(effect: &Effect, above: Option<f64>, below: Option<f64>) -> Lies {
+    if effect.basis == Basis::None {
+        return Lies::Unknown;
+    }
+    let inside = above.is_none_or(|end| effect.low > end) && below.is_none_or(|end| effect.high < end);
+    let outside = above.is_some_and(|end| effect.high <= end) || below.is_some_and(|end| effect.low >= end);
+    match (inside, outside) {
+        (true, _) => Lies::In,
+        (_, true) => Lies::Out,
+        _ => Lies::Unknown,
+    }
+}
+
+/// What a rule makes of effects.
+fn decide(test: &Test, effects: &[Effect]) -> Answer {
+    let of = |above, below| effects.iter().map(move |effect| lies(effect, above, below)).collect::<Vec<_>>();
+    let all = of(test.above, test.below);
+    let (every, any) = (|what: Lies| all.iter().all(|one| *one == what), |what: Lies| all.contains(&what));
+    let (holds, fails) = match test.rule {
+        _ if effects.is_empty() => (false, false),
+        Rule::Mean | Rule::All | Rule::Trend => (every(Lies::In), any(Lies::Out)),
+        Rule::Some => (any(Lies::In), every(Lies::Out)),
+        Rule::Most => {
+            let count = |what: Lies| all.iter().filter(|one| **one == what).count() as f64;
+            let needed = test.share.unwrap_or(0.5) * all.len() as f64;
+            (count(Lies::In) > needed, all.len() as f64 - count(Lies::Out) <= needed)
+        }
+        Rule::Both => {
+            let (above, below) = (of(test.above, None), of(None, test.below));
+            let found = |side: &[Lies]| side.contains(&Lies::In);
+            let never = |side: &[Lies]| side.iter().all(|one| *one == Lies::Out);
+            (found(&above) && found(&below), never(&above) || never(&below))
+        }
+    };
+    match (holds, fails) {
+        (true, _) => Answer::Holds,
+        (_, true) => Answer::Fails,
+        _ => Answer::Undecided,
+    }
+}
+
+/// `above 1 and below 2`.
+fn region(test: &Test) -> String {
+    let ends = [test.above.map(|end| ("above", end)), test.below.map(|end| ("below", end))];
+    let words: Vec<String> =
+        ends.iter().flatten().map(|(side, end)| format!("{side} {end}")).collect();
+    words.join(if test.rule == Rule::Both { " here and there " } else { " and " })
+}
+
+/// `1.62 (1.31 to 1.99), bw16 over kingsley, mean of 6 programs`.
+fn shown(effect: &Effect) -> String {
+    let Effect { words, value, low, high, basis } = effect;
+    let interval = match basis {
+        Basis::Exact => ", counted exactly".into(),
+        Basis::None => " (no interval)".into(),
+        _ => format!(" ({} to {})", figure(*low), figure(*high)),
+    };
+    format!("{}{interval}: {words}", figure(*value))
+}
+
+/// The smallest ratio above 1 that an effect's interval would have shown.
+fn detectable(rule: Rule, effect: &Effect) -> Option<f64> {
+    let Effect { value, low, high, basis, .. } = effect;
+    match basis {
+        Basis::None | Basis::Exact => None,
+        // By how much a figure changes when its place doubles.
+        _ if rule == Rule::Trend => Some(((high - value).max(value - low) * std::f64::consts::LN_2).exp()),
+        _ if *low > 0.0 && *value > 0.0 => Some((high / value).max(value / low)),
+        _ => None,
+    }
+}
+
+/// By how far an effect is on the side of the region's nearest end: the least is what comes nearest to failing.
+fn margin(test: &Test, effect: &Effect) -> f64 {
+    let scale = |a: f64, b: f64| if a > 0.0 && b > 0.0 && test.rule != Rule::Trend { (a / b).ln() } else { a - b };
+    let above = test.above.map(|end| scale(effect.low, end));
+    let below = test.below.map(|end| scale(end, effect.high));
+    above.into_iter().chain(below).fold(f64::INFINITY, f64::min)
+}
+
+/// Why the answer is what it is, with the figures.
+fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
+    let region = region(test);
+    if let [effect] = effects {
+        return match answer {
+            Answer::Undecided if effect.basis == Basis::None => {
+                format!("{}; asked is {region}, and without an interval nothing is decided", shown(effect))
+            }
+            Answer::Undecided => format!("{}; asked is {region}, which the interval leaves open", shown(effect)),
+            _ => format!("{}; asked is {region}", shown(effect)),
+        };
+    }
+    let mut ordered: Vec<&Effect> = effects.iter().collect();
+    ordered.sort_by(|a, b| margin(test, a).total_cmp(&margin(test, b)));
+    let (Some(least), Some(most)) = (ordered.first(), ordered.last()) else { return String::new() };
+    let all = effects.len();
+    if test.rule == Rule::Both {
+        let (mut low, mut high) = (*least, *least);
+        for effect in effects {
+            low = if effect.value < low.value { effect } else { low };
+            high = if effect.value > high.value { effect } else { high };
+        }
+        return format!("of {all} comparisons the least is {}, the most {}; asked is {region}", shown(low), shown(high));
+    }
+    let count = |what: Lies| effects.iter().filter(|one| lies(one, test.above, test.below) == what).count();
+    let (inside, outside, without) = (
+        count(Lies::In),
+        count(Lies::Out),
+        effects.iter().filter(|effect| effect.basis == Basis::None).count(),
+    );
+    let noun = match test.rule {
+        Rule::Mean => "means",
+        Rule::Trend => "slopes",
+        _ => "comparisons",
+    };
+    let mut words = format!("{inside} of {all} {noun} are {region} for certain, {outside} for certain not");
+    let open = all - inside - outside - without;
+    if open > 0 {
+        words += &format!(", {open} open");
+    }
+    if without > 0 {
+        words += &format!(", {without} without an interval");
+    }
+    match (test.rule, answer) {
+        (Rule::Some, Answer::Fails) | (Rule::Most, Answer::Fails) => words += &format!("; nearest to it: {}", shown(most)),
+        (Rule::Some, _) => words += &format!("; the clearest: {}", shown(most)),
+        (_, Answer::Fails) => words += &format!("; furthest from it: {}", shown(least)),
+        _ => words += &format!("; the least clear: {}", shown(least)),
+    }
+    words
+}
+
+fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Tested {
+    let without = |reason: String| Tested {
+        words: test.words.clone(),
+        answer: Answer::NotMeasured,
+        reason,
+        detectable: None,
+        effects: Vec::new(),
+    };
+    let step = &test.quantity.step;
+    let why = absent.of_step(step).map(|why| format!("step {step}: {why}"));
+    let outcome = match by_rule(test.rule, &test.quantity, study, figures) {
+        Ok(outcome) => outcome,
+        Err(missing) => return without(why.unwrap_or_else(|| missing.to_string())),
+    };
+    let answer = decide(test, &outcome.effects);
+    let mut reason = because(test, answer, &outcome.effects);
+    let gone: Vec<String> = outcome.programs_without.into_iter().chain(outcome.managers_without).collect();
+    if !gone.is_empty() {
+        reason += &format!("; without {}, of which there is no such figure", list(&gone));
+    }
+    let detectable = outcome
+        .effects
+        .iter()
+        .filter_map(|effect| detectable(test.rule, effect))
+        .filter(|ratio| ratio.is_finite())
+        .reduce(f64::max);
+    Tested { words: test.words.clone(), answer, reason, detectable, effects: outcome.effects }
+}
+
 /// A claim of a study, held against what was measured. `absent` says why steps and cells are not there.
+///
+/// All tests must hold. One that fails for certain decides; else what was not measured leaves the claim so.
 pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -> Verdict {
-    let _ = (figures, absent);
+    let tests: Vec<Tested> = match claim.not_built {
+        Some(_) => Vec::new(),
+        None => claim.tests.iter().map(|one| test(study, one, figures, absent)).collect(),
+    };
+    let has = |answer: Answer| tests.iter().any(|test| test.answer == answer);
+    let answer = if tests.is_empty() {
+        Answer::NotMeasured
+    } else {
+        let order = [Answer::Fails, Answer::NotMeasured, Answer::Undecided];
+        order.into_iter().find(|answer| has(*answer)).unwrap_or(Answer::Holds)
+    };
+    let reason = match &claim.not_built {
+        Some(why) => why.clone(),
+        None => in_a_sentence(&tests, answer),
+    };
     Verdict {
         study: study.name.clone(),
         claim: claim.id.clone(),
         place: claim.place.clone(),
         words: claim.words.clone(),
         myth: claim.myth,
-        answer: Answer::NotMeasured,
-        reason: claim.not_built.clone().unwrap_or_default(),
+        answer,
+        reason,
         exhibits: claim.exhibits.clone(),
-        tests: Vec::new(),
+        tests,
     }
 }
+
+/// The reason of the first test that gave the answer, and how many gave it with it.
+fn in_a_sentence(tests: &[Tested], answer: Answer) -> String {
+    let mut giving = tests.iter().filter(|test| test.answer == answer);
+    let Some(first) = giving.next() else { return "nothing tests it".into() };
+    let (more, all) = (giving.count(), tests.len());
+    let further = match more {
+        0 if all == 1 => String::new(),
+        0 => format!(" (one of {all} tests)"),
+        _ => format!(" (and {more} more of {all} tests)"),
+    };
+    format!("{}{further}", first.reason)
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

@@ -1,0 +1,57 @@
+//! Made-up studies and figures for the tests of this module.
+
+use super::definition::Study;
+use super::figures::{Cell, Figures, Value};
+
+/// A study of one timed step `t` and one counted step `c`, with this in its file as well.
+pub fn study(more: &str) -> Study {
+    let steps = r#"
+        name = "made"
+        title = "Made up"
+        source = "nobody"
+        about = []
+        [[step]]
+        id = "t"
+        kind = "run"
+        programs = ["cfrac", "gawk", "perl", "make"]
+        managers = ["a", "b", "c"]
+        [[step]]
+        id = "c"
+        kind = "instructions"
+        programs = ["cfrac", "gawk", "perl", "make"]
+        managers = ["a", "b", "c"]
+    "#;
+    Study::parse(&format!("{steps}\n{more}"), "made.toml").expect("a study")
+}
+
+/// A study with one claim of one test.
+pub fn claiming(test: &str) -> Study {
+    study(&format!(
+        "[[claim]]\nid = \"it\"\nplace = \"§1\"\nwords = \"it is so\"\n[[claim.test]]\nwords = \"is it?\"\n{test}"
+    ))
+}
+
+/// Figures from program, manager, place and value.
+pub fn cells(step: &str, metric: &str, values: &[(&str, &str, Option<f64>, Value)]) -> Figures {
+    let cell = |(program, manager, at, value): &(&str, &str, Option<f64>, Value)| Cell {
+        step: step.into(),
+        program: program.to_string(),
+        manager: manager.to_string(),
+        metric: metric.into(),
+        at: *at,
+        value: value.clone(),
+    };
+    Figures { cells: values.iter().map(cell).collect() }
+}
+
+/// So many repetitions about a value, which differ by a few thousandths in a way that depends on `seed`.
+pub fn samples(value: f64, repetitions: usize, seed: u64) -> Value {
+    let noise = |at: usize| ((at as u64 * 7 + seed * 13) % 11) as f64 / 11.0 - 0.5;
+    Value::Samples((0..repetitions).map(|at| Some(value * (1.0 + 0.01 * noise(at)))).collect())
+}
+
+/// The same with repetitions that differ widely.
+pub fn noisy(value: f64, repetitions: usize, seed: u64) -> Value {
+    let noise = |at: usize| ((at as u64 * 7 + seed * 13) % 11) as f64 / 11.0 - 0.5;
+    Value::Samples((0..repetitions).map(|at| Some(value * (2.0 * noise(at)).exp())).collect())
+}
