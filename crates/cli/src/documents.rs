@@ -56,21 +56,46 @@ impl DocumentOutputs {
         schema: &str,
         figures: &impl Serialize,
     ) -> Result<u8, Failure> {
-        let envelope = Envelope { schema, heaptoll: env!("CARGO_PKG_VERSION"), figures };
-        let instead = self.json.as_deref().is_some_and(is_stdout);
-        let printed = match instead {
-            true => json(&envelope).map_err(Failure::Report).and_then(|text| terminal::print(&text)),
-            false => terminal::print(&render_document(document, &terminal::style())),
+        let text = || render_document(document, &terminal::style());
+        self.give(text, || html::document::render(document), schema, figures)
+    }
+
+    /// The same for what is no document: `text` is printed, `page` is the HTML page.
+    ///
+    /// # Errors
+    /// Standard output is full.
+    pub fn give(
+        &self,
+        text: impl FnOnce() -> String,
+        page: impl FnOnce() -> Result<String, ReportError>,
+        schema: &str,
+        figures: &impl Serialize,
+    ) -> Result<u8, Failure> {
+        let printed = match self.json.as_deref().is_some_and(is_stdout) {
+            true => {
+                json(schema, figures).map_err(Failure::Report).and_then(|text| terminal::print(&text))
+            }
+            false => terminal::print(&text()),
         };
+        let code = self.write(schema, figures, page);
+        printed.map(|()| code)
+    }
+
+    /// Writes the files alone. Gives the command's exit status.
+    pub fn write(
+        &self,
+        schema: &str,
+        figures: &impl Serialize,
+        page: impl FnOnce() -> Result<String, ReportError>,
+    ) -> u8 {
         let mut all = true;
         if let Some(path) = &self.html {
-            all &= written(path, || html::document::render(document));
+            all &= written(path, page);
         }
-        if let Some(path) = self.json.as_ref().filter(|_| !instead) {
-            all &= written(path, || json(&envelope));
+        if let Some(path) = self.json.as_ref().filter(|path| !is_stdout(path)) {
+            all &= written(path, || json(schema, figures));
         }
-        printed?;
-        Ok(if all { 0 } else { failure::TROUBLE })
+        if all { 0 } else { failure::TROUBLE }
     }
 }
 
@@ -78,8 +103,9 @@ fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn json(value: &impl Serialize) -> Result<String, ReportError> {
-    let text = serde_json::to_string_pretty(value);
+fn json(schema: &str, figures: &impl Serialize) -> Result<String, ReportError> {
+    let text =
+        serde_json::to_string_pretty(&Envelope { schema, heaptoll: env!("CARGO_PKG_VERSION"), figures });
     text.map(|text| text + "\n")
         .map_err(|error| ReportError::Encode { form: "JSON", detail: error.to_string() })
 }

@@ -19,3 +19,4 @@ pub mod replay;
 pub mod report;
 pub mod run;
 pub mod stat;
+pub mod study;

@@ -108,6 +108,7 @@ fn basis(basis: Basis) -> String {
     match basis {
         Basis::Pairs(count) => several(count, "pair"),
         Basis::Programs(count) => several(count, "program"),
+        Basis::Points(count) => several(count, "point"),
         Basis::Exact => "counted".into(),
         Basis::Estimate => "estimated".into(),
         Basis::None => "no interval".into(),

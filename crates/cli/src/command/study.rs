@@ -1,0 +1,191 @@
+//! `heaptoll study`: every table and figure of a paper, measured anew, and whether its claims hold.
+//!
+//! A study is data (`docs/study-format.md`). Each of its steps is one command of heaptoll, run as a child, so every
+//! figure has a command that repeats it, and a study can do nothing that a user could not. What the commands write as
+//! JSON is read as cells ([`read`]); what follows from them, the verdicts and the exhibits, is the studies crate's.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use heaptoll_lab::machine;
+use heaptoll_lab::manager;
+use heaptoll_lab::places::Places;
+use heaptoll_studies::paper::budget::Length;
+use heaptoll_studies::paper::definition::all;
+
+use self::asked::{Here, studies};
+use self::keep::{Asked, Folder};
+use self::measure::Measure;
+use self::session::{Ran, Session};
+use super::run::begin::now;
+use super::run::watch_for_interrupt;
+use crate::documents::DocumentOutputs;
+use crate::failure::{self, Failure};
+use crate::programs_asked::{catalog, catalog_places};
+use crate::terminal;
+
+mod asked;
+mod book;
+mod chapter;
+mod child;
+mod commands;
+mod duration;
+mod exhibits;
+mod facts;
+mod front;
+mod keep;
+mod list;
+mod measure;
+mod progress;
+mod read;
+mod said;
+mod session;
+mod show;
+#[cfg(test)]
+mod testing;
+
+/// Repeat a paper: measure its tables and figures, with its managers and today's, and say of each claim whether it holds.
+///
+/// Published values stand beside ours, with intervals. A claim holds when the whole interval is in its region, fails when
+/// the whole is outside, and is undecided otherwise; then the page says what effect the data could have shown. Each step
+/// is one heaptoll command, named with the figures it gave. Everything is kept in a folder as soon as it is measured:
+/// Ctrl-C loses nothing, and --resume goes on. docs/study.md says how to read the page, docs/study-format.md how to write
+/// a study of your own.
+///
+/// Exit status: 0 well, whatever the verdicts; 1 a step failed, was cut or an output file could not be written; 2 the
+/// request cannot be carried out; 130 interrupted (what was measured is shown and kept).
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  heaptoll study --list\n  heaptoll study zorn1992 --quick                 (a minute: does it all run here?)\n  \
+    heaptoll study detlefs1994 --budget 10m --html detlefs.html\n  heaptoll study all --budget 30m --html studies.html --json studies.json\n  \
+    heaptoll study ./mine.toml --only mine-time     (a study of your own, one step of it)\n  \
+    heaptoll study --from studies.json --html again.html")]
+pub struct Arguments {
+    /// Studies by name (--list), `all` of them, or files of your own (docs/study-format.md)
+    #[arg(value_name = "STUDY", required_unless_present_any = ["list", "resume", "from"])]
+    studies: Vec<String>,
+    /// The time for all: fewer programs and repetitions where it is short, and what that costs in precision is said
+    /// [default: as long as it takes]
+    #[arg(long, value_name = "TIME", value_parser = duration::duration)]
+    budget: Option<f64>,
+    /// The shortest form: few programs, the smallest inputs, two repetitions, which decide no timed claim
+    #[arg(long, conflicts_with = "budget")]
+    quick: bool,
+    /// Only this step; may be given several times
+    #[arg(long, value_name = "STEP")]
+    only: Vec<String>,
+    /// List the studies and their steps
+    #[arg(long, conflicts_with_all = ["budget", "quick", "only", "keep", "resume", "from", "html", "json"])]
+    list: bool,
+    /// Folder that keeps all [default: a new one in $XDG_STATE_HOME/heaptoll/studies]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    keep: Option<PathBuf>,
+    /// Go on with a study that was stopped; steps that were finished are not run again
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["studies", "quick", "only", "keep", "catalog"])]
+    resume: Option<PathBuf>,
+    /// Show what a study wrote with --json; nothing is measured
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["studies", "budget", "quick", "only", "keep", "resume", "catalog"])]
+    from: Option<PathBuf>,
+    /// A folder with catalog entries of your own (docs/programs.md says how to write one)
+    #[arg(long, value_name = "DIR")]
+    catalog: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: DocumentOutputs,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    if arguments.list {
+        let studies = all().map_err(|fault| Failure::Refused(Box::new(fault)))?;
+        return terminal::print(&list::list(&studies)).map(|()| 0);
+    }
+    arguments.outputs.check()?;
+    if let Some(path) = &arguments.from {
+        let results = show::stored(path)?;
+        return show::deliver(&arguments.outputs, &results, None);
+    }
+    let (folder, asked) = match &arguments.resume {
+        Some(path) => {
+            let (folder, mut asked) = Folder::open(path).map_err(keep::refused)?;
+            // A time that is given anew counts from the beginning, as the first did.
+            asked.budget_s = arguments.budget.or(asked.budget_s);
+            (Some(folder), asked)
+        }
+        None => (None, begin(arguments)?),
+    };
+    let begun = Instant::now();
+    let places = Places::find()?;
+    let known = manager::known(&places)?;
+    let catalog = catalog(&places, asked.catalog.as_deref())?;
+    let here = Here { catalog: &catalog, folders: catalog_places(&places), known: &known };
+    let (fitted, taken_out) = here.fit(&asked.studies, &asked.only);
+    for out in &taken_out {
+        terminal::warning(&out.words());
+    }
+    if fitted.iter().all(|study| study.steps.is_empty()) && asked.studies.iter().any(|one| !one.steps.is_empty()) {
+        return Err(Failure::NothingToCompare("no step can be run here: see the warnings above".into()));
+    }
+    let interrupt = watch_for_interrupt()?;
+    let folder = match folder {
+        Some(folder) => folder,
+        None => Folder::make(arguments.keep.as_deref(), &asked)?,
+    };
+    terminal::note(&format!("everything is kept in {}", folder.path().display()));
+    let heaptoll = std::env::current_exe()
+        .map_err(|error| Failure::Usage(format!("cannot find heaptoll itself: {error}")))?;
+    let load = machine::load()[0];
+    let mut session = Session {
+        folder: &folder,
+        studies: &fitted,
+        length: match (asked.quick, asked.budget_s) {
+            (true, _) => Length::Quick,
+            (false, Some(seconds)) => Length::Seconds(seconds),
+            (false, None) => Length::Whole,
+        },
+        begun,
+        measure: Measure {
+            heaptoll: &heaptoll,
+            interrupt: &interrupt,
+            known: &known,
+            seed: asked.seed,
+            catalog: asked.catalog.as_deref(),
+        },
+        has_size: &|program, size| here.has_size(program, size),
+    };
+    let ran: Ran = session.run()?;
+    let results = show::results(&asked, &fitted, &taken_out, &ran, facts::facts(&here, &fitted), load);
+    let code = show::deliver(&arguments.outputs, &results, Some(&folder))?;
+    if ran.interrupted {
+        terminal::note(&format!("interrupted; go on with: heaptoll study --resume {}", folder.path().display()));
+        return Ok(failure::INTERRUPTED);
+    }
+    Ok(if ran.trouble() { failure::TROUBLE } else { code })
+}
+
+/// A new study.
+fn begin(arguments: &Arguments) -> Result<Asked, Failure> {
+    let mut command: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(first) = command.first_mut() {
+        *first = "heaptoll".into();
+    }
+    let begun = now();
+    Ok(Asked {
+        schema: Asked::schema(),
+        heaptoll: env!("CARGO_PKG_VERSION").into(),
+        begun_unix_s: begun.as_secs_f64(),
+        command,
+        studies: studies(&arguments.studies, &arguments.only)?,
+        only: arguments.only.clone(),
+        quick: arguments.quick,
+        budget_s: arguments.budget,
+        catalog: match &arguments.catalog {
+            Some(folder) => Some(std::path::absolute(folder).unwrap_or_else(|_| folder.clone())),
+            None => None,
+        },
+        seed: begun.as_secs() % 1_000_000,
+    })
+}

@@ -1,0 +1,179 @@
+//! Which studies are asked for, and how much of each can be run here: programs that are not installed and managers that
+//! are not known are taken out of the steps, with the reason.
+
+use std::path::Path;
+
+use heaptoll_catalog::{Catalog, Places as CatalogPlaces};
+use heaptoll_lab::manager::{self, Manager};
+use heaptoll_studies::paper::definition::{Study, all};
+
+use crate::failure::Failure;
+
+/// The word for every study that heaptoll has.
+const EVERY: &str = "all";
+
+/// The studies of these words: names, paths of files of the user's, or `all`; each once. With `only`, of their steps
+/// these.
+///
+/// # Errors
+/// There is no such study or step, or a file is none.
+pub fn studies(words: &[String], only: &[String]) -> Result<Vec<Study>, Failure> {
+    let mut chosen: Vec<Study> = Vec::new();
+    let mut add = |study: Study| {
+        if chosen.iter().all(|other| other.name != study.name) {
+            chosen.push(study);
+        }
+    };
+    let refuse = |fault: heaptoll_studies::paper::definition::Fault| Failure::Refused(Box::new(fault));
+    for word in words {
+        if is_path(word) {
+            add(own(word)?);
+            continue;
+        }
+        let known = all().map_err(refuse)?;
+        if word == EVERY {
+            known.into_iter().for_each(&mut add);
+            continue;
+        }
+        let names: Vec<String> = known.iter().map(|study| study.name.clone()).collect();
+        add(known.into_iter().find(|study| study.name == *word).ok_or_else(|| {
+            Failure::Usage(format!(
+                "there is no study `{word}`; there are: {}, and `{EVERY}` for all of them. A file of your own is named by \
+                 its path (with a `/`, or ending in .toml)",
+                names.join(", ")
+            ))
+        })?);
+    }
+    apart(&chosen)?;
+    if let Some(missing) =
+        only.iter().find(|id| chosen.iter().all(|study| study.step(id.as_str()).is_none()))
+    {
+        let steps: Vec<&str> =
+            chosen.iter().flat_map(|study| &study.steps).map(|step| step.id.as_str()).collect();
+        return Err(Failure::Usage(format!(
+            "--only {missing}: there is no such step; there are: {}",
+            steps.join(", ")
+        )));
+    }
+    Ok(chosen)
+}
+
+fn is_path(word: &str) -> bool {
+    word.contains('/') || word.ends_with(".toml")
+}
+
+/// A study of the user's.
+fn own(path: &str) -> Result<Study, Failure> {
+    let text = std::fs::read_to_string(Path::new(path))
+        .map_err(|error| Failure::Usage(format!("cannot read the study {path}: {error}")))?;
+    Study::parse(&text, path).map_err(|fault| Failure::Refused(Box::new(fault)))
+}
+
+/// Figures are kept by step: a file of the user's may not have a step that is called as another's.
+fn apart(studies: &[Study]) -> Result<(), Failure> {
+    for (number, study) in studies.iter().enumerate() {
+        for step in &study.steps {
+            if let Some(other) = studies[..number].iter().find(|other| other.step(&step.id).is_some()) {
+                return Err(Failure::Usage(format!(
+                    "{} and {} both have a step `{}`: figures are kept by it, so run them one by one, or call it otherwise",
+                    other.name, study.name, step.id
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What of a step cannot be run here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenOut {
+    /// Step's id.
+    pub step: String,
+    /// The program.
+    pub program: Option<String>,
+    /// The manager.
+    pub manager: Option<String>,
+    /// Why.
+    pub why: String,
+}
+
+impl TakenOut {
+    /// As a sentence.
+    pub fn words(&self) -> String {
+        let what = self.program.as_deref().or(self.manager.as_deref()).unwrap_or_default();
+        format!("step {}: {what} is left out: {}", self.step, self.why)
+    }
+}
+
+/// What this machine has.
+pub struct Here<'a> {
+    /// Programs.
+    pub catalog: &'a Catalog,
+    /// Where they are.
+    pub folders: CatalogPlaces,
+    /// Managers.
+    pub known: &'a [Manager],
+}
+
+impl Here<'_> {
+    /// Why a program cannot be run, if it cannot.
+    fn no_program(&self, name: &str) -> Option<String> {
+        match self.catalog.find(name) {
+            Err(_) => Some("the catalog has no such program".into()),
+            Ok(program) => program.missing(&self.folders),
+        }
+    }
+
+    /// Why a manager cannot be used, if it cannot.
+    fn no_manager(&self, name: &str) -> Option<String> {
+        if manager::is_group(self.known, name) {
+            return None;
+        }
+        // The rest of the error lists all that are known.
+        let first = |error: manager::ManagerError| {
+            let text = error.to_string();
+            text.split(';').next().unwrap_or_default().trim().to_owned()
+        };
+        manager::find(self.known, name).err().map(first)
+    }
+
+    /// Whether a program has inputs of a size.
+    pub fn has_size(&self, program: &str, size: &str) -> bool {
+        self.catalog
+            .find(program)
+            .is_ok_and(|program| program.sizes().any(|own| own.to_string() == size))
+    }
+
+    /// The studies without what cannot be run here, and what that is. With `only`, without the other steps too.
+    pub fn fit(&self, studies: &[Study], only: &[String]) -> (Vec<Study>, Vec<TakenOut>) {
+        let mut fitted = studies.to_vec();
+        let mut out = Vec::new();
+        for study in &mut fitted {
+            study.steps.retain(|step| only.is_empty() || only.contains(&step.id));
+            for step in &mut study.steps {
+                let id = step.id.clone();
+                let mut take = |program: Option<&String>, manager: Option<&String>, why: Option<String>| {
+                    let taken = why.map(|why| TakenOut {
+                        step: id.clone(),
+                        program: program.cloned(),
+                        manager: manager.cloned(),
+                        why,
+                    });
+                    let stays = taken.is_none();
+                    out.extend(taken);
+                    stays
+                };
+                step.programs.retain(|program| take(Some(program), None, self.no_program(program)));
+                step.managers.retain(|manager| take(None, Some(manager), self.no_manager(manager)));
+            }
+            // Nothing is left of such a step; it is told of by what was taken out.
+            study.steps.retain(|step| {
+                let asked = studies.iter().find_map(|study| study.step(&step.id));
+                let lost = |had: Option<bool>, has: bool| had.unwrap_or(false) && !has;
+                !lost(asked.map(|asked| !asked.programs.is_empty()), !step.programs.is_empty())
+                    && !lost(asked.map(|asked| !asked.managers.is_empty()), !step.managers.is_empty())
+            });
+        }
+        (fitted, out)
+    }
+}

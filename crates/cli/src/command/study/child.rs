@@ -1,0 +1,204 @@
+//! One command of heaptoll's, run as a child until it ends, its time is over, or Ctrl-C.
+//!
+//! It is heaptoll itself, so a signal makes it end in order, with the figures that it has. The child has a process group
+//! of its own: a terminal's Ctrl-C reaches the study alone, which passes it on once, and it dies with the study.
+
+use std::fs::File;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use heaptoll_lab::interrupt::Interrupt;
+use thiserror::Error;
+
+/// So long a command that was asked to end may take for it.
+const GRACE: Duration = Duration::from_secs(20);
+/// How often is looked.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A command that cannot be run.
+#[derive(Debug, Error)]
+pub enum ChildError {
+    /// It does not start.
+    #[error("cannot start {program}: {source}")]
+    Start {
+        /// What.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its output cannot be kept.
+    #[error("cannot write {path}: {source}; is the disk full?")]
+    Log {
+        /// Where.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Why a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// By itself.
+    Itself,
+    /// Its time was over.
+    Deadline,
+    /// Ctrl-C.
+    Interrupt,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Exit status; `None` where a signal killed it.
+    pub code: Option<i32>,
+    /// Why.
+    pub why: Why,
+}
+
+/// What a command may use and when it must end.
+pub struct Run<'a> {
+    /// What is started.
+    pub program: &'a Path,
+    /// Its arguments.
+    pub arguments: &'a [String],
+    /// Standard output goes here, from its beginning.
+    pub out: &'a Path,
+    /// Standard error is added here.
+    pub err: &'a Path,
+    /// When it is asked to end.
+    pub until: Option<Instant>,
+    /// The signal that asks.
+    pub signal: i32,
+}
+
+impl Run<'_> {
+    /// Runs it to its end; `look` is called now and then.
+    ///
+    /// # Errors
+    /// It does not start, or its output cannot be kept.
+    pub fn to_end(&self, interrupt: &Interrupt, mut look: impl FnMut()) -> Result<End, ChildError> {
+        if interrupt.is_set() {
+            return Ok(End { code: None, why: Why::Interrupt });
+        }
+        let mut child = self.start()?;
+        let mut why = Why::Itself;
+        let mut asked: Option<Instant> = None;
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return Ok(end(status, why)),
+                Ok(None) => {}
+                // It is no child of ours any more: nothing to wait for.
+                Err(_) => return Ok(End { code: None, why }),
+            }
+            let now = Instant::now();
+            match asked {
+                None if interrupt.is_set() => {
+                    why = Why::Interrupt;
+                    asked = Some(now);
+                    signal(&child, self.signal, false);
+                }
+                None if self.until.is_some_and(|until| now >= until) => {
+                    why = Why::Deadline;
+                    asked = Some(now);
+                    signal(&child, self.signal, false);
+                }
+                Some(since) if now >= since + GRACE => {
+                    signal(&child, libc::SIGKILL, true);
+                    let status = child.wait();
+                    return Ok(status.map_or(End { code: None, why }, |status| end(status, why)));
+                }
+                _ => {}
+            }
+            look();
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn start(&self) -> Result<Child, ChildError> {
+        let log = |path: &Path, source| ChildError::Log { path: path.display().to_string(), source };
+        let out = File::create(self.out).map_err(|source| log(self.out, source))?;
+        let err = File::options().create(true).append(true).open(self.err);
+        let err = err.map_err(|source| log(self.err, source))?;
+        let mut command = Command::new(self.program);
+        command.args(self.arguments).stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
+        // SAFETY: prctl is async-signal-safe, and the request has no pointer.
+        unsafe {
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                Ok(())
+            });
+        }
+        let program = || self.program.display().to_string();
+        command.spawn().map_err(|source| ChildError::Start { program: program(), source })
+    }
+}
+
+fn end(status: ExitStatus, why: Why) -> End {
+    // A command that ended by itself may still have been killed: by the system, for want of memory.
+    debug_assert!(status.code().is_some() || status.signal().is_some());
+    End { code: status.code(), why }
+}
+
+/// Sends a signal to a child that has not been waited for, or to its whole group.
+fn signal(child: &Child, signal: i32, group: bool) {
+    let Ok(pid) = i32::try_from(child.id()) else { return };
+    // SAFETY: the child has not been waited for, so the number is still its own; so is the group's, which it leads.
+    unsafe { libc::kill(if group { -pid } else { pid }, signal) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(script: &str, until: Option<Duration>, interrupt: &Interrupt) -> (End, String, Duration) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (out, err) = (folder.path().join("out"), folder.path().join("err"));
+        let begun = Instant::now();
+        let arguments = ["-c".to_owned(), script.to_owned()];
+        let run = Run {
+            program: Path::new("/bin/sh"),
+            arguments: &arguments,
+            out: &out,
+            err: &err,
+            until: until.map(|after| begun + after),
+            signal: libc::SIGINT,
+        };
+        let end = run.to_end(interrupt, || {}).expect("it starts");
+        (end, std::fs::read_to_string(&out).expect("it is kept"), begun.elapsed())
+    }
+
+    #[test]
+    fn a_command_ends_by_itself_with_its_status_and_output() {
+        let (end, out, _) = run("echo figures; exit 3", None, &Interrupt::default());
+        assert_eq!((end, out.as_str()), (End { code: Some(3), why: Why::Itself }, "figures\n"));
+    }
+
+    #[test]
+    fn at_its_deadline_a_command_may_end_in_order() {
+        let script = "trap 'echo partial; exit 130' INT; sleep 5 & wait";
+        let (end, out, took) = run(script, Some(Duration::from_millis(300)), &Interrupt::default());
+        assert_eq!((end, out.as_str()), (End { code: Some(130), why: Why::Deadline }, "partial\n"));
+        assert!(took < GRACE);
+    }
+
+    #[test]
+    fn after_an_interrupt_nothing_is_started() {
+        let interrupt = Interrupt::default();
+        interrupt.set();
+        let folder = tempfile::tempdir().expect("a folder");
+        let out = folder.path().join("out");
+        let run = Run {
+            program: Path::new("/bin/true"),
+            arguments: &[],
+            out: &out,
+            err: &out,
+            until: None,
+            signal: libc::SIGINT,
+        };
+        assert_eq!(run.to_end(&interrupt, || {}).expect("no start").why, Why::Interrupt);
+        assert!(!out.exists());
+    }
+}

@@ -1,0 +1,79 @@
+//! Where a study was run and with what: the machine, and the versions of managers and programs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use heaptoll_lab::machine;
+use heaptoll_lab::manager;
+use heaptoll_studies::paper::definition::Study;
+
+use super::asked::Here;
+
+/// Name and value.
+pub fn facts(here: &Here, studies: &[Study]) -> Vec<(String, String)> {
+    let machine = machine::read();
+    let mut facts: Vec<(String, String)> = [
+        (
+            "machine",
+            format!("{}, {} cores, {} MiB", machine.cpu, machine.cores, machine.memory_kib / 1024),
+        ),
+        ("system", format!("{}, Linux {}, glibc {}", machine.distribution, machine.kernel, machine.libc)),
+        ("huge pages", machine.thp),
+        ("frequency governor", machine.governor),
+        ("address randomisation", machine.aslr),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
+    facts.extend(managers(here, studies));
+    facts.extend(programs(here, studies));
+    facts
+}
+
+fn managers(here: &Here, studies: &[Study]) -> Vec<(String, String)> {
+    let named: BTreeSet<&String> =
+        studies.iter().flat_map(|study| &study.steps).flat_map(|step| &step.managers).collect();
+    let bases: BTreeMap<String, String> = named
+        .into_iter()
+        .filter_map(|name| manager::find(here.known, name).ok())
+        .map(|manager| (manager.base, format!("{} ({})", manager.version, manager.origin)))
+        .collect();
+    bases.into_iter().map(|(name, version)| (format!("manager {name}"), version)).collect()
+}
+
+fn programs(here: &Here, studies: &[Study]) -> Vec<(String, String)> {
+    let named: BTreeSet<&String> =
+        studies.iter().flat_map(|study| &study.steps).flat_map(|step| &step.programs).collect();
+    let packages: BTreeMap<String, String> = named
+        .into_iter()
+        .filter_map(|name| here.catalog.find(name).ok())
+        // A variant is the same program.
+        .filter_map(|program| {
+            let base = program.name().split(':').next().unwrap_or_default();
+            Some((base.to_owned(), program.package()?.to_owned()))
+        })
+        .collect();
+    let versions = versions(&packages.values().collect());
+    let of = |package: &String| versions.get(package).cloned().unwrap_or_else(|| "version unknown".into());
+    packages
+        .iter()
+        .map(|(name, package)| (format!("program {name}"), format!("{} ({package})", of(package))))
+        .collect()
+}
+
+/// Versions of Debian packages; none where the system is no Debian.
+fn versions(packages: &BTreeSet<&String>) -> BTreeMap<String, String> {
+    if packages.is_empty() {
+        return BTreeMap::new();
+    }
+    let asked = Command::new("dpkg-query")
+        .args(["-W", "-f", "${binary:Package} ${Version}\n"])
+        .args(packages)
+        .output();
+    let Ok(output) = asked else { return BTreeMap::new() };
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        // Libraries are told with their architecture: `libsqlite3-dev:amd64`.
+        .map(|(name, version)| (name.split(':').next().unwrap_or(name).to_owned(), version.to_owned()))
+        .collect()
+}

@@ -1,0 +1,294 @@
+//! The folder that keeps a study: what was asked for, and a folder a step with its JSON, its tables, what it said, and
+//! its rows where it has any. Everything is written as soon as it is known, so a study that was stopped, by whatever,
+//! goes on with `--resume`.
+
+use std::path::{Path, PathBuf};
+
+use heaptoll_lab::places::Places;
+use heaptoll_report::files::write_atomically;
+use heaptoll_report::{ReportError, format};
+use heaptoll_studies::paper::budget::Planned;
+use heaptoll_studies::paper::definition::Study;
+use heaptoll_studies::paper::figures::Cell;
+use heaptoll_studies::paper::results::Ran;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Name and version of the format of what is kept.
+const SCHEMA: &str = "heaptoll-study-kept/1";
+/// What was asked for.
+const ASKED: &str = "asked.json";
+/// What a step is to be, before it is run.
+const PLANNED: &str = "planned.json";
+/// What came of a step.
+const ENDED: &str = "ended.json";
+
+/// What a study was begun with and is gone on with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Name and version of this format.
+    pub schema: String,
+    /// Version of heaptoll that began it.
+    pub heaptoll: String,
+    /// When, seconds since 1970.
+    pub begun_unix_s: f64,
+    /// The command.
+    pub command: Vec<String>,
+    /// The studies as they were.
+    pub studies: Vec<Study>,
+    /// Of their steps these; all when empty.
+    pub only: Vec<String>,
+    /// The shortest form.
+    pub quick: bool,
+    /// Seconds for all; none for the whole.
+    pub budget_s: Option<f64>,
+    /// Folder with the user's own catalog entries.
+    pub catalog: Option<PathBuf>,
+    /// Seed of random choices.
+    pub seed: u64,
+}
+
+impl Asked {
+    /// The name of the format.
+    pub fn schema() -> String {
+        SCHEMA.into()
+    }
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    /// As it is told.
+    pub ran: Ran,
+    /// By Ctrl-C: it is run again when the study goes on.
+    pub interrupted: bool,
+    /// Why it failed, where it did.
+    pub why: Option<String>,
+    /// What it measured.
+    pub cells: Vec<Cell>,
+    /// Programs and managers without figures: program, manager (all when none), why.
+    pub absent: Vec<(String, Option<String>, String)>,
+}
+
+/// Something kept that cannot be used.
+#[derive(Debug, Error)]
+pub enum KeepError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}; is it the folder of a study (heaptoll study says which when it begins)?")]
+    Read {
+        /// Which.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not what it should be.
+    #[error("{path} is not what heaptoll study keeps: {detail}")]
+    Foreign {
+        /// Which.
+        path: String,
+        /// Why.
+        detail: String,
+    },
+    /// A folder cannot be made.
+    #[error("cannot make {path}: {source}; name another with --keep")]
+    Make {
+        /// Which.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is something in it.
+    #[error("{path} is not empty; name another with --keep, or go on with what it keeps by --resume {path}")]
+    Taken {
+        /// Which.
+        path: String,
+    },
+}
+
+/// The folder.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// A new one: that which was named, or one by date and names.
+    ///
+    /// # Errors
+    /// It cannot be made or written to, or is not empty.
+    pub fn make(named: Option<&Path>, asked: &Asked) -> Result<Folder, crate::failure::Failure> {
+        let path = match named {
+            Some(path) => std::path::absolute(path).unwrap_or_else(|_| path.into()),
+            None => free_name(&asked.studies, asked.begun_unix_s),
+        };
+        let name = || path.display().to_string();
+        let make = |source| KeepError::Make { path: name(), source };
+        std::fs::create_dir_all(&path).map_err(make).map_err(refused)?;
+        let mut inside = std::fs::read_dir(&path).map_err(make).map_err(refused)?;
+        if inside.next().is_some() {
+            return Err(refused(KeepError::Taken { path: name() }));
+        }
+        let folder = Folder { path };
+        write(&folder.path.join(ASKED), asked)?;
+        Ok(folder)
+    }
+
+    /// One that is there, and what was asked for when it was made.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn open(path: &Path) -> Result<(Folder, Asked), KeepError> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
+        let asked: Asked = read(&path.join(ASKED))?;
+        if asked.schema != SCHEMA {
+            return Err(KeepError::Foreign {
+                path: path.join(ASKED).display().to_string(),
+                detail: format!("it is of {}, and this heaptoll knows {SCHEMA}", asked.schema),
+            });
+        }
+        Ok((Folder { path }, asked))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder of a step, made.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn step(&self, id: &str) -> Result<StepFolder, KeepError> {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' };
+        let path = self.path.join(id.chars().map(plain).collect::<String>());
+        std::fs::create_dir_all(&path)
+            .map_err(|source| KeepError::Make { path: path.display().to_string(), source })?;
+        Ok(StepFolder { path })
+    }
+}
+
+/// A step's folder.
+#[derive(Debug)]
+pub struct StepFolder {
+    path: PathBuf,
+}
+
+impl StepFolder {
+    /// A file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// What was planned, where it was begun.
+    pub fn planned(&self) -> Option<Planned> {
+        read(&self.file(PLANNED)).ok()
+    }
+
+    /// What came of it, where it was run.
+    pub fn ended(&self) -> Option<Ended> {
+        read(&self.file(ENDED)).ok()
+    }
+
+    /// Keeps what is planned.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn begin(&self, planned: &Planned) -> Result<(), ReportError> {
+        write(&self.file(PLANNED), planned)
+    }
+
+    /// Keeps what came of it.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn end(&self, ended: &Ended) -> Result<(), ReportError> {
+        write(&self.file(ENDED), ended)
+    }
+}
+
+/// A refusal, with exit status 2.
+pub fn refused(error: KeepError) -> crate::failure::Failure {
+    crate::failure::Failure::Refused(Box::new(error))
+}
+
+/// `$XDG_STATE_HOME/heaptoll/studies/<date>-<names>`, numbered when taken.
+fn free_name(studies: &[Study], begun_unix_s: f64) -> PathBuf {
+    let names: Vec<&str> = studies.iter().map(|study| study.name.as_str()).collect();
+    let names = names.join("-").replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
+    let date = format::date(begun_unix_s).replace(|c: char| !c.is_ascii_digit(), "-");
+    let name = format!("{}-{names}", date.trim_matches('-'));
+    let folder = Places::experiments().join("studies");
+    let numbered = (1..u32::MAX).map(|number| match number {
+        1 => folder.join(&name),
+        _ => folder.join(format!("{name}-{number}")),
+    });
+    numbered.into_iter().find(|path| !path.exists()).unwrap_or_else(|| folder.join(&name))
+}
+
+fn write(path: &Path, value: &impl Serialize) -> Result<(), ReportError> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| ReportError::Encode { form: "JSON", detail: error.to_string() })?;
+    write_atomically(path, |out| {
+        out.write_all(text.as_bytes()).map_err(|source| ReportError::Stream { form: "file", source })
+    })
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, KeepError> {
+    let name = || path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|source| KeepError::Read { path: name(), source })?;
+    serde_json::from_str(&text)
+        .map_err(|error| KeepError::Foreign { path: name(), detail: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> Asked {
+        Asked {
+            schema: Asked::schema(),
+            heaptoll: "0.1.0".into(),
+            begun_unix_s: 7e8,
+            command: vec!["heaptoll".into(), "study".into()],
+            studies: vec![],
+            only: vec![],
+            quick: true,
+            budget_s: None,
+            catalog: None,
+            seed: 7,
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_is_read_back_and_nothing_is_written_over() {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let named = scratch.path().join("kept");
+        let made = Folder::make(Some(&named), &asked()).expect("it is made");
+        assert_eq!(Folder::open(made.path()).expect("it opens").1, asked());
+        let again = Folder::make(Some(&named), &asked()).expect_err("it is taken").to_string();
+        assert!(again.contains("--resume"), "{again}");
+    }
+
+    #[test]
+    fn a_folder_of_something_else_is_refused() {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let error = Folder::open(scratch.path()).expect_err("nothing is in it").to_string();
+        assert!(error.contains("asked.json"), "{error}");
+        std::fs::write(scratch.path().join(ASKED), "{}").expect("writes");
+        assert!(matches!(Folder::open(scratch.path()), Err(KeepError::Foreign { .. })));
+        let other = Asked { schema: "heaptoll-study-kept/9".into(), ..asked() };
+        write(&scratch.path().join(ASKED), &other).expect("writes");
+        let error = Folder::open(scratch.path()).expect_err("of another version").to_string();
+        assert!(error.contains("/9") && error.contains("/1"), "{error}");
+    }
+
+    #[test]
+    fn a_steps_folder_stays_within_the_studys() {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let made = Folder::make(Some(&scratch.path().join("kept")), &asked()).expect("it is made");
+        let step = made.step("../../etc").expect("it is made");
+        assert!(step.file("x").starts_with(made.path()));
+        assert_eq!((step.planned(), step.ended()), (None, None));
+    }
+}

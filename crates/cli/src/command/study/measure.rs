@@ -1,0 +1,316 @@
+//! One step: its command is run, what it wrote is read, and what is missing gets a reason.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::manager::{self, Manager};
+use heaptoll_report::ReportError;
+use heaptoll_studies::paper::budget::{Planned, precision};
+use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::figures::Cell;
+use heaptoll_studies::paper::results::{Ended as Ending, Ran};
+use thiserror::Error;
+
+use super::child::{ChildError, End, Run, Why};
+use super::commands::Extent;
+use super::keep::{Ended, StepFolder};
+use super::read::{self, ReadError, word};
+use super::said::Said;
+
+/// A step that cannot be carried out for want of the machine's means; the study ends there.
+#[derive(Debug, Error)]
+pub enum MeasureError {
+    /// A command does not start.
+    #[error(transparent)]
+    Child(#[from] ChildError),
+    /// What it measured cannot be kept.
+    #[error(transparent)]
+    Keep(#[from] ReportError),
+}
+
+/// What all steps are run with.
+pub struct Measure<'a> {
+    /// heaptoll itself.
+    pub heaptoll: &'a Path,
+    /// Ctrl-C.
+    pub interrupt: &'a Interrupt,
+    /// Managers by name.
+    pub known: &'a [Manager],
+    /// Seed of random choices.
+    pub seed: u64,
+    /// Folder with the user's own catalog entries.
+    pub catalog: Option<&'a Path>,
+}
+
+/// Figures of a step, and what came on the way.
+#[derive(Default)]
+struct Found {
+    cells: Vec<Cell>,
+    absent: Vec<(String, Option<String>, String)>,
+    warnings: Vec<String>,
+    why: Option<String>,
+    ended: Option<Why>,
+}
+
+impl Measure<'_> {
+    /// Runs a step in its folder; `look` is called now and then. One that was begun there goes on where it can.
+    ///
+    /// # Errors
+    /// heaptoll cannot be started, or files cannot be written.
+    pub fn step(
+        &self,
+        step: &Step,
+        planned: &Planned,
+        folder: &StepFolder,
+        look: &mut dyn FnMut(),
+    ) -> Result<Ended, MeasureError> {
+        let goes_on = goes_on(step.kind) && folder.planned().is_some() && folder.file(ROWS).exists();
+        // The file of rows fixes what is run.
+        let planned = match folder.planned() {
+            Some(begun) if goes_on => {
+                Planned { deadline_s: planned.deadline_s, seconds: planned.seconds, ..begun }
+            }
+            _ => planned.clone(),
+        };
+        folder.begin(&planned)?;
+        let extent = Extent { step, planned: &planned, seed: self.seed, catalog: self.catalog };
+        let begun = Instant::now();
+        let until = deadline(begun, planned.deadline_s);
+        let mut found = match step.kind {
+            Kind::Lifetimes => self.lifetimes(&extent, folder, until, look)?,
+            _ => self.one_command(&extent, folder, goes_on, until, look)?,
+        };
+        let seconds = begun.elapsed().as_secs_f64();
+        self.name_managers(&extent, &mut found);
+        explain(&extent, &mut found);
+        let ending = match found.ended {
+            Some(Why::Deadline | Why::Interrupt) => Ending::Cut,
+            _ if found.cells.is_empty() => Ending::Failed,
+            _ => Ending::Whole,
+        };
+        let why = match ending {
+            Ending::Failed => Some(found.why.unwrap_or_else(|| "it gave no figures".into())),
+            Ending::Cut if found.cells.is_empty() => Some("it was cut before it had figures".into()),
+            _ => None,
+        };
+        found.warnings.extend(why.iter().filter(|_| ending == Ending::Failed).cloned());
+        found.warnings.dedup();
+        let ended = Ended {
+            ran: Ran {
+                command: extent.repeat(),
+                precision: precision(&planned, step),
+                seconds,
+                ending,
+                warnings: found.warnings,
+                planned,
+            },
+            interrupted: found.ended == Some(Why::Interrupt),
+            why,
+            cells: found.cells,
+            absent: found.absent,
+        };
+        folder.end(&ended)?;
+        Ok(ended)
+    }
+
+    fn run(
+        &self,
+        arguments: &[String],
+        folder: &StepFolder,
+        until: Option<Instant>,
+        signal: i32,
+        look: &mut dyn FnMut(),
+    ) -> Result<(End, Said), MeasureError> {
+        let log = folder.file("log.txt");
+        let before = std::fs::metadata(&log).map_or(0, |file| file.len());
+        let run = Run {
+            program: self.heaptoll,
+            arguments,
+            out: &folder.file("tables.txt"),
+            err: &log,
+            until,
+            signal,
+        };
+        let end = run.to_end(self.interrupt, look)?;
+        let bytes = std::fs::read(&log).unwrap_or_default();
+        let new = bytes.get(usize::try_from(before).unwrap_or(usize::MAX)..).unwrap_or_default();
+        Ok((end, Said::of(&String::from_utf8_lossy(new))))
+    }
+
+    fn one_command(
+        &self,
+        extent: &Extent,
+        folder: &StepFolder,
+        goes_on: bool,
+        until: Option<Instant>,
+        look: &mut dyn FnMut(),
+    ) -> Result<Found, MeasureError> {
+        let (json, rows) = (folder.file("figures.json"), folder.file(ROWS));
+        let text = |path: &Path| path.display().to_string();
+        let mut files = vec!["--json".to_owned(), text(&json)];
+        forget(&json);
+        if goes_on {
+            let repetitions = extent.planned.repetitions.to_string();
+            let mut words = vec![word(extent.step.kind).to_owned(), "--resume".into(), text(&rows)];
+            words.extend(["-n".to_owned(), repetitions]);
+            words.extend(files.iter().cloned());
+            let (end, said) = self.run(&words, folder, until, libc::SIGINT, look)?;
+            // Rows that cannot be gone on with (the command had not got so far) are made anew.
+            if json.exists() || end.why != Why::Itself {
+                return Ok(found(extent, &json, end, &said));
+            }
+        }
+        forget(&rows);
+        if !matches!(extent.step.kind, Kind::Proximity | Kind::Minheap) {
+            files.extend(["--db".to_owned(), text(&rows)]);
+        }
+        let mut words = extent.arguments();
+        words.splice(1..1, files);
+        let (end, said) = self.run(&words, folder, until, libc::SIGINT, look)?;
+        Ok(found(extent, &json, end, &said))
+    }
+
+    /// A recording of each program under each manager, which is then asked.
+    fn lifetimes(
+        &self,
+        extent: &Extent,
+        folder: &StepFolder,
+        until: Option<Instant>,
+        look: &mut dyn FnMut(),
+    ) -> Result<Found, MeasureError> {
+        let managers: Vec<Option<&String>> = match extent.managers() {
+            [] => vec![None],
+            some => some.iter().map(Some).collect(),
+        };
+        let mut all = Found::default();
+        let trace = folder.file("trace.heaptoll");
+        let cells = extent.programs().iter().flat_map(|program| managers.iter().map(move |one| (program, *one)));
+        for (number, (program, manager)) in cells.enumerate() {
+            let json = folder.file(&format!("figures-{}.json", number + 1));
+            forget(&json);
+            let recording = extent.recording(program, manager.map(String::as_str), &trace);
+            // A supervisor's word goes to the program, which ends the recording.
+            let (end, mut said) = self.run(&recording, folder, until, libc::SIGTERM, look)?;
+            let mut ended = end.why;
+            if end.why == Why::Itself && end.code == Some(0) {
+                let words = extent.lifetimes(&trace, &json);
+                let (end, more) = self.run(&words, folder, until, libc::SIGTERM, look)?;
+                ended = end.why;
+                said.warnings.extend(more.warnings);
+                said.errors.extend(more.errors);
+            }
+            forget(&trace);
+            let name = manager.map_or("glibc", String::as_str);
+            all.warnings.extend(said.warnings.iter().map(|words| format!("{program} under {name}: {words}")));
+            if ended != Why::Itself {
+                all.ended = Some(ended);
+                break;
+            }
+            let cells = parsed(&json).map(|json| read::lifetimes::read(&json, extent.step, program, name));
+            match cells {
+                Some(Ok(cells)) => all.cells.extend(cells),
+                Some(Err(error)) => all.absent.push((program.clone(), Some(name.into()), error.to_string())),
+                None => {
+                    let status = end.code.map_or("a signal".into(), |code| format!("exit status {code}"));
+                    let why = said.reason().map_or_else(|| format!("it ended with {status}"), str::to_owned);
+                    all.why = Some(format!("{program} under {name}: {why}"));
+                    all.absent.push((program.clone(), Some(name.into()), why));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Commands call a stack by its first spelling (`sweep/mimalloc3` for `sweep/mimalloc`); the study by its own.
+    fn name_managers(&self, extent: &Extent, found: &mut Found) {
+        for asked in extent.managers().iter().filter(|name| !manager::is_group(self.known, name)) {
+            let Ok(manager) = manager::find(self.known, asked) else { continue };
+            if manager.name == *asked {
+                continue;
+            }
+            for cell in found.cells.iter_mut().filter(|cell| cell.manager == manager.name) {
+                cell.manager.clone_from(asked);
+            }
+            for (_, of, _) in &mut found.absent {
+                if of.as_ref() == Some(&manager.name) {
+                    *of = Some(asked.clone());
+                }
+            }
+        }
+    }
+}
+
+/// Rows of commands that keep them.
+const ROWS: &str = "rows.db";
+
+/// Whether a command that was stopped goes on with its rows.
+fn goes_on(kind: Kind) -> bool {
+    matches!(kind, Kind::Run | Kind::Delay | Kind::Frequency)
+}
+
+fn deadline(begun: Instant, seconds: f64) -> Option<Instant> {
+    let after = Duration::try_from_secs_f64(seconds).ok()?;
+    begun.checked_add(after)
+}
+
+/// Removes what an earlier run left; a file that is not there is as well.
+fn forget(path: &Path) {
+    let _ = std::fs::remove_file(path);
+}
+
+fn parsed(path: &PathBuf) -> Option<serde_json::Value> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// What one command's JSON holds.
+fn found(extent: &Extent, json: &PathBuf, end: End, said: &Said) -> Found {
+    let mut found = Found { warnings: said.warnings.clone(), ended: Some(end.why), ..Found::default() };
+    let Some(json) = parsed(json) else {
+        found.why = said.reason().map(str::to_owned).or_else(|| {
+            Some(match end.code {
+                Some(code) => format!("it ended with exit status {code} and wrote nothing"),
+                None => "a signal killed it: was memory short?".into(),
+            })
+        });
+        return found;
+    };
+    let read: Result<Vec<Cell>, ReadError> = read::read(extent.step.kind, &json, extent.step);
+    match read {
+        Ok(cells) => found.cells = cells,
+        Err(error) => found.why = Some(error.to_string()),
+    }
+    found.absent = read::refused(extent.step.kind, &json);
+    found.warnings.extend(said.errors.iter().cloned());
+    found.warnings.extend(read::warnings(&json));
+    for (program, manager, why) in &found.absent {
+        let under = manager.as_ref().map_or(String::new(), |manager| format!(" under {manager}"));
+        found.warnings.push(format!("{program}{under}: {why}"));
+    }
+    found
+}
+
+/// Gives each program under each manager that has no figure a reason.
+fn explain(extent: &Extent, found: &mut Found) {
+    for program in extent.programs() {
+        for manager in extent.managers() {
+            let has = found.cells.iter().any(|cell| cell.program == *program && cell.manager == *manager);
+            let told = found.absent.iter().any(|(other, of, _)| {
+                other == program && of.as_ref().is_none_or(|of| of == manager)
+            });
+            if has || told {
+                continue;
+            }
+            let names = |warning: &&String| warning.contains(program.as_str()) && warning.contains(manager.as_str());
+            let why = match found.warnings.iter().find(names) {
+                Some(warning) => warning.clone(),
+                None => match found.ended {
+                    Some(Why::Deadline) => "the step was cut before it was its turn".into(),
+                    Some(Why::Interrupt) => "Ctrl-C came before it was its turn".into(),
+                    _ => found.why.clone().unwrap_or_else(|| "the command gave no figure of it".into()),
+                },
+            };
+            found.absent.push((program.clone(), Some(manager.clone()), why));
+        }
+    }
+}

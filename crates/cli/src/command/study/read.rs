@@ -1,0 +1,120 @@
+//! What a command wrote as JSON, as cells of a study's figures: one reader a kind of step.
+//!
+//! Readers take from the JSON what its page in `docs/` describes, as a script of a user's would. A figure that a run
+//! does not have (a manager that tells nothing, a run that failed) is no error, and gives no cell; a file that lacks a
+//! field which it always has is one.
+
+use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::figures::{Cell, Value};
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+mod instructions;
+pub mod lifetimes;
+mod locality;
+mod run;
+mod sareen;
+
+/// JSON that is not what the command writes.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ReadError {
+    /// It has another shape.
+    #[error("the JSON of heaptoll {kind} is not as docs/ describes it: {detail}")]
+    Shape {
+        /// Which command.
+        kind: &'static str,
+        /// What is missing or of another type.
+        detail: String,
+    },
+}
+
+/// The figures of a step that a command wrote. Managers are called as the command calls them.
+///
+/// # Errors
+/// It is not what the command writes.
+pub fn read(kind: Kind, json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
+    match kind {
+        Kind::Run => run::read(json, step),
+        Kind::Instructions => instructions::read(json, step),
+        Kind::Locality => locality::read(json, step),
+        // Its JSON does not say the program: `lifetimes::read` takes both.
+        Kind::Lifetimes => Ok(vec![]),
+        Kind::Delay | Kind::Frequency | Kind::Proximity | Kind::Minheap => sareen::read(kind, json, step),
+    }
+}
+
+/// Programs and managers whose figures are missing or not whole: program, manager (all when none), why.
+pub fn refused(kind: Kind, json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
+    match kind {
+        Kind::Run => run::refused(json),
+        Kind::Instructions => instructions::refused(json),
+        Kind::Locality => locality::refused(json),
+        Kind::Lifetimes | Kind::Delay | Kind::Frequency | Kind::Proximity | Kind::Minheap => vec![],
+    }
+}
+
+/// What a command warns of, of itself and of its programs.
+pub fn warnings(json: &serde_json::Value) -> Vec<String> {
+    let texts = |list: &serde_json::Value| -> Vec<String> {
+        let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
+        list.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+    };
+    let mut all = texts(&json["warnings"]);
+    for program in json["programs"].as_array().map(Vec::as_slice).unwrap_or_default() {
+        let name = program["program"].as_str().unwrap_or_default();
+        all.extend(texts(&program["warnings"]).into_iter().map(|text| format!("{name}: {text}")));
+    }
+    all
+}
+
+/// The word on the command line.
+pub const fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Run => "run",
+        Kind::Instructions => "instructions",
+        Kind::Locality => "locality",
+        Kind::Lifetimes => "lifetimes",
+        Kind::Delay => "delay",
+        Kind::Frequency => "frequency",
+        Kind::Proximity => "proximity",
+        Kind::Minheap => "minheap",
+    }
+}
+
+/// JSON as a type that has the fields that are read of it.
+fn shaped<T: DeserializeOwned>(kind: Kind, json: &serde_json::Value) -> Result<T, ReadError> {
+    T::deserialize(json).map_err(|error| ReadError::Shape { kind: word(kind), detail: error.to_string() })
+}
+
+/// Makes the cells of one program under one manager.
+struct Maker<'a> {
+    step: &'a str,
+    program: &'a str,
+    manager: &'a str,
+    cells: &'a mut Vec<Cell>,
+}
+
+impl Maker<'_> {
+    fn put(&mut self, metric: &str, at: Option<f64>, value: Value) {
+        self.cells.push(Cell {
+            step: self.step.into(),
+            program: self.program.into(),
+            manager: self.manager.into(),
+            metric: metric.into(),
+            at,
+            value,
+        });
+    }
+
+    /// A count that is the same on each run, where there is one.
+    fn exact(&mut self, metric: &str, value: Option<f64>) {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            self.put(metric, None, Value::Exact(value));
+        }
+    }
+
+    /// One of a metric with many places.
+    fn exact_at(&mut self, metric: &str, at: f64, value: f64) {
+        self.put(metric, Some(at), Value::Exact(value));
+    }
+}

@@ -1,0 +1,157 @@
+//! Exact instruction counts: `heaptoll instructions`.
+//!
+//! Figures are those of the process image that executed most, as in the command's tables. A run that was not heard to
+//! its end gives none: half of a count is no count.
+
+use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::figures::Cell;
+use serde::Deserialize;
+
+use super::{Maker, ReadError, shaped};
+
+#[derive(Deserialize)]
+struct Document {
+    programs: Vec<Program>,
+}
+
+#[derive(Deserialize)]
+struct Program {
+    program: String,
+    managers: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    manager: String,
+    problem: Option<String>,
+    figures: Option<Figures>,
+}
+
+#[derive(Deserialize)]
+struct Figures {
+    owners: Owners,
+    objects: u64,
+    object_bytes: u64,
+    collections: u64,
+    tables: Tables,
+    startup_instructions: Option<u64>,
+    heap: Heap,
+    by_size: BySize,
+}
+
+#[derive(Deserialize)]
+struct Owners {
+    program: Executed,
+    allocator: Executed,
+    collector: Executed,
+}
+
+#[derive(Deserialize)]
+struct Executed {
+    instructions: u64,
+}
+
+#[derive(Deserialize)]
+struct Tables {
+    instructions_per_malloc: Option<f64>,
+    instructions_per_free: Option<f64>,
+    instructions_per_realloc: Option<f64>,
+    instructions_per_object: Option<f64>,
+    percent_of_application: Option<f64>,
+    percent_in_malloc: Option<f64>,
+    percent_in_free: Option<f64>,
+    percent_in_collector: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Heap {
+    high_water_bytes: u64,
+    pages_with_blocks_bytes: u64,
+    most_live_bytes: u64,
+    most_live_objects: u64,
+    expansion: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct BySize {
+    free: Vec<Class>,
+}
+
+#[derive(Deserialize)]
+struct Class {
+    class: ClassWord,
+    calls: u64,
+    cost: Executed,
+}
+
+#[derive(Deserialize)]
+struct ClassWord {
+    kind: String,
+}
+
+/// Exact cells.
+pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
+    let document: Document = shaped(Kind::Instructions, json)?;
+    let mut cells = Vec::new();
+    for Program { program, managers } in &document.programs {
+        for row in managers {
+            let Some(figures) = row.figures.as_ref().filter(|_| row.problem.is_none()) else { continue };
+            let mut maker = Maker { step: &step.id, program, manager: &row.manager, cells: &mut cells };
+            for (metric, value) in figures.metrics() {
+                maker.exact(metric, value);
+            }
+        }
+    }
+    Ok(cells)
+}
+
+impl Figures {
+    fn metrics(&self) -> [(&'static str, Option<f64>); 20] {
+        let Figures { tables, heap, owners, .. } = self;
+        let of = |count: u64| Some(count as f64);
+        let kib = |bytes: u64| Some(bytes as f64 / 1024.0);
+        let all =
+            owners.program.instructions + owners.allocator.instructions + owners.collector.instructions;
+        let proper =
+            owners.program.instructions.saturating_sub(self.startup_instructions.unwrap_or_default());
+        [
+            ("per_malloc", tables.instructions_per_malloc),
+            ("per_free", tables.instructions_per_free),
+            ("per_block_free", self.per_block_free()),
+            ("per_realloc", tables.instructions_per_realloc),
+            ("per_object", tables.instructions_per_object),
+            ("percent_of_program", tables.percent_of_application),
+            ("percent_malloc", tables.percent_in_malloc),
+            ("percent_free", tables.percent_in_free),
+            ("percent_collector", tables.percent_in_collector),
+            ("instructions", of(all)),
+            ("program_instructions", of(proper)),
+            ("objects", of(self.objects)),
+            ("bytes", of(self.object_bytes)),
+            ("average_bytes", (self.objects > 0).then(|| self.object_bytes as f64 / self.objects as f64)),
+            ("live_high_objects", of(heap.most_live_objects)),
+            ("live_high_bytes", of(heap.most_live_bytes)),
+            ("heap_high_kib", kib(heap.high_water_bytes)),
+            ("heap_pages_kib", kib(heap.pages_with_blocks_bytes)),
+            ("expansion", heap.expansion),
+            ("collections", of(self.collections)),
+        ]
+    }
+
+    /// Instructions of a free that was given a block: a free of null takes a few.
+    fn per_block_free(&self) -> Option<f64> {
+        let blocks = || self.by_size.free.iter().filter(|class| class.class.kind == "size");
+        let calls: u64 = blocks().map(|class| class.calls).sum();
+        let instructions: u64 = blocks().map(|class| class.cost.instructions).sum();
+        (calls > 0).then(|| instructions as f64 / calls as f64)
+    }
+}
+
+/// Runs without figures of the whole run: program, manager and why.
+pub fn refused(json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
+    let Ok(document) = shaped::<Document>(Kind::Instructions, json) else { return vec![] };
+    let rows = document.programs.into_iter().flat_map(|Program { program, managers }| {
+        managers.into_iter().map(move |row| (program.clone(), row))
+    });
+    rows.filter_map(|(program, row)| Some((program, Some(row.manager), row.problem?))).collect()
+}

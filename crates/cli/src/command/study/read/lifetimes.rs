@@ -1,0 +1,66 @@
+//! Survival by age: `heaptoll lifetimes` of one recording.
+
+use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::figures::Cell;
+use serde::Deserialize;
+
+use super::{Maker, ReadError, shaped};
+
+#[derive(Deserialize)]
+struct Document {
+    all: Sum,
+    still_live: Sum,
+    survival: Vec<Survival>,
+}
+
+#[derive(Deserialize)]
+struct Sum {
+    objects: u64,
+    bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct Survival {
+    clock: String,
+    curve: Vec<Point>,
+    younger: Vec<Point>,
+}
+
+/// Shares of the objects at an age: in a curve those that live beyond it, in `younger` those that do not.
+#[derive(Deserialize)]
+struct Point {
+    age: u64,
+    objects: f64,
+    bytes: f64,
+}
+
+/// Exact cells of one program under one manager. At the ages of the command's tables shares are counted; between them
+/// the curve's are.
+pub fn read(
+    json: &serde_json::Value,
+    step: &Step,
+    program: &str,
+    manager: &str,
+) -> Result<Vec<Cell>, ReadError> {
+    let document: Document = shaped(Kind::Lifetimes, json)?;
+    let mut cells = Vec::new();
+    let mut maker = Maker { step: &step.id, program, manager, cells: &mut cells };
+    let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+    maker.exact("objects", Some(document.all.objects as f64));
+    maker.exact("bytes", Some(document.all.bytes as f64));
+    maker.exact("never_freed", share(document.still_live.objects, document.all.objects));
+    maker.exact("never_freed_bytes", share(document.still_live.bytes, document.all.bytes));
+    for survival in document.survival.iter().filter(|survival| survival.clock == "bytes") {
+        let exact = |age: u64| survival.younger.iter().any(|point| point.age == age);
+        let mut points: Vec<(u64, f64, f64)> =
+            survival.younger.iter().map(|point| (point.age, 1.0 - point.objects, 1.0 - point.bytes)).collect();
+        let curve = survival.curve.iter().filter(|point| !exact(point.age));
+        points.extend(curve.map(|point| (point.age, point.objects, point.bytes)));
+        points.sort_by_key(|point| point.0);
+        for (age, objects, bytes) in points {
+            maker.exact_at("surviving", age as f64, objects);
+            maker.exact_at("surviving_bytes", age as f64, bytes);
+        }
+    }
+    Ok(cells)
+}

@@ -1,0 +1,105 @@
+//! Simulated caches and memories: `heaptoll locality`.
+//!
+//! A run whose end was not simulated gives no cells.
+
+use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::figures::Cell;
+use serde::Deserialize;
+
+use super::{Maker, ReadError, shaped};
+
+/// Memories in parts of what the program touches under the first manager: [`heaptoll_locality::study::TIGHT`].
+use heaptoll_locality::study::TIGHT;
+
+#[derive(Deserialize)]
+struct Document {
+    programs: Vec<Program>,
+}
+
+#[derive(Deserialize)]
+struct Program {
+    program: String,
+    page_bytes: u64,
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    manager: String,
+    cut_short: Option<String>,
+    references: Split,
+    lines_touched: u64,
+    pages_touched: u64,
+    associative: Vec<Associative>,
+    memories_at: Vec<Point>,
+}
+
+#[derive(Deserialize)]
+struct Split {
+    program: u64,
+    allocator: u64,
+    collector: u64,
+    system: u64,
+}
+
+impl Split {
+    fn all(&self) -> u64 {
+        self.program + self.allocator + self.collector + self.system
+    }
+}
+
+#[derive(Deserialize)]
+struct Associative {
+    ways: u32,
+    bytes: u64,
+    misses: Split,
+}
+
+#[derive(Deserialize)]
+struct Point {
+    entries: u64,
+    bytes: u64,
+    misses: u64,
+}
+
+/// Exact cells.
+pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
+    let document: Document = shaped(Kind::Locality, json)?;
+    let mut cells = Vec::new();
+    for Program { program, page_bytes, rows } in &document.programs {
+        // The command's first row is the manager that others are compared with.
+        let touched = rows.first().map_or(0, |row| row.pages_touched);
+        for row in rows.iter().filter(|row| row.cut_short.is_none()) {
+            let mut maker = Maker { step: &step.id, program, manager: &row.manager, cells: &mut cells };
+            let references = row.references.all();
+            maker.exact("references", Some(references as f64));
+            maker.exact("lines_touched", Some(row.lines_touched as f64));
+            maker.exact("pages_touched", Some(row.pages_touched as f64));
+            maker.exact("touched_kib", Some((row.pages_touched * page_bytes) as f64 / 1024.0));
+            for memory in row.memories_at.iter().filter(|memory| memory.bytes.is_power_of_two()) {
+                maker.exact_at("page_faults", memory.bytes as f64 / 1024.0, memory.misses as f64);
+            }
+            for (part, of) in TIGHT {
+                let entries = (touched * part / of).max(1);
+                if let Some(memory) = row.memories_at.iter().find(|memory| memory.entries == entries) {
+                    maker.exact_at("tight_faults", part as f64 / of as f64, memory.misses as f64);
+                }
+            }
+            for cache in row.associative.iter().filter(|cache| cache.ways == 1 && references > 0) {
+                let percent = 100.0 * cache.misses.all() as f64 / references as f64;
+                maker.exact_at("miss_percent", cache.bytes as f64 / 1024.0, percent);
+            }
+        }
+    }
+    Ok(cells)
+}
+
+/// Runs that were not simulated to their end: program, manager and why.
+pub fn refused(json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
+    let Ok(document) = shaped::<Document>(Kind::Locality, json) else { return vec![] };
+    let rows = document
+        .programs
+        .into_iter()
+        .flat_map(|Program { program, rows, .. }| rows.into_iter().map(move |row| (program.clone(), row)));
+    rows.filter_map(|(program, row)| Some((program, Some(row.manager), row.cut_short?))).collect()
+}

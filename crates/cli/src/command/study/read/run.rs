@@ -1,0 +1,127 @@
+//! Timed repetitions: `heaptoll run`.
+
+use std::collections::BTreeMap;
+
+use heaptoll_lab::comparison::Metric;
+use heaptoll_lab::experiment::Experiment;
+use heaptoll_lab::observation::{Observation, Phase};
+use heaptoll_lab::side::{Side, Sides};
+use heaptoll_studies::means::repetitions;
+use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::figures::{Cell, Value};
+use serde::Deserialize;
+
+use super::{Maker, ReadError, shaped};
+
+#[derive(Deserialize)]
+struct Document {
+    experiment: Experiment,
+}
+
+/// A figure of one row, where it has it.
+type Take = fn(&Observation) -> Option<f64>;
+
+/// Figures that are taken as they are; `cpu_s` and `wall_s` have start-up taken off, as the tables of `heaptoll run`.
+const PLAIN: [(&str, Take); 12] = [
+    ("user_s", |row| Some(row.user_s)),
+    ("system_s", |row| Some(row.system_s)),
+    ("peak_rss_kib", |row| Some(row.peak_rss_kib as f64)),
+    ("minor_faults", |row| Some(row.minor_faults as f64)),
+    ("major_faults", |row| Some(row.major_faults as f64)),
+    ("heap_high_kib", |row| row.heap_high_water_bytes.map(kib)),
+    ("used_high_kib", |row| row.used_high_bytes.map(kib)),
+    ("collections", |row| row.collections.map(|all| all.count as f64)),
+    ("pause_total_s", |row| row.collections.map(|all| seconds(all.pause_total_ns))),
+    ("pause_max_s", |row| row.collections.map(|all| seconds(all.pause_max_ns))),
+    ("reclaimed_kib", |row| row.collections.map(|all| kib(all.reclaimed_bytes))),
+    ("collector_cpu_s", |row| row.collector_cpu_ns.map(seconds)),
+];
+
+fn kib(bytes: u64) -> f64 {
+    bytes as f64 / 1024.0
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// Cells of samples by repetition. What failed or was not told in a repetition is a gap there; what no row has gives no
+/// cell.
+pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
+    let Document { experiment } = shaped(Kind::Run, json)?;
+    let repetitions = repetitions(&experiment);
+    let own = own_figures(json);
+    let mut cells = Vec::new();
+    for program in &experiment.programs {
+        for side in Sides::of(&experiment, &program.name).all {
+            let mut maker =
+                Maker { step: &step.id, program: &program.name, manager: side.stack, cells: &mut cells };
+            let mut put = |metric: &str, value: &dyn Fn(u32) -> Option<f64>| {
+                let samples: Vec<Option<f64>> = (0..repetitions).map(value).collect();
+                if samples.iter().any(Option::is_some) {
+                    maker.put(metric, None, Value::Samples(samples));
+                }
+            };
+            put("cpu_s", &|repetition| side.value(Metric::Cpu, repetition));
+            put("wall_s", &|repetition| side.value(Metric::Wall, repetition));
+            for (metric, take) in PLAIN {
+                put(metric, &|repetition| side.timed.get(&repetition).and_then(|row| take(row)));
+            }
+            for name in figure_names(&side, &own) {
+                put(&format!("figure_{name}"), &|repetition| {
+                    let row = side.timed.get(&repetition)?;
+                    own.get(&row.order)?.get(&name).copied()
+                });
+            }
+        }
+    }
+    Ok(cells)
+}
+
+/// What a load or the program itself told of each row: by the row's order, then by name.
+fn own_figures(json: &serde_json::Value) -> BTreeMap<u32, BTreeMap<String, f64>> {
+    let rows = json["experiment"]["observations"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let told = |row: &serde_json::Value| {
+        let order = u32::try_from(row["order"].as_u64()?).ok()?;
+        let maps = [&row["figures"], &row["serve"]["load_figures"]];
+        let figures = maps.into_iter().filter_map(|map| map.as_object()).flatten();
+        let numbers = figures.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
+        Some((order, numbers.collect()))
+    };
+    rows.iter().filter(|row| row["phase"] == "timed").filter_map(told).collect()
+}
+
+fn figure_names(side: &Side, own: &BTreeMap<u32, BTreeMap<String, f64>>) -> Vec<String> {
+    let of_rows = side.timed.values().filter_map(|row| own.get(&row.order));
+    let mut names: Vec<String> = of_rows.flat_map(|figures| figures.keys().cloned()).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// What was refused, and what failed: program, manager and why.
+pub fn refused(json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
+    let Ok(Document { experiment }) = shaped::<Document>(Kind::Run, json) else { return vec![] };
+    let mut all: Vec<_> = experiment
+        .refused
+        .iter()
+        .map(|(program, stack, why)| {
+            // A program that does not run under the baseline is left out under all.
+            let whole = *stack == experiment.baseline;
+            (program.clone(), (!whole).then(|| stack.clone()), why.clone())
+        })
+        .collect();
+    for stack in &experiment.stacks {
+        let rows = || {
+            experiment.observations.iter().filter(|row| {
+                row.phase == Phase::Timed && row.program == stack.program && row.stack == stack.name
+            })
+        };
+        let bad = || rows().filter(|row| !row.outcome.is_ok());
+        if let Some(first) = bad().next() {
+            let why = format!("{} of {} runs: {}", bad().count(), rows().count(), first.outcome);
+            all.push((stack.program.clone(), Some(stack.name.clone()), why));
+        }
+    }
+    all
+}
