@@ -60,6 +60,7 @@ fn chart(program: &Program, aimed_at: u64, figure: &Figure) -> Chart {
                 band: shown()
                     .map(|(_, group)| (over((figure.of)(group).1), over((figure.of)(group).2)))
                     .collect(),
+                ..Series::default()
             }
         };
         series.push(line(stack.stack.clone(), false));
@@ -119,6 +120,7 @@ fn overlaid(stack: &Stack) -> Option<Chart> {
             .iter()
             .map(|group| (group.median_low_ns / fastest, group.median_high_ns / fastest))
             .collect(),
+        ..Series::default()
     });
     Some(Chart {
         title: format!("Median time of a request by distance, {}", stack.stack),

@@ -239,3 +239,110 @@ fn minheap(found: &Minheap, step: &Step, cells: &mut Vec<Cell>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn step(kind: &str) -> Step {
+        toml::from_str(&format!("id = \"s\"\nkind = \"{kind}\"\nprograms = [\"cfrac\"]")).expect("a step")
+    }
+
+    fn ratio(ratio: f64, pairs: u32) -> serde_json::Value {
+        json!({"ratio": ratio, "low": ratio * 0.9, "high": ratio * 1.1, "differs": false, "pairs": pairs})
+    }
+
+    fn one<'a>(cells: &'a [Cell], metric: &str, at: Option<f64>) -> &'a Value {
+        let mut found = cells.iter().filter(|cell| cell.metric == metric && cell.at == at);
+        let first = found.next().unwrap_or_else(|| panic!("no {metric} at {at:?}: {cells:#?}"));
+        assert!(found.next().is_none(), "{metric} at {at:?} is there twice");
+        &first.value
+    }
+
+    fn value(of: &Value) -> f64 {
+        match of {
+            Value::Estimate { value, .. } | Value::Single(value) => *value,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn delays_are_told_by_size_and_the_layer_apart() {
+        let ratios = |cpu: f64| json!({"cpu": ratio(cpu, 8), "wall": null, "peak_rss": ratio(1.2, 8)});
+        let none = json!({"cpu": null, "wall": null, "peak_rss": null});
+        let found = json!({"curves": [{
+            "program": "cfrac", "manager": "tcmalloc", "plain": null, "layer": ratios(1.06),
+            "points": [{"size_bytes": 1, "good": 8, "medians": null, "over_no_delay": none},
+                       {"size_bytes": 2097152, "good": 8, "medians": null, "over_no_delay": ratios(1.41)}],
+        }]});
+        let cells = read(Kind::Delay, &found, &step("delay")).expect("it is read");
+        assert_eq!(value(one(&cells, "time_ratio", Some(2_097_152.0))), 1.41);
+        assert_eq!(value(one(&cells, "space_ratio", Some(2_097_152.0))), 1.2);
+        assert_eq!(value(one(&cells, "layer_time_ratio", None)), 1.06);
+        assert!(cells.iter().all(|cell| cell.program == "cfrac" && cell.manager == "tcmalloc"));
+        assert!(cells.iter().all(|cell| cell.at != Some(1.0)), "a size has no ratio to itself");
+    }
+
+    #[test]
+    fn a_ratio_of_too_few_runs_claims_nothing() {
+        assert!(matches!(Value::from(&Ratio { ratio: 1.4, low: 1.3, high: 1.5, pairs: 5 }), Value::Single(_)));
+        let six = Value::from(&Ratio { ratio: 1.4, low: 1.3, high: 1.5, pairs: 6 });
+        assert_eq!(six, Value::Estimate { value: 1.4, low: 1.3, high: 1.5 });
+    }
+
+    #[test]
+    fn collections_identifications_and_reclamations_are_three_metrics() {
+        let of = |question: &str, every: u64, reclaim: u64| {
+            json!({"question": question, "period": {"every_bytes": every, "reclaim": reclaim},
+                   "over": {"every_bytes": 1 << 20, "reclaim": 1}, "mutator_wall": ratio(0.98, 10),
+                   "mutator_cpu": null, "wall": null, "peak_rss": null})
+        };
+        let found = json!({"programs": [{"program": "gawk", "collector": "sweep/mimalloc3", "settings": [],
+            "often_enough": true, "ratios": [of("collections", 4 << 20, 1), of("identifications", 4 << 20, 16),
+            of("reclamations", 1 << 20, 16)]}]});
+        let cells = read(Kind::Frequency, &found, &step("frequency")).expect("it is read");
+        let mib4 = Some(f64::from(4 << 20));
+        assert_eq!(value(one(&cells, "mutator_wall_ratio", mib4)), 0.98);
+        assert_eq!(value(one(&cells, "identifying_mutator_wall_ratio", mib4)), 0.98);
+        assert_eq!(value(one(&cells, "reclaiming_mutator_wall_ratio", Some(16.0))), 0.98);
+        assert_eq!(cells.len(), 3);
+    }
+
+    #[test]
+    fn the_first_tenth_is_near_and_the_farthest_stretch_the_spread() {
+        let stretch = |name: &str, mean: f64| {
+            let mean = json!({"ratio": mean, "low": mean, "high": mean, "differs": true, "runs": 10});
+            json!({"name": name, "distance_ns": 878_653, "mean": mean, "median": null})
+        };
+        let stretches = [stretch("first 1 %", 1.07), stretch("first 10 %", 0.95), stretch("last 20 %", 0.8)];
+        let found = json!({"programs": [{"program": "kv", "stacks": [{"stack": "sweep/mimalloc3",
+            "scales": [{"aimed_at": 10, "stretches": stretches}]}]}]});
+        let cells = read(Kind::Proximity, &found, &step("proximity")).expect("it is read");
+        assert_eq!(value(one(&cells, "near_ratio", Some(10.0))), 0.95);
+        assert_eq!(value(one(&cells, "spread_ratio", Some(10.0))), 0.8);
+        assert_eq!(value(one(&cells, "near_us", Some(10.0))), 878.653);
+    }
+
+    #[test]
+    fn heaps_are_told_by_baseline_and_its_period_and_honoured_frees_apart() {
+        let baseline = |stack: &str, honoured: bool| {
+            json!({"stack": stack, "allocator": "mimalloc3", "every": 32768, "frees_honoured": honoured})
+        };
+        let over = |stack: &str, ratio: f64| {
+            json!({"collector": "tithe-collect", "baseline": stack, "ratio": ratio, "low": ratio, "high": ratio})
+        };
+        let found = json!({"programs": [{"program": "cfrac",
+            "baselines": [baseline("sweep,every=32K/mimalloc3", false), baseline("honoured", true)],
+            "overheads": [over("sweep,every=32K/mimalloc3", 2.8), over("honoured", 3.7)]}]});
+        let cells = read(Kind::Minheap, &found, &step("minheap")).expect("it is read");
+        assert_eq!(value(one(&cells, "heap_ratio_over_mimalloc3", Some(32768.0))), 2.8);
+        assert_eq!(value(one(&cells, "heap_ratio_over_frees_mimalloc3", None)), 3.7);
+    }
+
+    #[test]
+    fn json_of_another_command_is_refused() {
+        let refused = read(Kind::Delay, &json!({"programs": []}), &step("delay"));
+        assert!(refused.is_err_and(|error| error.to_string().contains("heaptoll delay")));
+    }
+}
