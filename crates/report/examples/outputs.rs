@@ -1,11 +1,11 @@
-//! Writes every output of a made-up experiment into a folder, to be looked at.
+//! Writes every output of a made-up experiment, and of made-up studies, into a folder, to be looked at.
 //!
 //! `cargo run -p heaptoll-report --features testing --example outputs -- FOLDER`
 
 use std::error::Error;
 use std::path::PathBuf;
 
-use heaptoll_report::testing::{Shape, experiment};
+use heaptoll_report::testing::{Shape, book, experiment};
 use heaptoll_report::{csv, files, html, json, parquet, terminal};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -32,5 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         })?;
         std::fs::write(folder.join(format!("{name}.html")), html::render(&experiment, &comparison)?)?;
     }
+    std::fs::write(folder.join("book.html"), html::book::render(&book())?)?;
+    let style = terminal::Style { color: true, width: Some(100), unicode: true };
+    std::fs::write(folder.join("book-100.txt"), terminal::render_book(&book(), &style))?;
     Ok(())
 }

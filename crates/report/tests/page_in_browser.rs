@@ -8,7 +8,7 @@ use std::process::Command;
 
 use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Section, Series, Table};
 use heaptoll_report::html;
-use heaptoll_report::testing::{HOSTILE, Shape, experiment};
+use heaptoll_report::testing::{HOSTILE, Shape, book, experiment};
 use serde_json::Value;
 
 /// Looks at one page through four windows and writes what it finds into its own document. A window of its own
@@ -183,6 +183,44 @@ fn a_document() {
     for view in views {
         check_view(&view, 4);
     }
+}
+
+#[test]
+fn studies() {
+    let Some(browser) = chromium_or_note() else { return };
+    let book = book();
+    let page = html::book::render(&book).unwrap();
+    let (views, console) = look_at(&browser, &page);
+    assert!(console.is_empty(), "{console:#?}");
+    let exhibits = book.chapters.iter().flat_map(|chapter| &chapter.exhibits);
+    let charts = exhibits.filter(|exhibit| exhibit.chart.is_some()).count();
+    for view in views {
+        check_view(&view, charts);
+    }
+}
+
+/// Nothing of a page is folded away or cut on paper.
+#[test]
+fn studies_on_paper() {
+    let Some(browser) = chromium_or_note() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (page, printed) = (folder.path().join("page.html"), folder.path().join("page.pdf"));
+    let opened = "<script>addEventListener('beforeprint', () => console.log('FOLDED ' + document.querySelectorAll('details:not([open])').length));</script></body>";
+    std::fs::write(&page, html::book::render(&book()).unwrap().replace("</body>", opened)).unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"])
+        .args(["--disable-background-networking", "--enable-logging=stderr", "--v=0"])
+        .args(["--virtual-time-budget=60000", "--no-pdf-header-footer"])
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("--print-to-pdf={}", printed.display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    let console: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+    assert!(printed.metadata().is_ok_and(|file| file.len() > 50_000), "{log}");
+    assert!(console.iter().all(|line| line.contains("FOLDED 0\"")), "{console:#?}");
+    assert!(!console.is_empty(), "{log}");
 }
 
 #[test]

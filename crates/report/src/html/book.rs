@@ -14,6 +14,8 @@ use crate::{ReportError, format};
 
 /// Tables with more columns of values than this have the published values under ours, the others beside them.
 const BESIDE: usize = 3;
+/// So many warnings stand before the verdicts, the others are folded.
+const WARNINGS: usize = 3;
 /// Longer tables scroll in their box.
 const LONG: usize = 40;
 /// Each standing in the order of its part of the bar.
@@ -31,6 +33,8 @@ struct Filled {
     lead: Vec<String>,
     dateline: String,
     warnings: Vec<String>,
+    /// Those after the first few, folded.
+    more_warnings: Vec<String>,
     how: Vec<String>,
     version: &'static str,
     style: &'static str,
@@ -61,6 +65,8 @@ struct AnswerView {
 struct ChapterView {
     id: String,
     title: String,
+    /// In the contents of the page.
+    short: String,
     source: String,
     about: Vec<String>,
     counts: String,
@@ -125,7 +131,7 @@ struct PairsView {
     beside: bool,
     /// There are published values.
     published: bool,
-    /// There are intervals.
+    /// There are intervals, or ranges, of values without a ratio.
     ranges: bool,
     baseline: String,
     long: bool,
@@ -155,11 +161,16 @@ pub fn render(book: &Book) -> Result<String, ReportError> {
     let mut shelf = Shelf::default();
     let claims = || book.chapters.iter().flat_map(|chapter| &chapter.claims);
     let chapters = book.chapters.iter().map(|chapter| chapter_view(chapter, &mut shelf)).collect();
+    let mut warnings = texts(&book.warnings);
+    // One more is no longer than the line that folds it.
+    let first = if warnings.len() > WARNINGS + 1 { WARNINGS } else { warnings.len() };
+    let more_warnings = warnings.split_off(first);
     let filled = Filled {
         title: printable(&book.title),
         lead: texts(&book.lead),
         dateline: texts(&book.dateline).join(" · "),
-        warnings: texts(&book.warnings),
+        warnings,
+        more_warnings,
         how: texts(&book.how),
         version: env!("CARGO_PKG_VERSION"),
         style: include_str!("../../templates/style.css"),
@@ -216,6 +227,7 @@ fn chapter_view(chapter: &Chapter, shelf: &mut Shelf) -> ChapterView {
     ChapterView {
         id: anchor(&chapter.id, ""),
         title: printable(&chapter.title),
+        short: short(&chapter.title),
         source: printable(&chapter.source),
         about: texts(&chapter.about),
         counts: counts.join(", "),
@@ -323,9 +335,7 @@ fn pairs_view(table: &Pairs) -> PairsView {
         rows: rows.collect(),
         beside,
         published: (0..width).any(published),
-        ranges: cells().any(|cell| {
-            !cell.range.is_empty() || cell.ratio.as_ref().is_some_and(|ratio| !ratio.range.is_empty())
-        }),
+        ranges: cells().any(|cell| !cell.range.is_empty() && cell.ratio.is_none()),
         baseline: match cells().any(|cell| cell.ratio.is_some()) {
             true => printable(&table.baseline),
             false => String::new(),
