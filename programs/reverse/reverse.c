@@ -3,10 +3,15 @@
  *
  * usage: reverse LENGTH REVERSALS [BYTES]
  * BYTES is the size of an element, 40 when not given; an element of 8 bytes is a bare link, whose place in the list
- * alone is its value. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+ * alone is its value.
+ *
+ * When it is compiled it is chosen what becomes of the old list:
+ *   (nothing)             each element is freed
+ *   REVERSE_CUSTOM        elements come from, and go to, a free list of their class, which is refilled by malloc
+ *   REVERSE_GC            nothing is freed: for a collector behind malloc, or for none
+ *   REVERSE_FREE_AT_EXIT  nothing is freed before the end, and everything then
+ * The output is the same. */
+#include "reverse.h"
 
 struct element {
     struct element *next;
@@ -15,12 +20,51 @@ struct element {
 
 static size_t values; /* of each element */
 
-static struct element *cons(uint64_t value, struct element *next) {
-    struct element *new = malloc(sizeof *new + values * sizeof new->value[0]);
-    if (!new) {
-        fputs("reverse: out of memory\n", stderr);
-        exit(1);
+static void *from_malloc(size_t bytes) {
+    void *block = malloc(bytes);
+    if (!block) out_of_memory();
+    return block;
+}
+
+static size_t element_bytes(void) { return sizeof(struct element) + values * sizeof(uint64_t); }
+
+#ifdef REVERSE_CUSTOM
+
+static struct element *spare; /* the class's own free list */
+
+/* Elements for the free list, as many as go into some pages. */
+static __attribute__((noinline)) void refill(void) {
+    size_t each = element_bytes(), fit = 16000 / each + 1;
+    char *chunk = from_malloc(fit * each);
+    for (size_t i = fit; i-- > 0;) {
+        struct element *element = (struct element *)(chunk + i * each);
+        element->next = spare;
+        spare = element;
     }
+}
+
+static inline struct element *take(void) {
+    if (!spare) refill();
+    struct element *element = spare;
+    spare = element->next;
+    return element;
+}
+
+static inline void give(struct element *element) {
+    element->next = spare;
+    spare = element;
+}
+
+#else
+
+static inline struct element *take(void) { return from_malloc(element_bytes()); }
+
+static inline void give(struct element *element) { free(element); }
+
+#endif
+
+static struct element *cons(uint64_t value, struct element *next) {
+    struct element *new = take();
     new->next = next;
     for (size_t i = 0; i < values; i++) new->value[i] = value;
     return new;
@@ -32,20 +76,61 @@ static struct element *reversed(const struct element *list) {
     return result;
 }
 
+#ifndef REVERSE_GC
+
 /* How many elements it freed. */
-static uint64_t drop(struct element *list) {
+static uint64_t freed(struct element *list) {
     uint64_t freed = 0;
     for (; list; freed++) {
         struct element *next = list->next;
-        free(list);
+        give(list);
         list = next;
     }
     return freed;
 }
 
-static void fold(uint64_t *sum, uint64_t value) {
-    *sum = *sum * UINT64_C(6364136223846793005) + value + 1;
+#endif
+
+/* Gives up a list of so many elements. How many they were goes into the checksum, whether they were freed or not. */
+#if defined REVERSE_GC
+
+static uint64_t drop(struct element *list, uint64_t length) {
+    (void)list;
+    return length;
 }
+
+static void at_exit(void) {}
+
+#elif defined REVERSE_FREE_AT_EXIT
+
+static struct element **dead;
+static size_t dead_lists, room;
+
+static uint64_t drop(struct element *list, uint64_t length) {
+    if (dead_lists == room) {
+        room = room ? 2 * room : 1024;
+        dead = realloc(dead, room * sizeof *dead);
+        if (!dead) out_of_memory();
+    }
+    dead[dead_lists++] = list;
+    return length;
+}
+
+static void at_exit(void) {
+    for (size_t i = 0; i < dead_lists; i++) freed(dead[i]);
+    free(dead);
+}
+
+#else
+
+static uint64_t drop(struct element *list, uint64_t length) {
+    (void)length;
+    return freed(list);
+}
+
+static void at_exit(void) {}
+
+#endif
 
 /* The elements' number and, where they have values, a checksum that depends on their order. */
 static void check(const struct element *list, uint64_t *length, uint64_t *sum) {
@@ -55,41 +140,21 @@ static void check(const struct element *list, uint64_t *length, uint64_t *sum) {
     }
 }
 
-static uint64_t number(const char *text) {
-    char *end;
-    uint64_t value = strtoull(text, &end, 10);
-    if (end == text || *end || *text == '-') {
-        fprintf(stderr, "reverse: `%s` is no number; usage: reverse LENGTH REVERSALS [BYTES]\n", text);
-        exit(2);
-    }
-    return value;
-}
-
 int main(int count, char **arguments) {
-    if (count != 3 && count != 4) {
-        fputs("usage: reverse LENGTH REVERSALS [BYTES]\n", stderr);
-        return 2;
-    }
-    uint64_t length = number(arguments[1]), reversals = number(arguments[2]);
-    uint64_t bytes = count == 4 ? number(arguments[3]) : 40;
-    if (bytes < 8 || bytes % 8) {
-        fputs("reverse: the bytes of an element are a multiple of 8\n", stderr);
-        return 2;
-    }
-    values = (bytes - sizeof(struct element)) / sizeof(uint64_t);
+    const struct asked what = asked(count, arguments);
+    values = what.values;
     struct element *list = NULL;
-    for (uint64_t i = 0; i < length; i++) list = cons(i, list);
+    for (uint64_t i = 0; i < what.length; i++) list = cons(i, list);
     uint64_t found = 0, done = 0, sum = 0;
-    while (done < reversals) {
+    while (done < what.reversals) {
         struct element *new = reversed(list);
-        /* Each reversal leaves its mark, also on elements without values: its number, and how many it freed. */
-        fold(&sum, drop(list) + done++);
+        /* Each reversal leaves its mark, also on elements without values: its number, and how many it gave up. */
+        fold(&sum, drop(list, what.length) + done++);
         list = new;
         if (done % 2 == 0) check(list, &found, &sum);
     }
     check(list, &found, &sum);
-    drop(list);
-    printf("%llu elements, %llu reversals, checksum %016llx\n", (unsigned long long)found, (unsigned long long)done,
-           (unsigned long long)sum);
-    return found != length;
+    drop(list, what.length);
+    at_exit();
+    return told(&what, found, done, sum);
 }

@@ -21,6 +21,8 @@ pub(crate) struct Entry {
     pub package: Option<String>,
     #[serde(default)]
     pub requires: Vec<String>,
+    #[serde(default)]
+    pub by_name: bool,
     #[serde(default = "one")]
     pub threads: u32,
     #[serde(default)]

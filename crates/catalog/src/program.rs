@@ -19,6 +19,7 @@ pub struct Program {
     package: Option<String>,
     requires: Vec<Template>,
     threads: u32,
+    by_name: bool,
     command: Vec<Template>,
     serve: Option<ServeTemplates>,
     figures: Option<String>,
@@ -101,7 +102,8 @@ impl Program {
         let check = Check { file, variant };
         check.name(&entry.name, "name")?;
         if let Some(variant) = variant {
-            check.name(variant, "variants")?;
+            // A variant of a variant is `a:b`.
+            variant.split(':').try_for_each(|part| check.name(part, "variants"))?;
         }
         if entry.threads == 0 {
             return Err(check.error("threads", "0 threads run nothing", "give 1 or more"));
@@ -159,6 +161,7 @@ impl Program {
             package: entry.package.clone(),
             requires,
             threads: entry.threads,
+            by_name: entry.by_name,
             command,
             serve,
             figures: entry.figures.clone(),
@@ -214,6 +217,12 @@ impl Program {
     /// How many threads allocate at once.
     pub fn threads(&self) -> u32 {
         self.threads
+    }
+
+    /// Whether it is run only when it is named: a variant, or a program made for one question, which has no place in a
+    /// mean over all.
+    pub fn is_by_name(&self) -> bool {
+        self.by_name || self.variant.is_some()
     }
 
     /// Whether the program is a server that needs a load.

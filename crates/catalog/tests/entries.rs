@@ -142,6 +142,35 @@ fn errors_name_the_file_the_field_and_the_remedy() {
 }
 
 #[test]
+fn a_program_may_tell_figures_and_be_left_to_be_named() {
+    let text =
+        GOOD.replacen("command = [", "by_name = true\nfigures = \"took (?<took_us>[0-9]+)\"\ncommand = [", 1);
+    let (folder, catalog) = load(&text);
+    let catalog = catalog.unwrap();
+    let demo = catalog.find("demo").unwrap();
+    let prepared = demo.prepare(Size::Quick, &places(folder.path())).unwrap();
+    assert_eq!(prepared.figures.as_deref(), Some("took (?<took_us>[0-9]+)"));
+    assert!(demo.is_by_name());
+    let (_folder, catalog) = load(GOOD);
+    let catalog = catalog.unwrap();
+    assert!(!catalog.find("demo").unwrap().is_by_name() && catalog.find("demo:more").unwrap().is_by_name());
+    for wrong in ["(took", "took [0-9]+"] {
+        let text = GOOD.replacen("command = [", &format!("figures = \"{wrong}\"\ncommand = ["), 1);
+        let message = load(&text).1.unwrap_err().to_string();
+        assert!(message.contains("`figures`"), "{message}");
+    }
+}
+
+#[test]
+fn a_variant_may_have_a_variant() {
+    let text = GOOD.replacen("[variants.more]", "[variants.\"more:still\"]", 1);
+    assert_eq!(load(&text).1.unwrap().find("demo:more:still").unwrap().variant(), Some("more:still"));
+    let message =
+        load(&GOOD.replacen("[variants.more]", "[variants.\"more:\"]", 1)).1.unwrap_err().to_string();
+    assert!(message.contains("is no name"), "{message}");
+}
+
+#[test]
 fn patterns_of_a_server_are_checked() {
     let server = |ready: &str, figures: &str| {
         format!(

@@ -119,7 +119,7 @@ impl Asked {
         let folders = catalog_places(places);
         if self.all {
             let mut prepared = Vec::new();
-            for program in catalog.programs().filter(|program| program.variant().is_none()) {
+            for program in catalog.programs().filter(|program| !program.is_by_name()) {
                 match program.missing(&folders) {
                     Some(what) => terminal::warning(&format!("{} is left out: {what}", program.name())),
                     None => prepared.push(info(program.prepare(self.size(), &folders)?)),

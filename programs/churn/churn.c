@@ -1,0 +1,118 @@
+/* Does a heap grow the longer a program runs? A set of live blocks of a fixed number of bytes is replaced at random, by
+ * blocks whose sizes change from one phase to the next; after all phases it begins again. What a run needs in the
+ * second round and the eighth beyond the first is due to its length alone (Boehm, "Memory Allocation Myths and
+ * Half-Truths", allocation myth 1).
+ *
+ * usage: churn LIVE-KIB ROUNDS
+ * In each phase twice LIVE-KIB are allocated. Standard error tells the most memory resident so far, in KiB, after 1, 2,
+ * 4, ... rounds: `churn: 1=5120 2=5124 4=5124`. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Middle sizes of the phases, bytes: small and large in turn, so that each phase must do with what another left. */
+static const uint32_t phases[] = {32, 1200, 96, 6000, 48, 300, 2400, 160};
+
+struct block {
+    unsigned char *at;
+    uint32_t bytes;
+};
+
+static struct block *blocks;
+static uint64_t alive, live_bytes, sum;
+static uint64_t random_state = 88172645463325252u;
+
+static uint64_t next_random(void) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state >> 16;
+}
+
+static uint64_t number(const char *text, uint64_t least, uint64_t most) {
+    char *end;
+    uint64_t value = strtoull(text, &end, 10);
+    if (end == text || *end || *text == '-' || value < least || value > most) {
+        fprintf(stderr, "churn: `%s` is no number from %llu to %llu; usage: churn LIVE-KIB ROUNDS\n", text,
+                (unsigned long long)least, (unsigned long long)most);
+        exit(2);
+    }
+    return value;
+}
+
+static void drop_one(void) {
+    struct block *victim = &blocks[next_random() % alive];
+    sum = sum * 31 + victim->at[0] + victim->at[victim->bytes - 1];
+    live_bytes -= victim->bytes;
+    free(victim->at);
+    *victim = blocks[--alive];
+}
+
+/* A block of half to one and a half times the middle size, written whole. */
+static void add_one(uint32_t middle) {
+    struct block new = {.bytes = middle / 2 + (uint32_t)(next_random() % (middle + 1))};
+    new.at = malloc(new.bytes);
+    if (!new.at) {
+        fputs("churn: out of memory\n", stderr);
+        exit(1);
+    }
+    memset(new.at, (int)(new.bytes & 0x7f), new.bytes);
+    live_bytes += new.bytes;
+    blocks[alive++] = new;
+}
+
+static void round_of(uint64_t most) {
+    for (size_t phase = 0; phase < sizeof phases / sizeof *phases; phase++) {
+        for (uint64_t allocated = 0; allocated < 2 * most;) {
+            /* Room for the largest block of the phase first, so that the live bytes never pass `most`. */
+            while (live_bytes + 2 * phases[phase] > most) drop_one();
+            uint64_t before = live_bytes;
+            add_one(phases[phase]);
+            allocated += live_bytes - before;
+        }
+    }
+}
+
+/* The most memory that was resident so far, KiB; the output would be wrong without it. */
+static long peak_rss(void) {
+    FILE *status = fopen("/proc/self/status", "r");
+    char line[128];
+    long kib = -1;
+    while (status && kib < 0 && fgets(line, sizeof line, status)) sscanf(line, "VmHWM: %ld kB", &kib);
+    if (status) fclose(status);
+    if (kib < 0) {
+        fputs("churn: /proc/self/status does not tell VmHWM\n", stderr);
+        exit(1);
+    }
+    return kib;
+}
+
+int main(int count, char **arguments) {
+    if (count != 3) {
+        fputs("usage: churn LIVE-KIB ROUNDS\n", stderr);
+        return 2;
+    }
+    uint64_t most = number(arguments[1], 64, 1 << 22) * 1024, rounds = number(arguments[2], 1, 1 << 20);
+    /* The smallest block has half the smallest middle size. */
+    blocks = malloc((most / (phases[0] / 2) + 1) * sizeof *blocks);
+    if (!blocks) {
+        fputs("churn: out of memory\n", stderr);
+        return 1;
+    }
+    char told[512] = "churn:";
+    for (uint64_t round = 1, next = 1; round <= rounds; round++) {
+        round_of(most);
+        if (round == next) {
+            size_t length = strlen(told);
+            snprintf(told + length, sizeof told - length, " %llu=%ld", (unsigned long long)round, peak_rss());
+            next *= 2;
+        }
+    }
+    while (alive) drop_one();
+    free(blocks);
+    printf("%llu rounds, at most %llu bytes alive, checksum %016llx\n", (unsigned long long)rounds,
+           (unsigned long long)most, (unsigned long long)sum);
+    fprintf(stderr, "%s\n", told);
+    return 0;
+}

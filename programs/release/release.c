@@ -1,0 +1,152 @@
+/* How long does a program stand still when a large structure is dropped? Requests build a binary tree node by node;
+ * when it is complete its root is given up and the next begun. Each request's processor time is taken: what another
+ * program does meanwhile does not count (Boehm, "Memory Allocation Myths and Half-Truths", GC myth 5).
+ *
+ * usage: release NODES ROUNDS
+ * Trees of NODES, as many as ROUNDS, 64 nodes a request. When it is compiled it is chosen how a tree is given up:
+ *   (nothing)         by reference counts, at once: the last pointer frees the whole tree
+ *   RELEASE_DEFERRED  by reference counts, some nodes at each later request (Deutsch and Bobrow 1976)
+ *   RELEASE_GC        not at all: for a collector behind malloc
+ * Standard error tells the longest request and the one in the middle, µs of processor time:
+ * `release: longest_us=1234.5 median_us=6.7`. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Nodes that a request makes, and that it frees at most where that is deferred: more than it makes, or what waits
+ * would grow. */
+enum { MADE = 64, FREED = 96 };
+
+struct node {
+    struct node *left, *right;
+    uint64_t count, value;
+};
+
+static struct node **order; /* the tree under way by number, a parent before its children: node i's are 2i+1, 2i+2 */
+static uint64_t number(const char *text, uint64_t least, uint64_t most) {
+    char *end;
+    uint64_t value = strtoull(text, &end, 10);
+    if (end == text || *end || *text == '-' || value < least || value > most) {
+        fprintf(stderr, "release: `%s` is no number from %llu to %llu; usage: release NODES ROUNDS\n", text,
+                (unsigned long long)least, (unsigned long long)most);
+        exit(2);
+    }
+    return value;
+}
+
+static void *allocated(size_t bytes) {
+    void *block = malloc(bytes);
+    if (!block) {
+        fputs("release: out of memory\n", stderr);
+        exit(1);
+    }
+    return block;
+}
+
+static double processor_us(void) {
+    struct timespec time;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)) {
+        perror("release: clock_gettime");
+        exit(1);
+    }
+    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
+}
+
+#ifndef RELEASE_GC
+
+static uint64_t freed;
+
+/* Nodes that nothing points to any more, chained by `right`; their children are still counted. */
+static struct node *dead;
+
+static void release(struct node *node) {
+    if (node && --node->count == 0) {
+        /* Its right child must be released too, and its place is wanted: that is why it waits in `value`. */
+        node->value = (uint64_t)(uintptr_t)node->right;
+        node->right = dead;
+        dead = node;
+    }
+}
+
+/* Frees so many of them at most, and releases their children. */
+static void reclaim(uint64_t most) {
+    for (; dead && most; most--) {
+        struct node *node = dead;
+        dead = node->right;
+        release(node->left);
+        release((struct node *)(uintptr_t)node->value);
+        free(node);
+        freed++;
+    }
+}
+
+#endif
+
+static void give_up(struct node *root) {
+#if defined RELEASE_GC
+    (void)root;
+#elif defined RELEASE_DEFERRED
+    release(root);
+#else
+    release(root);
+    reclaim(UINT64_MAX);
+#endif
+}
+
+static int by_value(const void *one, const void *other) {
+    double a = *(const double *)one, b = *(const double *)other;
+    return (a > b) - (a < b);
+}
+
+int main(int count, char **arguments) {
+    if (count != 3) {
+        fputs("usage: release NODES ROUNDS\n", stderr);
+        return 2;
+    }
+    uint64_t nodes = number(arguments[1], MADE, 1 << 26), rounds = number(arguments[2], 1, 1 << 16);
+    uint64_t requests = (nodes + MADE - 1) / MADE;
+    order = allocated(nodes * sizeof *order);
+    double *took = allocated(rounds * requests * sizeof *took);
+    /* Touched now: a request is not to wait for the pages of what measures it. */
+    for (uint64_t i = 0; i < rounds * requests; i++) took[i] = 0;
+    uint64_t done = 0, sum = 0;
+    for (uint64_t round = 0; round < rounds; round++) {
+        for (uint64_t made = 0; made < nodes;) {
+            double begun = processor_us();
+#ifdef RELEASE_DEFERRED
+            reclaim(FREED);
+#endif
+            for (int i = 0; i < MADE && made < nodes; i++, made++) {
+                struct node *new = allocated(sizeof *new);
+                *new = (struct node){.count = 1, .value = made};
+                order[made] = new;
+                if (made) *(made % 2 ? &order[(made - 1) / 2]->left : &order[(made - 1) / 2]->right) = new;
+            }
+            if (made == nodes) {
+                sum = sum * 31 + order[nodes / 2]->value;
+                struct node *root = order[0];
+                /* What a collector finds here it would keep. */
+                for (uint64_t i = 0; i < nodes; i++) order[i] = NULL;
+                /* All that so far is the program's, and no part of giving it up. */
+                begun = processor_us();
+                give_up(root);
+            }
+            took[done++] = processor_us() - begun;
+        }
+    }
+#ifdef RELEASE_DEFERRED
+    reclaim(UINT64_MAX);
+#endif
+#ifndef RELEASE_GC
+    if (freed != nodes * rounds) {
+        fputs("release: nodes were lost\n", stderr);
+        return 1;
+    }
+#endif
+    qsort(took, done, sizeof *took, by_value);
+    printf("%llu trees of %llu nodes, checksum %016llx\n", (unsigned long long)rounds, (unsigned long long)nodes,
+           (unsigned long long)sum);
+    fprintf(stderr, "release: longest_us=%.1f median_us=%.2f\n", took[done - 1], took[done / 2]);
+    return 0;
+}
