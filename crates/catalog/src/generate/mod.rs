@@ -4,14 +4,23 @@
 //! reduction to a range, so that a new version of a random-number crate cannot change an input under a digest.
 
 mod access_log;
+mod c_source;
+mod channels;
 mod dice;
+mod figure;
+mod go_game;
 mod json;
 mod makefile;
+mod objects;
+mod pascal;
 mod pla;
 mod postscript;
+mod protein;
+mod smt;
 mod sql;
 mod text;
 mod vocabulary;
+mod xml;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -27,18 +36,38 @@ use crate::entry::Parameter;
 pub enum Generator {
     /// Lines of a web server's log.
     AccessLog(access_log::AccessLog),
+    /// A C program.
+    CSource(c_source::CSource),
+    /// A drawing in Xfig's format.
+    Figure(figure::Figure),
+    /// A session in the Go text protocol.
+    GoGame(go_game::GoGame),
+    /// Channels of a circuit, to be routed.
+    Channels(channels::Channels),
     /// A JSON document of nested records.
     Json(json::Json),
     /// A Makefile of many modules.
     Makefile(makefile::Makefile),
+    /// An archive of object files.
+    Objects(objects::Objects),
+    /// A Pascal program.
+    Pascal(pascal::Pascal),
     /// A Boolean function as a Berkeley PLA.
     Pla(pla::Pla),
     /// A PostScript document of vector drawings and text.
     Postscript(postscript::Postscript),
+    /// The profile of a family of proteins.
+    Profile(protein::Profile),
+    /// Sequences of proteins, some of them of a family.
+    Proteins(protein::Proteins),
+    /// Problems for a solver in SMT-LIB 2.
+    Smt(smt::Smt),
     /// An SQL script that fills and queries tables.
     Sql(sql::Sql),
     /// Running text whose words are distributed as in natural language.
     Text(text::Text),
+    /// An XML document of nested records.
+    Xml(xml::Xml),
 }
 
 /// What each kind of input implements.
@@ -67,12 +96,22 @@ impl Generator {
     pub(crate) fn identity(&self) -> String {
         let version = match self {
             Generator::AccessLog(_) => access_log::AccessLog::VERSION,
+            Generator::CSource(_) => c_source::CSource::VERSION,
+            Generator::Figure(_) => figure::Figure::VERSION,
+            Generator::GoGame(_) => go_game::GoGame::VERSION,
+            Generator::Channels(_) => channels::Channels::VERSION,
             Generator::Json(_) => json::Json::VERSION,
             Generator::Makefile(_) => makefile::Makefile::VERSION,
+            Generator::Objects(_) => objects::Objects::VERSION,
+            Generator::Pascal(_) => pascal::Pascal::VERSION,
             Generator::Pla(_) => pla::Pla::VERSION,
             Generator::Postscript(_) => postscript::Postscript::VERSION,
+            Generator::Profile(_) => protein::Profile::VERSION,
+            Generator::Proteins(_) => protein::Proteins::VERSION,
+            Generator::Smt(_) => smt::Smt::VERSION,
             Generator::Sql(_) => sql::Sql::VERSION,
             Generator::Text(_) => text::Text::VERSION,
+            Generator::Xml(_) => xml::Xml::VERSION,
         };
         format!("{self:?} version {version}")
     }
@@ -84,12 +123,22 @@ impl Generator {
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Generator::AccessLog(input) => input.generate(out)?,
+            Generator::CSource(input) => input.generate(out)?,
+            Generator::Figure(input) => input.generate(out)?,
+            Generator::GoGame(input) => input.generate(out)?,
+            Generator::Channels(input) => input.generate(out)?,
             Generator::Json(input) => input.generate(out)?,
             Generator::Makefile(input) => input.generate(out)?,
+            Generator::Objects(input) => input.generate(out)?,
+            Generator::Pascal(input) => input.generate(out)?,
             Generator::Pla(input) => input.generate(out)?,
             Generator::Postscript(input) => input.generate(out)?,
+            Generator::Profile(input) => input.generate(out)?,
+            Generator::Proteins(input) => input.generate(out)?,
+            Generator::Smt(input) => input.generate(out)?,
             Generator::Sql(input) => input.generate(out)?,
             Generator::Text(input) => input.generate(out)?,
+            Generator::Xml(input) => input.generate(out)?,
         }
         out.flush()
     }
@@ -118,14 +167,24 @@ pub(crate) mod tests {
     use super::*;
 
     /// Every generator at a small size, as it stands in an entry, but for the seed.
-    const SMALL: [(&str, &str); 7] = [
+    const SMALL: [(&str, &str); 17] = [
         ("access-log", "lines = 20\nclients = 5\npages = 9"),
+        ("c-source", "functions = 6\nstructures = 2"),
+        ("figure", "groups = 2\nobjects = 9"),
+        ("go-game", "games = 1\nboard = 9\nmoves = 2"),
+        ("channels", "channels = 2\nwidth = 20\npercent = 80"),
         ("json", "records = 8"),
         ("makefile", "modules = 3\nsources = 4\nheaders = 9"),
+        ("objects", "files = 2\nfunctions = 3"),
+        ("pascal", "modules = 2\nroutines = 3"),
         ("pla", "inputs = 6\noutputs = 2\nterms = 10"),
         ("postscript", "pages = 2\nshapes = 5"),
+        ("profile", "length = 20"),
+        ("proteins", "length = 20\nsequences = 3\nrelatives = 2"),
+        ("smt", "rounds = 3\nvariables = 5\nconstraints = 4"),
         ("sql", "customers = 6\norders = 20\nrounds = 2"),
         ("text", "words = 40\nvocabulary = 30"),
+        ("xml", "records = 3"),
     ];
 
     fn seeded(name: &str, settings: &str, seed: u64) -> Generator {
@@ -181,12 +240,22 @@ pub(crate) mod tests {
             found,
             [
                 "access-log 1 e7e5fda8",
+                "c-source 1 08b9c821",
+                "figure 1 71e5e294",
+                "go-game 1 36e3b590",
+                "channels 1 935acc8d",
                 "json 1 4e2b07fd",
                 "makefile 1 a252f8ed",
+                "objects 1 d059fd1c",
+                "pascal 1 06589ffa",
                 "pla 1 6f93dd15",
                 "postscript 1 9c2677f8",
+                "profile 1 318599d0",
+                "proteins 1 f2123b8f",
+                "smt 1 00c8d86d",
                 "sql 1 27bdc6db",
                 "text 1 d6bcb8ff",
+                "xml 1 4f67f0ae",
             ]
         );
     }
