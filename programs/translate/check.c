@@ -11,6 +11,7 @@ type *integer_type, *real_type, *boolean_type, *character_type;
 static type *string_type, *nil_type, *no_elements_type;
 
 static symbol *scope;         /* what the innermost scope declares */
+static unsigned level;        /* its number */
 static const symbol *current; /* the function that is being checked */
 
 static type *new_type(enum type_kind kind) {
@@ -27,7 +28,15 @@ static symbol *new_symbol(enum symbol_kind kind, name *of, type *t) {
     return s;
 }
 
+/* Opens a scope; the caller keeps the two of the one around for `leave`. */
+static void open_scope(void) {
+    static unsigned scopes;
+    scope = NULL;
+    level = ++scopes;
+}
+
 static void enter(symbol *s) {
+    s->level = level;
     s->hidden = s->name->symbol;
     s->name->symbol = s;
     s->next = scope;
@@ -35,16 +44,16 @@ static void enter(symbol *s) {
 }
 
 static symbol *declare(enum symbol_kind kind, const node *n, type *t) {
-    for (const symbol *s = scope; s; s = s->next)
-        if (s->name == n->name) refuse(n->line, "%s is declared twice", n->name->text);
+    if (n->name->symbol && n->name->symbol->level == level) refuse(n->line, "%s is declared twice", n->name->text);
     symbol *s = new_symbol(kind, n->name, t);
     enter(s);
     return s;
 }
 
-static void leave(symbol *outer) {
+static void leave(symbol *outer, unsigned outer_level) {
     for (symbol *s = scope; s; s = s->next) s->name->symbol = s->hidden;
     scope = outer;
+    level = outer_level;
 }
 
 static bool counted(const type *t) {
@@ -415,14 +424,15 @@ static void check_with(node *n) {
     snprintf(through, 24, "with_%u", ++count);
     n->text = through;
     symbol *outer = scope;
-    scope = NULL;
+    unsigned outer_level = level;
+    open_scope();
     for (const symbol *s = t->members; s; s = s->next) {
         symbol *field = new_symbol(FIELD, s->name, s->type);
         field->through = through;
         enter(field);
     }
     check_statement(n->right);
-    leave(outer);
+    leave(outer, outer_level);
 }
 
 static void check_write(node *n) {
@@ -473,9 +483,10 @@ static void check_routine(node *n) {
     n->symbol = s;
     if (n->right) s->type = check_type(n->right);
     symbol *outer = scope, **last = &s->parameters;
+    unsigned outer_level = level;
     const symbol *around = current;
     if (around) refuse(n->line, "a routine inside a routine is not translated");
-    scope = NULL;
+    open_scope();
     current = s;
     for (node *p = n->left; p; p = p->next) {
         p->symbol = declare(VARIABLE, p, check_type(p->left));
@@ -486,11 +497,12 @@ static void check_routine(node *n) {
         last = &parameter->next;
     }
     check_block(n->body);
-    leave(outer);
+    leave(outer, outer_level);
     current = around;
 }
 
 static void check_block(node *n) {
+    node *section = NULL; /* where types begin */
     for (node *d = n->left; d; d = d->next) {
         switch (d->kind) {
         case N_CONST:
@@ -509,11 +521,13 @@ static void check_block(node *n) {
         default: break;
         }
         /* The last of several types ends what their pointers may wait for. */
-        bool more = d->next && d->next->kind == N_TYPE;
         if (d->kind == N_VAR) resolve_pointers(d->left);
-        if (d->kind == N_TYPE && !more)
-            for (node *earlier = n->left; earlier != d->next; earlier = earlier->next)
-                if (earlier->kind == N_TYPE) resolve_pointers(earlier->left);
+        if (d->kind == N_TYPE) {
+            if (!section) section = d;
+            if (d->next && d->next->kind == N_TYPE) continue;
+            for (; section != d->next; section = section->next) resolve_pointers(section->left);
+            section = NULL;
+        }
         if (d->kind == N_ROUTINE) check_routine(d);
     }
     check_statement(n->right);
@@ -549,7 +563,8 @@ void check_program(node *program) {
     for (size_t i = 0; i < sizeof builtins / sizeof builtins[0]; i++)
         predeclare(BUILTIN, builtins[i], NULL, (long)i);
     symbol *outer = scope;
-    scope = NULL;
+    unsigned outer_level = level;
+    open_scope();
     check_block(program->body);
-    leave(outer);
+    leave(outer, outer_level);
 }

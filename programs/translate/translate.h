@@ -76,6 +76,7 @@ struct symbol {
     symbol *parameters;
     const char *through; /* the pointer to the record that a field is taken from, under `with` */
     long value;
+    unsigned level; /* of its scope, which has a number of its own */
     enum symbol_kind kind;
     bool by_reference;
 };
