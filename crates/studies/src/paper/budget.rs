@@ -133,10 +133,15 @@ impl Form {
     /// The shortest.
     fn quick(step: &Step, has_size: HasSize<'_>) -> Form {
         let least = Form::least(step);
-        let all_have = |size: &str| step.programs[..least.programs].iter().all(|program| has_size(program, size));
+        let all_have =
+            |size: &str| step.programs[..least.programs].iter().all(|program| has_size(program, size));
         let size = if step.size == "tiny" || all_have("tiny") { "tiny" } else { "quick" };
         Form {
-            managers: step.least_managers.unwrap_or(usize::MAX).clamp(1, least.managers.max(1)).min(least.managers),
+            managers: step
+                .least_managers
+                .unwrap_or(usize::MAX)
+                .clamp(1, least.managers.max(1))
+                .min(least.managers),
             repetitions: least.repetitions.min(QUICK_REPETITIONS),
             size: size.into(),
             ..least
@@ -153,7 +158,8 @@ impl Form {
         } * step.heaviness;
         let programs = self.programs as f64;
         let managers = self.managers.max(1) as f64;
-        let listed = |option: &str, otherwise: usize| listed(&step.options, option).unwrap_or(otherwise) as f64;
+        let listed =
+            |option: &str, otherwise: usize| listed(&step.options, option).unwrap_or(otherwise) as f64;
         // Preflight proves each program with each stack first.
         let (stacks, cell_s) = match step.kind {
             Kind::Run => (managers, f64::from(self.repetitions + 1) * run_s),
@@ -161,16 +167,15 @@ impl Form {
             Kind::Locality => (managers, 150.0 * run_s + 1.0),
             Kind::Lifetimes => (managers, 6.0 * run_s + 1.0),
             // One byte is always among the sizes; each manager also runs without the layer.
-            Kind::Delay => {
-                (managers * (listed("--sizes", 9) + 2.0), f64::from(self.repetitions + 1) * run_s)
-            }
+            Kind::Delay => (managers * (listed("--sizes", 9) + 2.0), f64::from(self.repetitions + 1) * run_s),
             Kind::Frequency => {
                 let stacks = listed("--every", 3) + listed("--reclaim", 3) - 1.0;
                 (managers * stacks, f64::from(self.repetitions + 1) * run_s)
             }
             Kind::Proximity => (managers * listed("--collections", 3), f64::from(self.repetitions) * run_s),
             Kind::Minheap => {
-                let baselines = given(&step.options, &["-b", "--baseline"]).max(1) as f64 * listed("--every", 3);
+                let baselines =
+                    given(&step.options, &["-b", "--baseline"]).max(1) as f64 * listed("--every", 3);
                 let repeats = value(&step.options, "--repeats").and_then(|n| n.parse().ok()).unwrap_or(3.0);
                 let searched = managers * (HEAPS_TRIED + 2.0 * repeats) + baselines * repeats;
                 return programs * (0.3 * (managers + baselines) + searched * run_s);
@@ -202,7 +207,8 @@ fn listed(options: &[String], name: &str) -> Option<usize> {
 
 /// How often an option is given.
 fn given(options: &[String], names: &[&str]) -> usize {
-    let is = |option: &&String| names.iter().any(|name| option == name || option.starts_with(&format!("{name}=")));
+    let is =
+        |option: &&String| names.iter().any(|name| option == name || option.starts_with(&format!("{name}=")));
     options.iter().filter(is).count()
 }
 
@@ -288,10 +294,13 @@ fn leave_out<'a>(
         let order = |a: &&Candidate<'_>, b: &&Candidate<'_>| {
             a.step.priority.cmp(&b.step.priority).then(a.seconds.total_cmp(&b.seconds))
         };
-        let Some(least) = candidates.iter().max_by(order).map(|candidate| candidate.step.id.clone()) else { break };
+        let Some(least) = candidates.iter().max_by(order).map(|candidate| candidate.step.id.clone()) else {
+            break;
+        };
         let Some(at) = candidates.iter().position(|candidate| candidate.step.id == least) else { break };
         let gone = candidates.remove(at);
-        let why = format!("there was no time for it: it takes about {:.0} s at its least", gone.seconds.max(1.0));
+        let why =
+            format!("there was no time for it: it takes about {:.0} s at its least", gone.seconds.max(1.0));
         left_out.push(LeftOut { study: gone.study.name.clone(), step: gone.step.id.clone(), why });
     }
     candidates

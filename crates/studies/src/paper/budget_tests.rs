@@ -5,7 +5,8 @@ use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 use super::*;
 
 fn step(id: &str, kind: Kind, programs: usize, priority: u32) -> Step {
-    let text = format!("id = \"{id}\"\nkind = \"run\"\nprograms = []\nmanagers = [\"glibc\", \"lea\", \"bw16\"]");
+    let text =
+        format!("id = \"{id}\"\nkind = \"run\"\nprograms = []\nmanagers = [\"glibc\", \"lea\", \"bw16\"]");
     let mut step: Step = toml::from_str(&text).expect("a step");
     step.programs = (0..programs).map(|number| format!("p{number}")).collect();
     (step.kind, step.priority) = (kind, priority);
@@ -55,7 +56,8 @@ fn plan_without_tiny(study: &Study) -> Plan {
 
 #[test]
 fn what_matters_least_is_left_out_first_and_says_why() {
-    let study = study(vec![step("a", Kind::Locality, 1, 3), step("b", Kind::Run, 3, 1), step("c", Kind::Run, 3, 2)]);
+    let study =
+        study(vec![step("a", Kind::Locality, 1, 3), step("b", Kind::Run, 3, 1), step("c", Kind::Run, 3, 2)]);
     let plan = of(&study, Length::Seconds(20.0));
     assert_eq!(plan.left_out.iter().map(|one| one.step.as_str()).collect::<Vec<_>>(), ["a"]);
     assert!(plan.left_out[0].why.contains("no time for it"), "{}", plan.left_out[0].why);

@@ -95,7 +95,9 @@ pub(super) fn by_rule(
     let effects = match rule {
         Rule::Mean => means(&measured),
         Rule::Trend => trends(&measured),
-        Rule::All | Rule::Some | Rule::Most | Rule::Both => measured.into_iter().map(|one| one.effect).collect(),
+        Rule::All | Rule::Some | Rule::Most | Rule::Both => {
+            measured.into_iter().map(|one| one.effect).collect()
+        }
     };
     if effects.is_empty() {
         let why = if rule == Rule::Trend { "at two places or more" } else { "that is a positive number" };
@@ -137,7 +139,8 @@ impl Known {
                 Known { value: *value, low: *low, high: *high, basis: Basis::Estimate }
             }
             Value::Samples(samples) => {
-                let good: Vec<f64> = samples.iter().flatten().copied().filter(|value| value.is_finite()).collect();
+                let good: Vec<f64> =
+                    samples.iter().flatten().copied().filter(|value| value.is_finite()).collect();
                 match student::mean(&good, family) {
                     Some((value, half)) if good.len() >= FEWEST_PAIRS => Known {
                         value,
@@ -188,10 +191,8 @@ pub(super) fn measure(compared: Vec<Compared<'_>>) -> Vec<Measured<'_>> {
         Value::Samples(samples) => Some(samples.clone()),
         _ => None,
     };
-    let all: Vec<Option<Vec<Option<f64>>>> = compared
-        .iter()
-        .map(|one| Some(series(&samples(&one.of)?, &samples(one.over.as_ref()?)?)))
-        .collect();
+    let all: Vec<Option<Vec<Option<f64>>>> =
+        compared.iter().map(|one| Some(series(&samples(&one.of)?, &samples(one.over.as_ref()?)?))).collect();
     let family: Vec<Vec<Option<f64>>> = all.iter().flatten().cloned().collect();
     let mut intervals = paired(&family, ALPHA, SEED).into_iter();
     let plain = compared.iter().filter(|one| samples(&one.of).is_some()).count() - family.len();
@@ -249,7 +250,11 @@ fn against(against: Against, measured: Vec<Measured<'_>>) -> Vec<Measured<'_>> {
             let group = groups.remove(&key)?;
             let ends = |of: &dyn Fn(&Effect) -> f64| {
                 let values = group.iter().map(|one| of(&one.effect));
-                if largest { values.fold(f64::NEG_INFINITY, f64::max) } else { values.fold(f64::INFINITY, f64::min) }
+                if largest {
+                    values.fold(f64::NEG_INFINITY, f64::max)
+                } else {
+                    values.fold(f64::INFINITY, f64::min)
+                }
             };
             let (value, low, high) = (ends(&|e| e.value), ends(&|e| e.low), ends(&|e| e.high));
             let basis = weakest(group.iter().map(|one| one.effect.basis));

@@ -16,8 +16,10 @@ fn of(step: &str, metric: &str, more: &str) -> Quantity {
 const A_OVER_B: &str = "of = { managers = [\"a\"] }\nover = { managers = [\"b\"] }";
 
 fn exact(values: &[(&'static str, &'static str, f64)]) -> Figures {
-    let cells_of: Vec<_> =
-        values.iter().map(|(program, manager, value)| (*program, *manager, None, Value::Exact(*value))).collect();
+    let cells_of: Vec<_> = values
+        .iter()
+        .map(|(program, manager, value)| (*program, *manager, None, Value::Exact(*value)))
+        .collect();
     cells("c", "per_malloc", &cells_of)
 }
 
@@ -38,8 +40,12 @@ fn exact_counts_have_no_width() {
 #[test]
 fn a_mean_over_programs_is_geometric_with_students_interval() {
     let figures = exact(&[
-        ("cfrac", "a", 2.0), ("cfrac", "b", 1.0), ("gawk", "a", 4.0), ("gawk", "b", 1.0),
-        ("perl", "a", 8.0), ("perl", "b", 1.0),
+        ("cfrac", "a", 2.0),
+        ("cfrac", "b", 1.0),
+        ("gawk", "a", 4.0),
+        ("gawk", "b", 1.0),
+        ("perl", "a", 8.0),
+        ("perl", "b", 1.0),
     ]);
     let effects = mean(&of("c", "per_malloc", A_OVER_B), &study(""), &figures).expect("figures");
     let one = &effects[0];
@@ -65,10 +71,16 @@ fn means_of_several_managers_hold_together() {
 
 #[test]
 fn a_mean_of_two_programs_has_the_interval_of_repetitions() {
-    let figures = cells("t", "cpu_s", &[
-        ("cfrac", "a", None, samples(1.2, 10, 1)), ("cfrac", "b", None, samples(1.0, 10, 2)),
-        ("gawk", "a", None, samples(1.5, 10, 3)), ("gawk", "b", None, samples(1.0, 10, 4)),
-    ]);
+    let figures = cells(
+        "t",
+        "cpu_s",
+        &[
+            ("cfrac", "a", None, samples(1.2, 10, 1)),
+            ("cfrac", "b", None, samples(1.0, 10, 2)),
+            ("gawk", "a", None, samples(1.5, 10, 3)),
+            ("gawk", "b", None, samples(1.0, 10, 4)),
+        ],
+    );
     let one = &mean(&of("t", "cpu_s", A_OVER_B), &study(""), &figures).expect("figures")[0];
     assert_eq!(one.basis, Basis::Pairs(10));
     assert!((one.value - 1.8f64.sqrt()).abs() < 0.01 && one.low > 1.3 && one.high < 1.4, "{one:?}");
@@ -81,7 +93,8 @@ fn two_repetitions_have_no_interval_over_programs_either() {
         values.push((program, "a", None, samples(2.0, 2, seed)));
         values.push((program, "b", None, samples(1.0, 2, seed + 9)));
     }
-    let one = &mean(&of("t", "cpu_s", A_OVER_B), &study(""), &cells("t", "cpu_s", &values)).expect("figures")[0];
+    let one =
+        &mean(&of("t", "cpu_s", A_OVER_B), &study(""), &cells("t", "cpu_s", &values)).expect("figures")[0];
     assert_eq!((one.basis, one.low == one.value), (Basis::None, true), "{one:?}");
     assert!((one.value - 2.0).abs() < 0.05);
 }
@@ -89,11 +102,14 @@ fn two_repetitions_have_no_interval_over_programs_either() {
 #[test]
 fn a_program_with_too_few_runs_is_not_in_the_mean() {
     let mut values = Vec::new();
-    for (program, runs, ratio) in [("cfrac", 10, 2.0), ("gawk", 10, 2.1), ("perl", 10, 2.2), ("make", 2, 50.0)] {
+    for (program, runs, ratio) in
+        [("cfrac", 10, 2.0), ("gawk", 10, 2.1), ("perl", 10, 2.2), ("make", 2, 50.0)]
+    {
         values.push((program, "a", None, samples(ratio, runs, 1)));
         values.push((program, "b", None, samples(1.0, runs, 2)));
     }
-    let one = &mean(&of("t", "cpu_s", A_OVER_B), &study(""), &cells("t", "cpu_s", &values)).expect("figures")[0];
+    let one =
+        &mean(&of("t", "cpu_s", A_OVER_B), &study(""), &cells("t", "cpu_s", &values)).expect("figures")[0];
     assert_eq!(one.basis, Basis::Programs(3));
     assert!(one.words.ends_with("mean of 3 programs") && one.value < 2.3, "{one:?}");
 }
@@ -101,8 +117,12 @@ fn a_program_with_too_few_runs_is_not_in_the_mean() {
 #[test]
 fn the_least_of_several_is_each_programs_own() {
     let figures = exact(&[
-        ("cfrac", "a", 10.0), ("cfrac", "b", 5.0), ("cfrac", "c", 8.0),
-        ("gawk", "a", 10.0), ("gawk", "b", 9.0), ("gawk", "c", 4.0),
+        ("cfrac", "a", 10.0),
+        ("cfrac", "b", 5.0),
+        ("cfrac", "c", 8.0),
+        ("gawk", "a", 10.0),
+        ("gawk", "b", 9.0),
+        ("gawk", "c", 4.0),
     ]);
     let text = "of = { managers = [\"a\"] }\nover = { managers = [\"b\", \"c\"] }\nagainst = \"lowest\"";
     let effects = compare(&of("c", "per_malloc", text), &study(""), &figures).expect("figures");
@@ -117,7 +137,10 @@ fn the_least_of_several_is_each_programs_own() {
 #[test]
 fn variants_are_compared_under_the_same_manager() {
     let figures = exact(&[
-        ("cfrac:optimized", "a", 2.0), ("cfrac", "a", 4.0), ("cfrac:optimized", "b", 3.0), ("cfrac", "b", 9.0),
+        ("cfrac:optimized", "a", 2.0),
+        ("cfrac", "a", 4.0),
+        ("cfrac:optimized", "b", 3.0),
+        ("cfrac", "b", 9.0),
         ("gawk", "a", 1.0),
     ]);
     let text = "of = {}\nover = { variant = \"optimized\" }";
@@ -142,7 +165,10 @@ fn nothing_is_compared_with_itself() {
     let figures = exact(&[("cfrac", "a", 12.0), ("cfrac", "b", 6.0)]);
     let text = "of = { managers = [\"a\", \"b\"] }\nover = { managers = [\"a\", \"b\"] }";
     let effects = compare(&of("c", "per_malloc", text), &study(""), &figures).expect("figures");
-    assert_eq!(effects.iter().map(|one| one.words.as_str()).collect::<Vec<_>>(), ["a over b on cfrac", "b over a on cfrac"]);
+    assert_eq!(
+        effects.iter().map(|one| one.words.as_str()).collect::<Vec<_>>(),
+        ["a over b on cfrac", "b over a on cfrac"]
+    );
 }
 
 #[test]
@@ -174,7 +200,10 @@ fn a_slope_is_found_over_programs_and_over_points() {
     }
     let quantity = of("c", "page_faults", "of = { managers = [\"a\"] }");
     let one = &trend(&quantity, &study(""), &cells("c", "page_faults", &values)).expect("figures")[0];
-    assert!(near(one.value, 1.0) && one.basis == Basis::Programs(3) && one.low > 0.7 && one.high < 1.3, "{one:?}");
+    assert!(
+        near(one.value, 1.0) && one.basis == Basis::Programs(3) && one.low > 0.7 && one.high < 1.3,
+        "{one:?}"
+    );
     let one = &trend(&quantity, &study(""), &cells("c", "page_faults", &values[..4])).expect("figures")[0];
     assert!(near(one.value, 0.9) && one.basis == Basis::Points(4), "{one:?}");
     assert!(trend(&quantity, &study(""), &cells("c", "page_faults", &values[..1])).is_err());

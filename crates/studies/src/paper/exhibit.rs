@@ -156,7 +156,8 @@ pub(super) fn ours(value: &Value, scale: f64) -> Option<Ours> {
         Value::Single(value) => (*value, None, false),
         Value::Estimate { value, low, high } => (*value, Some((*low, *high)), false),
         Value::Samples(samples) => {
-            let good: Vec<f64> = samples.iter().flatten().copied().filter(|value| value.is_finite()).collect();
+            let good: Vec<f64> =
+                samples.iter().flatten().copied().filter(|value| value.is_finite()).collect();
             let least = good.iter().copied().reduce(f64::min)?;
             let most = good.iter().copied().reduce(f64::max)?;
             (median(&good), (good.len() > 1).then_some((least, most)), false)

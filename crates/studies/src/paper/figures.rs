@@ -3,23 +3,32 @@
 //! Metrics by kind of step (units are part of the name; `at` where said):
 //! - `run`: `cpu_s` and `wall_s` (start-up taken off, as `heaptoll run` compares them), `user_s`, `system_s`,
 //!   `peak_rss_kib`, `heap_high_kib`, `used_high_kib`, `minor_faults`, `major_faults`, `collections`, `pause_total_s`,
-//!   `pause_max_s`, `collector_cpu_s`, and `figure_NAME` of a load's or program's own figures. Samples by repetition.
-//! - `instructions`: `per_malloc`, `per_free`, `per_object`, `percent_of_program` (allocator and collector over the
-//!   program's), `percent_malloc`, `percent_free` (of all), `instructions`, `objects`, `bytes`, `average_bytes`,
-//!   `live_high_objects`, `live_high_bytes`, `heap_high_kib`, `expansion`. Exact.
-//! - `locality`: `page_faults` at KiB of memory, `miss_percent` at KiB of a direct-mapped cache with lines of 32 bytes,
-//!   `references`. Exact.
-//! - `lifetimes`: `surviving` (a share) at bytes of age. Exact.
+//!   `pause_max_s`, `reclaimed_kib`, `collector_cpu_s`, and `figure_NAME` of a load's or program's own figures. Samples
+//!   by repetition.
+//! - `instructions`: `per_malloc`, `per_free`, `per_block_free` (of blocks only, not of null), `per_realloc`,
+//!   `per_object`, `percent_of_program` (allocator and collector over the program's), `percent_malloc`, `percent_free`,
+//!   `percent_collector` (of all), `instructions`, `program_instructions`, `objects`, `bytes`, `average_bytes`,
+//!   `live_high_objects`, `live_high_bytes`, `heap_high_kib` (mapped), `heap_pages_kib` (pages with blocks),
+//!   `expansion`, `collections`. Exact.
+//! - `locality`: `page_faults` at KiB of memory, `tight_faults` at a share of the pages that the program touches under
+//!   the step's first manager, `miss_percent` at KiB of a direct-mapped cache, `references`, `lines_touched`,
+//!   `pages_touched`, `touched_kib`. Exact.
+//! - `lifetimes`: `surviving` and `surviving_bytes` (shares) at bytes of age, `objects`, `bytes`, `never_freed`,
+//!   `never_freed_bytes` (shares). Exact.
 //! - `delay`: `time_ratio` and `space_ratio` at bytes of quarantine, over that of one byte; `layer_time_ratio`.
 //!   Estimates.
-//! - `frequency`: `mutator_wall_ratio`, `mutator_cpu_ratio` at bytes of period, over the shortest. Estimates.
-//! - `proximity`: `near_ratio` at collections a run: the first tenth after a collection over the rest; `spread_ratio`.
-//! - `minheap`: `heap_ratio`: the smallest heap over the footprint of mark-sweep over a baseline; `at` the baseline's
-//!   period in bytes.
+//! - `frequency`: `mutator_wall_ratio`, `mutator_cpu_ratio` at bytes of period, over the shortest; with
+//!   `identifying_` and `reclaiming_` before it, of the paper's two other experiments. Estimates.
+//! - `proximity`: at collections a run `near_ratio`, the first tenth after a collection over the middle, `near_us`, its
+//!   median distance, and `spread_ratio`, the stretch farthest from the middle.
+//! - `minheap`: `heap_ratio_over_MANAGER`: the smallest heap over the footprint of mark-sweep over that allocator; `at`
+//!   its period in bytes.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+use super::definition::Kind;
 
 /// One thing that was measured.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -59,6 +68,87 @@ pub enum Value {
     Single(f64),
 }
 
+/// Whether steps of a kind give a metric.
+pub fn is_metric(kind: Kind, metric: &str) -> bool {
+    let (names, beginning): (&[&str], Option<&str>) = match kind {
+        Kind::Run => (
+            &[
+                "cpu_s",
+                "wall_s",
+                "user_s",
+                "system_s",
+                "peak_rss_kib",
+                "heap_high_kib",
+                "used_high_kib",
+                "minor_faults",
+                "major_faults",
+                "collections",
+                "pause_total_s",
+                "pause_max_s",
+                "reclaimed_kib",
+                "collector_cpu_s",
+            ],
+            Some("figure_"),
+        ),
+        Kind::Instructions => (
+            &[
+                "per_malloc",
+                "per_free",
+                "per_block_free",
+                "per_realloc",
+                "per_object",
+                "percent_of_program",
+                "percent_malloc",
+                "percent_free",
+                "percent_collector",
+                "instructions",
+                "program_instructions",
+                "objects",
+                "bytes",
+                "average_bytes",
+                "live_high_objects",
+                "live_high_bytes",
+                "heap_high_kib",
+                "heap_pages_kib",
+                "expansion",
+                "collections",
+            ],
+            None,
+        ),
+        Kind::Locality => (
+            &[
+                "page_faults",
+                "tight_faults",
+                "miss_percent",
+                "references",
+                "lines_touched",
+                "pages_touched",
+                "touched_kib",
+            ],
+            None,
+        ),
+        Kind::Lifetimes => {
+            (&["surviving", "surviving_bytes", "objects", "bytes", "never_freed", "never_freed_bytes"], None)
+        }
+        Kind::Delay => (&["time_ratio", "space_ratio", "layer_time_ratio"], None),
+        Kind::Frequency => (
+            &[
+                "mutator_wall_ratio",
+                "mutator_cpu_ratio",
+                "identifying_mutator_wall_ratio",
+                "identifying_mutator_cpu_ratio",
+                "reclaiming_mutator_wall_ratio",
+                "reclaiming_mutator_cpu_ratio",
+            ],
+            None,
+        ),
+        Kind::Proximity => (&["near_ratio", "near_us", "spread_ratio"], None),
+        Kind::Minheap => (&["heap_ratio"], Some("heap_ratio_over_")),
+    };
+    names.contains(&metric)
+        || beginning.is_some_and(|start| metric.strip_prefix(start).is_some_and(|rest| !rest.is_empty()))
+}
+
 /// All that was measured.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 pub struct Figures {
@@ -91,7 +181,9 @@ impl Absent {
 
     /// Why a program under a manager has none.
     pub fn of_cell(&self, step: &str, program: &str, manager: &str) -> Option<&str> {
-        let of = |manager: Option<&str>| self.cells.get(&(step.into(), program.into(), manager.map(str::to_owned)));
+        let of = |manager: Option<&str>| {
+            self.cells.get(&(step.into(), program.into(), manager.map(str::to_owned)))
+        };
         of(Some(manager)).or_else(|| of(None)).map(String::as_str).or_else(|| self.of_step(step))
     }
 }

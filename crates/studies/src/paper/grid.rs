@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::definition::{MetricColumn, Step};
 use super::exhibit::{Body, Ours, Pair, Source, ours};
-use super::lines::by_key;
+use super::lines::{by_key, managers};
 use super::pairs::{Compared, Index, Place, same_place};
 use super::placed::{Placed, of_grid};
 use super::words;
@@ -123,7 +123,11 @@ fn nothing(source: &Source<'_>, papers: &[&str]) -> String {
 
 /// The paper's values into the cells; where a row or column has several of the paper's names, with the name.
 fn publish(pairs: &mut Pair, placed: &Placed, row: &Line) {
-    let text = if row.papers.len() > 1 { format!("{} ({})", placed.text, placed.program) } else { placed.text.clone() };
+    let text = if row.papers.len() > 1 {
+        format!("{} ({})", placed.text, placed.program)
+    } else {
+        placed.text.clone()
+    };
     pairs.published.push(text);
 }
 
@@ -132,14 +136,14 @@ fn over_managers(source: &Source<'_>) -> Grid {
     let Source { study, exhibit, .. } = source;
     let steps = Steps::of(source);
     let step = study.step(&exhibit.step);
-    let all = |named: &[String], of_step: &dyn Fn(&Step) -> Vec<String>| match named {
-        [] => step.map(of_step).unwrap_or_default(),
-        named => named.to_vec(),
+    let programs = match (&exhibit.program, exhibit.programs.as_slice()) {
+        (Some(program), _) => vec![program.clone()],
+        (None, []) => step.map(|step| step.programs.clone()).unwrap_or_default(),
+        (None, named) => named.to_vec(),
     };
-    let only: Vec<String> = exhibit.program.iter().cloned().collect();
-    let shown = if only.is_empty() { &exhibit.programs } else { &only };
-    let mut rows = named(&all(shown, &|step| step.programs.clone()));
-    let mut columns = named(&all(&exhibit.managers, &|step| step.managers.clone()));
+    let mut rows = named(&programs);
+    let across = step.and_then(|step| Some(managers(step, steps.index(step)?, &exhibit.managers)));
+    let mut columns = named(&across.unwrap_or_default());
     let placed: Vec<(usize, usize, Placed)> = of_grid(study, exhibit)
         .into_iter()
         .map(|one| {
@@ -184,7 +188,13 @@ fn over_managers(source: &Source<'_>) -> Grid {
                 Some(over) => {
                     keys.push((at, across));
                     let place = String::new();
-                    compared.push(Compared { of: value, over: Some(over), program: program.clone(), at: exhibit.at, place });
+                    compared.push(Compared {
+                        of: value,
+                        over: Some(over),
+                        program: program.clone(),
+                        at: exhibit.at,
+                        place,
+                    });
                 }
                 None if exhibit.as_ratio => {
                     (pair.ours, pair.missing) = (None, Some(format!("no figure of {base} to compare with")));
@@ -240,7 +250,9 @@ fn over_metrics(source: &Source<'_>) -> Grid {
         for (across, column) in exhibit.columns.iter().enumerate() {
             let pair = &mut cells[at][across];
             (pair.ours, pair.missing) = match &row.name {
-                None => (None, Some(nothing(source, &row.papers.iter().map(String::as_str).collect::<Vec<_>>()))),
+                None => {
+                    (None, Some(nothing(source, &row.papers.iter().map(String::as_str).collect::<Vec<_>>())))
+                }
                 Some(name) => match metric(source, &steps, column, name) {
                     Ok(ours) => (Some(ours), None),
                     Err(why) => (None, Some(why)),
@@ -256,12 +268,7 @@ fn over_metrics(source: &Source<'_>) -> Grid {
 }
 
 /// A cell of a table over metrics, or why there is none.
-fn metric(
-    source: &Source<'_>,
-    steps: &Steps<'_>,
-    column: &MetricColumn,
-    row: &str,
-) -> Result<Ours, String> {
+fn metric(source: &Source<'_>, steps: &Steps<'_>, column: &MetricColumn, row: &str) -> Result<Ours, String> {
     let Source { study, exhibit, .. } = source;
     if column.metric.is_empty() {
         return Err(column.missing.clone().unwrap_or_else(|| "not measured here".into()));
@@ -271,7 +278,10 @@ fn metric(
         None => (row, None),
     };
     let step = |id: &str| study.step(id).ok_or_else(|| format!("the study has no step {id}"));
-    let first = |step: &Step| step.managers.first().cloned().unwrap_or_default();
+    let first = |step: &Step| {
+        let index = steps.index(step);
+        index.and_then(|index| managers(step, index, &[]).into_iter().next()).unwrap_or_default()
+    };
     let of = step(column.step.as_deref().unwrap_or(&exhibit.step))?;
     let manager = manager.or(column.manager.as_deref()).map_or_else(|| first(of), str::to_owned);
     let cell = Cell { step: of, metric: column.metric.clone(), program: program.into(), manager };
@@ -288,7 +298,8 @@ fn metric(
     };
     let under = Cell { step: other, metric: divisor.metric.clone(), program: program.into(), manager };
     let over = steps.value(&under, exhibit.at).ok_or_else(|| steps.why(source, &under))?;
-    let compared = Compared { of: value, over: Some(over), program: program.into(), at: None, place: String::new() };
+    let compared =
+        Compared { of: value, over: Some(over), program: program.into(), at: None, place: String::new() };
     let ratio = by_key(vec![()], vec![compared]).pop().map(|(_, ratio)| ratio);
     let ratio = ratio.ok_or_else(|| format!("no positive {} to divide by", divisor.metric))?;
     let interval = ratio.interval.map(|(low, high)| (column.scale * low, column.scale * high));
@@ -344,9 +355,10 @@ pub(super) fn bars(source: &Source<'_>) -> (Body, Vec<String>) {
     let (places, series) = if exhibit.program.is_some() {
         (columns, rows.into_iter().zip(cells).collect())
     } else {
-        let series = columns.into_iter().enumerate().map(|(at, name)| {
-            (name, cells.iter_mut().map(|row| std::mem::take(&mut row[at])).collect())
-        });
+        let series = columns
+            .into_iter()
+            .enumerate()
+            .map(|(at, name)| (name, cells.iter_mut().map(|row| std::mem::take(&mut row[at])).collect()));
         (rows, series.collect())
     };
     let y_title = match (&exhibit.relative_to, exhibit.unit.as_str()) {

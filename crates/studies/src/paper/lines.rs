@@ -15,12 +15,16 @@ struct Line<'a> {
 
 /// The cells of a program under a manager by place; those of its numbered variants where it has none of its own.
 fn points<'a>(index: &Index<'a>, metric: &str, program: &str, manager: &str) -> Vec<(f64, Place<'a>)> {
-    let own: Vec<(f64, Place<'a>)> =
-        index.places(metric, program, manager).iter().filter_map(|(at, place)| Some(((*at)?, *place))).collect();
+    let own: Vec<(f64, Place<'a>)> = index
+        .places(metric, program, manager)
+        .iter()
+        .filter_map(|(at, place)| Some(((*at)?, *place)))
+        .collect();
     if !own.is_empty() {
         return own;
     }
-    let variant = |name: &&'a str| numbered(name).filter(|(base, _)| *base == program).map(|(_, at)| (*name, at));
+    let variant =
+        |name: &&'a str| numbered(name).filter(|(base, _)| *base == program).map(|(_, at)| (*name, at));
     index
         .programs
         .iter()
@@ -42,6 +46,15 @@ fn programs(step: &Step, index: &Index<'_>) -> Vec<String> {
     names
 }
 
+/// The managers shown: those named, those of the step, or those that its command chose by itself.
+pub(super) fn managers(step: &Step, index: &Index<'_>, named: &[String]) -> Vec<String> {
+    match (named, step.managers.as_slice()) {
+        ([], []) => index.managers.iter().map(|name| name.to_string()).collect(),
+        ([], of_step) => of_step.to_vec(),
+        (named, _) => named.to_vec(),
+    }
+}
+
 /// A line a manager for the one program, or a line a program.
 pub(super) fn lines(source: &Source<'_>) -> (Body, Vec<String>) {
     let Source { study, exhibit, figures, absent } = source;
@@ -49,7 +62,7 @@ pub(super) fn lines(source: &Source<'_>) -> (Body, Vec<String>) {
     let mut series = Vec::new();
     if let Some(step) = study.step(&exhibit.step) {
         let index = Index::of(step, figures);
-        let managers = if exhibit.managers.is_empty() { &step.managers } else { &exhibit.managers };
+        let managers = managers(step, &index, &exhibit.managers);
         let programs = match (&exhibit.program, exhibit.programs.as_slice()) {
             (Some(program), _) => vec![program.clone()],
             (None, []) => programs(step, &index),
@@ -58,7 +71,7 @@ pub(super) fn lines(source: &Source<'_>) -> (Body, Vec<String>) {
         let mut found = Vec::new();
         let mut without = Vec::new();
         for program in &programs {
-            for manager in managers {
+            for manager in &managers {
                 let points = points(&index, &exhibit.metric, program, manager);
                 let name = match (programs.len(), managers.len()) {
                     (1, _) => manager.clone(),
@@ -82,7 +95,8 @@ pub(super) fn lines(source: &Source<'_>) -> (Body, Vec<String>) {
             let mut values = Vec::new();
             for (place, (at, cell)) in line.points.iter().enumerate() {
                 let Some(mut one) = ours(cell.value, exhibit.scale) else { continue };
-                let ratio = ratios.iter().find(|(of, _)| *of == (number, place)).map(|(_, ratio)| ratio.clone());
+                let ratio =
+                    ratios.iter().find(|(of, _)| *of == (number, place)).map(|(_, ratio)| ratio.clone());
                 match (exhibit.as_ratio, ratio) {
                     (true, Some(ratio)) => one = ratio,
                     (true, None) if base == Some(line.manager) => {
@@ -120,11 +134,18 @@ fn ratios(
     for (number, (_, line)) in found.iter().enumerate().filter(|(_, (_, line))| line.manager != base) {
         let bases = points(index, metric, &line.program, base);
         for (point, (at, of)) in line.points.iter().enumerate() {
-            let over = bases.iter().find(|(place, _)| same_place(Some(*place), Some(*at))).map(|(_, over)| *over);
+            let over =
+                bases.iter().find(|(place, _)| same_place(Some(*place), Some(*at))).map(|(_, over)| *over);
             if let Some(over) = over {
                 keys.push((number, point));
                 let place = words::place(step, metric, *at);
-                compared.push(Compared { of: *of, over: Some(over), program: line.program.clone(), at: Some(*at), place });
+                compared.push(Compared {
+                    of: *of,
+                    over: Some(over),
+                    program: line.program.clone(),
+                    at: Some(*at),
+                    place,
+                });
             }
         }
     }

@@ -67,11 +67,8 @@ impl Compared<'_> {
             }
             parts.join(" ")
         };
-        let same = if over.manager == self.of.manager {
-            format!(" under {}", over.manager)
-        } else {
-            String::new()
-        };
+        let same =
+            if over.manager == self.of.manager { format!(" under {}", over.manager) } else { String::new() };
         format!("{} over {}{same}", name(&self.of), name(over))
     }
 
@@ -142,7 +139,8 @@ pub(super) fn same_place(a: Option<f64>, b: Option<f64>) -> bool {
     }
 }
 
-fn of_side(base: &str, side: &Side) -> String {
+/// The program of a side.
+pub(super) fn of_side(base: &str, side: &Side) -> String {
     match (&side.program, &side.variant) {
         (Some(program), Some(variant)) => format!("{program}:{variant}"),
         (Some(program), None) => program.clone(),
@@ -195,8 +193,7 @@ pub(super) fn resolve<'a>(
             });
             for (at, of) in numerator {
                 let mut push = |over: Option<Place<'a>>, at: Option<f64>| {
-                    let place =
-                        at.map(|at| words::place(step, &quantity.metric, at)).unwrap_or_default();
+                    let place = at.map(|at| words::place(step, &quantity.metric, at)).unwrap_or_default();
                     compared.push(Compared { of, over, program: base.clone(), at, place });
                 };
                 let Some(over) = &quantity.over else {
@@ -210,8 +207,9 @@ pub(super) fn resolve<'a>(
                 for other in denominators {
                     let (metric, program) = (metric(over), of_side(&base, over));
                     for (place, over) in index.places(&metric, &program, other).iter().copied() {
-                        let itself =
-                            over.program == of.program && over.manager == of.manager && over.metric == of.metric;
+                        let itself = over.program == of.program
+                            && over.manager == of.manager
+                            && over.metric == of.metric;
                         if !itself && same_place(at, place) {
                             push(Some(over), at.or(place));
                         }

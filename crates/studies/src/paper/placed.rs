@@ -1,6 +1,8 @@
 //! Where the published values of an exhibit belong: the program and the manager of ours that each stands beside.
 
-use super::definition::{Exhibit, Form, ListRow, Published, Study};
+#[cfg(test)]
+use super::definition::Form;
+use super::definition::{Exhibit, ListRow, Published, Study};
 use super::exhibit::steps;
 use super::published::{Table, table};
 
@@ -54,7 +56,8 @@ fn our_program(study: &Study, exhibit: &Exhibit, key: &str, manager: &str) -> Op
 
 fn our_manager(study: &Study, exhibit: &Exhibit, key: &str) -> Option<String> {
     let run = || {
-        let is = |step: &str| study.step(step).is_some_and(|step| step.managers.iter().any(|name| name == key));
+        let is =
+            |step: &str| study.step(step).is_some_and(|step| step.managers.iter().any(|name| name == key));
         steps(exhibit).into_iter().any(is).then(|| key.to_owned())
     };
     study.names.managers.get(key).cloned().or_else(run)
@@ -114,7 +117,8 @@ pub(super) fn of_row(exhibit: &Exhibit, row: &ListRow) -> Vec<Placed> {
     let (keys, values) = keys(published, table);
     let mut placed = Vec::new();
     for asked in &row.published {
-        for (line, texts) in lines(published, table).filter(|(_, texts)| joined(texts, &keys, ", ") == *asked) {
+        for (line, texts) in lines(published, table).filter(|(_, texts)| joined(texts, &keys, ", ") == *asked)
+        {
             for column in &values {
                 let Some(text) = texts.get(*column).filter(|text| !text.is_empty()) else { continue };
                 let name = if values.len() > 1 {

@@ -90,7 +90,10 @@ mod tests {
             .filter_map(|file| file.ok()?.file_name().into_string().ok())
             .filter(|name| name.ends_with(".csv"));
         for name in csv {
-            assert!(table(&name).is_some(), "{name} is in studies/published, and not in the list of tables here");
+            assert!(
+                table(&name).is_some(),
+                "{name} is in studies/published, and not in the list of tables here"
+            );
         }
     }
 

@@ -115,8 +115,7 @@ fn decide(test: &Test, effects: &[Effect]) -> Answer {
 /// `above 1 and below 2`.
 fn region(test: &Test) -> String {
     let ends = [test.above.map(|end| ("above", end)), test.below.map(|end| ("below", end))];
-    let words: Vec<String> =
-        ends.iter().flatten().map(|(side, end)| format!("{side} {end}")).collect();
+    let words: Vec<String> = ends.iter().flatten().map(|(side, end)| format!("{side} {end}")).collect();
     words.join(if test.rule == Rule::Both { " here and there " } else { " and " })
 }
 
@@ -145,7 +144,8 @@ fn detectable(rule: Rule, effect: &Effect) -> Option<f64> {
 
 /// By how far an effect is on the side of the region's nearest end: the least is what comes nearest to failing.
 fn margin(test: &Test, effect: &Effect) -> f64 {
-    let scale = |a: f64, b: f64| if a > 0.0 && b > 0.0 && test.rule != Rule::Trend { (a / b).ln() } else { a - b };
+    let scale =
+        |a: f64, b: f64| if a > 0.0 && b > 0.0 && test.rule != Rule::Trend { (a / b).ln() } else { a - b };
     let above = test.above.map(|end| scale(effect.low, end));
     let below = test.below.map(|end| scale(end, effect.high));
     above.into_iter().chain(below).fold(f64::INFINITY, f64::min)
@@ -159,7 +159,9 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
             Answer::Undecided if effect.basis == Basis::None => {
                 format!("{}; asked is {region}, and without an interval nothing is decided", shown(effect))
             }
-            Answer::Undecided => format!("{}; asked is {region}, which the interval leaves open", shown(effect)),
+            Answer::Undecided => {
+                format!("{}; asked is {region}, which the interval leaves open", shown(effect))
+            }
             _ => format!("{}; asked is {region}", shown(effect)),
         };
     }
@@ -173,7 +175,11 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
             low = if effect.value < low.value { effect } else { low };
             high = if effect.value > high.value { effect } else { high };
         }
-        return format!("of {all} comparisons the least is {}, the most {}; asked is {region}", shown(low), shown(high));
+        return format!(
+            "of {all} comparisons the least is {}, the most {}; asked is {region}",
+            shown(low),
+            shown(high)
+        );
     }
     let count = |what: Lies| effects.iter().filter(|one| lies(one, test.above, test.below) == what).count();
     let (inside, outside, without) = (
@@ -195,7 +201,9 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
         words += &format!(", {without} without an interval");
     }
     match (test.rule, answer) {
-        (Rule::Some, Answer::Fails) | (Rule::Most, Answer::Fails) => words += &format!("; nearest to it: {}", shown(most)),
+        (Rule::Some, Answer::Fails) | (Rule::Most, Answer::Fails) => {
+            words += &format!("; nearest to it: {}", shown(most))
+        }
         (Rule::Some, _) => words += &format!("; the clearest: {}", shown(most)),
         (_, Answer::Fails) => words += &format!("; furthest from it: {}", shown(least)),
         _ => words += &format!("; the least clear: {}", shown(least)),

@@ -72,14 +72,22 @@ fn a_region_may_have_two_ends() {
     assert_eq!(decided(&test, &[(0.90, 1.02)]), Answer::Undecided);
     assert_eq!(decided(&test, &[(0.80, 0.90)]), Answer::Fails);
     assert_eq!(decided(&test, &[(1.10, 1.20)]), Answer::Fails);
-    assert_eq!(decided(&test, &[(0.5, 2.0)]), Answer::Undecided, "an interval around the region decides nothing");
+    assert_eq!(
+        decided(&test, &[(0.5, 2.0)]),
+        Answer::Undecided,
+        "an interval around the region decides nothing"
+    );
 }
 
 #[test]
 fn a_value_without_an_interval_decides_nothing() {
     let alone = Effect { basis: Basis::None, ..effect(5.0, 5.0) };
     for name in ["all", "some", "most", "both", "mean", "trend"] {
-        assert_eq!(decide(&rule(name, "above = 1.0\nbelow = 2.0"), &[alone.clone()]), Answer::Undecided, "{name}");
+        assert_eq!(
+            decide(&rule(name, "above = 1.0\nbelow = 2.0"), &[alone.clone()]),
+            Answer::Undecided,
+            "{name}"
+        );
     }
 }
 
@@ -135,15 +143,21 @@ fn a_system_that_is_not_built_is_not_measured() {
         "[[claim]]\nid = \"it\"\nplace = \"§1\"\nwords = \"copying is faster\"\nnot_built = \"no copying collector is built\"",
     );
     let verdict = judged(&study, &Figures::default());
-    assert_eq!((verdict.answer, verdict.reason.as_str()), (Answer::NotMeasured, "no copying collector is built"));
+    assert_eq!(
+        (verdict.answer, verdict.reason.as_str()),
+        (Answer::NotMeasured, "no copying collector is built")
+    );
 }
 
 #[test]
 fn the_figures_of_a_myth_test_the_myth() {
     let mut study = claiming(SLOWER);
     study.claims[0].myth = true;
-    let figures =
-        cells("t", "cpu_s", &[("cfrac", "a", None, samples(1.0, 10, 1)), ("cfrac", "b", None, samples(2.0, 10, 2))]);
+    let figures = cells(
+        "t",
+        "cpu_s",
+        &[("cfrac", "a", None, samples(1.0, 10, 1)), ("cfrac", "b", None, samples(2.0, 10, 2))],
+    );
     let verdict = judged(&study, &figures);
     assert!(verdict.myth && verdict.answer == Answer::Fails, "the paper is right: {verdict:?}");
 }
@@ -157,11 +171,18 @@ fn one_test_that_fails_decides_and_one_without_figures_leaves_the_claim_unmeasur
         )
     };
     let study = claiming(&second("per_malloc"));
-    let mut figures =
-        cells("t", "cpu_s", &[("cfrac", "a", None, samples(2.0, 10, 1)), ("cfrac", "b", None, samples(1.0, 10, 2))]);
+    let mut figures = cells(
+        "t",
+        "cpu_s",
+        &[("cfrac", "a", None, samples(2.0, 10, 1)), ("cfrac", "b", None, samples(1.0, 10, 2))],
+    );
     assert_eq!(judged(&study, &figures).answer, Answer::NotMeasured);
     let counted = |a: f64| {
-        cells("c", "per_malloc", &[("cfrac", "a", None, Value::Exact(a)), ("cfrac", "b", None, Value::Exact(10.0))])
+        cells(
+            "c",
+            "per_malloc",
+            &[("cfrac", "a", None, Value::Exact(a)), ("cfrac", "b", None, Value::Exact(10.0))],
+        )
     };
     figures.cells.extend(counted(20.0).cells);
     let verdict = judged(&study, &figures);
@@ -177,8 +198,11 @@ fn one_test_that_fails_decides_and_one_without_figures_leaves_the_claim_unmeasur
 #[test]
 fn programs_that_were_not_run_are_named() {
     let test = SLOWER.replace("metric =", "programs = [\"cfrac\", \"gawk\"], metric =");
-    let figures =
-        cells("t", "cpu_s", &[("cfrac", "a", None, samples(2.0, 10, 1)), ("cfrac", "b", None, samples(1.0, 10, 2))]);
+    let figures = cells(
+        "t",
+        "cpu_s",
+        &[("cfrac", "a", None, samples(2.0, 10, 1)), ("cfrac", "b", None, samples(1.0, 10, 2))],
+    );
     let verdict = judged(&claiming(&test), &figures);
     assert!(verdict.reason.ends_with("without gawk, of which there is no such figure"), "{}", verdict.reason);
 }

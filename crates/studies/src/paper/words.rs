@@ -21,6 +21,7 @@ pub(super) fn figure(value: f64) -> String {
 pub(super) fn place(step: &Step, metric: &str, at: f64) -> String {
     let bytes = |bytes: f64| heaptoll_units::size_text(bytes.round() as u64);
     match step.kind {
+        Kind::Frequency if metric.starts_with("reclaiming") => format!("reclaiming at one in {}", figure(at)),
         Kind::Delay | Kind::Frequency | Kind::Minheap | Kind::Lifetimes => format!("at {}", bytes(at)),
         Kind::Locality if metric == "tight_faults" => format!("in {} of its pages", figure(at)),
         Kind::Locality => format!("at {}", bytes(at * 1024.0)),

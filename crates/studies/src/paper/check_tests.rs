@@ -1,0 +1,151 @@
+//! What a study's file may not say, and how it is told.
+
+use super::super::definition::{Fault, Study, all};
+use super::super::testing::study;
+
+const STEP: &str = r#"
+name = "made"
+title = "Made up"
+source = "nobody"
+about = []
+[[step]]
+id = "t"
+kind = "run"
+programs = ["cfrac", "cfrac:gc", "gawk"]
+managers = ["a", "b"]
+"#;
+
+fn fault(more: &str) -> String {
+    Study::parse(&format!("{STEP}{more}"), "made.toml").expect_err("it is wrong").to_string()
+}
+
+fn of_test(test: &str) -> String {
+    fault(&format!(
+        "[[claim]]\nid = \"it\"\nplace = \"§1\"\nwords = \"it is so\"\n[[claim.test]]\nwords = \"is it?\"\n{test}"
+    ))
+}
+
+#[test]
+fn the_studies_can_be_carried_out() {
+    let studies = all().unwrap_or_else(|fault| panic!("{fault}"));
+    assert_eq!(
+        studies.iter().map(|study| study.name.as_str()).collect::<Vec<_>>(),
+        ["zorn1992", "detlefs1994", "boehm-myths", "sareen2022"]
+    );
+}
+
+#[test]
+fn a_field_that_is_none_is_told_with_its_line() {
+    let text = fault("heavyness = 2.0");
+    assert!(
+        text.starts_with("made.toml: TOML parse error at line 11") && text.contains("heavyness"),
+        "{text}"
+    );
+    assert!(matches!(Study::parse("name =", "made.toml"), Err(Fault::Unreadable { .. })));
+}
+
+#[test]
+fn steps_are_whole() {
+    assert_eq!(fault("size = \"huge\""), "made.toml: step t, size: one of tiny, quick, demo, full");
+    assert_eq!(fault("least_programs = 4"), "made.toml: step t, least_programs: from 1 to 3");
+    assert_eq!(fault("least_managers = 3"), "made.toml: step t, least_managers: from 1 to 2");
+    assert_eq!(fault("heaviness = 0.0"), "made.toml: step t, heaviness: a number above 0");
+    let again = "[[step]]\nid = \"t\"\nkind = \"run\"\nprograms = [\"cfrac\"]\nmanagers = [\"a\"]";
+    assert_eq!(fault(again), "made.toml: step t: two steps have this id");
+    let bare = again.replace("\"t\"", "\"u\"").replace("[\"a\"]", "[]");
+    assert_eq!(fault(&bare), "made.toml: step u, managers: it has none");
+}
+
+#[test]
+fn a_claim_is_tested_or_says_why_not() {
+    let claim = "[[claim]]\nid = \"it\"\nplace = \"§1\"\nwords = \"it is so\"";
+    assert_eq!(fault(claim), "made.toml: claim it: nothing tests it; say why in `not_built`");
+    let shown = format!("{claim}\nnot_built = \"why\"\nexhibits = [\"table9\"]");
+    assert_eq!(fault(&shown), "made.toml: claim it, exhibits: there is no exhibit `table9`");
+}
+
+#[test]
+fn a_test_asks_of_what_is_measured() {
+    let quantity = |text: &str| format!("rule = \"all\"\nabove = 1.0\nquantity = {{ {text} }}");
+    for (text, told) in [
+        ("step = \"u\", metric = \"cpu_s\", of = {}", "there is no step `u`; the study has t"),
+        ("step = \"t\", metric = \"cpu\", of = {}", "of, metric: step t gives no `cpu`"),
+        (
+            "step = \"t\", metric = \"cpu_s\", of = { managers = [\"c\"] }",
+            "of, managers: step t does not run `c`",
+        ),
+        (
+            "step = \"t\", metric = \"cpu_s\", programs = [\"gawk\"], of = { variant = \"gc\" }",
+            "of, programs: step t does not run `gawk:gc`",
+        ),
+        (
+            "step = \"t\", metric = \"cpu_s\", of = { variant = \"optimized\" }, over = {}",
+            "of: step t runs no program in the variant `optimized`",
+        ),
+        (
+            "step = \"t\", metric = \"cpu_s\", of = {}, over = {}",
+            "over: it is the same as `of`; name another manager, variant, program or metric",
+        ),
+        (
+            "step = \"t\", metric = \"cpu_s\", of = {}, against = \"lowest\"",
+            "against: there is nothing in `over`",
+        ),
+    ] {
+        let said = of_test(&quantity(text));
+        assert!(said.starts_with("made.toml: claim it, test 1, quantity") && said.ends_with(told), "{said}");
+    }
+}
+
+#[test]
+fn a_test_has_a_region() {
+    let test = |rule: &str, more: &str| {
+        of_test(&format!(
+            "rule = \"{rule}\"\n{more}\nquantity = {{ step = \"t\", metric = \"cpu_s\", of = {{}} }}"
+        ))
+    };
+    assert!(test("all", "").ends_with("test 1: it needs `above`, `below` or both"));
+    assert!(test("both", "above = 1.0").ends_with("the rule `both` needs `above` and `below`"));
+    assert!(test("all", "above = 2.0\nbelow = 1.0").ends_with("nothing is above 2 and below 1"));
+    assert!(test("most", "above = 1.0\nshare = 1.5").ends_with("share: 1.5 is no share: from 0 to below 1"));
+    assert!(test("all", "above = 1.0\nshare = 0.5").ends_with("share: it is of the rule `most` only"));
+}
+
+#[test]
+fn exhibits_show_what_is_there() {
+    let exhibit = |more: &str| fault(&format!("[[exhibit]]\nid = \"x\"\ntitle = \"t\"\n{more}"));
+    let table = |more: &str| exhibit(&format!("form = \"table\"\nstep = \"t\"\nmetric = \"cpu_s\"\n{more}"));
+    assert_eq!(
+        exhibit("form = \"bars\"\nstep = \"u\""),
+        "made.toml: exhibit x: there is no step `u`; the study has t"
+    );
+    assert_eq!(table("relative_to = \"c\""), "made.toml: exhibit x, managers: step t does not run `c`");
+    assert_eq!(table("programs = [\"perl\"]"), "made.toml: exhibit x, programs: step t does not run `perl`");
+    assert!(table("as_ratio = true").ends_with("name the manager that ratios are to, in `relative_to`"));
+    let file = |more: &str| table(&format!("[exhibit.published]\n{more}"));
+    assert!(file("file = \"no.csv\"").ends_with("published, file: studies/published has no `no.csv`"));
+    let zorn = "file = \"zorn1992-table3-cpu-seconds.csv\"\nprogram = [\"program\"]";
+    assert!(file(zorn).ends_with("published, value: name the column of the values"));
+    let told = file(&format!("{zorn}\nmanager = \"allocator\"\nvalue = \"cpu_seconds\""));
+    assert!(told.ends_with("has no column `allocator`; it has program, manager, cpu_seconds"), "{told}");
+}
+
+#[test]
+fn a_row_of_a_list_is_one_comparison_of_lines_that_are_there() {
+    let row = |more: &str| {
+        fault(&format!(
+            "[[exhibit]]\nid = \"x\"\ntitle = \"t\"\nform = \"list\"\n[exhibit.published]\n\
+             file = \"sareen2022-minheap.csv\"\nvalue = \"smallest_heap_over_footprint_percent\"\n\
+             [[exhibit.row]]\nwords = \"w\"\n{more}"
+        ))
+    };
+    assert!(row("").ends_with("row `w`: it has no `ours`; say why in `missing`"));
+    let ours = "ours = { step = \"t\", metric = \"cpu_s\", of = {} }";
+    assert!(row(ours).ends_with("a row is one comparison: name one manager on either side"));
+    let line = row("missing = \"why\"\npublished = [\"immix, hoard, 32768\"]");
+    assert!(line.ends_with("row `w`, published: the file has no line `immix, hoard, 32768`"), "{line}");
+}
+
+#[test]
+fn what_is_right_is_taken() {
+    assert_eq!(study("").steps.len(), 2);
+}
