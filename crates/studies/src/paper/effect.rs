@@ -368,6 +368,8 @@ fn over(
     if programs.len() >= 3 {
         let values: Vec<f64> = programs.iter().map(|effect| to(effect.value)).collect();
         let (mean, half) = student::mean(&values, family)?;
+        // The widest that still prints: a factor of a million either way.
+        let half = if geometric { half.min(WIDEST) } else { half };
         let basis = Basis::Programs(programs.len() as u32);
         return Some(Known { value: from(mean), low: from(mean - half), high: from(mean + half), basis });
     }

@@ -179,6 +179,26 @@ fn a_count_over_none_is_a_million_times_as_much_and_none_over_none_is_nothing() 
     assert!(effects[0].value > 1e6 && effects[0].value.is_finite());
 }
 
+/// JSON holds no infinity: a mean over programs that differ by factors of a million has ends nevertheless.
+#[test]
+fn the_widest_interval_is_finite() {
+    let both = "of = { managers = [\"a\"] }\nover = { managers = [\"b\", \"c\"] }";
+    let figures = exact(&[
+        ("cfrac", "a", 1.0),
+        ("cfrac", "b", 0.0),
+        ("cfrac", "c", 1.0),
+        ("gawk", "a", 0.0),
+        ("gawk", "b", 1.0),
+        ("gawk", "c", 1e300),
+        ("perl", "a", 1.0),
+        ("perl", "b", 1.0),
+        ("perl", "c", 1e-300),
+    ]);
+    for effect in mean(&of("c", "per_malloc", both), &study(""), &figures).expect("figures") {
+        assert!(effect.low > 0.0 && effect.high.is_finite(), "{effect:?}");
+    }
+}
+
 #[test]
 fn estimates_keep_their_interval() {
     let estimate = Value::Estimate { value: 1.1, low: 1.05, high: 1.2 };
@@ -247,6 +267,7 @@ proptest! {
             for effect in outcome.effects {
                 prop_assert!(effect.low <= effect.value * (1.0 + 1e-9) && effect.value <= effect.high * (1.0 + 1e-9), "{effect:?}");
                 prop_assert!(effect.basis != Basis::None || effect.low == effect.high);
+                prop_assert!(effect.low.is_finite() && effect.high.is_finite());
             }
         }
     }

@@ -179,12 +179,12 @@ fn over_managers(source: &Source<'_>) -> Grid {
             let over = bases(program, exhibit.relative_variant.as_deref())
                 .into_iter()
                 .find_map(|program| steps.value(&of(&program, base), exhibit.at));
+            let itself = over == Some(value);
             match over {
-                Some(over) if over == value => {
-                    if exhibit.as_ratio {
-                        pair.ours = Some(Ours { value: 1.0, interval: None, ratio: None, exact: true });
-                    }
+                _ if itself && exhibit.as_ratio => {
+                    pair.ours = Some(Ours { value: 1.0, interval: None, ratio: None, exact: true });
                 }
+                _ if itself => {}
                 Some(over) => {
                     keys.push((at, across));
                     let place = String::new();

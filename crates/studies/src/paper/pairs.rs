@@ -90,10 +90,14 @@ pub(super) struct Resolved<'a> {
 }
 
 type By<'a, T> = BTreeMap<&'a str, T>;
+/// By metric, program and manager.
+type Cells<'a> = By<'a, By<'a, By<'a, Places<'a>>>>;
+/// A cell's values by place.
+type Places<'a> = Vec<(Option<f64>, Place<'a>)>;
 
 /// A step's cells by metric, program and manager.
 pub(super) struct Index<'a> {
-    cells: By<'a, By<'a, By<'a, Vec<(Option<f64>, Place<'a>)>>>>,
+    cells: Cells<'a>,
     /// In the order of the step, then as they were measured.
     pub programs: Vec<&'a str>,
     /// Likewise.
@@ -102,7 +106,7 @@ pub(super) struct Index<'a> {
 
 impl<'a> Index<'a> {
     pub fn of(step: &Step, figures: &'a Figures) -> Index<'a> {
-        let mut cells: By<'a, By<'a, By<'a, Vec<(Option<f64>, Place<'a>)>>>> = BTreeMap::new();
+        let mut cells: Cells<'a> = BTreeMap::new();
         let (mut programs, mut managers) = (Vec::new(), Vec::new());
         let (mut seen_programs, mut seen_managers) = (BTreeSet::new(), BTreeSet::new());
         for cell in figures.cells.iter().filter(|cell| cell.step == step.id) {

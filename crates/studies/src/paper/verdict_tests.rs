@@ -84,7 +84,7 @@ fn a_value_without_an_interval_decides_nothing() {
     let alone = Effect { basis: Basis::None, ..effect(5.0, 5.0) };
     for name in ["all", "some", "most", "both", "mean", "trend"] {
         assert_eq!(
-            decide(&rule(name, "above = 1.0\nbelow = 2.0"), &[alone.clone()]),
+            decide(&rule(name, "above = 1.0\nbelow = 2.0"), std::slice::from_ref(&alone)),
             Answer::Undecided,
             "{name}"
         );
@@ -94,7 +94,7 @@ fn a_value_without_an_interval_decides_nothing() {
 #[test]
 fn an_exact_count_at_the_end_of_the_region_is_outside() {
     let one = Effect { basis: Basis::Exact, ..effect(1.0, 1.0) };
-    assert_eq!(decide(&rule("all", "above = 1.0"), &[one.clone()]), Answer::Fails);
+    assert_eq!(decide(&rule("all", "above = 1.0"), std::slice::from_ref(&one)), Answer::Fails);
     assert_eq!(decide(&rule("all", "below = 1.0"), &[one]), Answer::Fails);
 }
 
