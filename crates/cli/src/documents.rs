@@ -72,9 +72,7 @@ impl DocumentOutputs {
         figures: &impl Serialize,
     ) -> Result<u8, Failure> {
         let printed = match self.json.as_deref().is_some_and(is_stdout) {
-            true => {
-                json(schema, figures).map_err(Failure::Report).and_then(|text| terminal::print(&text))
-            }
+            true => json(schema, figures).map_err(Failure::Report).and_then(|text| terminal::print(&text)),
             false => terminal::print(&text()),
         };
         let code = self.write(schema, figures, page);

@@ -14,7 +14,7 @@ use heaptoll_lab::places::Places;
 use heaptoll_studies::paper::budget::Length;
 use heaptoll_studies::paper::definition::all;
 
-use self::asked::{Here, studies};
+use self::asked::{Here, studies, words as taken_out_words};
 use self::keep::{Asked, Folder};
 use self::measure::Measure;
 use self::session::{Ran, Session};
@@ -122,8 +122,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let catalog = catalog(&places, asked.catalog.as_deref())?;
     let here = Here { catalog: &catalog, folders: catalog_places(&places), known: &known };
     let (fitted, taken_out) = here.fit(&asked.studies, &asked.only);
-    for out in &taken_out {
-        terminal::warning(&out.words());
+    for words in taken_out_words(&taken_out) {
+        terminal::warning(&words);
     }
     if fitted.iter().all(|study| study.steps.is_empty()) && asked.studies.iter().any(|one| !one.steps.is_empty()) {
         return Err(Failure::NothingToCompare("no step can be run here: see the warnings above".into()));

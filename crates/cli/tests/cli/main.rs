@@ -27,6 +27,7 @@ mod replaying;
 mod servers;
 mod stacks;
 mod stopping;
+mod studies;
 mod sweeping;
 mod telling;
 mod tracing;

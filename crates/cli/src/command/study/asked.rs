@@ -45,8 +45,7 @@ pub fn studies(words: &[String], only: &[String]) -> Result<Vec<Study>, Failure>
         })?);
     }
     apart(&chosen)?;
-    if let Some(missing) =
-        only.iter().find(|id| chosen.iter().all(|study| study.step(id.as_str()).is_none()))
+    if let Some(missing) = only.iter().find(|id| chosen.iter().all(|study| study.step(id.as_str()).is_none()))
     {
         let steps: Vec<&str> =
             chosen.iter().flat_map(|study| &study.steps).map(|step| step.id.as_str()).collect();
@@ -97,12 +96,20 @@ pub struct TakenOut {
     pub why: String,
 }
 
-impl TakenOut {
-    /// As a sentence.
-    pub fn words(&self) -> String {
-        let what = self.program.as_deref().or(self.manager.as_deref()).unwrap_or_default();
-        format!("step {}: {what} is left out: {}", self.step, self.why)
+/// What was taken out in sentences: one a program or manager, however many steps want it.
+pub fn words(taken_out: &[TakenOut]) -> Vec<String> {
+    let mut all: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for out in taken_out {
+        let what = out.program.as_deref().or(out.manager.as_deref()).unwrap_or_default();
+        match all.iter_mut().find(|(other, why, _)| *other == what && *why == out.why) {
+            Some((_, _, steps)) => steps.push(&out.step),
+            None => all.push((what, &out.why, vec![&out.step])),
+        }
     }
+    let sentence = |(what, why, steps): (&str, &str, Vec<&str>)| {
+        format!("{what} is left out of {}: {why}", steps.join(", "))
+    };
+    all.into_iter().map(sentence).collect()
 }
 
 /// What this machine has.
@@ -139,9 +146,7 @@ impl Here<'_> {
 
     /// Whether a program has inputs of a size.
     pub fn has_size(&self, program: &str, size: &str) -> bool {
-        self.catalog
-            .find(program)
-            .is_ok_and(|program| program.sizes().any(|own| own.to_string() == size))
+        self.catalog.find(program).is_ok_and(|program| program.sizes().any(|own| own.to_string() == size))
     }
 
     /// The studies without what cannot be run here, and what that is. With `only`, without the other steps too.

@@ -86,9 +86,14 @@ impl<'a> Extent<'a> {
 
     /// What `heaptoll record` is given for one program under one manager.
     pub fn recording(&self, program: &str, manager: Option<&str>, trace: &Path) -> Vec<String> {
-        let mut words: Vec<String> = ["record", "-p", program, "--size", &self.planned.size].map(Into::into).into();
+        let mut words: Vec<String> =
+            ["record", "-p", program, "--size", &self.planned.size].map(Into::into).into();
         words.extend(manager.into_iter().flat_map(|name| ["-m".to_owned(), name.to_owned()]));
-        words.extend(self.catalog.into_iter().flat_map(|folder| ["--catalog".to_owned(), folder.display().to_string()]));
+        words.extend(
+            self.catalog
+                .into_iter()
+                .flat_map(|folder| ["--catalog".to_owned(), folder.display().to_string()]),
+        );
         words.extend(["--children", "ignore", "--force", "--brief", "-o"].map(Into::into));
         words.push(trace.display().to_string());
         words
@@ -192,6 +197,9 @@ mod tests {
              heaptoll lifetimes t.heaptoll; done"
         );
         let command = repeat(&step("lifetimes", "managers = ['lea', 'bw16']"), &planned(1, 2, 1));
-        assert!(command.starts_with("for p in cfrac; do for m in lea bw16; do heaptoll record -m $m -p $p "), "{command}");
+        assert!(
+            command.starts_with("for p in cfrac; do for m in lea bw16; do heaptoll record -m $m -p $p "),
+            "{command}"
+        );
     }
 }

@@ -52,7 +52,9 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_refused() {
-        for text in ["", "m", "10x", "0", "-5m", "5m10", "5s1m", "1m2m", "1..2s", "inf", "nan", "99999999999h"] {
+        for text in
+            ["", "m", "10x", "0", "-5m", "5m10", "5s1m", "1m2m", "1..2s", "inf", "nan", "99999999999h"]
+        {
             assert!(duration(text).is_err(), "{text}");
         }
     }

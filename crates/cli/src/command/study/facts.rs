@@ -13,10 +13,7 @@ use super::asked::Here;
 pub fn facts(here: &Here, studies: &[Study]) -> Vec<(String, String)> {
     let machine = machine::read();
     let mut facts: Vec<(String, String)> = [
-        (
-            "machine",
-            format!("{}, {} cores, {} MiB", machine.cpu, machine.cores, machine.memory_kib / 1024),
-        ),
+        ("machine", format!("{}, {} cores, {} MiB", machine.cpu, machine.cores, machine.memory_kib / 1024)),
         ("system", format!("{}, Linux {}, glibc {}", machine.distribution, machine.kernel, machine.libc)),
         ("huge pages", machine.thp),
         ("frequency governor", machine.governor),

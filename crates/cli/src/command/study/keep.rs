@@ -75,7 +75,9 @@ pub struct Ended {
 #[derive(Debug, Error)]
 pub enum KeepError {
     /// A file cannot be read.
-    #[error("cannot read {path}: {source}; is it the folder of a study (heaptoll study says which when it begins)?")]
+    #[error(
+        "cannot read {path}: {source}; is it the folder of a study (heaptoll study says which when it begins)?"
+    )]
     Read {
         /// Which.
         path: String,

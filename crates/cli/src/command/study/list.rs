@@ -37,7 +37,13 @@ pub fn list(studies: &[Study]) -> String {
 
 fn steps(study: &Study) -> Section {
     let table = Table {
-        columns: ["step", "command", "programs", "managers", "inputs"].map(Column::text).into(),
+        columns: vec![
+            Column::text("step"),
+            Column::text("command"),
+            Column::text("inputs"),
+            Column::figures("programs"),
+            Column::figures("managers"),
+        ],
         rows: study
             .steps
             .iter()
@@ -45,9 +51,9 @@ fn steps(study: &Study) -> Section {
                 vec![
                     step.id.clone(),
                     word(step.kind).to_owned(),
-                    step.programs.join(", "),
-                    step.managers.join(", "),
                     step.size.clone(),
+                    step.programs.len().to_string(),
+                    step.managers.len().to_string(),
                 ]
             })
             .collect(),

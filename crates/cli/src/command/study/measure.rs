@@ -185,7 +185,8 @@ impl Measure<'_> {
         };
         let mut all = Found::default();
         let trace = folder.file("trace.heaptoll");
-        let cells = extent.programs().iter().flat_map(|program| managers.iter().map(move |one| (program, *one)));
+        let cells =
+            extent.programs().iter().flat_map(|program| managers.iter().map(move |one| (program, *one)));
         for (number, (program, manager)) in cells.enumerate() {
             let json = folder.file(&format!("figures-{}.json", number + 1));
             forget(&json);
@@ -295,13 +296,15 @@ fn explain(extent: &Extent, found: &mut Found) {
     for program in extent.programs() {
         for manager in extent.managers() {
             let has = found.cells.iter().any(|cell| cell.program == *program && cell.manager == *manager);
-            let told = found.absent.iter().any(|(other, of, _)| {
-                other == program && of.as_ref().is_none_or(|of| of == manager)
-            });
+            let told = found
+                .absent
+                .iter()
+                .any(|(other, of, _)| other == program && of.as_ref().is_none_or(|of| of == manager));
             if has || told {
                 continue;
             }
-            let names = |warning: &&String| warning.contains(program.as_str()) && warning.contains(manager.as_str());
+            let names =
+                |warning: &&String| warning.contains(program.as_str()) && warning.contains(manager.as_str());
             let why = match found.warnings.iter().find(names) {
                 Some(warning) => warning.clone(),
                 None => match found.ended {

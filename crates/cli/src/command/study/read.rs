@@ -14,6 +14,8 @@ pub mod lifetimes;
 mod locality;
 mod run;
 mod sareen;
+#[cfg(test)]
+mod testing;
 
 /// JSON that is not what the command writes.
 #[derive(Debug, Error, PartialEq, Eq)]

@@ -68,7 +68,9 @@ impl Session<'_> {
         let mut done = BTreeSet::new();
         let steps = || self.studies.iter().flat_map(|study| &study.steps);
         for step in steps() {
-            let Some(ended) = self.folder.step(&step.id).ok().and_then(|folder| folder.ended()) else { continue };
+            let Some(ended) = self.folder.step(&step.id).ok().and_then(|folder| folder.ended()) else {
+                continue;
+            };
             if ended.interrupted {
                 continue;
             }
@@ -81,7 +83,8 @@ impl Session<'_> {
         let interrupt = self.measure.interrupt;
         loop {
             let gone = before + self.begun.elapsed().as_secs_f64();
-            let Plan { planned, left_out } = plan(self.studies, self.left(gone), self.has_size, &speed, &done);
+            let Plan { planned, left_out } =
+                plan(self.studies, self.left(gone), self.has_size, &speed, &done);
             ran.left_out = left_out;
             let Some(next) = planned.first() else { break };
             if interrupt.is_set() {

@@ -12,7 +12,7 @@ use heaptoll_studies::paper::figures::{Absent, Figures};
 use heaptoll_studies::paper::results::{Chapter, Ended as Ending, Ran as RanStep, Results};
 use heaptoll_studies::paper::verdict;
 
-use super::asked::TakenOut;
+use super::asked::{self, TakenOut};
 use super::book::book;
 use super::commands::Extent;
 use super::keep::{Asked, Folder};
@@ -171,11 +171,12 @@ fn absent(asked: &Asked, fitted: &[Study], taken_out: &[TakenOut], ran: &Ran) ->
 /// Why what the plan left out has no figures.
 const SHORTER: &str = "this shorter form leaves it out";
 
-fn warnings(asked: &Asked, taken_out: &[TakenOut], ran: &Ran, load: f64) -> Vec<String> {
+fn warnings(of: &Asked, taken_out: &[TakenOut], ran: &Ran, load: f64) -> Vec<String> {
     let mut warnings = Vec::new();
-    if asked.quick {
+    if of.quick {
         warnings.push(
-            "This is the shortest form: two repetitions of each timed run, from which nothing is claimed.".into(),
+            "This is the shortest form: two repetitions of each timed run, from which nothing is claimed."
+                .into(),
         );
     }
     if ran.interrupted {
@@ -187,14 +188,7 @@ fn warnings(asked: &Asked, taken_out: &[TakenOut], ran: &Ran, load: f64) -> Vec<
             "The machine had other work when it began (load {load:.1} on {cores} cores): intervals of times are wider."
         ));
     }
-    // The same program is missing in many steps.
-    let mut seen = std::collections::BTreeSet::new();
-    for out in taken_out {
-        let what = out.program.as_ref().or(out.manager.as_ref());
-        if let Some(what) = what.filter(|what| seen.insert((*what).clone())) {
-            warnings.push(format!("{what} is left out: {}", out.why));
-        }
-    }
+    warnings.extend(asked::words(taken_out));
     warnings
 }
 
@@ -222,10 +216,8 @@ pub fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Fol
     let book = book(results);
     let mut code = 0;
     if let Some(folder) = folder {
-        let kept = DocumentOutputs {
-            html: Some(folder.path().join(PAGE)),
-            json: Some(folder.path().join(RESULTS)),
-        };
+        let kept =
+            DocumentOutputs { html: Some(folder.path().join(PAGE)), json: Some(folder.path().join(RESULTS)) };
         code = kept.write(SCHEMA, results, || html::book::render(&book));
     }
     // Many chapters are a page; the terminal then has the verdicts.

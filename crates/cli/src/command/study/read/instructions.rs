@@ -110,8 +110,7 @@ impl Figures {
         let Figures { tables, heap, owners, .. } = self;
         let of = |count: u64| Some(count as f64);
         let kib = |bytes: u64| Some(bytes as f64 / 1024.0);
-        let all =
-            owners.program.instructions + owners.allocator.instructions + owners.collector.instructions;
+        let all = owners.program.instructions + owners.allocator.instructions + owners.collector.instructions;
         let proper =
             owners.program.instructions.saturating_sub(self.startup_instructions.unwrap_or_default());
         [
@@ -154,4 +153,49 @@ pub fn refused(json: &serde_json::Value) -> Vec<(String, Option<String>, String)
         managers.into_iter().map(move |row| (program.clone(), row))
     });
     rows.filter_map(|(program, row)| Some((program, Some(row.manager), row.problem?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_exact, instructions, step, value};
+    use super::*;
+
+    #[test]
+    fn counts_are_those_of_the_tables() {
+        let cells = read(&instructions(), &step(Kind::Instructions)).expect("it is read");
+        let exact = |manager, metric, wanted| assert_exact(&cells, manager, metric, None, wanted);
+        exact("kingsley", "per_malloc", 40.50522004666064);
+        exact("bw16", "per_object", 159.410361424801);
+        exact("bw16", "percent_collector", 22.690778966451077);
+        exact("kingsley", "objects", 333_043.0);
+        exact("kingsley", "average_bytes", 9_107_076.0 / 333_043.0);
+        exact("kingsley", "live_high_bytes", 82_060.0);
+        exact("bw16", "heap_high_kib", 532.0);
+        exact("bw16", "heap_pages_kib", 352.0);
+        // A free of null takes 9 instructions of kingsley's, and is in per_free alone.
+        exact("kingsley", "per_block_free", 41.0);
+        exact("kingsley", "per_free", 40.76318903211385);
+        assert_eq!(value(&cells, "kingsley", "per_realloc", None), None, "cfrac resizes nothing");
+    }
+
+    #[test]
+    fn the_programs_own_instructions_begin_at_main() {
+        let json = instructions();
+        let cells = read(&json, &step(Kind::Instructions)).expect("it is read");
+        let figures = &json["programs"][0]["managers"][0]["figures"];
+        let all = figures["owners"]["program"]["instructions"].as_f64().expect("a count");
+        let before = figures["startup_instructions"].as_f64().expect("a count");
+        assert_exact(&cells, "kingsley", "program_instructions", None, all - before);
+    }
+
+    #[test]
+    fn half_a_run_has_no_counts() {
+        let mut json = instructions();
+        json["programs"][0]["managers"][1]["problem"] = "it was not heard to its end".into();
+        let cells = read(&json, &step(Kind::Instructions)).expect("it is read");
+        assert!(cells.iter().any(|cell| cell.manager == "kingsley"));
+        assert!(cells.iter().all(|cell| cell.manager != "bw16"));
+        let why = "it was not heard to its end".to_owned();
+        assert_eq!(refused(&json), [("cfrac".to_owned(), Some("bw16".to_owned()), why)]);
+    }
 }

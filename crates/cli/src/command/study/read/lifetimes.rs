@@ -52,8 +52,11 @@ pub fn read(
     maker.exact("never_freed_bytes", share(document.still_live.bytes, document.all.bytes));
     for survival in document.survival.iter().filter(|survival| survival.clock == "bytes") {
         let exact = |age: u64| survival.younger.iter().any(|point| point.age == age);
-        let mut points: Vec<(u64, f64, f64)> =
-            survival.younger.iter().map(|point| (point.age, 1.0 - point.objects, 1.0 - point.bytes)).collect();
+        let mut points: Vec<(u64, f64, f64)> = survival
+            .younger
+            .iter()
+            .map(|point| (point.age, 1.0 - point.objects, 1.0 - point.bytes))
+            .collect();
         let curve = survival.curve.iter().filter(|point| !exact(point.age));
         points.extend(curve.map(|point| (point.age, point.objects, point.bytes)));
         points.sort_by_key(|point| point.0);
@@ -63,4 +66,37 @@ pub fn read(
         }
     }
     Ok(cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_exact, lifetimes, step};
+    use super::*;
+
+    #[test]
+    fn shares_survive_what_is_not_younger() {
+        let json = lifetimes();
+        let cells = read(&json, &step(Kind::Lifetimes), "cfrac", "glibc").expect("it is read");
+        let younger = json["survival"][0]["younger"][1]["objects"].as_f64().expect("a share");
+        assert_exact(&cells, "glibc", "surviving", Some(10_240.0), 1.0 - younger);
+        assert_exact(&cells, "glibc", "surviving", Some(1.0), 0.9438991361475846);
+        assert_exact(&cells, "glibc", "objects", None, 333_043.0);
+        assert_exact(&cells, "glibc", "never_freed", None, 1.0 / 333_043.0);
+    }
+
+    #[test]
+    fn fewer_survive_a_longer_age_and_each_age_is_there_once() {
+        let cells = read(&lifetimes(), &step(Kind::Lifetimes), "cfrac", "glibc").expect("it is read");
+        let mut last = (0.0, 1.0);
+        for cell in cells.iter().filter(|cell| cell.metric == "surviving") {
+            let (Some(at), heaptoll_studies::paper::figures::Value::Exact(share)) = (cell.at, &cell.value)
+            else {
+                panic!("{cell:?}")
+            };
+            // The curve between the counted ages is within a bin of its histogram.
+            assert!(at > last.0 && *share <= last.1 + 1e-3, "{at}: {share} after {last:?}");
+            last = (at, *share);
+        }
+        assert!(last.0 > 0.0);
+    }
 }

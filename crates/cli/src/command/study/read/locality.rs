@@ -103,3 +103,41 @@ pub fn refused(json: &serde_json::Value) -> Vec<(String, Option<String>, String)
         .flat_map(|Program { program, rows, .. }| rows.into_iter().map(move |row| (program.clone(), row)));
     rows.filter_map(|(program, row)| Some((program, Some(row.manager), row.cut_short?))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_exact, locality, step};
+    use super::*;
+
+    #[test]
+    fn faults_and_misses_are_at_their_sizes() {
+        let cells = read(&locality(), &step(Kind::Locality)).expect("it is read");
+        let exact = |manager, metric, at, wanted| assert_exact(&cells, manager, metric, at, wanted);
+        exact("kingsley", "references", None, 39_909_417.0);
+        exact("bw16", "pages_touched", None, 182.0);
+        exact("kingsley", "page_faults", Some(128.0), 394.0);
+        exact("bw16", "page_faults", Some(65_536.0), 182.0);
+        // 394044 misses of all makers in 39909417 references; caches of two ways are not asked for.
+        exact("kingsley", "miss_percent", Some(16.0), 100.0 * 394_044.0 / 39_909_417.0);
+        exact("bw16", "miss_percent", Some(64.0), 100.0 * 997_382.0 / 47_127_617.0);
+    }
+
+    #[test]
+    fn tight_memories_are_parts_of_what_the_first_manager_touches() {
+        let cells = read(&locality(), &step(Kind::Locality)).expect("it is read");
+        // 29, 59 and 88 of kingsley's 118 pages, for both.
+        for (at, kingsley, bw16) in [(0.25, 465.0, 27_901.0), (0.5, 152.0, 11_602.0), (0.75, 120.0, 3842.0)] {
+            assert_exact(&cells, "kingsley", "tight_faults", Some(at), kingsley);
+            assert_exact(&cells, "bw16", "tight_faults", Some(at), bw16);
+        }
+    }
+
+    #[test]
+    fn half_a_run_has_no_faults() {
+        let mut json = locality();
+        json["programs"][0]["rows"][1]["cut_short"] = "memory ran out".into();
+        let cells = read(&json, &step(Kind::Locality)).expect("it is read");
+        assert!(!cells.is_empty() && cells.iter().all(|cell| cell.manager == "kingsley"));
+        assert_eq!(refused(&json)[0].2, "memory ran out");
+    }
+}

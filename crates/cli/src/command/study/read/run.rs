@@ -125,3 +125,77 @@ pub fn refused(json: &serde_json::Value) -> Vec<(String, Option<String>, String)
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{run, step, value};
+    use super::*;
+
+    fn cells(json: &serde_json::Value) -> Vec<Cell> {
+        read(json, &step(Kind::Run)).expect("it is read")
+    }
+
+    fn samples(cells: &[Cell], manager: &str, metric: &str) -> Vec<Option<f64>> {
+        match value(cells, manager, metric, None) {
+            Some(Value::Samples(samples)) => {
+                samples.into_iter().map(|sample| sample.map(|value| (value * 1e6).round() / 1e6)).collect()
+            }
+            other => panic!("{metric} of {manager}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn times_are_without_start_up_and_the_rest_as_it_is_by_repetition() {
+        let cells = cells(&run());
+        // 9.991 ms less 1.071 ms; 10.1 ms less 1.091 ms.
+        assert_eq!(samples(&cells, "kingsley", "cpu_s"), [Some(0.00892), Some(0.009009)]);
+        assert_eq!(samples(&cells, "bw16", "cpu_s"), [Some(0.013238), Some(0.012983)]);
+        assert_eq!(samples(&cells, "kingsley", "wall_s"), [Some(0.007849), Some(0.016459)]);
+        assert_eq!(samples(&cells, "bw16", "user_s"), [Some(0.011406), Some(0.014061)]);
+        assert_eq!(samples(&cells, "kingsley", "peak_rss_kib"), [Some(1648.0), Some(1488.0)]);
+        assert_eq!(samples(&cells, "bw16", "heap_high_kib"), [Some(384.0); 2]);
+        assert_eq!(samples(&cells, "bw16", "collections"), [Some(66.0); 2]);
+        assert_eq!(samples(&cells, "bw16", "pause_max_s"), [Some(0.002146), Some(0.001192)]);
+        assert_eq!(samples(&cells, "kingsley", "collections"), [Some(0.0); 2]);
+        assert_eq!(value(&cells, "kingsley", "used_high_kib", None), None, "it does not tell");
+        assert!(refused(&run()).is_empty());
+    }
+
+    #[test]
+    fn a_run_that_failed_is_a_gap_in_its_repetition_and_told() {
+        let mut json = run();
+        let rows = json["experiment"]["observations"].as_array_mut().expect("rows");
+        let row = rows
+            .iter_mut()
+            .find(|row| row["phase"] == "timed" && row["stack"] == "bw16" && row["repetition"] == 0);
+        row.expect("a row")["outcome"] = serde_json::json!({"kind": "signal", "detail": 11});
+        json["experiment"]["refused"] =
+            serde_json::json!([["lua", "kingsley", "static"], ["cfrac", "knuth", "no"]]);
+        let cells = cells(&json);
+        assert_eq!(samples(&cells, "bw16", "peak_rss_kib"), [None, Some(2024.0)]);
+        assert_eq!(samples(&cells, "kingsley", "peak_rss_kib"), [Some(1648.0), Some(1488.0)]);
+        let told = refused(&json);
+        // A program that the baseline does not serve is left out whole.
+        assert_eq!(told[0], ("lua".into(), None, "static".into()));
+        assert_eq!(told[1], ("cfrac".into(), Some("knuth".into()), "no".into()));
+        assert_eq!(told[2], ("cfrac".into(), Some("bw16".into()), "1 of 2 runs: killed by signal 11".into()));
+    }
+
+    #[test]
+    fn figures_of_a_load_and_of_the_program_itself_are_metrics() {
+        let mut json = run();
+        let rows = json["experiment"]["observations"].as_array_mut().expect("rows");
+        for row in rows.iter_mut().filter(|row| row["stack"] == "bw16") {
+            row["figures"] = serde_json::json!({"longest_pause_ms": 3.5});
+        }
+        let cells = cells(&json);
+        assert_eq!(samples(&cells, "bw16", "figure_longest_pause_ms"), [Some(3.5); 2]);
+        assert_eq!(value(&cells, "kingsley", "figure_longest_pause_ms", None), None);
+    }
+
+    #[test]
+    fn what_heaptoll_run_does_not_write_is_refused() {
+        let error = read(&serde_json::json!({"schema": "x"}), &step(Kind::Run)).expect_err("no experiment");
+        assert!(error.to_string().contains("experiment"), "{error}");
+    }
+}

@@ -1,0 +1,357 @@
+//! `heaptoll study`: studies of one's own with made-up claims, stopped and gone on with; and each study of a paper in its
+//! shortest form.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::bench::{Bench, eventually, read_json};
+
+/// A study of two steps on a small program, with a claim that counts decide.
+const SMALL: &str = r#"
+name = "small"
+title = "A small study"
+source = "These tests"
+about = ["Does a collector take more instructions than a malloc?"]
+
+[[step]]
+id = "small-time"
+kind = "run"
+programs = ["cfrac", "not-there"]
+managers = ["kingsley", "bw16", "sweep/mimalloc3"]
+size = "tiny"
+repetitions = 2
+
+[[step]]
+id = "small-counts"
+kind = "instructions"
+programs = ["cfrac"]
+managers = ["kingsley", "bw16"]
+size = "tiny"
+
+[[exhibit]]
+id = "table"
+title = "Table 1: instructions an object"
+form = "table"
+step = "small-counts"
+metric = "per_object"
+
+[[claim]]
+id = "more"
+place = "§1"
+words = "A collector takes more instructions an object than a malloc."
+exhibits = ["table"]
+[[claim.test]]
+words = "bw16 takes more than kingsley"
+rule = "all"
+above = 1.0
+quantity = { step = "small-counts", metric = "per_object", of = { managers = ["bw16"] }, over = { managers = ["kingsley"] } }
+
+[[claim]]
+id = "less"
+place = "§2"
+words = "A collector takes fewer instructions an object than a malloc."
+[[claim.test]]
+words = "bw16 takes less than kingsley"
+rule = "all"
+below = 1.0
+quantity = { step = "small-counts", metric = "per_object", of = { managers = ["bw16"] }, over = { managers = ["kingsley"] } }
+
+[[claim]]
+id = "faster"
+place = "§3"
+words = "A collector is faster than a malloc."
+[[claim.test]]
+words = "bw16 takes less CPU time"
+rule = "all"
+below = 1.0
+quantity = { step = "small-time", metric = "cpu_s", of = { managers = ["bw16"] }, over = { managers = ["kingsley"] } }
+"#;
+
+fn write(bench: &Bench, name: &str, text: &str) -> String {
+    std::fs::write(bench.path(name), text).expect("writes");
+    bench.at(name)
+}
+
+/// The answers of a study's claims: by claim.
+fn answers(results: &Value) -> Vec<(String, String)> {
+    let chapters = results["chapters"].as_array().expect("chapters").iter();
+    let verdicts = chapters.flat_map(|chapter| chapter["verdicts"].as_array().expect("verdicts"));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    verdicts.map(|verdict| (text(&verdict["claim"]), text(&verdict["answer"]))).collect()
+}
+
+fn answer(results: &Value, claim: &str) -> String {
+    let found = answers(results).into_iter().find(|(id, _)| id == claim);
+    found.unwrap_or_else(|| panic!("no claim {claim}")).1
+}
+
+fn ran<'a>(results: &'a Value, step: &str) -> &'a Value {
+    let steps = results["steps"].as_array().expect("steps");
+    steps
+        .iter()
+        .find(|ran| ran["planned"]["step"] == step)
+        .unwrap_or_else(|| panic!("no step {step} in {steps:?}"))
+}
+
+fn cells(results: &Value, step: &str, manager: &str, metric: &str) -> usize {
+    let cells = results["figures"]["cells"].as_array().expect("cells").iter();
+    cells
+        .filter(|cell| cell["step"] == step && cell["manager"] == manager && cell["metric"] == metric)
+        .count()
+}
+
+#[test]
+fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
+    let bench = Bench::new();
+    let study = write(&bench, "small.toml", SMALL);
+    let (keep, json, page) = (bench.at("kept"), bench.at("o.json"), bench.at("o.html"));
+    bench
+        .heaptoll(&["study", &study, "--keep", &keep, "--json", &json, "--html", &page])
+        .exits(0)
+        .shows(&["holds", "fails", "undecided"])
+        .complains(&["not-there is left out of small-time", "step 1 of 2: small-time"]);
+    let results = read_json(&json);
+    assert_eq!(results["schema"], "heaptoll-study/1");
+    let wanted = [("more", "holds"), ("less", "fails"), ("faster", "undecided")];
+    assert_eq!(answers(&results), wanted.map(|(claim, answer)| (claim.to_owned(), answer.to_owned())));
+    // The stack is called as the study calls it, and each figure has its cell.
+    assert_eq!(cells(&results, "small-time", "sweep/mimalloc3", "cpu_s"), 1);
+    assert_eq!(cells(&results, "small-counts", "bw16", "per_object"), 1);
+    assert_eq!(results["complete"], true);
+    let text = std::fs::read_to_string(bench.path("o.html")).expect("the page");
+    assert!(text.contains("A collector takes fewer instructions"));
+
+    // The command beside the figures repeats the step: counts are the same.
+    let command = ran(&results, "small-counts")["command"].as_str().expect("a command").to_owned();
+    let mut words: Vec<&str> = command.split(' ').collect();
+    assert_eq!(words.remove(0), "heaptoll");
+    let again = bench.at("again.json");
+    words.extend(["--json", &again]);
+    bench.heaptoll(&words).exits(0);
+    let per_object = |json: &Value| {
+        json["programs"][0]["managers"][1]["figures"]["tables"]["instructions_per_object"].clone()
+    };
+    let first = read_json(&format!("{keep}/small-counts/figures.json"));
+    assert!(per_object(&first).is_number());
+    assert_eq!(per_object(&first), per_object(&read_json(&again)));
+
+    // What was stored makes the same page; so does the folder, which has nothing left to run.
+    let other = bench.at("p.html");
+    bench.heaptoll(&["study", "--from", &json, "--html", &other]).exits(0);
+    assert_eq!(std::fs::read_to_string(&other).expect("the page"), text);
+    let begun = std::fs::metadata(format!("{keep}/small-time/rows.db")).and_then(|file| file.modified());
+    let said = bench.heaptoll(&["study", "--resume", &keep, "--json", &other]).exits(0);
+    assert!(!said.err.contains("step 1"), "{}", said.err);
+    assert_eq!(answers(&read_json(&other)), answers(&results));
+    let now = std::fs::metadata(format!("{keep}/small-time/rows.db")).and_then(|file| file.modified());
+    assert_eq!(begun.expect("it is there"), now.expect("it is there"));
+}
+
+#[test]
+fn every_command_that_counts_gives_figures() {
+    let bench = Bench::new();
+    let text = r#"
+name = "counts"
+title = "Counts"
+source = "These tests"
+about = []
+[[step]]
+id = "counts-places"
+kind = "locality"
+programs = ["cfrac"]
+managers = ["kingsley", "bw16"]
+size = "tiny"
+[[step]]
+id = "counts-lives"
+kind = "lifetimes"
+programs = ["cfrac", "lua"]
+size = "tiny"
+"#;
+    let (study, json, keep) = (write(&bench, "counts.toml", text), bench.at("o.json"), bench.at("kept"));
+    bench.heaptoll(&["study", &study, "--json", &json, "--keep", &keep]).exits(0);
+    let results = read_json(&json);
+    for manager in ["kingsley", "bw16"] {
+        assert_eq!(cells(&results, "counts-places", manager, "tight_faults"), 3);
+        assert!(cells(&results, "counts-places", manager, "page_faults") >= 10);
+        assert!(cells(&results, "counts-places", manager, "miss_percent") >= 6);
+    }
+    assert!(cells(&results, "counts-lives", "glibc", "surviving") > 20);
+    let left = std::fs::read_dir(bench.path("kept/counts-lives")).expect("the folder");
+    let traces = left.flatten().filter(|file| file.file_name().to_string_lossy().ends_with(".heaptoll"));
+    assert_eq!(traces.count(), 0, "traces are large and not needed any more");
+}
+
+/// A catalog with a program that takes some time, and a study of it. Gives the folder and the study.
+fn slow(bench: &Bench, seconds: f64, repetitions: u32) -> (String, String) {
+    let source =
+        "int main(int n, char **a) { double s = atof(a[1]); for (int i = 0; i < 100; i++) free(malloc(100));
+        usleep(s * 1e6); puts(\"done\"); return 0; }";
+    let program = bench.program("slow", source);
+    let catalog = bench.path("catalog");
+    std::fs::create_dir_all(&catalog).expect("makes");
+    let entry = format!(
+        "name = \"slow\"\nabout = \"sleeps\"\ncommand = [\"{program}\", \"{seconds}\"]\n[sizes.quick]\n[sizes.full]\n"
+    );
+    std::fs::write(catalog.join("slow.toml"), entry).expect("writes");
+    let study = format!(
+        "name = \"slow\"\ntitle = \"Slow\"\nsource = \"These tests\"\nabout = []\n\
+         [[step]]\nid = \"slow-first\"\nkind = \"run\"\nprograms = [\"slow\"]\nmanagers = [\"glibc\", \"lea\"]\n\
+         repetitions = {repetitions}\noptions = [\"--warmup\", \"0\"]\npriority = 1\n\
+         [[step]]\nid = \"slow-second\"\nkind = \"run\"\nprograms = [\"cfrac\"]\nmanagers = [\"glibc\", \"lea\"]\n\
+         size = \"tiny\"\nrepetitions = 2\npriority = 3\n\
+         [[claim]]\nid = \"later\"\nplace = \"1\"\nwords = \"Of the second step.\"\n[[claim.test]]\nwords = \"any\"\n\
+         rule = \"all\"\nabove = 1.0\nquantity = {{ step = \"slow-second\", metric = \"cpu_s\", \
+         of = {{ managers = [\"lea\"] }}, over = {{ managers = [\"glibc\"] }} }}\n"
+    );
+    (bench.at("catalog"), write(bench, "slow-study.toml", &study))
+}
+
+/// Rows that a step's command has kept.
+fn stored(db: &str) -> i64 {
+    rusqlite::Connection::open_with_flags(db, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .and_then(|db| db.query_row("SELECT count(*) FROM observation", [], |row| row.get(0)))
+        .unwrap_or(0)
+}
+
+#[test]
+fn an_interrupted_study_shows_and_keeps_what_it_has_and_goes_on() {
+    let bench = Bench::new();
+    let (catalog, study) = slow(&bench, 0.4, 12);
+    let (keep, json) = (bench.at("kept"), bench.at("o.json"));
+    let under_way = bench.start(&["study", &study, "--catalog", &catalog, "--keep", &keep, "--json", &json]);
+    let db = format!("{keep}/slow-first/rows.db");
+    eventually("rows are kept", || stored(&db) >= 8);
+    under_way.signal(libc::SIGINT);
+    under_way
+        .wait()
+        .exits(130)
+        .complains(&["go on with: heaptoll study --resume"])
+        .shows(&["interrupted", "not measured"]);
+    let results = read_json(&json);
+    assert_eq!(
+        (&results["complete"], &ran(&results, "slow-first")["ending"]),
+        (&false.into(), &"cut".into())
+    );
+    assert_eq!(ran(&results, "slow-second")["ending"], "left_out");
+    assert_eq!(answer(&results, "later"), "not_measured");
+    let samples = |json: &Value| {
+        let cells = json["figures"]["cells"].as_array().expect("cells").clone();
+        let cell = cells.into_iter().find(|cell| cell["manager"] == "glibc" && cell["metric"] == "wall_s");
+        cell.map(|cell| cell["value"]["samples"].as_array().expect("samples").clone()).unwrap_or_default()
+    };
+    let first = samples(&results);
+    assert!(!first.is_empty() && first.len() < 12, "{first:?}");
+
+    bench.heaptoll(&["study", "--resume", &keep, "--json", &json]).exits(0);
+    let results = read_json(&json);
+    assert_eq!(ran(&results, "slow-first")["ending"], "whole");
+    assert_eq!(results["complete"], true);
+    let all = samples(&results);
+    assert_eq!(all.len(), 12);
+    // Rows of before are still there: the step went on, and was not run anew.
+    let whole = first.iter().zip(&all).filter(|(before, after)| !before.is_null() && before == after);
+    assert!(whole.count() > 0, "{first:?} then {all:?}");
+    assert_eq!(answer(&results, "later"), "undecided");
+}
+
+#[test]
+fn a_step_is_cut_at_its_deadline_and_the_rest_is_left_out_when_time_is_over() {
+    let bench = Bench::new();
+    // Six repetitions under two managers take a minute, not the few seconds that the size says.
+    let (catalog, study) = slow(&bench, 5.0, 6);
+    let json = bench.at("o.json");
+    let begun = Instant::now();
+    let keep = bench.at("kept");
+    let words = ["study", &study, "--catalog", &catalog, "--budget", "12s", "--keep", &keep, "--json", &json];
+    bench.heaptoll(&words).exits(1);
+    assert!(begun.elapsed() < Duration::from_secs(32), "{:?}", begun.elapsed());
+    let results = read_json(&json);
+    assert_eq!(results["budget_s"], 12.0);
+    assert_eq!(ran(&results, "slow-first")["ending"], "cut");
+    assert_eq!(ran(&results, "slow-second")["ending"], "left_out");
+    assert_eq!(answer(&results, "later"), "not_measured");
+}
+
+#[test]
+fn what_cannot_be_carried_out_is_refused_before_anything_runs() {
+    let bench = Bench::new();
+    let refused = |words: &[&str], complaints: &[&str]| {
+        bench.heaptoll(&[&["study"], words].concat()).exits(2).complains(complaints);
+    };
+    refused(&[], &["STUDY"]);
+    refused(&["zorn1993"], &["there is no study `zorn1993`", "zorn1992", "sareen2022"]);
+    refused(&["./none.toml"], &["cannot read the study ./none.toml"]);
+    refused(&["zorn1992", "--only", "nothing"], &["there is no such step", "zorn1992-time"]);
+    refused(&["zorn1992", "--budget", "soon"], &["10m"]);
+    refused(&["zorn1992", "--budget", "10m", "--quick"], &["cannot be used with"]);
+    refused(&["zorn1992", "--html", "/nowhere/o.html"], &["/nowhere/o.html"]);
+    refused(&["--resume", &bench.at("")], &["asked.json"]);
+    let other = write(&bench, "other.json", "{\"schema\": \"heaptoll-stat/1\"}");
+    refused(&["--from", &other], &["heaptoll-stat/1", "heaptoll-study/1"]);
+    refused(&["--from", &write(&bench, "no.json", "no")], &["it is no JSON"]);
+    refused(&[&write(&bench, "bad.toml", "name = \"bad\"\ncolour = 1\n")], &["bad.toml", "colour"]);
+    let small = write(&bench, "small.toml", SMALL);
+    refused(&[&small, "--keep", &bench.at("")], &["is not empty", "--resume"]);
+    let twice = write(&bench, "twice.toml", &SMALL.replace("name = \"small\"", "name = \"twice\""));
+    refused(&[&small, &twice], &["small-time", "call it otherwise"]);
+    let none = SMALL.replace("\"cfrac\"", "\"not-there-either\"");
+    refused(&[&write(&bench, "none.toml", &none)], &["no step can be run here"]);
+    assert!(!bench.path("state/heaptoll/studies").exists(), "nothing is made for what is refused");
+}
+
+#[test]
+fn the_studies_are_listed() {
+    let bench = Bench::new();
+    let said = bench.heaptoll(&["study", "--list"]).exits(0);
+    said.shows(&["zorn1992", "detlefs1994", "boehm-myths", "sareen2022", "zorn1992-time", "instructions"]);
+}
+
+/// A study of a paper in its shortest form. Each claim has an answer; what is timed decides nothing in two repetitions.
+fn quick(study: &str) {
+    let bench = Bench::new();
+    let (json, page, keep) = (bench.at("o.json"), bench.at("o.html"), bench.at("kept"));
+    let said =
+        bench.heaptoll(&["study", study, "--quick", "--keep", &keep, "--json", &json, "--html", &page]);
+    let said = said.exits(0).shows(&["shortest form"]);
+    let results = read_json(&json);
+    let chapter = &results["chapters"][0];
+    let claims = chapter["study"]["claim"].as_array().expect("claims").len();
+    assert_eq!(answers(&results).len(), claims);
+    for step in results["steps"].as_array().expect("steps") {
+        assert_eq!(step["ending"], "whole", "{step}\n{}", said.err);
+    }
+    let shown = chapter["exhibits"].as_array().expect("exhibits");
+    assert_eq!(shown.len(), chapter["study"]["exhibit"].as_array().expect("exhibits").len());
+    // Every step gave figures, and every exhibit names the command that repeats it.
+    for step in results["steps"].as_array().expect("steps") {
+        let id = &step["planned"]["step"];
+        let cells = results["figures"]["cells"].as_array().expect("cells");
+        assert!(cells.iter().any(|cell| cell["step"] == *id), "{id} gave no figure\n{}", said.err);
+    }
+    let text = std::fs::read_to_string(&page).expect("the page");
+    for claim in chapter["study"]["claim"].as_array().expect("claims") {
+        let id = claim["id"].as_str().expect("an id");
+        assert!(text.contains(id), "claim {id} is not on the page");
+    }
+}
+
+#[test]
+fn zorn_runs_in_its_shortest_form() {
+    quick("zorn1992");
+}
+
+#[test]
+fn detlefs_runs_in_its_shortest_form() {
+    quick("detlefs1994");
+}
+
+#[test]
+fn the_myths_run_in_their_shortest_form() {
+    quick("boehm-myths");
+}
+
+#[test]
+fn sareen_runs_in_its_shortest_form() {
+    quick("sareen2022");
+}
