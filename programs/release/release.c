@@ -1,9 +1,9 @@
-/* How long does a program stand still when a large structure is dropped? Requests build a binary tree node by node;
- * when it is complete its root is given up and the next begun. Each request's processor time is taken: what another
- * program does meanwhile does not count (Boehm, "Memory Allocation Myths and Half-Truths", GC myth 5).
+/* How long does a program stand still when a large structure is dropped? Requests build a binary tree node by node, as
+ * many look nodes up; then its root is given up and the next begun. Each request's processor time is taken: what
+ * another program does meanwhile does not count (Boehm, "Memory Allocation Myths and Half-Truths", GC myth 5).
  *
  * usage: release NODES ROUNDS
- * Trees of NODES, as many as ROUNDS, 64 nodes a request. When it is compiled it is chosen how a tree is given up:
+ * Trees of NODES, as many as ROUNDS, 64 nodes made or looked up a request. When it is compiled it is chosen how a tree is given up:
  *   (nothing)         by reference counts, at once: the last pointer frees the whole tree
  *   RELEASE_DEFERRED  by reference counts, some nodes at each later request (Deutsch and Bobrow 1976)
  *   RELEASE_GC        not at all: for a collector behind malloc
@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Nodes that a request makes, and that it frees at most where that is deferred: more than it makes, or what waits
- * would grow. */
-enum { MADE = 64, FREED = 96 };
+/* Nodes that a request makes or looks up, and that it frees at most where that is deferred: more than half of them, or
+ * what waits would grow, since only every other request makes any. */
+enum { MADE = 64, FREED = 40 };
 
 struct node {
     struct node *left, *right;
@@ -105,26 +105,30 @@ int main(int count, char **arguments) {
         return 2;
     }
     uint64_t nodes = number(arguments[1], MADE, 1 << 26), rounds = number(arguments[2], 1, 1 << 16);
-    uint64_t requests = (nodes + MADE - 1) / MADE;
+    uint64_t requests = 2 * ((nodes + MADE - 1) / MADE); /* of a round */
     order = allocated(nodes * sizeof *order);
     double *took = allocated(rounds * requests * sizeof *took);
     /* Touched now: a request is not to wait for the pages of what measures it. */
     for (uint64_t i = 0; i < rounds * requests; i++) took[i] = 0;
     uint64_t done = 0, sum = 0;
     for (uint64_t round = 0; round < rounds; round++) {
-        for (uint64_t made = 0; made < nodes;) {
+        uint64_t made = 0, place = 0;
+        for (uint64_t request = 0; request < requests; request++) {
             double begun = processor_us();
 #ifdef RELEASE_DEFERRED
             reclaim(FREED);
 #endif
-            for (int i = 0; i < MADE && made < nodes; i++, made++) {
+            for (int i = 0; i < MADE && request < requests / 2 && made < nodes; i++, made++) {
                 struct node *new = allocated(sizeof *new);
                 *new = (struct node){.count = 1, .value = made};
                 order[made] = new;
                 if (made) *(made % 2 ? &order[(made - 1) / 2]->left : &order[(made - 1) / 2]->right) = new;
             }
-            if (made == nodes) {
-                sum = sum * 31 + order[nodes / 2]->value;
+            for (int i = 0; i < MADE && request >= requests / 2; i++) {
+                place = (place * UINT64_C(6364136223846793005) + 1442695040888963407u) % nodes;
+                sum = sum * 31 + order[place]->value;
+            }
+            if (request == requests - 1) {
                 struct node *root = order[0];
                 /* What a collector finds here it would keep. */
                 for (uint64_t i = 0; i < nodes; i++) order[i] = NULL;
