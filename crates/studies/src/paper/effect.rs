@@ -56,8 +56,11 @@ pub enum Basis {
 #[error("{0}")]
 pub struct Missing(pub String);
 
-/// Log ratios end here: a factor of a million, as intervals of `heaptoll_lab` do. A count over none is so many.
+/// The log ratio of a count to none, and by how much an interval reaches to either side at most: a factor of a
+/// million, as in `heaptoll_lab`.
 const WIDEST: f64 = 14.0;
+/// Log ratios end here, so that what comes of them is finite.
+const FINITE: f64 = 600.0;
 /// Intervals come from random flips beyond 13 repetitions; the same figures shall give the same verdict.
 const SEED: u64 = 1;
 
@@ -162,7 +165,12 @@ impl Known {
         if self.value < 0.0 || other.value < 0.0 || (self.value == 0.0 && other.value == 0.0) {
             return None;
         }
-        let ratio = |a: f64, b: f64| (a.max(0.0).ln() - b.max(0.0).ln()).clamp(-WIDEST, WIDEST).exp();
+        let ratio = |a: f64, b: f64| match (a > 0.0, b > 0.0) {
+            (true, true) => (a.ln() - b.ln()).clamp(-FINITE, FINITE).exp(),
+            (true, false) => WIDEST.exp(),
+            (false, true) => (-WIDEST).exp(),
+            (false, false) => 1.0,
+        };
         let basis = match (self.basis, other.basis) {
             (Basis::None, _) | (_, Basis::None) => Basis::None,
             (Basis::Exact, Basis::Exact) => Basis::Exact,
@@ -352,7 +360,7 @@ fn over(
     interval: Option<heaptoll_lab::comparison::Interval>,
 ) -> Option<Known> {
     let geometric = programs.iter().all(|effect| effect.value > 0.0 && effect.low >= 0.0);
-    let to = |value: f64| if geometric { value.ln().clamp(-4.0 * WIDEST, 4.0 * WIDEST) } else { value };
+    let to = |value: f64| if geometric { value.ln().clamp(-FINITE, FINITE) } else { value };
     let from = |value: f64| if geometric { value.exp() } else { value };
     let average = |of: &dyn Fn(&Effect) -> f64| {
         from(programs.iter().map(|effect| to(of(effect))).sum::<f64>() / programs.len() as f64)

@@ -161,6 +161,17 @@ fn one_metric_is_compared_with_another_of_the_same_cell() {
 }
 
 #[test]
+fn programs_are_compared_with_another_program() {
+    let figures = exact(&[("cfrac", "a", 2.0), ("gawk", "a", 6.0), ("perl", "a", 8.0)]);
+    let text = "of = { managers = [\"a\"] }\nover = { program = \"cfrac\" }";
+    let effects = compare(&of("c", "per_malloc", text), &study(""), &figures).expect("figures");
+    let words: Vec<&str> = effects.iter().map(|one| one.words.as_str()).collect();
+    assert_eq!(words, ["gawk over cfrac, under a", "perl over cfrac, under a"]);
+    let mean = mean(&of("c", "per_malloc", text), &study(""), &figures).expect("figures");
+    assert_eq!(mean[0].words, "over cfrac, under a, mean of 2 programs");
+}
+
+#[test]
 fn nothing_is_compared_with_itself() {
     let figures = exact(&[("cfrac", "a", 12.0), ("cfrac", "b", 6.0)]);
     let text = "of = { managers = [\"a\", \"b\"] }\nover = { managers = [\"a\", \"b\"] }";
@@ -197,6 +208,21 @@ fn the_widest_interval_is_finite() {
     for effect in mean(&of("c", "per_malloc", both), &study(""), &figures).expect("figures") {
         assert!(effect.low > 0.0 && effect.high.is_finite(), "{effect:?}");
     }
+}
+
+/// Bytes by second are billions: they were all shown as e^14, where ratios of likes end.
+#[test]
+fn a_ratio_of_unlike_figures_may_be_above_a_million() {
+    let mut figures = exact(&[("cfrac", "a", 5e9)]);
+    figures.cells.extend(cells("c", "per_free", &[("cfrac", "a", None, Value::Exact(0.5))]).cells);
+    let text = "of = {}\nover = { metric = \"per_free\" }";
+    let effects = compare(&of("c", "per_malloc", text), &study(""), &figures).expect("figures");
+    assert!((effects[0].value / 1e10 - 1.0).abs() < 1e-9, "{effects:?}");
+    assert!(
+        (mean(&of("c", "per_malloc", text), &study(""), &figures).expect("figures")[0].value / 1e10 - 1.0)
+            .abs()
+            < 1e-9
+    );
 }
 
 #[test]
@@ -247,7 +273,7 @@ fn what_is_missing_is_said() {
     assert_eq!(none, Err(Missing("step t gave no figures".into())));
     let figures = exact(&[("cfrac", "a", 12.0)]);
     let none = compare(&of("c", "per_malloc", A_OVER_B), &study(""), &figures);
-    assert_eq!(none, Err(Missing("step c has no per_malloc to compare under a".into())));
+    assert_eq!(none, Err(Missing("step c has no per_malloc to compare under a in this form".into())));
 }
 
 proptest! {

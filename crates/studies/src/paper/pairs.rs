@@ -36,6 +36,14 @@ pub(super) struct Compared<'a> {
 }
 
 impl Compared<'_> {
+    /// The denominator's program where it is another program altogether, and no variant of the numerator's.
+    fn other(&self) -> Option<&str> {
+        let over = self.over.as_ref()?;
+        let variant = |text: &str| text.is_empty() || text.starts_with(':');
+        let same = over.program.strip_prefix(self.program.as_str()).is_some_and(variant);
+        (!same && over.program != self.of.program).then_some(over.program)
+    }
+
     /// Managers (and what else the two sides differ in), without the program: `bw16 over kingsley`.
     pub fn sides(&self) -> String {
         let variant = |place: &Place<'_>| {
@@ -67,15 +75,26 @@ impl Compared<'_> {
             }
             parts.join(" ")
         };
+        if let Some(other) = self.other() {
+            let under = if over.manager == self.of.manager {
+                format!("under {}", over.manager)
+            } else {
+                format!("{} over {}", self.of.manager, over.manager)
+            };
+            return format!("over {other}, {under}");
+        }
         let same =
             if over.manager == self.of.manager { format!(" under {}", over.manager) } else { String::new() };
         format!("{} over {}{same}", name(&self.of), name(over))
     }
 
-    /// All of it: `bw16 over kingsley on gawk at 2M`.
+    /// All of it: `bw16 over kingsley on gawk at 2M`, `ld over cfrac, under bw16`.
     pub fn words(&self) -> String {
         let place = if self.place.is_empty() { String::new() } else { format!(" {}", self.place) };
-        format!("{} on {}{place}", self.sides(), self.program)
+        match self.other() {
+            Some(_) => format!("{} {}{place}", self.of.program, self.sides()),
+            None => format!("{} on {}{place}", self.sides(), self.program),
+        }
     }
 }
 
@@ -243,7 +262,10 @@ pub(super) fn resolve<'a>(
         };
         let under = words::list(&numerators);
         let metric = metric(&quantity.of);
-        return Err(Missing(format!("step {} has no {metric}{of} to compare under {under}", step.id)));
+        return Err(Missing(format!(
+            "step {} has no {metric}{of} to compare under {under} in this form",
+            step.id
+        )));
     }
     Ok(Resolved { compared, programs_without, managers_without })
 }

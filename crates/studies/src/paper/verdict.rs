@@ -192,13 +192,22 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
         Rule::Trend => "slopes",
         _ => "comparisons",
     };
-    let mut words = format!("{inside} of {all} {noun} are {region} for certain, {outside} for certain not");
     let open = all - inside - outside - without;
+    let is = |number: usize| if number == 1 { "is" } else { "are" };
+    let mut words = match (inside, outside) {
+        _ if inside == all => format!("all {all} {noun} are {region}"),
+        _ if outside == all => format!("none of {all} {noun} is {region}"),
+        (0, _) => format!("none of {all} {noun} is {region} for certain"),
+        _ => format!("{inside} of {all} {noun} {} {region} for certain", is(inside)),
+    };
+    if outside > 0 && outside < all {
+        words += &format!(", {outside} {} not", is(outside));
+    }
     if open > 0 {
-        words += &format!(", {open} open");
+        words += &format!(", {open} {} open", is(open));
     }
     if without > 0 {
-        words += &format!(", {without} without an interval");
+        words += &format!(", {without} {} without an interval", is(without));
     }
     match (test.rule, answer) {
         (Rule::Some, Answer::Fails) | (Rule::Most, Answer::Fails) => {

@@ -127,6 +127,28 @@ fn timed_claims_hold_fail_and_stay_open_by_their_pairs() {
 }
 
 #[test]
+fn many_comparisons_are_counted_and_the_least_clear_is_named() {
+    let test = "rule = \"all\"\nabove = 1.0\nquantity = { step = \"c\", metric = \"per_malloc\", of = { managers = \
+                [\"a\"] }, over = { managers = [\"b\"] } }";
+    let reason = |ratios: [f64; 3]| {
+        let mut values = Vec::new();
+        for (program, ratio) in ["cfrac", "gawk", "perl"].into_iter().zip(ratios) {
+            values
+                .extend([(program, "a", None, Value::Exact(ratio)), (program, "b", None, Value::Exact(1.0))]);
+        }
+        judged(&claiming(test), &cells("c", "per_malloc", &values)).reason
+    };
+    let least = "the least clear: 1.50, counted exactly: a over b on gawk";
+    assert_eq!(reason([2.0, 1.5, 3.0]), format!("all 3 comparisons are above 1; {least}"));
+    let furthest = "furthest from it: 0.500, counted exactly: a over b on gawk";
+    assert_eq!(
+        reason([2.0, 0.5, 3.0]),
+        format!("2 of 3 comparisons are above 1 for certain, 1 is not; {furthest}")
+    );
+    assert!(reason([0.9, 0.5, 0.9]).starts_with("none of 3 comparisons is above 1; furthest"));
+}
+
+#[test]
 fn a_step_that_was_left_out_is_not_measured_and_says_why() {
     let study = claiming(SLOWER);
     let mut absent = Absent::default();
