@@ -112,6 +112,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             let (folder, mut asked) = Folder::open(path).map_err(keep::refused)?;
             // A time that is given anew counts from the beginning, as the first did.
             asked.budget_s = arguments.budget.or(asked.budget_s);
+            if asked.heaptoll != env!("CARGO_PKG_VERSION") {
+                terminal::warning(&format!("heaptoll {} began it: its figures may not compare with new ones", asked.heaptoll));
+            }
             (Some(folder), asked)
         }
         None => (None, begin(arguments)?),

@@ -173,7 +173,7 @@ mod tests {
         let of = step("run", "managers = ['kingsley', 'quarantine=2M/mimalloc3', 'lea']");
         assert_eq!(
             repeat(&of, &planned(1, 2, 10)),
-            "heaptoll run --baseline kingsley -n 10 --seed 7 --size quick -m kingsley -m quarantine=2M/mimalloc3 -p cfrac"
+            "heaptoll run --baseline kingsley -n 10 --seed 7 --size quick -m kingsley -m 'quarantine=2M/mimalloc3' -p cfrac"
         );
         assert!(repeat(&of, &planned(1, 2, 2)).contains(" --warmup 0 "));
     }
@@ -184,7 +184,7 @@ mod tests {
         let command = repeat(&of, &planned(2, 1, 1));
         assert_eq!(
             command,
-            "heaptoll locality --baseline lea --placement no --size quick -m lea -p cfrac -p gawk --line 64 --memory=1M"
+            "heaptoll locality --baseline lea --placement no --size quick -m lea -p cfrac -p gawk --line 64 '--memory=1M'"
         );
     }
 
