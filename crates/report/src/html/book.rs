@@ -127,6 +127,8 @@ struct PairsView {
     /// Heading of each column, and whether anything published stands in it.
     headings: Vec<(String, bool)>,
     rows: Vec<(String, Vec<PairView>)>,
+    /// Rows without any value, ours or published, and why.
+    left_out: Vec<(String, String)>,
     /// Published values have columns of their own.
     beside: bool,
     /// There are published values.
@@ -137,6 +139,13 @@ struct PairsView {
     long: bool,
     /// Why values are missing, numbered from 1.
     reasons: Vec<String>,
+}
+
+impl PairsView {
+    /// It has not even a row without values.
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.left_out.is_empty()
+    }
 }
 
 struct PairView {
@@ -325,14 +334,25 @@ fn pairs_view(table: &Pairs) -> PairsView {
     };
     let beside = width <= BESIDE;
     let mut reasons: Vec<String> = Vec::new();
-    let rows = table.rows.iter().map(|(name, cells)| {
+    let mut left_out: Vec<(String, String)> = Vec::new();
+    let mut rows: Vec<(String, Vec<PairView>)> = Vec::new();
+    for (name, cells) in &table.rows {
+        if let Some(why) = wholly_missing(cells) {
+            let why = printable(why);
+            match left_out.iter_mut().find(|(_, known)| *known == why) {
+                Some((names, _)) => *names += &format!(", {}", printable(name)),
+                None => left_out.push((printable(name), why)),
+            }
+            continue;
+        }
         let cells = cells.iter().enumerate().map(|(at, cell)| pair_view(cell, published(at), &mut reasons));
-        (printable(name), cells.collect())
-    });
+        rows.push((printable(name), cells.collect()));
+    }
     PairsView {
         corner: table.columns.first().map_or_else(String::new, |text| printable(text)),
         headings: (0..width).map(|at| (printable(&table.columns[at + 1]), published(at))).collect(),
-        rows: rows.collect(),
+        rows,
+        left_out,
         beside,
         published: (0..width).any(published),
         ranges: cells().any(|cell| !cell.range.is_empty() && cell.ratio.is_none()),
@@ -343,6 +363,13 @@ fn pairs_view(table: &Pairs) -> PairsView {
         long: table.rows.len() > LONG,
         reasons,
     }
+}
+
+/// Why a row has no value at all, where one reason is enough.
+fn wholly_missing(cells: &[Pair]) -> Option<&str> {
+    let why = &cells.first()?.missing;
+    let none = |cell: &Pair| cell.ours.is_empty() && cell.paper.is_empty() && cell.missing == *why;
+    (!why.is_empty() && cells.iter().all(none)).then_some(why)
 }
 
 fn pair_view(cell: &Pair, published: bool, reasons: &mut Vec<String>) -> PairView {
@@ -472,6 +499,27 @@ mod tests {
         assert_eq!(view.reasons, ["crashed", "refused"]);
         let notes: Vec<usize> = view.rows[0].1.iter().map(|cell| cell.note).collect();
         assert_eq!(notes, [1, 2, 1, 0]);
+    }
+
+    #[test]
+    fn rows_without_any_value_are_told_in_a_line() {
+        let missing = |why: &str| Pair { missing: why.into(), ..Pair::default() };
+        let published = Pair { paper: "2".into(), ..missing("left out") };
+        let row = |name: &str, cells: Vec<Pair>| (name.to_owned(), cells);
+        let table = Pairs {
+            columns: vec![String::new(); 3],
+            rows: vec![
+                row("make", vec![missing("left out"); 2]),
+                row("lua", vec![missing("left out"); 2]),
+                row("perl", vec![published, missing("left out")]),
+                row("gawk", vec![missing("left out"), missing("crashed")]),
+            ],
+            ..Pairs::default()
+        };
+        let view = pairs_view(&table);
+        assert_eq!(view.left_out, [("make, lua".to_owned(), "left out".to_owned())]);
+        let names: Vec<&str> = view.rows.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["perl", "gawk"]);
     }
 
     #[test]
