@@ -25,5 +25,6 @@ pub mod results;
 mod student;
 #[cfg(test)]
 mod testing;
+mod trend;
 pub mod verdict;
 mod words;

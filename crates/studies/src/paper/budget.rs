@@ -86,15 +86,18 @@ impl Speed {
         *sum = (sum.0 + form.guess(step), sum.1 + took_s);
     }
 
-    /// Seconds taken over seconds guessed; 1 as long as nothing is known.
+    /// Seconds taken over seconds guessed. Of a kind of which nothing is known yet, that of all others, but not much
+    /// below the guess: a machine is quiet or busy for all alike, and a step that is planned too long is cut.
     pub fn factor(&self, kind: Kind) -> f64 {
-        match self.0.get(&kind) {
-            Some((guessed, took)) if *guessed > 0.0 => (took / guessed).clamp(0.1, 20.0),
-            _ => 1.0,
-        }
+        let of = |(guessed, took): (f64, f64)| (guessed > 0.0).then(|| (took / guessed).clamp(0.1, 20.0));
+        let all = || self.0.values().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let known = self.0.get(&kind).copied().and_then(of);
+        known.or_else(|| of(all()).map(|factor| factor.max(UNKNOWN))).unwrap_or(1.0)
     }
 }
 
+/// How far below its guess a kind of step is planned as long as none of it was run.
+const UNKNOWN: f64 = 0.6;
 /// Share of the time that is planned; the rest is for guesses that were too low.
 const PLANNED: f64 = 0.9;
 /// Repetitions of a timed step in the shortest form.
@@ -170,7 +173,8 @@ impl Form {
             Kind::Delay => (managers * (listed("--sizes", 9) + 2.0), f64::from(self.repetitions + 1) * run_s),
             Kind::Frequency => {
                 let stacks = listed("--every", 3) + listed("--reclaim", 3) - 1.0;
-                (managers * stacks, f64::from(self.repetitions + 1) * run_s)
+                // A collector that collects often takes longer than the program does.
+                (managers * stacks, COLLECTED * f64::from(self.repetitions + 1) * run_s)
             }
             Kind::Proximity => (managers * listed("--collections", 3), f64::from(self.repetitions) * run_s),
             Kind::Minheap => {
@@ -178,13 +182,15 @@ impl Form {
                     given(&step.options, &["-b", "--baseline"]).max(1) as f64 * listed("--every", 3);
                 let repeats = value(&step.options, "--repeats").and_then(|n| n.parse().ok()).unwrap_or(3.0);
                 let searched = managers * (HEAPS_TRIED + 2.0 * repeats) + baselines * repeats;
-                return programs * (0.3 * (managers + baselines) + searched * run_s);
+                return programs * (0.3 * (managers + baselines) + COLLECTED * searched * run_s);
             }
         };
         programs * stacks * (0.3 + cell_s)
     }
 }
 
+/// How much longer runs take under collections by the period.
+const COLLECTED: f64 = 2.0;
 /// Heaps that a search for the smallest one tries.
 const HEAPS_TRIED: f64 = 12.0;
 

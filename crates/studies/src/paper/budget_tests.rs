@@ -81,6 +81,7 @@ fn a_machine_that_is_slower_than_guessed_gets_less_to_do() {
     let mut speed = Speed::default();
     speed.learn(&study.steps[0], &before.planned[0], 3.0 * before.planned[0].seconds);
     assert!((speed.factor(Kind::Run) - 3.0).abs() < 1e-9);
+    assert!((speed.factor(Kind::Locality) - 3.0).abs() < 1e-9, "a machine is busy for all alike");
     let after =
         plan(std::slice::from_ref(&study), Length::Seconds(60.0), &|_, _| true, &speed, &BTreeSet::new());
     assert!(after.planned[0].programs < before.planned[0].programs, "{before:?} {after:?}");

@@ -4,12 +4,12 @@
 use super::definition::{
     Against, Claim, Exhibit, Fault, Form, Kind, ListRow, Quantity, Rule, Side, Step, Study, Test,
 };
-use super::effect::numbered;
 use super::exhibit::steps;
 use super::figures::is_metric;
 use super::pairs::of_side;
 use super::placed;
 use super::published::table;
+use super::trend::numbered;
 
 const SIZES: [&str; 4] = ["tiny", "quick", "demo", "full"];
 

@@ -15,6 +15,7 @@ use super::definition::{Against, Quantity, Rule, Study};
 use super::figures::{Figures, Value};
 use super::pairs::{Compared, Place, Resolved, resolve};
 use super::student::{self, ALPHA};
+use super::trend::trends;
 use super::words;
 use crate::means::over_programs;
 
@@ -121,15 +122,16 @@ pub(super) struct Measured<'a> {
 }
 
 /// A value with its ends.
-struct Known {
-    value: f64,
-    low: f64,
-    high: f64,
-    basis: Basis,
+pub(super) struct Known {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+    pub basis: Basis,
 }
 
 impl Known {
-    fn alone(value: f64) -> Known {
+    /// Without an interval.
+    pub fn alone(value: f64) -> Known {
         Known { value, low: value, high: value, basis: Basis::None }
     }
 
@@ -292,7 +294,10 @@ fn weakest(bases: impl Iterator<Item = Basis>) -> Basis {
 }
 
 /// Comparisons by what is common to all programs: sides and place, in the order met.
-fn groups<'m, 'a>(measured: &'m [Measured<'a>], with_place: bool) -> Vec<(String, Vec<&'m Measured<'a>>)> {
+pub(super) fn groups<'m, 'a>(
+    measured: &'m [Measured<'a>],
+    with_place: bool,
+) -> Vec<(String, Vec<&'m Measured<'a>>)> {
     let mut groups: Vec<(String, Vec<&Measured<'_>>)> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for one in measured {
@@ -387,76 +392,6 @@ fn over(
     }
     // Intervals that hold together: the mean lies between the means of their ends.
     Some(Known { value, low: average(&|effect| effect.low), high: average(&|effect| effect.high), basis })
-}
-
-/// A program's name and the place in its variant: `churn:4`, `crossover:64K`.
-pub(super) fn numbered(program: &str) -> Option<(&str, f64)> {
-    let (base, variant) = program.rsplit_once(':')?;
-    let number = variant.parse::<f64>().ok();
-    Some((base, number.or_else(|| heaptoll_units::size(variant).map(|bytes| bytes as f64))?))
-}
-
-/// Slopes of log figure over log place: over programs when there are three, else of each program.
-fn trends(measured: &[Measured<'_>]) -> Vec<Effect> {
-    type Line = (String, Vec<(f64, f64)>, bool);
-    let mut lines: Vec<(String, Vec<Line>)> = Vec::new();
-    for (sides, group) in groups(measured, false) {
-        let mut programs: Vec<Line> = Vec::new();
-        for one in group {
-            let compared = &one.compared;
-            let (program, at) = match compared.at {
-                Some(at) => (compared.program.as_str(), at),
-                None => match numbered(&compared.program) {
-                    Some(place) => place,
-                    None => continue,
-                },
-            };
-            if at <= 0.0 || one.effect.value <= 0.0 {
-                continue;
-            }
-            let line = match programs.iter_mut().position(|line| line.0 == program) {
-                Some(number) => &mut programs[number],
-                None => {
-                    programs.push((program.to_owned(), Vec::new(), true));
-                    let last = programs.len() - 1;
-                    &mut programs[last]
-                }
-            };
-            line.1.push((at.ln(), one.effect.value.ln()));
-            line.2 &= one.effect.basis != Basis::None;
-        }
-        lines.push((sides, programs));
-    }
-    let family = lines.iter().map(|(_, programs)| if programs.len() >= 3 { 1 } else { programs.len() }).sum();
-    let mut effects = Vec::new();
-    for (sides, programs) in lines {
-        let slopes: Vec<(&Line, f64, Option<f64>)> = programs
-            .iter()
-            .filter_map(|line| student::slope(&line.1, family).map(|(slope, half)| (line, slope, half)))
-            .collect();
-        let sure = slopes.iter().all(|(line, _, _)| line.2);
-        let effect = |words: String, known: Known| {
-            let Known { value, low, high, basis } = known;
-            Effect { words, value, low, high, basis }
-        };
-        let spread = |value: f64, half: Option<f64>, basis: Basis| match half {
-            Some(half) if sure => Known { value, low: value - half, high: value + half, basis },
-            _ => Known::alone(value),
-        };
-        if slopes.len() >= 3 {
-            let values: Vec<f64> = slopes.iter().map(|(_, slope, _)| *slope).collect();
-            if let Some((mean, half)) = student::mean(&values, family) {
-                let words = format!("slope of {sides}, mean of {}", words::count(slopes.len(), "program"));
-                effects.push(effect(words, spread(mean, Some(half), Basis::Programs(slopes.len() as u32))));
-            }
-            continue;
-        }
-        for (line, slope, half) in slopes {
-            let words = format!("slope of {sides} on {} over {} places", line.0, line.1.len());
-            effects.push(effect(words, spread(slope, half, Basis::Points(line.1.len() as u32))));
-        }
-    }
-    effects
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use proptest::prelude::{prop, prop_assert, proptest};
 
 use super::super::testing::{cells, samples, study};
 use super::*;
+use crate::paper::trend::numbered;
 
 fn quantity(text: &str) -> Quantity {
     toml::from_str(text).expect("a quantity")

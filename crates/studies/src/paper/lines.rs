@@ -1,9 +1,10 @@
 //! Lines over a place (bytes of memory, of a quarantine, or the number in a program's variant).
 
 use super::definition::Step;
-use super::effect::{measure, numbered};
+use super::effect::measure;
 use super::exhibit::{Body, Ours, Pair, Source, interval, ours};
 use super::pairs::{Compared, Index, Place, same_place};
+use super::trend::numbered;
 use super::words;
 
 /// A line's name and its cells by place.

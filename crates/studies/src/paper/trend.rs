@@ -1,0 +1,75 @@
+//! How figures grow with their place: slopes of log figure over log place.
+
+use super::effect::{Basis, Effect, Known, Measured, groups};
+use super::student;
+use super::words;
+
+/// A program's name and the place in its variant: `churn:4`, `crossover:64K`.
+pub(super) fn numbered(program: &str) -> Option<(&str, f64)> {
+    let (base, variant) = program.rsplit_once(':')?;
+    let number = variant.parse::<f64>().ok();
+    Some((base, number.or_else(|| heaptoll_units::size(variant).map(|bytes| bytes as f64))?))
+}
+
+/// Slopes of log figure over log place: over programs when there are three, else of each program.
+pub(super) fn trends(measured: &[Measured<'_>]) -> Vec<Effect> {
+    type Line = (String, Vec<(f64, f64)>, bool);
+    let mut lines: Vec<(String, Vec<Line>)> = Vec::new();
+    for (sides, group) in groups(measured, false) {
+        let mut programs: Vec<Line> = Vec::new();
+        for one in group {
+            let compared = &one.compared;
+            let (program, at) = match compared.at {
+                Some(at) => (compared.program.as_str(), at),
+                None => match numbered(&compared.program) {
+                    Some(place) => place,
+                    None => continue,
+                },
+            };
+            if at <= 0.0 || one.effect.value <= 0.0 {
+                continue;
+            }
+            let line = match programs.iter_mut().position(|line| line.0 == program) {
+                Some(number) => &mut programs[number],
+                None => {
+                    programs.push((program.to_owned(), Vec::new(), true));
+                    let last = programs.len() - 1;
+                    &mut programs[last]
+                }
+            };
+            line.1.push((at.ln(), one.effect.value.ln()));
+            line.2 &= one.effect.basis != Basis::None;
+        }
+        lines.push((sides, programs));
+    }
+    let family = lines.iter().map(|(_, programs)| if programs.len() >= 3 { 1 } else { programs.len() }).sum();
+    let mut effects = Vec::new();
+    for (sides, programs) in lines {
+        let slopes: Vec<(&Line, f64, Option<f64>)> = programs
+            .iter()
+            .filter_map(|line| student::slope(&line.1, family).map(|(slope, half)| (line, slope, half)))
+            .collect();
+        let sure = slopes.iter().all(|(line, _, _)| line.2);
+        let effect = |words: String, known: Known| {
+            let Known { value, low, high, basis } = known;
+            Effect { words, value, low, high, basis }
+        };
+        let spread = |value: f64, half: Option<f64>, basis: Basis| match half {
+            Some(half) if sure => Known { value, low: value - half, high: value + half, basis },
+            _ => Known::alone(value),
+        };
+        if slopes.len() >= 3 {
+            let values: Vec<f64> = slopes.iter().map(|(_, slope, _)| *slope).collect();
+            if let Some((mean, half)) = student::mean(&values, family) {
+                let words = format!("slope of {sides}, mean of {}", words::count(slopes.len(), "program"));
+                effects.push(effect(words, spread(mean, Some(half), Basis::Programs(slopes.len() as u32))));
+            }
+            continue;
+        }
+        for (line, slope, half) in slopes {
+            let words = format!("slope of {sides} on {} over {} places", line.0, line.1.len());
+            effects.push(effect(words, spread(slope, half, Basis::Points(line.1.len() as u32))));
+        }
+    }
+    effects
+}
