@@ -418,10 +418,16 @@ mod tests {
     use super::*;
     use crate::testing::{HOSTILE, book};
 
+    /// Packing the charts' engine takes long: once is enough.
+    fn page() -> &'static str {
+        static PAGE: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+        PAGE.get_or_init(|| render(&book()).expect("a page"))
+    }
+
     #[test]
     fn verdicts_stand_before_chapters_and_lead_to_them() {
         let book = book();
-        let page = render(&book).expect("a page");
+        let page = page();
         let at = |needle: &str| page.find(needle).unwrap_or_else(|| panic!("{needle}"));
         assert!(at("id=\"verdicts\"") < at("id=\"zorn1992\""));
         for chapter in &book.chapters {
@@ -438,7 +444,7 @@ mod tests {
 
     #[test]
     fn every_link_leads_somewhere_on_the_page() {
-        let page = render(&book()).expect("a page");
+        let page = page();
         let links = page.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next());
         for link in links {
             assert!(page.contains(&format!("id=\"{link}\"")), "{link}");
@@ -448,7 +454,7 @@ mod tests {
     #[test]
     fn every_published_value_and_every_value_of_ours_is_on_the_page() {
         let book = book();
-        let page = render(&book).expect("a page");
+        let page = page();
         let tables = book.chapters.iter().flat_map(|chapter| &chapter.exhibits).map(|exhibit| &exhibit.table);
         for cell in tables.flat_map(|table| &table.rows).flat_map(|(_, cells)| cells) {
             for text in [&cell.ours, &cell.range, &cell.paper, &cell.missing] {
@@ -462,12 +468,12 @@ mod tests {
         let claim = |answer, myth| standing_view(&Claim { answer, myth, ..Claim::default() }).class;
         assert_eq!((claim(Answer::Fails, true), claim(Answer::Holds, true)), ("agree", "against"));
         assert_eq!((claim(Answer::Fails, false), claim(Answer::Holds, false)), ("against", "agree"));
-        assert!(render(&book()).expect("a page").contains("the paper: a myth"));
+        assert!(page().contains("the paper: a myth"));
     }
 
     #[test]
     fn nothing_of_others_becomes_markup_and_the_page_needs_nothing() {
-        let page = render(&book()).expect("a page");
+        let page = page();
         assert!(!page.contains(HOSTILE) && !page.contains("<script>document.title"));
         assert!(!page.contains('\u{1b}') && !page.contains('\u{202e}'));
         assert_eq!(page.matches("<script").count(), 3);

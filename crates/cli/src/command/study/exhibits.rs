@@ -8,17 +8,22 @@ use heaptoll_studies::paper::exhibit::{Body, Ours, Pair, Shown};
 
 use super::chapter::{plainly, ratio};
 
+/// A value and its interval as text.
+type Figure = fn(f64, Option<(f64, f64)>) -> (String, String);
+
 /// An exhibit as the page shows it.
 pub fn exhibit(shown: &Shown, study: &Study) -> Exhibit {
     let defined = study.exhibits.iter().find(|exhibit| exhibit.id == shown.id);
+    let figure: Figure = if defined.is_some_and(|exhibit| exhibit.as_ratio) { ratio } else { plainly };
+    let pair = |value: &Pair| pair(value, figure);
     let mut table = match &shown.body {
         Body::Table { columns, rows } => Pairs {
             columns: columns.clone(),
             rows: rows.iter().map(|(name, cells)| (name.clone(), cells.iter().map(pair).collect())).collect(),
             ..Pairs::default()
         },
-        Body::Bars { places, series, .. } => by_place(places, series),
-        Body::Lines { x_title, series, .. } => by_x(x_title, series),
+        Body::Bars { places, series, .. } => by_place(places, series, pair),
+        Body::Lines { x_title, series, .. } => by_x(x_title, series, pair),
     };
     table.baseline = defined.map_or_else(String::new, baseline);
     Exhibit {
@@ -43,9 +48,9 @@ fn baseline(exhibit: &definition::Exhibit) -> String {
 }
 
 /// Rows are the places, columns the series.
-fn by_place(places: &[String], series: &[(String, Vec<Pair>)]) -> Pairs {
+fn by_place(places: &[String], series: &[(String, Vec<Pair>)], pair: impl Fn(&Pair) -> book::Pair) -> Pairs {
     let row = |(at, place): (usize, &String)| {
-        let cells = series.iter().map(|(_, values)| values.get(at).map_or_else(Default::default, pair));
+        let cells = series.iter().map(|(_, values)| values.get(at).map_or_else(Default::default, &pair));
         (place.clone(), cells.collect())
     };
     Pairs {
@@ -56,7 +61,7 @@ fn by_place(places: &[String], series: &[(String, Vec<Pair>)]) -> Pairs {
 }
 
 /// Rows are the places on the axis, columns the series.
-fn by_x(x_title: &str, series: &[(String, Vec<(f64, Pair)>)]) -> Pairs {
+fn by_x(x_title: &str, series: &[(String, Vec<(f64, Pair)>)], pair: impl Fn(&Pair) -> book::Pair) -> Pairs {
     let mut places: Vec<f64> = series.iter().flat_map(|(_, points)| points).map(|(x, _)| *x).collect();
     places.sort_by(f64::total_cmp);
     places.dedup();
@@ -64,7 +69,7 @@ fn by_x(x_title: &str, series: &[(String, Vec<(f64, Pair)>)]) -> Pairs {
         let at = |points: &[(f64, Pair)]| {
             points.iter().find(|(place, _)| place == x).map(|(_, value)| pair(value))
         };
-        (format::significant(*x), series.iter().map(|(_, points)| at(points).unwrap_or_default()).collect())
+        (place(*x), series.iter().map(|(_, points)| at(points).unwrap_or_default()).collect())
     };
     Pairs {
         columns: columns(x_title, series.iter().map(|(name, _)| name)),
@@ -77,9 +82,14 @@ fn columns<'a>(corner: &str, names: impl Iterator<Item = &'a String>) -> Vec<Str
     std::iter::once(corner.to_owned()).chain(names.cloned()).collect()
 }
 
-fn pair(value: &Pair) -> book::Pair {
+/// Places are often sizes: whole numbers.
+fn place(x: f64) -> String {
+    if x.fract() == 0.0 { format::count(x) } else { format::significant(x) }
+}
+
+fn pair(value: &Pair, figure: Figure) -> book::Pair {
     let (ours, range) =
-        value.ours.as_ref().map_or_else(Default::default, |ours| plainly(ours.value, ours.interval));
+        value.ours.as_ref().map_or_else(Default::default, |ours| figure(ours.value, ours.interval));
     book::Pair {
         ours,
         range,
@@ -193,10 +203,11 @@ mod tests {
             ("a".to_owned(), vec![(2.0, ours(5.0, None)), (1.0, ours(4.0, None))]),
             ("b".to_owned(), vec![(2.0, ours(6.0, None))]),
         ];
-        let table = by_x("KiB", &series);
+        let table = by_x("KiB", &series, |value| pair(value, plainly));
         let names: Vec<&str> = table.rows.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["1.00", "2.00"]);
-        assert_eq!((table.rows[0].1[1].ours.as_str(), table.rows[1].1[1].ours.as_str()), ("", "6.00"));
+        assert_eq!(names, ["1", "2"]);
+        assert_eq!(place(0.25), "0.250");
+        assert_eq!((table.rows[0].1[1].ours.as_str(), table.rows[1].1[1].ours.as_str()), ("", "6.000"));
         assert!(curve("a", series[0].1.iter().map(|(x, value)| (*x, value))).band.is_empty());
     }
 
