@@ -83,6 +83,7 @@ pub fn trend(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Ve
 /// Effects, and what the quantity names that is not in them.
 pub(super) struct Outcome {
     pub effects: Vec<Effect>,
+    pub programs_asked: usize,
     pub programs_without: Vec<String>,
     pub managers_without: Vec<String>,
 }
@@ -94,7 +95,8 @@ pub(super) fn by_rule(
     study: &Study,
     figures: &Figures,
 ) -> Result<Outcome, Missing> {
-    let Resolved { compared, programs_without, managers_without } = resolve(quantity, study, figures)?;
+    let Resolved { compared, programs_asked, programs_without, managers_without } =
+        resolve(quantity, study, figures)?;
     let measured = against(quantity.against, measure(compared));
     let effects = match rule {
         Rule::Mean => means(&measured),
@@ -108,7 +110,7 @@ pub(super) fn by_rule(
         let (step, metric) = (&quantity.step, &quantity.metric);
         return Err(Missing(format!("step {step} has no {metric} {why}")));
     }
-    Ok(Outcome { effects, programs_without, managers_without })
+    Ok(Outcome { effects, programs_asked, programs_without, managers_without })
 }
 
 /// A comparison with its interval.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::definition::{Quantity, Side, Step, Study};
 use super::effect::Missing;
 use super::figures::{Figures, Value};
+use super::trend::numbered;
 use super::words;
 
 /// Where a value stands.
@@ -102,7 +103,9 @@ impl Compared<'_> {
 pub(super) struct Resolved<'a> {
     /// The cells.
     pub compared: Vec<Compared<'a>>,
-    /// Programs that the quantity names and that have nothing to compare.
+    /// How many programs the quantity asks for.
+    pub programs_asked: usize,
+    /// Those of them that have nothing to compare.
     pub programs_without: Vec<String>,
     /// Managers likewise.
     pub managers_without: Vec<String>,
@@ -172,10 +175,19 @@ pub(super) fn of_side(base: &str, side: &Side) -> String {
     }
 }
 
-/// The programs that a quantity is of, without the variants of its sides.
-fn bases(quantity: &Quantity, index: &Index<'_>) -> Vec<String> {
+/// The programs that a quantity is of, without the variants of its sides, out of those `known`.
+fn bases(quantity: &Quantity, known: &[&str]) -> Vec<String> {
     if !quantity.programs.is_empty() {
-        return quantity.programs.clone();
+        // `churn` is all of `churn:1`, `churn:2` ...
+        let numbered = |base: &str| -> Vec<String> {
+            let is = |name: &&&str| numbered(name).is_some_and(|(of, _)| of == base);
+            known.iter().filter(is).map(|name| name.to_string()).collect()
+        };
+        let of = |base: &String| match numbered(base) {
+            all if all.is_empty() || known.contains(&base.as_str()) => vec![base.clone()],
+            all => all,
+        };
+        return quantity.programs.iter().flat_map(of).collect();
     }
     let sides = std::iter::once(&quantity.of).chain(&quantity.over);
     let Some(free) = sides.clone().find(|side| side.program.is_none()) else {
@@ -183,9 +195,23 @@ fn bases(quantity: &Quantity, index: &Index<'_>) -> Vec<String> {
     };
     let base = |program: &&str| match &free.variant {
         None => Some(program.to_string()),
-        Some(variant) => program.strip_suffix(variant)?.strip_suffix(':').map(str::to_owned),
+        Some(variant) => program.strip_suffix(variant.as_str())?.strip_suffix(':').map(str::to_owned),
     };
-    index.programs.iter().filter_map(base).collect()
+    known.iter().filter_map(base).collect()
+}
+
+/// The programs of the step that a quantity asks for: those that have both sides.
+pub(super) fn asked(quantity: &Quantity, step: &Step) -> Vec<String> {
+    let known: Vec<&str> = step.programs.iter().map(String::as_str).collect();
+    let has = |base: &str, side: &Side| known.contains(&of_side(base, side).as_str());
+    let mut asked = bases(quantity, &known);
+    asked.retain(|base| {
+        let over = quantity.over.as_ref();
+        let alone =
+            |over: &Side| over.program.is_some() && of_side(base, over) == of_side(base, &quantity.of);
+        has(base, &quantity.of) && over.is_none_or(|over| has(base, over) && !alone(over))
+    });
+    asked
 }
 
 /// The cells of a quantity.
@@ -207,7 +233,7 @@ pub(super) fn resolve<'a>(
         named => named.to_vec(),
     };
     let mut compared = Vec::new();
-    for base in bases(quantity, &index) {
+    for base in bases(quantity, &index.programs) {
         for manager in &numerators {
             let program = of_side(&base, &quantity.of);
             let numerator = index.places(&metric(&quantity.of), &program, manager);
@@ -254,7 +280,8 @@ pub(super) fn resolve<'a>(
             !numerators_without.contains(name) && !compared.iter().any(|one| one.of.manager == name)
         }));
     }
-    let programs_without = without(&quantity.programs, &|one, name| one.program == name);
+    let asked = asked(quantity, step);
+    let programs_without = without(&asked, &|one, name| one.program == name);
     if compared.is_empty() {
         let of = match quantity.programs.as_slice() {
             [] => String::new(),
@@ -267,5 +294,5 @@ pub(super) fn resolve<'a>(
             step.id
         )));
     }
-    Ok(Resolved { compared, programs_without, managers_without })
+    Ok(Resolved { compared, programs_asked: asked.len(), programs_without, managers_without })
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Claim, Rule, Study, Test};
-use super::effect::{Basis, Effect, by_rule};
+use super::effect::{Basis, Effect, Outcome, by_rule};
 use super::figures::{Absent, Figures};
 use super::words::{figure, list};
 
@@ -220,6 +220,12 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     words
 }
 
+/// Whether a mean over programs was asked for, and the shorter form ran so few that it is none.
+fn of_too_few(test: &Test, outcome: &Outcome) -> bool {
+    let run = outcome.programs_asked.saturating_sub(outcome.programs_without.len());
+    test.rule == Rule::Mean && outcome.programs_asked >= 3 && run < 3
+}
+
 fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Tested {
     let without = |reason: String| Tested {
         words: test.words.clone(),
@@ -234,8 +240,16 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
         Ok(outcome) => outcome,
         Err(missing) => return without(why.unwrap_or_else(|| missing.to_string())),
     };
-    let answer = decide(test, &outcome.effects);
+    let few = of_too_few(test, &outcome);
+    let answer = if few { Answer::Undecided } else { decide(test, &outcome.effects) };
     let mut reason = because(test, answer, &outcome.effects);
+    if few {
+        let has = outcome.programs_asked - outcome.programs_without.len();
+        reason += &format!(
+            "; asked is the mean of {} programs, and {has} of them says nothing of it",
+            outcome.programs_asked
+        );
+    }
     let gone: Vec<String> = outcome.programs_without.into_iter().chain(outcome.managers_without).collect();
     if !gone.is_empty() {
         reason += &format!("; without {}, of which there is no such figure", list(&gone));

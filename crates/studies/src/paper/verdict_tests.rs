@@ -138,14 +138,32 @@ fn many_comparisons_are_counted_and_the_least_clear_is_named() {
         }
         judged(&claiming(test), &cells("c", "per_malloc", &values)).reason
     };
+    let without = "; without make, of which there is no such figure";
     let least = "the least clear: 1.50, counted exactly: a over b on gawk";
-    assert_eq!(reason([2.0, 1.5, 3.0]), format!("all 3 comparisons are above 1; {least}"));
+    assert_eq!(reason([2.0, 1.5, 3.0]), format!("all 3 comparisons are above 1; {least}{without}"));
     let furthest = "furthest from it: 0.500, counted exactly: a over b on gawk";
     assert_eq!(
         reason([2.0, 0.5, 3.0]),
-        format!("2 of 3 comparisons are above 1 for certain, 1 is not; {furthest}")
+        format!("2 of 3 comparisons are above 1 for certain, 1 is not; {furthest}{without}")
     );
     assert!(reason([0.9, 0.5, 0.9]).starts_with("none of 3 comparisons is above 1; furthest"));
+}
+
+/// A mean over four programs was said to fail by the one that the quick form ran.
+#[test]
+fn a_mean_is_not_decided_by_one_program_of_four() {
+    let test = "rule = \"mean\"\nabove = 1.0\nquantity = { step = \"c\", metric = \"per_malloc\", of = { managers = \
+                [\"a\"] }, over = { managers = [\"b\"] } }";
+    let counted =
+        |program| [(program, "a", None, Value::Exact(2.0)), (program, "b", None, Value::Exact(1.0))];
+    let one = judged(&claiming(test), &cells("c", "per_malloc", &counted("cfrac")));
+    assert_eq!(one.answer, Answer::Undecided);
+    assert!(one.reason.contains("asked is the mean of 4 programs, and 1 of them"), "{}", one.reason);
+    let three = [counted("cfrac"), counted("gawk"), counted("perl")].concat();
+    assert_eq!(judged(&claiming(test), &cells("c", "per_malloc", &three)).answer, Answer::Holds);
+    let named = test.replace("metric =", "programs = [\"cfrac\"], metric =");
+    let alone = judged(&claiming(&named), &cells("c", "per_malloc", &counted("cfrac")));
+    assert_eq!(alone.answer, Answer::Holds, "where one is asked for, one answers");
 }
 
 #[test]
