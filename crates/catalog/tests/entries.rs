@@ -118,7 +118,7 @@ fn errors_name_the_file_the_field_and_the_remedy() {
             ["unknown variant `poem`", "lists the generators"],
         ),
         (replaced("digest = \"e3", "digest = \"E3"), ["sizes.quick.digest", "64 lower-case"]),
-        (replaced("[sizes.quick]", "[sizes.tiny]"), ["unknown variant `tiny`", "quick"]),
+        (replaced("[sizes.quick]", "[sizes.small]"), ["unknown variant `small`", "quick"]),
         (replaced("command = [", "stdin = \"x\"\ncommand = ["), ["`stdin`", "no input `x`"]),
         (replaced("command = [", "threads = 0\ncommand = ["), ["`threads`", "1 or more"]),
         (replaced("[\"/bin/cat\"", "[\"\""), ["`command`", "give the program"]),

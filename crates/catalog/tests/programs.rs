@@ -78,7 +78,18 @@ fn every_installed_program_prints_what_its_entry_expects() {
         ran.push(prepared.name);
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    for bundled in ["cfrac", "exchange", "gcbench", "kv", "larson", "reverse", "reverse:8-byte", "search"] {
+    for bundled in [
+        "cfrac",
+        "exchange",
+        "gcbench",
+        "kv",
+        "larson",
+        "reverse",
+        "reverse:8-byte",
+        "route",
+        "search",
+        "translate",
+    ] {
         assert!(ran.iter().any(|name| name == bundled), "{bundled} did not run, only {ran:?}");
     }
 }
