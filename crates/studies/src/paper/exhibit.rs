@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use heaptoll_lab::statistics::median;
 use serde::{Deserialize, Serialize};
 
-use super::definition::{Exhibit, Form, Shown as AsShown, Study};
+use super::definition::{Exhibit, Form, Rule, Shown as AsShown, Study};
 use super::effect::{self, Basis, Effect};
 use super::figures::{Absent, Figures, Value};
 use super::{grid, lines, placed, words};
@@ -179,15 +179,26 @@ fn list(source: &Source<'_>) -> (Body, Vec<String>) {
     let mut rows = Vec::new();
     for row in &exhibit.rows {
         let published = placed::of_row(exhibit, row).into_iter().map(|placed| placed.text).collect();
-        let found = row.ours.as_ref().map(|quantity| (quantity, effect::mean(quantity, study, figures)));
+        let found = row
+            .ours
+            .as_ref()
+            .map(|quantity| (quantity, effect::by_rule(Rule::Mean, quantity, study, figures)));
+        // A mean of some of the programs is not to be taken for that of all.
+        let mut part = String::new();
         let (ours, missing) = match found {
             None => (None, row.missing.clone()),
-            Some((_, Ok(effects))) if effects.len() == 1 => {
-                (Some(as_shown(row.shown, exhibit.scale, &effects[0])), None)
-            }
-            Some((_, Ok(effects))) => {
-                let words: Vec<String> = effects.into_iter().map(|effect| effect.words).collect();
-                (None, Some(format!("it may be each of {}", words::list(&words))))
+            Some((_, Ok(outcome))) => {
+                let (asked, gone) = (outcome.programs_asked, outcome.programs_without.len());
+                if gone > 0 {
+                    part = format!(" (here {} of {asked} programs)", asked - gone);
+                }
+                match outcome.effects.as_slice() {
+                    [effect] => (Some(as_shown(row.shown, exhibit.scale, effect)), None),
+                    several => {
+                        let words: Vec<String> = several.iter().map(|effect| effect.words.clone()).collect();
+                        (None, Some(format!("it may be each of {}", words::list(&words))))
+                    }
+                }
             }
             Some((quantity, Err(missing))) => {
                 let why = absent.of_step(&quantity.step).map(|why| format!("step {}: {why}", quantity.step));
@@ -198,7 +209,7 @@ fn list(source: &Source<'_>) -> (Body, Vec<String>) {
             && !row.words.contains('%')
             && !row.words.contains("percent")
             && !exhibit.unit.contains('%');
-        let words = if percent { format!("{}, %", row.words) } else { row.words.clone() };
+        let words = if percent { format!("{}{part}, %", row.words) } else { format!("{}{part}", row.words) };
         rows.push((words, vec![Pair { published, ours, missing }]));
     }
     (Body::Table { columns: vec![String::new(), heading], rows }, Vec::new())

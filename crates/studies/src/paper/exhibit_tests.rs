@@ -279,6 +279,19 @@ fn a_list_has_published_ranges_and_ours_as_percent() {
     assert_eq!(rows["none"][0].missing.as_deref(), Some("no copying collector is built"));
 }
 
+/// A mean of one program stood beside the paper's of a whole suite as if it were one.
+#[test]
+fn a_row_says_of_how_many_programs_its_mean_is() {
+    let text = format!(
+        "{ZORN}\n[[exhibit]]\nid = \"x\"\ntitle = \"X\"\nform = \"list\"\n[[exhibit.row]]\nwords = \"mean\"\n\
+         ours = {{ step = \"t\", metric = \"cpu_s\", programs = [\"gawk\", \"lua\"], of = {{ managers = \
+         [\"kingsley\"] }}, over = {{ managers = [\"cartesian\"] }} }}"
+    );
+    let study = Study::parse(&text, "made.toml").unwrap_or_else(|fault| panic!("{fault}"));
+    let shown = shown(&study, &timed());
+    assert!(table(&shown).1.contains_key("mean (here 1 of 2 programs)"), "{shown:?}");
+}
+
 /// Columns of numbers that name a line and are no values.
 const KEYS: [&str; 5] =
     ["size_bytes", "every_bytes", "over_every_bytes", "programs_faster_by_more_than_percent", "collections"];
