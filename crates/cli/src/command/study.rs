@@ -185,10 +185,10 @@ fn begin(arguments: &Arguments) -> Result<Asked, Failure> {
         only: arguments.only.clone(),
         quick: arguments.quick,
         budget_s: arguments.budget,
-        catalog: match &arguments.catalog {
-            Some(folder) => Some(std::path::absolute(folder).unwrap_or_else(|_| folder.clone())),
-            None => None,
-        },
+        catalog: arguments
+            .catalog
+            .as_ref()
+            .map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.clone())),
         seed: begun.as_secs() % 1_000_000,
     })
 }
