@@ -207,7 +207,7 @@ fn the_server_starts_answers_its_load_and_stops() {
     let catalog = Catalog::load(&share()).unwrap();
     for program in catalog.programs().filter(|program| program.is_server()) {
         if let Some(missing) = program.missing(&places) {
-            skip(program.name(), &missing);
+            skip(program, &missing);
             continue;
         }
         let tmp = tempfile::tempdir().unwrap();
