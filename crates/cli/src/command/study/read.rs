@@ -51,7 +51,8 @@ pub fn refused(kind: Kind, json: &serde_json::Value) -> Vec<(String, Option<Stri
         Kind::Run => run::refused(json),
         Kind::Instructions => instructions::refused(json),
         Kind::Locality => locality::refused(json),
-        Kind::Lifetimes | Kind::Delay | Kind::Frequency | Kind::Proximity | Kind::Minheap => vec![],
+        Kind::Delay | Kind::Frequency | Kind::Proximity | Kind::Minheap => sareen::refused(kind, json),
+        Kind::Lifetimes => vec![],
     }
 }
 

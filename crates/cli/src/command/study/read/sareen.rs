@@ -1,5 +1,6 @@
 //! What `heaptoll delay`, `frequency`, `proximity` and `minheap` found, as estimates with the commands' own intervals.
-//! A ratio of too few runs has a value and no interval that claims anything, and is a single figure here.
+//! A ratio of too few runs has a value and no interval that claims anything, and is a single figure here. What such a
+//! command itself keeps out of its means, a program that hardly collects, is no figure.
 
 use heaptoll_lab::statistics::FEWEST_PAIRS;
 use heaptoll_studies::paper::definition::{Kind, Step};
@@ -8,7 +9,10 @@ use serde::Deserialize;
 
 use super::{Maker, ReadError, shaped};
 
-/// The stretch just after a collection, as `heaptoll proximity` calls it.
+/// Stretches between two collections as `heaptoll proximity` calls them, and as metrics.
+const STRETCHES: [(&str, &str); 4] =
+    [("first 1 %", "first"), ("first 10 %", "near"), ("second 10 %", "second"), ("last 20 %", "last")];
+/// The stretch just after a collection.
 const NEAR: &str = "first 10 %";
 
 /// A ratio and its interval; of what repetitions or runs say `pairs` or `runs`.
@@ -53,6 +57,15 @@ pub fn read(kind: Kind, json: &serde_json::Value, step: &Step) -> Result<Vec<Cel
         Kind::Run | Kind::Instructions | Kind::Locality | Kind::Lifetimes => {}
     }
     Ok(cells)
+}
+
+/// Programs whose figures are missing, under which manager, and why.
+pub fn refused(kind: Kind, json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
+    match kind {
+        Kind::Frequency => shaped::<Frequency>(kind, json).map(|found| seldom(&found)).unwrap_or_default(),
+        Kind::Minheap => shaped::<Minheap>(kind, json).map(|found| without_heap(&found)).unwrap_or_default(),
+        _ => vec![],
+    }
 }
 
 #[derive(Deserialize)]
@@ -101,6 +114,7 @@ struct Frequency {
 struct Periods {
     program: String,
     collector: String,
+    often_enough: bool,
     ratios: Vec<PeriodRatio>,
 }
 
@@ -118,8 +132,15 @@ struct Period {
     reclaim: u64,
 }
 
+/// What collects too seldom for its frequency to say anything.
+fn seldom(found: &Frequency) -> Vec<(String, Option<String>, String)> {
+    let why = "collected too seldom, or failed, at the shortest period to say anything of how often";
+    let seldom = found.programs.iter().filter(|program| !program.often_enough);
+    seldom.map(|one| (one.program.clone(), Some(one.collector.clone()), why.to_owned())).collect()
+}
+
 fn frequency(found: &Frequency, step: &Step, cells: &mut Vec<Cell>) {
-    for program in &found.programs {
+    for program in found.programs.iter().filter(|program| program.often_enough) {
         let mut maker =
             Maker { step: &step.id, program: &program.program, manager: &program.collector, cells };
         for one in &program.ratios {
@@ -165,29 +186,56 @@ struct Stretch {
     name: String,
     distance_ns: u64,
     mean: Option<Ratio>,
+    median: Option<Ratio>,
 }
 
 fn proximity(found: &Proximity, step: &Step, cells: &mut Vec<Cell>) {
     for program in &found.programs {
         for stack in &program.stacks {
-            let mut maker =
-                Maker { step: &step.id, program: &program.program, manager: &stack.stack, cells };
+            let mut maker = Maker { step: &step.id, program: &program.program, manager: &stack.stack, cells };
             for scale in &stack.scales {
                 let at = Some(scale.aimed_at as f64);
                 for stretch in &scale.stretches {
+                    let Some((_, name)) = STRETCHES.iter().find(|(of, _)| *of == stretch.name) else {
+                        continue;
+                    };
+                    maker.ratio(&format!("{name}_ratio"), at, stretch.mean.as_ref());
+                    maker.ratio(&format!("{name}_median_ratio"), at, stretch.median.as_ref());
                     if stretch.name == NEAR {
-                        maker.ratio("near_ratio", at, stretch.mean.as_ref());
                         maker.put("near_us", at, Value::Single(stretch.distance_ns as f64 / 1e3));
                     }
                 }
-                // The stretch that is farthest from the middle, in either direction.
-                let far = |ratio: &&Ratio| ratio.ratio.ln().abs();
-                let ratios = scale.stretches.iter().filter_map(|stretch| stretch.mean.as_ref());
-                let farthest = ratios.max_by(|a, b| far(a).total_cmp(&far(b)));
-                maker.ratio("spread_ratio", at, farthest);
+                let medians: Vec<&Ratio> =
+                    scale.stretches.iter().filter_map(|stretch| stretch.median.as_ref()).collect();
+                if let Some(value) = spread(&medians) {
+                    maker.put("spread_median_ratio", at, value);
+                }
+                let means: Vec<&Ratio> =
+                    scale.stretches.iter().filter_map(|stretch| stretch.mean.as_ref()).collect();
+                if let Some(value) = spread(&means) {
+                    maker.put("spread_ratio", at, value);
+                }
             }
         }
     }
+}
+
+/// By what factor the stretch that is farthest from the middle differs from it, whichever way. The intervals of all
+/// stretches hold together, so it lies between the largest of their nearer ends and the largest of their farther ones,
+/// whichever stretch is the farthest in truth.
+fn spread(stretches: &[&Ratio]) -> Option<Value> {
+    let factor = |ratio: f64| ratio.max(1.0 / ratio);
+    let most = |of: &dyn Fn(&Ratio) -> f64| stretches.iter().map(|ratio| of(ratio)).reduce(f64::max);
+    let value = most(&|ratio| factor(ratio.ratio))?;
+    if stretches.iter().any(|ratio| (ratio.pairs as usize) < FEWEST_PAIRS) {
+        return Some(Value::Single(value));
+    }
+    let nearer = |ratio: &Ratio| {
+        if ratio.low <= 1.0 && ratio.high >= 1.0 { 1.0 } else { factor(ratio.low).min(factor(ratio.high)) }
+    };
+    let low = most(&nearer)?;
+    let high = most(&|ratio| factor(ratio.low).max(factor(ratio.high)))?;
+    Some(Value::Estimate { value, low, high })
 }
 
 #[derive(Deserialize)]
@@ -198,8 +246,15 @@ struct Minheap {
 #[derive(Deserialize)]
 struct Heaps {
     program: String,
+    collectors: Vec<Searched>,
     baselines: Vec<Baseline>,
     overheads: Vec<Over>,
+}
+
+#[derive(Deserialize)]
+struct Searched {
+    stack: String,
+    failure: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -217,6 +272,18 @@ struct Over {
     ratio: f64,
     low: f64,
     high: f64,
+}
+
+/// Collectors of which no smallest heap is known.
+fn without_heap(found: &Minheap) -> Vec<(String, Option<String>, String)> {
+    let of = |heaps: &Heaps| {
+        let why = |one: &Searched| {
+            let why = one.failure.clone()?;
+            Some((heaps.program.clone(), Some(one.stack.clone()), why))
+        };
+        heaps.collectors.iter().filter_map(why).collect::<Vec<_>>()
+    };
+    found.programs.iter().flat_map(of).collect()
 }
 
 fn minheap(found: &Minheap, step: &Step, cells: &mut Vec<Cell>) {
@@ -286,7 +353,10 @@ mod tests {
 
     #[test]
     fn a_ratio_of_too_few_runs_claims_nothing() {
-        assert!(matches!(Value::from(&Ratio { ratio: 1.4, low: 1.3, high: 1.5, pairs: 5 }), Value::Single(_)));
+        assert!(matches!(
+            Value::from(&Ratio { ratio: 1.4, low: 1.3, high: 1.5, pairs: 5 }),
+            Value::Single(_)
+        ));
         let six = Value::from(&Ratio { ratio: 1.4, low: 1.3, high: 1.5, pairs: 6 });
         assert_eq!(six, Value::Estimate { value: 1.4, low: 1.3, high: 1.5 });
     }
@@ -310,29 +380,69 @@ mod tests {
     }
 
     #[test]
-    fn the_first_tenth_is_near_and_the_farthest_stretch_the_spread() {
-        let stretch = |name: &str, mean: f64| {
-            let mean = json!({"ratio": mean, "low": mean, "high": mean, "differs": true, "runs": 10});
-            json!({"name": name, "distance_ns": 878_653, "mean": mean, "median": null})
+    fn a_program_that_hardly_collects_has_no_figures_and_is_named() {
+        let found = json!({"programs": [{"program": "gawk", "collector": "sweep/mimalloc3",
+            "often_enough": false, "ratios": [{"question": "collections",
+            "period": {"every_bytes": 4 << 20, "reclaim": 1}, "mutator_wall": ratio(0.68, 10), "mutator_cpu": null}]}]});
+        assert_eq!(read(Kind::Frequency, &found, &step("frequency")), Ok(vec![]));
+        let refused = refused(Kind::Frequency, &found);
+        let [(program, Some(manager), why)] = refused.as_slice() else { panic!("{refused:?}") };
+        assert_eq!((program.as_str(), manager.as_str()), ("gawk", "sweep/mimalloc3"));
+        assert!(why.contains("too seldom"), "{why}");
+    }
+
+    #[test]
+    fn each_stretch_is_a_metric_of_means_and_of_medians() {
+        let stretch = |name: &str, mean: f64, median: f64| {
+            let of =
+                |mean: f64| json!({"ratio": mean, "low": mean, "high": mean, "differs": true, "runs": 10});
+            json!({"name": name, "distance_ns": 878_653, "mean": of(mean), "median": of(median)})
         };
-        let stretches = [stretch("first 1 %", 1.07), stretch("first 10 %", 0.95), stretch("last 20 %", 0.8)];
+        let stretches = [
+            stretch("first 1 %", 1.07, 1.02),
+            stretch("first 10 %", 0.95, 1.01),
+            stretch("last 20 %", 0.8, 1.0),
+        ];
         let found = json!({"programs": [{"program": "kv", "stacks": [{"stack": "sweep/mimalloc3",
             "scales": [{"aimed_at": 10, "stretches": stretches}]}]}]});
         let cells = read(Kind::Proximity, &found, &step("proximity")).expect("it is read");
-        assert_eq!(value(one(&cells, "near_ratio", Some(10.0))), 0.95);
-        assert_eq!(value(one(&cells, "spread_ratio", Some(10.0))), 0.8);
-        assert_eq!(value(one(&cells, "near_us", Some(10.0))), 878.653);
+        let at = |metric: &str| value(one(&cells, metric, Some(10.0)));
+        assert_eq!((at("first_ratio"), at("near_ratio"), at("last_ratio")), (1.07, 0.95, 0.8));
+        assert_eq!((at("first_median_ratio"), at("near_median_ratio")), (1.02, 1.01));
+        assert_eq!((at("spread_ratio"), at("spread_median_ratio")), (1.25, 1.02));
+        assert_eq!(at("near_us"), 878.653);
+    }
+
+    #[test]
+    fn the_spread_is_known_as_well_as_the_stretches_are() {
+        let of = |ratio: f64, low: f64, high: f64| Ratio { ratio, low, high, pairs: 8 };
+        let (open, slower, faster) = (of(1.02, 0.9, 1.3), of(1.1, 1.05, 1.15), of(0.8, 0.75, 0.9));
+        let value = spread(&[&open, &slower, &faster]);
+        let Some(Value::Estimate { value, low, high }) = value else { panic!("{value:?}") };
+        assert_eq!(value, 1.25, "a fifth less is a factor of 1.25");
+        assert!((low - 1.0 / 0.9).abs() < 1e-12, "at least the faster one's nearer end, {low}");
+        assert!((high - 1.0 / 0.75).abs() < 1e-12, "at most the farthest end, {high}");
+        let value = spread(&[&open]);
+        assert!(matches!(value, Some(Value::Estimate { low: 1.0, .. })), "may be none at all: {value:?}");
+        let few = Ratio { pairs: 5, ..slower };
+        assert!(matches!(spread(&[&open, &few]), Some(Value::Single(_))));
+        assert_eq!(spread(&[]), None);
+    }
+
+    #[test]
+    fn a_search_that_failed_says_why() {
+        let found = json!({"programs": [{"program": "cfrac", "collectors": [
+            {"stack": "bw26", "failure": "it has no heap=", "search": null}, {"stack": "tithe-collect", "failure": null}],
+            "baselines": [], "overheads": []}]});
+        let refused = refused(Kind::Minheap, &found);
+        assert_eq!(refused, [("cfrac".into(), Some("bw26".into()), "it has no heap=".into())]);
     }
 
     #[test]
     fn heaps_are_told_by_baseline_and_its_period_and_honoured_frees_apart() {
-        let baseline = |stack: &str, honoured: bool| {
-            json!({"stack": stack, "allocator": "mimalloc3", "every": 32768, "frees_honoured": honoured})
-        };
-        let over = |stack: &str, ratio: f64| {
-            json!({"collector": "tithe-collect", "baseline": stack, "ratio": ratio, "low": ratio, "high": ratio})
-        };
-        let found = json!({"programs": [{"program": "cfrac",
+        let baseline = |stack: &str, honoured: bool| json!({"stack": stack, "allocator": "mimalloc3", "every": 32768, "frees_honoured": honoured});
+        let over = |stack: &str, ratio: f64| json!({"collector": "tithe-collect", "baseline": stack, "ratio": ratio, "low": ratio, "high": ratio});
+        let found = json!({"programs": [{"program": "cfrac", "collectors": [],
             "baselines": [baseline("sweep,every=32K/mimalloc3", false), baseline("honoured", true)],
             "overheads": [over("sweep,every=32K/mimalloc3", 2.8), over("honoured", 3.7)]}]});
         let cells = read(Kind::Minheap, &found, &step("minheap")).expect("it is read");
