@@ -117,7 +117,8 @@ impl Entry {
         entry.command = changed.command.or(entry.command);
         entry.figures = changed.figures.or(entry.figures);
         entry.stdin = changed.stdin.or(entry.stdin);
-        entry.package = changed.package.or(entry.package);
+        // A variant may be bundled where the entry is a package's.
+        entry.package = changed.package.or(entry.package).filter(|package| !package.is_empty());
         entry.environment.extend(changed.environment);
         entry.inputs.extend(changed.inputs);
         entry.sizes.extend(changed.sizes);

@@ -49,9 +49,15 @@ fn the_projects_own_catalog_loads_and_every_size_is_there() {
     let catalog = Catalog::load(&share).unwrap();
     for name in [
         "cfrac",
+        "cc1",
         "espresso",
+        "fig2dev",
         "gawk",
+        "gdb",
         "ghostscript",
+        "gnugo",
+        "hmmer:1-thread",
+        "ld",
         "lua",
         "make",
         "perl",
@@ -59,6 +65,10 @@ fn the_projects_own_catalog_loads_and_every_size_is_there() {
         "redis",
         "reverse:8-byte",
         "sqlite",
+        "sqlite:lookaside",
+        "sqlite:no-lookaside",
+        "xalan",
+        "z3",
     ] {
         assert!(catalog.find(name).is_ok(), "{name}");
     }
@@ -97,6 +107,21 @@ fn a_variant_changes_only_what_it_names() {
     assert_eq!(prepared.environment, expected);
     assert_eq!(prepared.command[0], "/bin/cat");
     assert_eq!(prepared.expected_digest, None, "a size of its own has its own digest");
+}
+
+#[test]
+fn a_bundled_variant_of_a_packages_program_names_no_package() {
+    let text = GOOD.replacen("command", "package = \"nsp\"\ncommand", 1).replacen(
+        "about = \"prints more numbers\"",
+        "package = \"\"\ncommand = [\"{bin}/own\"]",
+        1,
+    );
+    let (folder, catalog) = load(&text);
+    let catalog = catalog.unwrap();
+    assert_eq!(catalog.find("demo").unwrap().package(), Some("nsp"));
+    let variant = catalog.find("demo:more").unwrap();
+    assert_eq!(variant.package(), None);
+    assert!(variant.missing(&places(folder.path())).unwrap().contains("type `make build`"));
 }
 
 #[test]

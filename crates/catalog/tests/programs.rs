@@ -17,15 +17,17 @@ fn share() -> PathBuf {
 /// Many times what a program takes at its quick size.
 const LIMIT_SECONDS: &str = "120";
 
-/// The bundled binaries, built into `folder`; espresso is linked in when cargo has built it beside this test.
+/// The bundled binaries, built into `folder`; those of cargo are linked in when it has built them beside this test.
 fn places(folder: &Path) -> Places {
     let bin = folder.join("bin");
     let built =
         Command::new("make").arg("-s").arg("-C").arg(share()).arg(format!("OUT={}", bin.display())).status();
     assert!(built.expect("make starts").success(), "the bundled C programs do not build");
-    let beside = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("heaptoll-espresso");
-    if beside.is_file() {
-        std::os::unix::fs::symlink(beside, bin.join("heaptoll-espresso")).unwrap();
+    for built in ["heaptoll-espresso", "heaptoll-sqlite"] {
+        let beside = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join(built);
+        if beside.is_file() {
+            std::os::unix::fs::symlink(beside, bin.join(built)).unwrap();
+        }
     }
     Places { bin, inputs_cache: folder.join("inputs") }
 }
