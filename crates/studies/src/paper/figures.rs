@@ -19,10 +19,12 @@
 //!   Estimates.
 //! - `frequency`: `mutator_wall_ratio`, `mutator_cpu_ratio` at bytes of period, over the shortest; with
 //!   `identifying_` and `reclaiming_` before it, of the paper's two other experiments. Estimates.
-//! - `proximity`: at collections a run `near_ratio`, the first tenth after a collection over the middle, `near_us`, its
-//!   median distance, and `spread_ratio`, the stretch farthest from the middle.
+//! - `proximity`: at collections a run, of means, and with `_median_ratio` of medians: `first_ratio`, `near_ratio`,
+//!   `second_ratio`, `last_ratio`, the first hundredth, first tenth, second tenth and last fifth after a collection over
+//!   the middle; `near_us`, the first tenth's median distance; `spread_ratio`, the factor by which the stretch that is
+//!   farthest from the middle differs from it, whichever way. Estimates.
 //! - `minheap`: `heap_ratio_over_MANAGER`: the smallest heap over the footprint of mark-sweep over that allocator; `at`
-//!   its period in bytes.
+//!   its period in bytes. `heap_ratio_over_frees_MANAGER`: over the same with the program's frees heeded.
 
 use std::collections::BTreeMap;
 
@@ -142,7 +144,22 @@ pub fn is_metric(kind: Kind, metric: &str) -> bool {
             ],
             None,
         ),
-        Kind::Proximity => (&["near_ratio", "near_us", "spread_ratio"], None),
+        Kind::Proximity => (
+            &[
+                "first_ratio",
+                "first_median_ratio",
+                "near_ratio",
+                "near_median_ratio",
+                "near_us",
+                "second_ratio",
+                "second_median_ratio",
+                "last_ratio",
+                "last_median_ratio",
+                "spread_ratio",
+                "spread_median_ratio",
+            ],
+            None,
+        ),
         Kind::Minheap => (&["heap_ratio"], Some("heap_ratio_over_")),
     };
     names.contains(&metric)
