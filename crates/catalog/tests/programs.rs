@@ -69,7 +69,10 @@ fn every_installed_program_prints_what_its_entry_expects() {
             skip(program, &missing);
             continue;
         }
-        let prepared = program.prepare(Size::Quick, &places).unwrap();
+        // There are many forms of few programs: those are tried with the smallest input.
+        let tiny = program.is_by_name() && program.sizes().any(|size| size == Size::Tiny);
+        let size = if tiny { Size::Tiny } else { Size::Quick };
+        let prepared = program.prepare(size, &places).unwrap();
         let first = run(&prepared);
         if run(&prepared) != first {
             wrong.push(format!("{} printed something else the second time", prepared.name));
