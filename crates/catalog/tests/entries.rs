@@ -53,7 +53,7 @@ fn the_projects_own_catalog_loads_and_every_size_is_there() {
         "espresso",
         "fig2dev",
         "gawk",
-        "gdb",
+        "gdb:static",
         "ghostscript",
         "gnugo",
         "hmmer:1-thread",
