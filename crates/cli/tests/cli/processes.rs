@@ -59,10 +59,14 @@ fn the_cpu_time_of_children_is_counted_waited_for_or_not() {
         &format!("{spin} int main(void) {{ free(malloc(9)); for (int i = 0; i < 2; i++) if (!fork()) {{ spin(100); _exit(0); }} \
                   while (wait(0) > 0); return 0; }}"),
     );
+    // Its child works until it has used 60 ms, lets it end, and works 2 ms more: orphans may take 300 ms of elapsed time
+    // to end by themselves, and on a busy machine no more work than that is done in it for certain.
     let orphaned = bench.program(
         "orphaned",
         &format!(
-            "{spin} int main(void) {{ free(malloc(9)); if (!fork()) {{ spin(60); _exit(0); }} return 0; }}"
+            "{spin} int main(void) {{ char c = 0; int ready[2], ended[2]; free(malloc(9)); if (pipe(ready) || pipe(ended)) return 1; \
+             if (!fork()) {{ close(ended[1]); spin(60); if (write(ready[1], &c, 1) != 1) _exit(1); \
+             if (read(ended[0], &c, 1)) _exit(1); spin(62); _exit(0); }} return read(ready[0], &c, 1) != 1; }}"
         ),
     );
     let cpu = |json: &serde_json::Value| {
