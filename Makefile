@@ -36,7 +36,7 @@ help:
 # --- building ---------------------------------------------------------------------------------------------------
 
 tool:
-	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-launcher -p heaptoll-peers -p heaptoll-espresso -p heaptoll-replay $(EXTRA)
+	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-launcher -p heaptoll-peers -p heaptoll-espresso -p heaptoll-sqlite -p heaptoll-replay $(EXTRA)
 	$(CARGO) build --release --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml
 	$(CARGO) build --release --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(addprefix -p ,$(OURS) tithe-static)
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
@@ -44,7 +44,7 @@ tool:
 	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs
 	@$(MAKE) --no-print-directory -C tracer OUT=$(abspath $(LIB))/tracer
 	@install -m 755 $(TARGET)/release/heaptoll-launch $(TARGET)/release/heaptoll-replay $(LIB)/
-	@install -m 755 $(TARGET)/release/heaptoll-espresso $(LIB)/programs/
+	@install -m 755 $(TARGET)/release/heaptoll-espresso $(TARGET)/release/heaptoll-sqlite $(LIB)/programs/
 	@install -m 644 $(foreach layer,count start live record null announce forward quarantine sweep events,$(TARGET)/layers/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	@for manager in $(OURS); do \
 		install -m 644 $(TARGET)/managers/release/lib$$manager.so $(LIB)/managers/$$manager.so && \
@@ -53,7 +53,7 @@ tool:
 			test ! -e $$variant || install -m 644 $$variant $(LIB)/managers/ || exit 1; \
 		done; \
 	done
-	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso robson planted events Makefile) $(SHARE)/programs/*/*.[ch]
+	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events Makefile) $(SHARE)/programs/*/*.[ch]
 
 peers-fast: tool
 	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) fast
