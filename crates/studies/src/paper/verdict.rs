@@ -226,6 +226,19 @@ fn of_too_few(test: &Test, outcome: &Outcome) -> bool {
     test.rule == Rule::Mean && outcome.programs_asked >= 3 && run < 3
 }
 
+/// Whether programs that the test names are missing, and could have turned the answer.
+fn could_turn(test: &Test, outcome: &Outcome, answer: Answer) -> bool {
+    let missing = !test.quantity.programs.is_empty() && !outcome.programs_without.is_empty();
+    let open = match test.rule {
+        Rule::All => answer == Answer::Holds,
+        Rule::Some | Rule::Both => answer == Answer::Fails,
+        Rule::Most => answer != Answer::Undecided,
+        // Of these, programs are a sample.
+        Rule::Mean | Rule::Trend => false,
+    };
+    missing && open
+}
+
 fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Tested {
     let without = |reason: String| Tested {
         words: test.words.clone(),
@@ -241,7 +254,9 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
         Err(missing) => return without(why.unwrap_or_else(|| missing.to_string())),
     };
     let few = of_too_few(test, &outcome);
-    let answer = if few { Answer::Undecided } else { decide(test, &outcome.effects) };
+    let decided = if few { Answer::Undecided } else { decide(test, &outcome.effects) };
+    let turns = could_turn(test, &outcome, decided);
+    let answer = if turns { Answer::Undecided } else { decided };
     let mut reason = because(test, answer, &outcome.effects);
     if few {
         let has = outcome.programs_asked - outcome.programs_without.len();
@@ -252,7 +267,8 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
     }
     let gone: Vec<String> = outcome.programs_without.into_iter().chain(outcome.managers_without).collect();
     if !gone.is_empty() {
-        reason += &format!("; without {}, of which there is no such figure", list(&gone));
+        let turn = if turns { ", and they could turn the answer" } else { "" };
+        reason += &format!("; without {}, of which there is no such figure{turn}", list(&gone));
     }
     let detectable = outcome
         .effects
