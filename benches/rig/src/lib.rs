@@ -71,6 +71,7 @@ fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settin
             environment: program.environment.clone(),
             stdin: program.stdin.as_ref().map(|path| path.display().to_string()),
             expected_digest: program.expected_digest.clone(),
+            figures: program.figures.clone(),
             serve: None,
         }],
         stacks: stacks.iter().map(stack).collect(),
