@@ -291,26 +291,35 @@ pub fn plan(
     Plan { planned: kept.iter().map(|one| one.planned(deadline(one))).collect(), left_out }
 }
 
-/// Without what does not fit at its least: of the steps that matter least, the longest first.
+/// Without what does not fit at its least: of the steps that matter least, the longest first. What was left out and
+/// fits after all, because something longer had to go as well, is taken back.
 fn leave_out<'a>(
-    mut candidates: Vec<Candidate<'a>>,
+    candidates: Vec<Candidate<'a>>,
     room: f64,
     left_out: &mut Vec<LeftOut>,
 ) -> Vec<Candidate<'a>> {
-    while candidates.iter().map(|candidate| candidate.seconds).sum::<f64>() > room {
-        let order = |a: &&Candidate<'_>, b: &&Candidate<'_>| {
-            a.step.priority.cmp(&b.step.priority).then(a.seconds.total_cmp(&b.seconds))
-        };
-        let Some(least) = candidates.iter().max_by(order).map(|candidate| candidate.step.id.clone()) else {
-            break;
-        };
-        let Some(at) = candidates.iter().position(|candidate| candidate.step.id == least) else { break };
-        let gone = candidates.remove(at);
+    // What matters most first, and of that the shortest: taking while it fits is leaving out from the other end.
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    order.sort_by(|a, b| {
+        let (a, b) = (&candidates[*a], &candidates[*b]);
+        a.step.priority.cmp(&b.step.priority).then(a.seconds.total_cmp(&b.seconds))
+    });
+    let mut taken = BTreeSet::new();
+    let mut spent = 0.0;
+    for at in order {
+        if spent + candidates[at].seconds <= room {
+            spent += candidates[at].seconds;
+            taken.insert(at);
+        }
+    }
+    let (kept, gone): (Vec<_>, Vec<_>) =
+        candidates.into_iter().enumerate().partition(|(at, _)| taken.contains(at));
+    left_out.extend(gone.into_iter().map(|(_, gone)| {
         let why =
             format!("there was no time for it: it takes about {:.0} s at its least", gone.seconds.max(1.0));
-        left_out.push(LeftOut { study: gone.study.name.clone(), step: gone.step.id.clone(), why });
-    }
-    candidates
+        LeftOut { study: gone.study.name.clone(), step: gone.step.id.clone(), why }
+    }));
+    kept.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
 /// Steps take more programs in turn, what matters most first, and then more repetitions, while it fits.
@@ -365,7 +374,9 @@ pub fn precision(planned: &Planned, step: &Step) -> String {
     }
     if planned.programs < planned.of_programs {
         let (has, of) = (planned.programs, planned.of_programs);
-        words.push(if has < 3 {
+        words.push(if has < 3 && of >= 3 {
+            format!("{has} of {of} programs: too few for a mean over them, of which nothing is decided")
+        } else if has < 3 {
             format!("{has} of {of} programs: what is said of their mean is of these programs only")
         } else {
             let wider = width(has) / width(of);

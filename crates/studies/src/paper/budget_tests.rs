@@ -64,6 +64,32 @@ fn what_matters_least_is_left_out_first_and_says_why() {
     assert_eq!(plan.planned.iter().map(|one| one.step.as_str()).collect::<Vec<_>>(), ["b", "c"]);
 }
 
+/// Of two steps that fit one by one, the less important was left out for the sake of the other, and then the other, too.
+#[test]
+fn a_step_that_does_not_fit_takes_none_with_it_that_does() {
+    let mut long = step("long", Kind::Run, 1, 1);
+    long.heaviness = 40.0;
+    let study = study(vec![long, step("short", Kind::Run, 1, 2)]);
+    let least = |step: &Step| Form::least(step).guess(step);
+    let room = (least(&study.steps[0]) - 1.0) / PLANNED;
+    assert!(least(&study.steps[1]) < PLANNED * room);
+    let plan = of(&study, Length::Seconds(room));
+    assert_eq!(plan.planned.iter().map(|one| one.step.as_str()).collect::<Vec<_>>(), ["short"]);
+    assert_eq!(plan.left_out.iter().map(|one| one.step.as_str()).collect::<Vec<_>>(), ["long"]);
+}
+
+/// Each of two takes most of the time: one of them is run.
+#[test]
+fn of_two_steps_that_fit_one_by_one_one_is_run() {
+    for priority in [1, 2] {
+        let study = study(vec![step("a", Kind::Run, 1, 1), step("b", Kind::Run, 1, priority)]);
+        let seconds = 1.6 * Form::least(&study.steps[0]).guess(&study.steps[0]) / PLANNED;
+        let plan = of(&study, Length::Seconds(seconds));
+        assert_eq!((plan.planned.len(), plan.left_out.len()), (1, 1), "{plan:?}");
+        assert_eq!(plan.planned[0].step, "a");
+    }
+}
+
 #[test]
 fn what_is_done_is_not_planned_again() {
     let study = study(vec![step("a", Kind::Run, 2, 1), step("b", Kind::Run, 2, 1)]);
@@ -152,6 +178,13 @@ proptest! {
                     || spent - one.seconds + larger.guess(step) > PLANNED * seconds - 1e-6
                     || one.repetitions > 6
             );
+        }
+        // What was left out would not have fitted beside what was kept at its least.
+        let kept_least: f64 =
+            plan.planned.iter().filter_map(|one| study.step(&one.step)).map(|step| Form::least(step).guess(step)).sum();
+        for out in &plan.left_out {
+            let step = study.step(&out.step).expect("of the study");
+            prop_assert!(kept_least + Form::least(step).guess(step) > PLANNED * seconds - 1e-6);
         }
         // Nothing that matters more than what is kept was left out while what matters less stayed and is longer.
         for out in &plan.left_out {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::definition::{Against, Quantity, Rule, Study};
 use super::figures::{Figures, Value};
-use super::pairs::{Compared, Place, Resolved, resolve};
+use super::pairs::{Compared, Place, Resolved, Without, resolve, without};
 use super::student::{self, ALPHA};
 use super::trend::trends;
 use super::words;
@@ -80,12 +80,14 @@ pub fn trend(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Ve
     Ok(by_rule(Rule::Trend, quantity, study, figures)?.effects)
 }
 
-/// Effects, and what the quantity names that is not in them.
+/// Effects, and what the quantity asks for that is not in them.
 pub(super) struct Outcome {
     pub effects: Vec<Effect>,
     pub programs_asked: usize,
-    pub programs_without: Vec<String>,
-    pub managers_without: Vec<String>,
+    /// What has no figures.
+    pub without: Without,
+    /// What has too few runs to be in a mean.
+    pub thin: Vec<String>,
 }
 
 /// The effects that a rule looks at.
@@ -95,14 +97,17 @@ pub(super) fn by_rule(
     study: &Study,
     figures: &Figures,
 ) -> Result<Outcome, Missing> {
-    let Resolved { compared, programs_asked, programs_without, managers_without } =
-        resolve(quantity, study, figures)?;
-    let measured = against(quantity.against, measure(compared));
-    let effects = match rule {
+    let Resolved { step, compared, asked } = resolve(quantity, study, figures)?;
+    let measured = measure(compared);
+    // Of what has a value: two figures that have no ratio are as good as none.
+    let found: Vec<&Compared<'_>> = measured.iter().map(|one| &one.compared).collect();
+    let without = without(quantity, step, &asked, &found);
+    let measured = against(quantity.against, measured);
+    let (effects, thin) = match rule {
         Rule::Mean => means(&measured),
-        Rule::Trend => trends(&measured),
+        Rule::Trend => (trends(&measured), Vec::new()),
         Rule::All | Rule::Some | Rule::Most | Rule::Both => {
-            measured.into_iter().map(|one| one.effect).collect()
+            (measured.into_iter().map(|one| one.effect).collect(), Vec::new())
         }
     };
     if effects.is_empty() {
@@ -110,7 +115,7 @@ pub(super) fn by_rule(
         let (step, metric) = (&quantity.step, &quantity.metric);
         return Err(Missing(format!("step {step} has no {metric} {why}")));
     }
-    Ok(Outcome { effects, programs_asked, programs_without, managers_without })
+    Ok(Outcome { effects, programs_asked: asked.len(), without, thin })
 }
 
 /// A comparison with its interval.
@@ -256,6 +261,8 @@ fn against(against: Against, measured: Vec<Measured<'_>>) -> Vec<Measured<'_>> {
         }
         groups.entry(key).or_default().push(one);
     }
+    // Means are over programs, and one that lacks a manager is of the same mean.
+    let of = groups.values().map(Vec::len).max().unwrap_or_default();
     order
         .into_iter()
         .filter_map(|key| {
@@ -272,9 +279,12 @@ fn against(against: Against, measured: Vec<Measured<'_>>) -> Vec<Measured<'_>> {
             let basis = weakest(group.iter().map(|one| one.effect.basis));
             let managers = group.len();
             let first = group.into_iter().next()?;
-            let sides = format!("{} over the {word} of {}", key.1, words::count(managers, "manager"));
+            let over = |managers: usize| {
+                format!("{} over the {word} of {}", key.1, words::count(managers, "manager"))
+            };
             let place = if key.2.is_empty() { String::new() } else { format!(" {}", key.2) };
-            let words = format!("{sides} on {}{place}", first.compared.program);
+            let words = format!("{} on {}{place}", over(managers), first.compared.program);
+            let sides = over(of);
             let (low, high) = if basis == Basis::None { (value, value) } else { (low, high) };
             let effect = Effect { words, value, low, high, basis };
             Some(Measured { compared: first.compared, sides, effect, series: None })
@@ -318,13 +328,16 @@ pub(super) fn groups<'m, 'a>(
     groups
 }
 
-/// One mean over programs a pair of managers and place.
-fn means(measured: &[Measured<'_>]) -> Vec<Effect> {
+/// One mean over programs a pair of managers and place, and what has too few runs to be in it.
+fn means(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
     let mut groups = groups(measured, true);
+    let mut thin = Vec::new();
     for (_, group) in &mut groups {
         // A program with too few runs says little, and would leave the mean without an interval.
-        if group.iter().any(|one| one.effect.basis != Basis::None) {
-            group.retain(|one| one.effect.basis != Basis::None);
+        let says = |one: &&Measured<'_>| one.effect.basis != Basis::None;
+        if group.iter().any(says) {
+            thin.extend(group.iter().filter(|one| !says(one)).map(|one| one.effect.words.clone()));
+            group.retain(says);
         }
     }
     let family = groups.len();
@@ -345,7 +358,7 @@ fn means(measured: &[Measured<'_>]) -> Vec<Effect> {
             effects.push(Effect { words, value, low, high, basis });
         }
     }
-    effects
+    (effects, thin)
 }
 
 /// The log ratios' means by repetition of one or two programs.

@@ -135,6 +135,26 @@ fn the_least_of_several_is_each_programs_own() {
     assert!(near(effects[0].value, 1.25) && near(effects[1].value, 10.0 / 9.0), "{effects:?}");
 }
 
+/// A program that lacks one of the managers was a mean of its own.
+#[test]
+fn a_mean_over_the_least_of_several_has_every_program() {
+    let mut values = Vec::new();
+    for program in ["cfrac", "gawk", "perl", "make"] {
+        values.extend([(program, "a", 4.0), (program, "b", 2.0)]);
+        if program != "make" {
+            values.push((program, "c", 3.0));
+        }
+    }
+    let quantity = of(
+        "c",
+        "per_malloc",
+        "of = { managers = [\"a\"] }\nover = { managers = [\"b\", \"c\"] }\nagainst = \"lowest\"",
+    );
+    let effects = mean(&quantity, &study(""), &exact(&values)).expect("figures");
+    assert_eq!(effects.len(), 1, "{effects:?}");
+    assert_eq!(effects[0].words, "a over the least of 2 managers, mean of 4 programs");
+}
+
 #[test]
 fn variants_are_compared_under_the_same_manager() {
     let figures = exact(&[
@@ -254,6 +274,25 @@ fn a_slope_is_found_over_programs_and_over_points() {
     let one = &trend(&quantity, &study(""), &cells("c", "page_faults", &values[..4])).expect("figures")[0];
     assert!(near(one.value, 0.9) && one.basis == Basis::Points(4), "{one:?}");
     assert!(trend(&quantity, &study(""), &cells("c", "page_faults", &values[..1])).is_err());
+}
+
+/// Two slopes of three programs, the third of which has one place, were each at 5 %, as if they were one mean.
+#[test]
+fn slopes_of_two_programs_of_three_hold_together() {
+    let line = |program: &'static str, places: &[f64]| {
+        let value = |at: f64| Value::Exact(at * if at == 2.0 { 1.1 } else { 1.0 });
+        places.iter().map(|at| (program, "a", Some(*at), value(*at))).collect::<Vec<_>>()
+    };
+    let two = [line("cfrac", &[1.0, 2.0, 4.0]), line("gawk", &[1.0, 2.0, 4.0])].concat();
+    let three = [two.clone(), line("perl", &[1.0])].concat();
+    let width = |values: &[(&'static str, &'static str, Option<f64>, Value)]| {
+        let figures = cells("c", "per_malloc", values);
+        let found = trend(&of("c", "per_malloc", "of = { managers = [\"a\"] }"), &study(""), &figures);
+        let effects = found.expect("figures");
+        assert_eq!(effects.len(), 2, "{effects:?}");
+        effects[0].high - effects[0].low
+    };
+    assert!(near(width(&three), width(&two)), "{} {}", width(&three), width(&two));
 }
 
 #[test]

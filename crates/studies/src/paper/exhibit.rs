@@ -188,9 +188,13 @@ fn list(source: &Source<'_>) -> (Body, Vec<String>) {
         let (ours, missing) = match found {
             None => (None, row.missing.clone()),
             Some((_, Ok(outcome))) => {
-                let (asked, gone) = (outcome.programs_asked, outcome.programs_without.len());
-                if gone > 0 {
-                    part = format!(" (here {} of {asked} programs)", asked - gone);
+                let asked = outcome.programs_asked;
+                let has = match outcome.effects.as_slice() {
+                    [Effect { basis: Basis::Programs(of_mean), .. }] => *of_mean as usize,
+                    _ => asked.saturating_sub(outcome.without.programs.len() + outcome.thin.len()),
+                };
+                if has < asked {
+                    part = format!(" (here {has} of {asked} programs)");
                 }
                 match outcome.effects.as_slice() {
                     [effect] => (Some(as_shown(row.shown, exhibit.scale, effect)), None),

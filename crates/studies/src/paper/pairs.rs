@@ -101,14 +101,45 @@ impl Compared<'_> {
 
 /// What a quantity is of.
 pub(super) struct Resolved<'a> {
+    /// Its step.
+    pub step: &'a Step,
     /// The cells.
     pub compared: Vec<Compared<'a>>,
-    /// How many programs the quantity asks for.
-    pub programs_asked: usize,
-    /// Those of them that have nothing to compare.
-    pub programs_without: Vec<String>,
+    /// The programs that it asks for.
+    pub asked: Vec<String>,
+}
+
+/// What a quantity asks for and no figure answers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Without {
+    /// Programs that have nothing to compare.
+    pub programs: Vec<String>,
     /// Managers likewise.
-    pub managers_without: Vec<String>,
+    pub managers: Vec<String>,
+    /// Single comparisons between what else is there: `bw16 over kingsley on gawk`.
+    pub cells: Vec<String>,
+    /// Places that were named.
+    pub places: Vec<String>,
+}
+
+impl Without {
+    /// All of it in words; a few of the single comparisons stand for many.
+    pub fn words(&self) -> Vec<String> {
+        const FEW: usize = 4;
+        let few = if self.cells.len() > FEW { FEW - 1 } else { self.cells.len() };
+        let mut words: Vec<String> = self
+            .programs
+            .iter()
+            .chain(&self.managers)
+            .chain(&self.places)
+            .chain(&self.cells[..few])
+            .cloned()
+            .collect();
+        if few < self.cells.len() {
+            words.push(words::count(self.cells.len() - few, "more comparison"));
+        }
+        words
+    }
 }
 
 type By<'a, T> = BTreeMap<&'a str, T>;
@@ -217,7 +248,7 @@ pub(super) fn asked(quantity: &Quantity, step: &Step) -> Vec<String> {
 /// The cells of a quantity.
 pub(super) fn resolve<'a>(
     quantity: &Quantity,
-    study: &Study,
+    study: &'a Study,
     figures: &'a Figures,
 ) -> Result<Resolved<'a>, Missing> {
     let Some(step) = study.step(&quantity.step) else {
@@ -267,21 +298,6 @@ pub(super) fn resolve<'a>(
             }
         }
     }
-    let without = |named: &[String], is: &dyn Fn(&Compared<'_>, &str) -> bool| -> Vec<String> {
-        named.iter().filter(|name| !compared.iter().any(|one| is(one, name))).cloned().collect()
-    };
-    let numerators_without = without(&quantity.of.managers, &|one, name| one.of.manager == name);
-    let mut managers_without = numerators_without.clone();
-    if let Some(over) = &quantity.over {
-        let is = |one: &Compared<'_>, name: &str| one.over.is_some_and(|place| place.manager == name);
-        // One that is a numerator as well is not missing for having no denominator of its own.
-        let also: Vec<String> = without(&over.managers, &is);
-        managers_without.extend(also.into_iter().filter(|name| {
-            !numerators_without.contains(name) && !compared.iter().any(|one| one.of.manager == name)
-        }));
-    }
-    let asked = asked(quantity, step);
-    let programs_without = without(&asked, &|one, name| one.program == name);
     if compared.is_empty() {
         let of = match quantity.programs.as_slice() {
             [] => String::new(),
@@ -294,5 +310,66 @@ pub(super) fn resolve<'a>(
             step.id
         )));
     }
-    Ok(Resolved { compared, programs_asked: asked.len(), programs_without, managers_without })
+    Ok(Resolved { step, compared, asked: asked(quantity, step) })
+}
+
+/// What is asked for and not `found`: the comparisons that have a value.
+pub(super) fn without(
+    quantity: &Quantity,
+    step: &Step,
+    asked: &[String],
+    found: &[&Compared<'_>],
+) -> Without {
+    let none = |is: &dyn Fn(&Compared<'_>) -> bool| !found.iter().any(|one| is(one));
+    let programs: Vec<String> =
+        asked.iter().filter(|name| none(&|one| one.program == **name)).cloned().collect();
+    let denominators = quantity.over.as_ref().map_or(&[][..], |over| over.managers.as_slice());
+    // Where none is named it is every one of the step; what others are compared with needs no comparison of its own.
+    let numerators: Vec<&String> = match quantity.of.managers.as_slice() {
+        [] => step.managers.iter().filter(|name| !denominators.contains(name)).collect(),
+        named => named.iter().collect(),
+    };
+    let mut managers: Vec<String> =
+        numerators.into_iter().filter(|name| none(&|one| one.of.manager == **name)).cloned().collect();
+    // One that is a numerator as well is not missing for having no denominator of its own.
+    let either = |one: &Compared<'_>, name: &str| {
+        one.of.manager == name || one.over.is_some_and(|over| over.manager == name)
+    };
+    for name in denominators {
+        if none(&|one| either(one, name)) && !managers.contains(name) {
+            managers.push(name.clone());
+        }
+    }
+    let places = quantity
+        .at
+        .iter()
+        .filter(|asked| none(&|one| same_place(one.at, Some(**asked))))
+        .map(|asked| words::place(step, &quantity.metric, *asked))
+        .collect();
+    // Each program that is there is expected under each pair of managers that is there (at each place that is named).
+    let key = |one: &Compared<'_>| {
+        let place = if quantity.at.is_empty() { String::new() } else { one.place.clone() };
+        (one.of.manager.to_owned(), one.over.map(|over| over.manager.to_owned()), place)
+    };
+    let mut keys = Vec::new();
+    let mut have = BTreeSet::new();
+    for one in found {
+        let key = key(one);
+        have.insert((one.program.as_str(), key.clone()));
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let mut cells = Vec::new();
+    for program in asked.iter().filter(|name| !programs.contains(name)) {
+        for key in keys.iter().filter(|key| !have.contains(&(program.as_str(), (*key).clone()))) {
+            let (of, over, place) = key;
+            let sides = match over {
+                Some(over) if over != of => format!("{of} over {over} on {program}"),
+                _ => format!("{program} under {of}"),
+            };
+            cells.push(if place.is_empty() { sides } else { format!("{sides} {place}") });
+        }
+    }
+    Without { programs, managers, cells, places }
 }

@@ -42,6 +42,10 @@ pub(super) fn trends(measured: &[Measured<'_>]) -> Vec<Effect> {
         }
         lines.push((sides, programs));
     }
+    // One line that has no slope leaves fewer than three, and then each is an interval of its own.
+    for (_, programs) in &mut lines {
+        programs.retain(|line| student::slope(&line.1, 1).is_some());
+    }
     let family = lines.iter().map(|(_, programs)| if programs.len() >= 3 { 1 } else { programs.len() }).sum();
     let mut effects = Vec::new();
     for (sides, programs) in lines {

@@ -3,9 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::definition::{Claim, Rule, Study, Test};
+use super::definition::{Claim, Quantity, Rule, Study, Test};
 use super::effect::{Basis, Effect, Outcome, by_rule};
 use super::figures::{Absent, Figures};
+use super::pairs::Without;
 use super::words::{figure, list};
 
 /// Does it hold today?
@@ -220,23 +221,27 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     words
 }
 
-/// Whether a mean over programs was asked for, and the shorter form ran so few that it is none.
-fn of_too_few(test: &Test, outcome: &Outcome) -> bool {
-    let run = outcome.programs_asked.saturating_sub(outcome.programs_without.len());
-    test.rule == Rule::Mean && outcome.programs_asked >= 3 && run < 3
+/// Whether a mean over programs was asked for, and this one is of so few that it is none.
+fn of_too_few(test: &Test, asked: usize, effect: &Effect) -> bool {
+    let is = matches!(effect.basis, Basis::Programs(_) | Basis::None);
+    test.rule == Rule::Mean && asked >= 3 && !is
 }
 
-/// Whether programs that the test names are missing, and could have turned the answer.
-fn could_turn(test: &Test, outcome: &Outcome, answer: Answer) -> bool {
-    let missing = !test.quantity.programs.is_empty() && !outcome.programs_without.is_empty();
-    let open = match test.rule {
-        Rule::All => answer == Answer::Holds,
-        Rule::Some | Rule::Both => answer == Answer::Fails,
-        Rule::Most => answer != Answer::Undecided,
-        // Of these, programs are a sample.
-        Rule::Mean | Rule::Trend => false,
+/// Whether something that the test names is missing, and could have turned the answer.
+fn could_turn(test: &Test, without: &Without, answer: Answer) -> bool {
+    let Quantity { programs, of, over, .. } = &test.quantity;
+    let named = |name: &String| {
+        of.managers.contains(name) || over.as_ref().is_some_and(|over| over.managers.contains(name))
     };
-    missing && open
+    let programs = !programs.is_empty() && !(without.programs.is_empty() && without.cells.is_empty());
+    let others = without.managers.iter().any(named) || !without.places.is_empty();
+    match test.rule {
+        Rule::All => answer == Answer::Holds && (programs || others),
+        Rule::Some | Rule::Both => answer == Answer::Fails && (programs || others),
+        Rule::Most => answer != Answer::Undecided && (programs || others),
+        // Of these, programs are a sample; each pair of managers must be in.
+        Rule::Mean | Rule::Trend => answer == Answer::Holds && others,
+    }
 }
 
 fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Tested {
@@ -253,30 +258,46 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
         Ok(outcome) => outcome,
         Err(missing) => return without(why.unwrap_or_else(|| missing.to_string())),
     };
-    let few = of_too_few(test, &outcome);
-    let decided = if few { Answer::Undecided } else { decide(test, &outcome.effects) };
-    let turns = could_turn(test, &outcome, decided);
+    let Outcome { effects, programs_asked, without, thin } = outcome;
+    let few = effects.iter().filter(|effect| of_too_few(test, programs_asked, effect)).count();
+    // They are shown with their intervals, and decide nothing.
+    let deciding: Vec<Effect> = effects
+        .iter()
+        .map(|effect| match of_too_few(test, programs_asked, effect) {
+            true => Effect { basis: Basis::None, ..effect.clone() },
+            false => effect.clone(),
+        })
+        .collect();
+    let decided = decide(test, &deciding);
+    let turns = could_turn(test, &without, decided);
     let answer = if turns { Answer::Undecided } else { decided };
-    let mut reason = because(test, answer, &outcome.effects);
-    if few {
-        let has = outcome.programs_asked - outcome.programs_without.len();
+    let mut reason = match effects.as_slice() {
+        [one] if few > 0 => format!("{}; asked is {}", shown(one), region(test)),
+        _ => because(test, answer, &deciding),
+    };
+    if few > 0 {
+        let which = match (few, effects.len()) {
+            (1, 1) => String::new(),
+            (few, all) => format!(" in {few} of {all} means"),
+        };
         reason += &format!(
-            "; asked is the mean of {} programs, and {has} of them says nothing of it",
-            outcome.programs_asked
+            "; asked is the mean of {programs_asked} programs, and one of fewer than three{which} says nothing of it"
         );
     }
-    let gone: Vec<String> = outcome.programs_without.into_iter().chain(outcome.managers_without).collect();
+    let gone = without.words();
     if !gone.is_empty() {
         let turn = if turns { ", and they could turn the answer" } else { "" };
         reason += &format!("; without {}, of which there is no such figure{turn}", list(&gone));
     }
-    let detectable = outcome
-        .effects
+    if !thin.is_empty() {
+        reason += &format!("; without {}, of which there are too few runs", list(&thin));
+    }
+    let detectable = deciding
         .iter()
         .filter_map(|effect| detectable(test.rule, effect))
         .filter(|ratio| ratio.is_finite())
         .reduce(f64::max);
-    Tested { words: test.words.clone(), answer, reason, detectable, effects: outcome.effects }
+    Tested { words: test.words.clone(), answer, reason, detectable, effects }
 }
 
 /// A claim of a study, held against what was measured. `absent` says why steps and cells are not there.
