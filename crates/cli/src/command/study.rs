@@ -56,10 +56,12 @@ mod testing;
 /// Exit status: 0 well, whatever the verdicts; 1 a step failed, was cut or an output file could not be written; 2 the
 /// request cannot be carried out; 130 interrupted (what was measured is shown and kept).
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll study --list\n  heaptoll study zorn1992 --quick                 (a minute: does it all run here?)\n  \
+#[command(
+    after_help = "Examples:\n  heaptoll study --list\n  heaptoll study zorn1992 --quick                 (a minute: does it all run here?)\n  \
     heaptoll study detlefs1994 --budget 10m --html detlefs.html\n  heaptoll study all --budget 30m --html studies.html --json studies.json\n  \
     heaptoll study ./mine.toml --only mine-time     (a study of your own, one step of it)\n  \
-    heaptoll study --from studies.json --html again.html")]
+    heaptoll study --from studies.json --html again.html"
+)]
 pub struct Arguments {
     /// Studies by name (--list), `all` of them, or files of your own (docs/study-format.md)
     #[arg(value_name = "STUDY", required_unless_present_any = ["list", "resume", "from"])]
@@ -110,10 +112,19 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let (folder, asked) = match &arguments.resume {
         Some(path) => {
             let (folder, mut asked) = Folder::open(path).map_err(keep::refused)?;
+            if asked.quick && arguments.budget.is_some() {
+                return Err(Failure::Usage(format!(
+                    "{} was begun with --quick, which has no budget: go on without --budget",
+                    path.display()
+                )));
+            }
             // A time that is given anew counts from the beginning, as the first did.
             asked.budget_s = arguments.budget.or(asked.budget_s);
             if asked.heaptoll != env!("CARGO_PKG_VERSION") {
-                terminal::warning(&format!("heaptoll {} began it: its figures may not compare with new ones", asked.heaptoll));
+                terminal::warning(&format!(
+                    "heaptoll {} began it: its figures may not compare with new ones",
+                    asked.heaptoll
+                ));
             }
             (Some(folder), asked)
         }
@@ -128,7 +139,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     for words in taken_out_words(&taken_out) {
         terminal::warning(&words);
     }
-    if fitted.iter().all(|study| study.steps.is_empty()) && asked.studies.iter().any(|one| !one.steps.is_empty()) {
+    if fitted.iter().all(|study| study.steps.is_empty())
+        && asked.studies.iter().any(|one| !one.steps.is_empty())
+    {
         return Err(Failure::NothingToCompare("no step can be run here: see the warnings above".into()));
     }
     let interrupt = watch_for_interrupt()?;
@@ -149,6 +162,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             (false, None) => Length::Whole,
         },
         begun,
+        more_time: arguments.resume.is_some() && arguments.budget.is_some(),
         measure: Measure {
             heaptoll: &heaptoll,
             interrupt: &interrupt,
@@ -158,11 +172,16 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         },
         has_size: &|program, size| here.has_size(program, size),
     };
-    let ran: Ran = session.run()?;
+    let ran: Ran = session.run();
     let results = show::results(&asked, &fitted, &taken_out, &ran, facts::facts(&here, &fitted), load);
     let code = show::deliver(&arguments.outputs, &results, Some(&folder))?;
+    let go_on = format!("heaptoll study --resume {}", folder.path().display());
+    if let Some(failure) = ran.stopped {
+        terminal::note(&format!("what was measured is kept; when it is mended, go on with: {go_on}"));
+        return Err(failure);
+    }
     if ran.interrupted {
-        terminal::note(&format!("interrupted; go on with: heaptoll study --resume {}", folder.path().display()));
+        terminal::note(&format!("interrupted; go on with: {go_on}"));
         return Ok(failure::INTERRUPTED);
     }
     Ok(if ran.trouble() { failure::TROUBLE } else { code })

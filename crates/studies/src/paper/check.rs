@@ -39,6 +39,9 @@ impl Study {
     }
 
     fn checked(&self) -> Result<(), Wrong> {
+        if self.name.trim().is_empty() {
+            return wrong("name", "it has none; it is the word on the command line");
+        }
         if let Some(id) = twice(self.steps.iter().map(|step| &step.id)) {
             return wrong(format!("step {id}"), "two steps have this id");
         }
@@ -237,6 +240,8 @@ fn check_step(step: &Step) -> Result<(), Wrong> {
         Kind::Lifetimes | Kind::Delay | Kind::Frequency | Kind::Proximity | Kind::Minheap
     );
     match step {
+        // Folders and anchors are called by it.
+        _ if step.id.trim().is_empty() => wrong("id", "it has none; figures are kept by it"),
         _ if step.programs.is_empty() => wrong("programs", "it runs none"),
         _ if step.managers.is_empty() && !own => wrong("managers", "it has none"),
         _ if twice(step.programs.iter()).is_some() => wrong("programs", "one is named twice"),

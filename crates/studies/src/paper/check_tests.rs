@@ -52,6 +52,8 @@ fn steps_are_whole() {
     assert_eq!(fault("heaviness = 0.0"), "made.toml: step t, heaviness: a number above 0");
     let again = "[[step]]\nid = \"t\"\nkind = \"run\"\nprograms = [\"cfrac\"]\nmanagers = [\"a\"]";
     assert_eq!(fault(again), "made.toml: step t: two steps have this id");
+    let nameless = again.replace("\"t\"", "\" \"");
+    assert_eq!(fault(&nameless), "made.toml: step  , id: it has none; figures are kept by it");
     let bare = again.replace("\"t\"", "\"u\"").replace("[\"a\"]", "[]");
     assert_eq!(fault(&bare), "made.toml: step u, managers: it has none");
 }

@@ -71,7 +71,7 @@ fn ending(ended: Ended) -> &'static str {
         Ended::Whole => "",
         Ended::Cut => "cut at its deadline; what it had is in",
         Ended::Failed => "failed: it gave no figures",
-        Ended::LeftOut => "left out: there was no time",
+        Ended::LeftOut => "left out",
     }
 }
 

@@ -43,8 +43,9 @@ fn answer(answer: Answer) -> book::Answer {
 
 fn claim(verdict: &Verdict, study: &definition::Study) -> Claim {
     let asked = study.claims.iter().find(|claim| claim.id == verdict.claim);
-    let tests = verdict.tests.iter().map(|tested| {
-        let defined = asked.and_then(|claim| claim.tests.iter().find(|test| test.words == tested.words));
+    // In the order of the file; two tests may have the same words.
+    let tests = verdict.tests.iter().enumerate().map(|(number, tested)| {
+        let defined = asked.and_then(|claim| claim.tests.get(number));
         test(tested, defined)
     });
     Claim {
@@ -178,6 +179,14 @@ mod tests {
         let test = &chapter.claims[0].tests[0];
         assert_eq!((test.region.above, test.region.even), (Some(1.0), false));
         assert!(test.detectable.contains("9 %"), "{}", test.detectable);
+        let mut twice = results.chapters[0].clone();
+        let mut second = twice.study.claims[0].tests[0].clone();
+        (second.above, second.below) = (None, Some(2.0));
+        twice.study.claims[0].tests.push(second);
+        let tested = twice.verdicts[0].tests[0].clone();
+        twice.verdicts[0].tests.push(tested);
+        let region = super::chapter(&twice).claims[0].tests[1].region;
+        assert_eq!((region.above, region.below), (None, Some(2.0)), "the second of two with the same words");
         assert_eq!(chapter.names[0], ("manager".into(), "sunos".into(), "cartesian".into()));
     }
 }

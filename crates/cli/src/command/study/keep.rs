@@ -2,6 +2,7 @@
 //! its rows where it has any. Everything is written as soon as it is known, so a study that was stopped, by whatever,
 //! goes on with `--resume`.
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use heaptoll_lab::places::Places;
@@ -100,6 +101,12 @@ pub enum KeepError {
         /// Why.
         source: std::io::Error,
     },
+    /// Another heaptoll works on it.
+    #[error("{path} is in use: another heaptoll study keeps its figures there; wait until it ends")]
+    Busy {
+        /// Which.
+        path: String,
+    },
     /// There is something in it.
     #[error("{path} is not empty; name another with --keep, or go on with what it keeps by --resume {path}")]
     Taken {
@@ -112,6 +119,8 @@ pub enum KeepError {
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
+    /// Held as long as figures may be written.
+    _lock: Option<File>,
 }
 
 impl Folder {
@@ -131,9 +140,9 @@ impl Folder {
         if inside.next().is_some() {
             return Err(refused(KeepError::Taken { path: name() }));
         }
-        let folder = Folder { path };
-        write(&folder.path.join(ASKED), asked)?;
-        Ok(folder)
+        write(&path.join(ASKED), asked)?;
+        let lock = lock(&path).map_err(refused)?;
+        Ok(Folder { path, _lock: lock })
     }
 
     /// One that is there, and what was asked for when it was made.
@@ -149,7 +158,8 @@ impl Folder {
                 detail: format!("it is of {}, and this heaptoll knows {SCHEMA}", asked.schema),
             });
         }
-        Ok((Folder { path }, asked))
+        let lock = lock(&path)?;
+        Ok((Folder { path, _lock: lock }, asked))
     }
 
     /// Where it is.
@@ -162,8 +172,7 @@ impl Folder {
     /// # Errors
     /// It cannot be made.
     pub fn step(&self, id: &str) -> Result<StepFolder, KeepError> {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' };
-        let path = self.path.join(id.chars().map(plain).collect::<String>());
+        let path = self.path.join(folder_name(id));
         std::fs::create_dir_all(&path)
             .map_err(|source| KeepError::Make { path: path.display().to_string(), source })?;
         Ok(StepFolder { path })
@@ -206,6 +215,24 @@ impl StepFolder {
     /// It cannot be written.
     pub fn end(&self, ended: &Ended) -> Result<(), ReportError> {
         write(&self.file(ENDED), ended)
+    }
+}
+
+/// A step's id as a folder's name: what is no plain letter as `%2f`, so that no two steps have one folder.
+fn folder_name(id: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    id.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") })
+        .collect()
+}
+
+/// The study's own file, locked; none where the file system knows no locks.
+fn lock(path: &Path) -> Result<Option<File>, KeepError> {
+    let Ok(file) = File::open(path.join(ASKED)) else { return Ok(None) };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(KeepError::Busy { path: path.display().to_string() }),
+        Err(TryLockError::Error(_)) => Ok(None),
     }
 }
 
@@ -267,7 +294,10 @@ mod tests {
         let scratch = tempfile::tempdir().expect("a folder");
         let named = scratch.path().join("kept");
         let made = Folder::make(Some(&named), &asked()).expect("it is made");
-        assert_eq!(Folder::open(made.path()).expect("it opens").1, asked());
+        let again = Folder::open(made.path()).expect_err("it is in use").to_string();
+        assert!(again.contains("is in use"), "{again}");
+        drop(made);
+        assert_eq!(Folder::open(&named).expect("it opens").1, asked());
         let again = Folder::make(Some(&named), &asked()).expect_err("it is taken").to_string();
         assert!(again.contains("--resume"), "{again}");
     }
@@ -292,5 +322,16 @@ mod tests {
         let step = made.step("../../etc").expect("it is made");
         assert!(step.file("x").starts_with(made.path()));
         assert_eq!((step.planned(), step.ended()), (None, None));
+    }
+
+    /// `a.b` and `a_b` had one folder: the second step took the rows of the first for its own.
+    #[test]
+    fn no_two_steps_have_one_folder() {
+        let ids = ["a.b", "a_b", "a b", "a/b", "a%2fb", "ä-b", "zorn1992-time"];
+        let mut names: Vec<String> = ids.into_iter().map(folder_name).collect();
+        assert_eq!(names.last().map(String::as_str), Some("zorn1992-time"));
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), ids.len(), "{names:?}");
     }
 }

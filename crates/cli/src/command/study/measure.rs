@@ -73,6 +73,8 @@ impl Measure<'_> {
             }
             _ => planned.clone(),
         };
+        // What it gave and took before it was stopped.
+        let earlier = folder.ended().filter(|_| goes_on);
         folder.begin(&planned)?;
         let extent = Extent { step, planned: &planned, seed: self.seed, catalog: self.catalog };
         let begun = Instant::now();
@@ -81,7 +83,8 @@ impl Measure<'_> {
             Kind::Lifetimes => self.lifetimes(&extent, folder, until, look)?,
             _ => self.one_command(&extent, folder, goes_on, until, look)?,
         };
-        let seconds = begun.elapsed().as_secs_f64();
+        let seconds =
+            begun.elapsed().as_secs_f64() + earlier.as_ref().map_or(0.0, |earlier| earlier.ran.seconds);
         self.name_managers(&extent, &mut found);
         explain(&extent, &mut found);
         let ending = match found.ended {
@@ -89,6 +92,12 @@ impl Measure<'_> {
             _ if found.cells.is_empty() => Ending::Failed,
             _ => Ending::Whole,
         };
+        // Stopped anew before it could write: its rows are still there, and so are its figures.
+        if let Some(mut earlier) = earlier.filter(|_| ending == Ending::Cut && found.cells.is_empty()) {
+            (earlier.ran.seconds, earlier.interrupted) = (seconds, found.ended == Some(Why::Interrupt));
+            folder.end(&earlier)?;
+            return Ok(earlier);
+        }
         let why = match ending {
             Ending::Failed => Some(found.why.unwrap_or_else(|| "it gave no figures".into())),
             Ending::Cut if found.cells.is_empty() => Some("it was cut before it had figures".into()),
@@ -161,7 +170,7 @@ impl Measure<'_> {
                 return Ok(found(extent, &json, end, &said));
             }
         }
-        forget(&rows);
+        set_aside(folder);
         if !matches!(extent.step.kind, Kind::Proximity | Kind::Minheap) {
             files.extend(["--db".to_owned(), text(&rows)]);
         }
@@ -211,11 +220,16 @@ impl Measure<'_> {
             let cells = parsed(&json).map(|json| read::lifetimes::read(&json, extent.step, program, name));
             match cells {
                 Some(Ok(cells)) => all.cells.extend(cells),
-                Some(Err(error)) => all.absent.push((program.clone(), Some(name.into()), error.to_string())),
+                Some(Err(error)) => {
+                    all.warnings.push(format!("{program} under {name}: {error}"));
+                    all.absent.push((program.clone(), Some(name.into()), error.to_string()));
+                }
                 None => {
                     let status = end.code.map_or("a signal".into(), |code| format!("exit status {code}"));
                     let why = said.reason().map_or_else(|| format!("it ended with {status}"), str::to_owned);
-                    all.why = Some(format!("{program} under {name}: {why}"));
+                    let words = format!("{program} under {name}: {why}");
+                    all.warnings.push(words.clone());
+                    all.why = Some(words);
                     all.absent.push((program.clone(), Some(name.into()), why));
                 }
             }
@@ -260,6 +274,15 @@ fn forget(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 
+/// Rows that are there already are kept under another name: nobody deletes what may have taken an hour.
+fn set_aside(folder: &StepFolder) {
+    // A journal without its file would be taken for that of the next.
+    for end in ["", "-journal"] {
+        let before = folder.file(&format!("before-{ROWS}{end}"));
+        let _ = std::fs::rename(folder.file(&format!("{ROWS}{end}")), before);
+    }
+}
+
 fn parsed(path: &PathBuf) -> Option<serde_json::Value> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
@@ -270,7 +293,7 @@ fn found(extent: &Extent, json: &PathBuf, end: End, said: &Said) -> Found {
     let Some(json) = parsed(json) else {
         found.why = said.reason().map(str::to_owned).or_else(|| {
             Some(match end.code {
-                Some(code) => format!("it ended with exit status {code} and wrote nothing"),
+                Some(code) => format!("it ended with exit status {code} and wrote no JSON that can be read"),
                 None => "a signal killed it: was memory short?".into(),
             })
         });

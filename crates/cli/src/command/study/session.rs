@@ -8,7 +8,7 @@ use heaptoll_studies::paper::budget::{LeftOut, Length, Plan, Planned, Speed, pla
 use heaptoll_studies::paper::definition::{Step, Study};
 use heaptoll_studies::paper::results::Ended as Ending;
 
-use super::keep::{self, Ended, Folder};
+use super::keep::{Ended, Folder};
 use super::measure::Measure;
 use super::progress::Progress;
 use crate::failure::Failure;
@@ -24,6 +24,8 @@ pub struct Session<'a> {
     pub length: Length,
     /// When it began, or was gone on with.
     pub begun: Instant,
+    /// It was gone on with, and given another time: steps that were cut for want of time go on.
+    pub more_time: bool,
     /// Runs a step.
     pub measure: Measure<'a>,
     /// Whether a program has inputs of a size.
@@ -41,6 +43,8 @@ pub struct Ran {
     pub not_reached: Vec<Planned>,
     /// Ctrl-C.
     pub interrupted: bool,
+    /// Why no more steps could be run: what was measured until then is shown.
+    pub stopped: Option<Failure>,
     /// Seconds that it took, those before it was gone on with too.
     pub seconds: f64,
 }
@@ -53,32 +57,47 @@ impl Ran {
 
     /// Whether all steps were run to their end.
     pub fn complete(&self) -> bool {
-        !self.interrupted && !self.trouble() && self.left_out.is_empty()
+        let ended_early = self.interrupted || self.stopped.is_some();
+        !ended_early && !self.trouble() && self.left_out.is_empty()
+    }
+}
+
+impl Ran {
+    /// What steps gave that were begun before and not gone on with now: nothing that was measured is lost.
+    fn keep(&mut self, unfinished: Vec<Ended>) {
+        for ended in unfinished {
+            let id = &ended.ran.planned.step;
+            if self.steps.iter().any(|other| other.ran.planned.step == *id) {
+                continue;
+            }
+            self.left_out.retain(|left| left.step != *id);
+            self.not_reached.retain(|planned| planned.step != *id);
+            self.steps.push(ended);
+        }
     }
 }
 
 impl Session<'_> {
     /// Runs what is left to run.
-    ///
-    /// # Errors
-    /// heaptoll cannot be started, or files cannot be written.
-    pub fn run(&mut self) -> Result<Ran, Failure> {
+    pub fn run(&mut self) -> Ran {
         let mut ran = Ran::default();
         let mut speed = Speed::default();
         let mut done = BTreeSet::new();
+        let mut unfinished = Vec::new();
         let steps = || self.studies.iter().flat_map(|study| &study.steps);
         for step in steps() {
             let Some(ended) = self.folder.step(&step.id).ok().and_then(|folder| folder.ended()) else {
                 continue;
             };
-            if ended.interrupted {
-                continue;
+            if self.is_done(&ended) {
+                self.learn(&mut speed, step, &ended);
+                done.insert(step.id.clone());
+                ran.steps.push(ended);
+            } else {
+                unfinished.push(ended);
             }
-            self.learn(&mut speed, step, &ended);
-            done.insert(step.id.clone());
-            ran.steps.push(ended);
         }
-        let before: f64 = ran.steps.iter().map(|step| step.ran.seconds).sum();
+        let before: f64 = ran.steps.iter().chain(&unfinished).map(|step| step.ran.seconds).sum();
         let mut progress = Progress::new();
         let interrupt = self.measure.interrupt;
         loop {
@@ -95,12 +114,14 @@ impl Session<'_> {
             let Some(step) = steps().find(|step| step.id == next.step) else { break };
             let left_s = planned.iter().map(|planned| planned.seconds).sum();
             progress.begins(ran.steps.len(), ran.steps.len() + planned.len(), next, step, left_s);
-            let folder = self.folder.step(&step.id).map_err(keep::refused)?;
-            let ended = self
-                .measure
-                .step(step, next, &folder, &mut || progress.look())
-                .map_err(|error| Failure::Trouble(Box::new(error)));
-            let ended = ended.inspect_err(|_| progress.clear())?;
+            let ended = match self.one(step, next, &progress) {
+                Ok(ended) => ended,
+                Err(failure) => {
+                    ran.stopped = Some(failure);
+                    ran.not_reached = planned;
+                    break;
+                }
+            };
             if ended.ran.ending == Ending::Failed {
                 let why = ended.why.as_deref().unwrap_or_default();
                 progress.above(|| terminal::warning(&format!("step {} failed: {why}", step.id)));
@@ -115,8 +136,25 @@ impl Session<'_> {
             }
         }
         progress.clear();
+        ran.keep(unfinished);
         ran.seconds = before + self.begun.elapsed().as_secs_f64();
-        Ok(ran)
+        ran
+    }
+
+    fn one(&self, step: &Step, planned: &Planned, progress: &Progress) -> Result<Ended, Failure> {
+        let folder = self.folder.step(&step.id).map_err(|error| Failure::Trouble(Box::new(error)))?;
+        let ended = self.measure.step(step, planned, &folder, &mut || progress.look());
+        ended.map_err(|error| Failure::Trouble(Box::new(error)))
+    }
+
+    /// Whether a step that was run before is not run again.
+    fn is_done(&self, ended: &Ended) -> bool {
+        match ended.ran.ending {
+            Ending::Whole | Ending::LeftOut => true,
+            Ending::Cut => !ended.interrupted && !self.more_time,
+            // What it lacked may be there now.
+            Ending::Failed => false,
+        }
     }
 
     /// How much of the rest there is time for.
@@ -132,5 +170,45 @@ impl Session<'_> {
         if ended.ran.ending != Ending::Failed && !ended.interrupted {
             speed.learn(step, &ended.ran.planned, ended.ran.seconds);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heaptoll_studies::paper::figures::{Cell, Value};
+
+    fn ended(step: &str, ending: Ending) -> Ended {
+        let mut ran = super::super::testing::results().steps.remove(0);
+        (ran.planned.step, ran.ending) = (step.into(), ending);
+        let cell = Cell {
+            step: step.into(),
+            program: "cfrac".into(),
+            manager: "lea".into(),
+            metric: "cpu_s".into(),
+            at: None,
+            value: Value::Samples(vec![Some(1.0)]),
+        };
+        Ended { ran, interrupted: ending == Ending::Cut, why: None, cells: vec![cell], absent: vec![] }
+    }
+
+    /// A step that Ctrl-C had cut lost its figures when the study went on and did not get to it again.
+    #[test]
+    fn what_an_interrupted_step_had_is_kept_when_it_is_not_reached_again() {
+        let not_reached = |id: &str| ended(id, Ending::Cut).ran.planned;
+        let mut ran = Ran {
+            steps: vec![ended("again", Ending::Whole)],
+            left_out: vec![LeftOut { study: "made".into(), step: "cut".into(), why: "no time".into() }],
+            not_reached: vec![not_reached("later"), not_reached("other")],
+            ..Ran::default()
+        };
+        ran.keep(vec![ended("again", Ending::Cut), ended("cut", Ending::Cut), ended("later", Ending::Cut)]);
+        let ids: Vec<&str> = ran.steps.iter().map(|step| step.ran.planned.step.as_str()).collect();
+        assert_eq!(ids, ["again", "cut", "later"]);
+        assert!(
+            ran.steps[0].ran.ending == Ending::Whole && ran.steps.iter().all(|step| !step.cells.is_empty())
+        );
+        assert!(ran.left_out.is_empty() && ran.not_reached.len() == 1);
+        assert!(ran.trouble() && !ran.complete());
     }
 }

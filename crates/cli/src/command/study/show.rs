@@ -109,12 +109,14 @@ fn steps(asked: &Asked, fitted: &[Study], ran: &Ran) -> Vec<RanStep> {
             steps.push(not_run(planned, left.why.clone()));
         }
     }
-    steps.extend(ran.not_reached.iter().map(|planned| not_run(planned.clone(), NOT_REACHED.into())));
+    steps.extend(ran.not_reached.iter().map(|planned| not_run(planned.clone(), not_reached(ran).into())));
     steps
 }
 
-/// Why steps after Ctrl-C have no figures.
-const NOT_REACHED: &str = "Ctrl-C came before it was its turn";
+/// Why steps that were not reached have no figures.
+fn not_reached(ran: &Ran) -> &'static str {
+    if ran.stopped.is_some() { "the study ended before it" } else { "Ctrl-C came before it was its turn" }
+}
 
 /// Why figures are missing.
 fn absent(asked: &Asked, fitted: &[Study], taken_out: &[TakenOut], ran: &Ran) -> Absent {
@@ -144,7 +146,7 @@ fn absent(asked: &Asked, fitted: &[Study], taken_out: &[TakenOut], ran: &Ran) ->
         absent.step(&left.step, &left.why);
     }
     for planned in &ran.not_reached {
-        absent.step(&planned.step, NOT_REACHED);
+        absent.step(&planned.step, not_reached(ran));
     }
     for step in &ran.steps {
         let planned = &step.ran.planned;
@@ -181,6 +183,9 @@ fn warnings(of: &Asked, taken_out: &[TakenOut], ran: &Ran, load: f64) -> Vec<Str
     }
     if ran.interrupted {
         warnings.push("It was interrupted: what was measured until then is shown.".into());
+    }
+    if let Some(why) = &ran.stopped {
+        warnings.push(format!("It ended early: {why}. What was measured until then is shown."));
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if load > 0.5 * cores as f64 {

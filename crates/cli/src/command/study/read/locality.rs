@@ -13,6 +13,7 @@ use heaptoll_locality::study::TIGHT;
 
 #[derive(Deserialize)]
 struct Document {
+    baseline: String,
     programs: Vec<Program>,
 }
 
@@ -67,8 +68,13 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadErro
     let document: Document = shaped(Kind::Locality, json)?;
     let mut cells = Vec::new();
     for Program { program, page_bytes, rows } in &document.programs {
-        // The command's first row is the manager that others are compared with.
-        let touched = rows.first().map_or(0, |row| row.pages_touched);
+        // The command's first row is the manager that others are compared with; memories are parts of what it touches.
+        let first = rows.first();
+        let parts =
+            |touched: u64| TIGHT.map(|(part, of)| (part as f64 / of as f64, (touched * part / of).max(1)));
+        let tight = first.map(|row| parts(row.pages_touched));
+        // Without the manager that the step puts first, or with half of its run, they are parts of something else.
+        let whole = first.is_some_and(|row| row.manager == document.baseline && row.cut_short.is_none());
         for row in rows.iter().filter(|row| row.cut_short.is_none()) {
             let mut maker = Maker { step: &step.id, program, manager: &row.manager, cells: &mut cells };
             let references = row.references.all();
@@ -76,13 +82,19 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadErro
             maker.exact("lines_touched", Some(row.lines_touched as f64));
             maker.exact("pages_touched", Some(row.pages_touched as f64));
             maker.exact("touched_kib", Some((row.pages_touched * page_bytes) as f64 / 1024.0));
-            for memory in row.memories_at.iter().filter(|memory| memory.bytes.is_power_of_two()) {
+            // Those asked for; beside them are the tight ones, and all that the first manager touches.
+            let asked = |memory: &&Point| {
+                let part = tight
+                    .is_some_and(|tight| tight.iter().any(|(_, entries)| memory.entries == *entries))
+                    || first.is_some_and(|row| memory.entries == row.pages_touched);
+                !part || memory.bytes.is_power_of_two()
+            };
+            for memory in row.memories_at.iter().filter(asked) {
                 maker.exact_at("page_faults", memory.bytes as f64 / 1024.0, memory.misses as f64);
             }
-            for (part, of) in TIGHT {
-                let entries = (touched * part / of).max(1);
+            for (share, entries) in tight.into_iter().flatten().filter(|_| whole) {
                 if let Some(memory) = row.memories_at.iter().find(|memory| memory.entries == entries) {
-                    maker.exact_at("tight_faults", part as f64 / of as f64, memory.misses as f64);
+                    maker.exact_at("tight_faults", share, memory.misses as f64);
                 }
             }
             for cache in row.associative.iter().filter(|cache| cache.ways == 1 && references > 0) {
@@ -130,6 +142,40 @@ mod tests {
             assert_exact(&cells, "kingsley", "tight_faults", Some(at), kingsley);
             assert_exact(&cells, "bw16", "tight_faults", Some(at), bw16);
         }
+    }
+
+    /// Only powers of two were read, whatever memories a study of one's own asked for.
+    #[test]
+    fn a_memory_of_any_size_that_was_asked_for_is_read() {
+        let mut json = locality();
+        for row in json["programs"][0]["rows"].as_array_mut().expect("rows") {
+            let point = row["memories_at"].as_array_mut().expect("memories").iter_mut();
+            let point = point.into_iter().find(|point| point["bytes"] == 2 << 20).expect("2 MiB");
+            (point["bytes"], point["entries"]) = ((3 << 20).into(), 768.into());
+        }
+        let cells = read(&json, &step(Kind::Locality)).expect("it is read");
+        assert!(cells.iter().any(|cell| cell.metric == "page_faults" && cell.at == Some(3072.0)));
+        assert!(
+            cells.iter().all(|cell| cell.metric != "page_faults" || cell.at != Some(116.0)),
+            "a tight one"
+        );
+    }
+
+    /// They were then parts of what another manager touches, or of what half a run does.
+    #[test]
+    fn without_the_first_managers_whole_run_there_are_no_tight_memories() {
+        let metrics = |json: &serde_json::Value| {
+            let cells = read(json, &step(Kind::Locality)).expect("it is read");
+            let count = |metric: &str| cells.iter().filter(|cell| cell.metric == metric).count();
+            (count("tight_faults"), count("references"))
+        };
+        assert_eq!(metrics(&locality()), (6, 2));
+        let mut gone = locality();
+        gone["programs"][0]["rows"].as_array_mut().expect("rows").remove(0);
+        assert_eq!(metrics(&gone), (0, 1));
+        let mut half = locality();
+        half["programs"][0]["rows"][0]["cut_short"] = "memory ran out".into();
+        assert_eq!(metrics(&half), (0, 1));
     }
 
     #[test]
