@@ -9,11 +9,8 @@ use serde::Deserialize;
 
 use super::{Maker, ReadError, shaped};
 
-/// Stretches between two collections as `heaptoll proximity` calls them, and as metrics.
-const STRETCHES: [(&str, &str); 4] =
-    [("first 1 %", "first"), ("first 10 %", "near"), ("second 10 %", "second"), ("last 20 %", "last")];
-/// The stretch just after a collection.
-const NEAR: &str = "first 10 %";
+mod minheap;
+mod proximity;
 
 /// A ratio and its interval; of what repetitions or runs say `pairs` or `runs`.
 #[derive(Deserialize)]
@@ -52,8 +49,8 @@ pub fn read(kind: Kind, json: &serde_json::Value, step: &Step) -> Result<Vec<Cel
     match kind {
         Kind::Delay => delay(&shaped(kind, json)?, step, &mut cells),
         Kind::Frequency => frequency(&shaped(kind, json)?, step, &mut cells),
-        Kind::Proximity => proximity(&shaped(kind, json)?, step, &mut cells),
-        Kind::Minheap => minheap(&shaped(kind, json)?, step, &mut cells),
+        Kind::Proximity => proximity::cells(&shaped(kind, json)?, step, &mut cells),
+        Kind::Minheap => minheap::cells(&shaped(kind, json)?, step, &mut cells),
         Kind::Run | Kind::Instructions | Kind::Locality | Kind::Lifetimes => {}
     }
     Ok(cells)
@@ -63,7 +60,7 @@ pub fn read(kind: Kind, json: &serde_json::Value, step: &Step) -> Result<Vec<Cel
 pub fn refused(kind: Kind, json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
     match kind {
         Kind::Frequency => shaped::<Frequency>(kind, json).map(|found| seldom(&found)).unwrap_or_default(),
-        Kind::Minheap => shaped::<Minheap>(kind, json).map(|found| without_heap(&found)).unwrap_or_default(),
+        Kind::Minheap => shaped(kind, json).map(|found| minheap::without(&found)).unwrap_or_default(),
         _ => vec![],
     }
 }
@@ -158,161 +155,12 @@ fn frequency(found: &Frequency, step: &Step, cells: &mut Vec<Cell>) {
     }
 }
 
-#[derive(Deserialize)]
-struct Proximity {
-    programs: Vec<Near>,
-}
-
-#[derive(Deserialize)]
-struct Near {
-    program: String,
-    stacks: Vec<NearStack>,
-}
-
-#[derive(Deserialize)]
-struct NearStack {
-    stack: String,
-    scales: Vec<Scale>,
-}
-
-#[derive(Deserialize)]
-struct Scale {
-    aimed_at: u64,
-    stretches: Vec<Stretch>,
-}
-
-#[derive(Deserialize)]
-struct Stretch {
-    name: String,
-    distance_ns: u64,
-    mean: Option<Ratio>,
-    median: Option<Ratio>,
-}
-
-fn proximity(found: &Proximity, step: &Step, cells: &mut Vec<Cell>) {
-    for program in &found.programs {
-        for stack in &program.stacks {
-            let mut maker = Maker { step: &step.id, program: &program.program, manager: &stack.stack, cells };
-            for scale in &stack.scales {
-                let at = Some(scale.aimed_at as f64);
-                for stretch in &scale.stretches {
-                    let Some((_, name)) = STRETCHES.iter().find(|(of, _)| *of == stretch.name) else {
-                        continue;
-                    };
-                    maker.ratio(&format!("{name}_ratio"), at, stretch.mean.as_ref());
-                    maker.ratio(&format!("{name}_median_ratio"), at, stretch.median.as_ref());
-                    if stretch.name == NEAR {
-                        maker.put("near_us", at, Value::Single(stretch.distance_ns as f64 / 1e3));
-                    }
-                }
-                let medians: Vec<&Ratio> =
-                    scale.stretches.iter().filter_map(|stretch| stretch.median.as_ref()).collect();
-                if let Some(value) = spread(&medians) {
-                    maker.put("spread_median_ratio", at, value);
-                }
-                let means: Vec<&Ratio> =
-                    scale.stretches.iter().filter_map(|stretch| stretch.mean.as_ref()).collect();
-                if let Some(value) = spread(&means) {
-                    maker.put("spread_ratio", at, value);
-                }
-            }
-        }
-    }
-}
-
-/// By what factor the stretch that is farthest from the middle differs from it, whichever way. The intervals of all
-/// stretches hold together, so it lies between the largest of their nearer ends and the largest of their farther ones,
-/// whichever stretch is the farthest in truth.
-fn spread(stretches: &[&Ratio]) -> Option<Value> {
-    let factor = |ratio: f64| ratio.max(1.0 / ratio);
-    let most = |of: &dyn Fn(&Ratio) -> f64| stretches.iter().map(|ratio| of(ratio)).reduce(f64::max);
-    let value = most(&|ratio| factor(ratio.ratio))?;
-    if stretches.iter().any(|ratio| (ratio.pairs as usize) < FEWEST_PAIRS) {
-        return Some(Value::Single(value));
-    }
-    let nearer = |ratio: &Ratio| {
-        if ratio.low <= 1.0 && ratio.high >= 1.0 { 1.0 } else { factor(ratio.low).min(factor(ratio.high)) }
-    };
-    let low = most(&nearer)?;
-    let high = most(&|ratio| factor(ratio.low).max(factor(ratio.high)))?;
-    Some(Value::Estimate { value, low, high })
-}
-
-#[derive(Deserialize)]
-struct Minheap {
-    programs: Vec<Heaps>,
-}
-
-#[derive(Deserialize)]
-struct Heaps {
-    program: String,
-    collectors: Vec<Searched>,
-    baselines: Vec<Baseline>,
-    overheads: Vec<Over>,
-}
-
-#[derive(Deserialize)]
-struct Searched {
-    stack: String,
-    failure: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Baseline {
-    stack: String,
-    allocator: String,
-    every: Option<u64>,
-    frees_honoured: bool,
-}
-
-#[derive(Deserialize)]
-struct Over {
-    collector: String,
-    baseline: String,
-    ratio: f64,
-    low: f64,
-    high: f64,
-}
-
-/// Collectors of which no smallest heap is known.
-fn without_heap(found: &Minheap) -> Vec<(String, Option<String>, String)> {
-    let of = |heaps: &Heaps| {
-        let why = |one: &Searched| {
-            let why = one.failure.clone()?;
-            Some((heaps.program.clone(), Some(one.stack.clone()), why))
-        };
-        heaps.collectors.iter().filter_map(why).collect::<Vec<_>>()
-    };
-    found.programs.iter().flat_map(of).collect()
-}
-
-fn minheap(found: &Minheap, step: &Step, cells: &mut Vec<Cell>) {
-    for program in &found.programs {
-        for over in &program.overheads {
-            let Some(baseline) = program.baselines.iter().find(|baseline| baseline.stack == over.baseline)
-            else {
-                continue;
-            };
-            let mut maker =
-                Maker { step: &step.id, program: &program.program, manager: &over.collector, cells };
-            let value = Value::Estimate { value: over.ratio, low: over.low, high: over.high };
-            let allocator = &baseline.allocator;
-            match baseline.every {
-                Some(every) if !baseline.frees_honoured => {
-                    maker.put(&format!("heap_ratio_over_{allocator}"), Some(every as f64), value);
-                }
-                _ => maker.put(&format!("heap_ratio_over_frees_{allocator}"), None, value),
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
 
-    fn step(kind: &str) -> Step {
+    pub fn step(kind: &str) -> Step {
         toml::from_str(&format!("id = \"s\"\nkind = \"{kind}\"\nprograms = [\"cfrac\"]")).expect("a step")
     }
 
@@ -320,14 +168,14 @@ mod tests {
         json!({"ratio": ratio, "low": ratio * 0.9, "high": ratio * 1.1, "differs": false, "pairs": pairs})
     }
 
-    fn one<'a>(cells: &'a [Cell], metric: &str, at: Option<f64>) -> &'a Value {
+    pub fn one<'a>(cells: &'a [Cell], metric: &str, at: Option<f64>) -> &'a Value {
         let mut found = cells.iter().filter(|cell| cell.metric == metric && cell.at == at);
         let first = found.next().unwrap_or_else(|| panic!("no {metric} at {at:?}: {cells:#?}"));
         assert!(found.next().is_none(), "{metric} at {at:?} is there twice");
         &first.value
     }
 
-    fn value(of: &Value) -> f64 {
+    pub fn value(of: &Value) -> f64 {
         match of {
             Value::Estimate { value, .. } | Value::Single(value) => *value,
             other => panic!("{other:?}"),
@@ -389,65 +237,6 @@ mod tests {
         let [(program, Some(manager), why)] = refused.as_slice() else { panic!("{refused:?}") };
         assert_eq!((program.as_str(), manager.as_str()), ("gawk", "sweep/mimalloc3"));
         assert!(why.contains("too seldom"), "{why}");
-    }
-
-    #[test]
-    fn each_stretch_is_a_metric_of_means_and_of_medians() {
-        let stretch = |name: &str, mean: f64, median: f64| {
-            let of =
-                |mean: f64| json!({"ratio": mean, "low": mean, "high": mean, "differs": true, "runs": 10});
-            json!({"name": name, "distance_ns": 878_653, "mean": of(mean), "median": of(median)})
-        };
-        let stretches = [
-            stretch("first 1 %", 1.07, 1.02),
-            stretch("first 10 %", 0.95, 1.01),
-            stretch("last 20 %", 0.8, 1.0),
-        ];
-        let found = json!({"programs": [{"program": "kv", "stacks": [{"stack": "sweep/mimalloc3",
-            "scales": [{"aimed_at": 10, "stretches": stretches}]}]}]});
-        let cells = read(Kind::Proximity, &found, &step("proximity")).expect("it is read");
-        let at = |metric: &str| value(one(&cells, metric, Some(10.0)));
-        assert_eq!((at("first_ratio"), at("near_ratio"), at("last_ratio")), (1.07, 0.95, 0.8));
-        assert_eq!((at("first_median_ratio"), at("near_median_ratio")), (1.02, 1.01));
-        assert_eq!((at("spread_ratio"), at("spread_median_ratio")), (1.25, 1.02));
-        assert_eq!(at("near_us"), 878.653);
-    }
-
-    #[test]
-    fn the_spread_is_known_as_well_as_the_stretches_are() {
-        let of = |ratio: f64, low: f64, high: f64| Ratio { ratio, low, high, pairs: 8 };
-        let (open, slower, faster) = (of(1.02, 0.9, 1.3), of(1.1, 1.05, 1.15), of(0.8, 0.75, 0.9));
-        let value = spread(&[&open, &slower, &faster]);
-        let Some(Value::Estimate { value, low, high }) = value else { panic!("{value:?}") };
-        assert_eq!(value, 1.25, "a fifth less is a factor of 1.25");
-        assert!((low - 1.0 / 0.9).abs() < 1e-12, "at least the faster one's nearer end, {low}");
-        assert!((high - 1.0 / 0.75).abs() < 1e-12, "at most the farthest end, {high}");
-        let value = spread(&[&open]);
-        assert!(matches!(value, Some(Value::Estimate { low: 1.0, .. })), "may be none at all: {value:?}");
-        let few = Ratio { pairs: 5, ..slower };
-        assert!(matches!(spread(&[&open, &few]), Some(Value::Single(_))));
-        assert_eq!(spread(&[]), None);
-    }
-
-    #[test]
-    fn a_search_that_failed_says_why() {
-        let found = json!({"programs": [{"program": "cfrac", "collectors": [
-            {"stack": "bw26", "failure": "it has no heap=", "search": null}, {"stack": "tithe-collect", "failure": null}],
-            "baselines": [], "overheads": []}]});
-        let refused = refused(Kind::Minheap, &found);
-        assert_eq!(refused, [("cfrac".into(), Some("bw26".into()), "it has no heap=".into())]);
-    }
-
-    #[test]
-    fn heaps_are_told_by_baseline_and_its_period_and_honoured_frees_apart() {
-        let baseline = |stack: &str, honoured: bool| json!({"stack": stack, "allocator": "mimalloc3", "every": 32768, "frees_honoured": honoured});
-        let over = |stack: &str, ratio: f64| json!({"collector": "tithe-collect", "baseline": stack, "ratio": ratio, "low": ratio, "high": ratio});
-        let found = json!({"programs": [{"program": "cfrac", "collectors": [],
-            "baselines": [baseline("sweep,every=32K/mimalloc3", false), baseline("honoured", true)],
-            "overheads": [over("sweep,every=32K/mimalloc3", 2.8), over("honoured", 3.7)]}]});
-        let cells = read(Kind::Minheap, &found, &step("minheap")).expect("it is read");
-        assert_eq!(value(one(&cells, "heap_ratio_over_mimalloc3", Some(32768.0))), 2.8);
-        assert_eq!(value(one(&cells, "heap_ratio_over_frees_mimalloc3", None)), 3.7);
     }
 
     #[test]
