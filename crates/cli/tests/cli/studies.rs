@@ -186,12 +186,13 @@ size = "tiny"
     assert_eq!(traces.count(), 0, "traces are large and not needed any more");
 }
 
+const SLEEPS: &str =
+    "int main(int n, char **a) { double s = atof(a[1]); for (int i = 0; i < 100; i++) free(malloc(100));
+    usleep(s * 1e6); puts(\"done\"); return 0; }";
+
 /// A catalog with a program that takes some time, and a study of it. Gives the folder and the study.
 fn slow(bench: &Bench, seconds: f64, repetitions: u32) -> (String, String) {
-    let source =
-        "int main(int n, char **a) { double s = atof(a[1]); for (int i = 0; i < 100; i++) free(malloc(100));
-        usleep(s * 1e6); puts(\"done\"); return 0; }";
-    let program = bench.program("slow", source);
+    let program = bench.program("slow", SLEEPS);
     let catalog = bench.path("catalog");
     std::fs::create_dir_all(&catalog).expect("makes");
     let entry = format!(
@@ -226,6 +227,7 @@ fn an_interrupted_study_shows_and_keeps_what_it_has_and_goes_on() {
     let under_way = bench.start(&["study", &study, "--catalog", &catalog, "--keep", &keep, "--json", &json]);
     let db = format!("{keep}/slow-first/rows.db");
     eventually("rows are kept", || stored(&db) >= 8);
+    bench.heaptoll(&["study", "--resume", &keep]).exits(2).complains(&["is in use"]);
     under_way.signal(libc::SIGINT);
     under_way
         .wait()
@@ -247,6 +249,10 @@ fn an_interrupted_study_shows_and_keeps_what_it_has_and_goes_on() {
     let first = samples(&results);
     assert!(!first.is_empty() && first.len() < 12, "{first:?}");
 
+    // Without time to go on, what was measured is still there.
+    bench.heaptoll(&["study", "--resume", &keep, "--budget", "1s", "--json", &json]).exits(1);
+    assert_eq!(samples(&read_json(&json)), first);
+
     bench.heaptoll(&["study", "--resume", &keep, "--json", &json]).exits(0);
     let results = read_json(&json);
     assert_eq!(ran(&results, "slow-first")["ending"], "whole");
@@ -257,6 +263,21 @@ fn an_interrupted_study_shows_and_keeps_what_it_has_and_goes_on() {
     let whole = first.iter().zip(&all).filter(|(before, after)| !before.is_null() && before == after);
     assert!(whole.count() > 0, "{first:?} then {all:?}");
     assert_eq!(answer(&results, "later"), "undecided");
+}
+
+#[test]
+fn a_step_that_failed_is_tried_again_when_the_study_goes_on() {
+    let bench = Bench::new();
+    let (catalog, study) = slow(&bench, 0.01, 2);
+    bench.program("slow", "int main(void) { return 3; }");
+    let (keep, json) = (bench.at("kept"), bench.at("o.json"));
+    let words =
+        ["study", &study, "--catalog", &catalog, "--only", "slow-first", "--keep", &keep, "--json", &json];
+    bench.heaptoll(&words).exits(1);
+    assert_eq!(ran(&read_json(&json), "slow-first")["ending"], "failed");
+    bench.program("slow", SLEEPS);
+    bench.heaptoll(&["study", "--resume", &keep, "--json", &json]).exits(0);
+    assert_eq!(ran(&read_json(&json), "slow-first")["ending"], "whole");
 }
 
 #[test]

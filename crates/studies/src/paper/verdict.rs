@@ -233,7 +233,8 @@ fn could_turn(test: &Test, without: &Without, answer: Answer) -> bool {
     let named = |name: &String| {
         of.managers.contains(name) || over.as_ref().is_some_and(|over| over.managers.contains(name))
     };
-    let programs = !programs.is_empty() && !(without.programs.is_empty() && without.cells.is_empty());
+    let lacks = !without.programs.is_empty() || !without.cells.is_empty();
+    let programs = !programs.is_empty() && lacks;
     let others = without.managers.iter().any(named) || !without.places.is_empty();
     match test.rule {
         Rule::All => answer == Answer::Holds && (programs || others),
