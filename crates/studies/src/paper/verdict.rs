@@ -227,22 +227,31 @@ fn of_too_few(test: &Test, asked: usize, effect: &Effect) -> bool {
     test.rule == Rule::Mean && asked >= 3 && !is
 }
 
-/// Whether something that the test names is missing, and could have turned the answer.
-fn could_turn(test: &Test, without: &Without, answer: Answer) -> bool {
+/// How many comparisons that the test names are missing.
+fn missing(test: &Test, without: &Without, effects: usize, asked: usize) -> usize {
     let Quantity { programs, of, over, .. } = &test.quantity;
-    let named = |name: &String| {
+    let named = |name: &&String| {
         of.managers.contains(name) || over.as_ref().is_some_and(|over| over.managers.contains(name))
     };
-    let lacks = !without.programs.is_empty() || !without.cells.is_empty();
-    let programs = !programs.is_empty() && lacks;
-    let others = without.managers.iter().any(named) || !without.places.is_empty();
-    match test.rule {
-        Rule::All => answer == Answer::Holds && (programs || others),
-        Rule::Some | Rule::Both => answer == Answer::Fails && (programs || others),
-        Rule::Most => answer != Answer::Undecided && (programs || others),
-        // Of these, programs are a sample; each pair of managers must be in.
-        Rule::Mean | Rule::Trend => answer == Answer::Holds && others,
+    let others = without.managers.iter().filter(named).count() + without.places.len();
+    // Of means and slopes programs are a sample; each pair of managers is one comparison.
+    if matches!(test.rule, Rule::Mean | Rule::Trend) {
+        return others;
     }
+    let there = asked.saturating_sub(without.programs.len()).max(1);
+    let of_programs = match programs.as_slice() {
+        [] => 0,
+        _ => without.programs.len() * effects.div_ceil(there) + without.cells.len(),
+    };
+    of_programs + others * there
+}
+
+/// What a rule makes of effects, and whether as many `more` could turn it.
+fn turned(test: &Test, effects: &[Effect], more: usize) -> (Answer, bool) {
+    let open = Effect { words: String::new(), value: 1.0, low: 1.0, high: 1.0, basis: Basis::None };
+    let with: Vec<Effect> = effects.iter().cloned().chain(std::iter::repeat_n(open, more)).collect();
+    let (alone, with) = (decide(test, effects), decide(test, &with));
+    (with, alone != with)
 }
 
 fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Tested {
@@ -269,9 +278,8 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
             false => effect.clone(),
         })
         .collect();
-    let decided = decide(test, &deciding);
-    let turns = could_turn(test, &without, decided);
-    let answer = if turns { Answer::Undecided } else { decided };
+    let missing = missing(test, &without, effects.len(), programs_asked);
+    let (answer, turns) = turned(test, &deciding, missing);
     let mut reason = match effects.as_slice() {
         [one] if few > 0 => format!("{}; asked is {}", shown(one), region(test)),
         _ => because(test, answer, &deciding),
