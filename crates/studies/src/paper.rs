@@ -17,6 +17,7 @@ pub mod effect;
 pub mod exhibit;
 pub mod figures;
 mod grid;
+mod known;
 mod lines;
 mod pairs;
 mod placed;

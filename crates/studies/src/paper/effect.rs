@@ -8,11 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_lab::statistics::{FEWEST_PAIRS, median, paired};
+use heaptoll_lab::statistics::{FEWEST_PAIRS, paired};
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Against, Quantity, Rule, Study};
 use super::figures::{Figures, Value};
+use super::known::{FINITE, Known, WIDEST};
 use super::pairs::{Compared, Place, Resolved, Without, resolve, without};
 use super::student::{self, ALPHA};
 use super::trend::trends;
@@ -57,11 +58,6 @@ pub enum Basis {
 #[error("{0}")]
 pub struct Missing(pub String);
 
-/// The log ratio of a count to none, and by how much an interval reaches to either side at most: a factor of a
-/// million, as in `heaptoll_lab`.
-const WIDEST: f64 = 14.0;
-/// Log ratios end here, so that what comes of them is finite.
-const FINITE: f64 = 600.0;
 /// Intervals come from random flips beyond 13 repetitions; the same figures shall give the same verdict.
 const SEED: u64 = 1;
 
@@ -126,74 +122,6 @@ pub(super) struct Measured<'a> {
     pub effect: Effect,
     /// Log ratios by repetition, where there are any.
     series: Option<Vec<Option<f64>>>,
-}
-
-/// A value with its ends.
-pub(super) struct Known {
-    pub value: f64,
-    pub low: f64,
-    pub high: f64,
-    pub basis: Basis,
-}
-
-impl Known {
-    /// Without an interval.
-    pub fn alone(value: f64) -> Known {
-        Known { value, low: value, high: value, basis: Basis::None }
-    }
-
-    /// A value by itself; an interval of repetitions holds together with `family` others.
-    fn of(value: &Value, family: usize) -> Option<Known> {
-        let known = match value {
-            Value::Exact(value) => Known { basis: Basis::Exact, ..Known::alone(*value) },
-            Value::Single(value) => Known::alone(*value),
-            Value::Estimate { value, low, high } => {
-                Known { value: *value, low: *low, high: *high, basis: Basis::Estimate }
-            }
-            Value::Samples(samples) => {
-                let good: Vec<f64> =
-                    samples.iter().flatten().copied().filter(|value| value.is_finite()).collect();
-                match student::mean(&good, family) {
-                    Some((value, half)) if good.len() >= FEWEST_PAIRS => Known {
-                        value,
-                        low: value - half,
-                        high: value + half,
-                        basis: Basis::Pairs(good.len() as u32),
-                    },
-                    _ if good.is_empty() => return None,
-                    _ => Known::alone(median(&good)),
-                }
-            }
-        };
-        let ends = [known.value, known.low, known.high];
-        ends.iter().all(|value| value.is_finite()).then_some(known)
-    }
-
-    /// One over another, with the widest interval that the two allow.
-    fn over(&self, other: &Known) -> Option<Known> {
-        if self.value < 0.0 || other.value < 0.0 || (self.value == 0.0 && other.value == 0.0) {
-            return None;
-        }
-        let ratio = |a: f64, b: f64| match (a > 0.0, b > 0.0) {
-            (true, true) => (a.ln() - b.ln()).clamp(-FINITE, FINITE).exp(),
-            (true, false) => WIDEST.exp(),
-            (false, true) => (-WIDEST).exp(),
-            (false, false) => 1.0,
-        };
-        let basis = match (self.basis, other.basis) {
-            (Basis::None, _) | (_, Basis::None) => Basis::None,
-            (Basis::Exact, Basis::Exact) => Basis::Exact,
-            _ => Basis::Estimate,
-        };
-        let value = ratio(self.value, other.value);
-        match basis {
-            Basis::None | Basis::Exact => Some(Known { basis, ..Known::alone(value) }),
-            _ => {
-                let (low, high) = (ratio(self.low, other.high), ratio(self.high, other.low));
-                (low <= value && value <= high).then_some(Known { value, low, high, basis })
-            }
-        }
-    }
 }
 
 /// Log ratios by repetition; where a run failed or took less than its start-up, none.

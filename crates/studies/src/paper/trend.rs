@@ -1,6 +1,7 @@
 //! How figures grow with their place: slopes of log figure over log place.
 
-use super::effect::{Basis, Effect, Known, Measured, groups};
+use super::effect::{Basis, Effect, Measured, groups};
+use super::known::Known;
 use super::student;
 use super::words;
 
