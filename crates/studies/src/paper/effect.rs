@@ -97,11 +97,15 @@ pub(super) fn by_rule(
     let measured = measure(compared);
     // Of what has a value: two figures that have no ratio are as good as none.
     let found: Vec<&Compared<'_>> = measured.iter().map(|one| &one.compared).collect();
-    let without = without(quantity, step, &asked, &found);
+    let mut without = without(quantity, step, &asked, &found);
     let measured = against(quantity.against, measured);
     let (effects, thin) = match rule {
         Rule::Mean => means(&measured),
-        Rule::Trend => (trends(&measured), Vec::new()),
+        Rule::Trend => {
+            let (slopes, none) = trends(&measured);
+            without.cells.extend(none);
+            (slopes, Vec::new())
+        }
         Rule::All | Rule::Some | Rule::Most | Rule::Both => {
             (measured.into_iter().map(|one| one.effect).collect(), Vec::new())
         }
@@ -130,6 +134,16 @@ fn series(of: &[Option<f64>], over: &[Option<f64>]) -> Vec<Option<f64>> {
     of.iter().zip(over).map(|(of, over)| Some(log(of)? - log(over)?)).collect()
 }
 
+/// Whether some repetition has both figures and no ratio, for one of them is none.
+fn lacks_ratio(compared: &Compared<'_>) -> bool {
+    let (Value::Samples(of), Some(Value::Samples(over))) =
+        (compared.of.value, compared.over.map(|over| over.value))
+    else {
+        return false;
+    };
+    of.iter().zip(over).any(|pair| matches!(pair, (Some(of), Some(over)) if *of <= 0.0 || *over <= 0.0))
+}
+
 /// Comparisons with their intervals.
 pub(super) fn measure(compared: Vec<Compared<'_>>) -> Vec<Measured<'_>> {
     let samples = |place: &Place<'_>| match place.value {
@@ -145,12 +159,15 @@ pub(super) fn measure(compared: Vec<Compared<'_>>) -> Vec<Measured<'_>> {
     for (compared, series) in compared.into_iter().zip(all) {
         let known = match &series {
             Some(series) => match intervals.next().flatten() {
-                Some(interval) if interval.pairs as usize >= FEWEST_PAIRS => Some(Known {
-                    value: interval.ratio,
-                    low: interval.low,
-                    high: interval.high,
-                    basis: Basis::Pairs(interval.pairs),
-                }),
+                // Pairs with a figure of none have no ratio: without them an interval would be of the others alone.
+                Some(interval) if interval.pairs as usize >= FEWEST_PAIRS && !lacks_ratio(&compared) => {
+                    Some(Known {
+                        value: interval.ratio,
+                        low: interval.low,
+                        high: interval.high,
+                        basis: Basis::Pairs(interval.pairs),
+                    })
+                }
                 Some(interval) => Some(Known::alone(interval.ratio)),
                 None => series.iter().flatten().next().map(|one| Known::alone(one.exp())),
             },

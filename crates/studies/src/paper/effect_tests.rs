@@ -135,6 +135,20 @@ fn the_least_of_several_is_each_programs_own() {
     assert!(near(effects[0].value, 1.25) && near(effects[1].value, 10.0 / 9.0), "{effects:?}");
 }
 
+/// Repetitions in which one manager had none were left out, and the rest spoke for all.
+#[test]
+fn repetitions_with_a_figure_of_none_leave_a_comparison_without_an_interval() {
+    let pauses = |none: usize| {
+        Value::Samples((0..10).map(|at| Some(if at < none { 0.0 } else { 2.0 + 0.01 * at as f64 })).collect())
+    };
+    let basis = |none: usize| {
+        let values = [("cfrac", "a", None, pauses(none)), ("cfrac", "b", None, samples(1.0, 10, 2))];
+        let figures = cells("t", "pause_total_s", &values);
+        compare(&of("t", "pause_total_s", A_OVER_B), &study(""), &figures).expect("figures")[0].basis
+    };
+    assert_eq!((basis(0), basis(1)), (Basis::Pairs(10), Basis::None));
+}
+
 /// A program that lacks one of the managers was a mean of its own.
 #[test]
 fn a_mean_over_the_least_of_several_has_every_program() {

@@ -12,8 +12,10 @@ pub(super) fn numbered(program: &str) -> Option<(&str, f64)> {
     Some((base, number.or_else(|| heaptoll_units::size(variant).map(|bytes| bytes as f64))?))
 }
 
-/// Slopes of log figure over log place: over programs when there are three, else of each program.
-pub(super) fn trends(measured: &[Measured<'_>]) -> Vec<Effect> {
+/// Slopes of log figure over log place: over programs when there are three, else of each program. And the comparisons
+/// that have no logarithm.
+pub(super) fn trends(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
+    let mut none = Vec::new();
     type Line = (String, Vec<(f64, f64)>, bool);
     let mut lines: Vec<(String, Vec<Line>)> = Vec::new();
     for (sides, group) in groups(measured, false) {
@@ -28,6 +30,7 @@ pub(super) fn trends(measured: &[Measured<'_>]) -> Vec<Effect> {
                 },
             };
             if at <= 0.0 || one.effect.value <= 0.0 {
+                none.push(one.effect.words.clone());
                 continue;
             }
             let line = match programs.iter_mut().position(|line| line.0 == program) {
@@ -76,5 +79,5 @@ pub(super) fn trends(measured: &[Measured<'_>]) -> Vec<Effect> {
             effects.push(effect(words, spread(slope, half, Basis::Points(line.1.len() as u32))));
         }
     }
-    effects
+    (effects, none)
 }
