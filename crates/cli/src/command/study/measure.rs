@@ -314,6 +314,12 @@ fn found(extent: &Extent, json: &PathBuf, end: End, said: &Said) -> Found {
     found
 }
 
+/// Whether a text has a name as a word of its own: `lea` is none of `release`.
+fn mentions(text: &str, name: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || "-_:/=,.+".contains(c);
+    text.split(|c| !part(c)).any(|word| word == name || word.trim_end_matches([':', ',', '.']) == name)
+}
+
 /// Gives each program under each manager that has no figure a reason.
 fn explain(extent: &Extent, found: &mut Found) {
     for program in extent.programs() {
@@ -326,8 +332,7 @@ fn explain(extent: &Extent, found: &mut Found) {
             if has || told {
                 continue;
             }
-            let names =
-                |warning: &&String| warning.contains(program.as_str()) && warning.contains(manager.as_str());
+            let names = |warning: &&String| mentions(warning, program) && mentions(warning, manager);
             let why = match found.warnings.iter().find(names) {
                 Some(warning) => warning.clone(),
                 None => match found.ended {
@@ -338,5 +343,19 @@ fn explain(extent: &Extent, found: &mut Found) {
             };
             found.absent.push((program.clone(), Some(manager.clone()), why));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a warning said of a release was given as the reason why `lea` had no figure.
+    #[test]
+    fn a_name_is_a_word_of_its_own() {
+        assert!(mentions("lea on cfrac: refused", "lea") && mentions("cfrac under lea: it failed", "cfrac"));
+        assert!(mentions("cfrac under sweep/mimalloc3, which", "sweep/mimalloc3"));
+        assert!(!mentions("cfrac: release at the end", "lea"));
+        assert!(!mentions("cfrac:gc under lea", "cfrac"), "a variant is another program");
     }
 }
