@@ -100,26 +100,32 @@ fn render_pairs(table: &Pairs, style: &Style) -> String {
     }
     let baseline = format!("Ratio to {}", table.baseline);
     let cells = || table.rows.iter().flat_map(|(_, cells)| cells);
-    let ratios = cells().any(|cell| cell.ratio.is_some());
+    let parts = Parts {
+        paper: cells().any(|cell| !cell.paper.is_empty()),
+        ratio: cells().any(|cell| cell.ratio.is_some()),
+    };
     let columns = table.columns.len().saturating_sub(1);
     let corner = table.columns.first().map_or("", String::as_str);
     let mut headings = vec![corner.to_owned()];
     if columns > ACROSS {
-        headings.extend(["".into(), "Paper".into(), "Today".into()]);
-        headings.extend(ratios.then(|| baseline.clone()));
+        headings.push(String::new());
+        headings.extend(parts.paper.then(|| "Paper".into()));
+        headings.push("Today".into());
+        headings.extend(parts.ratio.then(|| baseline.clone()));
     } else {
         for heading in table.columns.iter().skip(1) {
             let of =
                 |what: &str| if heading.is_empty() { what.to_owned() } else { format!("{heading}: {what}") };
-            headings.extend([of("paper"), of("today")]);
-            headings.extend(ratios.then(|| baseline.clone()));
+            headings.extend(parts.paper.then(|| of("paper")));
+            headings.push(of("today"));
+            headings.extend(parts.ratio.then(|| baseline.clone()));
         }
     }
     let mut drawn = style.table(&headings.iter().map(String::as_str).collect::<Vec<_>>());
     let mut reasons: Vec<String> = Vec::new();
     for (name, cells) in &table.rows {
         if columns <= ACROSS {
-            let row = cells.iter().flat_map(|cell| values(cell, ratios, &mut reasons)).collect::<Vec<_>>();
+            let row = cells.iter().flat_map(|cell| values(cell, parts, &mut reasons)).collect::<Vec<_>>();
             drawn.add_row(std::iter::once(name).chain(&row).map(|text| style.cell(text, Tone::Plain)));
             continue;
         }
@@ -127,7 +133,7 @@ fn render_pairs(table: &Pairs, style: &Style) -> String {
         for (place, (at, cell)) in shown.enumerate() {
             let name = if place == 0 { name.clone() } else { String::new() };
             let row = [name, table.columns.get(at + 1).cloned().unwrap_or_default()];
-            let row = row.into_iter().chain(values(cell, ratios, &mut reasons));
+            let row = row.into_iter().chain(values(cell, parts, &mut reasons));
             drawn.add_row(row.map(|text| style.cell(&text, Tone::Plain)));
         }
     }
@@ -141,8 +147,17 @@ fn render_pairs(table: &Pairs, style: &Style) -> String {
     out
 }
 
+/// What the cells of a table have beside our value.
+#[derive(Clone, Copy)]
+struct Parts {
+    /// A published value.
+    paper: bool,
+    /// A ratio.
+    ratio: bool,
+}
+
 /// The published value, ours with its interval, and the ratio; a number in brackets leads to why there is none of ours.
-fn values(cell: &Pair, ratios: bool, reasons: &mut Vec<String>) -> Vec<String> {
+fn values(cell: &Pair, parts: Parts, reasons: &mut Vec<String>) -> Vec<String> {
     let with =
         |text: &str, range: &str| if range.is_empty() { text.to_owned() } else { format!("{text} {range}") };
     let ours = if !cell.ours.is_empty() {
@@ -157,8 +172,9 @@ fn values(cell: &Pair, ratios: bool, reasons: &mut Vec<String>) -> Vec<String> {
         format!("{} [{}]", crate::format::NONE, at + 1)
     };
     let ratio = cell.ratio.as_ref().map_or_else(String::new, |ratio| with(&ratio.text, &ratio.range));
-    let mut values = vec![cell.paper.clone(), ours];
-    values.extend(ratios.then_some(ratio));
+    let mut values: Vec<String> = parts.paper.then(|| cell.paper.clone()).into_iter().collect();
+    values.push(ours);
+    values.extend(parts.ratio.then_some(ratio));
     values
 }
 
@@ -169,6 +185,18 @@ mod tests {
 
     fn plain(width: Option<u16>) -> Style {
         Style { color: false, width, unicode: true }
+    }
+
+    #[test]
+    fn where_nothing_is_published_there_is_no_column_of_it() {
+        let mut book = book();
+        assert!(render_book(&book, &plain(None)).contains("paper"));
+        let exhibits = book.chapters.iter_mut().flat_map(|chapter| &mut chapter.exhibits);
+        for (_, cells) in exhibits.flat_map(|exhibit| &mut exhibit.table.rows) {
+            cells.iter_mut().for_each(|cell| cell.paper = String::new());
+        }
+        let text = render_book(&book, &plain(None));
+        assert!(!text.contains(": paper") && !text.contains("Paper  "), "{text}");
     }
 
     #[test]
