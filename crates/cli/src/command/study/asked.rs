@@ -169,7 +169,9 @@ impl Here<'_> {
                     stays
                 };
                 step.programs.retain(|program| take(Some(program), None, self.no_program(program)));
-                step.managers.retain(|manager| take(None, Some(manager), self.no_manager(manager)));
+                let mut stays = |manager: &String| take(None, Some(manager), self.no_manager(manager));
+                step.managers.retain(&mut stays);
+                step.options = with_baselines_of(&step.options, stays);
             }
             // Nothing is left of such a step; it is told of by what was taken out.
             study.steps.retain(|step| {
@@ -180,5 +182,40 @@ impl Here<'_> {
             });
         }
         (fitted, out)
+    }
+}
+
+/// A step's options without baselines that do not stay: `-b tcmalloc` where no TCMalloc is built.
+fn with_baselines_of(options: &[String], mut stays: impl FnMut(&String) -> bool) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut words = options.iter();
+    while let Some(word) = words.next() {
+        if let Some(manager) = word.strip_prefix("--baseline=") {
+            kept.extend(stays(&manager.to_owned()).then(|| word.clone()));
+        } else if word == "-b" || word == "--baseline" {
+            let manager = words.next().filter(|manager| stays(manager));
+            kept.extend(manager.into_iter().flat_map(|manager| [word.clone(), manager.clone()]));
+        } else {
+            kept.push(word.clone());
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A fresh machine has no TCMalloc until `make build`: the smallest heaps are still found over the others.
+    #[test]
+    fn a_baseline_that_is_not_built_is_left_out_of_a_steps_options() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let fitted = |text: &str| with_baselines_of(&words(text), |manager| manager != "tcmalloc").join(" ");
+        assert_eq!(fitted("-b mimalloc3 -b tcmalloc --every 32K"), "-b mimalloc3 --every 32K");
+        assert_eq!(fitted("--baseline tcmalloc --baseline=tcmalloc --repeats 1"), "--repeats 1");
+        assert_eq!(
+            fitted("--every 32K --baseline=snmalloc -b knuth"),
+            "--every 32K --baseline=snmalloc -b knuth"
+        );
     }
 }
