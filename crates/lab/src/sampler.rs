@@ -149,11 +149,16 @@ mod tests {
     #[test]
     fn a_tree_has_its_children_and_ends_are_noticed() {
         let mut child =
-            std::process::Command::new("sh").args(["-c", "sleep 5 & wait"]).spawn().expect("sh runs");
-        std::thread::sleep(Duration::from_millis(100));
+            std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().expect("sh runs");
         let pid = child.id() as i32;
+        // The shell forks when a busy machine lets it.
+        let until = Instant::now() + Duration::from_secs(20);
+        while tree(pid).len() < 2 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let sampler = Sampler::watch(pid, Duration::from_millis(5));
-        std::thread::sleep(Duration::from_millis(50));
+        // A hundred and more on an idle machine.
+        std::thread::sleep(Duration::from_secs(1));
         let members = tree(pid);
         assert_eq!(members.len(), 2, "{members:?}");
         for member in members {

@@ -104,7 +104,8 @@ fn a_survivor_that_holds_the_pipes_does_not_hold_us() {
     );
     let begun = Instant::now();
     let finished = run(&launcher, &Invocation::default(), &Interrupt::default()).expect("reports");
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    // It lives for 30.
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     let survivor: i32 =
         String::from_utf8_lossy(&finished.output_head).trim().parse().expect("its number is kept");
     assert_eq!(
