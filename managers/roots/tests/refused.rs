@@ -128,11 +128,15 @@ fn a_thread_that_blocks_the_signal_is_named_and_all_run_on() {
 fn a_stop_may_be_less_patient() {
     let _alone = start();
     let blocker = Blocker::new("slow");
-    let begun = Instant::now();
-    assert!(
-        matches!(WORLD.stop_within(50).err(), Some(Refused::Thread(thread)) if thread.tid == blocker.tid)
-    );
-    assert!((50..u128::from(PATIENCE_MS)).contains(&begun.elapsed().as_millis()));
+    // On a busy machine any thread may be the one that has not stopped by then, and the caller itself be late.
+    let refused_in_time = (0..50).any(|_| {
+        let begun = Instant::now();
+        let refused = WORLD.stop_within(50).err().expect("one never stops");
+        let took = begun.elapsed().as_millis();
+        assert!(took >= 50, "{took} ms");
+        matches!(refused, Refused::Thread(thread) if thread.tid == blocker.tid) && took < PATIENCE_MS.into()
+    });
+    assert!(refused_in_time);
     blocker.unblock();
     assert!(WORLD.stop().is_ok());
     blocker.finish();
@@ -187,11 +191,18 @@ fn a_stale_signal_that_arrives_in_a_later_stop_stops_the_thread() {
 #[test]
 fn a_parent_of_vfork_is_named() {
     static CHILD: Flag = Flag::new();
+    static END: Flag = Flag::new();
     extern "C" fn child(_: *mut libc::c_void) -> i32 {
         CHILD.raise();
-        let time = libc::timespec { tv_sec: 3, tv_nsec: 0 };
-        // SAFETY: the time is valid.
-        unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+        let time = libc::timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+        // Half a minute, if the test fails.
+        for _ in 0..3000 {
+            if END.is_up() {
+                break;
+            }
+            // SAFETY: the time is valid.
+            unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+        }
         0
     }
     let _alone = start();
@@ -216,8 +227,14 @@ fn a_parent_of_vfork_is_named() {
         text.rsplit(") ").next().and_then(|rest| rest.chars().next())
     };
     CHILD.wait();
+    // The child may run before its parent waits for it.
+    let until = Instant::now() + Duration::from_secs(10);
+    while state() != Some('D') && Instant::now() < until {
+        std::thread::yield_now();
+    }
     assert_eq!(state(), Some('D'));
     let thread_named = refusal().0;
+    END.raise();
     assert_eq!((thread_named.tid as u32, thread_named.state), (parent.load(Ordering::SeqCst), 'D'));
     thread.join().expect("the parent");
     assert!(WORLD.stop().is_ok());
