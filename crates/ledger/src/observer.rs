@@ -296,6 +296,23 @@ mod tests {
         Observer::of(folder.path().to_owned(), std::process::id() as i32, options)
     }
 
+    /// Memory of a test's own, all of it written, between guards: the kernel joins it with no mapping of another test's,
+    /// of which less is resident. It lives as long as the process.
+    fn memory() -> &'static [u8] {
+        const BYTES: usize = 1 << 20;
+        const GUARD: usize = 64 << 10;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping, of which the middle is made writable, written, and never given back.
+        unsafe {
+            let start = libc::mmap(std::ptr::null_mut(), BYTES + 2 * GUARD, libc::PROT_NONE, flags, -1, 0);
+            assert_ne!(start, libc::MAP_FAILED);
+            let inner = start.cast::<u8>().add(GUARD);
+            assert_eq!(libc::mprotect(inner.cast(), BYTES, libc::PROT_READ | libc::PROT_WRITE), 0);
+            inner.write_bytes(1, BYTES);
+            std::slice::from_raw_parts(inner, BYTES)
+        }
+    }
+
     /// A block of ours, all of it written.
     fn block(memory: &[u8]) -> Block {
         let bytes = memory.len() as u64;
@@ -304,9 +321,9 @@ mod tests {
 
     #[test]
     fn without_a_page_map_residency_is_estimated_and_marked_and_the_sum_closes() {
-        let memory = vec![1_u8; 1 << 20];
+        let memory = memory();
         let folder = blind();
-        let moment = observer(&folder, None).observe(0, 0, &vec![block(&memory)], None).expect("looks");
+        let moment = observer(&folder, None).observe(0, 0, &vec![block(memory)], None).expect("looks");
         assert!(moment.no_pagemap.is_some());
         assert!(moment.closes());
         assert_eq!(moment.difference_bytes, 0);
@@ -319,8 +336,8 @@ mod tests {
 
     #[test]
     fn a_process_that_is_another_program_by_now_is_not_looked_at() {
-        let memory = vec![1_u8; 1 << 20];
-        let blocks = vec![block(&memory)];
+        let memory = memory();
+        let blocks = vec![block(memory)];
         let folder = blind();
         let replaced = |looked| matches!(looked, Err(LedgerError::Replaced { .. }));
         // The recorder's file is not mapped.
@@ -353,9 +370,9 @@ mod tests {
 
     #[test]
     fn a_process_that_ends_between_its_mappings_and_its_pages_has_no_moment() {
-        let memory = vec![1_u8; 1 << 20];
+        let memory = memory();
         let folder = blind();
-        let blocks = Ending(vec![block(&memory)], folder.path());
+        let blocks = Ending(vec![block(memory)], folder.path());
         let looked = observer(&folder, None).observe(0, 0, &blocks, None);
         assert!(matches!(looked, Err(LedgerError::Ended { .. })), "{looked:?}");
     }
