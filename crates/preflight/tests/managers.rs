@@ -241,7 +241,7 @@ fn redis_gets_a_glibc_baseline() {
     let mut request =
         request(&[text(redis), "--port", "0", "--unixsocket", text(&shop.path("socket")), "--save", ""], &[]);
     request.directory = Some(shop.0.path().to_path_buf());
-    request.limit = std::time::Duration::from_millis(700);
+    request.limit = std::time::Duration::from_secs(3);
     let proof = heaptoll_preflight::preflight(&request).expect("a proof");
     let names: Vec<_> = proof.preload.iter().filter_map(|p| p.file_name()).collect();
     assert!(names.contains(&"libc.so.6".as_ref()), "{proof:#?}");
