@@ -176,11 +176,12 @@ pub fn play(role: &str) {
         }
         "forks-at-once" => {
             tell_all(0..5);
-            let (reader, writer) = pipe();
+            let ((halfway, arrive), (reader, writer)) = (pipe(), pipe());
             let children: Vec<i32> = (0..value(1))
                 .map(|_| {
                     fork(|| {
                         tell_all(0..value(2) / 2);
+                        close(arrive);
                         close(writer);
                         // Until the parent closes its end, too.
                         // SAFETY: a byte has room in a byte.
@@ -189,7 +190,10 @@ pub fn play(role: &str) {
                     })
                 })
                 .collect();
-            thread::sleep(Duration::from_millis(value(3)));
+            close(arrive);
+            // Until all have come so far, each with an entry or left out.
+            // SAFETY: a byte has room in a byte.
+            unsafe { libc::read(halfway, (&raw mut NOTHING).cast(), 1) };
             close(writer);
             children.into_iter().for_each(wait);
         }
