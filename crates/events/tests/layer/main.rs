@@ -293,7 +293,7 @@ fn an_end_alone_is_nothing_and_a_second_beginning_counts() {
 /// Requests of a handler that came in the middle of an end left a gap, at which the reader stops.
 #[test]
 fn signal_handlers_with_requests_cost_no_others_than_those_they_interrupt() {
-    let bench = Bench::with("c", &[], 500);
+    let bench = Bench::with("c", &[], 2000);
     let [process] = &bench.run(&["handlers", "300000"])[..] else { panic!("one process") };
     let of = |kind: u32| process.requests.iter().filter(|request| request.kind == kind).count();
     assert_eq!(of(2), 1, "the last one");
