@@ -170,9 +170,19 @@ mod tests {
             .expect("env runs");
         let pid = child.id() as i32;
         let mut strangers = Strangers::default();
-        for look in 1..200 {
-            strangers.look(look * LONGEST_NS, [(pid, Path::new("/usr/bin/env"))].into_iter());
+        let mut look = |number: u64| {
+            strangers.look(number * LONGEST_NS, [(pid, Path::new("/usr/bin/env"))].into_iter());
             std::thread::sleep(std::time::Duration::from_millis(5));
+            strangers.became(pid).is_some()
+        };
+        // It becomes another when the machine lets it; then it is looked at as often again.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(8);
+        let mut number = 1;
+        while !look(number) && std::time::Instant::now() < until {
+            number += 1;
+        }
+        for again in 1..100 {
+            look(number + again);
         }
         let became = strangers.became(pid).map(Path::to_path_buf);
         child.kill().expect("kills");

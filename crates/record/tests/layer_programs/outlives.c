@@ -34,7 +34,8 @@ int main(int argc, char **argv) {
         for (int i = 0; i < 1000; i++) free(malloc(i));
         rounds += 1000;
         clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (now.tv_sec - begun.tv_sec < 2);
+        /* So many also where other programs take the processors. */
+    } while (now.tv_sec - begun.tv_sec < 2 || rounds <= 100000);
     int pid = fork();
     if (!pid) {
         for (int i = 0; i < 1000; i++) free(malloc(i));
