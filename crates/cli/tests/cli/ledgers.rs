@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::bench::{Bench, Said};
+use crate::bench::{Bench, SMALL_PAGES, Said};
 
 /// The ledger of a command as JSON.
 #[track_caller]
@@ -107,7 +107,8 @@ const HOLDER: &str = r#"
 
 /// The program of [`HOLDER`].
 fn holder(bench: &Bench) -> String {
-    bench.program("holder", &format!("{HOLD}{HOLDER}"))
+    let holder = HOLDER.replace("double begun = now();", &format!("double begun = now(); {SMALL_PAGES}"));
+    bench.program("holder", &format!("{HOLD}{holder}"))
 }
 
 #[test]
