@@ -9,11 +9,43 @@ use crate::bench::{
     text,
 };
 
-/// A program that takes a moment and has a child that would live on.
-const SLOW: &str = "int main(int c, char **v) { free(malloc(99)); pid_t p = fork(); if (!p) for (;;) pause(); \
-                    struct timespec t = {0, 60000000}; nanosleep(&t, 0); puts(\"done\"); kill(p, SIGKILL); \
-                    wait(0); return 0; }";
+/// C: `held(v)` stops the run with a certain number where a test wants it, for signals that come at a moment would come at
+/// another on a busy machine. Words are the experiment's file, a folder, and the number. Runs are counted from when the
+/// file is there: that of the preflight is none of them. The run with the number, and those after it, wait as long as the
+/// folder has a file `hold`.
+const HELD: &str = r#"
+    static void held(char **v) {
+        char path[4096];
+        if (access(v[1], F_OK)) return;
+        snprintf(path, sizeof path, "%s/runs", v[2]);
+        int runs = open(path, O_CREAT | O_WRONLY | O_APPEND, 0644);
+        if (write(runs, "x", 1) != 1) _exit(1);
+        long number = lseek(runs, 0, SEEK_END);
+        close(runs);
+        snprintf(path, sizeof path, "%s/hold", v[2]);
+        while (number >= atol(v[3]) && !access(path, F_OK)) usleep(1000);
+    }
+"#;
+
+/// How many runs [`HELD`] has counted.
+fn runs(bench: &Bench) -> u64 {
+    std::fs::metadata(bench.path("runs")).map_or(0, |file| file.len())
+}
+
+fn hold(bench: &Bench) {
+    std::fs::write(bench.path("hold"), "").expect("writes");
+}
+
+fn let_go(bench: &Bench) {
+    std::fs::remove_file(bench.path("hold")).expect("removes");
+}
+
+/// A program that can be held and has a child that would live on.
+const WITH_CHILD: &str = "int main(int c, char **v) { free(malloc(99)); pid_t p = fork(); if (!p) for (;;) pause(); \
+                          held(v); puts(\"done\"); kill(p, SIGKILL); wait(0); return 0; }";
 /// The same without the child.
+const ALONE: &str = "int main(int c, char **v) { free(malloc(99)); held(v); puts(\"done\"); return 0; }";
+/// A program that takes a moment.
 const QUICK: &str = "int main(int c, char **v) { free(malloc(99)); \
                      struct timespec t = {0, 30000000}; nanosleep(&t, 0); puts(\"done\"); return 0; }";
 
@@ -35,24 +67,29 @@ fn stored(db: &str) -> i64 {
 #[test]
 fn ctrl_c_keeps_rows_ends_processes_and_resume_completes_the_plan_in_its_order() {
     let bench = Bench::new();
-    let program = bench.program("program", QUICK);
+    let program = bench.program("program", &format!("{HELD}{ALONE}"));
     let manager = bench.manager("other.so", "");
     let (whole, db, mark) = (bench.at("whole.db"), bench.at("stopped.db"), marker("ctrl-c"));
-    let common = ["-m", "glibc", "-m", &manager, "-n", "6", "--seed", "42", "--", &program, &mark];
+    // Held in its sixth run, of fourteen.
+    let folder = bench.at("");
+    let words = [&program, &db, &folder, "6", &mark];
+    let common = [&["-m", "glibc", "-m", &manager, "-n", "6", "--seed", "42", "--"], &words[..]].concat();
     bench.heaptoll(&[&["run", "--db", &whole][..], &common].concat()).exits(0);
     let expected = cells(&bench.json(&whole));
     assert_eq!(expected.len(), 2 + 6 * 4);
 
+    hold(&bench);
     let run = bench.start(&[&["run", "--db", &db][..], &common].concat());
-    eventually("some rows are stored", || stored(&db) >= 8);
+    eventually("it is held in the sixth run", || runs(&bench) == 6);
     run.signal(libc::SIGINT);
     let said = run.wait().exits(130).complains(&["interrupted; go on with: heaptoll run --resume", &db]);
     assert!(said.out.contains("other.so"), "the table of what there is is printed:\n{}", said.out);
     assert_none_left(&mark);
     let kept = cells(&bench.json(&db));
-    assert!(kept.len() >= 7 && kept.len() < expected.len(), "{}", kept.len());
+    assert!(kept.len() >= 5 && kept.len() < expected.len(), "{}", kept.len());
     assert_eq!(kept, expected[..kept.len()], "the same seed gives the same order");
 
+    let_go(&bench);
     bench.heaptoll(&["run", "--resume", &db]).exits(0);
     let json = bench.json(&db);
     assert_eq!(cells(&json), expected, "each cell once, in the order of an uninterrupted run");
@@ -68,20 +105,19 @@ fn ctrl_c_keeps_rows_ends_processes_and_resume_completes_the_plan_in_its_order()
 fn ctrl_c_in_the_watched_run_leaves_one_track_a_stack() {
     let bench = Bench::new();
     let (db, mark) = (bench.at("e.db"), marker("watched"));
-    let slow = bench.program(
-        "slow",
-        "int main(int c, char **v) { free(malloc(99)); \
-        struct timespec t = {0, access(v[1], F_OK) ? 0 : 999999999}; nanosleep(&t, 0); return 0; }",
-    );
-    std::fs::write(bench.path(&mark), "").expect("writes");
-    let flag = bench.at(&mark);
-    let run = bench.start(&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "1", "--", &slow, &flag]);
-    eventually("the store is made", || std::path::Path::new(&db).exists());
-    eventually("the watched run goes", || !programs_with(&mark).is_empty());
+    let program = bench.program("program", &format!("{HELD}{ALONE}"));
+    hold(&bench);
+    let folder = bench.at("");
+    let words = [&program, &db, &folder, "1", &mark];
+    let run = bench
+        .start(&[&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "1", "--"], &words[..]].concat());
+    eventually("the watched run goes", || runs(&bench) == 1);
+    // So that something of it was seen.
     std::thread::sleep(std::time::Duration::from_millis(100));
     run.signal(libc::SIGINT);
     run.wait().exits(130);
-    std::fs::remove_file(&flag).expect("removes");
+    assert_none_left(&mark);
+    let_go(&bench);
     assert!(cells(&bench.json(&db)).is_empty(), "it was in the first watched run");
     let said = bench.heaptoll(&["run", "--resume", &db]).exits(0);
     assert!(!said.out.contains("distrust"), "{}", said.out);
@@ -161,15 +197,19 @@ fn a_hangup_is_ignored_where_the_caller_asked_for_that() {
 #[test]
 fn a_killed_heaptoll_takes_its_program_along_and_can_be_resumed() {
     let bench = Bench::new();
-    let program = bench.program("program", SLOW);
+    let program = bench.program("program", &format!("{HELD}{WITH_CHILD}"));
     let (db, mark) = (bench.at("e.db"), marker("kill"));
-    let common = ["-m", "glibc", "-m", "glibc", "-n", "2", "--warmup", "0", "--seed", "7"];
-    let run = bench.start(&[&["run", "--db", &db][..], &common, &["--", &program, &mark]].concat());
-    eventually("a row is stored", || stored(&db) >= 1);
+    let common = ["-m", "glibc", "-m", "glibc", "-n", "2", "--warmup", "0", "--seed", "7", "--", &program];
+    let folder = bench.at("");
+    let words = [&db, &folder, "2", &mark];
+    hold(&bench);
+    let run = bench.start(&[&["run", "--db", &db], &common[..], &words].concat());
+    eventually("it is held in the second run", || runs(&bench) == 2);
     eventually("the program and its child run", || programs_with(&mark).len() == 2);
     run.signal(libc::SIGKILL);
     run.wait();
     eventually("its processes are gone", || processes_with(&mark).is_empty());
+    let_go(&bench);
     let before = cells(&bench.json(&db));
     assert!(!before.is_empty());
     bench.heaptoll(&["report", &db]).exits(0).shows(&["glibc#2", "incomplete"]);
@@ -262,10 +302,14 @@ fn resume_goes_back_to_the_folder_where_the_experiment_was_begun() {
 #[test]
 fn a_file_that_another_run_writes_is_not_resumed_but_can_be_read() {
     let bench = Bench::new();
-    let program = bench.program("program", QUICK);
+    let program = bench.program("program", &format!("{HELD}{ALONE}"));
     let db = bench.at("e.db");
-    let run = bench.start(&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "100", "--", &program]);
-    eventually("some rows are stored", || stored(&db) >= 3);
+    hold(&bench);
+    let folder = bench.at("");
+    let words = [&program, &db, &folder, "4"];
+    let run = bench
+        .start(&[&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "3", "--"], &words[..]].concat());
+    eventually("it is held in the fourth run", || runs(&bench) == 4);
     bench
         .heaptoll(&["run", "--resume", &db])
         .exits(2)
