@@ -158,7 +158,8 @@ fn a_child_that_cannot_be_killed_does_not_hold_the_launcher() {
     assert!(child.wait().expect("waits").success());
     let survivors = programs_with(&mark).len();
     end_survivors(&mark);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
+    // Two seconds, and not the ten of one that cannot be killed for another reason.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(9), "{:?}", begun.elapsed());
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!((&words[..3], words[12]), (&["ended", "timeout", "0"][..], "1"), "{line}");
     assert_eq!(survivors, 1);
@@ -181,7 +182,7 @@ fn a_run_with_a_child_that_cannot_be_killed_ends_and_says_so() {
         command.args(&NOBODY[1..]).arg(env!("CARGO_BIN_EXE_heaptoll")).args(arguments);
         command.stdin(Stdio::null()).output().expect("runs").into()
     };
-    let run = ["run", "-m", "glibc", "-n", "1", "--warmup", "0", "--timeout", "0.5", "--db", &db];
+    let run = ["run", "-m", "glibc", "-n", "1", "--warmup", "0", "--timeout", "2", "--db", &db];
     as_nobody(&[&run[..], &["--", &program, &flag, &sleeper, &mark]].concat()).exits(0);
     std::fs::write(&flag, "").expect("writes");
     let begun = std::time::Instant::now();
@@ -190,7 +191,7 @@ fn a_run_with_a_child_that_cannot_be_killed_ends_and_says_so() {
     let survivors = programs_with(&mark).len();
     end_survivors(&mark);
     said.exits(1);
-    assert!(took < std::time::Duration::from_secs(8), "{took:?}");
+    assert!(took < std::time::Duration::from_secs(11), "{took:?}");
     let json = bench.json(&db);
     let row = crate::bench::rows_of(&json, "glibc", "timed")[1];
     assert_eq!((&row["outcome"]["kind"], survivors), (&"timeout".into(), 1));

@@ -301,7 +301,7 @@ fn a_step_is_cut_at_its_deadline_and_the_rest_is_left_out_when_time_is_over() {
     let keep = bench.at("kept");
     let words = ["study", &study, "--catalog", &catalog, "--budget", "12s", "--keep", &keep, "--json", &json];
     bench.heaptoll(&words).exits(1);
-    assert!(begun.elapsed() < Duration::from_secs(32), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
     let results = read_json(&json);
     assert_eq!(results["budget_s"], 12.0);
     assert_eq!(ran(&results, "slow-first")["ending"], "cut");
