@@ -97,10 +97,11 @@ pub fn record(bench: &Bench, options: &[&str], command: &[&str]) -> Said {
 #[test]
 fn a_program_is_recorded_under_its_own_name() {
     let bench = Bench::new();
+    // What it is called and where it is can be seen while it is there: half a second, for a recorder that is kept waiting.
     let program = bench.program(
         "small",
         "int main(int c, char **v) { char line[9]; void *p = malloc(10); p = realloc(p, 100); free(calloc(2, 8)); \
-         fgets(line, 9, stdin); printf(\"%s%s\", line, v[1]); fprintf(stderr, \"mine\\n\"); usleep(50000); return 7; }",
+         fgets(line, 9, stdin); printf(\"%s%s\", line, v[1]); fprintf(stderr, \"mine\\n\"); usleep(500000); return 7; }",
     );
     let mut command = bench.command(&["record", "--", &program, "argument"]);
     std::fs::write(bench.path("in"), "input\n").expect("writes");
@@ -129,7 +130,10 @@ fn samples_and_heights_tell_of_the_memory_over_time() {
     let bench = Bench::new();
     let program = bench.program(
         "high",
+        // Samples that are taken while it grows find it now here and now there, and none is promised at a certain moment:
+        // it stays at its height for so long that it is seen there.
         "int main(void) { for (int i = 0; i < 30; i++) { char *p = malloc(8 << 20); memset(p, 1, 8 << 20); \
+         for (int k = 0; i == 29 && k < 500; k++) { free(malloc(9)); usleep(4000); } \
          if (i % 3 == 2) free(p); usleep(4000); } return 0; }",
     );
     record(&bench, &[], &[&program]).exits(0);

@@ -1,36 +1,43 @@
 //! Recordings that end badly: heaptoll killed, disks full, files forbidden.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use heaptoll_trace::Kind;
+use heaptoll_trace::{Batch, Kind, Reader};
 
 use super::{Trace, record};
 use crate::bench::{Bench, Said, eventually, is_root, marker, processes_with};
 
-/// Allocates for about the milliseconds of its first argument, prints the sum of what it did to its standard output,
-/// and its own marks of life to the file of the second.
-const BUSY: &str = "static long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); \
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000; } \
-    int main(int c, char **v) { long end = now() + atoi(v[1]); unsigned long sum = 0, n = 0; void *kept[256] = {0}; \
+/// Allocates until the file of its first argument is there, and prints to its standard output whether the sum of what it
+/// did is right.
+const BUSY: &str = "int main(int c, char **v) { unsigned long sum = 0, n = 0; void *kept[256] = {0}; \
     do for (int i = 0; i < 1000; i++, n++) { unsigned long *p = malloc(8 + n % 300); *p = n; free(kept[n & 255]); \
-    kept[n & 255] = p; sum += *p; if (n == 5000) close(open(v[2], O_CREAT | O_WRONLY, 0644)); } while (now() < end); \
+    kept[n & 255] = p; sum += *p; } while (access(v[1], F_OK)); \
     printf(\"%d\\n\", sum == n * (n - 1) / 2); return 5; }";
+
+/// Events of a trace that is being written, as far as they are in the file.
+fn written(trace: &Path) -> usize {
+    let Ok(mut reader) = Reader::open(trace) else { return 0 };
+    let (mut batch, mut events) = (Batch::default(), 0);
+    while matches!(reader.read(&mut batch), Ok(true)) {
+        events += batch.events.len();
+    }
+    events
+}
 
 #[test]
 fn when_heaptoll_is_killed_the_program_goes_on_and_the_trace_is_whole_up_to_there() {
     let bench = Bench::new();
     let program = bench.program("busy", BUSY);
-    let (began, out, mark) = (bench.at("began"), bench.at("out"), marker("orphan"));
-    let mut command = bench.command(&["record", "-o", "t", "--", &program, "2500", &began, &mark]);
+    let (stop, out, mark) = (bench.at("stop"), bench.at("out"), marker("orphan"));
+    let mut command = bench.command(&["record", "-o", "t", "--", &program, &stop, &mark]);
     let file = std::fs::File::create(&out).expect("makes");
     let mut child = command.current_dir(bench.path(".")).stdout(file).spawn().expect("starts");
-    eventually("it began", || bench.path("began").exists());
-    // A chunk is safe after a second at the latest.
-    std::thread::sleep(Duration::from_millis(1500));
+    eventually("the first of it is safe", || written(&bench.path("t")) > 20_000);
     child.kill().expect("kills");
     child.wait().expect("waits");
     assert!(!processes_with(&mark).is_empty(), "the program lives");
+    std::fs::write(&stop, "").expect("writes");
     eventually("it ends by itself", || processes_with(&mark).is_empty());
     assert_eq!(std::fs::read_to_string(&out).expect("reads"), "1\n", "it did its work");
     let trace = Trace::read(bench.path("t"));

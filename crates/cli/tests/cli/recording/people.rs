@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Trace;
 use crate::bench::{Bench, Said, eventually, marker, processes_with};
@@ -29,6 +29,11 @@ impl Recording {
     fn signal(&self, signal: i32) {
         // SAFETY: a signal to our own child, not reaped yet.
         unsafe { libc::kill(self.child.id() as i32, signal) };
+    }
+
+    /// Whether these words stand in its standard error by now.
+    fn has_said(&self, words: &str) -> bool {
+        std::fs::read_to_string(&self.err).is_ok_and(|said| said.contains(words))
     }
 
     fn end(mut self) -> Said {
@@ -104,12 +109,10 @@ fn a_daemon_is_waited_for_and_spoken_of() {
          for (int i = 0; i < 100; i++) malloc(i); return 0; }",
     );
     let (stop, mark) = (bench.at("stop"), marker("waited-for"));
-    let begun = Instant::now();
     let recording = Recording::start(&bench, &[&program, &stop, &mark]);
-    std::thread::sleep(Duration::from_millis(3500));
+    eventually("it is spoken of", || recording.has_said("; Ctrl-C ends the recording without"));
     std::fs::write(&stop, "").expect("writes");
-    let said = recording.end().exits(0).complains(&["has not: daemon (", "Ctrl-C"]);
-    assert!(begun.elapsed() >= Duration::from_millis(3400), "{}", said.err);
+    recording.end().exits(0).complains(&[" not: ", "daemon (", "Ctrl-C"]);
     assert!(Trace::read(bench.path("t")).whole().made() >= 1);
     let daemon = super::traces(&bench, "t.");
     assert_eq!(daemon.len(), 1, "{daemon:?}");
@@ -128,8 +131,8 @@ fn an_interrupt_ends_the_wait_for_a_daemon_that_never_ends() {
     let (began, mark) = (bench.at("began"), marker("left"));
     let recording = Recording::start(&bench, &[&program, &mark, &began]);
     eventually("it began", || bench.path("began").exists());
-    // The first process has long ended.
-    std::thread::sleep(Duration::from_millis(300));
+    // Until the first process has ended, an interrupt is the program's.
+    eventually("it waits for the daemon", || recording.has_said("; Ctrl-C ends the recording without"));
     recording.signal(libc::SIGINT);
     recording.end().exits(6);
     let left = processes_with(&mark);

@@ -76,9 +76,10 @@ fn an_exec_ends_one_trace_and_begins_another() {
 #[test]
 fn a_shell_and_what_it_starts_are_told_apart() {
     let bench = Bench::new();
+    // Its words can be seen while it is there: half a second, for a recorder that is kept waiting.
     let program = bench.program(
         "leaf",
-        "int main(int c, char **v) { for (int i = 0; i < 40; i++) malloc(i); usleep(50000); return 0; }",
+        "int main(int c, char **v) { for (int i = 0; i < 40; i++) malloc(i); usleep(500000); return 0; }",
     );
     record(&bench, &[], &["sh", "-c", "\"$0\" a; \"$0\" b | cat; exit 2", &program]).exits(2);
     let all: Vec<Trace> = traces(&bench, "t.").iter().map(|path| Trace::read(path).whole()).collect();
@@ -109,9 +110,10 @@ fn children_can_be_left_alone() {
 #[test]
 fn a_static_child_is_named_in_a_warning() {
     let bench = Bench::new();
+    // It is seen when it is looked for, which is done more and more seldom.
     let still = bench.static_program(
         "still",
-        "int main(void) { for (int i = 0; i < 100; i++) free(malloc(i)); usleep(300000); return 0; }",
+        "int main(void) { for (int i = 0; i < 100; i++) free(malloc(i)); usleep(2000000); return 0; }",
     );
     let program = bench.program(
         "starts",
