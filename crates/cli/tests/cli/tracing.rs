@@ -17,8 +17,19 @@ fn program(bench: &Bench, name: &str, tail: &str) -> String {
     bench.program(name, &format!("{HEAD} {tail} return 0; }}"))
 }
 
+/// One that does not end. When the tracer has told its calls, it writes its number to the file of its second argument, if
+/// it has one.
 fn endless(bench: &Bench, name: &str) -> String {
-    program(bench, name, "for (volatile long i = 0;; i++);")
+    let told = "for (volatile long i = 0; i < 5000000; i++);
+        if (count > 2) dprintf(open(words[2], O_CREAT | O_TRUNC | O_WRONLY, 0644), \"%d\\n\", getpid());
+        for (volatile long i = 0;; i++);";
+    program(bench, name, told)
+}
+
+/// Whether an endless program has told its calls under the tracer; in the preflight it had another number.
+fn has_told(word: &str, file: &str) -> bool {
+    let number = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
+    number.is_some_and(|number| under_the_tracer(word, "").contains(&number))
 }
 
 /// Runs the command and gives what was stored.
@@ -42,7 +53,7 @@ fn under_the_tracer(word: &str, preload: &str) -> Vec<i32> {
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what} within a minute");
+        assert!(begun.elapsed() < Duration::from_secs(180), "{what} within three minutes");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -160,12 +171,11 @@ fn an_exit_status_that_is_expected_is_no_trouble() {
 fn a_program_killed_in_mid_run_leaves_what_it_did() {
     let bench = Bench::new();
     let (db, word) = (bench.at("e.db"), marker("killed"));
-    let program = endless(&bench, "p");
-    let running = bench.start(&["instructions", "--timeout", "100", "--db", &db, "--", &program, &word]);
-    let traced = || under_the_tracer(&word, "");
-    until("the program runs", || !traced().is_empty());
-    std::thread::sleep(Duration::from_secs(4));
-    for pid in traced() {
+    let (program, file) = (endless(&bench, "p"), bench.at("number"));
+    let running =
+        bench.start(&["instructions", "--timeout", "300", "--db", &db, "--", &program, &word, &file]);
+    until("the program has told its calls", || has_told(&word, &file));
+    for pid in under_the_tracer(&word, "") {
         // SAFETY: a signal to a process that this test had started.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
@@ -200,9 +210,14 @@ fn ctrl_c_shows_and_keeps_what_was_finished() {
 #[test]
 fn over_the_time_limit_is_shown_and_marked() {
     let bench = Bench::new();
+    // Time enough for its calls, and the tracer's own start, on this machine as it is now.
+    let begun = Instant::now();
+    let short = program(&bench, "short", "");
+    bench.heaptoll(&["instructions", "--", &short]).exits(0);
+    let limit = (4.0 + 2.0 * begun.elapsed().as_secs_f64()).ceil().to_string();
     let program = endless(&bench, "p");
-    let (json, said) = counted(&bench, &["--timeout", "4"], &[&program], 1);
-    said.shows(&["time limit of 4 s", "--timeout"]);
+    let (json, said) = counted(&bench, &["--timeout", &limit], &[&program], 1);
+    said.shows(&[&format!("time limit of {limit} s"), "--timeout"]);
     let row = &rows(&json)[0];
     assert_eq!(
         (row["outcome"]["kind"].as_str(), row["exact"]["whole"].as_bool()),
@@ -215,10 +230,10 @@ fn over_the_time_limit_is_shown_and_marked() {
 fn memory_that_runs_out_in_heaptoll_ends_the_run_and_keeps_its_part() {
     let bench = Bench::new();
     let (db, word) = (bench.at("e.db"), marker("memory"));
-    let program = endless(&bench, "p");
-    let running = bench.start(&["instructions", "--timeout", "100", "--db", &db, "--", &program, &word]);
-    until("the program runs", || !under_the_tracer(&word, "").is_empty());
-    std::thread::sleep(Duration::from_secs(4));
+    let (program, file) = (endless(&bench, "p"), bench.at("number"));
+    let running =
+        bench.start(&["instructions", "--timeout", "300", "--db", &db, "--", &program, &word, &file]);
+    until("the program has told its calls", || has_told(&word, &file));
     let size = std::fs::read_to_string(format!("/proc/{}/statm", running.pid())).expect("it runs");
     let pages: u64 = size.split(' ').next().and_then(|pages| pages.parse().ok()).expect("a number");
     let limit = libc::rlimit { rlim_cur: pages * 4096 + (40 << 20), rlim_max: libc::RLIM_INFINITY };
