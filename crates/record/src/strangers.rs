@@ -123,9 +123,13 @@ fn is_privileged(exe: &Path) -> bool {
         || (mode & libc::S_ISGID != 0 && executable_by_group && file.gid() != group)
 }
 
-/// Processes that have inherited the name of the rings' file in their environment and could use it.
+/// How often processes are listed again because others came while they were looked through.
+const LISTINGS: usize = 50;
+
+/// Processes that have inherited the name of the rings' file in their environment and could use it. One that begins
+/// another and ends while they are looked through, as a daemon does, is not lost: there is none when nobody is left who
+/// was not looked at.
 pub fn followers(rings: &Path) -> Vec<i32> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let mut variable = VARIABLE.to_vec();
     variable.extend_from_slice(rings.as_os_str().as_bytes());
     let own = std::process::id() as i32;
@@ -135,7 +139,17 @@ pub fn followers(rings: &Path) -> Vec<i32> {
                 .is_ok_and(|bytes| bytes.split(|&byte| byte == 0).any(|word| word == variable))
             && proc::exe(*pid).is_some_and(|exe| proc::has_loader(&exe) != Some(false))
     };
-    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(follows).collect()
+    let mut seen = HashSet::new();
+    for _ in 0..LISTINGS {
+        let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let new: Vec<i32> = pids.filter(|pid| seen.insert(*pid)).collect();
+        let found: Vec<i32> = new.iter().copied().filter(follows).collect();
+        if new.is_empty() || !found.is_empty() {
+            return found;
+        }
+    }
+    Vec::new()
 }
 
 #[cfg(test)]
@@ -159,6 +173,33 @@ mod tests {
         child.kill().expect("kills");
         child.wait().expect("waits");
         assert!(followers(rings).is_empty());
+    }
+
+    /// A daemon begins its child and ends: a recording was over when it did so while processes were looked through.
+    #[test]
+    fn who_begins_another_and_ends_is_not_lost_in_between() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (code, program) = (folder.path().join("x.c"), folder.path().join("hops"));
+        let (rings, stop) = (folder.path().join("rings"), folder.path().join("stop"));
+        // The first process keeps the dead from staying, and has not the variable.
+        let source = "#include <stdlib.h>\n#include <sys/prctl.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+            int main(int c, char **v) {\n\
+                if (c > 3) { for (int i = 0; i < 20000 && access(v[1], F_OK); i++) { if (fork()) _exit(0); usleep(2000); } return 0; }\n\
+                prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);\n\
+                if (!fork()) { setenv(\"HEAPTOLL_RECORD\", v[2], 1); execl(v[0], v[0], v[1], v[2], \"hop\", NULL); _exit(1); }\n\
+                while (wait(0) > 0);\n\
+                return 0; }\n";
+        std::fs::write(&code, source).expect("writes");
+        let built = std::process::Command::new("cc").arg("-o").arg(&program).arg(&code).status();
+        assert!(built.is_ok_and(|status| status.success()), "cc runs");
+        let mut child = std::process::Command::new(&program).arg(&stop).arg(&rings).spawn().expect("it runs");
+        while followers(&rings).is_empty() && child.try_wait().expect("asks").is_none() {
+            std::thread::yield_now();
+        }
+        let lost = (0..200).filter(|_| followers(&rings).is_empty()).count();
+        std::fs::write(&stop, "").expect("writes");
+        child.wait().expect("waits");
+        assert_eq!(lost, 0);
     }
 
     #[test]
