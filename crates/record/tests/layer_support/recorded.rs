@@ -272,16 +272,17 @@ impl Recording<'_> {
             }
             for (tap, image, asked) in &mut taps {
                 if let Some(open) = tap {
-                    open.drain(usize::MAX, image);
-                    if self.asking {
-                        match (*asked != 0).then(|| open.answer(*asked)) {
-                            None => *asked = open.ask(self.wishes),
-                            Some(Some(facts)) => {
-                                image.facts.push(facts);
-                                *asked = open.ask(self.wishes);
-                            }
-                            Some(None) => {}
-                        }
+                    if self.asking && *asked == 0 {
+                        *asked = open.ask(self.wishes);
+                    }
+                    // While it asks it drains by little: all that a program tells may otherwise be one draught, at whose
+                    // end nobody is there to answer.
+                    open.drain(if self.asking { 1 << 12 } else { usize::MAX }, image);
+                    if self.asking
+                        && let Some(facts) = open.answer(*asked)
+                    {
+                        image.facts.push(facts);
+                        *asked = open.ask(self.wishes);
                     }
                     if over || open.gone() {
                         tap.take().expect("it is open").end(image);
