@@ -282,6 +282,18 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// The file of an experiment, for reading, also while it is written.
+pub fn database(db: &str) -> rusqlite::Result<rusqlite::Connection> {
+    rusqlite::Connection::open_with_flags(db, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+/// Rows that an experiment has stored so far; none where it has no file yet.
+pub fn stored(db: &str) -> i64 {
+    database(db)
+        .and_then(|db| db.query_row("SELECT count(*) FROM observation", [], |row| row.get(0)))
+        .unwrap_or(0)
+}
+
 /// A word that occurs in no other process's command line.
 pub fn marker(name: &str) -> String {
     format!("marker-{name}-{}", std::process::id())
@@ -293,6 +305,8 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
+/// What every program begins with. `small_pages()` is for one whose resident memory is compared with a number: where the
+/// system gives huge pages to everybody, a byte that is written would be 2 MiB.
 const PROGRAM_HEAD: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
@@ -314,11 +328,8 @@ static int under(const char *word) {
     const char *preload = getenv("LD_PRELOAD");
     return preload && strstr(preload, word);
 }
+static void small_pages(void) { prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); }
 "#;
-
-/// C, for the beginning of a `main` whose resident memory is compared with a number: where the system gives huge pages to
-/// everybody, a byte that is written would be 2 MiB.
-pub const SMALL_PAGES: &str = "prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);";
 
 const MANAGER_BODY: &str = r#"
 #ifndef BEFORE

@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use crate::bench::{Bench, SMALL_PAGES, assert_described, eventually, marker, programs_with, read_json};
+use crate::bench::{Bench, assert_described, database, eventually, marker, programs_with, read_json};
 
 /// Takes, writes and frees 400 blocks of 64 KiB one after another: one is live at a time, the others wait.
 const ONE_AT_A_TIME: &str = r#"
 int main(void) {
+    small_pages();
     for (int i = 0; i < 400; i++) {
         char *block = malloc(65536);
         memset(block, i, 65536);
@@ -17,12 +18,6 @@ int main(void) {
     return 0;
 }
 "#;
-
-/// The program.
-fn one_at_a_time(bench: &Bench) -> String {
-    let source = ONE_AT_A_TIME.replace("main(void) {", &format!("main(void) {{ {SMALL_PAGES}"));
-    bench.program("queue", &source)
-}
 
 fn point(json: &Value, size: u64) -> &Value {
     let points = json["curves"][0]["points"].as_array().expect("points");
@@ -35,7 +30,7 @@ fn point(json: &Value, size: u64) -> &Value {
 #[test]
 fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
     let bench = Bench::new();
-    let program = one_at_a_time(&bench);
+    let program = bench.program("queue", ONE_AT_A_TIME);
     let (db, file, html) = (bench.at("delay.db"), bench.at("delay.json"), bench.at("delay.html"));
     let words = ["delay", "-m", "glibc", "--sizes", "64K,8M", "-n", "2", "--seed", "7", "--db", &db];
     bench
@@ -72,7 +67,7 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
 #[test]
 fn a_study_is_extended_and_shown_again_and_no_other_experiment_is() {
     let bench = Bench::new();
-    let program = one_at_a_time(&bench);
+    let program = bench.program("queue", ONE_AT_A_TIME);
     let (db, file) = (bench.at("delay.db"), bench.at("delay.json"));
     let words = ["delay", "-m", "glibc", "--sizes", "1M", "-n", "1", "--db", &db, "--", &program];
     bench.heaptoll(&words).exits(0);
@@ -115,8 +110,7 @@ fn an_interrupted_study_keeps_its_rows_and_goes_on() {
     let words = ["delay", "-m", "glibc", "--sizes", "4K", "-n", "30", "--db", &db, "--", &program, &mark];
     let running = bench.start(&words);
     let rows = || {
-        let open =
-            rusqlite::Connection::open_with_flags(&db, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
+        let open = database(&db).ok()?;
         open.query_row("SELECT count(*) FROM observation WHERE phase = 'timed'", [], |row| {
             row.get::<_, i64>(0)
         })

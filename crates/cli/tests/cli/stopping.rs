@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::bench::{
     Bench, assert_none_left, eventually, marker, processes_with, programs_with, read_json, rows, rows_of,
-    text,
+    stored, text,
 };
 
 /// C: `held(v)` stops the run with a certain number where a test wants it, for signals that come at a moment would come at
@@ -56,12 +56,6 @@ fn cells(json: &Value) -> Vec<(String, String, u64)> {
         .filter(|row| row["outcome"]["kind"] != "interrupted")
         .map(|row| (text(&row["stack"]), text(&row["phase"]), row["repetition"].as_u64().expect("a number")))
         .collect()
-}
-
-fn stored(db: &str) -> i64 {
-    rusqlite::Connection::open_with_flags(db, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)
-        .and_then(|db| db.query_row("SELECT count(*) FROM observation", [], |row| row.get::<_, i64>(0)))
-        .unwrap_or(0)
 }
 
 #[test]

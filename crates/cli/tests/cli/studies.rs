@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::bench::{Bench, assert_described, eventually, read_json};
+use crate::bench::{Bench, assert_described, database, eventually, read_json, stored};
 
 /// A study of two steps on a small program, with a claim that counts decide.
 const SMALL: &str = r#"
@@ -212,17 +212,9 @@ fn slow(bench: &Bench, seconds: f64, repetitions: u32) -> (String, String) {
     (bench.at("catalog"), write(bench, "slow-study.toml", &study))
 }
 
-/// Rows that a step's command has kept.
-fn stored(db: &str) -> i64 {
-    rusqlite::Connection::open_with_flags(db, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)
-        .and_then(|db| db.query_row("SELECT count(*) FROM observation", [], |row| row.get(0)))
-        .unwrap_or(0)
-}
-
 /// When each row of a step was begun and how long it took, in s, in their order.
 fn measured(db: &str) -> Vec<(f64, f64)> {
-    let db = rusqlite::Connection::open_with_flags(db, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY);
-    let db = db.expect("the rows are there");
+    let db = database(db).expect("the rows are there");
     let mut rows =
         db.prepare("SELECT started_unix_s, wall_s FROM observation ORDER BY position").expect("the layout");
     let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");

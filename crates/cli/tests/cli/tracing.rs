@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::bench::{Bench, Said, assert_none_left, is_root, marker, programs_with, rows};
+use crate::bench::{Bench, Said, assert_none_left, eventually, is_root, marker, programs_with, rows};
 
 /// 1500 blocks of sizes that nobody else asks for; then what a test adds.
 const HEAD: &str = "int main(int count, char **words) {
@@ -47,15 +47,6 @@ fn under_the_tracer(word: &str, preload: &str) -> Vec<i32> {
     let is_one =
         |pid: &i32| read(pid, "cmdline").contains("--ring-dir") && read(pid, "environ").contains(preload);
     programs_with(word).into_iter().filter(is_one).collect()
-}
-
-/// Waits until something holds that comes after preflight, which takes ten seconds of a program without an end.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(180), "{what} within three minutes");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Where the build under test has its own files.
@@ -174,7 +165,7 @@ fn a_program_killed_in_mid_run_leaves_what_it_did() {
     let (program, file) = (endless(&bench, "p"), bench.at("number"));
     let running =
         bench.start(&["instructions", "--timeout", "300", "--db", &db, "--", &program, &word, &file]);
-    until("the program has told its calls", || has_told(&word, &file));
+    eventually("the program has told its calls", || has_told(&word, &file));
     for pid in under_the_tracer(&word, "") {
         // SAFETY: a signal to a process that this test had started.
         unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -196,7 +187,7 @@ fn ctrl_c_shows_and_keeps_what_was_finished() {
     let program =
         program(&bench, "p", "puts(\"same\"); fflush(stdout); if (under(\"slow.so\")) for (;;) pause();");
     let running = bench.start(&["instructions", "-m", &slow, "--db", &db, "--", &program, &word]);
-    until("it comes to the second", || !under_the_tracer(&word, "slow.so").is_empty());
+    eventually("it comes to the second", || !under_the_tracer(&word, "slow.so").is_empty());
     std::thread::sleep(Duration::from_secs(1));
     running.signal(libc::SIGINT);
     running.wait().exits(130).shows(&["glibc"]).complains(&["interrupted"]);
@@ -233,7 +224,7 @@ fn memory_that_runs_out_in_heaptoll_ends_the_run_and_keeps_its_part() {
     let (program, file) = (endless(&bench, "p"), bench.at("number"));
     let running =
         bench.start(&["instructions", "--timeout", "300", "--db", &db, "--", &program, &word, &file]);
-    until("the program has told its calls", || has_told(&word, &file));
+    eventually("the program has told its calls", || has_told(&word, &file));
     let size = std::fs::read_to_string(format!("/proc/{}/statm", running.pid())).expect("it runs");
     let pages: u64 = size.split(' ').next().and_then(|pages| pages.parse().ok()).expect("a number");
     let limit = libc::rlimit { rlim_cur: pages * 4096 + (40 << 20), rlim_max: libc::RLIM_INFINITY };
