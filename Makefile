@@ -7,12 +7,15 @@ JOBS ?= $(shell nproc)
 INTO := $(DESTDIR)$(PREFIX)
 
 TARGET := target
-# Laid out like an installation: lib/heaptoll and share/heaptoll. The binary in target/release finds it.
+# Laid out like an installation: lib/heaptoll and share/heaptoll. The binaries in target/release find it.
 STAGE := $(TARGET)/stage
 LIB := $(STAGE)/lib/heaptoll
 SHARE := $(STAGE)/share/heaptoll
-HEAPTOLL := $(TARGET)/release/heaptoll
-PEERS := $(TARGET)/release/heaptoll-peers
+# Where the tool's own binaries come from. `make test` compiles them with the tests, once, and stages these beside them.
+BINARIES := $(TARGET)/release
+TESTED := BINARIES=$(TARGET)/debug STAGE=$(TARGET)/debug/stage
+HEAPTOLL := $(BINARIES)/heaptoll
+PEERS := $(BINARIES)/heaptoll-peers
 # Our own managers: each folder of managers/ with a description is one, and its shell is the package of that name.
 OURS := $(patsubst managers/%/manager.toml,%,$(wildcard managers/*/manager.toml))
 
@@ -23,7 +26,8 @@ UNWINDABLE := --config 'build.rustflags=["-Cforce-unwind-tables=yes"]'
 # A shell brings a panic handler of its own, which a test harness has too.
 UNSHELLED := --workspace $(addprefix --exclude ,$(OURS) tithe-static)
 
-.PHONY: help demo test study build tool peers-fast peers-slow install bench clean check lint unit
+.PHONY: help demo test study build tool preloaded stage peers-fast peers-slow install bench clean lint compile-tests \
+	stage-tests lint-rest test-tool test-layers test-managers
 
 help:
 	@echo "make demo               set up, build, compare real programs under all managers (about six minutes)"
@@ -37,14 +41,22 @@ help:
 
 tool:
 	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-launcher -p heaptoll-peers -p heaptoll-espresso -p heaptoll-sqlite -p heaptoll-replay $(EXTRA)
+	@$(MAKE) --no-print-directory preloaded
+	@$(MAKE) --no-print-directory stage
+
+# The launcher is small, and what it weighs is part of what is tested: always as users get it.
+preloaded:
+	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll-launcher
 	$(CARGO) build --release --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml
 	$(CARGO) build --release --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(addprefix -p ,$(OURS) tithe-static)
+
+stage:
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
 	@managers/tithe/static/pack $(TARGET)/managers/release/libtithe_static.a $(LIB)/libtithe.a
 	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs
 	@$(MAKE) --no-print-directory -C tracer OUT=$(abspath $(LIB))/tracer
-	@install -m 755 $(TARGET)/release/heaptoll-launch $(TARGET)/release/heaptoll-replay $(LIB)/
-	@install -m 755 $(TARGET)/release/heaptoll-espresso $(TARGET)/release/heaptoll-sqlite $(LIB)/programs/
+	@install -m 755 $(TARGET)/release/heaptoll-launch $(BINARIES)/heaptoll-replay $(LIB)/
+	@install -m 755 $(BINARIES)/heaptoll-espresso $(BINARIES)/heaptoll-sqlite $(LIB)/programs/
 	@install -m 644 $(foreach layer,count start live record null announce forward quarantine sweep events,$(TARGET)/layers/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	@for manager in $(OURS); do \
 		install -m 644 $(TARGET)/managers/release/lib$$manager.so $(LIB)/managers/$$manager.so && \
@@ -55,11 +67,8 @@ tool:
 	done
 	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events Makefile) $(SHARE)/programs/*/*.[ch]
 
-peers-fast: tool
-	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) fast
-
-peers-slow: tool
-	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) slow
+peers-fast peers-slow: peers-%: tool
+	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) $*
 
 build:
 	@scripts/setup build
@@ -94,27 +103,56 @@ study:
 
 # --- checks -----------------------------------------------------------------------------------------------------
 
+# Lints come with the compiling: clippy is the compiler of our own crates here, so that nothing is compiled twice.
+# Each part notes its CPU seconds in target/parts, which .ci/run adds up.
+CLIPPY_DRIVER = $(dir $(shell rustup which rustc 2>/dev/null || command -v rustc))clippy-driver
+LINTED = RUSTC_WORKSPACE_WRAPPER=$(CLIPPY_DRIVER) CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
+PART := scripts/part $(TARGET)/parts
+LAYER_TESTS := $(addprefix -p heaptoll-,next facts stacks held tables sweeping)
+IN_STAGE := HEAPTOLL_HOME=$(abspath $(TARGET))/debug/stage HEAPTOLL_LAYERS_DIR=$(abspath $(TARGET))/debug/stage/lib/heaptoll/layers
+
 test:
 	@scripts/setup test
-	@$(MAKE) --no-print-directory peers-fast
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory unit
+	@rm -f $(TARGET)/parts
+	@$(PART) objects $(MAKE) --no-print-directory preloaded
+	@$(PART) tests-compiled $(MAKE) --no-print-directory compile-tests
+	@$(PART) staged $(MAKE) --no-print-directory stage-tests
+	@$(PART) linted $(MAKE) --no-print-directory lint-rest
+	@$(PART) tool-tests $(MAKE) --no-print-directory test-tool
+	@$(PART) layer-tests $(MAKE) --no-print-directory test-layers
+	@$(PART) manager-tests $(MAKE) --no-print-directory test-managers
 
-lint:
+compile-tests:
+	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-run
+	$(LINTED) $(CARGO) test --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml $(LAYER_TESTS) --no-run
+	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED) --no-run
+
+stage-tests:
+	@$(MAKE) --no-print-directory stage $(TESTED)
+	$(TARGET)/debug/heaptoll-peers --out $(TARGET)/debug/stage/lib/heaptoll/managers --work $(TARGET)/peers --jobs $(JOBS) fast
+
+# What compiling the tests does not see: formatting, the preloadable objects, scripts.
+lint-rest:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path layers/Cargo.toml
 	$(CARGO) fmt --all --check --manifest-path managers/Cargo.toml
-	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml --release -- -D warnings
 	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --release -- -D warnings
-	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --all-targets $(UNSHELLED) -- -D warnings
-	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench managers/tithe/static/pack tracer/test/check
+	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/part managers/tithe/static/pack tracer/test/check
 
-unit:
-	tracer/test/check $(abspath $(LIB))/tracer
-	HEAPTOLL_HOME=$(abspath $(STAGE)) HEAPTOLL_LAYERS_DIR=$(abspath $(LIB))/layers $(CARGO) test --locked --target-dir $(TARGET) --workspace
-	$(CARGO) test --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml -p heaptoll-next -p heaptoll-facts -p heaptoll-stacks -p heaptoll-held -p heaptoll-tables -p heaptoll-sweeping
-	$(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED)
+lint: lint-rest
+	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --all-targets $(UNSHELLED) -- -D warnings
+
+test-tool:
+	tracer/test/check $(abspath $(TARGET))/debug/stage/lib/heaptoll/tracer
+	$(IN_STAGE) $(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace
+
+test-layers:
+	$(LINTED) $(CARGO) test --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml $(LAYER_TESTS)
+
+test-managers:
+	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED)
 
 bench:
 	@scripts/setup bench

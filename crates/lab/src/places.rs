@@ -22,7 +22,7 @@ pub struct PlacesError {
 
 impl Places {
     /// Looks at `HEAPTOLL_HOME` if that is set; else beside the binary (`PREFIX/bin/heaptoll`), and in the build tree
-    /// (`target/*/heaptoll` with `target/stage` beside it).
+    /// (`target/release/heaptoll` with `target/stage`, `target/debug/heaptoll` with `target/debug/stage`).
     ///
     /// # Errors
     /// None of them holds the launcher.
@@ -35,9 +35,11 @@ impl Places {
         {
             let above = |levels: usize| exe.ancestors().nth(levels).map(Path::to_path_buf);
             candidates.extend(above(2));
-            candidates.extend(above(2).map(|target| target.join("stage")));
-            // Test binaries live one level deeper, in target/debug/deps.
-            candidates.extend(above(3).map(|target| target.join("stage")));
+            // What `make test` stages lies beside what it compiles, in target/debug; test binaries live one level
+            // deeper, in target/debug/deps.
+            for levels in 1..=3 {
+                candidates.extend(above(levels).map(|folder| folder.join("stage")));
+            }
         }
         candidates.iter().find(|root| Places { root: root.to_path_buf() }.launcher().is_file()).map_or_else(
             || {
