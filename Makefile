@@ -138,7 +138,7 @@ lint-rest:
 	$(CARGO) fmt --all --check --manifest-path managers/Cargo.toml
 	$(CARGO) clippy --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml --release -- -D warnings
 	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --release -- -D warnings
-	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/part managers/tithe/static/pack tracer/test/check
+	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/part scripts/speed managers/tithe/static/pack tracer/test/check
 
 lint: lint-rest
 	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings
