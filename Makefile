@@ -26,12 +26,13 @@ UNWINDABLE := --config 'build.rustflags=["-Cforce-unwind-tables=yes"]'
 # A shell brings a panic handler of its own, which a test harness has too.
 UNSHELLED := --workspace $(addprefix --exclude ,$(OURS) tithe-static)
 
-.PHONY: help demo test study build tool preloaded stage peers-fast peers-slow install bench clean lint compile-tests \
+.PHONY: help demo test test-slow study build tool preloaded stage peers-fast peers-slow install bench clean lint compile-tests \
 	stage-tests lint-rest test-tool test-layers test-managers
 
 help:
 	@echo "make demo               set up, build, compare real programs under all managers (about six minutes)"
-	@echo "make test               set up, build, and run every test"
+	@echo "make test               set up, build, lint, and run the tests"
+	@echo "make test-slow          run the tests that take long: the whole catalog, every case in every mode"
 	@echo "make study              repeat the papers: every table, figure and claim (about 40 minutes after building)"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
 	@echo "make bench              measure heaptoll itself, the peers, the historic managers beside their papers, the collectors"
@@ -153,6 +154,16 @@ test-layers:
 
 test-managers:
 	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED)
+
+# The tests that are marked `ignore = "slow: ..."`. What is skipped by name is no test: it writes into the source tree.
+SLOW := --ignored --skip make_the_corpus
+
+test-slow:
+	@scripts/setup test
+	@$(MAKE) --no-print-directory preloaded compile-tests
+	@$(MAKE) --no-print-directory stage-tests
+	$(IN_STAGE) $(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-fail-fast -- $(SLOW)
+	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED) --no-fail-fast -- $(SLOW)
 
 bench:
 	@scripts/setup bench

@@ -13,6 +13,38 @@ fn once<'a>(rest: &[&'a str]) -> Vec<&'a str> {
 
 /// Found when python3 was refused: every program of the catalog must pass the preflight and end well.
 #[test]
+fn programs_of_the_catalog_are_served_and_print_the_same() {
+    let bench = Bench::new();
+    let json = bench.at("some.json");
+    let said = bench.heaptoll(&[
+        "run",
+        "--program",
+        "cfrac",
+        "--program",
+        "perl",
+        "--program",
+        "lua",
+        "--size",
+        "tiny",
+        "-m",
+        "glibc",
+        "-m",
+        "rpmalloc",
+        "-n",
+        "1",
+        "--warmup",
+        "0",
+        "--json",
+        &json,
+    ]);
+    let document = read_json(&json);
+    assert_eq!(document["experiment"]["refused"].as_array().map(Vec::len), Some(0), "{document}");
+    assert_eq!(document["experiment"]["programs"].as_array().map(Vec::len), Some(3), "{document}");
+    said.exits(0);
+}
+
+#[test]
+#[ignore = "slow: the whole catalog, some 150 CPU seconds"]
 fn every_program_of_the_catalog_is_served_and_prints_the_same() {
     let bench = Bench::new();
     let json = bench.at("all.json");
