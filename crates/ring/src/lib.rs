@@ -10,6 +10,7 @@ mod attach;
 mod flags;
 pub mod layout;
 mod lock;
+mod memory;
 mod places;
 mod producer;
 mod rings;
@@ -25,4 +26,4 @@ pub use flags::Flags;
 pub use producer::{FRAMES, Producer};
 pub use rings::{FactsHook, Rings, ThreadWord};
 #[cfg(feature = "tool")]
-pub use tool::{Arrival, Drained, LeftOut, Options, Paused, RingError, Said, Shared, Sink, Tap};
+pub use tool::{Arrival, Drained, LeftOut, Options, Paused, RingError, Said, Shared, Sink, Tap, Unseen};

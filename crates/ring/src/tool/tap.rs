@@ -36,6 +36,8 @@ pub struct Tap {
     /// Where the last look for ended threads stopped.
     looked: usize,
     ended: bool,
+    /// Words that were given up, because somebody had written over them.
+    damaged: u64,
 }
 
 /// How long an event may be missing before the threads are looked at.
@@ -55,8 +57,8 @@ impl Tap {
     pub fn new(shared: &Shared, process: usize) -> Tap {
         let map = Arc::clone(&shared.map);
         let at = Whereabouts::of(&map, process);
-        let merge = Merge::new(Arc::clone(&map));
-        Tap { map, process, at, merge, stuck: None, reaped: Instant::now(), looked: 0, ended: false }
+        let merge = Merge::new(Arc::clone(&map), process);
+        Tap { map, process, at, merge, stuck: None, reaped: Instant::now(), looked: 0, ended: false, damaged: 0 }
     }
 
     /// Gives what is there, at most about `budget` words.
@@ -65,6 +67,8 @@ impl Tap {
             return Drained { idle: true, ..Drained::default() };
         }
         self.adopt(sink);
+        // No more than can be there: a thread that has run wild may write for ever.
+        let budget = budget.min(self.merge.reach().max(1));
         let mut drained = self.merge.give(budget, None, sink);
         if drained.blocked {
             let since = self.stuck.get_or_insert_with(Instant::now).elapsed();
@@ -97,8 +101,10 @@ impl Tap {
         self.merge.wait_no_more();
         let taken = self.map.process(self.process).sequence.0.load(Ordering::Acquire);
         let mut all = Drained { idle: true, ..Drained::default() };
-        loop {
-            let drained = self.merge.give(usize::MAX, Some(taken), sink);
+        // As much as can be there, twice: the process may still run, and may have run wild.
+        let most = self.merge.reach().max(1);
+        while all.words <= 2 * most {
+            let drained = self.merge.give(most, Some(taken), sink);
             all.words += drained.words;
             all.missing += drained.missing;
             if drained.words == 0 {
@@ -194,7 +200,7 @@ impl Tap {
             rings.push(ring);
             next = self.map.control(ring).owner.0.next.load(Ordering::Relaxed);
         }
-        let waits = self.map.header().flags().latency;
+        let waits = self.map.flags.latency;
         for ring in rings.into_iter().rev() {
             let owner = self.map.control(ring).owner.0.who.load(Ordering::Relaxed);
             if owner >> 32 != self.process as u64 + 1
@@ -202,12 +208,12 @@ impl Tap {
             {
                 continue;
             }
-            let reader = Reader::new(&self.map, self.process, ring, waits);
-            if reader.thread >= threads(&self.map, self.process) && reader.thread != SHARED {
-                continue;
-            }
+            let mut reader = Reader::new(&self.map, self.process, (ring, owner as u32 as i32), waits);
             if reader.thread != SHARED {
-                sink.thread(reader.thread, tid(&self.map, &reader));
+                // A number that somebody has written over is replaced: what the thread tells must be taken out.
+                let threads = threads(&self.map, self.process).max(1);
+                reader.thread = reader.thread.min(threads - 1);
+                sink.thread(reader.thread, reader.tid);
             }
             self.merge.add(reader);
         }
@@ -222,7 +228,7 @@ impl Tap {
             if !busy {
                 return false;
             }
-            let tid = tid(map, reader);
+            let tid = reader.tid;
             let runs = if tid == 0 { at.runs() } else { at.thread_runs(tid) };
             if !runs {
                 reader.wait_no_more();
@@ -245,10 +251,12 @@ impl Tap {
         let places: Vec<usize> = (0..looks).map(|n| dry[(from + n) % dry.len()]).collect();
         for place in places {
             let Some(reader) = self.merge.reader_mut(place) else { continue };
-            let tid = tid(&self.map, reader);
-            if tid == 0 || self.at.thread_runs(tid) {
+            if reader.tid == 0 || self.at.thread_runs(reader.tid) {
+                self.damaged += reader.help(&self.map) as u64;
                 continue;
             }
+            // What it told last may lie in what it reserved last.
+            reader.extend(&self.map);
             // Only now: before, the thread may have been about to write.
             if reader.waiting() {
                 reader.wait_no_more();
@@ -260,11 +268,6 @@ impl Tap {
         }
         self.reaped = Instant::now();
     }
-}
-
-/// The kernel's number of a ring's thread, as the thread told it.
-fn tid(map: &Map, reader: &Reader) -> i32 {
-    map.control(reader.ring).owner.0.who.load(Ordering::Relaxed) as u32 as i32
 }
 
 #[cfg(test)]
