@@ -144,6 +144,10 @@ impl<W: ThreadWord> Rings<W> {
         }
     }
 
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
     /// Maps the file that the environment names and registers the calling process and thread. False when there is
     /// none, or nobody reads it: then every later call does nothing.
     pub fn attach(&self) -> bool {

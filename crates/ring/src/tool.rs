@@ -14,4 +14,4 @@ pub use decode::{Said, Sink};
 pub use error::RingError;
 pub use execs::Unseen;
 pub use shared::{Arrival, LeftOut, Options, Paused, Shared};
-pub use tap::{Drained, Tap};
+pub use tap::{Drained, Losses, Tap};

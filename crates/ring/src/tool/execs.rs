@@ -76,12 +76,8 @@ impl Execs {
     /// Makes an entry free, if it is still the one that was looked at.
     fn free(&mut self, map: &Map, index: usize, who: u64) {
         self.dead.remove(&index);
-        let _ = map.exec(index).who.compare_exchange(
-            who,
-            exec_state::FREE,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
+        let _ =
+            map.exec(index).who.compare_exchange(who, exec_state::FREE, Ordering::AcqRel, Ordering::Relaxed);
     }
 }
 

@@ -80,6 +80,8 @@ pub struct LeftOut {
     pub threads: u32,
     /// Events of signal handlers that interrupted the telling of another one, where they could not be told.
     pub events: u32,
+    /// Execs that could not be noted: whether the images that came of them have registered is not known.
+    pub execs: u32,
 }
 
 /// The shared file. Dropped, it is deleted, and producers detach instead of waiting.
@@ -304,6 +306,7 @@ impl Shared {
             processes: registry.processes_left_out.load(Ordering::Relaxed),
             threads: registry.threads_left_out.load(Ordering::Relaxed),
             events: registry.events_left_out.load(Ordering::Relaxed),
+            execs: registry.execs_left_out.load(Ordering::Relaxed),
         }
     }
 

@@ -1,7 +1,7 @@
 //! One process's events, in the order of the process.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::decode::{Reader, Sink, threads};
@@ -24,6 +24,18 @@ pub struct Drained {
     pub missing: u64,
 }
 
+/// What of a process image is in no ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Losses {
+    /// Threads that found no ring: there was no memory for one.
+    pub threads: u32,
+    /// The process has stopped telling, although it was not dismissed.
+    pub stopped: bool,
+    /// Words of its rings that made no sense, and events that threads which live have not told: somebody has written
+    /// over them.
+    pub damaged: u64,
+}
+
 /// One process image, read.
 pub struct Tap {
     map: Arc<Map>,
@@ -38,6 +50,12 @@ pub struct Tap {
     ended: bool,
     /// Words that were given up, because somebody had written over them.
     damaged: u64,
+    /// Events that will never come.
+    missing: u64,
+    /// Whether it was dismissed.
+    dismissed: AtomicBool,
+    /// As they were when it ended.
+    losses: Option<Losses>,
 }
 
 /// How long an event may be missing before the threads are looked at.
@@ -58,7 +76,20 @@ impl Tap {
         let map = Arc::clone(&shared.map);
         let at = Whereabouts::of(&map, process);
         let merge = Merge::new(Arc::clone(&map), process);
-        Tap { map, process, at, merge, stuck: None, reaped: Instant::now(), looked: 0, ended: false, damaged: 0 }
+        Tap {
+            map,
+            process,
+            at,
+            merge,
+            stuck: None,
+            reaped: Instant::now(),
+            looked: 0,
+            ended: false,
+            damaged: 0,
+            missing: 0,
+            dismissed: AtomicBool::new(false),
+            losses: None,
+        }
     }
 
     /// Gives what is there, at most about `budget` words.
@@ -87,7 +118,23 @@ impl Tap {
             self.stuck = None;
         }
         self.reap();
+        self.missing += drained.missing;
         drained
+    }
+
+    /// What is not there, as far as can be known by now.
+    pub fn losses(&self) -> Losses {
+        if let Some(losses) = self.losses {
+            return losses;
+        }
+        let process = self.map.process(self.process);
+        // A thread that is killed takes one number with it.
+        let killed = u64::from(process.threads.load(Ordering::Relaxed));
+        Losses {
+            threads: process.threads_left_out.load(Ordering::Relaxed),
+            stopped: process.detached.load(Ordering::Acquire) == 1 && !self.dismissed.load(Ordering::Relaxed),
+            damaged: self.damaged + self.missing.saturating_sub(killed),
+        }
     }
 
     /// Gives all that is left of a process that has [gone](Tap::gone), and makes its entry and its rings free for
@@ -112,6 +159,8 @@ impl Tap {
             }
         }
         all.missing += self.merge.skip_to(taken);
+        self.missing = self.missing.saturating_add(all.missing);
+        self.losses = Some(self.losses());
         self.ended = true;
         self.map.live().retain(|&index| index != self.process);
         if gone {
@@ -136,6 +185,7 @@ impl Tap {
     /// Tells the process that nobody wants its events, nor those of children it forks. It is to be drained and ended
     /// like others.
     pub fn dismiss(&self) {
+        self.dismissed.store(true, Ordering::Relaxed);
         let gate = &self.map.process(self.process).gate.0;
         gate.fetch_or(gate::DISMISSED, Ordering::AcqRel);
         crate::sys::futex_wake(gate);

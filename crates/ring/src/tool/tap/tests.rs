@@ -343,3 +343,6 @@ fn a_wild_word_makes_no_thread() {
     assert_eq!(tap.drain(1000, &mut sink).words, 2);
     assert!(sink.0.iter().all(|&thread| thread < 10), "{:?}", sink.0);
 }
+
+mod memory;
+mod wild;
