@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptoll_record::{Progress, Recorded, Recording, Request};
+use heaptoll_record::{Progress, Recorded, Recording, Request, folder_of_others};
 use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds};
 
 use crate::terminal;
@@ -55,11 +55,11 @@ fn traces(request: &Request, recorded: &Recorded, first: &Recording) {
             let most = many.iter().max_by_key(|recording| recording.events);
             let events: u64 = many.iter().map(|recording| recording.events).sum();
             terminal::note(&format!(
-                "and {} of {} with {} events, {}.PID; the largest is {}",
+                "and {} of {} with {} events, in {}; the largest is {}",
                 plural(many.len(), "trace"),
                 "processes that it started or became",
                 count(events as f64),
-                request.output.display(),
+                folder_of_others(&request.output).display(),
                 most.map_or_else(String::new, |most| most.path.display().to_string())
             ));
         }
