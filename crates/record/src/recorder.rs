@@ -37,7 +37,7 @@ const SPEAK_AFTER: Duration = Duration::from_secs(2);
 /// What is still to come when the recording is stopped is waited for this long.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 /// Images that never registered are looked for this often, ns.
-const LOOK_FOR_UNSEEN_NS: u64 = 50_000_000;
+const LOOK_FOR_UNSEEN_NS: u64 = 5_000_000;
 
 /// Records a program from its start to the end of the last process it started, unless the user stops it earlier.
 ///
@@ -227,7 +227,8 @@ impl<'a> Recorder<'a> {
     /// Takes note of images that the layer was not loaded into; `all`: also of those that still run.
     fn look_for_unseen(&mut self, all: bool) {
         if all {
-            self.welcome();
+            // Whoever comes now is not recorded any more, but the layer was loaded into it.
+            self.shared.arrivals();
         }
         let unseen = self.shared.unseen(all);
         if self.request.children == Children::Files {

@@ -350,7 +350,8 @@ impl Core {
         entry.parent_pid.store(sys::getppid(), Ordering::Relaxed);
         entry.image.store(image, Ordering::Relaxed);
         entry.started_ns.store(sys::now_ns(), Ordering::Relaxed);
-        entry.namespace.store(self.find_namespace(header), Ordering::Relaxed);
+        let namespace = self.find_namespace(header);
+        entry.namespace.store(namespace, Ordering::Relaxed);
         entry.sequence.0.store(0, Ordering::Relaxed);
         entry.newest.0.store(0, Ordering::Relaxed);
         entry.threads.store(0, Ordering::Relaxed);
@@ -367,6 +368,7 @@ impl Core {
         self.gate.store(core::ptr::from_ref(&entry.gate.0).cast_mut(), Ordering::Release);
         life.process.store(core::ptr::from_ref(entry).cast_mut(), Ordering::Release);
         push(&registry.newest, &entry.next, index);
+        self.settle_exec(pid, namespace);
         wake_tool(header);
         true
     }

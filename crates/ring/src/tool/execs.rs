@@ -31,7 +31,11 @@ pub(crate) struct Execs {
     arrived: HashMap<(u64, i32), u64>,
     /// Those of the table whose processes were dead at the last look: what has arrived since had time to.
     dead: HashMap<usize, u64>,
+    looks: u32,
 }
+
+/// Processes are asked after with one look in so many.
+const SELDOM: u32 = 10;
 
 impl Execs {
     /// Images have registered.
@@ -47,6 +51,8 @@ impl Execs {
     /// Those that have not and cannot any more; with `all`, all that have not.
     pub fn unseen(&mut self, map: &Map, all: bool) -> Vec<Unseen> {
         let mut found = Vec::new();
+        self.looks = self.looks.wrapping_add(1);
+        let asks = all || self.looks.is_multiple_of(SELDOM);
         for index in 0..EXECS {
             let exec = map.exec(index);
             let who = exec.who.load(Ordering::Acquire);
@@ -61,9 +67,11 @@ impl Execs {
                 self.free(map, index, who);
                 continue;
             }
+            if !(without || asks) {
+                continue;
+            }
             let at = Whereabouts::of_number(map, told, namespace);
-            let is_over = without || all || self.dead.get(&index) == Some(&who);
-            if is_over {
+            if without || all || self.dead.get(&index) == Some(&who) {
                 found.push(Unseen { path: path(map, index), pid: at.pid() });
                 self.free(map, index, who);
             } else if !at.runs() {

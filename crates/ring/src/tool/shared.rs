@@ -123,7 +123,7 @@ impl Shared {
         let mut tried = Vec::new();
         for place in folder::places(options.folder.as_deref(), fixed, wanted) {
             if !place.is_of_use(wanted) {
-                tried.push((place.folder, io::ErrorKind::StorageFull.into()));
+                tried.push((place.folder, io::Error::other("less than 2 MiB are free")));
                 continue;
             }
             match Shared::create_in(&place, geometry, options.flags) {

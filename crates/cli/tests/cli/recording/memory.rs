@@ -142,7 +142,7 @@ fn forks_beyond_the_memory_run_and_are_counted() {
     );
     let said = record_in(&bench, "4m", false, &[&program, "/mnt/go"]);
     assert_eq!(said.out, "60\n", "all ran to their end: {}", said.err);
-    let recorded = children(&bench).len();
-    let missing = said.exits(1).complains(&["not recorded"]);
-    assert!((10..60).contains(&recorded), "{recorded}: {}", missing.err);
+    let gaps = children(&bench).iter().filter(|child| !Trace::read(child).gaps.is_empty()).count();
+    assert!((10..50).contains(&gaps), "{gaps}: {}", said.err);
+    said.exits(1).complains(&["was not recorded", "more traces are not whole"]);
 }
