@@ -9,7 +9,7 @@ use crate::bench::{Bench, Said};
 
 /// Each of so many threads allocates and frees; all of them live until the last is ready.
 const THREADS: &str = "#include <pthread.h>\nstatic pthread_barrier_t all; \
-    static void *work(void *_) { for (int i = 0; i < 20000; i++) free(malloc(i & 255)); pthread_barrier_wait(&all); return 0; } \
+    static void *work(void *_) { for (int i = 0; i < 6000; i++) free(malloc(i & 255)); pthread_barrier_wait(&all); return 0; } \
     int main(int c, char **v) { int n = atoi(v[1]); pthread_t t[1000]; pthread_barrier_init(&all, 0, n); \
     for (int i = 0; i < n; i++) if (pthread_create(&t[i], 0, work, 0)) return 9; \
     for (int i = 0; i < n; i++) pthread_join(t[i], 0); puts(\"ok\"); return 0; }";
@@ -55,7 +55,7 @@ fn threads_are_recorded_whole_where_dev_shm_is_small() {
     for (size, threads) in [("64k", "1"), ("4m", "100"), ("64m", "300")] {
         let said = record_in(&bench, size, true, &[&program, threads]).exits(0);
         assert_eq!(said.out, "ok\n", "{size}, {threads} threads");
-        let expected = threads.parse::<u64>().expect("a number") * 20_000;
+        let expected = threads.parse::<u64>().expect("a number") * 6_000;
         assert!(calls(&bench) >= expected, "{size}, {threads} threads: {}", said.err);
     }
 }
@@ -71,7 +71,7 @@ fn threads_are_recorded_whole_where_there_is_little_memory_in_any_folder() {
     for (size, threads) in [("4m", "1"), ("4m", "60"), ("16m", "120")] {
         let said = record_in(&bench, size, false, &[&program, threads]).exits(0);
         assert_eq!(said.out, "ok\n", "{size}, {threads} threads");
-        let expected = threads.parse::<u64>().expect("a number") * 20_000;
+        let expected = threads.parse::<u64>().expect("a number") * 6_000;
         assert!(calls(&bench) >= expected, "{size}, {threads} threads: {}", said.err);
     }
 }
