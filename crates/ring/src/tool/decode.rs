@@ -82,6 +82,8 @@ pub(crate) struct Reader {
     taken: u32,
     /// A free is given when its latency is there.
     waits: bool,
+    /// A free's latency may follow it.
+    latencies: bool,
     usable: Box<[u16; PREDICTED]>,
     frames: Vec<u64>,
     /// In a ring that threads share: those that have told something.
@@ -118,6 +120,7 @@ impl Reader {
             lap: LAP,
             taken: 0,
             waits: wants_latency && !shared,
+            latencies: wants_latency && !shared,
             usable: Box::new([0; PREDICTED]),
             frames: Vec::new(),
             known: shared.then(HashSet::new),
@@ -240,7 +243,7 @@ impl Reader {
             }
             match tag(word) {
                 ALLOC | NEW => {}
-                FREE if !self.waits => {}
+                FREE if !self.latencies => {}
                 PREFIX if which(word) == prefix::SEQ => break,
                 _ => match self.group(map, sink) {
                     0 => break,
@@ -256,7 +259,7 @@ impl Reader {
     fn run(&mut self, map: &Map, budget: usize, sink: &mut impl Sink) -> usize {
         let begin = self.at;
         let end = ((begin | self.block_mask) + 1).min(begin.saturating_add(budget));
-        let (lap, waits, thread) = (self.lap, self.waits, self.thread);
+        let (lap, latencies, thread) = (self.lap, self.latencies, self.thread);
         let mut at = begin;
         while at < end {
             let word = self.word(at);
@@ -265,7 +268,7 @@ impl Reader {
             }
             match tag(word) {
                 ALLOC => self.short(thread, word, 0, sink),
-                FREE if !waits => {
+                FREE if !latencies => {
                     let delete = word & FREE_DELETE != 0;
                     sink.said(thread, Said::Free { address: address(word, 0), delete, latency_ns: 0 });
                 }
@@ -293,7 +296,7 @@ impl Reader {
                 self.advance(map, 2);
                 2
             }
-            FREE if !self.waits => {
+            FREE if !self.latencies => {
                 let delete = word & FREE_DELETE != 0;
                 sink.said(self.thread, Said::Free { address: address(word, 0), delete, latency_ns: 0 });
                 self.advance(map, 2);

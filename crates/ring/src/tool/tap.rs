@@ -273,6 +273,8 @@ impl Tap {
     fn anyone_busy(&mut self) -> bool {
         let (map, at) = (&self.map, &self.at);
         self.merge.readers_mut().any(|reader| {
+            // What follows may lie in what was reserved last.
+            reader.extend(map);
             let owner = &map.control(reader.ring).owner.0;
             let busy = owner.busy.load(Ordering::Acquire) != 0 || reader.waiting();
             if !busy {
