@@ -60,7 +60,12 @@ pub fn make_first(path: &Path, force: bool) -> Result<Destination, RecordError> 
         _ => {}
     }
     match TraceFile::create(path, force) {
-        Ok(file) => Ok(Destination::File(file)),
+        Ok(file) => {
+            if force {
+                forget_others(path);
+            }
+            Ok(Destination::File(file))
+        }
         Err(TraceError::Exists { .. }) => Err(RecordError::Exists { path: path.to_path_buf() }),
         Err(TraceError::System { source, .. }) => {
             Err(RecordError::Output { path: path.to_path_buf(), source })
@@ -88,17 +93,51 @@ fn open_stream(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes the file of another process image: `FILE.PID`, and `FILE.PID.2` and so on when that is taken.
+/// The folder of the traces of other process images than the first.
+pub fn folder_of_others(first: &Path) -> PathBuf {
+    let mut name = first.as_os_str().to_os_string();
+    name.push(".children");
+    name.into()
+}
+
+/// The traces of other process images than the first, in no order.
+pub fn others(first: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder_of_others(first)).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| is_name_of_other(path)).collect()
+}
+
+/// Whether a file's name is one that [`make_next`] gives.
+fn is_name_of_other(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(END));
+    name.is_some_and(|name| name.split('.').all(|part| part.parse::<u32>().is_ok()))
+}
+
+/// Removes the other traces of a recording whose first one is overwritten.
+fn forget_others(first: &Path) {
+    for path in others(first) {
+        // What stays is passed over when names are chosen.
+        let _ = std::fs::remove_file(path);
+    }
+    let _ = std::fs::remove_dir(folder_of_others(first));
+}
+
+const END: &str = ".heaptoll";
+
+/// Makes the file of another process image: `FILE.children/PID.heaptoll`, and `PID.2.heaptoll` and so on when that is
+/// taken.
 ///
 /// # Errors
 /// The system's.
 pub fn make_next(first: &Path, pid: i32) -> Result<(PathBuf, Destination), TraceError> {
+    let folder = folder_of_others(first);
+    // That it cannot be made shows when the file is.
+    let _ = std::fs::create_dir(&folder);
     let mut number = 1;
     loop {
-        let mut name = first.as_os_str().to_os_string();
-        name.push(if number == 1 { format!(".{pid}") } else { format!(".{pid}.{number}") });
-        match TraceFile::create(Path::new(&name), false) {
-            Ok(file) => return Ok((name.into(), Destination::File(file))),
+        let name = if number == 1 { format!("{pid}{END}") } else { format!("{pid}.{number}{END}") };
+        let path = folder.join(name);
+        match TraceFile::create(&path, false) {
+            Ok(file) => return Ok((path, Destination::File(file))),
             Err(TraceError::Exists { .. }) => number += 1,
             Err(error) => return Err(error),
         }
@@ -122,9 +161,19 @@ mod tests {
         assert!(matches!(make_first(Path::new("-"), true), Err(RecordError::StandardOutput)));
         assert!(matches!(make_first(Path::new("/no/such/x"), false), Err(RecordError::Output { .. })));
         let names: Vec<_> = (0..3).map(|_| make_next(&first, 7).expect("makes").0).collect();
-        let wanted =
-            ["x.heaptoll.7", "x.heaptoll.7.2", "x.heaptoll.7.3"].map(|name| folder.path().join(name));
+        let children = folder.path().join("x.heaptoll.children");
+        let wanted = ["7.heaptoll", "7.2.heaptoll", "7.3.heaptoll"].map(|name| children.join(name));
         assert_eq!(names, wanted);
+        let mut found = others(&first);
+        found.sort();
+        assert_eq!(found.len(), 3);
+        // Overwriting it takes its other traces with it, and nothing else.
+        std::fs::write(children.join("notes"), "mine").expect("writes");
+        drop(make_first(&first, true).expect("makes"));
+        assert!(others(&first).is_empty() && children.join("notes").exists());
+        std::fs::remove_file(children.join("notes")).expect("removes");
+        drop(make_first(&first, true).expect("makes"));
+        assert!(!children.exists());
     }
 
     #[test]

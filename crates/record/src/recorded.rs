@@ -34,7 +34,7 @@ pub struct Recorded {
     pub status: Option<u8>,
     /// From its start to the last of its processes that was followed.
     pub wall: Duration,
-    /// What the reader of the traces must know besides.
+    /// What is in no trace, in words.
     pub warnings: Vec<String>,
 }
 
@@ -49,9 +49,9 @@ impl Recorded {
         self.recordings.iter().map(|recording| recording.bytes).sum()
     }
 
-    /// Whether every event was kept.
+    /// Whether every event of every process that was to be recorded was kept.
     pub fn is_whole(&self) -> bool {
-        self.recordings.iter().all(|recording| recording.trouble.is_none())
+        self.warnings.is_empty() && self.recordings.iter().all(|recording| recording.trouble.is_none())
     }
 }
 

@@ -36,6 +36,8 @@ const LOOK_FOR_FOLLOWERS: Duration = Duration::from_millis(100);
 const SPEAK_AFTER: Duration = Duration::from_secs(2);
 /// What is still to come when the recording is stopped is waited for this long.
 const LAST_WORDS: Duration = Duration::from_millis(300);
+/// Images that never registered are looked for this often, ns.
+const LOOK_FOR_UNSEEN_NS: u64 = 5_000_000;
 
 /// Records a program from its start to the end of the last process it started, unless the user stops it earlier.
 ///
@@ -75,6 +77,7 @@ struct Recorder<'a> {
     begun: Instant,
     rests: u32,
     tick_ns: u64,
+    unseen_ns: u64,
     /// How often the user had asked when the first process ended.
     asked: u32,
     followers: Followers,
@@ -138,6 +141,7 @@ impl<'a> Recorder<'a> {
             begun,
             rests: 0,
             tick_ns: 0,
+            unseen_ns: 0,
             asked: 0,
             followers: Followers::default(),
         })
@@ -162,6 +166,7 @@ impl<'a> Recorder<'a> {
         }
         self.recorded.wall = self.begun.elapsed();
         self.collect(true);
+        self.look_for_unseen(true);
         let left_out = left_out(&self.shared);
         self.recorded.warnings = self.strangers.into_warnings();
         self.recorded.warnings.extend(left_out);
@@ -206,6 +211,10 @@ impl<'a> Recorder<'a> {
         }
         let pids = self.sessions.iter().map(|session| (session.pid, session.exe.as_path()));
         self.strangers.look(now_ns, pids);
+        if now_ns >= self.unseen_ns {
+            self.unseen_ns = now_ns + LOOK_FOR_UNSEEN_NS;
+            self.look_for_unseen(false);
+        }
         self.speak_of_followers();
         self.collect(false);
         if self.is_stopped() {
@@ -213,6 +222,18 @@ impl<'a> Recorder<'a> {
             return true;
         }
         self.ended.is_some() && self.sessions.is_empty() && !self.more_may_come()
+    }
+
+    /// Takes note of images that the layer was not loaded into; `all`: also of those that still run.
+    fn look_for_unseen(&mut self, all: bool) {
+        if all {
+            // Whoever comes now is not recorded any more, but the layer was loaded into it.
+            self.shared.arrivals();
+        }
+        let unseen = self.shared.unseen(all);
+        if self.request.children == Children::Files {
+            unseen.iter().for_each(|unseen| self.strangers.unseen(&unseen.path));
+        }
     }
 
     /// Begins a session for every process image that has arrived.
@@ -388,8 +409,12 @@ impl<'a> Recorder<'a> {
 fn left_out(shared: &Shared) -> Vec<String> {
     let left_out = shared.left_out();
     [
-        (left_out.processes, "processes were not recorded: more ran at once than there is room for"),
-        (left_out.threads, "threads were not recorded: more ran at once than there is room for"),
+        (left_out.processes, "processes were not recorded: more ran at once than there is memory for"),
+        (left_out.threads, "threads were not recorded: more ran at once than there is memory for"),
+        (
+            left_out.execs,
+            "programs may have been started without being recorded: more than could be followed",
+        ),
         (
             left_out.events,
             "calls of signal handlers were not recorded: they interrupted the telling of another call",

@@ -49,7 +49,7 @@ pub struct Request {
     pub layer: PathBuf,
     /// What lies below it.
     pub manager: Manager,
-    /// The trace of the first process image; those of others have its name with `.PID` behind.
+    /// The trace of the first process image; those of others are in a folder of its name with `.children` behind.
     pub output: PathBuf,
     /// Whether a file of that name may be overwritten.
     pub force: bool,

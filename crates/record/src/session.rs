@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptoll_ring::{Arrival, Shared, Tap};
+use heaptoll_ring::{Arrival, Losses, Shared, Tap};
 use heaptoll_trace::{Ending, Gap, Header, Settings, TraceError, Writer};
 
 use crate::books::Books;
@@ -37,6 +37,8 @@ pub struct Session {
     flushed_ns: u64,
     /// What the disk said, once it has.
     trouble: Option<String>,
+    /// Whether a gap of what is in no ring is marked in the trace.
+    gap_marked: bool,
 }
 
 impl Session {
@@ -65,6 +67,7 @@ impl Session {
             begun_ns: arrival.started_ns,
             flushed_ns: 0,
             trouble: None,
+            gap_marked: false,
         })
     }
 
@@ -90,6 +93,7 @@ impl Session {
         {
             books.look(shared, &mut self.tap, &mut self.told, now_ns);
         }
+        self.mark_gap();
         let writer = self.told.resolver_mut().writer();
         if now_ns >= self.flushed_ns + FLUSH_NS {
             self.flushed_ns = now_ns;
@@ -100,6 +104,17 @@ impl Session {
         let error = writer.trouble().filter(|_| self.trouble.is_none())?.to_string();
         self.trouble = Some(error.clone());
         Some(error)
+    }
+
+    /// Marks, once, that not all comes, where it is known first.
+    fn mark_gap(&mut self) {
+        if self.gap_marked {
+            return;
+        }
+        if let Some(why) = words_of(self.tap.losses()) {
+            self.told.resolver_mut().writer().gap(&Gap { why, events: None });
+            self.gap_marked = true;
+        }
     }
 
     /// Tells the process that nobody listens any more.
@@ -116,6 +131,8 @@ impl Session {
         now_ns: u64,
     ) -> impl FnOnce() -> Recording + Send + 'static {
         self.tap.end(&mut self.told);
+        self.mark_gap();
+        let lost = words_of(self.tap.losses());
         let (told, watch, books) = (self.told, self.watch, self.books);
         let brk = if self.is_glibc { told.resolver().brk().bytes() } else { 0 };
         let last = Last {
@@ -123,13 +140,36 @@ impl Session {
             pid: self.pid,
             exe: self.exe,
             path: self.path,
-            trouble: self.trouble,
+            trouble: self.trouble.or(lost),
             time_ns: now_ns.saturating_sub(self.begun_ns),
             how,
             ended,
         };
         move || last.write(told, &watch, books.as_ref())
     }
+}
+
+/// What is in no ring, in words.
+fn words_of(losses: Losses) -> Option<String> {
+    if losses.threads > 0 {
+        let threads = if losses.threads == 1 {
+            "1 thread was".into()
+        } else {
+            format!("{} threads were", losses.threads)
+        };
+        return Some(format!(
+            "{threads} not recorded, as there was no memory for their rings; set XDG_RUNTIME_DIR to a folder with more"
+        ));
+    }
+    if losses.stopped {
+        return Some("the process stopped telling its calls before it ended".into());
+    }
+    (losses.damaged > 0).then(|| {
+        format!(
+            "{} words of its rings were written over, as by a wild pointer of the program's",
+            losses.damaged
+        )
+    })
 }
 
 /// What there is to say of a process image that has ended.

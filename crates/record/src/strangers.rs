@@ -1,4 +1,5 @@
-//! Processes that the program starts and that the layer cannot reach, as far as a look now and then sees them.
+//! Processes that the program starts and that the layer cannot reach: those that a look now and then sees, with the reason,
+//! and those that never registered although a recorded process noted that it starts them.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
@@ -10,6 +11,8 @@ use crate::proc;
 /// The first looks come this often, ns; each later one a tenth of that later, until they come once a second.
 const INTERVAL_NS: u64 = 5_000_000;
 const LONGEST_NS: u64 = 1_000_000_000;
+/// Files that are named.
+const SHOWN: usize = 6;
 /// Generations of unreached processes that are looked through.
 const DEPTH: usize = 8;
 
@@ -28,6 +31,8 @@ pub struct Strangers {
     /// What was seen without that environment once.
     suspects: HashSet<(i32, PathBuf)>,
     warnings: Vec<String>,
+    /// Files that never registered.
+    unseen: Vec<PathBuf>,
     /// What recorded processes execute by now, when it is something else than what was recorded.
     became: HashMap<i32, PathBuf>,
 }
@@ -108,9 +113,43 @@ impl Strangers {
         self.became.get(&pid).map(PathBuf::as_path)
     }
 
+    /// A process executed this file, and no layer was loaded into it.
+    pub fn unseen(&mut self, path: &Path) {
+        if !self.unseen.iter().any(|known| known == path) {
+            self.unseen.push(path.to_path_buf());
+        }
+    }
+
     /// What the user must know.
     pub fn into_warnings(self) -> Vec<String> {
-        self.warnings
+        let mut warnings = self.warnings;
+        let named: Vec<_> = self.seen.union(&self.cleared).filter_map(|exe| exe.file_name()).collect();
+        // A look has seen some of them, and the reason.
+        let mut unseen =
+            self.unseen.iter().filter(|path| path.file_name().is_none_or(|name| !named.contains(&name)));
+        for path in unseen.by_ref().take(SHOWN) {
+            warnings.push(format!(
+                "{} was started and not recorded ({}): what it allocates is in no trace",
+                path.display(),
+                reason(path)
+            ));
+        }
+        let more = unseen.count();
+        if more > 0 {
+            warnings.push(format!("{more} other programs were started and not recorded either"));
+        }
+        warnings
+    }
+}
+
+/// Why no layer is loaded into a file.
+fn reason(path: &Path) -> &'static str {
+    if proc::has_loader(path) == Some(false) {
+        "it is statically linked"
+    } else if is_privileged(path) {
+        "it has privileges of its own"
+    } else {
+        "without LD_PRELOAD, or it ended before it was loaded"
     }
 }
 

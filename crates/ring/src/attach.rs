@@ -5,12 +5,13 @@ use core::mem::size_of;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use crate::layout::{
-    EXE_BYTES, Geometry, Header, MAGIC, PAGE, Process, SHARED, VARIABLE, VERSION, gate, state,
+    EXE_BYTES, FIXED, Geometry, Header, MAGIC, PAGE, Process, SHARED, VARIABLE, VERSION, gate, state,
 };
 use crate::lock::lock;
+use crate::memory::Need;
 use crate::places::{control, process_entry, ring_words};
 use crate::rings::{Core, mark, stage};
-use crate::state::{Life, STATE_BYTES, State};
+use crate::state::{Claim, Life, STATE_BYTES, State};
 use crate::sys::{self, Descriptor, Errno};
 use crate::wait::{PATIENCE_NS, Watch, wake_tool};
 
@@ -19,6 +20,9 @@ const PART_OF_ADDRESS_SPACE: usize = 8;
 
 /// How long nothing becomes free before there is no hope: every ring belongs to a thread that lives.
 const NOTHING_FREED_NS: u64 = 1_000_000_000;
+
+/// How long a process or thread waits where something becomes free all the time and others take it.
+const LONGEST_WAIT_NS: u64 = 20_000_000_000;
 
 /// Fewest rings worth having.
 const FEWEST_RINGS: usize = 4;
@@ -44,6 +48,12 @@ impl Core {
     pub(crate) unsafe fn mapped_header(&self) -> &Header {
         // SAFETY: the caller says that there is a mapping; it stays.
         unsafe { &*self.header.load(Ordering::Acquire) }
+    }
+
+    /// Where everything lies.
+    pub(crate) fn geometry(&self) -> Geometry {
+        // SAFETY: written by the one thread that attached, before there was a header for anybody to come here with.
+        unsafe { *self.geometry.get() }
     }
 
     /// Whether a word of a thread without a ring of its own was made in this process, not before a fork.
@@ -111,7 +121,7 @@ impl Core {
         let tid =
             if sys::getpid() as u32 == life.pid.load(Ordering::Relaxed) { sys::gettid() as u32 } else { 0 };
         let mapped = self.mapped.load(Ordering::Relaxed);
-        let Some(geometry) = header.geometry() else { return 0 };
+        let geometry = self.geometry();
         let shared = geometry.shared_rings(mapped);
         if word & (mark::OWN | mark::SHARED | mark::LEFT_OUT) != 0 {
             // The thread that forked is here, so no other can come with the address of a state from before the fork.
@@ -124,7 +134,9 @@ impl Core {
             process.gate.0.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
         }
         let image = life.image.load(Ordering::Relaxed);
-        let word = self.patiently(header, || {
+        // Where one thread has waited in vain the others do not: each would hold up all that register.
+        let waits = process.threads_left_out.load(Ordering::Relaxed) == 0;
+        let word = self.patiently(header, waits, || {
             if let Some(state) = self.claim_ring(life, header, geometry, shared..mapped, thread, tid) {
                 return Some(state as usize | mark::OWN);
             }
@@ -137,20 +149,28 @@ impl Core {
         });
         word.unwrap_or_else(|| {
             header.registry.0.threads_left_out.fetch_add(1, Ordering::Relaxed);
+            process.threads_left_out.fetch_add(1, Ordering::Relaxed);
             mark::left_out(image)
         })
     }
 
-    /// Tries until it succeeds; as long as the tool lives and, now and then, something becomes free.
-    fn patiently<T>(&self, header: &Header, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+    /// Tries until it succeeds; where the caller `waits`, as long as the tool lives and, now and then, something becomes
+    /// free, but not for ever: what says so lies in shared memory.
+    fn patiently<T>(
+        &self,
+        header: &Header,
+        waits: bool,
+        mut attempt: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
         let found = attempt();
-        if found.is_some() {
+        if found.is_some() || !waits {
             return found;
         }
         let registry = &header.registry.0;
         registry.waiting.fetch_add(1, Ordering::SeqCst);
         let mut watch = Watch::new();
-        let mut since_ns = sys::now_ns();
+        let begun_ns = sys::now_ns();
+        let mut since_ns = begun_ns;
         let found = loop {
             let freed = registry.freed.load(Ordering::SeqCst);
             let found = attempt();
@@ -160,6 +180,9 @@ impl Core {
             wake_tool(header);
             sys::futex_wait(&registry.freed, freed, PATIENCE_NS);
             let now = sys::now_ns();
+            if now - begun_ns > LONGEST_WAIT_NS {
+                break None;
+            }
             if registry.freed.load(Ordering::SeqCst) != freed {
                 since_ns = now;
             } else if now - since_ns > NOTHING_FREED_NS || watch.look(self, header).is_err() {
@@ -183,7 +206,7 @@ impl Core {
     fn open_shared(&self, life: &Life) -> Option<*mut State> {
         // SAFETY: attached, as there is a life.
         let header = unsafe { self.mapped_header() };
-        let geometry = header.geometry()?;
+        let geometry = self.geometry();
         if !lock(&life.lock, sys::gettid() as u32, life.pid.load(Ordering::Relaxed)) {
             return None;
         }
@@ -244,7 +267,7 @@ impl Core {
         }
         kept[..bytes.len()].copy_from_slice(bytes);
         let Ok(file) = Descriptor::open(path) else { return false };
-        let Some(geometry) = read_header(&file) else { return false };
+        let Some((geometry, budget)) = read_header(&file) else { return false };
         if file.length() < geometry.bytes(geometry.rings) || file.locked() == Some(false) {
             return false;
         }
@@ -271,6 +294,9 @@ impl Core {
             unsafe { sys::unmap(header.cast(), geometry.bytes(rings)) };
             return false;
         }
+        // SAFETY: as for `path`.
+        unsafe { *self.geometry.get() = geometry };
+        self.budget.store(budget, Ordering::Relaxed);
         self.mapped.store(rings, Ordering::Relaxed);
         self.life.store(life.cast(), Ordering::Release);
         self.header.store(header, Ordering::Release);
@@ -295,14 +321,18 @@ impl Core {
             self.detach();
             return false;
         }
-        let Some(geometry) = header.geometry() else { return false };
+        let geometry = self.geometry();
         let pid = sys::getpid();
         let registry = &header.registry.0;
         let claim = u64::from(pid as u32) << 8 | state::CLAIMED;
-        let claimed = self.patiently(header, || {
+        let waits = registry.processes_left_out.load(Ordering::Relaxed) == 0;
+        let claimed = self.patiently(header, waits, || {
             let hint = registry.process_hint.load(Ordering::Relaxed) as usize;
             (0..geometry.processes).map(|n| (hint + n) % geometry.processes).find(|&n| {
-                // SAFETY: an entry of the table, which lies in the mapping.
+                if !self.has_entry(header, geometry, n) {
+                    return false;
+                }
+                // SAFETY: an entry of the table, which lies in the mapping, with memory.
                 let entry = unsafe { &(*process_entry(header, n)).state };
                 entry.load(Ordering::Relaxed) == state::FREE
                     && entry.compare_exchange(state::FREE, claim, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -320,11 +350,13 @@ impl Core {
         entry.parent_pid.store(sys::getppid(), Ordering::Relaxed);
         entry.image.store(image, Ordering::Relaxed);
         entry.started_ns.store(sys::now_ns(), Ordering::Relaxed);
-        entry.namespace.store(self.find_namespace(header), Ordering::Relaxed);
+        let namespace = self.find_namespace(header);
+        entry.namespace.store(namespace, Ordering::Relaxed);
         entry.sequence.0.store(0, Ordering::Relaxed);
         entry.newest.0.store(0, Ordering::Relaxed);
         entry.threads.store(0, Ordering::Relaxed);
         entry.detached.store(0, Ordering::Relaxed);
+        entry.threads_left_out.store(0, Ordering::Relaxed);
         // Of a process that died while it answered.
         entry.facts_lock.store(0, Ordering::Relaxed);
         entry.gate.0.store(gate::VALID | gate::TICK, Ordering::Relaxed);
@@ -336,6 +368,7 @@ impl Core {
         self.gate.store(core::ptr::from_ref(&entry.gate.0).cast_mut(), Ordering::Release);
         life.process.store(core::ptr::from_ref(entry).cast_mut(), Ordering::Release);
         push(&registry.newest, &entry.next, index);
+        self.settle_exec(pid, namespace);
         wake_tool(header);
         true
     }
@@ -353,14 +386,24 @@ impl Core {
         let who = u64::from(life.index.load(Ordering::Relaxed) + 1) << 32 | u64::from(tid);
         let from =
             if thread == SHARED { 0 } else { header.registry.0.ring_hint.load(Ordering::Relaxed) as usize };
+        let blocks = geometry.first_blocks();
+        let need = if thread == SHARED { Need::Shared } else { Need::First };
         let ring = (from.max(among.start)..among.end)
             .chain(among.start..from.clamp(among.start, among.end))
             .find(|&n| {
                 // SAFETY: a mapped ring's control words.
-                let owner = unsafe { &(*control(header, geometry, n)).owner.0 };
-                self.may_use(life, n)
-                    && owner.who.load(Ordering::Relaxed) == 0
-                    && owner.who.compare_exchange(0, who, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+                let control = unsafe { &*control(header, geometry, n) };
+                let owner = &control.owner.0.who;
+                let claimed = self.may_use(life, n)
+                    && owner.load(Ordering::Relaxed) == 0
+                    && owner.compare_exchange(0, who, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+                let held = &control.consumer.0.held;
+                // Where there is no memory, a ring that was used before may have some.
+                let has = claimed && self.reserve_blocks(header, geometry, (n, held), 0..blocks, need);
+                if claimed && !has {
+                    owner.store(0, Ordering::Release);
+                }
+                has
             })?;
         if thread != SHARED {
             header.registry.0.ring_hint.store(ring as u32 + 1, Ordering::Relaxed);
@@ -375,9 +418,14 @@ impl Core {
             let state = self.life().cast::<u8>().add(own + ring * STATE_BYTES).cast::<State>();
             let words = ring_words(header, geometry, ring);
             control.owner.0.thread.store(thread, Ordering::Relaxed);
+            let grows = blocks < geometry.ring_blocks();
+            let reach = if grows { blocks } else { blocks | FIXED };
+            control.consumer.0.reach.store(reach, Ordering::Relaxed);
             let process = &*life.process.load(Ordering::Acquire);
             let simple = !header.flags().event_time && thread != SHARED;
-            (*state).begin(words, control, process, geometry.block_words(), simple);
+            let block_words = geometry.block_words();
+            let claim = Claim { number: ring as u32, who, thread, block_words, blocks, grows, simple };
+            (*state).begin(words, control, process, &claim);
             push(&process.newest.0, &control.owner.0.next, ring);
             Some(state.cast_mut())
         }
@@ -403,8 +451,8 @@ fn push(newest: &AtomicU32, next: &AtomicU32, index: usize) {
     }
 }
 
-/// Maps the header alone and reads what it says.
-fn read_header(file: &Descriptor) -> Option<Geometry> {
+/// Maps the header alone and reads what it says: where everything lies, and the blocks that all rings may have.
+fn read_header(file: &Descriptor) -> Option<(Geometry, u32)> {
     if file.length() < PAGE {
         return None;
     }
@@ -419,6 +467,7 @@ fn read_header(file: &Descriptor) -> Option<Geometry> {
             && header.version.load(Ordering::Relaxed) == VERSION
             && header.closed.load(Ordering::Relaxed) == 0;
         let said = if good { header.geometry() } else { None };
+        let said = said.map(|geometry| (geometry, header.budget.load(Ordering::Relaxed)));
         sys::unmap(map, PAGE);
         said
     }

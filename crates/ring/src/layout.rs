@@ -1,4 +1,4 @@
-//! The bytes of the shared file: a header, the process table, the ring directory, the rings.
+//! The bytes of the shared file: a header, the process table, the ring directory, the table of execs, the rings.
 //!
 //! What different parties write lies on different cache lines: a line that two cores write goes back and forth
 //! between them at every event.
@@ -13,7 +13,7 @@ pub const VARIABLE: &str = "HEAPTOLL_RECORD";
 /// The bytes `HTRING01`, read as a little-endian word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HTRING01");
 /// Version of the layout.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of in-process facts in a process entry.
 pub const FACTS_BYTES: usize = 1024;
 /// Bytes kept of an executable's path.
@@ -22,6 +22,14 @@ pub const EXE_BYTES: usize = 512;
 pub const PAGE: usize = 4096;
 /// Most rings of a file.
 pub const MOST_RINGS: usize = 1 << 13;
+/// Blocks that a ring has memory for when it is claimed; afterwards it doubles.
+pub const FIRST_BLOCKS: u32 = 2;
+/// Process entries whose memory is reserved at a time; that of the first ones by the tool.
+pub const ENTRY_GROUP: usize = 64;
+/// Entries of the table of execs.
+pub const EXECS: usize = 128;
+/// Bytes kept of the file that an exec names.
+pub const EXEC_PATH_BYTES: usize = 96;
 
 /// The gate's bits. A gate is never 0, so that 0 can stand for "no gate".
 pub mod gate {
@@ -64,6 +72,8 @@ pub struct Header {
     pub created_ns: AtomicU64,
     /// Inode of the tool's namespace of process numbers; 0 unknown.
     pub namespace: AtomicU64,
+    /// Blocks of memory that all rings may have together.
+    pub budget: AtomicU32,
     /// Ticks of the tool, of all gates: shows a producer in another namespace that the tool lives.
     pub beat: Line<AtomicU32>,
     /// 1 while the tool sleeps and wants to be woken: a futex.
@@ -99,6 +109,10 @@ pub struct Registry {
     pub threads_left_out: AtomicU32,
     /// Events that could not be told: from signal handlers that interrupted the telling of another event.
     pub events_left_out: AtomicU32,
+    /// Blocks of memory that all rings have together. A count, on which no access depends.
+    pub blocks: AtomicU32,
+    /// Execs that found no entry in their table.
+    pub execs_left_out: AtomicU32,
 }
 
 /// [`Process::state`]: the low byte; the process number is above it.
@@ -146,6 +160,8 @@ pub struct Process {
     pub facts_wishes: AtomicU32,
     /// 1 once the process has seen that it is dismissed, or has detached.
     pub detached: AtomicU32,
+    /// Its threads that found no ring: they are not recorded.
+    pub threads_left_out: AtomicU32,
     /// `/proc/self/exe`; the end of it when longer.
     pub exe: [AtomicU8; EXE_BYTES],
     /// Facts.
@@ -189,6 +205,41 @@ pub struct Consumer {
     pub taken: AtomicU32,
     /// 1 when the producer waits for `taken` to move.
     pub waiting: AtomicU32,
+    /// Blocks that the owner has reserved memory for, a power of two, and [`FIXED`]. The owner writes it, seldom.
+    pub reach: AtomicU32,
+    /// Blocks that are counted in [`Registry::blocks`]: a free ring keeps its memory.
+    pub held: AtomicU32,
+}
+
+/// Of [`Consumer::reach`]: the ring grows no further, so its owner goes on at its first block.
+pub const FIXED: u32 = 1 << 31;
+
+/// A call that replaces a process image, or starts a process: the image that comes of it should register. The table lies
+/// behind the directory.
+#[repr(C, align(128))]
+pub struct Exec {
+    /// 0: free. 1: being filled in. Otherwise, from bit 8, the process number as the process sees it, and [`exec_state`].
+    pub who: AtomicU64,
+    /// Inode of the namespace of that number; 0 unknown.
+    pub namespace: AtomicU64,
+    /// `CLOCK_MONOTONIC` before the call, ns.
+    pub since_ns: AtomicU64,
+    /// Length of `path`.
+    pub path_bytes: AtomicU32,
+    /// The file; the end of its path when longer.
+    pub path: [AtomicU8; EXEC_PATH_BYTES],
+}
+
+/// The low byte of [`Exec::who`].
+pub mod exec_state {
+    /// Nobody's.
+    pub const FREE: u64 = 0;
+    /// Being filled in.
+    pub const CLAIMED: u64 = 1;
+    /// The process is about to become, or has become, an image that should register.
+    pub const BEGUN: u64 = 2;
+    /// The image cannot register: it was started without the variables that load the layer.
+    pub const WITHOUT: u64 = 3;
 }
 
 /// Where everything lies in a file.
@@ -214,9 +265,47 @@ impl Geometry {
         to_page(size_of::<Header>() + self.processes * size_of::<Process>())
     }
 
+    /// Bytes before the table of execs.
+    pub const fn execs(&self) -> usize {
+        to_page(self.directory() + self.rings * size_of::<Control>())
+    }
+
     /// Bytes before the first ring.
     pub const fn first_ring(&self) -> usize {
-        to_page(self.directory() + self.rings * size_of::<Control>())
+        to_page(self.execs() + EXECS * size_of::<Exec>())
+    }
+
+    /// Bytes of a block.
+    pub const fn block_bytes(&self) -> usize {
+        8 << self.block_log2
+    }
+
+    /// Where the entries of a group of the process table lie, bytes.
+    pub fn entry_group(&self, group: usize) -> core::ops::Range<usize> {
+        let from = (group * ENTRY_GROUP).min(self.processes);
+        let to = (from + ENTRY_GROUP).min(self.processes);
+        size_of::<Header>() + from * size_of::<Process>()..size_of::<Header>() + to * size_of::<Process>()
+    }
+
+    /// Where blocks of a ring lie, bytes.
+    pub fn blocks(&self, ring: usize, blocks: core::ops::Range<u32>) -> core::ops::Range<usize> {
+        let first = self.first_ring() + ring * self.ring_bytes();
+        first + blocks.start as usize * self.block_bytes()..first + blocks.end as usize * self.block_bytes()
+    }
+
+    /// Blocks that a ring begins with.
+    pub const fn first_blocks(&self) -> u32 {
+        if self.ring_blocks() < FIRST_BLOCKS { self.ring_blocks() } else { FIRST_BLOCKS }
+    }
+
+    /// What [`Consumer::reach`] means, if it can be: the blocks, and whether they stay so many.
+    pub const fn reach(&self, word: u32) -> Option<(u32, bool)> {
+        let blocks = word & !FIXED;
+        if blocks.is_power_of_two() && blocks >= self.first_blocks() && blocks <= self.ring_blocks() {
+            Some((blocks, word & FIXED != 0))
+        } else {
+            None
+        }
     }
 
     /// Bytes of a ring.
@@ -290,4 +379,5 @@ const _: () = {
     assert!(offset_of!(Process, gate) == 64);
     assert!(offset_of!(Process, sequence) == 128);
     assert!(size_of::<Control>() == 128);
+    assert!(size_of::<Exec>() == 128);
 };

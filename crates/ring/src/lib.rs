@@ -7,9 +7,11 @@
 #![cfg_attr(not(feature = "tool"), no_std)]
 
 mod attach;
+mod execs;
 mod flags;
 pub mod layout;
 mod lock;
+mod memory;
 mod places;
 mod producer;
 mod rings;
@@ -21,8 +23,11 @@ mod tool;
 mod wait;
 pub mod word;
 
+pub use execs::Noted;
 pub use flags::Flags;
 pub use producer::{FRAMES, Producer};
 pub use rings::{FactsHook, Rings, ThreadWord};
 #[cfg(feature = "tool")]
-pub use tool::{Arrival, Drained, LeftOut, Options, Paused, RingError, Said, Shared, Sink, Tap};
+pub use tool::{
+    Arrival, Drained, LeftOut, Losses, Options, Paused, RingError, Said, Shared, Sink, Tap, Unseen,
+};

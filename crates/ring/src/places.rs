@@ -2,7 +2,7 @@
 
 use core::sync::atomic::AtomicU64;
 
-use crate::layout::{Control, Geometry, Header, Process};
+use crate::layout::{Control, Exec, Geometry, Header, Process};
 
 /// An entry of the process table.
 pub(crate) fn process_entry(header: *const Header, index: usize) -> *const Process {
@@ -13,6 +13,11 @@ pub(crate) fn process_entry(header: *const Header, index: usize) -> *const Proce
 /// A ring's control words.
 pub(crate) fn control(header: *const Header, geometry: Geometry, ring: usize) -> *const Control {
     header.cast::<u8>().wrapping_add(geometry.directory()).cast::<Control>().wrapping_add(ring)
+}
+
+/// An entry of the table of execs.
+pub(crate) fn exec(header: *const Header, geometry: Geometry, index: usize) -> *const Exec {
+    header.cast::<u8>().wrapping_add(geometry.execs()).cast::<Exec>().wrapping_add(index)
 }
 
 /// A ring's first word.

@@ -143,9 +143,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     #[cold]
     #[inline(never)]
     fn define_site_general(mut self, site: u32, frames: &[usize]) {
-        // SAFETY: producers exist only when attached.
-        let block_log2 = unsafe { self.core.mapped_header().block_log2.load(Ordering::Relaxed) };
-        let frames = &frames[..frames.len().min(FRAMES).min((1 << block_log2) - 1)];
+        let frames = &frames[..frames.len().min(FRAMES).min(self.core.geometry().block_words() - 1)];
         let mut words = [0u64; FRAMES + 1];
         words[0] = noted(note::SITE, (frames.len() as u64) << 32 | u64::from(site));
         for (word, frame) in words[1..].iter_mut().zip(frames) {

@@ -6,7 +6,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::flags::Flags;
-use crate::layout::{FACTS_BYTES, Header, MOST_RINGS};
+use crate::layout::{FACTS_BYTES, Geometry, Header, MOST_RINGS};
 use crate::producer::Producer;
 use crate::state::{Life, State};
 
@@ -80,6 +80,13 @@ pub(crate) struct Core {
     pub attached: AtomicU32,
     /// The mapping. Never given back.
     pub header: AtomicPtr<Header>,
+    /// Where everything lies, as the header said when the file was mapped: what it says now may be anybody's. Written
+    /// while attaching.
+    pub geometry: UnsafeCell<Geometry>,
+    /// Blocks that all rings may have together, as the header said then.
+    pub budget: AtomicU32,
+    /// The group of the process table that was found to have memory last.
+    pub entry_group: AtomicU32,
     /// Rings in the mapping.
     pub mapped: AtomicUsize,
     /// The gate of this process, or of its parent until it has registered; before there is one, `shut`.
@@ -98,8 +105,8 @@ pub(crate) struct Core {
     pub path: UnsafeCell<[u8; 256]>,
 }
 
-// SAFETY: everything but `path` is atomic; `path` is written by the one thread that attaches, before `attached` says
-// so, and only read afterwards.
+// SAFETY: everything but `path` and `geometry` is atomic; these are written by the one thread that attaches, before
+// `attached` and `header` say so, and only read afterwards.
 unsafe impl Sync for Core {}
 
 /// The rings of this process. One static of it belongs into the layer.
@@ -121,6 +128,9 @@ impl<W: ThreadWord> Rings<W> {
             core: Core {
                 attached: AtomicU32::new(stage::NEW),
                 header: AtomicPtr::new(ptr::null_mut()),
+                geometry: UnsafeCell::new(Geometry { processes: 0, rings: 0, ring_log2: 0, block_log2: 0 }),
+                budget: AtomicU32::new(0),
+                entry_group: AtomicU32::new(0),
                 mapped: AtomicUsize::new(0),
                 gate: AtomicPtr::new(ptr::null_mut()),
                 life: AtomicPtr::new(ptr::null_mut()),
@@ -132,6 +142,10 @@ impl<W: ThreadWord> Rings<W> {
             },
             word: PhantomData,
         }
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
     }
 
     /// Maps the file that the environment names and registers the calling process and thread. False when there is

@@ -26,6 +26,14 @@ pub(crate) struct State {
     pub lap: Cell<u64>,
     /// The current block's number since the ring was claimed, modulo 2^32.
     pub block: Cell<u32>,
+    /// Blocks that have memory, a power of two.
+    pub blocks: Cell<u32>,
+    /// Whether there may be more of them: during the first lap.
+    pub grows: Cell<bool>,
+    /// The ring's number.
+    pub number: Cell<u32>,
+    /// What [`Owner::who`](crate::layout::Owner::who) is as long as the ring is this one's.
+    pub who: Cell<u64>,
     /// The thread's index in its process; in a shared ring, of the last that wrote.
     pub thread: Cell<u32>,
     /// The ring's first word. Null: wiped.
@@ -38,6 +46,24 @@ pub(crate) struct State {
     pub simple: Cell<bool>,
     /// Usable sizes last told, by size; 0: not told.
     pub usable: [Cell<u16>; PREDICTED],
+}
+
+/// What a ring was claimed as.
+pub(crate) struct Claim {
+    /// The ring's number.
+    pub number: u32,
+    /// See [`State::who`].
+    pub who: u64,
+    /// The thread's index.
+    pub thread: u32,
+    /// Words of a block.
+    pub block_words: usize,
+    /// Blocks that have memory.
+    pub blocks: u32,
+    /// See [`State::grows`].
+    pub grows: bool,
+    /// See [`State::simple`].
+    pub simple: bool,
 }
 
 /// Bytes from one state to the next.
@@ -74,21 +100,19 @@ impl State {
     }
 
     /// Begins at the beginning of a ring that nothing has been written to.
-    pub fn begin(
-        &self,
-        ring: *mut AtomicU64,
-        control: &Control,
-        process: &Process,
-        block_words: usize,
-        simple: bool,
-    ) {
+    pub fn begin(&self, ring: *mut AtomicU64, control: &Control, process: &Process, claim: &Claim) {
+        let Claim { number, who, thread, block_words, blocks, grows, simple } = *claim;
+        self.blocks.set(blocks);
+        self.grows.set(grows);
+        self.number.set(number);
+        self.who.set(who);
         self.seen.set(0);
         self.at.set(ring);
         // SAFETY: a block lies within its ring.
         self.limit.set(unsafe { ring.add(block_words) });
         self.lap.set(crate::word::LAP);
         self.block.set(0);
-        self.thread.set(control.owner.0.thread.load(Ordering::Relaxed));
+        self.thread.set(thread);
         self.control.set(control);
         self.process.set(process);
         self.simple.set(simple);

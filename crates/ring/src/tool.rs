@@ -2,6 +2,8 @@
 
 mod decode;
 mod error;
+mod execs;
+mod folder;
 mod map;
 mod merge;
 mod proc;
@@ -10,5 +12,6 @@ mod tap;
 
 pub use decode::{Said, Sink};
 pub use error::RingError;
+pub use execs::Unseen;
 pub use shared::{Arrival, LeftOut, Options, Paused, Shared};
-pub use tap::{Drained, Tap};
+pub use tap::{Drained, Losses, Tap};

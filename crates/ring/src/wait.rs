@@ -3,7 +3,8 @@
 use core::ffi::CStr;
 use core::sync::atomic::Ordering;
 
-use crate::layout::{FACTS_BYTES, Header, Process, gate};
+use crate::layout::{FACTS_BYTES, FIXED, Geometry, Header, Process, gate};
+use crate::memory::Need;
 use crate::rings::{Core, FactsHook};
 use crate::state::State;
 use crate::sys::{self, Descriptor};
@@ -83,13 +84,18 @@ impl Core {
         }
         // SAFETY: attached.
         let header = unsafe { self.mapped_header() };
-        let Some(geometry) = header.geometry() else { return Err(Detached) };
+        let geometry = self.geometry();
         pad(state);
         let block = state.block.get().wrapping_add(1);
-        let blocks = geometry.ring_blocks();
         // SAFETY: the state is not wiped.
-        let consumer = unsafe { &state.control().consumer.0 };
-        let behind = |taken: u32| block.wrapping_sub(taken);
+        let control = unsafe { state.control() };
+        let consumer = &control.consumer.0;
+        if state.grows.get() && block == state.blocks.get() {
+            self.grow(header, geometry, state);
+        }
+        let blocks = state.blocks.get();
+        // A reader is never ahead, unless somebody has written over what it says.
+        let behind = |taken: u32| (block.wrapping_sub(taken) as i32).max(0) as u32;
         if behind(consumer.taken.load(Ordering::Acquire)) >= blocks / 2 {
             wake_tool(header);
         }
@@ -105,6 +111,8 @@ impl Core {
                 core::hint::spin_loop();
                 continue;
             }
+            // Whatever somebody may have written there: the reader must know how far the ring reaches.
+            consumer.reach.store(reach(state), Ordering::Release);
             // Either the reader sees that we wait, or we see what it has taken meanwhile.
             consumer.waiting.store(1, Ordering::SeqCst);
             if behind(consumer.taken.load(Ordering::SeqCst)) < blocks {
@@ -114,6 +122,10 @@ impl Core {
             sys::futex_wait(&consumer.taken, taken, PATIENCE_NS);
             if behind(consumer.taken.load(Ordering::Acquire)) >= blocks {
                 watch.look(self, header)?;
+                // Of a ring that somebody has written over, nobody takes anything.
+                if control.owner.0.who.load(Ordering::Relaxed) != state.who.get() {
+                    return Err(Detached);
+                }
             }
         }
         state.block.set(block);
@@ -123,6 +135,21 @@ impl Core {
         }
         state.limit.set(state.at.get().wrapping_add(geometry.block_words()));
         Ok(())
+    }
+
+    /// Doubles a ring, where there is memory; otherwise it stays as it is, and goes round.
+    fn grow(&self, header: &Header, geometry: Geometry, state: &State) {
+        // SAFETY: the callers' states are not wiped.
+        let consumer = unsafe { &state.control().consumer.0 };
+        let blocks = state.blocks.get();
+        let ring = (state.number.get() as usize, &consumer.held);
+        if self.reserve_blocks(header, geometry, ring, blocks..2 * blocks, Need::Growth) {
+            state.blocks.set(2 * blocks);
+            state.grows.set(2 * blocks < geometry.ring_blocks());
+        } else {
+            state.grows.set(false);
+        }
+        consumer.reach.store(reach(state), Ordering::Release);
     }
 
     /// Whether the tool is there to read, by its lock on the file.
@@ -150,6 +177,11 @@ impl Core {
             _ => Lives::No,
         }
     }
+}
+
+/// See [`Consumer::reach`](crate::layout::Consumer::reach).
+fn reach(state: &State) -> u32 {
+    state.blocks.get() | if state.grows.get() { 0 } else { FIXED }
 }
 
 /// Wakes the tool if it sleeps.

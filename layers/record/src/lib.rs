@@ -8,11 +8,13 @@
 //!   asked: so an address is given back before it is given out again, whoever gets it.
 //! - Not recorded are blocks of the bootstrap arena (see [`heaptoll_next::arena`]) and what the layer itself causes while
 //!   it starts.
+//! - Execs and started processes are noted, so that heaptoll knows of images that it does not reach.
 //! - The short way, a plain call when neither latencies nor sites are wanted, is inlined into `malloc` and `free`;
 //!   everything else is in functions marked cold. `errno` is the manager's.
 #![no_std]
 
 mod calls;
+mod execs;
 mod facts;
 mod stacks;
 mod start;

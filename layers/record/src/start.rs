@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use heaptoll_clock as clock;
 
-use crate::{RINGS, STACKS, facts, usable};
+use crate::{RINGS, STACKS, execs, facts, usable};
 
 /// A bit of the mode: nothing is known yet, or it is being found out. What is called meanwhile is the layer's own doing.
 pub const STARTING: u64 = 1;
@@ -44,6 +44,7 @@ pub fn start() -> u64 {
     {
         let flags = RINGS.flags();
         usable::prepare(family);
+        execs::prepare();
         mode = 0;
         if flags.latency {
             clock::choose();

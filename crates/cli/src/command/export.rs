@@ -83,7 +83,6 @@ fn default_path(trace: &Path) -> Result<PathBuf, Failure> {
         Failure::Usage("a trace from standard input has no name: name the file to write with -o".to_owned())
     })?;
     Ok(match Path::new(name).extension() {
-        // `gawk.heaptoll.1234` is a child's: its number is part of its name.
         Some(end) if end == "heaptoll" => Path::new(name).with_extension("parquet"),
         _ => {
             let mut name = name.to_owned();
@@ -101,7 +100,7 @@ mod tests {
     fn names_follow_the_trace() {
         let name = |trace: &str| default_path(Path::new(trace)).ok();
         assert_eq!(name("/data/gawk.heaptoll"), Some("gawk.parquet".into()));
-        assert_eq!(name("gawk.heaptoll.1234"), Some("gawk.heaptoll.1234.parquet".into()));
+        assert_eq!(name("gawk.heaptoll.children/1234.2.heaptoll"), Some("1234.2.parquet".into()));
         assert_eq!(name("trace"), Some("trace.parquet".into()));
         assert_eq!(name("-"), None);
     }

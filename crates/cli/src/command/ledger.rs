@@ -40,7 +40,7 @@ pub struct Arguments {
     /// options behind (`tithe,heap=32M`) where wanted [default: what the program has]
     #[arg(short, long, value_name = "MANAGER", conflicts_with = "trace")]
     manager: Option<String>,
-    /// Keep the trace; those of the program's other processes have .PID behind [default: a temporary file]
+    /// Keep the trace; those of the program's other processes go to FILE.children [default: a temporary file]
     #[arg(short, long, value_name = "FILE", conflicts_with = "trace")]
     output: Option<PathBuf>,
     /// Overwrite the trace when it exists
@@ -138,20 +138,12 @@ fn recording(arguments: &Arguments, trace: &Path) -> Result<record::Arguments, F
 
 /// The trace with the largest resident set among one and those of the processes that its process started.
 fn largest(first: &Path) -> PathBuf {
-    let name = first.file_name().map(|name| format!("{}.", name.to_string_lossy())).unwrap_or_default();
-    let folder = first.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let others = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let others = others.filter(|path| {
-        // `.PID`, and `.PID.2` after another exec.
-        let rest = path.file_name().and_then(|file| file.to_str()?.strip_prefix(&name));
-        rest.is_some_and(|rest| rest.split('.').all(|part| part.parse::<u32>().is_ok()))
-    });
     let peak = |path: &Path| -> Option<u64> {
         let ledger = heaptoll_trace::tables(path).ok()?.extra::<Ledger>(EXTRA)?.ok()?;
         ledger.peak().map(|peak| ledger.moments[peak].rss_bytes)
     };
     let mut best = (peak(first), first.to_owned());
-    for path in others {
+    for path in heaptoll_record::others(first) {
         let rss = peak(&path);
         if rss > best.0 {
             best = (rss, path);

@@ -3,9 +3,11 @@
 
 mod counted;
 mod ends;
+mod memory;
 mod people;
 mod refusals;
 mod trees;
+mod unseen;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -79,11 +81,10 @@ impl Trace {
     }
 }
 
-/// The traces whose names begin with `name`, in order of their names.
-pub fn traces(bench: &Bench, name: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(bench.path(".")).expect("reads").flatten();
-    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(name));
-    let mut paths: Vec<PathBuf> = ours.map(|entry| entry.path()).collect();
+/// The traces of other process images than the first, in order of their names.
+pub fn children(bench: &Bench) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(bench.path("t.children")).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.sort();
     paths
 }

@@ -9,7 +9,7 @@ use super::map::Map;
 use crate::layout::SHARED;
 use crate::word::{
     ADDRESS_BITS, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_NEW, LAP, NEW, NOTE, PREDICTED,
-    PREFIX, RESIZE_BEGIN, RESIZE_END, TID_BITS, VALUE_MASK, address, note, prefix, tag, which,
+    PREFIX, RESIZE_BEGIN, RESIZE_END, TAG_SHIFT, TID_BITS, VALUE_MASK, address, note, prefix, tag, which,
 };
 
 /// What a thread told. Addresses and sizes in bytes.
@@ -42,8 +42,11 @@ pub trait Sink {
     fn thread(&mut self, thread: u32, tid: i32);
 }
 
+/// A word that is no event.
+const PAST: u64 = PREFIX << TAG_SHIFT;
+
 /// A process has not more threads in its life, or has run wild.
-const MOST_THREADS: u32 = 1 << 26;
+const MOST_THREADS: u32 = 1 << 24;
 
 /// What the next group is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,10 +63,16 @@ pub(crate) enum Head {
 pub(crate) struct Reader {
     pub ring: usize,
     pub thread: u32,
+    /// The kernel's number of the thread, as it said when it came; 0: not known, or shared by threads.
+    pub tid: i32,
+    /// The ring's words; while nobody can say what follows, such that the next word is [`NOTHING`].
     words: *const AtomicU64,
     /// The next word.
     at: usize,
-    ring_words: usize,
+    /// Words that have memory.
+    reach: usize,
+    /// Whether they stay so many: then the first follows the last.
+    fixed: bool,
     /// The process's entry.
     process: usize,
     block_mask: usize,
@@ -73,11 +82,18 @@ pub(crate) struct Reader {
     taken: u32,
     /// A free is given when its latency is there.
     waits: bool,
+    /// A free's latency may follow it.
+    latencies: bool,
     usable: Box<[u16; PREDICTED]>,
     frames: Vec<u64>,
     /// In a ring that threads share: those that have told something.
     known: Option<HashSet<u32>>,
+    /// Where the reader was when it last told an owner that waits how far it is.
+    nudged: Option<(u32, usize)>,
 }
+
+/// A word that is never written.
+static NOTHING: AtomicU64 = AtomicU64::new(0);
 
 // SAFETY: a reader only reads the words, which are atomic, through a pointer that its tap keeps valid.
 unsafe impl Send for Reader {}
@@ -88,24 +104,61 @@ pub(crate) fn threads(map: &Map, process: usize) -> u32 {
 }
 
 impl Reader {
-    pub fn new(map: &Map, process: usize, ring: usize, wants_latency: bool) -> Reader {
+    pub fn new(map: &Map, process: usize, (ring, tid): (usize, i32), wants_latency: bool) -> Reader {
         let thread = map.control(ring).owner.0.thread.load(Ordering::Relaxed);
         let shared = thread == SHARED;
-        Reader {
+        let mut reader = Reader {
             ring,
             thread,
-            words: map.words(ring),
+            tid,
+            words: &raw const NOTHING,
             process,
             at: 0,
-            ring_words: map.geometry.ring_words(),
+            reach: 0,
+            fixed: false,
             block_mask: map.geometry.block_words() - 1,
             lap: LAP,
             taken: 0,
             waits: wants_latency && !shared,
+            latencies: wants_latency && !shared,
             usable: Box::new([0; PREDICTED]),
             frames: Vec::new(),
             known: shared.then(HashSet::new),
+            nudged: None,
+        };
+        reader.extend(map);
+        reader
+    }
+
+    /// Looks whether the owner has reserved more, or never will.
+    #[cold]
+    #[inline(never)]
+    pub fn extend(&mut self, map: &Map) {
+        let said = map.control(self.ring).consumer.0.reach.load(Ordering::Acquire);
+        let Some((blocks, fixed)) = map.geometry.reach(said) else { return };
+        let before = (self.reach / map.geometry.block_words()) as u32;
+        // It may not be the owner who has written that.
+        if blocks < before || map.reserve(map.geometry.blocks(self.ring, before..blocks)).is_err() {
+            return;
         }
+        (self.reach, self.fixed) = (blocks as usize * map.geometry.block_words(), fixed);
+        if self.at < self.reach {
+            self.words = map.words(self.ring);
+        } else if fixed {
+            self.words = map.words(self.ring);
+            (self.at, self.lap) = (0, self.lap ^ LAP);
+        }
+    }
+
+    /// Whether what comes next may lie behind what is known to have memory.
+    #[inline(always)]
+    fn is_at_the_edge(&self) -> bool {
+        !self.fixed && self.at + self.block_mask >= self.reach
+    }
+
+    /// Words that the ring has memory for.
+    pub fn reach(&self) -> usize {
+        self.reach
     }
 
     /// What comes next.
@@ -147,6 +200,29 @@ impl Reader {
         self.waiting() && !(tag(word) == PREFIX && which(word) == prefix::SEQ)
     }
 
+    /// Helps an owner on that waits although the reader has nothing to read. Twice at the same place: somebody has
+    /// written over what it told, for who waits has filled the ring. What is left of the block is given up. How many
+    /// words.
+    pub fn help(&mut self, map: &Map) -> usize {
+        let waits = map.control(self.ring).consumer.0.waiting.load(Ordering::SeqCst) != 0;
+        // In this order: what was told before it waited is seen.
+        if !waits || !self.empty() && !self.waiting() {
+            return 0;
+        }
+        let here = (self.taken, self.at);
+        if self.nudged != Some(here) {
+            self.nudged = Some(here);
+            self.publish(map);
+            return 0;
+        }
+        if self.at == self.reach {
+            return 0;
+        }
+        let words = (self.at | self.block_mask) + 1 - self.at;
+        self.advance(map, words);
+        words
+    }
+
     /// The thread has ended: what is not there will not come.
     pub fn wait_no_more(&mut self) {
         self.waits = false;
@@ -155,6 +231,9 @@ impl Reader {
     /// Gives what is there and has no number, at most about `budget` words; how many there were.
     #[inline(always)]
     pub fn plain(&mut self, map: &Map, budget: usize, sink: &mut impl Sink) -> usize {
+        if self.is_at_the_edge() {
+            self.extend(map);
+        }
         let mut read = 0;
         while read < budget {
             read += self.run(map, budget - read, sink);
@@ -164,7 +243,7 @@ impl Reader {
             }
             match tag(word) {
                 ALLOC | NEW => {}
-                FREE if !self.waits => {}
+                FREE if !self.latencies => {}
                 PREFIX if which(word) == prefix::SEQ => break,
                 _ => match self.group(map, sink) {
                     0 => break,
@@ -180,7 +259,7 @@ impl Reader {
     fn run(&mut self, map: &Map, budget: usize, sink: &mut impl Sink) -> usize {
         let begin = self.at;
         let end = ((begin | self.block_mask) + 1).min(begin.saturating_add(budget));
-        let (lap, waits, thread) = (self.lap, self.waits, self.thread);
+        let (lap, latencies, thread) = (self.lap, self.latencies, self.thread);
         let mut at = begin;
         while at < end {
             let word = self.word(at);
@@ -189,7 +268,7 @@ impl Reader {
             }
             match tag(word) {
                 ALLOC => self.short(thread, word, 0, sink),
-                FREE if !waits => {
+                FREE if !latencies => {
                     let delete = word & FREE_DELETE != 0;
                     sink.said(thread, Said::Free { address: address(word, 0), delete, latency_ns: 0 });
                 }
@@ -209,14 +288,15 @@ impl Reader {
     /// behind it; how many words there were, and what comes then.
     #[inline(always)]
     pub fn numbered(&mut self, map: &Map, sink: &mut impl Sink) -> (usize, Head) {
-        let word = self.word(self.next(self.at));
+        // A group of two words ends in its block, but for one that somebody has written over.
+        let word = if self.at & self.block_mask == self.block_mask { PAST } else { self.word(self.at + 1) };
         let mut words = match tag(word) {
             ALLOC | NEW => {
                 self.short(self.thread, word, if tag(word) == NEW { KIND_NEW } else { 0 }, sink);
                 self.advance(map, 2);
                 2
             }
-            FREE if !self.waits => {
+            FREE if !self.latencies => {
                 let delete = word & FREE_DELETE != 0;
                 sink.said(self.thread, Said::Free { address: address(word, 0), delete, latency_ns: 0 });
                 self.advance(map, 2);
@@ -226,7 +306,7 @@ impl Reader {
         };
         let mut head = self.head();
         if head == Head::Plain {
-            words += self.plain(map, usize::MAX, sink);
+            words += self.plain(map, self.reach, sink);
             head = self.head();
         }
         (words, head)
@@ -371,9 +451,10 @@ impl Reader {
 
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
-        debug_assert!(at < self.ring_words);
-        // SAFETY: `at` is within the ring, whose mapping the tap keeps.
-        unsafe { (*self.words.add(at)).load(Ordering::Acquire) }
+        debug_assert!(at < self.reach || at == self.at);
+        // SAFETY: `at` is within the words of the ring that have memory, in the mapping that the tap keeps; or it is
+        // the place behind them, and `words` such that NOTHING lies there.
+        unsafe { (*self.words.wrapping_add(at)).load(Ordering::Acquire) }
     }
 
     #[inline(always)]
@@ -383,7 +464,11 @@ impl Reader {
 
     /// The word after the one at `at`, which may be in the next block, if it is written.
     fn after(&self, at: usize) -> Option<u64> {
-        let (at, lap) = if at + 1 == self.ring_words { (0, self.lap ^ LAP) } else { (at + 1, self.lap) };
+        let (at, lap) = match at + 1 {
+            end if end == self.reach && !self.fixed => return None,
+            end if end == self.reach => (0, self.lap ^ LAP),
+            at => (at, self.lap),
+        };
         let word = self.word(at);
         ((word ^ lap) & LAP == 0).then_some(word)
     }
@@ -396,6 +481,7 @@ impl Reader {
     /// Goes on by `words`, which do not cross the end of a block; at its end, tells the producer.
     #[inline(always)]
     fn advance(&mut self, map: &Map, words: usize) {
+        debug_assert!((self.at & self.block_mask) + words <= self.block_mask + 1);
         self.at += words;
         if self.at & self.block_mask == 0 {
             self.leave_block(map);
@@ -405,11 +491,20 @@ impl Reader {
     #[cold]
     #[inline(never)]
     fn leave_block(&mut self, map: &Map) {
-        if self.at == self.ring_words {
+        if self.at == self.reach && self.fixed {
             self.at = 0;
             self.lap ^= LAP;
+        } else if self.at == self.reach {
+            // Nothing may be touched there.
+            self.words = (&raw const NOTHING).wrapping_sub(self.at);
+            self.extend(map);
         }
         self.taken = self.taken.wrapping_add(1);
+        self.publish(map);
+    }
+
+    /// Tells the owner how far the reader is.
+    fn publish(&self, map: &Map) {
         let consumer = &map.control(self.ring).consumer.0;
         // Either the producer sees this, or we see that it waits.
         consumer.taken.store(self.taken, Ordering::SeqCst);

@@ -9,8 +9,6 @@ use std::path::PathBuf;
 pub enum RingError {
     /// No folder took it: each with its error.
     NoFolder(Vec<(PathBuf, io::Error)>),
-    /// The file could not be used after it was made.
-    Io(PathBuf, &'static str, io::Error),
     /// Sizes that do not fit together.
     Options,
 }
@@ -23,13 +21,12 @@ impl fmt::Display for RingError {
                 for (path, error) in tried {
                     write!(f, " {}: {error};", path.display())?;
                 }
-                write!(f, " set TMPDIR to a folder that you can write to")
+                write!(
+                    f,
+                    " set TMPDIR to a folder that you can write to, with 2 MiB free; is the address space limited \
+                     (ulimit -v)?"
+                )
             }
-            RingError::Io(path, what, error) => write!(
-                f,
-                "cannot {what} {}: {error}; is the folder full, or the address space limited (ulimit -v)?",
-                path.display()
-            ),
             RingError::Options => write!(
                 f,
                 "rings must have 2^7 to 2^24 words in at least two blocks of at least 64, and there must be one"
@@ -38,11 +35,4 @@ impl fmt::Display for RingError {
     }
 }
 
-impl std::error::Error for RingError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            RingError::Io(_, _, error) => Some(error),
-            _ => None,
-        }
-    }
-}
+impl std::error::Error for RingError {}

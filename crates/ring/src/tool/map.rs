@@ -2,23 +2,33 @@
 
 use std::ffi::c_void;
 use std::fs::File;
+use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::layout::{Control, Geometry, Header, Process};
-use crate::places::{control, process_entry, ring_words};
+use crate::flags::Flags;
+use crate::layout::{Control, ENTRY_GROUP, Exec, Geometry, Header, PAGE, Process};
+use crate::places::{control, exec, process_entry, ring_words};
+use crate::sys;
 
 #[derive(Debug)]
 pub(crate) struct Map {
     pub path: PathBuf,
     /// Holds the lock.
-    #[expect(dead_code, reason = "open for as long as the map lives: it holds the lock")]
     pub file: File,
     pub geometry: Geometry,
+    /// What producers were asked for; the header's copy may be anybody's by now.
+    pub flags: Flags,
+    /// As the header had them.
+    pub created_ns: u64,
+    pub namespace: u64,
     pub base: *mut u8,
+    /// Groups of the process table that are known to have memory.
+    pub entry_groups: Box<[AtomicBool]>,
     /// No ring from here on has been adopted.
     pub highest: AtomicUsize,
     /// Entries of processes that have been told of and have not ended.
@@ -31,6 +41,33 @@ unsafe impl Send for Map {}
 unsafe impl Sync for Map {}
 
 impl Map {
+    /// Prepares a new file: what is touched without being asked for has memory then.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn create(path: PathBuf, file: File, geometry: Geometry, flags: Flags) -> io::Result<Map> {
+        let bytes = geometry.bytes(geometry.rings);
+        file.set_len(bytes as u64)?;
+        hold(&file)?;
+        let base = map(&file, bytes)?;
+        let groups = geometry.processes.div_ceil(ENTRY_GROUP);
+        let map = Map {
+            path,
+            file,
+            geometry,
+            flags,
+            created_ns: sys::now_ns(),
+            namespace: sys::namespace(),
+            base,
+            entry_groups: (0..groups).map(|_| AtomicBool::new(false)).collect(),
+            highest: AtomicUsize::new(0),
+            live: Mutex::new(Vec::new()),
+        };
+        map.reserve(0..geometry.entry_group(0).end)?;
+        map.reserve(geometry.directory()..geometry.first_ring())?;
+        Ok(map)
+    }
+
     pub fn header(&self) -> &Header {
         // SAFETY: the mapping begins with a header and stays as long as `self`.
         unsafe { &*self.base.cast::<Header>() }
@@ -40,6 +77,36 @@ impl Map {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Reserves part of the file.
+    ///
+    /// # Errors
+    /// There is no memory, or the file ends earlier: somebody has cut it off.
+    pub fn reserve(&self, part: Range<usize>) -> io::Result<()> {
+        let part = sys::whole_pages(part);
+        debug_assert!(part.end <= self.geometry.bytes(self.geometry.rings).next_multiple_of(PAGE));
+        // SAFETY: the part lies in the mapping.
+        match unsafe { sys::populate(self.base.wrapping_add(part.start), part.len()) } {
+            Ok(()) => Ok(()),
+            // A kernel before 5.14.
+            Err(libc::EINVAL) => reserve_in(&self.file, part),
+            Err(libc::EFAULT) => Err(io::ErrorKind::StorageFull.into()),
+            Err(error) => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// Whether an entry of the process table has memory, as it must have before anybody looks at it.
+    pub fn has_entry(&self, index: usize) -> bool {
+        let group = index / ENTRY_GROUP;
+        let Some(known) = self.entry_groups.get(group).filter(|_| index < self.geometry.processes) else {
+            return false;
+        };
+        if !known.load(Ordering::Relaxed) {
+            known.store(self.reserve(self.geometry.entry_group(group)).is_ok(), Ordering::Relaxed);
+        }
+        known.load(Ordering::Relaxed)
+    }
+
+    /// An entry that has memory, as all that have arrived do.
     pub fn process(&self, index: usize) -> &Process {
         assert!(index < self.geometry.processes);
         // SAFETY: an entry of the table, in the mapping.
@@ -52,29 +119,33 @@ impl Map {
         unsafe { &*control(self.base.cast(), self.geometry, ring) }
     }
 
+    pub fn exec(&self, index: usize) -> &Exec {
+        assert!(index < crate::layout::EXECS);
+        // SAFETY: an entry of the table, in the mapping, which the tool reserved.
+        unsafe { &*exec(self.base.cast(), self.geometry, index) }
+    }
+
     pub fn words(&self, ring: usize) -> *const AtomicU64 {
         assert!(ring < self.geometry.rings);
         ring_words(self.base.cast(), self.geometry, ring)
     }
 
-    /// Makes a ring nobody's, and gives its memory back.
+    /// Makes a ring nobody's. It keeps its memory: whoever wrongly writes to it (a process that shares a dead one's
+    /// memory) must not touch a page that is not there, and the next owner need not pay for it.
     pub fn recycle(&self, ring: usize) {
-        let bytes = self.geometry.ring_bytes();
-        let words = self.words(ring);
-        // SAFETY: the ring lies in the mapping, at a multiple of a page, and nobody uses it. Where the file system
-        // cannot punch holes the words are zeroed one by one: the next owner counts on zeroes.
-        unsafe {
-            if !bytes.is_multiple_of(crate::layout::PAGE)
-                || libc::madvise(words.cast_mut().cast::<c_void>(), bytes, libc::MADV_REMOVE) != 0
-            {
-                for n in 0..self.geometry.ring_words() {
-                    if (*words.add(n)).load(Ordering::Relaxed) != 0 {
-                        (*words.add(n)).store(0, Ordering::Relaxed);
-                    }
-                }
-            }
-        }
         let control = self.control(ring);
+        let held = control.consumer.0.held.load(Ordering::Relaxed).min(self.geometry.ring_blocks());
+        // What is said to have memory and has none was not said by an owner: such a ring is used no more.
+        if self.reserve(self.geometry.blocks(ring, 0..held)).is_err() {
+            return;
+        }
+        let words = self.words(ring);
+        // The next owner counts on zeroes.
+        for n in 0..self.geometry.block_words() * held as usize {
+            // SAFETY: these words of the ring lie in the mapping and have memory.
+            unsafe { (*words.add(n)).store(0, Ordering::Relaxed) };
+        }
+        control.consumer.0.reach.store(0, Ordering::Relaxed);
         control.consumer.0.taken.store(0, Ordering::Relaxed);
         control.consumer.0.waiting.store(0, Ordering::Relaxed);
         control.owner.0.busy.store(0, Ordering::Relaxed);
@@ -118,8 +189,33 @@ impl Drop for Map {
     }
 }
 
+/// Reserves part of a file.
+///
+/// # Errors
+/// The system's.
+fn reserve_in(file: &File, part: Range<usize>) -> io::Result<()> {
+    // SAFETY: the call takes no pointers.
+    match unsafe { libc::fallocate(file.as_raw_fd(), 0, part.start as i64, part.len() as i64) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Locks the first byte, for as long as the file is open: by this a producer knows that the tool lives.
+fn hold(file: &File) -> io::Result<()> {
+    // SAFETY: zero is a valid `flock`; the kernel only reads it.
+    let done = unsafe {
+        let mut lock: libc::flock = std::mem::zeroed();
+        lock.l_type = libc::F_WRLCK as i16;
+        lock.l_whence = libc::SEEK_SET as i16;
+        lock.l_len = 1;
+        libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Maps all of a file.
-pub(crate) fn map(file: &File, bytes: usize) -> std::io::Result<*mut u8> {
+fn map(file: &File, bytes: usize) -> std::io::Result<*mut u8> {
     // SAFETY: a fresh mapping wherever the kernel likes; a child that the tool forks does not need it.
     unsafe {
         let protection = libc::PROT_READ | libc::PROT_WRITE;

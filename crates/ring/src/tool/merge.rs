@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::decode::{Head, Reader, Sink};
 use super::map::Map;
@@ -16,6 +17,8 @@ use super::tap::Drained;
 /// The readers of a process.
 pub(crate) struct Merge {
     map: Arc<Map>,
+    /// The process's entry.
+    process: usize,
     readers: Vec<Option<Reader>>,
     /// Readers whose next event has a number: the numbers and the readers.
     heads: BinaryHeap<Reverse<(u64, usize)>>,
@@ -28,9 +31,10 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    pub fn new(map: Arc<Map>) -> Merge {
+    pub fn new(map: Arc<Map>, process: usize) -> Merge {
         Merge {
             map,
+            process,
             readers: Vec::new(),
             heads: BinaryHeap::new(),
             dry: Vec::new(),
@@ -70,6 +74,11 @@ impl Merge {
 
     pub fn reader_mut(&mut self, place: usize) -> Option<&mut Reader> {
         self.readers.get_mut(place)?.as_mut()
+    }
+
+    /// Words that can be there at once.
+    pub fn reach(&self) -> usize {
+        self.readers().map(Reader::reach).sum()
     }
 
     pub fn dry(&self) -> &[usize] {
@@ -112,11 +121,17 @@ impl Merge {
             if drained.words > before {
                 continue;
             }
-            let Some(&Reverse((number, _))) = self.heads.peek() else {
+            let Some(&Reverse((number, place))) = self.heads.peek() else {
                 drained.idle = true;
                 return drained;
             };
             match taken {
+                // A number that nobody has taken: somebody has written over the ring. Its owner must not wait for ever.
+                Some(_) if number >= self.map.process(self.process).sequence.0.load(Ordering::Acquire) => {
+                    drained.missing += 1;
+                    self.heads.pop();
+                    self.give_from(self.next.saturating_sub(1), place, budget, &mut drained, sink);
+                }
                 Some(taken) if self.next < taken => drained.missing += self.skip_to(number.min(taken)),
                 _ => {
                     drained.blocked = true;

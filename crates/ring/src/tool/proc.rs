@@ -27,8 +27,12 @@ impl Whereabouts {
     pub fn of(map: &Map, index: usize) -> Whereabouts {
         let process = map.process(index);
         let told = (process.state.load(Ordering::Acquire) >> 8) as i32;
-        let (theirs, ours) =
-            (process.namespace.load(Ordering::Relaxed), map.header().namespace.load(Ordering::Relaxed));
+        Whereabouts::of_number(map, told, process.namespace.load(Ordering::Relaxed))
+    }
+
+    /// Of the process that knows itself by a number in a namespace, which is 0 where that is not known.
+    pub fn of_number(map: &Map, told: i32, theirs: u64) -> Whereabouts {
+        let ours = map.namespace;
         let foreign = theirs != 0 && ours != 0 && theirs != ours;
         let pid = if foreign { translate(told, theirs).unwrap_or(0) } else { told };
         let started = match status(&format!("/proc/{pid}/stat")) {

@@ -1,19 +1,21 @@
 //! The file as the tool makes it, and what the tool tells all producers.
 
+use std::collections::HashSet;
 use std::ffi::{CString, OsStr};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use std::{env, process};
 
 use super::error::RingError;
-use super::map::{self, Map};
+use super::execs::{Execs, Unseen};
+use super::folder::{self, Place};
+use super::map::Map;
 use super::proc::{self, Whereabouts};
 use crate::flags::Flags;
 use crate::layout::{Geometry, MAGIC, VERSION, gate, state};
@@ -32,6 +34,8 @@ pub struct Options {
     pub block_log2: u32,
     /// Process images that can be there at once.
     pub processes: usize,
+    /// Most memory that all rings may have together, bytes.
+    pub memory: u64,
     /// The folder. `None`: `$XDG_RUNTIME_DIR`, `/dev/shm`, `$TMPDIR`, `/tmp`, the first that takes it.
     pub folder: Option<PathBuf>,
 }
@@ -42,8 +46,9 @@ impl Default for Options {
             flags: Flags::default(),
             rings: 2048,
             ring_log2: 17,
-            block_log2: 13,
+            block_log2: 12,
             processes: 16384,
+            memory: folder::MOST,
             folder: None,
         }
     }
@@ -75,6 +80,8 @@ pub struct LeftOut {
     pub threads: u32,
     /// Events of signal handlers that interrupted the telling of another one, where they could not be told.
     pub events: u32,
+    /// Execs that could not be noted: whether the images that came of them have registered is not known.
+    pub execs: u32,
 }
 
 /// The shared file. Dropped, it is deleted, and producers detach instead of waiting.
@@ -84,6 +91,9 @@ pub struct Shared {
     swept: Instant,
     /// No entry from here on has been used.
     highest: usize,
+    /// Whether producers are to stand still.
+    paused: AtomicBool,
+    execs: Execs,
 }
 
 /// Producers stand still until this is dropped.
@@ -93,7 +103,8 @@ pub struct Paused<'a> {
 }
 
 impl Shared {
-    /// Makes the file: sparse, so that only what is used takes memory, and for this user only.
+    /// Makes the file: sparse, so that only what is used takes memory, and for this user only. What is touched without
+    /// being asked for is reserved.
     ///
     /// # Errors
     /// [`RingError`].
@@ -107,35 +118,48 @@ impl Shared {
         if !geometry.sensible() {
             return Err(RingError::Options);
         }
-        let (path, file) = make_file(options.folder.as_deref())?;
-        let bytes = geometry.bytes(geometry.rings);
-        let failed = |what, error| RingError::Io(path.clone(), what, error);
-        let prepared = (|| {
-            file.set_len(bytes as u64).map_err(|error| failed("size", error))?;
-            hold(&file).map_err(|error| failed("lock", error))?;
-            map::map(&file, bytes).map_err(|error| failed("map", error))
-        })();
-        let base = match prepared {
-            Ok(base) => base,
-            Err(error) => {
-                let _ = std::fs::remove_file(&path);
-                return Err(error);
+        let wanted = options.memory.min((geometry.rings * geometry.ring_bytes()) as u64);
+        let fixed = (geometry.entry_group(0).end + geometry.first_ring() - geometry.directory()) as u64;
+        let mut tried = Vec::new();
+        for place in folder::places(options.folder.as_deref(), fixed, wanted) {
+            if !place.is_of_use(wanted) {
+                tried.push((place.folder, io::Error::other("less than 2 MiB are free")));
+                continue;
             }
-        };
-        let map =
-            Map { path, file, geometry, base, highest: AtomicUsize::new(0), live: Mutex::new(Vec::new()) };
+            match Shared::create_in(&place, geometry, options.flags) {
+                Ok(shared) => return Ok(shared),
+                Err(error) => tried.push(error),
+            }
+        }
+        Err(RingError::NoFolder(tried))
+    }
+
+    fn create_in(place: &Place, geometry: Geometry, flags: Flags) -> Result<Shared, (PathBuf, io::Error)> {
+        let (path, file) = make_file(&place.folder)?;
+        let made = Map::create(path.clone(), file, geometry, flags).inspect_err(|_| {
+            let _ = std::fs::remove_file(&path);
+        });
+        let map = made.map_err(|error| (path, error))?;
         let header = map.header();
         header.version.store(VERSION, Ordering::Relaxed);
-        header.flags.store(options.flags.bits(), Ordering::Relaxed);
+        header.flags.store(flags.bits(), Ordering::Relaxed);
         header.tool_pid.store(process::id() as i32, Ordering::Relaxed);
         header.processes.store(geometry.processes as u32, Ordering::Relaxed);
         header.rings.store(geometry.rings as u32, Ordering::Relaxed);
         header.ring_log2.store(geometry.ring_log2, Ordering::Relaxed);
         header.block_log2.store(geometry.block_log2, Ordering::Relaxed);
-        header.created_ns.store(sys::now_ns(), Ordering::Relaxed);
-        header.namespace.store(sys::namespace(), Ordering::Relaxed);
+        header.created_ns.store(map.created_ns, Ordering::Relaxed);
+        header.namespace.store(map.namespace, Ordering::Relaxed);
+        let blocks = place.budget_bytes / geometry.block_bytes() as u64;
+        header.budget.store(u32::try_from(blocks).unwrap_or(u32::MAX), Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
-        Ok(Shared { map: Arc::new(map), swept: Instant::now(), highest: 0 })
+        Ok(Shared {
+            map: Arc::new(map),
+            swept: Instant::now(),
+            highest: 0,
+            paused: AtomicBool::new(false),
+            execs: Execs::default(),
+        })
     }
 
     /// The file, for `HEAPTOLL_RECORD`.
@@ -145,12 +169,12 @@ impl Shared {
 
     /// What producers were told to tell.
     pub fn flags(&self) -> Flags {
-        self.map.header().flags()
+        self.map.flags
     }
 
     /// `CLOCK_MONOTONIC` when the file was made, ns: the zero of all times that are told.
     pub fn created_ns(&self) -> u64 {
-        self.map.header().created_ns.load(Ordering::Relaxed)
+        self.map.created_ns
     }
 
     /// The time that is told: ns since the file was made.
@@ -161,14 +185,21 @@ impl Shared {
     /// Has every producer note the time at its next event. To be called about every ms.
     pub fn tick(&self) {
         self.map.header().beat.0.fetch_add(1, Ordering::Relaxed);
+        let paused = self.paused.load(Ordering::Relaxed);
         self.each_gate(|gate| {
-            gate.fetch_add(gate::TICK, Ordering::AcqRel);
+            let before = gate.fetch_add(gate::TICK, Ordering::AcqRel);
+            // Somebody has written over it: nobody else would let the process go on.
+            if before & gate::PAUSE != 0 && !paused {
+                gate.fetch_and(!gate::PAUSE, Ordering::AcqRel);
+                sys::futex_wake(gate);
+            }
         });
     }
 
     /// Has every producer stop at its next event. Events that were being told are told; calls that have begun go on.
     /// Processes whose arrival has not been given run.
     pub fn pause(&self) -> Paused<'_> {
+        self.paused.store(true, Ordering::Relaxed);
         self.each_gate(|gate| {
             gate.fetch_or(gate::PAUSE, Ordering::AcqRel);
         });
@@ -180,17 +211,26 @@ impl Shared {
     pub fn arrivals(&mut self) -> Vec<Arrival> {
         let mut next = self.map.header().registry.0.newest.swap(0, Ordering::AcqRel);
         let mut found = Vec::new();
+        let mut indices = HashSet::new();
         // What a program that has run wild wrote into the list must not lead astray.
         while next != 0
             && next as usize <= self.map.geometry.processes
             && found.len() < self.map.geometry.processes
         {
             let index = next as usize - 1;
+            if !self.map.has_entry(index) {
+                break;
+            }
+            next = self.map.process(index).next.load(Ordering::Relaxed);
+            // A list that bites its own tail gives each once.
+            if self.map.live().contains(&index) || !indices.insert(index) {
+                continue;
+            }
             found.push(self.arrival(index));
             self.highest = self.highest.max(index + 1);
-            next = self.map.process(index).next.load(Ordering::Relaxed);
         }
         found.reverse();
+        self.execs.arrived(&self.map, &found);
         let mut live = self.map.live();
         for arrival in &found {
             let now = self.map.process(arrival.index);
@@ -233,6 +273,9 @@ impl Shared {
     fn sweep(&mut self) {
         let live = self.map.live();
         for index in 0..(self.highest + 64).min(self.map.geometry.processes) {
+            if !self.map.has_entry(index) {
+                return;
+            }
             let entry = &self.map.process(index).state;
             let claim = entry.load(Ordering::Acquire);
             if claim & 255 == state::CLAIMED
@@ -263,7 +306,14 @@ impl Shared {
             processes: registry.processes_left_out.load(Ordering::Relaxed),
             threads: registry.threads_left_out.load(Ordering::Relaxed),
             events: registry.events_left_out.load(Ordering::Relaxed),
+            execs: registry.execs_left_out.load(Ordering::Relaxed),
         }
+    }
+
+    /// Execs, and processes that were started, whose images have ended without having registered: what they did is in no
+    /// ring. `all`: nothing more comes, those that still run are given, too. To be called after [`Shared::arrivals`].
+    pub fn unseen(&mut self, all: bool) -> Vec<Unseen> {
+        self.execs.unseen(&self.map, all)
     }
 
     fn each_gate(&self, act: impl Fn(&AtomicU32)) {
@@ -283,6 +333,7 @@ impl Drop for Shared {
 
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
+        self.shared.paused.store(false, Ordering::Relaxed);
         self.shared.each_gate(|gate| {
             gate.fetch_and(!gate::PAUSE, Ordering::AcqRel);
             sys::futex_wake(gate);
@@ -298,39 +349,21 @@ const STALE: Duration = Duration::from_secs(60);
 const SWEEP: Duration = Duration::from_millis(500);
 
 /// Makes an empty file of a new name.
-fn make_file(folder: Option<&Path>) -> Result<(PathBuf, File), RingError> {
-    let folders = match folder {
-        Some(folder) => vec![folder.to_owned()],
-        None => {
-            let named = |variable| env::var_os(variable).filter(|v| !v.is_empty()).map(PathBuf::from);
-            [named("XDG_RUNTIME_DIR"), Some("/dev/shm".into()), named("TMPDIR"), Some("/tmp".into())]
-                .into_iter()
-                .flatten()
-                .collect()
+fn make_file(folder: &Path) -> Result<(PathBuf, File), (PathBuf, io::Error)> {
+    clear(folder);
+    for n in 0..1000 {
+        let path = folder.join(format!("heaptoll-{}-{n}.rings", process::id()));
+        // The layer keeps the path in a small array.
+        if path.as_os_str().len() > 255 {
+            return Err((path, io::ErrorKind::InvalidFilename.into()));
         }
-    };
-    let mut tried = Vec::new();
-    for folder in folders {
-        let folder = std::path::absolute(&folder).unwrap_or(folder);
-        clear(&folder);
-        for n in 0..1000 {
-            let path = folder.join(format!("heaptoll-{}-{n}.rings", process::id()));
-            // The layer keeps the path in a small array.
-            if path.as_os_str().len() > 255 {
-                tried.push((path, io::Error::from(io::ErrorKind::InvalidFilename)));
-                break;
-            }
-            match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
-                Ok(file) => return Ok((path, file)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                Err(error) => {
-                    tried.push((folder, error));
-                    break;
-                }
-            }
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err((folder.to_owned(), error)),
         }
     }
-    Err(RingError::NoFolder(tried))
+    Err((folder.to_owned(), io::ErrorKind::AlreadyExists.into()))
 }
 
 /// Removes files of tools that were killed, and whose programs ended before they noticed.
@@ -352,19 +385,6 @@ fn clear(folder: &Path) {
             sys::unlink(&path);
         }
     }
-}
-
-/// Locks the first byte, for as long as the file is open: by this a producer knows that the tool lives.
-fn hold(file: &File) -> io::Result<()> {
-    // SAFETY: zero is a valid `flock`; the kernel only reads it.
-    let done = unsafe {
-        let mut lock: libc::flock = std::mem::zeroed();
-        lock.l_type = libc::F_WRLCK as i16;
-        lock.l_whence = libc::SEEK_SET as i16;
-        lock.l_len = 1;
-        libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock)
-    };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]
@@ -418,6 +438,6 @@ mod tests {
         let shared = Shared::create(&Options::default()).expect("a file can be made");
         let about = shared.path().metadata().expect("it is there");
         assert_eq!(about.mode() & 0o777, 0o600);
-        assert!(about.len() > 2 << 30 && about.blocks() * 512 < 64 << 10, "{} blocks", about.blocks());
+        assert!(about.len() > 2 << 30 && about.blocks() * 512 < 1 << 20, "{} blocks", about.blocks());
     }
 }

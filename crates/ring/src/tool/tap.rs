@@ -1,7 +1,7 @@
 //! One process's events, in the order of the process.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::decode::{Reader, Sink, threads};
@@ -24,6 +24,18 @@ pub struct Drained {
     pub missing: u64,
 }
 
+/// What of a process image is in no ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Losses {
+    /// Threads that found no ring: there was no memory for one.
+    pub threads: u32,
+    /// The process has stopped telling, although it was not dismissed.
+    pub stopped: bool,
+    /// Words of its rings that made no sense, and events that threads which live have not told: somebody has written
+    /// over them.
+    pub damaged: u64,
+}
+
 /// One process image, read.
 pub struct Tap {
     map: Arc<Map>,
@@ -36,6 +48,14 @@ pub struct Tap {
     /// Where the last look for ended threads stopped.
     looked: usize,
     ended: bool,
+    /// Words that were given up, because somebody had written over them.
+    damaged: u64,
+    /// Events that will never come.
+    missing: u64,
+    /// Whether it was dismissed.
+    dismissed: AtomicBool,
+    /// As they were when it ended.
+    losses: Option<Losses>,
 }
 
 /// How long an event may be missing before the threads are looked at.
@@ -55,8 +75,21 @@ impl Tap {
     pub fn new(shared: &Shared, process: usize) -> Tap {
         let map = Arc::clone(&shared.map);
         let at = Whereabouts::of(&map, process);
-        let merge = Merge::new(Arc::clone(&map));
-        Tap { map, process, at, merge, stuck: None, reaped: Instant::now(), looked: 0, ended: false }
+        let merge = Merge::new(Arc::clone(&map), process);
+        Tap {
+            map,
+            process,
+            at,
+            merge,
+            stuck: None,
+            reaped: Instant::now(),
+            looked: 0,
+            ended: false,
+            damaged: 0,
+            missing: 0,
+            dismissed: AtomicBool::new(false),
+            losses: None,
+        }
     }
 
     /// Gives what is there, at most about `budget` words.
@@ -65,6 +98,8 @@ impl Tap {
             return Drained { idle: true, ..Drained::default() };
         }
         self.adopt(sink);
+        // No more than can be there: a thread that has run wild may write for ever.
+        let budget = budget.min(self.merge.reach().max(1));
         let mut drained = self.merge.give(budget, None, sink);
         if drained.blocked {
             let since = self.stuck.get_or_insert_with(Instant::now).elapsed();
@@ -83,7 +118,23 @@ impl Tap {
             self.stuck = None;
         }
         self.reap();
+        self.missing += drained.missing;
         drained
+    }
+
+    /// What is not there, as far as can be known by now.
+    pub fn losses(&self) -> Losses {
+        if let Some(losses) = self.losses {
+            return losses;
+        }
+        let process = self.map.process(self.process);
+        // A thread that is killed takes one number with it.
+        let killed = u64::from(process.threads.load(Ordering::Relaxed));
+        Losses {
+            threads: process.threads_left_out.load(Ordering::Relaxed),
+            stopped: process.detached.load(Ordering::Acquire) == 1 && !self.dismissed.load(Ordering::Relaxed),
+            damaged: self.damaged + self.missing.saturating_sub(killed),
+        }
     }
 
     /// Gives all that is left of a process that has [gone](Tap::gone), and makes its entry and its rings free for
@@ -97,8 +148,10 @@ impl Tap {
         self.merge.wait_no_more();
         let taken = self.map.process(self.process).sequence.0.load(Ordering::Acquire);
         let mut all = Drained { idle: true, ..Drained::default() };
-        loop {
-            let drained = self.merge.give(usize::MAX, Some(taken), sink);
+        // As much as can be there, twice: the process may still run, and may have run wild.
+        let most = self.merge.reach().max(1);
+        while all.words <= 2 * most {
+            let drained = self.merge.give(most, Some(taken), sink);
             all.words += drained.words;
             all.missing += drained.missing;
             if drained.words == 0 {
@@ -106,6 +159,8 @@ impl Tap {
             }
         }
         all.missing += self.merge.skip_to(taken);
+        self.missing = self.missing.saturating_add(all.missing);
+        self.losses = Some(self.losses());
         self.ended = true;
         self.map.live().retain(|&index| index != self.process);
         if gone {
@@ -130,6 +185,7 @@ impl Tap {
     /// Tells the process that nobody wants its events, nor those of children it forks. It is to be drained and ended
     /// like others.
     pub fn dismiss(&self) {
+        self.dismissed.store(true, Ordering::Relaxed);
         let gate = &self.map.process(self.process).gate.0;
         gate.fetch_or(gate::DISMISSED, Ordering::AcqRel);
         crate::sys::futex_wake(gate);
@@ -194,7 +250,7 @@ impl Tap {
             rings.push(ring);
             next = self.map.control(ring).owner.0.next.load(Ordering::Relaxed);
         }
-        let waits = self.map.header().flags().latency;
+        let waits = self.map.flags.latency;
         for ring in rings.into_iter().rev() {
             let owner = self.map.control(ring).owner.0.who.load(Ordering::Relaxed);
             if owner >> 32 != self.process as u64 + 1
@@ -202,12 +258,12 @@ impl Tap {
             {
                 continue;
             }
-            let reader = Reader::new(&self.map, self.process, ring, waits);
-            if reader.thread >= threads(&self.map, self.process) && reader.thread != SHARED {
-                continue;
-            }
+            let mut reader = Reader::new(&self.map, self.process, (ring, owner as u32 as i32), waits);
             if reader.thread != SHARED {
-                sink.thread(reader.thread, tid(&self.map, &reader));
+                // A number that somebody has written over is replaced: what the thread tells must be taken out.
+                let threads = threads(&self.map, self.process).max(1);
+                reader.thread = reader.thread.min(threads - 1);
+                sink.thread(reader.thread, reader.tid);
             }
             self.merge.add(reader);
         }
@@ -217,12 +273,14 @@ impl Tap {
     fn anyone_busy(&mut self) -> bool {
         let (map, at) = (&self.map, &self.at);
         self.merge.readers_mut().any(|reader| {
+            // What follows may lie in what was reserved last.
+            reader.extend(map);
             let owner = &map.control(reader.ring).owner.0;
             let busy = owner.busy.load(Ordering::Acquire) != 0 || reader.waiting();
             if !busy {
                 return false;
             }
-            let tid = tid(map, reader);
+            let tid = reader.tid;
             let runs = if tid == 0 { at.runs() } else { at.thread_runs(tid) };
             if !runs {
                 reader.wait_no_more();
@@ -245,10 +303,12 @@ impl Tap {
         let places: Vec<usize> = (0..looks).map(|n| dry[(from + n) % dry.len()]).collect();
         for place in places {
             let Some(reader) = self.merge.reader_mut(place) else { continue };
-            let tid = tid(&self.map, reader);
-            if tid == 0 || self.at.thread_runs(tid) {
+            if reader.tid == 0 || self.at.thread_runs(reader.tid) {
+                self.damaged += reader.help(&self.map) as u64;
                 continue;
             }
+            // What it told last may lie in what it reserved last.
+            reader.extend(&self.map);
             // Only now: before, the thread may have been about to write.
             if reader.waiting() {
                 reader.wait_no_more();
@@ -260,11 +320,6 @@ impl Tap {
         }
         self.reaped = Instant::now();
     }
-}
-
-/// The kernel's number of a ring's thread, as the thread told it.
-fn tid(map: &Map, reader: &Reader) -> i32 {
-    map.control(reader.ring).owner.0.who.load(Ordering::Relaxed) as u32 as i32
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptoll_record::{Progress, Recorded, Recording, Request};
+use heaptoll_record::{Progress, Recorded, Recording, Request, folder_of_others};
 use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds};
 
 use crate::terminal;
@@ -55,11 +55,11 @@ fn traces(request: &Request, recorded: &Recorded, first: &Recording) {
             let most = many.iter().max_by_key(|recording| recording.events);
             let events: u64 = many.iter().map(|recording| recording.events).sum();
             terminal::note(&format!(
-                "and {} of {} with {} events, {}.PID; the largest is {}",
+                "and {} of {} with {} events, in {}; the largest is {}",
                 plural(many.len(), "trace"),
                 "processes that it started or became",
                 count(events as f64),
-                request.output.display(),
+                folder_of_others(&request.output).display(),
                 most.map_or_else(String::new, |most| most.path.display().to_string())
             ));
         }
@@ -75,8 +75,10 @@ fn others(recorded: &Recorded) -> (Vec<&Recording>, Vec<&Recording>) {
 /// What went wrong, or what to ask next.
 fn troubles(request: &Request, recorded: &Recorded, first: &Recording, brief: bool) {
     let (others, traceless) = others(recorded);
-    for recording in std::iter::once(first).chain(others) {
-        let Some(why) = &recording.trouble else { continue };
+    const SHOWN: usize = 4;
+    let troubled: Vec<_> = std::iter::once(first).chain(others).filter(|one| one.trouble.is_some()).collect();
+    for recording in troubled.iter().take(SHOWN) {
+        let why = recording.trouble.as_deref().unwrap_or_default();
         let path = recording.path.display();
         terminal::error(&match recording.lost {
             0 => format!("{path} is not whole: {why}"),
@@ -85,6 +87,9 @@ fn troubles(request: &Request, recorded: &Recorded, first: &Recording, brief: bo
                 count(lost as f64)
             ),
         });
+    }
+    if troubled.len() > SHOWN {
+        terminal::error(&format!("{} more traces are not whole", troubled.len() - SHOWN));
     }
     if let [one, more @ ..] = &traceless[..] {
         let why = one.trouble.as_deref().unwrap_or_default();

@@ -114,7 +114,7 @@ fn a_daemon_is_waited_for_and_spoken_of() {
     std::fs::write(&stop, "").expect("writes");
     recording.end().exits(0).complains(&[" not: ", "daemon (", "Ctrl-C"]);
     assert!(Trace::read(bench.path("t")).whole().made() >= 1);
-    let daemon = super::traces(&bench, "t.");
+    let daemon = super::children(&bench);
     assert_eq!(daemon.len(), 1, "{daemon:?}");
     let trace = Trace::read(&daemon[0]).whole();
     assert_eq!((trace.made(), trace.how()), (200, "ended"));
@@ -139,7 +139,7 @@ fn an_interrupt_ends_the_wait_for_a_daemon_that_never_ends() {
     assert_eq!(left.len(), 1, "the daemon lives");
     // SAFETY: a signal to a process that this test started.
     unsafe { libc::kill(left[0], libc::SIGKILL) };
-    let daemon = Trace::read(&super::traces(&bench, "t.")[0]).whole();
+    let daemon = Trace::read(&super::children(&bench)[0]).whole();
     assert_eq!(daemon.how(), "recorder stopped");
     assert!(daemon.made() >= 100);
 }

@@ -2,7 +2,7 @@
 
 use heaptoll_trace::Kind;
 
-use super::{Trace, record, traces};
+use super::{Trace, children, record};
 use crate::bench::Bench;
 
 #[test]
@@ -17,10 +17,10 @@ fn a_thousand_forks_are_a_thousand_traces() {
     record(&bench, &[], &[&program]).exits(0);
     let parent = Trace::read(bench.path("t")).whole();
     assert_eq!((parent.of(&[Kind::Malloc]), parent.freed(), parent.of(&[Kind::Foreign])), (1, 1, 0));
-    let children = traces(&bench, "t.");
-    assert_eq!(children.len(), 1000);
+    let all = children(&bench);
+    assert_eq!(all.len(), 1000);
     let mut made = 0;
-    for child in children {
+    for child in all {
         let trace = Trace::read(child).whole();
         // What it inherited is not its own.
         assert_eq!((trace.freed(), trace.of(&[Kind::Foreign])), (0, 1));
@@ -41,7 +41,7 @@ fn many_processes_at_once_keep_their_traces_apart() {
     );
     record(&bench, &[], &[&program, &bench.at("go")]).exits(0);
     let mut seen: Vec<u64> = Vec::new();
-    for child in traces(&bench, "t.") {
+    for child in children(&bench) {
         let trace = Trace::read(child).whole();
         assert_eq!(trace.made(), trace.freed());
         assert_eq!(trace.requested * 100, trace.made() * trace.made(), "each asks for its own size");
@@ -61,7 +61,11 @@ fn an_exec_ends_one_trace_and_begins_another() {
     );
     record(&bench, &[], &[&program, "2"]).exits(3);
     let pid = Trace::read(bench.path("t")).header.pid;
-    let names = [bench.path("t"), bench.path(&format!("t.{pid}")), bench.path(&format!("t.{pid}.2"))];
+    let names = [
+        bench.path("t"),
+        bench.path(&format!("t.children/{pid}.heaptoll")),
+        bench.path(&format!("t.children/{pid}.2.heaptoll")),
+    ];
     let seen: Vec<_> = names
         .iter()
         .map(|name| Trace::read(name).whole())
@@ -82,7 +86,7 @@ fn a_shell_and_what_it_starts_are_told_apart() {
         "int main(int c, char **v) { for (int i = 0; i < 40; i++) malloc(i); usleep(500000); return 0; }",
     );
     record(&bench, &[], &["sh", "-c", "\"$0\" a; \"$0\" b | cat; exit 2", &program]).exits(2);
-    let all: Vec<Trace> = traces(&bench, "t.").iter().map(|path| Trace::read(path).whole()).collect();
+    let all: Vec<Trace> = children(&bench).iter().map(|path| Trace::read(path).whole()).collect();
     let leaves: Vec<_> = all.iter().filter(|trace| trace.header.exe == program).collect();
     assert_eq!(leaves.len(), 2);
     let mut words: Vec<_> = leaves.iter().filter_map(|trace| trace.header.command.get(1).cloned()).collect();
@@ -102,7 +106,7 @@ fn children_can_be_left_alone() {
          execlp(\"sh\", \"sh\", \"-c\", \"exit 8\", NULL); }",
     );
     record(&bench, &["--children", "ignore"], &[&program]).exits(8);
-    assert!(traces(&bench, "t.").is_empty());
+    assert!(children(&bench).is_empty());
     let trace = Trace::read(bench.path("t")).whole();
     assert_eq!((trace.made(), trace.freed()), (2, 2));
 }
@@ -119,13 +123,13 @@ fn a_static_child_is_named_in_a_warning() {
         "starts",
         "int main(int c, char **v) { free(malloc(1)); if (!fork()) { execl(v[1], v[1], NULL); _exit(9); } wait(0); return 0; }",
     );
-    record(&bench, &[], &[&program, &still]).exits(0).complains(&[&still, "is statically linked"]);
+    record(&bench, &[], &[&program, &still]).exits(1).complains(&[&still, "is statically linked"]);
     // And the program itself, when it becomes one.
     let becomes = bench.program(
         "becomes",
         "int main(int c, char **v) { free(malloc(1)); execl(v[1], v[1], NULL); return 9; }",
     );
-    record(&bench, &["-f"], &[&becomes, &still]).exits(0).complains(&[&still, "is statically linked"]);
+    record(&bench, &["-f"], &[&becomes, &still]).exits(1).complains(&[&still, "is statically linked"]);
     let trace = Trace::read(bench.path("t")).whole();
     assert!(
         trace.how().starts_with("replaced itself by exec of ") && trace.how().contains(&still),

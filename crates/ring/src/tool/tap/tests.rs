@@ -244,6 +244,39 @@ fn a_free_whose_thread_died_before_its_latency_is_given() {
 }
 
 #[test]
+fn latencies_that_are_there_are_given_when_nobody_waits_for_them_any_more() {
+    #[derive(Default)]
+    struct Latencies(Vec<u32>);
+
+    impl Sink for Latencies {
+        fn said(&mut self, _thread: u32, said: Said<'_>) {
+            if let Said::Free { latency_ns, .. } = said {
+                self.0.push(latency_ns);
+            }
+        }
+        fn thread(&mut self, _thread: u32, _tid: i32) {}
+    }
+
+    let flags = Flags { latency: true, ..Flags::default() };
+    let (_shared, mut tap, rings, first) = stage(flags);
+    let mut sink = Latencies::default();
+    tap.drain(1, &mut sink);
+    first.run(|| {
+        for ns in 1..=60 {
+            rings.thread().expect("attached").free(800, false);
+            rings.thread().expect("attached").took(ns);
+        }
+    });
+    tap.adopt(&mut sink);
+    // As for a thread, or a process, that has ended.
+    tap.merge.wait_no_more();
+    for _ in 0..10 {
+        tap.drain(1000, &mut sink);
+    }
+    assert_eq!(sink.0, (1..=60).collect::<Vec<u32>>());
+}
+
+#[test]
 fn rings_of_threads_that_ended_are_used_again() {
     let (_shared, mut tap, rings, _first) = stage(Flags::default());
     let mut sink = Addresses::default();
@@ -343,3 +376,6 @@ fn a_wild_word_makes_no_thread() {
     assert_eq!(tap.drain(1000, &mut sink).words, 2);
     assert!(sink.0.iter().all(|&thread| thread < 10), "{:?}", sink.0);
 }
+
+mod memory;
+mod wild;

@@ -1,0 +1,148 @@
+//! Recordings where there is little memory for the rings: /dev/shm is small, as in a container, or full.
+
+use std::process::Command;
+
+use heaptoll_trace::Kind;
+
+use super::{Trace, children};
+use crate::bench::{Bench, Said};
+
+/// Each of so many threads allocates and frees; all of them live until the last is ready.
+const THREADS: &str = "#include <pthread.h>\nstatic pthread_barrier_t all; \
+    static void *work(void *_) { for (int i = 0; i < 6000; i++) free(malloc(i & 255)); pthread_barrier_wait(&all); return 0; } \
+    int main(int c, char **v) { int n = atoi(v[1]); pthread_t t[1000]; pthread_barrier_init(&all, 0, n); \
+    for (int i = 0; i < n; i++) if (pthread_create(&t[i], 0, work, 0)) return 9; \
+    for (int i = 0; i < n; i++) pthread_join(t[i], 0); puts(\"ok\"); return 0; }";
+
+/// Whether file systems can be mounted here.
+fn mounts() -> bool {
+    let tried = Command::new("unshare")
+        .args(["--mount", "sh", "-c", "mount -t tmpfs -o size=64k heaptoll-test /mnt"])
+        .output();
+    let mounts = tried.is_ok_and(|output| output.status.success());
+    assert!(mounts || std::env::var_os("CI").is_none(), "CI must permit mounts");
+    if !mounts {
+        eprintln!("left out: mounting is not permitted here");
+    }
+    mounts
+}
+
+/// Records a program into the bench's `t` with a /dev/shm of `size`, and, unless `others`, no other folder for the rings.
+fn record_in(bench: &Bench, size: &str, others: bool, command: &[&str]) -> Said {
+    let forbid = if others { ":" } else { "mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp" };
+    let script = format!(
+        "mount --bind \"$BENCH\" /mnt && mount -t tmpfs -o size={size} heaptoll-test /dev/shm && {forbid} || exit 99; \
+         \"$0\" record -f -o /mnt/t -- \"$@\""
+    );
+    let mut unshare = Command::new("unshare");
+    bench.furnish(&mut unshare);
+    unshare.args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_heaptoll")]).args(command);
+    unshare.env("BENCH", bench.path(".")).env("TMPDIR", "/dev/shm").env_remove("XDG_RUNTIME_DIR");
+    unshare.output().expect("unshare runs").into()
+}
+
+fn calls(bench: &Bench) -> u64 {
+    Trace::read(bench.path("t")).whole().of(&[Kind::Free])
+}
+
+#[test]
+fn threads_are_recorded_whole_where_dev_shm_is_small() {
+    if !mounts() {
+        return;
+    }
+    let bench = Bench::new();
+    let program = bench.program("threads", THREADS);
+    for (size, threads) in [("64k", "1"), ("4m", "100"), ("64m", "300")] {
+        let said = record_in(&bench, size, true, &[&program, threads]).exits(0);
+        assert_eq!(said.out, "ok\n", "{size}, {threads} threads");
+        let expected = threads.parse::<u64>().expect("a number") * 6_000;
+        assert!(calls(&bench) >= expected, "{size}, {threads} threads: {}", said.err);
+    }
+}
+
+#[test]
+fn threads_are_recorded_whole_where_there_is_little_memory_in_any_folder() {
+    if !mounts() {
+        return;
+    }
+    let bench = Bench::new();
+    let program = bench.program("threads", THREADS);
+    // Beyond the memory for rings of their own they share one.
+    for (size, threads) in [("4m", "1"), ("4m", "60"), ("16m", "120")] {
+        let said = record_in(&bench, size, false, &[&program, threads]).exits(0);
+        assert_eq!(said.out, "ok\n", "{size}, {threads} threads");
+        let expected = threads.parse::<u64>().expect("a number") * 6_000;
+        assert!(calls(&bench) >= expected, "{size}, {threads} threads: {}", said.err);
+    }
+}
+
+#[test]
+#[ignore = "slow: a matrix of sizes and threads"]
+fn no_size_of_dev_shm_harms_any_number_of_threads() {
+    if !mounts() {
+        return;
+    }
+    let bench = Bench::new();
+    let program = bench.program("threads", THREADS);
+    for size in ["2m", "4m", "16m", "64m"] {
+        for threads in ["1", "100", "300"] {
+            let said = record_in(&bench, size, false, &[&program, threads]).exits(0);
+            assert_eq!(said.out, "ok\n", "{size}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn where_no_folder_has_memory_nothing_runs() {
+    if !mounts() {
+        return;
+    }
+    let bench = Bench::new();
+    let program = bench.program("threads", THREADS);
+    let said =
+        record_in(&bench, "64k", false, &[&program, "1"]).exits(2).complains(&["/dev/shm", "set TMPDIR"]);
+    assert_eq!(said.out, "", "it did not run");
+}
+
+/// The program fills /dev/shm itself, before its threads begin: they find no memory that was counted on.
+#[test]
+fn threads_that_find_the_file_system_full_go_on_and_the_trace_says_so() {
+    if !mounts() {
+        return;
+    }
+    let bench = Bench::new();
+    let program = bench.program(
+        "fills",
+        "#include <pthread.h>\nstatic void *work(void *_) { for (int i = 0; i < 100000; i++) free(malloc(i & 255)); return 0; } \
+         int main(void) { free(malloc(1)); int f = open(\"/dev/shm/mine\", O_CREAT | O_WRONLY, 0600); static char page[65536]; \
+         while (write(f, page, sizeof page) > 0); pthread_t t[8]; \
+         for (int i = 0; i < 8; i++) pthread_create(&t[i], 0, work, 0); for (int i = 0; i < 8; i++) pthread_join(t[i], 0); \
+         work(0); puts(\"ok\"); return 0; }",
+    );
+    let said = record_in(&bench, "16m", false, &[&program]).exits(1);
+    let said = said.complains(&["/mnt/t is not whole", "8 threads were not recorded", "memory"]);
+    assert_eq!(said.out, "ok\n");
+    let trace = Trace::read(bench.path("t"));
+    assert!(trace.gaps.iter().any(|gap| gap.why.contains("not recorded")), "{:?}", trace.gaps);
+    assert!(trace.of(&[Kind::Free]) >= 100_000, "the first thread is recorded to its end");
+}
+
+#[test]
+fn forks_beyond_the_memory_run_and_are_counted() {
+    if !mounts() {
+        return;
+    }
+    let bench = Bench::new();
+    let program = bench.program(
+        "forks",
+        "int main(int c, char **v) { free(malloc(1)); for (int i = 0; i < 60; i++) if (!fork()) { \
+         for (int j = 0; j < 1000; j++) free(malloc(j & 255)); while (access(v[1], F_OK)) usleep(1000); _exit(0); } \
+         sleep(3); close(open(v[1], O_CREAT | O_WRONLY, 0644)); int fine = 0, status; \
+         while (wait(&status) > 0) fine += status == 0; printf(\"%d\\n\", fine); return 0; }",
+    );
+    let said = record_in(&bench, "4m", false, &[&program, "/mnt/go"]);
+    assert_eq!(said.out, "60\n", "all ran to their end: {}", said.err);
+    let gaps = children(&bench).iter().filter(|child| !Trace::read(child).gaps.is_empty()).count();
+    assert!((10..50).contains(&gaps), "{gaps}: {}", said.err);
+    said.exits(1).complains(&["was not recorded", "more traces are not whole"]);
+}

@@ -1,0 +1,113 @@
+//! Programs that are started where the layer is not loaded: the recording says so, however short they live.
+
+use super::{Trace, record};
+use crate::bench::Bench;
+
+const LEAF: &str = "int main(void) { for (int i = 0; i < 1000; i++) free(malloc(i)); return 0; }";
+
+/// A trace that lacks a program is not whole, each time.
+fn lacks(bench: &Bench, command: &[&str], name: &str) {
+    for _ in 0..3 {
+        record(bench, &["-f"], command).exits(1).complains(&[name, "not recorded"]);
+    }
+}
+
+#[test]
+fn a_script_that_drops_the_layer_before_its_exec_is_named() {
+    let bench = Bench::new();
+    let leaf = bench.program("leaf", LEAF);
+    let script = bench.path("drop.sh");
+    std::fs::write(&script, format!("#!/bin/sh\nunset LD_PRELOAD\nexec {leaf}\n")).expect("writes");
+    lacks(&bench, &["sh", &bench.at("drop.sh")], "leaf");
+    lacks(&bench, &["env", "-i", &leaf], "leaf");
+    lacks(&bench, &["sh", "-c", "(unset LD_PRELOAD; \"$0\"); \"$0\"", &leaf], "leaf");
+}
+
+#[test]
+fn every_call_that_starts_a_program_is_noted() {
+    let bench = Bench::new();
+    let leaf = bench.program("leaf", LEAF);
+    let program = bench.program(
+        "starts",
+        "#include <spawn.h>\n#include <string.h>\n#include <fcntl.h>\n\
+         int main(int c, char **v) { char *a[] = {v[2], \"2\", \"3\", \"4\", \"5\", \"6\", \"7\", NULL}, *e[] = {\"A=1\", NULL}; \
+         free(malloc(1)); clearenv(); setenv(\"PATH\", \"/bin\", 1); \
+         if (!strcmp(v[1], \"execve\")) execve(v[2], a, e); if (!strcmp(v[1], \"execv\")) execv(v[2], a); \
+         if (!strcmp(v[1], \"execvp\")) execvp(v[2], a); if (!strcmp(v[1], \"execvpe\")) execvpe(v[2], a, e); \
+         if (!strcmp(v[1], \"execl\")) execl(v[2], v[2], \"2\", \"3\", \"4\", \"5\", \"6\", \"7\", NULL); \
+         if (!strcmp(v[1], \"execlp\")) execlp(v[2], v[2], \"2\", NULL); \
+         if (!strcmp(v[1], \"execle\")) execle(v[2], v[2], \"2\", \"3\", \"4\", \"5\", \"6\", NULL, e); \
+         if (!strcmp(v[1], \"fexecve\")) fexecve(open(v[2], O_RDONLY | O_CLOEXEC), a, e); \
+         if (!strcmp(v[1], \"vfork\")) { if (!vfork()) { execv(v[2], a); _exit(9); } wait(0); return 0; } \
+         if (!strcmp(v[1], \"spawn\")) { int p; if (posix_spawn(&p, v[2], 0, 0, a, e)) return 9; waitpid(p, 0, 0); return 0; } \
+         if (!strcmp(v[1], \"spawnp\")) { int p; if (posix_spawnp(&p, v[2], 0, 0, a, e)) return 9; waitpid(p, 0, 0); return 0; } \
+         if (!strcmp(v[1], \"system\")) return system(v[2]); \
+         if (!strcmp(v[1], \"popen\")) { FILE *f = popen(v[2], \"r\"); return f ? pclose(f) : 9; } return 9; }",
+    );
+    let calls = [
+        "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve", "vfork", "spawn",
+        "spawnp",
+    ];
+    for call in calls {
+        let said = record(&bench, &["-f"], &[&program, call, &leaf]);
+        assert!(said.err.contains("not recorded"), "{call}: {}", said.err);
+        said.exits(1);
+    }
+    for call in ["system", "popen"] {
+        record(&bench, &["-f"], &[&program, call, &leaf]).exits(1).complains(&["/bin/sh", "not recorded"]);
+    }
+}
+
+#[test]
+fn a_static_program_that_lives_shortly_is_named() {
+    let bench = Bench::new();
+    let leaf = bench.static_program("still", LEAF);
+    for _ in 0..3 {
+        record(&bench, &["-f"], &["sh", "-c", "\"$0\"; true", &leaf])
+            .exits(1)
+            .complains(&["still", "statically linked"]);
+    }
+}
+
+#[test]
+fn programs_that_are_recorded_and_calls_that_fail_are_no_gap() {
+    let bench = Bench::new();
+    let leaf = bench.program("leaf", LEAF);
+    let program = bench.program(
+        "tries",
+        "#include <spawn.h>\n#include <errno.h>\nextern char **environ;\n\
+         int main(int c, char **v) { char *a[] = {v[1], \"2\", \"3\", \"4\", \"5\", \"6\", \"7\", NULL}; int p; \
+         free(malloc(1)); if (execl(\"/no/such\", \"a\", \"b\", NULL) != -1 || errno != ENOENT) return 8; \
+         if (execv(\"/\", a) != -1 || errno != EACCES) return 7; \
+         if (posix_spawn(&p, \"/no/such\", 0, 0, a, environ) != ENOENT) return 6; \
+         if (posix_spawn(&p, v[1], 0, 0, a, environ)) return 5; waitpid(p, 0, 0); \
+         if (system(v[1])) return 4; if (!vfork()) { execl(v[1], v[1], NULL); _exit(9); } wait(0); \
+         for (int i = 0; i < 300; i++) { if (!fork()) { execl(v[1], v[1], NULL); _exit(9); } if (i % 8 == 7) while (wait(0) > 0); } \
+         while (wait(0) > 0); execl(v[1], v[1], \"2\", NULL); return 9; }",
+    );
+    let said = record(&bench, &["-f"], &[&program, &leaf]).exits(0);
+    assert!(!said.err.contains("not recorded"), "{}", said.err);
+    let children = super::children(&bench);
+    assert_eq!(
+        children.len(),
+        305,
+        "spawned, the shell and what it became, by vfork, 300, and the last exec"
+    );
+    assert!(children.iter().all(|path| Trace::read(path).whole().made() > 0));
+}
+
+/// Arguments of a call of the `execl` family arrive as they were given.
+#[test]
+fn a_list_of_any_length_arrives() {
+    let bench = Bench::new();
+    let words: Vec<String> = (0..600).map(|n| format!("\"{n}\"")).collect();
+    let source = format!(
+        "#include <string.h>\nint main(int c, char **v) {{ if (c > 1) {{ for (int i = 1; i < c; i++) if (atoi(v[i]) != i - 1) return 7; \
+         return c == 601 || c == 3 ? 0 : 8; }} free(malloc(1)); \
+         if (!fork()) {{ execl(v[0], v[0], {}, NULL); _exit(9); }} int s; wait(&s); if (s) return 6; \
+         execle(v[0], v[0], \"0\", \"1\", NULL, environ); return 9; }}",
+        words.join(", ")
+    );
+    let program = bench.program("list", &format!("extern char **environ;\n{source}"));
+    record(&bench, &[], &[&program]).exits(0);
+}

@@ -1,0 +1,125 @@
+//! Memory of the file, reserved before it is touched.
+//!
+//! The file is sparse. A store to a page that the file system has no memory for is answered by SIGBUS, which would kill
+//! the program. So each side reserves a page itself before it first touches it, but for the pages that the tool reserved
+//! before there was a program; what the other side wrote about a page is not enough, as anybody may have written there.
+
+use core::ffi::CStr;
+use core::ops::Range;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::layout::{ENTRY_GROUP, Geometry, Header};
+use crate::rings::Core;
+use crate::sys::{self, Descriptor};
+
+/// What memory of the rings is for: less of the budget is open to what is needed less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// A ring that grows: half of the budget.
+    Growth,
+    /// The first blocks of a thread's own ring: seven eighths.
+    First,
+    /// The first blocks of a ring that threads share: all of it.
+    Shared,
+}
+
+impl Need {
+    fn part(self, budget: u32) -> u32 {
+        match self {
+            Need::Growth => budget / 2,
+            Need::First => budget - budget / 8,
+            Need::Shared => budget,
+        }
+    }
+}
+
+/// Counts `blocks` more blocks, if the budget has them for this need.
+fn charge(count: &AtomicU32, blocks: u32, budget: u32, need: Need) -> bool {
+    let before = count.fetch_add(blocks, Ordering::AcqRel);
+    let fits = before.saturating_add(blocks) <= need.part(budget);
+    if !fits {
+        count.fetch_sub(blocks, Ordering::AcqRel);
+    }
+    fits
+}
+
+impl Core {
+    /// Reserves part of the file for this process's mapping. False: there is no memory, or it cannot be known.
+    fn reserve(&self, header: &Header, part: Range<usize>) -> bool {
+        let part = sys::whole_pages(part);
+        let at = core::ptr::from_ref(header).cast::<u8>().cast_mut().wrapping_add(part.start);
+        // SAFETY: the caller's part lies in the mapping, which begins with the header and ends with a page.
+        match unsafe { sys::populate(at, part.len()) } {
+            Ok(()) => true,
+            // A kernel before 5.14.
+            Err(libc::EINVAL) => {
+                // SAFETY: `path` is written before there is a header.
+                CStr::from_bytes_until_nul(unsafe { &*self.path.get() }).is_ok_and(|path| {
+                    Descriptor::open(path).is_ok_and(|file| file.reserve(part.start, part.len()))
+                })
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Whether an entry of the process table has memory; reserves it.
+    pub(crate) fn has_entry(&self, header: &Header, geometry: Geometry, index: usize) -> bool {
+        let group = index / ENTRY_GROUP;
+        if group == 0 || group as u32 == self.entry_group.load(Ordering::Relaxed) {
+            return true;
+        }
+        let has = self.reserve(header, geometry.entry_group(group));
+        if has {
+            self.entry_group.store(group as u32, Ordering::Relaxed);
+        }
+        has
+    }
+
+    /// Reserves blocks of a ring that is the caller's, which has memory for those before them. `held` counts the blocks
+    /// that are paid for: those of a ring that was used before are.
+    pub(crate) fn reserve_blocks(
+        &self,
+        header: &Header,
+        geometry: Geometry,
+        (ring, held): (usize, &AtomicU32),
+        blocks: Range<u32>,
+        need: Need,
+    ) -> bool {
+        let paid = held.load(Ordering::Relaxed).min(geometry.ring_blocks());
+        let more = blocks.end.saturating_sub(paid.max(blocks.start));
+        let count = &header.registry.0.blocks;
+        let budget = self.budget.load(Ordering::Relaxed);
+        if more > 0 && !charge(count, more, budget, need) {
+            return false;
+        }
+        if !self.reserve(header, geometry.blocks(ring, blocks.clone())) {
+            if more > 0 {
+                count.fetch_sub(more, Ordering::AcqRel);
+            }
+            return false;
+        }
+        if blocks.end > paid {
+            held.store(blocks.end, Ordering::Relaxed);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_needed_less_leaves_memory_for_what_is_needed_more() {
+        let count = AtomicU32::new(0);
+        assert!(charge(&count, 4, 8, Need::Growth));
+        assert!(!charge(&count, 1, 8, Need::Growth));
+        assert!(charge(&count, 3, 8, Need::First));
+        assert!(!charge(&count, 1, 8, Need::First));
+        assert!(charge(&count, 1, 8, Need::Shared));
+        assert!(!charge(&count, 1, 8, Need::Shared));
+        assert_eq!(count.load(Ordering::Relaxed), 8, "what was refused is not counted");
+        count.store(u32::MAX, Ordering::Relaxed);
+        assert!(!charge(&count, 1, 8, Need::Shared), "a count that somebody wrote over");
+    }
+}

@@ -1,0 +1,97 @@
+//! Images that should have registered and did not.
+//!
+//! The layer notes a call that replaces its process's image, or starts a process, before the call. The image that comes of it
+//! registers when it is loaded, unless the layer is not loaded into it: it has no `LD_PRELOAD`, is linked statically, or has
+//! privileges of its own.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use super::map::Map;
+use super::proc::Whereabouts;
+use super::shared::Arrival;
+use crate::layout::{EXECS, exec_state};
+
+/// An image that has not registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unseen {
+    /// The file that the call named, or the end of its path.
+    pub path: PathBuf,
+    /// Its process number, as the tool sees it; 0 unknown.
+    pub pid: i32,
+}
+
+/// Which images have registered, and which should have.
+#[derive(Debug, Default)]
+pub(crate) struct Execs {
+    /// When the newest image of a process registered, ns, by namespace and the number there.
+    arrived: HashMap<(u64, i32), u64>,
+    /// Those of the table whose processes were dead at the last look: what has arrived since had time to.
+    dead: HashMap<usize, u64>,
+    looks: u32,
+}
+
+/// Processes are asked after with one look in so many.
+const SELDOM: u32 = 10;
+
+impl Execs {
+    /// Images have registered.
+    pub fn arrived(&mut self, map: &Map, found: &[Arrival]) {
+        for arrival in found {
+            let process = map.process(arrival.index);
+            let told = (process.state.load(Ordering::Relaxed) >> 8) as i32;
+            let namespace = process.namespace.load(Ordering::Relaxed);
+            self.arrived.insert((namespace, told), process.started_ns.load(Ordering::Relaxed));
+        }
+    }
+
+    /// Those that have not and cannot any more; with `all`, all that have not.
+    pub fn unseen(&mut self, map: &Map, all: bool) -> Vec<Unseen> {
+        let mut found = Vec::new();
+        self.looks = self.looks.wrapping_add(1);
+        let asks = all || self.looks.is_multiple_of(SELDOM);
+        for index in 0..EXECS {
+            let exec = map.exec(index);
+            let who = exec.who.load(Ordering::Acquire);
+            if who & 255 <= exec_state::CLAIMED {
+                continue;
+            }
+            let (told, namespace) = ((who >> 8) as i32, exec.namespace.load(Ordering::Relaxed));
+            let since_ns = exec.since_ns.load(Ordering::Relaxed);
+            let has_arrived = self.arrived.get(&(namespace, told)).is_some_and(|&at| at >= since_ns);
+            let without = who & 255 == exec_state::WITHOUT;
+            if has_arrived && !without {
+                self.free(map, index, who);
+                continue;
+            }
+            if !(without || asks) {
+                continue;
+            }
+            let at = Whereabouts::of_number(map, told, namespace);
+            if without || all || self.dead.get(&index) == Some(&who) {
+                found.push(Unseen { path: path(map, index), pid: at.pid() });
+                self.free(map, index, who);
+            } else if !at.runs() {
+                self.dead.insert(index, who);
+            }
+        }
+        found
+    }
+
+    /// Makes an entry free, if it is still the one that was looked at.
+    fn free(&mut self, map: &Map, index: usize, who: u64) {
+        self.dead.remove(&index);
+        let _ =
+            map.exec(index).who.compare_exchange(who, exec_state::FREE, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
+fn path(map: &Map, index: usize) -> PathBuf {
+    let exec = map.exec(index);
+    let length = exec.path_bytes.load(Ordering::Relaxed) as usize;
+    let bytes: Vec<u8> = exec.path.iter().take(length).map(|byte| byte.load(Ordering::Relaxed)).collect();
+    PathBuf::from(OsStr::from_bytes(&bytes))
+}

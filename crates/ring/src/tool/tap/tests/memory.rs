@@ -1,0 +1,95 @@
+//! A file without memory, which a file that was cut off stands for here: a page behind its end is answered by SIGBUS, too.
+
+use std::fs::File;
+
+use super::*;
+
+/// Cuts the file off behind the first `rings` rings and `blocks` blocks of the next.
+fn cut(shared: &Shared, rings: usize, blocks: u32) {
+    let end = shared.map.geometry.blocks(rings, 0..blocks).end;
+    let file = File::options().write(true).open(shared.path()).expect("it is there");
+    file.set_len(end.next_multiple_of(4096) as u64).expect("it can be cut");
+}
+
+/// A file of large blocks, so that each has pages of its own, and this process's rings.
+fn large(memory: u64) -> (Shared, &'static Rings<Word>) {
+    let _environment = ENVIRONMENT.lock();
+    let options =
+        Options { rings: 8, ring_log2: 12, block_log2: 9, processes: 4, memory, ..Options::default() };
+    let shared = Shared::create(&options).expect("a file can be made");
+    // SAFETY: the tests of this program change and read the environment only here.
+    unsafe { std::env::set_var("HEAPTOLL_RECORD", shared.path()) };
+    let rings: &'static Rings<Word> = Box::leak(Box::new(Rings::new()));
+    let first = Worker::new();
+    first.run(|| assert!(rings.attach()));
+    (shared, rings)
+}
+
+fn tell_until_read(shared: &mut Shared, rings: &'static Rings<Word>, events: usize) -> Addresses {
+    let arrival = shared.arrivals().remove(0);
+    let mut tap = Tap::new(shared, arrival.index);
+    let worker = std::thread::spawn(move || tell(rings, 1..events + 1));
+    let mut sink = Addresses::default();
+    while !worker.is_finished() {
+        tap.drain(1000, &mut sink);
+    }
+    worker.join().expect("told");
+    while tap.drain(1000, &mut sink).words > 0 {}
+    sink
+}
+
+#[test]
+fn a_ring_that_can_not_grow_goes_round_and_loses_nothing() {
+    let (mut shared, rings) = large(8 << 15);
+    // The first ring is for threads to share, the second is the first thread's.
+    cut(&shared, 2, 2);
+    let sink = tell_until_read(&mut shared, rings, 20_000);
+    assert_eq!(sink.0, (1..=20_000).map(|block| block * 8).collect::<Vec<u64>>());
+    let reach = shared.map.control(2).consumer.0.reach.load(Ordering::Relaxed);
+    assert_eq!(shared.map.geometry.reach(reach), Some((2, true)));
+    assert_eq!(
+        shared.map.header().registry.0.blocks.load(Ordering::Relaxed),
+        4,
+        "the refused are not counted"
+    );
+}
+
+#[test]
+fn a_ring_grows_while_there_is_memory() {
+    let (mut shared, rings) = large(8 << 15);
+    let sink = tell_until_read(&mut shared, rings, 20_000);
+    assert_eq!(sink.0.len(), 20_000);
+    let reach = shared.map.control(2).consumer.0.reach.load(Ordering::Relaxed);
+    assert_eq!(shared.map.geometry.reach(reach), Some((8, true)));
+}
+
+#[test]
+fn a_thread_without_memory_is_left_out_and_goes_on() {
+    let (mut shared, rings) = large(8 << 15);
+    // No memory for a ring of its own, nor for one that threads share.
+    cut(&shared, 0, 0);
+    for _ in 0..3 {
+        let untold = std::thread::spawn(move || (0..100).all(|_| rings.thread().is_none()));
+        assert!(untold.join().expect("it goes on"));
+    }
+    assert_eq!(shared.left_out().threads, 3);
+    let arrival = shared.arrivals().remove(0);
+    assert_eq!(shared.map.process(arrival.index).threads_left_out.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn threads_beyond_the_memory_share_a_ring() {
+    // Memory for 16 blocks: first blocks for 7 threads, of which one is there, and the shared ring.
+    let (mut shared, rings) = large(16 << 12);
+    let arrival = shared.arrivals().remove(0);
+    let mut tap = Tap::new(&shared, arrival.index);
+    let mut sink = Addresses::default();
+    let crowd: Vec<Worker> = (0..12).map(|_| Worker::new()).collect();
+    for worker in &crowd {
+        worker.run(move || tell(rings, 1..20));
+    }
+    while tap.drain(1000, &mut sink).words > 0 {}
+    assert_eq!(sink.0.len(), 12 * 19);
+    assert!(shared.map.header().registry.0.blocks.load(Ordering::Relaxed) <= 16);
+    assert_eq!(shared.left_out().threads, 0);
+}
