@@ -32,7 +32,9 @@ fn two_at_once_differ_and_each_goes_with_what_is_in_it() {
 fn a_repeatable_name_depends_on_a_secret_of_the_user() {
     let (above, secret) = (place(), [place(), place()]);
     let names: Vec<PathBuf> = [0, 0, 1]
-        .map(|at| Scratch::make_repeatable(above.path(), secret[at].path()).expect("made").path().to_path_buf())
+        .map(|at| {
+            Scratch::make_repeatable(above.path(), secret[at].path()).expect("made").path().to_path_buf()
+        })
         .to_vec();
     assert!(names[0] == names[1] && names[0] != names[2], "{names:?}");
     assert_eq!(mode(&secret[0].path().join("scratch-name")), 0o600);
@@ -129,10 +131,16 @@ fn a_fifo_a_link_and_folders_of_other_names_are_left_alone_and_not_waited_for() 
         fs::create_dir(at(name)).expect("made");
     }
     left::remove(above.path(), Duration::from_secs(60));
-    let mut names: Vec<_> = fs::read_dir(above.path()).expect("read").flatten().map(|e| e.file_name()).collect();
+    let mut names: Vec<_> =
+        fs::read_dir(above.path()).expect("read").flatten().map(|e| e.file_name()).collect();
     names.sort();
-    let all =
-        [".heaptoll-scratch-young", "heaptoll-build", "heaptoll-scratch-evil", "heaptoll-scratch-link", "other"];
+    let all = [
+        ".heaptoll-scratch-young",
+        "heaptoll-build",
+        "heaptoll-scratch-evil",
+        "heaptoll-scratch-link",
+        "other",
+    ];
     assert_eq!(names, all);
     assert!(elsewhere.path().join("kept").exists());
 }

@@ -143,11 +143,14 @@ mod tests {
 
     /// A page of [`SLOTS`] slots, mapped; and its file, through which an enemy writes.
     fn page(folder: &tempfile::TempDir) -> (Mapping, File, CString) {
-        let path = folder.path().join(std::format!("page{}", std::fs::read_dir(folder).expect("read").count()));
+        let path =
+            folder.path().join(std::format!("page{}", std::fs::read_dir(folder).expect("read").count()));
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("made");
         file.set_len((HEADER_BYTES + SLOTS as usize * SLOT_BYTES) as u64).expect("sized");
         let halves = [VERSION, HEADER_BYTES as u32, SLOT_BYTES as u32, SLOTS].map(u32::to_ne_bytes).concat();
-        file.write_all_at(&MAGIC.to_ne_bytes(), 0).and_then(|()| file.write_all_at(&halves, 8)).expect("written");
+        file.write_all_at(&MAGIC.to_ne_bytes(), 0)
+            .and_then(|()| file.write_all_at(&halves, 8))
+            .expect("written");
         let name = CString::new(path.as_os_str().as_bytes()).expect("no NUL");
         (Mapping::open(&name).expect("it is a page"), file, name)
     }

@@ -7,7 +7,7 @@
 use core::ffi::{CStr, c_int};
 
 /// Longest path of a file for another user, with its NUL. Stacks may be small.
-const MOST: usize = 1024;
+pub const MOST: usize = 1024;
 
 /// Opens the file at `path` for this process, `access` being an access mode and O_APPEND or not; `None` when this user
 /// may open neither that nor one of its own.
