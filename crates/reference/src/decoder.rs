@@ -34,6 +34,9 @@ pub struct Damage {
     pub word: u64,
 }
 
+/// Most bytes that Linux reads or writes in one call (`MAX_RW_COUNT`). More may be asked for, or told by words that have
+/// run wild, and would be gone through line by line.
+const MOST_MOVED: u64 = 0x7fff_f000;
 /// `heaptoll_event_kind` of include/heaptoll.h.
 const COLLECTION_START: u64 = 1;
 const COLLECTION_END: u64 = 2;
@@ -209,6 +212,7 @@ impl Decoder {
                 sink.event(&Event::Announced { kind: number(payload)?, value: more[2], clock });
             }
             Kind::Map => {
+                more[0].checked_add(more[1])?;
                 let origin = match payload >> 3 {
                     0 => Origin::Start,
                     1 => Origin::Mmap,
@@ -220,16 +224,22 @@ impl Decoder {
                 let protection = (payload & 7) as u8;
                 sink.event(&Event::Map { address: more[0], length: more[1], protection, origin });
             }
-            Kind::Unmap => sink.event(&Event::Unmap { address: more[0], length: more[1] }),
+            Kind::Unmap => {
+                more[0].checked_add(more[1])?;
+                sink.event(&Event::Unmap { address: more[0], length: more[1] });
+            }
             Kind::Protect => {
+                more[0].checked_add(more[1])?;
                 let protection = (payload & 7) as u8;
                 sink.event(&Event::Protect { address: more[0], length: more[1], protection });
             }
             Kind::KernelLoad | Kind::KernelStore => {
+                // As in references, addresses have 48 bits.
+                let beyond = (word::ADDRESS + 1).checked_sub(more[0])?;
                 sink.event(&Event::Kernel {
                     owner: self.owner(),
                     address: more[0],
-                    length: payload,
+                    length: payload.min(MOST_MOVED).min(beyond),
                     store: kind == Kind::KernelStore,
                 });
             }
