@@ -122,6 +122,11 @@ impl Places {
         base("XDG_CACHE_HOME", ".cache").join("heaptoll/inputs")
     }
 
+    /// Where the secret lies that scratch folders have their names from: `$XDG_CACHE_HOME/heaptoll`.
+    pub fn secret() -> PathBuf {
+        base("XDG_CACHE_HOME", ".cache").join("heaptoll")
+    }
+
     /// Experiments without a `--db` of their own: `$XDG_STATE_HOME/heaptoll`.
     pub fn experiments() -> PathBuf {
         base("XDG_STATE_HOME", ".local/state").join("heaptoll")

@@ -97,6 +97,11 @@ impl Drop for Scratch {
     }
 }
 
+/// Removes what killed runs of this user have left in `above`, at the first call of this process.
+pub fn remove_left(above: &Path) {
+    left::remove_once(above);
+}
+
 /// A locked folder without its name.
 fn unlocked(above: &Path) -> io::Result<Scratch> {
     let mode = Permissions::from_mode(0o700);
