@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -136,8 +137,7 @@ impl Sighting {
         preload: &[PathBuf],
         expected: &Expected,
     ) -> Result<Sighting, Refusal> {
-        let system = |what: &str, reason: String| Refusal::System { what: what.to_owned(), reason };
-        let evidence = Evidence::make().map_err(|e| system("make its files", e.to_string()))?;
+        let evidence = Evidence::make().map_err(|error| Refusal::system("make its files", &error))?;
         let mut stack = vec![layer.to_path_buf()];
         stack.extend_from_slice(preload);
         let own = |name: &OsString| name == "LD_PRELOAD" || Evidence::names(name);
@@ -165,8 +165,9 @@ impl Sighting {
             admit: &|user| evidence.admit(user),
         };
         let run = tree::run(&plan, &request.cancel)?;
-        let Left { reports, slots, left_out } =
-            evidence.left(&run).map_err(|e| system("read what the run left", e.to_string()))?;
+        let Left { reports, slots, left_out } = evidence
+            .left(&run)
+            .map_err(|error| Refusal::system("read what the run left", &io::Error::other(error)))?;
         let witnesses = judge::witnesses(&run, &reports, &slots, expected, layer);
         if request.cancel.load(Ordering::Relaxed) {
             return Err(Refusal::Cancelled);

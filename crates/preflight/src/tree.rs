@@ -139,7 +139,7 @@ pub fn run(plan: &Plan<'_>, cancel: &AtomicBool) -> Result<Run, Refusal> {
 }
 
 fn system(what: &str, error: &io::Error) -> Refusal {
-    Refusal::System { what: what.to_owned(), reason: error.to_string() }
+    Refusal::system(what, error)
 }
 
 /// A process of the tree.
