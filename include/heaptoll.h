@@ -124,9 +124,14 @@ HEAPTOLL_ASSERT(sizeof(struct heaptoll_control) == 56, "struct heaptoll_control 
  * first members of the header, and names it in the environment variable HEAPTOLL_STATS. A manager or layer that finds
  * the variable, once per program image:
  *   - opens the file O_RDWR|O_CLOEXEC, checks magic, version, the two sizes and the length of the file, maps it
- *     MAP_SHARED and closes it. When anything is wrong it does without, silently.
- *   - takes the slot whose number is the old value of an atomic fetch-and-add of 1 on `claimed`. A number >= slots
- *     means that there is none left; the tool sees from `claimed` how many did without.
+ *     MAP_SHARED and closes it. When anything is wrong it does without, silently. Where the user may not open it, one
+ *     named PATH.UID (the effective user's number) may be there for it.
+ *   - keeps `slots` as it was checked: whatever shares the page may write to it, so nothing that an address follows
+ *     from is read from it again.
+ *   - takes the slot whose number is the old value of an atomic fetch-and-add of 1 on `claimed`. A number >= the
+ *     slots kept means that there is none left; the tool sees from `claimed` how many did without.
+ *   - has the kernel give the slot its memory (MADV_POPULATE_WRITE) and does without when there is none: a store
+ *     would be a SIGBUS.
  *   - fills in the members from kind to exe, then stores HEAPTOLL_SLOT_IN_USE to state (release).
  * Each writer has a slot of its own: a layer and its manager in one process claim two, told apart by kind and writer.
  * A child of fork claims its own slot before its first count (pthread_atfork, or keep the slot's address on a page

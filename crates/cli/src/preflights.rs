@@ -10,6 +10,7 @@ use heaptoll_lab::manager::Manager;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::runner::PINNED;
 use heaptoll_preflight::{Proof, Refusal, Request, inspect_manager, preflight};
+use heaptoll_scratch::Scratch;
 use indicatif::ProgressBar;
 
 use crate::failure::Failure;
@@ -48,7 +49,11 @@ pub fn prove(
     limits: Limits,
 ) -> Result<Found, Failure> {
     let Limits { whole, expect_status, .. } = limits;
-    let scratch = tempfile_folder()?;
+    let scratch = Scratch::make().map_err(|error| {
+        Failure::Usage(format!(
+            "cannot make a scratch folder: {error}; is the temporary folder writable and not full?"
+        ))
+    })?;
     let tmp = scratch.path().display().to_string();
     let fill = |text: &String| OsString::from(text.replace("{tmp}", &tmp));
     let mut environment: Vec<(OsString, OsString)> =
@@ -92,14 +97,6 @@ pub fn prove(
         Err(Refusal::Cancelled) => Err(Failure::Interrupted),
         Err(refusal) => Ok(Found::Refused(refusal)),
     }
-}
-
-fn tempfile_folder() -> Result<tempfile::TempDir, Failure> {
-    tempfile::Builder::new().prefix("heaptoll-").tempdir().map_err(|error| {
-        Failure::Usage(format!(
-            "cannot make a scratch folder: {error}; is the temporary folder writable and not full?"
-        ))
-    })
 }
 
 fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, places: &Places) -> StackInfo {

@@ -1,9 +1,10 @@
 //! What is in the file: a header, a table of processes, chunks of records.
 //!
-//! All numbers are in the machine's own order. A file that nobody has written to is zero behind the header.
+//! All numbers are in the machine's own order. A file that nobody has written to is zero behind the header. Every member
+//! is atomic: other processes write to the file, not all of them by the rules.
 
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 /// The environment variable that names the file.
 pub const VARIABLE: &CStr = c"HEAPTOLL_EVENTS";
@@ -77,7 +78,7 @@ pub struct Process {
     pub claimed_ticks: AtomicU64,
     pub claimed_ns: AtomicU64,
     /// `/proc/self/exe`, NUL-terminated; the end of a longer path.
-    pub exe: [u8; EXE_BYTES],
+    pub exe: [AtomicU8; EXE_BYTES],
 }
 
 /// Bytes of the path to the program, with its NUL.
@@ -93,7 +94,7 @@ pub struct Chunk {
     pub process: AtomicU32,
     pub claimed_ticks: AtomicU64,
     pub claimed_ns: AtomicU64,
-    reserved: [u64; 5],
+    reserved: [AtomicU64; 5],
 }
 
 /// A request. `end` is written last, and is 0 where there is no record yet.

@@ -6,7 +6,7 @@
 
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
-use core::slice;
+use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::layout::{
@@ -14,7 +14,8 @@ use crate::layout::{
     Header, IN_USE, MAGIC, PROCESS_BYTES, PROCESSES, Process, REQUESTS, RequestRecord, VERSION, file_bytes,
 };
 
-/// The file, mapped for good.
+/// The file, mapped for good. What an address follows from, the number of chunks, is a copy that was compared with the
+/// file's length when it was mapped: any process of the run may change what stands in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Mapped {
     header: &'static Header,
@@ -35,7 +36,8 @@ impl Mapped {
     pub fn open(path: &CStr) -> Option<Mapped> {
         // SAFETY: the path is a C string; `status` is a valid place for fstat's result.
         let (map, length) = unsafe {
-            let file = libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+            let how = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+            let file = libc::open(path.as_ptr(), how);
             if file < 0 {
                 return None;
             }
@@ -74,12 +76,11 @@ impl Mapped {
             return None;
         }
         let entry = self.process_address(number);
-        // SAFETY: the entry's number is ours alone, so its bytes have no other writer and, before `state` is stored, no
-        // reader.
+        // SAFETY: the table has an entry of that number, and is mapped for good; it is all atomics. By the rules the number
+        // is ours alone. The two calls have no conditions.
         unsafe {
-            let exe = slice::from_raw_parts_mut((&raw mut (*entry).exe).cast::<u8>(), EXE_BYTES);
-            write_exe(exe);
             let entry = &*entry;
+            write_exe(&entry.exe);
             let now = heaptoll_clock::pair();
             entry.pid.store(libc::getpid() as u32, Relaxed);
             entry.parent_pid.store(libc::getppid() as u32, Relaxed);
@@ -179,7 +180,7 @@ unsafe fn prefault(chunk: *mut c_void) -> bool {
 }
 
 /// The path to the program, or its end.
-fn write_exe(exe: &mut [u8]) {
+fn write_exe(exe: &[AtomicU8; EXE_BYTES]) {
     // Stacks may be small.
     let mut path = [0u8; 1024];
     // SAFETY: a C string, and room for that many bytes.
@@ -187,6 +188,7 @@ fn write_exe(exe: &mut [u8]) {
         unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast::<c_char>(), path.len()) };
     let read = usize::try_from(read).unwrap_or(0);
     let kept = read.min(exe.len() - 1);
-    exe[..kept].copy_from_slice(&path[read - kept..read]);
-    exe[kept] = 0;
+    for (place, byte) in exe.iter().zip(path[read - kept..read].iter().chain([&0])) {
+        place.store(*byte, Relaxed);
+    }
 }

@@ -207,6 +207,35 @@ fn a_file_that_is_none_or_was_cut_is_refused_by_both_sides() {
 }
 
 #[test]
+fn a_header_that_changes_after_it_was_mapped_leads_no_writer_out_of_the_file() {
+    let bench = bench(2);
+    let process = bench.mapped.claim_process(0, 0).expect("an entry");
+    let raw = OpenOptions::new().write(true).open(bench.file.path()).expect("it opens");
+    for chunks in [0, 2, 3, u32::MAX] {
+        for claimed in [2, 3, 0x700_0000, u32::MAX] {
+            // Chunks; and behind them the entries and chunks that were claimed.
+            let halves = [chunks, claimed | 1 << 20, claimed].map(u32::to_ne_bytes).concat();
+            raw.write_all_at(&halves, 12).expect("it is written");
+            assert!(bench.mapped.claim_requests(process).is_none(), "{chunks} {claimed}");
+            assert!(bench.mapped.claim_collections(process).is_none(), "{chunks} {claimed}");
+            assert!(bench.mapped.claim_process(0, 0).is_none(), "{chunks} {claimed}");
+        }
+    }
+}
+
+#[test]
+fn a_header_and_a_length_that_grow_together_do_not_keep_the_reader_for_ever() {
+    let bench = bench(1);
+    let raw = OpenOptions::new().write(true).open(bench.file.path()).expect("it opens");
+    let chunks = 1u32 << 24;
+    raw.set_len(file_bytes(chunks)).expect("it grows");
+    let halves = [chunks, 1, u32::MAX].map(u32::to_ne_bytes).concat();
+    raw.write_all_at(&halves, 12).expect("it is written");
+    assert!(matches!(bench.file.read(), Err(EventsError::Foreign { .. })));
+    assert!(bench.file.clear().is_err());
+}
+
+#[test]
 fn chunks_that_say_nonsense_are_damage() {
     let raw = |bench: &Bench| OpenOptions::new().write(true).open(bench.file.path()).expect("it opens");
     for (at, value) in [(0, 99u32), (4, 1)] {

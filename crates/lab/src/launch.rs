@@ -50,7 +50,7 @@ pub struct Invocation {
 #[derive(Debug, Error)]
 pub enum LaunchError {
     /// The launcher could not be started.
-    #[error("cannot start {path}: {cause}; run `make build` or reinstall heaptoll")]
+    #[error("cannot start {path}: {cause}; {}", advice(.cause))]
     Launcher {
         /// The launcher's path.
         path: PathBuf,
@@ -74,6 +74,17 @@ pub enum LaunchError {
     /// The launcher died or spoke another language.
     #[error("the launcher ended without a report{0}")]
     NoReport(String),
+}
+
+/// What to do when the launcher cannot be started.
+fn advice(cause: &std::io::Error) -> &'static str {
+    match cause.raw_os_error() {
+        Some(libc::EAGAIN) => {
+            "the limit of processes is reached: end some, or raise it (`ulimit -u`, or pids.max of the control group)"
+        }
+        Some(libc::ENOMEM) => "there is too little memory: end other programs, or raise the limit",
+        _ => "run `make build` or reinstall heaptoll",
+    }
 }
 
 /// What came out of a finished invocation.

@@ -12,12 +12,25 @@ pub struct Places {
 
 /// No installation was found.
 #[derive(Debug, Error)]
-#[error(
-    "heaptoll's own files were not found (looked for lib/heaptoll/heaptoll-launch below {looked}); \
-     run `make build` in the source tree, or `make install PREFIX=...`, or set HEAPTOLL_HOME to where they are"
-)]
-pub struct PlacesError {
-    looked: String,
+pub enum PlacesError {
+    /// There is none where one was looked for.
+    #[error(
+        "heaptoll's own files were not found (looked for lib/heaptoll/heaptoll-launch below {looked}); \
+         run `make build` in the source tree, or `make install PREFIX=...`, or set HEAPTOLL_HOME to where they are"
+    )]
+    NotThere {
+        /// The folders, with commas between them.
+        looked: String,
+    },
+    /// It is not known where to look.
+    #[error(
+        "heaptoll cannot find out where it lies, which /proc/self/exe says ({cause}); mount /proc, or set \
+         HEAPTOLL_HOME to where its files are"
+    )]
+    Lost {
+        /// What the system said.
+        cause: std::io::Error,
+    },
 }
 
 impl Places {
@@ -25,14 +38,14 @@ impl Places {
     /// (`target/release/heaptoll` with `target/stage`, `target/debug/heaptoll` with `target/debug/stage`).
     ///
     /// # Errors
-    /// None of them holds the launcher.
+    /// None of them holds the launcher; or it is not known where the binary is.
     pub fn find() -> Result<Places, PlacesError> {
         // A home that was named is the only one: others would be measured in silence.
         let named = std::env::var_os("HEAPTOLL_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let mut candidates: Vec<PathBuf> = named.iter().cloned().collect();
-        if named.is_none()
-            && let Ok(exe) = std::env::current_exe().and_then(|exe| exe.canonicalize())
-        {
+        if named.is_none() {
+            let exe = std::env::current_exe().and_then(|exe| exe.canonicalize());
+            let exe = exe.map_err(|cause| PlacesError::Lost { cause })?;
             let above = |levels: usize| exe.ancestors().nth(levels).map(Path::to_path_buf);
             candidates.extend(above(2));
             // What `make test` stages lies beside what it compiles, in target/debug; test binaries live one level
@@ -44,7 +57,7 @@ impl Places {
         candidates.iter().find(|root| Places { root: root.to_path_buf() }.launcher().is_file()).map_or_else(
             || {
                 let looked: Vec<String> = candidates.iter().map(|path| path.display().to_string()).collect();
-                Err(PlacesError { looked: looked.join(", ") })
+                Err(PlacesError::NotThere { looked: looked.join(", ") })
             },
             |root| Ok(Places { root: root.clone() }),
         )
@@ -122,6 +135,11 @@ impl Places {
     /// Generated inputs: `$XDG_CACHE_HOME/heaptoll/inputs`.
     pub fn inputs() -> PathBuf {
         base("XDG_CACHE_HOME", ".cache").join("heaptoll/inputs")
+    }
+
+    /// Where the secret lies that scratch folders have their names from: `$XDG_CACHE_HOME/heaptoll`.
+    pub fn secret() -> PathBuf {
+        base("XDG_CACHE_HOME", ".cache").join("heaptoll")
     }
 
     /// Experiments without a `--db` of their own: `$XDG_STATE_HOME/heaptoll`.

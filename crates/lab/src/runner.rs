@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use heaptoll_launcher::{Ended, Thp};
+use heaptoll_scratch::Scratch;
 use heaptoll_statspage::{StatsPage, VARIABLE};
 use regex::Regex;
-use tempfile::TempDir;
 use thiserror::Error;
 
 use crate::experiment::{Experiment, ProgramInfo, StackInfo};
@@ -208,7 +208,7 @@ pub fn environment_of(program: &ProgramInfo, fill: impl Fn(&String) -> String) -
 ///
 /// # Errors
 /// [`RunError::Scratch`].
-pub fn page_in(scratch: &TempDir) -> Result<(StatsPage, (String, String)), RunError> {
+pub fn page_in(scratch: &Scratch) -> Result<(StatsPage, (String, String)), RunError> {
     let path = scratch.path().join("heaptoll-stats");
     let page = StatsPage::create(&path, STAT_SLOTS)
         .map_err(|error| RunError::Scratch(std::io::Error::other(error.to_string())))?;
@@ -222,8 +222,8 @@ fn prepare(
     program: &ProgramInfo,
     stack: &StackInfo,
     bench: &Bench,
-) -> Result<(Invocation, TempDir, Option<StatsPage>), RunError> {
-    let scratch = tempfile::Builder::new().prefix("heaptoll-").tempdir().map_err(RunError::Scratch)?;
+) -> Result<(Invocation, Scratch, Option<StatsPage>), RunError> {
+    let scratch = Scratch::make().map_err(RunError::Scratch)?;
     let tmp = scratch.path().display().to_string();
     let fill = |text: &String| text.replace("{tmp}", &tmp);
     let mut environment = environment_of(program, fill);

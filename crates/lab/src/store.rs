@@ -183,15 +183,19 @@ impl Store {
     }
 
     fn open(path: &Path, flags: OpenFlags) -> Result<Store, StoreError> {
-        if !path.exists() {
-            return Err(StoreError::Missing(path.into()));
+        let foreign = |reason: &str| StoreError::Foreign { path: path.into(), reason: reason.into() };
+        match std::fs::metadata(path) {
+            Err(_) => return Err(StoreError::Missing(path.into())),
+            Ok(about) if about.is_dir() => return Err(foreign("a folder; name a file in it")),
+            // A FIFO would be waited for.
+            Ok(about) if !about.is_file() => return Err(foreign("a device, a socket or a FIFO")),
+            Ok(_) => {}
         }
         let mut store = Store::connect(path, flags)?;
         // A writer that was killed may have left a journal, and undoing the half row needs to write.
         if flags.contains(OpenFlags::SQLITE_OPEN_READ_ONLY) && store.needs_recovery() {
             store = Store::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         }
-        let foreign = |reason: &str| StoreError::Foreign { path: path.into(), reason: reason.into() };
         let pragma = |name: &str| store.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         match pragma("application_id") {
             Ok(APPLICATION_ID) => {}

@@ -221,3 +221,14 @@ fn an_unwritable_place_is_named() {
     let error = Store::create(Path::new("/proc/nowhere/e.db"), &experiment(&["glibc"])).err().expect("fails");
     assert!(error.to_string().contains("/proc/nowhere/e.db"), "{error}");
 }
+
+#[test]
+fn a_folder_or_a_fifo_is_called_by_its_name_and_not_waited_for() {
+    let folder = folder();
+    let fifo = folder.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
+    for (path, what) in [(folder.path(), "a folder"), (&fifo, "a FIFO")] {
+        let error = Store::read(path).err().expect("it is refused").to_string();
+        assert!(error.contains(what) && !error.contains("disk"), "{error}");
+    }
+}

@@ -41,7 +41,8 @@ impl Told {
         let swept = sweeps().next().is_some();
         let collectors = || managers().chain(sweeps());
         let quarantines = || layer(LayerKind::Quarantine);
-        let sum = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).sum::<u64>();
+        // Any figure may stand in a page that processes share.
+        let sum = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).fold(0, u64::saturating_add);
         let most = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).max();
         let longest = most(|slot| slot.pause_max_ns);
         let collections = longest.map(|pause_max_ns| Collections {
@@ -69,7 +70,7 @@ impl Told {
             held_high_bytes: quarantines().map(|slot| slot.held_high_bytes).max(),
             written_after_free: quarantines()
                 .next()
-                .map(|_| quarantines().map(|slot| slot.written_after_free).sum()),
+                .map(|_| quarantines().map(|slot| slot.written_after_free).fold(0, u64::saturating_add)),
         }
     }
 
@@ -154,6 +155,20 @@ mod tests {
         let counting = SlotRecord { collector_cpu_ns: 8, used_high_bytes: 4096, ..tithe };
         let told = Told::of(&[counting]);
         assert_eq!((told.collector_cpu_ns, told.used_high_bytes), (Some(8), Some(4096)));
+    }
+
+    #[test]
+    fn figures_that_no_run_can_have_are_summed_without_overflow() {
+        let wild = |writer| SlotRecord {
+            collections: u64::MAX,
+            collected_bytes: u64::MAX,
+            collector_cpu_ns: u64::MAX,
+            written_after_free: u64::MAX,
+            ..layer(writer)
+        };
+        let told = Told::of(&[wild("sweep"), wild("sweep"), wild("quarantine"), wild("quarantine")]);
+        assert_eq!(told.collections.map(|collections| collections.count), Some(u64::MAX));
+        assert_eq!((told.collector_cpu_ns, told.written_after_free), (Some(u64::MAX), Some(u64::MAX)));
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 /// One report of one process.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
+    /// Whose file it stood in: any process of that user may have written it.
+    pub user: u32,
     /// Process id.
     pub pid: i32,
     /// Whether it was made on the way out, when every function that was ever called is bound.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use object::elf;
@@ -97,10 +98,19 @@ fn machine_name(machine: u16) -> &'static str {
     }
 }
 
+/// Opens what may hold a program. The path may be a process's word: a FIFO is not waited for, and a device not opened.
+fn open(path: &Path) -> io::Result<fs::File> {
+    let is_special = |about: fs::Metadata| !about.is_file() && !about.is_dir();
+    if is_special(fs::metadata(path)?) {
+        return Err(io::Error::other("it is neither a file nor a folder"));
+    }
+    fs::File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
+}
+
 /// Reads a file's facts.
 pub fn read(path: &Path) -> Result<Elf, ElfError> {
     // Read as needed: a browser's binary has hundreds of megabytes, of which a few tables matter here.
-    let cache = ReadCache::new(fs::File::open(path).map_err(ElfError::Io)?);
+    let cache = ReadCache::new(open(path).map_err(ElfError::Io)?);
     let data = &cache;
     let length = data.len().unwrap_or(0);
     match FileKind::parse(data) {

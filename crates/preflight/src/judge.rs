@@ -123,8 +123,9 @@ pub fn witnesses(
             image_at(slot.pid, slot.claimed_ns).or_else(|| image_at(slot.parent_pid, slot.claimed_ns));
         if let Some(number) = number {
             let count = counts.entry(number).or_default();
-            count.0 += slot.malloc_calls + slot.realloc_calls;
-            count.1 += slot.free_calls;
+            // Any figure may stand in a page that processes share.
+            count.0 = count.0.saturating_add(slot.malloc_calls).saturating_add(slot.realloc_calls);
+            count.1 = count.1.saturating_add(slot.free_calls);
         }
     }
     images
@@ -191,6 +192,7 @@ fn images_from_reports(reports: &[Report], slots: &[SlotRecord]) -> (Vec<Image>,
         images.push(Image {
             pid: report.pid,
             exe: report.exe.clone(),
+            user: report.user,
             loader: true,
             secure: false,
             preload: None,

@@ -116,6 +116,7 @@ pub fn check_load_of(
         trace: false,
         enough: &|| false,
         begun: &|| true,
+        admit: &|_| (),
     };
     let run = tree::run(&plan, cancel)?;
     let stderr = run.stderr.trim().to_owned();

@@ -31,6 +31,19 @@ pub fn process_of(tid: i32) -> Option<i32> {
     status.lines().find_map(|l| l.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
+/// The user that decides which files this process may open.
+pub fn own_user() -> u32 {
+    // SAFETY: no conditions.
+    unsafe { libc::geteuid() }
+}
+
+/// The user that decides which files a process may open.
+pub fn user_of(pid: i32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    // Real, effective, saved, and that of files.
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().nth(3)?.parse().ok()
+}
+
 /// (Whether a loader was mapped, whether the image is in secure-execution mode) from the auxiliary vector.
 pub fn auxiliary(pid: i32) -> (bool, bool) {
     const AT_BASE: u64 = 7;

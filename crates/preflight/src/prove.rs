@@ -2,25 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use heaptoll_statspage::StatsPage;
-
-use crate::binding::{self, Report};
+use crate::binding::Report;
+use crate::evidence::{Evidence, Left};
 use crate::judge::{self, Expected, Fault, Source, Witness};
 use crate::manager::{check_load_of, inspect_manager, inspect_object, preload_list};
+use crate::process::own_user;
 use crate::program::inspect_program;
 use crate::proof::{ProcessProof, ProgramFacts, Proof};
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::tree::{self, Ending, Plan, Run};
 
-/// Writers that a statistics page has room for: a build system's thousands of processes, at 512 bytes each.
-const SLOTS: u32 = 8192;
 /// Fewer calls than this in a program that works are suspicious: start-up alone makes some.
 const FEW_CALLS: u64 = 200;
 /// CPU time from which a program counts as working, seconds.
@@ -140,38 +137,20 @@ impl Sighting {
         preload: &[PathBuf],
         expected: &Expected,
     ) -> Result<Sighting, Refusal> {
-        let system = |what: &str, reason: String| Refusal::System { what: what.to_owned(), reason };
-        let directory = tempfile::Builder::new()
-            .prefix("heaptoll-preflight-")
-            .tempdir()
-            .map_err(|e| system("make a temporary directory", e.to_string()))?;
-        let report_file = directory.path().join("report");
-        fs::File::create(&report_file).map_err(|e| system("make its report file", e.to_string()))?;
-        let page = StatsPage::create(&directory.path().join("stats"), SLOTS)
-            .map_err(|e| system("make a statistics page", e.to_string()))?;
-        open_to_all(&[(directory.path(), 0o711), (&report_file, 0o666), (page.path(), 0o666)])
-            .map_err(|e| system("open its files to other users", e.to_string()))?;
+        let evidence = Evidence::make().map_err(|error| Refusal::system("make its files", &error))?;
         let mut stack = vec![layer.to_path_buf()];
         stack.extend_from_slice(preload);
-        let own = |name: &OsString| {
-            name == "LD_PRELOAD" || name == "HEAPTOLL_STATS" || name == "HEAPTOLL_PREFLIGHT_REPORT"
-        };
+        let own = |name: &OsString| name == "LD_PRELOAD" || Evidence::names(name);
         let mut environment: Vec<_> = request.environment.iter().filter(|(n, _)| !own(n)).cloned().collect();
         environment.push(("LD_PRELOAD".into(), preload_list(&stack)));
-        environment.push(("HEAPTOLL_STATS".into(), page.path().into()));
-        environment.push(("HEAPTOLL_PREFLIGHT_REPORT".into(), report_file.clone().into()));
+        environment.extend(evidence.environment());
         // A run that shows that something has to be preloaded besides proves nothing more.
-        let enough = || {
-            let reports = fs::read(&report_file).map(|bytes| binding::parse(&bytes)).unwrap_or_default();
-            !additions(reports.iter(), expected, preload).is_empty()
-        };
+        let enough = || !additions(evidence.own_reports().iter(), expected, preload).is_empty();
         // Reporting what is bound comes before the first call: a program stopped in between would be refused as one
         // that allocates nothing.
-        let called = || page.read().is_ok_and(|slots| slots.iter().any(|slot| slot.malloc_calls > 0));
         let begun = || {
-            let reported = fs::metadata(&report_file).ok().filter(|file| file.len() > 0);
-            let since = reported.and_then(|file| file.modified().ok()?.elapsed().ok());
-            since.is_some_and(|since| since > FIRST_CALL || called())
+            let since = evidence.reported().and_then(|at| at.elapsed().ok());
+            since.is_some_and(|since| since > FIRST_CALL || evidence.has_calls())
         };
         let plan = Plan {
             program: program.path.clone(),
@@ -183,12 +162,12 @@ impl Sighting {
             trace: true,
             enough: &enough,
             begun: &begun,
+            admit: &|user| evidence.admit(user),
         };
         let run = tree::run(&plan, &request.cancel)?;
-        let bytes = fs::read(&report_file).map_err(|e| system("read its report file", e.to_string()))?;
-        let reports = binding::parse(&bytes);
-        let slots = page.read().map_err(|e| system("read the statistics page", e.to_string()))?;
-        let left_out = page.left_out().map_err(|e| system("read the statistics page", e.to_string()))?;
+        let Left { reports, slots, left_out } = evidence
+            .left(&run)
+            .map_err(|error| Refusal::system("read what the run left", &io::Error::other(error)))?;
         let witnesses = judge::witnesses(&run, &reports, &slots, expected, layer);
         if request.cancel.load(Ordering::Relaxed) {
             return Err(Refusal::Cancelled);
@@ -210,8 +189,9 @@ impl Sighting {
     ) -> Result<Proof, Refusal> {
         self.refuse(program, expected)?;
         let reached: Vec<&Witness> = self.witnesses.iter().filter(|w| w.fault.is_none()).collect();
-        let malloc_calls = reached.iter().map(|w| w.process.malloc_calls).sum::<u64>();
-        let free_calls = reached.iter().map(|w| w.process.free_calls).sum::<u64>();
+        let sum = |calls: fn(&Witness) -> u64| reached.iter().map(|w| calls(w)).fold(0, u64::saturating_add);
+        let malloc_calls = sum(|w| w.process.malloc_calls);
+        let free_calls = sum(|w| w.process.free_calls);
         if malloc_calls == 0 {
             let hint = if program.hidden_allocator.is_empty() {
                 "it may not allocate at all, or bring an allocator inside".to_owned()
@@ -398,18 +378,6 @@ fn way_in_words(process: &ProcessProof) -> String {
     objects.join(", which forwards to ")
 }
 
-/// A program started by root may go on as another user, whose processes report all the same; the directory's random
-/// name keeps everybody else out for the seconds that it exists. Other users' programs stay what they are.
-fn open_to_all(files: &[(&Path, u32)]) -> std::io::Result<()> {
-    // SAFETY: geteuid has no conditions.
-    if unsafe { libc::geteuid() } == 0 {
-        for (file, mode) in files {
-            fs::set_permissions(file, fs::Permissions::from_mode(*mode))?;
-        }
-    }
-    Ok(())
-}
-
 /// Objects to preload besides, with the reason: glibc where a program links another allocator and glibc is to be
 /// measured, the C++ runtime where an allocator's own `operator new` would win over the manager's `malloc`.
 fn additions<'a>(
@@ -418,7 +386,8 @@ fn additions<'a>(
     preload: &[PathBuf],
 ) -> Vec<(PathBuf, String)> {
     let mut found: Vec<(PathBuf, String)> = Vec::new();
-    for report in reports {
+    // What is preloaded runs as this user: another one's word is not enough.
+    for report in reports.filter(|report| report.user == own_user()) {
         let mut add = |is: fn(&Path) -> bool, reason: String| {
             let Some(object) = report.objects.iter().find(|o| is(o)) else { return };
             let there = preload.iter().chain(found.iter().map(|f| &f.0)).any(|p| judge::same_file(p, object));
@@ -440,4 +409,24 @@ fn additions<'a>(
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_preloaded_because_another_user_said_so() {
+        let expected = Expected { layers: Vec::new(), source: Source::Glibc };
+        let of = |user| Report {
+            user,
+            layer: "/count.so".into(),
+            default: BTreeMap::from([("malloc".into(), "/count.so".into())]),
+            next: BTreeMap::from([("malloc".into(), "/other.so".into())]),
+            objects: vec!["/tmp/libc.so.6".into()],
+            ..Report::default()
+        };
+        let found = |user| additions([of(user)].iter(), &expected, &[]).len();
+        assert_eq!((found(own_user()), found(own_user() + 1)), (1, 0));
+    }
 }

@@ -1,5 +1,6 @@
 //! Why a stack or a program cannot be measured: each says what happened, to what, and what to do next.
 
+use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -217,17 +218,34 @@ pub enum Refusal {
         /// The system's reason.
         reason: String,
     },
-    /// A file of the preflight's own could not be made or read.
-    #[error("the preflight could not {what}: {reason}; is the temporary directory writable and not full?")]
+    /// The system gave no file, process or pipe for the preflight's own needs.
+    #[error("the preflight could not {what}: {reason}; {advice}")]
     System {
         /// What it tried.
         what: String,
         /// The system's reason.
         reason: String,
+        /// What to do.
+        advice: String,
     },
     /// Asked to stop.
     #[error("the preflight was cancelled")]
     Cancelled,
+}
+
+impl Refusal {
+    /// What the system refused, with what to do about its reason.
+    pub(crate) fn system(what: &str, error: &io::Error) -> Refusal {
+        let advice = match error.raw_os_error() {
+            Some(libc::EAGAIN) => {
+                "the limit of processes and threads is reached: end some, or raise it (`ulimit -u`, or pids.max of the control group)"
+            }
+            Some(libc::EMFILE | libc::ENFILE) => "too many files are open: raise the limit (`ulimit -n`)",
+            Some(libc::ENOMEM) => "there is too little memory: end other programs, or raise the limit",
+            _ => "is the temporary directory (TMPDIR) writable and not full?",
+        };
+        Refusal::System { what: what.to_owned(), reason: error.to_string(), advice: advice.to_owned() }
+    }
 }
 
 fn in_path(path: &Option<String>) -> String {
@@ -240,4 +258,17 @@ fn said(stderr: &str) -> String {
 
 fn maybe(hint: &str) -> String {
     if hint.is_empty() { String::new() } else { format!(" ({hint})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_processes_is_no_full_folder() {
+        let words = |errno| Refusal::system("fork", &io::Error::from_raw_os_error(errno)).to_string();
+        assert!(words(libc::EAGAIN).contains("ulimit -u") && !words(libc::EAGAIN).contains("directory"));
+        assert!(words(libc::EMFILE).contains("ulimit -n"));
+        assert!(words(libc::ENOSPC).contains("temporary directory"));
+    }
 }

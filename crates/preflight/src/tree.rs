@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::child::Child;
-use crate::process::{auxiliary, cpu_clock, environment_of, monotonic_ns, process_of};
+use crate::process::{auxiliary, cpu_clock, environment_of, monotonic_ns, own_user, process_of, user_of};
 use crate::refusal::Refusal;
 
 /// How much longer than its limit a command may take until its first process is loaded.
@@ -52,6 +52,8 @@ pub struct Plan<'a> {
     pub enough: &'a (dyn Fn() -> bool + Sync),
     /// Asked when the time is up: whether the command has shown anything.
     pub begun: &'a (dyn Fn() -> bool + Sync),
+    /// Called with the user of each image before it runs.
+    pub admit: &'a (dyn Fn(u32) + Sync),
 }
 
 /// How a run ended.
@@ -82,6 +84,8 @@ pub struct Image {
     pub pid: i32,
     /// The file executed.
     pub exe: PathBuf,
+    /// The user that decides which files it may open.
+    pub user: u32,
     /// Whether a dynamic loader was started with it.
     pub loader: bool,
     /// Whether the kernel told the loader to be careful (`AT_SECURE`), which makes it ignore `LD_PRELOAD`.
@@ -125,7 +129,7 @@ pub fn run(plan: &Plan<'_>, cancel: &AtomicBool) -> Result<Run, Refusal> {
     // A thread of its own: the tracer is a thread, and so its `wait` sees no children but these.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("heaptoll-tracer".to_owned());
-        match thread.spawn_scoped(scope, || Tracer::start(plan)?.follow(plan, cancel)) {
+        match thread.spawn_scoped(scope, || Tracer::start(plan)?.follow(cancel)) {
             Ok(handle) => handle
                 .join()
                 .unwrap_or_else(|_| Err(system("follow the program", &io::Error::other("a defect")))),
@@ -135,7 +139,7 @@ pub fn run(plan: &Plan<'_>, cancel: &AtomicBool) -> Result<Run, Refusal> {
 }
 
 fn system(what: &str, error: &io::Error) -> Refusal {
-    Refusal::System { what: what.to_owned(), reason: error.to_string() }
+    Refusal::system(what, error)
 }
 
 /// A process of the tree.
@@ -147,7 +151,8 @@ struct Process {
     last_ns: u64,
 }
 
-struct Tracer {
+struct Tracer<'a> {
+    plan: &'a Plan<'a>,
     root: i32,
     traced: bool,
     started: Instant,
@@ -161,8 +166,8 @@ struct Tracer {
     ending: Option<Ending>,
 }
 
-impl Tracer {
-    fn start(plan: &Plan<'_>) -> Result<Tracer, Refusal> {
+impl<'a> Tracer<'a> {
+    fn start(plan: &'a Plan<'a>) -> Result<Tracer<'a>, Refusal> {
         let (stdout, child_stdout) = pipe()?;
         let (stderr, child_stderr) = pipe()?;
         let (child_go, go) = pipe()?;
@@ -196,6 +201,7 @@ impl Tracer {
             unsafe { libc::fcntl(output.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
         }
         let mut tracer = Tracer {
+            plan,
             root,
             traced,
             started: Instant::now(),
@@ -233,7 +239,7 @@ impl Tracer {
     }
 
     /// Serves events until the tree is gone.
-    fn follow(mut self, plan: &Plan<'_>, cancel: &AtomicBool) -> Result<Run, Refusal> {
+    fn follow(mut self, cancel: &AtomicBool) -> Result<Run, Refusal> {
         let mut stopping: Option<Instant> = None;
         let mut stopped = false;
         let mut root_gone: Option<Instant> = None;
@@ -247,7 +253,7 @@ impl Tracer {
             }
             if self.started.elapsed() > question && self.ending.is_none() {
                 question *= 2;
-                if (plan.enough)() {
+                if (self.plan.enough)() {
                     stopped = true;
                     break;
                 }
@@ -261,7 +267,7 @@ impl Tracer {
                 if since.elapsed() > GRACE {
                     break;
                 }
-            } else if self.over(plan) {
+            } else if self.over() {
                 stopped = true;
                 stopping = Some(Instant::now());
                 // The command leads a process group of its own. SIGCONT, for a stopped process acts on nothing else.
@@ -298,8 +304,8 @@ impl Tracer {
 
     /// Whether the command has had its time. On a busy machine even the loader may need longer: one that has shown
     /// nothing yet gets more, since silence would be taken for a program that no manager can reach.
-    fn over(&self, plan: &Plan<'_>) -> bool {
-        let elapsed = self.started.elapsed();
+    fn over(&self) -> bool {
+        let (plan, elapsed) = (self.plan, self.started.elapsed());
         elapsed > plan.limit && (elapsed > plan.limit + LOADING || (plan.begun)())
     }
 
@@ -409,9 +415,12 @@ impl Tracer {
         // All other threads of the process are gone, without an event of their own.
         self.threads.retain(|&tid, &mut of| of != pid || tid == pid);
         let (loader, secure) = auxiliary(pid);
+        let user = user_of(pid).unwrap_or_else(own_user);
+        (self.plan.admit)(user);
         self.images.push(Image {
             pid,
             exe: fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default(),
+            user,
             loader,
             secure,
             preload: environment_of(pid, b"LD_PRELOAD="),

@@ -34,6 +34,12 @@ pub struct Damage {
     pub word: u64,
 }
 
+/// Most bytes that Linux reads or writes in one call (`MAX_RW_COUNT`). More may be asked for, or told by words that have
+/// run wild, and would be gone through line by line.
+const MOST_MOVED: u64 = 0x7fff_f000;
+/// More instructions, loads or stores than this no process executes, in years. Words that say so have run wild; so nobody
+/// who adds up what is told need mind overflow.
+const MOST_EXECUTED: u64 = 1 << 56;
 /// `heaptoll_event_kind` of include/heaptoll.h.
 const COLLECTION_START: u64 = 1;
 const COLLECTION_END: u64 = 2;
@@ -155,7 +161,7 @@ impl Decoder {
             }
             Kind::Enter => {
                 let routine = Routine::from_number(payload)?;
-                let clock = self.tell(more, sink);
+                let clock = self.tell(more, sink)?;
                 let (arguments, site) = ([more[2], more[3], more[4]], std::mem::take(&mut self.site));
                 let none = Clock::default();
                 let frame =
@@ -165,7 +171,7 @@ impl Decoder {
             }
             Kind::Leave | Kind::Abandon => {
                 let routine = Routine::from_number(payload)?;
-                let clock = self.tell(more, sink);
+                let clock = self.tell(more, sink)?;
                 let left = self.leave(routine, clock);
                 let (arguments, site, cost, collector) = left.unwrap_or_default();
                 sink.event(&match kind {
@@ -176,11 +182,11 @@ impl Decoder {
                 });
             }
             Kind::Signal => {
-                let begun = self.tell(more, sink);
+                let begun = self.tell(more, sink)?;
                 self.running().frames.push(Frame::Handler { begun });
             }
             Kind::SignalEnd => {
-                let clock = self.tell(more, sink);
+                let clock = self.tell(more, sink)?;
                 let thread = self.running();
                 // Who left a handler by `longjmp` has left what it called too.
                 while let Some(frame) = thread.frames.pop() {
@@ -193,7 +199,7 @@ impl Decoder {
                 }
             }
             Kind::Announced => {
-                let clock = self.tell(more, sink);
+                let clock = self.tell(more, sink)?;
                 let thread = self.running();
                 match payload {
                     COLLECTION_START => thread.collecting = Some(clock),
@@ -209,6 +215,7 @@ impl Decoder {
                 sink.event(&Event::Announced { kind: number(payload)?, value: more[2], clock });
             }
             Kind::Map => {
+                more[0].checked_add(more[1])?;
                 let origin = match payload >> 3 {
                     0 => Origin::Start,
                     1 => Origin::Mmap,
@@ -220,16 +227,22 @@ impl Decoder {
                 let protection = (payload & 7) as u8;
                 sink.event(&Event::Map { address: more[0], length: more[1], protection, origin });
             }
-            Kind::Unmap => sink.event(&Event::Unmap { address: more[0], length: more[1] }),
+            Kind::Unmap => {
+                more[0].checked_add(more[1])?;
+                sink.event(&Event::Unmap { address: more[0], length: more[1] });
+            }
             Kind::Protect => {
+                more[0].checked_add(more[1])?;
                 let protection = (payload & 7) as u8;
                 sink.event(&Event::Protect { address: more[0], length: more[1], protection });
             }
             Kind::KernelLoad | Kind::KernelStore => {
+                // As in references, addresses have 48 bits.
+                let beyond = (word::ADDRESS + 1).checked_sub(more[0])?;
                 sink.event(&Event::Kernel {
                     owner: self.owner(),
                     address: more[0],
-                    length: payload,
+                    length: payload.min(MOST_MOVED).min(beyond),
                     store: kind == Kind::KernelStore,
                 });
             }
@@ -248,7 +261,7 @@ impl Decoder {
             }
             Kind::Pointer => sink.event(&Event::Pointer { value: payload }),
             Kind::Tick => {
-                self.tell(more, sink);
+                self.tell(more, sink)?;
             }
             Kind::ThreadStart => {
                 let (thread, parent) = (number(payload)?, number(more[0] & !word::BY_MANAGER)?);
@@ -259,25 +272,24 @@ impl Decoder {
             }
             Kind::ThreadEnd => {
                 let thread = number(payload)?;
-                let (before, clock) = (self.running, {
-                    self.running = thread;
-                    self.tell(more, sink)
-                });
+                let before = std::mem::replace(&mut self.running, thread);
+                let clock = self.tell(more, sink);
                 self.running = before;
+                let clock = clock?;
                 self.threads.remove(&thread);
                 sink.event(&Event::ThreadEnd { thread, clock });
             }
             Kind::Fork => sink.event(&Event::Fork { child: number(payload)? }),
             Kind::Main => {
-                self.tell(more, sink);
+                self.tell(more, sink)?;
                 sink.event(&Event::Main { before: self.totals });
             }
             Kind::Exec => {
-                let clock = self.tell(more, sink);
+                let clock = self.tell(more, sink)?;
                 sink.event(&Event::Exec { clock });
             }
             Kind::End => {
-                let clock = self.tell(more, sink);
+                let clock = self.tell(more, sink)?;
                 sink.event(&Event::End { status: payload as u32 as i32, clock });
             }
         }
@@ -288,16 +300,20 @@ impl Decoder {
         self.threads.entry(self.running).or_default()
     }
 
-    /// Takes the running thread's counters; what was added is the owner's before the event.
-    fn tell(&mut self, more: &[u64], sink: &mut impl Sink) -> Clock {
+    /// Takes the running thread's counters; what was added is the owner's before the event. `None` when the process has
+    /// executed more than any can.
+    fn tell(&mut self, more: &[u64], sink: &mut impl Sink) -> Option<Clock> {
         let thread = self.threads.entry(self.running).or_default();
         let (owner, before) = (thread.owner(), thread.clock);
         let clock = thread.set(more[0], more[1]);
         let cost = clock.since(before);
-        let total = &mut self.totals[owner as usize];
-        *total = total.plus(cost);
+        let total = self.totals[owner as usize].plus(cost);
+        if total.instructions.max(total.loads).max(total.stores) > MOST_EXECUTED {
+            return None;
+        }
+        self.totals[owner as usize] = total;
         sink.passed(owner, cost);
-        clock
+        Some(clock)
     }
 
     /// Ends the innermost call of a routine: its arguments, site, cost, and what of it collections took.

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use heaptoll_scratch::Scratch;
 use heaptoll_statspage::{Kind, StatsPage};
 
 use crate::error::ReplayError;
@@ -73,10 +74,7 @@ impl Starter<'_> {
         text.and_then(|text| asked.write_all(&text))
             .map_err(ReplayError::system("write the driver's job"))?;
         let said = words.try_clone().map_err(ReplayError::system("make a file for the driver's words"))?;
-        let folder = tempfile::Builder::new()
-            .prefix("heaptoll-")
-            .tempdir()
-            .map_err(ReplayError::system("make a temporary folder"))?;
+        let folder = Scratch::make().map_err(ReplayError::system("make a temporary folder"))?;
         let page = (job.pass == Pass::Memory)
             .then(|| StatsPage::create(&folder.path().join("heaptoll-stats"), 16))
             .transpose()

@@ -1,7 +1,7 @@
 //! The bytes of the page: fixed offsets, the same as in `include/heaptoll.h`.
 
 use core::mem::{offset_of, size_of};
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
 
 /// The environment variable that names the page's file.
 pub const VARIABLE: &str = "HEAPTOLL_STATS";
@@ -48,7 +48,8 @@ pub struct Header {
     pub reserved: [u8; 4064],
 }
 
-/// What one writer keeps about one process image. Units and meaning of the counters are those of the C header.
+/// What one writer keeps about one process image. Units and meaning of the counters are those of the C header. Every
+/// member is atomic: other processes write to the page, not all of them by the rules.
 #[repr(C)]
 pub struct Slot {
     /// [`IN_USE`] once filled in.
@@ -62,11 +63,11 @@ pub struct Slot {
     /// `CLOCK_MONOTONIC` at the claim, ns.
     pub claimed_ns: AtomicU64,
     /// Zero.
-    pub reserved_0: u64,
+    pub reserved_0: AtomicU64,
     /// Name of the manager or layer, NUL-terminated.
-    pub writer: [u8; 32],
+    pub writer: [AtomicU8; 32],
     /// `/proc/self/exe`, NUL-terminated; the end of it when longer.
-    pub exe: [u8; 192],
+    pub exe: [AtomicU8; 192],
     /// Bytes held from the system now.
     pub mapped_bytes: AtomicU64,
     /// Most that has ever been.
@@ -120,7 +121,7 @@ pub struct Slot {
     /// Processor time of collections, on all threads that took part, ns.
     pub collector_cpu_ns: AtomicU64,
     /// Zero.
-    pub reserved_1: [u64; 6],
+    pub reserved_1: [AtomicU64; 6],
 }
 
 const fn zero() -> AtomicU64 {
@@ -136,9 +137,9 @@ impl Slot {
             pid: AtomicI32::new(0),
             parent_pid: AtomicI32::new(0),
             claimed_ns: zero(),
-            reserved_0: 0,
-            writer: [0; 32],
-            exe: [0; 192],
+            reserved_0: zero(),
+            writer: [const { AtomicU8::new(0) }; 32],
+            exe: [const { AtomicU8::new(0) }; 192],
             mapped_bytes: zero(),
             mapped_high_bytes: zero(),
             live_bytes: zero(),
@@ -165,7 +166,7 @@ impl Slot {
             written_after_free: zero(),
             refused_calls: zero(),
             collector_cpu_ns: zero(),
-            reserved_1: [0; 6],
+            reserved_1: [const { zero() }; 6],
         }
     }
 }

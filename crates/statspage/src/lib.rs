@@ -6,8 +6,10 @@
 #![no_std]
 
 mod layout;
+mod mapping;
 #[cfg(feature = "tool")]
 mod page;
+pub mod shared;
 mod writer;
 
 pub use layout::{HEADER_BYTES, Header, IN_USE, Kind, MAGIC, SLOT_BYTES, Slot, VARIABLE, VERSION};

@@ -149,6 +149,11 @@ impl StatsPage {
         &self.path
     }
 
+    /// The file itself, for giving it to another user.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Every slot filled in so far, in the order of their claims. Counters of processes still alive go on moving.
     ///
     /// # Errors

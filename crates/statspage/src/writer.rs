@@ -4,9 +4,10 @@
 
 use core::ffi::{CStr, c_void};
 use core::ptr;
-use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
-use crate::layout::{HEADER_BYTES, Header, IN_USE, Kind, MAGIC, SLOT_BYTES, Slot, VERSION};
+use crate::layout::{Header, IN_USE, Kind, Slot};
+use crate::mapping::Mapping;
 
 const VARIABLE: &CStr = c"HEAPTOLL_STATS";
 
@@ -22,6 +23,8 @@ struct Wiped {
 pub struct Writer {
     wiped: AtomicPtr<Wiped>,
     header: AtomicPtr<Header>,
+    /// Slots of the page at `header`, stored before it: a copy, for what stands in the page may change.
+    slots: AtomicU32,
     /// Counted in where there is no page: a store to it costs less than a test before every count.
     detached: Slot,
     fallback: Wiped,
@@ -29,15 +32,13 @@ pub struct Writer {
     name: &'static str,
 }
 
-// SAFETY: all mutable state is atomic; the byte arrays of `detached` are never written.
-unsafe impl Sync for Writer {}
-
 impl Writer {
     /// A writer that appears under `name`, of which at most 31 bytes are kept.
     pub const fn new(kind: Kind, name: &'static str) -> Writer {
         Writer {
             wiped: AtomicPtr::new(ptr::null_mut()),
             header: AtomicPtr::new(ptr::null_mut()),
+            slots: AtomicU32::new(0),
             detached: Slot::detached(),
             fallback: Wiped { slot: AtomicPtr::new(ptr::null_mut()), pid: AtomicI32::new(0) },
             kind,
@@ -83,10 +84,8 @@ impl Writer {
         // SAFETY: errno's address is valid for the calling thread.
         let errno = unsafe { *libc::__errno_location() };
         let wiped = self.wiped_cell();
-        let header = self.page();
         // A lost race leaves a claimed slot behind in state 0, which readers skip.
-        let fresh = if header.is_null() { None } else { self.take(header) };
-        let fresh = fresh.unwrap_or(ptr::from_ref(&self.detached).cast_mut());
+        let fresh = ptr::from_ref(self.take().unwrap_or(&self.detached)).cast_mut();
         // SAFETY: `wiped` is a mapping that is never unmapped, or `self.fallback`.
         let cell = unsafe { &*wiped };
         let slot =
@@ -147,49 +146,65 @@ impl Writer {
         }
     }
 
-    /// The page's mapping; null when there is none.
-    fn page(&self) -> *mut Header {
+    /// The page's mapping; `None` when there is none.
+    fn page(&self) -> Option<Mapping> {
         let known = self.header.load(Ordering::Acquire);
         if !known.is_null() {
-            return known;
+            // SAFETY: `slots` is stored before `header` and only once, of the mapping that is then published or of one
+            // with as many slots; that mapping is never unmapped.
+            return Some(unsafe { Mapping::from_parts(known, self.slots.load(Ordering::Relaxed)) });
         }
-        let made = map_page();
-        if made.is_null() {
-            return made;
+        // SAFETY: getenv takes a C string and gives one or null, which is used at once.
+        let path = unsafe { libc::getenv(VARIABLE.as_ptr()) };
+        if path.is_null() {
+            return None;
         }
-        match self.header.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => made,
-            // The other mapping is as good; ours stays mapped, once, rather than be measured again for unmapping.
+        // SAFETY: as above.
+        let made = Mapping::open(unsafe { CStr::from_ptr(path) })?;
+        let (header, slots) = made.parts();
+        let agreed = match self.slots.compare_exchange(0, slots, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => slots,
             Err(other) => other,
+        };
+        if agreed != slots {
+            // Another thread found another number: the page is being changed, and this one does without.
+            // SAFETY: our own mapping, which nobody else has seen.
+            unsafe { made.close() };
+            return None;
+        }
+        match self.header.compare_exchange(ptr::null_mut(), header, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Some(made),
+            // The other mapping is as good, and has as many slots; ours stays mapped, once.
+            // SAFETY: as at the top.
+            Err(other) => Some(unsafe { Mapping::from_parts(other, slots) }),
         }
     }
 
     /// Claims the next slot and fills in everything but `state`.
-    fn take(&self, header: *mut Header) -> Option<*mut Slot> {
-        // SAFETY: `header` comes from `map_page`, which checked that the file holds all its slots; the slot's number
-        // is ours alone, so its byte arrays have no other writer and, before `state` is stored, no reader.
-        unsafe {
-            let number = (*header).claimed.fetch_add(1, Ordering::AcqRel);
-            if number >= (*header).slots.load(Ordering::Relaxed) {
-                return None;
-            }
-            let slot = header.cast::<u8>().add(HEADER_BYTES + number as usize * SLOT_BYTES).cast::<Slot>();
-            (*slot).kind.store(self.kind as u32, Ordering::Relaxed);
-            (*slot).pid.store(libc::getpid(), Ordering::Relaxed);
-            (*slot).parent_pid.store(libc::getppid(), Ordering::Relaxed);
-            (*slot).claimed_ns.store(monotonic_ns(), Ordering::Relaxed);
-            let name = self.name.as_bytes();
-            let writer = &mut (*slot).writer;
-            let length = name.len().min(writer.len() - 1);
-            ptr::copy_nonoverlapping(name.as_ptr(), writer.as_mut_ptr(), length);
-            let mut path = [0u8; 4096];
-            let read = libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), path.len());
-            let read = usize::try_from(read).unwrap_or(0);
-            let exe = &mut (*slot).exe;
-            let kept = read.min(exe.len() - 1);
-            ptr::copy_nonoverlapping(path.as_ptr().add(read - kept), exe.as_mut_ptr(), kept);
-            Some(slot)
-        }
+    fn take(&self) -> Option<&'static Slot> {
+        let slot = self.page()?.claim()?;
+        slot.kind.store(self.kind as u32, Ordering::Relaxed);
+        // SAFETY: no conditions.
+        let (pid, parent) = unsafe { (libc::getpid(), libc::getppid()) };
+        slot.pid.store(pid, Ordering::Relaxed);
+        slot.parent_pid.store(parent, Ordering::Relaxed);
+        slot.claimed_ns.store(monotonic_ns(), Ordering::Relaxed);
+        put(&slot.writer, self.name.as_bytes());
+        let mut path = [0u8; 4096];
+        // SAFETY: a C string, and as many writable bytes.
+        let read =
+            unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), path.len()) };
+        let read = usize::try_from(read).unwrap_or(0);
+        let kept = read.min(slot.exe.len() - 1);
+        put(&slot.exe, &path[read - kept..read]);
+        Some(slot)
+    }
+}
+
+/// Writes as much of a text as there is room for with a NUL behind it, which is there already.
+fn put(place: &[AtomicU8], text: &[u8]) {
+    for (byte, value) in place[..place.len() - 1].iter().zip(text) {
+        byte.store(*value, Ordering::Relaxed);
     }
 }
 
@@ -199,42 +214,4 @@ fn monotonic_ns() -> u64 {
     // SAFETY: `time` is a valid place for the result; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
-}
-
-/// Opens and maps the page that the environment names; null when there is none or it is not one.
-fn map_page() -> *mut Header {
-    // SAFETY: the path from getenv is a C string; `status` is a valid place for fstat's result; the header is read
-    // only after its length was checked, and the mapping is given back when it is not a page.
-    unsafe {
-        let path = libc::getenv(VARIABLE.as_ptr());
-        if path.is_null() {
-            return ptr::null_mut();
-        }
-        let file = libc::open(path, libc::O_RDWR | libc::O_CLOEXEC);
-        if file < 0 {
-            return ptr::null_mut();
-        }
-        let mut status: libc::stat = core::mem::zeroed();
-        let length = if libc::fstat(file, &mut status) == 0 { status.st_size as usize } else { 0 };
-        let map = if length >= HEADER_BYTES {
-            libc::mmap(ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file, 0)
-        } else {
-            libc::MAP_FAILED
-        };
-        libc::close(file);
-        if map == libc::MAP_FAILED {
-            return ptr::null_mut();
-        }
-        let header = map.cast::<Header>();
-        let good = (*header).magic.load(Ordering::Relaxed) == MAGIC
-            && (*header).version.load(Ordering::Relaxed) == VERSION
-            && (*header).header_bytes.load(Ordering::Relaxed) as usize == HEADER_BYTES
-            && (*header).slot_bytes.load(Ordering::Relaxed) as usize == SLOT_BYTES
-            && (length - HEADER_BYTES) / SLOT_BYTES >= (*header).slots.load(Ordering::Relaxed) as usize;
-        if good {
-            return header;
-        }
-        libc::munmap(map, length);
-        ptr::null_mut()
-    }
 }

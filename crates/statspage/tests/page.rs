@@ -78,10 +78,13 @@ int main(void) {
     struct heaptoll_stats_header *header = (void *)map;
     if (header->magic != HEAPTOLL_STATS_MAGIC || header->version != HEAPTOLL_STATS_VERSION) return 2;
     if (header->header_bytes != HEAPTOLL_STATS_HEADER_BYTES || header->slot_bytes != HEAPTOLL_STATS_SLOT_BYTES) return 3;
+    const uint32_t slots = header->slots;
+    if (slots > ((size_t)status.st_size - HEAPTOLL_STATS_HEADER_BYTES) / HEAPTOLL_STATS_SLOT_BYTES) return 5;
     uint32_t number = __atomic_fetch_add(&header->claimed, 1, __ATOMIC_ACQ_REL);
-    if (number >= header->slots) return 4;
+    if (number >= slots) return 4;
     struct heaptoll_stats_slot *slot =
         (void *)(map + HEAPTOLL_STATS_HEADER_BYTES + (size_t)number * HEAPTOLL_STATS_SLOT_BYTES);
+    madvise((void *)((size_t)slot & ~(size_t)4095), 4096, 23 /* MADV_POPULATE_WRITE */);
     slot->kind = HEAPTOLL_KIND_MANAGER;
     slot->pid = getpid();
     strcpy(slot->writer, "written in C");

@@ -204,7 +204,7 @@ impl<S: Sink, B: FnMut(&Image) -> S, L: Life> Follower<S, B, L> {
     pub fn so_far(&self) -> (u64, usize) {
         let ended = self.ended.iter().map(|(_, image)| image.instructions());
         let heard = self.hearings.iter().map(|(_, hearing)| hearing.instructions());
-        (ended.chain(heard).sum(), self.noticed)
+        (ended.chain(heard).fold(0, u64::saturating_add), self.noticed)
     }
 
     /// Why a sink wants to hear no more, if one does.

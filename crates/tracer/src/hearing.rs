@@ -145,13 +145,14 @@ impl<S: Sink> Hearing<S> {
 
     /// Instructions so far.
     pub(crate) fn instructions(&self) -> u64 {
-        self.decoder.totals().iter().map(|clock| clock.instructions).sum()
+        self.decoder.totals().iter().map(|clock| clock.instructions).fold(0, u64::saturating_add)
     }
 
     /// Takes everything that a process which is gone has left. `followed`: by another image of the same process.
     pub(crate) fn end(mut self, followed: bool) -> TracedImage<S> {
-        while self.drain(u32::MAX) > 0 {}
-        let Hearing { image, ring, mut decoder, mut witness, mut damage, stopped, .. } = self;
+        // No more than fits into the ring: a file that somebody goes on writing to would never end.
+        self.drain(u32::try_from(self.ring.waiting()).unwrap_or(u32::MAX));
+        let Hearing { image, mut ring, mut decoder, mut witness, mut damage, stopped, .. } = self;
         if damage.is_none() {
             damage = ring.rest(|words| decoder.decode(words, &mut witness)).err();
         }

@@ -86,7 +86,7 @@ pub struct TracedImage<S> {
 impl<S> TracedImage<S> {
     /// Instructions of all owners.
     pub fn instructions(&self) -> u64 {
-        self.totals.iter().map(|clock| clock.instructions).sum()
+        self.totals.iter().map(|clock| clock.instructions).fold(0, u64::saturating_add)
     }
 
     /// Whether it was heard from its first word to its last.

@@ -4,6 +4,9 @@
 //! may write into block `published` while fewer blocks than there are wait to be consumed; the consumer zeroes a block
 //! before it counts it as consumed, so that in a ring whose producer has died block `published` holds what was written
 //! last, and zeroes behind it.
+//!
+//! A producer may have run wild, and every process of its user's may write to its file. So the geometry is read once and
+//! compared with the file's length, and words are copied before they are looked at: what was tested stays as it was.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -20,6 +23,8 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"HTREFS01");
 pub const VERSION: u64 = 2;
 /// Bytes before the first block.
 pub const HEADER: usize = 4096;
+/// Most words of a block that are believed, the tracer's own times 32: as many are copied.
+const MOST_WORDS: u64 = 1 << 20;
 
 /// Where the header has what.
 pub mod at {
@@ -66,6 +71,8 @@ pub struct Ring {
     words: usize,
     blocks: u64,
     consumed: u64,
+    /// The block that is looked at.
+    copy: Vec<u64>,
     /// The image's process number.
     pub pid: i32,
     /// Its parent's.
@@ -105,8 +112,17 @@ impl Ring {
             Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => base,
             _ => return Err(io::Error::last_os_error()),
         };
-        let mut ring =
-            Ring { base, bytes, words: 0, blocks: 0, consumed: 0, pid: 0, parent: 0, command: Vec::new() };
+        let mut ring = Ring {
+            base,
+            bytes,
+            words: 0,
+            blocks: 0,
+            consumed: 0,
+            copy: Vec::new(),
+            pid: 0,
+            parent: 0,
+            command: Vec::new(),
+        };
         if ring.word(at::MAGIC).load(Ordering::Acquire) != MAGIC {
             return Ok(None);
         }
@@ -114,7 +130,8 @@ impl Ring {
         let (version, words, blocks) = (get(at::VERSION), get(at::WORDS), get(at::BLOCKS));
         let (pid, parent, consumed) = (get(at::PID), get(at::PARENT), get(at::CONSUMED));
         let whole = || blocks.checked_mul(words)?.checked_mul(8)?.checked_add(HEADER as u64);
-        if version != VERSION || words == 0 || blocks == 0 || whole().is_none_or(|whole| whole > length) {
+        let sound = (1..=MOST_WORDS).contains(&words) && blocks > 0;
+        if version != VERSION || !sound || whole().is_none_or(|whole| whole > length) {
             return Err(io::Error::other(format!(
                 "a ring of version {version} with {blocks} blocks of {words} words in {length} bytes; \
                  the tracer is of another heaptoll: run `make build` again"
@@ -129,11 +146,11 @@ impl Ring {
     }
 
     fn read_command(&self) -> Vec<String> {
-        // SAFETY: inside the header, which is mapped; it was written before the magic, and not changed since.
-        let bytes =
-            unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at::COMMAND), HEADER - at::COMMAND) };
+        let places = (at::COMMAND..HEADER).step_by(8);
+        let bytes: Vec<u8> =
+            places.flat_map(|at| self.word(at).load(Ordering::Relaxed).to_ne_bytes()).collect();
         let mut words = Vec::new();
-        let mut rest = bytes;
+        let mut rest = &bytes[..];
         while let Ok(word) = CStr::from_bytes_until_nul(rest) {
             if word.is_empty() && !words.is_empty() && rest.get(1).is_none_or(|&next| next == 0) {
                 break;
@@ -159,10 +176,22 @@ impl Ring {
         unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU32>() }
     }
 
-    fn block(&self, number: u64) -> *mut u64 {
+    fn block(&self, number: u64) -> &[AtomicU64] {
         let index = (number % self.blocks) as usize;
-        // SAFETY: `open` has checked that all blocks lie in the mapping.
-        unsafe { self.base.as_ptr().add(HEADER + index * self.words * 8).cast() }
+        // SAFETY: `open` has checked that all blocks lie in the mapping, which is there as long as `self`; the header and
+        // each block are whole words; atomics may be written to by anybody.
+        unsafe {
+            let first = self.base.as_ptr().add(HEADER + index * self.words * 8);
+            std::slice::from_raw_parts(first.cast(), self.words)
+        }
+    }
+
+    /// Copies the block that is next, so that nobody changes it while it is looked at.
+    fn copy(&mut self) {
+        let mut copy = std::mem::take(&mut self.copy);
+        copy.clear();
+        copy.extend(self.block(self.consumed).iter().map(|word| word.load(Ordering::Relaxed)));
+        self.copy = copy;
     }
 
     /// Blocks that wait to be taken.
@@ -181,11 +210,11 @@ impl Ring {
         if self.waiting() == 0 {
             return None;
         }
-        let block = self.block(self.consumed);
-        // SAFETY: a published block is the consumer's alone until it is counted as consumed; `words` are mapped there.
-        let result = hear(unsafe { std::slice::from_raw_parts(block, self.words) });
-        // SAFETY: as above; the slice is not used any more.
-        unsafe { block.write_bytes(0, self.words) };
+        self.copy();
+        for word in self.block(self.consumed) {
+            word.store(0, Ordering::Relaxed);
+        }
+        let result = hear(&self.copy);
         self.consumed += 1;
         self.word(at::CONSUMED).store(self.consumed, Ordering::Release);
         self.half(at::PRODUCER_WAITS).fetch_add(1, Ordering::AcqRel);
@@ -195,9 +224,9 @@ impl Ring {
 
     /// What the producer has written behind the last block that it published, with zeroes behind it. For a producer that
     /// is gone, when all blocks were taken.
-    pub fn rest<R>(&self, hear: impl FnOnce(&[u64]) -> R) -> R {
-        // SAFETY: the producer is gone, so the block is the consumer's alone.
-        hear(unsafe { std::slice::from_raw_parts(self.block(self.consumed), self.words) })
+    pub fn rest<R>(&mut self, hear: impl FnOnce(&[u64]) -> R) -> R {
+        self.copy();
+        hear(&self.copy)
     }
 
     /// Waits until a block may be there, no longer than `patience`.

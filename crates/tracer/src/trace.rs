@@ -14,8 +14,8 @@ use crate::find::Tracer;
 use crate::follow::{Follower, System};
 use crate::image::{Image, ImageEnding, Traced};
 use crate::options::{LOGS, Options};
-use crate::scratch::Scratch;
-use crate::{log, room};
+
+use crate::{log, room, scratch};
 
 /// How often is looked after memory and progress told.
 const PACE: Duration = Duration::from_millis(100);
@@ -60,7 +60,7 @@ pub fn trace_with<S: Sink>(
     begin: impl FnMut(&Image) -> S,
     mut progress: impl FnMut(Progress),
 ) -> Result<Traced<S>, TracerError> {
-    let scratch = Scratch::make()?;
+    let scratch = scratch::make()?;
     let folder = scratch.path();
     let rings = |cause| TracerError::Rings { folder: folder.into(), cause };
     let mut followers = Follower::new(folder, begin, System);

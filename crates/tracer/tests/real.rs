@@ -268,7 +268,7 @@ fn what_cannot_be_run_is_told_in_valgrinds_words() {
 fn nothing_stays_behind() {
     let mine = || {
         let names = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
-        let of = |name: &str| name.starts_with("heaptoll-rings-");
+        let of = |name: &str| name.starts_with(heaptoll_scratch::PREFIX);
         names
             .filter(|entry| of(&entry.file_name().to_string_lossy()))
             .map(|entry| entry.path())

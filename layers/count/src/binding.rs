@@ -24,6 +24,8 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use heaptoll_statspage::shared;
+
 use crate::WRITER;
 use crate::text::Text;
 
@@ -191,12 +193,12 @@ pub fn report(stage: Stage) {
 }
 
 fn append(path: &[u8], bytes: &[u8]) {
-    // SAFETY: `path` is NUL-terminated (see `prepare`), `bytes` readable; one write on O_APPEND is not torn apart by
-    // other processes' writes; errno is restored.
+    let Ok(path) = CStr::from_bytes_until_nul(path) else { return };
+    // SAFETY: errno's address is valid for the calling thread; the bytes are readable; one write on O_APPEND is not torn
+    // apart by other processes' writes; the descriptor is closed once.
     unsafe {
         let errno = *libc::__errno_location();
-        let file = libc::open(path.as_ptr().cast(), libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC);
-        if file >= 0 {
+        if let Some(file) = shared::open(path, libc::O_WRONLY | libc::O_APPEND) {
             libc::write(file, bytes.as_ptr().cast(), bytes.len());
             libc::close(file);
         }

@@ -10,6 +10,8 @@
 
 use core::ffi::{CStr, c_void};
 
+use heaptoll_statspage::shared;
+
 /// Longest line; paths that do not fit are left out whole, and the preflight misses them.
 const MOST: usize = 2 * 4096 + 64;
 
@@ -80,20 +82,17 @@ pub fn tell(next: *const c_void) {
         line.path(CStr::from_ptr(behind.dli_fname));
         line.put(b"\n");
         if line.whole {
-            append(file, &line.bytes[..line.length]);
+            append(CStr::from_ptr(file), &line.bytes[..line.length]);
         }
     }
 }
 
-/// # Safety
-/// `file` is a C string.
-unsafe fn append(file: *const core::ffi::c_char, bytes: &[u8]) {
-    // SAFETY: a C string by the caller's promise; the bytes are readable; one write on O_APPEND is not torn apart by
-    // other processes' writes; errno is restored.
+fn append(path: &CStr, bytes: &[u8]) {
+    // SAFETY: errno's address is valid for the calling thread; the bytes are readable; one write on O_APPEND is not torn
+    // apart by other processes' writes; the descriptor is closed once.
     unsafe {
         let errno = *libc::__errno_location();
-        let file = libc::open(file, libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC);
-        if file >= 0 {
+        if let Some(file) = shared::open(path, libc::O_WRONLY | libc::O_APPEND) {
             libc::write(file, bytes.as_ptr().cast(), bytes.len());
             libc::close(file);
         }

@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if let Some(trace) = &arguments.trace {
         return show(trace, &format!("heaptoll ledger {}", word(trace)), &arguments.outputs);
     }
-    let scratch = tempfile::Builder::new().prefix("heaptoll-ledger-").tempdir().map_err(|error| {
+    let scratch = heaptoll_scratch::Scratch::make().map_err(|error| {
         Failure::Usage(format!("no temporary folder for the trace: {error}; name a file by -o"))
     })?;
     let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("trace"));

@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::cell::{Cell, Figures, Heard};
 use super::plan::Plan;
 use super::remarks;
-use super::scratch::Scratch;
+use super::scratch;
 use crate::command::run::begin::{default_db, now};
 use crate::failure::{self, Failure};
 use crate::terminal;
@@ -141,7 +141,7 @@ fn run<S: Sink>(
     place: &str,
     begin: &mut impl FnMut(&Cell, &Image) -> S,
 ) -> Result<Result<Begun<S>, TracerError>, Failure> {
-    let scratch = Scratch::make()?;
+    let scratch = scratch::make()?;
     let invocation = invocation(plan, cell, &scratch);
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
@@ -173,7 +173,7 @@ fn how_far(progress: &Progress) -> String {
     format!("{millions:.0} million instructions{images}, {} s", progress.elapsed.as_secs())
 }
 
-fn invocation(plan: &Plan, cell: &Cell, scratch: &Scratch) -> Invocation {
+fn invocation(plan: &Plan, cell: &Cell, scratch: &heaptoll_scratch::Scratch) -> Invocation {
     let tmp = scratch.path().display().to_string();
     let fill = |text: &String| text.replace("{tmp}", &tmp);
     let mut environment = environment_of(&cell.program, fill);

@@ -23,6 +23,8 @@ const READY_BYTES: u64 = 32 << 20;
 pub struct EventsFile {
     path: PathBuf,
     file: File,
+    /// Chunks that it was made with: what its header says later may be anything.
+    chunks: u32,
     /// Made by this process: its clock of now is the file's.
     made_here: bool,
 }
@@ -61,7 +63,7 @@ impl EventsFile {
             let _ = std::fs::remove_file(path);
             return Err(failed(error));
         }
-        Ok(EventsFile { path: path.to_owned(), file, made_here: true })
+        Ok(EventsFile { path: path.to_owned(), file, chunks, made_here: true })
     }
 
     /// Opens a file that another process made.
@@ -71,8 +73,9 @@ impl EventsFile {
     pub fn open(path: &Path) -> Result<EventsFile, EventsError> {
         let failed = |error| EventsError::Io { path: path.to_owned(), error };
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
-        let events = EventsFile { path: path.to_owned(), file, made_here: false };
-        events.chunks()?;
+        let mut events = EventsFile { path: path.to_owned(), file, chunks: 0, made_here: false };
+        events.chunks = events.chunks_said()?;
+        events.check()?;
         Ok(events)
     }
 
@@ -86,8 +89,8 @@ impl EventsFile {
     /// # Errors
     /// [`EventsError`] when the file cannot be read, or was changed by something else than the layer.
     pub fn read(&self) -> Result<Vec<ProcessEvents>, EventsError> {
-        let chunks = self.chunks()?;
-        let claimed = half(&self.bytes(0, HEADER_BYTES)?, 20).min(chunks);
+        self.check()?;
+        let claimed = half(&self.bytes(0, HEADER_BYTES)?, 20).min(self.chunks);
         let beginning = self.bytes(0, CHUNKS_AT)?;
         let now = self.made_here.then(heaptoll_clock::pair).filter(|_| heaptoll_clock::is_counter());
         read::processes(&beginning, claimed, now, |at, bytes| self.bytes(at, bytes)).map_err(|error| {
@@ -103,7 +106,7 @@ impl EventsFile {
     /// # Errors
     /// As [`EventsFile::read`].
     pub fn lost(&self) -> Result<Lost, EventsError> {
-        self.chunks()?;
+        self.check()?;
         Ok(read::lost(&self.bytes(0, HEADER_BYTES)?))
     }
 
@@ -114,7 +117,8 @@ impl EventsFile {
     /// As [`EventsFile::read`].
     pub fn clear(&self) -> Result<(), EventsError> {
         let failed = |error| EventsError::Io { path: self.path.clone(), error };
-        let chunks = self.chunks()?;
+        self.check()?;
+        let chunks = self.chunks;
         let claimed = half(&self.bytes(0, HEADER_BYTES)?, 20).min(chunks);
         // Behind what has its memory in any case the room is given back.
         let ready = file_bytes(chunks).min(READY_BYTES);
@@ -123,24 +127,32 @@ impl EventsFile {
         self.file.write_all_at(&header(chunks), 0).map_err(failed)
     }
 
-    /// How many chunks there is room for; looks whether this is such a file.
-    fn chunks(&self) -> Result<u32, EventsError> {
-        let failed = |error| EventsError::Io { path: self.path.clone(), error };
+    /// How many chunks there is room for, as the header says; looks whether this is such a file.
+    fn chunks_said(&self) -> Result<u32, EventsError> {
         let foreign = || EventsError::Foreign { path: self.path.clone() };
         let mut header = [0u8; 16];
         self.file.read_exact_at(&mut header, 0).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => foreign(),
-            _ => failed(error),
+            _ => EventsError::Io { path: self.path.clone(), error },
         })?;
         if word(&header, 0) != MAGIC || half(&header, 8) != VERSION {
             return Err(foreign());
         }
-        let chunks = half(&header, 12);
-        let (expected, found) = (file_bytes(chunks), self.file.metadata().map_err(failed)?.len());
+        Ok(half(&header, 12))
+    }
+
+    /// Looks whether this is still the file that was made or opened, whole.
+    fn check(&self) -> Result<(), EventsError> {
+        if self.chunks_said()? != self.chunks {
+            return Err(EventsError::Foreign { path: self.path.clone() });
+        }
+        let about =
+            self.file.metadata().map_err(|error| EventsError::Io { path: self.path.clone(), error })?;
+        let (expected, found) = (file_bytes(self.chunks), about.len());
         if expected != found {
             return Err(EventsError::Truncated { path: self.path.clone(), expected, found });
         }
-        Ok(chunks)
+        Ok(())
     }
 
     fn bytes(&self, at: usize, length: usize) -> Result<Vec<u8>, EventsError> {

@@ -53,8 +53,9 @@ impl Timeline {
         let after = self.pairs.partition_point(|pair| pair.ticks <= ticks).clamp(1, self.pairs.len() - 1);
         let (from, to) = (self.pairs[after - 1], self.pairs[after]);
         let elapsed = i128::from(ticks) - i128::from(from.ticks);
-        let ns =
-            i128::from(from.ns) + elapsed * i128::from(to.ns - from.ns) / i128::from(to.ticks - from.ticks);
+        // Any figure may stand in a file that processes share.
+        let passed = elapsed.saturating_mul(i128::from(to.ns - from.ns)) / i128::from(to.ticks - from.ticks);
+        let ns = i128::from(from.ns).saturating_add(passed);
         u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
     }
 }
@@ -101,6 +102,16 @@ mod tests {
             let error = line.ns(ticks).abs_diff(ns_at(ticks));
             // Rounding to whole ns at two pairs that are 10 ms or more apart, over 400 s.
             prop_assert!(error <= 100_000, "{error}");
+        }
+    }
+
+    #[test]
+    fn pairs_that_no_clock_gives_do_no_harm() {
+        let most = u64::MAX;
+        for (first, last) in [((0, 0), (1, most)), ((0, 0), (most, most)), ((most - 1, 0), (most, most))] {
+            let pair = |(ticks, ns)| Pair { ticks, ns };
+            let line = Timeline::new([pair(first), pair(last)].to_vec());
+            assert!([0, 1, most / 2, most].map(|ticks| line.ns(ticks)).is_sorted(), "{first:?} {last:?}");
         }
     }
 

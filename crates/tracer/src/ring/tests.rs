@@ -172,3 +172,35 @@ fn a_producer_gone_mad_is_not_believed() {
     assert_eq!(ring.waiting(), 2);
     assert!(ring.take(|block| assert_eq!(block.len(), 8)).is_some());
 }
+
+#[test]
+fn words_that_change_while_they_are_looked_at_stay_what_they_were() {
+    let folder = folder();
+    let mut producer = Producer::create(folder.path(), (7, 1), (8, 2));
+    assert!(producer.tell(&[1, 2, 3]));
+    producer.publish();
+    assert!(producer.tell(&[4]));
+    let spoil = || {
+        let file = File::options().write(true).open(&producer.path).expect("opens");
+        std::os::unix::fs::FileExt::write_all_at(&file, &[0xff; 2 * 8 * 8], HEADER as u64).expect("writes");
+    };
+    let mut ring = open(&producer.path);
+    let seen = ring.take(|words| {
+        spoil();
+        words.to_vec()
+    });
+    assert_eq!(seen, Some(vec![1, 2, 3, 0, 0, 0, 0, 0]));
+    // What it was spoiled with is damage, and no more.
+    ring.rest(|words| assert_eq!(words, [u64::MAX; 8]));
+}
+
+#[test]
+fn a_geometry_that_no_tracer_has_is_refused_though_its_file_is_as_long() {
+    let folder = folder();
+    let producer = Producer::create(folder.path(), (7, 1), (64, 2));
+    let (words, blocks) = (1u64 << 32, 2);
+    producer.header(at::WORDS).store(words, Ordering::Release);
+    let file = File::options().write(true).open(&producer.path).expect("opens");
+    file.set_len(HEADER as u64 + words * blocks * 8).expect("grows");
+    assert!(Ring::open(&producer.path).is_err());
+}

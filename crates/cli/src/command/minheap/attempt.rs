@@ -11,6 +11,7 @@ use heaptoll_lab::places::Places;
 use heaptoll_lab::runner::{RunError, environment_of, page_in};
 use heaptoll_lab::serve;
 use heaptoll_launcher::Ended;
+use heaptoll_scratch::Scratch;
 use heaptoll_statspage::SlotRecord;
 use regex::Regex;
 
@@ -60,7 +61,7 @@ impl Runs<'_> {
     /// As [`Runs::attempt`].
     pub fn attempt_beside(&self, program: &ProgramInfo, set: &Set, load: &Set) -> Result<Attempt, Failure> {
         let no_scratch = |error| Failure::Run(RunError::Scratch(error));
-        let scratch = tempfile::Builder::new().prefix("heaptoll-").tempdir().map_err(no_scratch)?;
+        let scratch = Scratch::make().map_err(no_scratch)?;
         let (page, variable) = page_in(&scratch)?;
         let tmp = scratch.path().display().to_string();
         let fill = |text: &String| text.replace("{tmp}", &tmp);

@@ -134,7 +134,7 @@ impl Plan<'_> {
     /// One run under the events layer. The layer stands in front of a server's load, too: its requests are a client's.
     fn heard(&self, program: &ProgramInfo, mut set: Set, run: u32) -> Result<Heard, Failure> {
         let no_scratch = |error| Failure::Run(heaptoll_lab::runner::RunError::Scratch(error));
-        let folder = tempfile::Builder::new().prefix("heaptoll-").tempdir().map_err(no_scratch)?;
+        let folder = heaptoll_scratch::Scratch::make().map_err(no_scratch)?;
         let events = EventsFile::create(&folder.path().join("heaptoll-run.events"), LIMIT)
             .map_err(|error| Failure::Trouble(Box::new(error)))?;
         let file = (VARIABLE.to_owned(), events.path().display().to_string());

@@ -16,7 +16,7 @@ pub struct Asked {
     /// Its standard input, when not ours.
     pub stdin: Option<PathBuf>,
     /// Lives as long as the program.
-    _scratch: Option<tempfile::TempDir>,
+    _scratch: Option<heaptoll_scratch::Scratch>,
 }
 
 /// Finds the command or the catalog's program.
@@ -55,9 +55,7 @@ fn of_catalog(name: &str, arguments: &Arguments, places: &Places) -> Result<Aske
             "{name} is a server, which ends when it is told to: record it by its command, and load it from another terminal"
         )));
     }
-    let scratch = tempfile::Builder::new()
-        .prefix("heaptoll-")
-        .tempdir()
+    let scratch = heaptoll_scratch::Scratch::make()
         .map_err(|error| Failure::Usage(format!("cannot make a scratch folder: {error}")))?;
     let tmp = scratch.path().display().to_string();
     let fill = |text: &String| OsString::from(text.replace("{tmp}", &tmp));
