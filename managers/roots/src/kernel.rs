@@ -81,6 +81,28 @@ pub fn block(signals: u64) -> u64 {
     former
 }
 
+/// The signals that wait to be unblocked by the calling thread, or by any of the process.
+pub fn pending() -> u64 {
+    let mut pending = 0_u64;
+    // SAFETY: the set is writable.
+    let _ = unsafe {
+        call(libc::SYS_rt_sigpending, [&raw mut pending as usize, size_of::<u64>(), 0, 0, 0, 0])
+    };
+    pending
+}
+
+/// Whether the word at an address can be read: the kernel looks at a set of signals before it refuses what is to be
+/// done with it.
+pub fn is_readable(word: usize) -> bool {
+    const NOTHING_KNOWN: usize = usize::MAX;
+    if !word.is_multiple_of(8) || word < 8 {
+        return false;
+    }
+    // SAFETY: the kernel only reads the word, if it can, and changes nothing for a command that it does not know.
+    let status = unsafe { call(libc::SYS_rt_sigprocmask, [NOTHING_KNOWN, word, 0, size_of::<u64>(), 0, 0]) };
+    status != Err(Error(libc::EFAULT))
+}
+
 /// Sleeps while the word is `expected`, at most `patience_us` microseconds (`None`: for ever). Wakes early at times.
 pub fn wait(word: &AtomicU32, expected: u32, patience_us: Option<u64>) {
     let time = patience_us.map(|us| libc::timespec {
