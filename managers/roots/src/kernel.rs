@@ -85,9 +85,8 @@ pub fn block(signals: u64) -> u64 {
 pub fn pending() -> u64 {
     let mut pending = 0_u64;
     // SAFETY: the set is writable.
-    let _ = unsafe {
-        call(libc::SYS_rt_sigpending, [&raw mut pending as usize, size_of::<u64>(), 0, 0, 0, 0])
-    };
+    let _ =
+        unsafe { call(libc::SYS_rt_sigpending, [&raw mut pending as usize, size_of::<u64>(), 0, 0, 0, 0]) };
     pending
 }
 

@@ -164,7 +164,8 @@ pub unsafe fn leave(context: &libc::ucontext_t, call: Call) {
 /// # Safety
 /// The context is that of a handler which is running, blocks all signals, and owns nothing that needs to be dropped.
 pub unsafe fn resume(context: &mut libc::ucontext_t) {
-    let [open, end] = [&raw const heaptoll_roots_open, &raw const heaptoll_roots_jump].map(|label| label as i64);
+    let [open, end] =
+        [&raw const heaptoll_roots_open, &raw const heaptoll_roots_jump].map(|label| label as i64);
     let registers = &mut context.uc_mcontext.gregs;
     let at = registers[libc::REG_RIP as usize];
     if at == end {

@@ -41,7 +41,8 @@ static KEEPS: AtomicBool = AtomicBool::new(false);
 /// signal of the stop, after which there is nothing to go on with.
 pub fn learn(send: impl FnOnce() -> bool) {
     // SAFETY: nothing to go on with: the call ends with EINTR.
-    let keeps = send() && unsafe { kernel::call(libc::SYS_restart_syscall, [0; 6]) } == Err(kernel::Error(libc::EINTR));
+    let keeps = send()
+        && unsafe { kernel::call(libc::SYS_restart_syscall, [0; 6]) } == Err(kernel::Error(libc::EINTR));
     KEEPS.store(keeps, Ordering::Relaxed);
 }
 
@@ -67,8 +68,8 @@ pub unsafe fn go_on(context: &mut libc::ucontext_t) {
     }
     let at = at.wrapping_sub(SYSCALL.len());
     let Some(number) = code(at).and_then(number) else { return };
-    let arguments =
-        [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8, libc::REG_R9].map(register);
+    let arguments = [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8, libc::REG_R9]
+        .map(register);
     match way(number, arguments.map(|argument| argument as usize)) {
         // SAFETY: the caller's.
         Some(Way::Kept) if KEEPS.load(Ordering::Relaxed) => unsafe {

@@ -56,7 +56,9 @@ impl Waiter {
         let wanted = [number, libc::SYS_restart_syscall].map(|number| format!("{number} "));
         while !self.thread.is_finished() {
             let path = format!("/proc/self/task/{}/syscall", self.tid.load(Ordering::SeqCst));
-            if std::fs::read_to_string(path).is_ok_and(|text| wanted.iter().any(|wanted| text.starts_with(wanted))) {
+            if std::fs::read_to_string(path)
+                .is_ok_and(|text| wanted.iter().any(|wanted| text.starts_with(wanted)))
+            {
                 return;
             }
             std::thread::sleep(Duration::from_micros(100));
@@ -179,7 +181,12 @@ fn sem_timedwait_waits_until_its_time() {
 }
 
 /// Stops the world a few times while a thread is in a call, then has it end, and sees that it ends so.
-fn until(number: i64, expected: (i64, i32), call: impl FnOnce() -> i64 + Send + 'static, end: impl FnOnce(&Waiter)) {
+fn until(
+    number: i64,
+    expected: (i64, i32),
+    call: impl FnOnce() -> i64 + Send + 'static,
+    end: impl FnOnce(&Waiter),
+) {
     let waiter = Waiter::new(call);
     waiter.await_call(number);
     for _ in 0..20 {
