@@ -63,12 +63,33 @@ pub fn thread() -> i32 {
 
 /// Microseconds of the monotonic clock.
 pub fn now_us() -> u64 {
+    now_ns() / 1000
+}
+
+/// Nanoseconds of the monotonic clock.
+pub fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the time is valid and outlives the call.
-    let _ = unsafe {
-        call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, &raw mut time as usize, 0, 0, 0, 0])
-    };
-    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
+    let _ = unsafe { write_time(&raw mut time as usize) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Whether a time, two words, can be written to an address. It is: the kernel writes one.
+///
+/// # Safety
+/// Nobody needs what is there.
+pub unsafe fn is_time_writable(address: usize) -> bool {
+    // SAFETY: the caller's.
+    unsafe { write_time(address) }.is_ok()
+}
+
+/// Has the kernel write the time of the monotonic clock.
+///
+/// # Safety
+/// Nobody needs what is there.
+unsafe fn write_time(address: usize) -> Result<usize, Error> {
+    // SAFETY: the kernel checks the address.
+    unsafe { call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, address, 0, 0, 0, 0]) }
 }
 
 /// Has the calling thread block these signals and no others; gives those that it blocked.

@@ -64,12 +64,14 @@ unsafe extern "C" fn handler(signal: c_int, information: *mut libc::siginfo_t, c
     // SAFETY: the kernel passes a valid structure, whose layout is the queued one for this code.
     let queued = unsafe { &*information.cast::<Queued>() };
     if queued.code == libc::SI_QUEUE && queued.value & !0xffff_ffff == MARK {
+        // SAFETY: the kernel passes the interrupted context.
+        let begun = restart::begin(unsafe { &*context.cast() });
         if let Some(world) = world::started() {
             // SAFETY: the kernel passes the interrupted context.
             world.stand(queued.value as u32, || unsafe { Registers::interrupted(context.cast()) });
         }
         // SAFETY: the same context; all signals are blocked, and nothing here needs to be dropped.
-        return unsafe { restart::go_on(&mut *context.cast()) };
+        return unsafe { restart::go_on(&mut *context.cast(), begun) };
     }
     let former = FORMER.load(Ordering::Acquire);
     if former == 0 {

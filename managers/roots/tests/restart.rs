@@ -3,8 +3,8 @@
 
 mod common;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -281,15 +281,19 @@ extern "C" fn handle(_: i32) {
     HANDLED.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Has a thread in a call get a signal of the program's, between stops or during one, and sees that it interrupts.
-fn interrupted(number: i64, call: impl FnOnce() -> i64 + Clone + Send + 'static) {
-    let _alone = alone(None, 60_000);
+fn handle_user_signal() {
     // SAFETY: the handler is a function of this kind.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handle as *const () as usize;
         assert_eq!(libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()), 0);
     }
+}
+
+/// Has a thread in a call get a signal of the program's, between stops or during one, and sees that it interrupts.
+fn interrupted(number: i64, call: impl FnOnce() -> i64 + Clone + Send + 'static) {
+    let _alone = alone(None, 60_000);
+    handle_user_signal();
     for during in [false, true] {
         let handled = HANDLED.load(Ordering::SeqCst);
         let ended = (-1, libc::EINTR);
@@ -484,4 +488,43 @@ fn a_thread_that_was_stopped_in_its_sleep_can_be_cancelled() {
             assert_eq!(result as isize, -1, "PTHREAD_CANCELED");
         }
     }
+}
+
+/// The kernel knows nothing of the time that a thread stands in a handler: `select` once waited so much longer.
+#[test]
+fn the_time_of_stops_is_taken_off_what_select_waits() {
+    let _alone = alone(None, 60_000);
+    let rest = Arc::new(Mutex::new(Duration::MAX));
+    let left = rest.clone();
+    let waiter = Waiter::new(move || {
+        let mut time = libc::timespec { tv_sec: 3600, tv_nsec: 0 };
+        let none = std::ptr::null_mut::<libc::c_void>;
+        let time = &raw mut time;
+        // SAFETY: no descriptors; the time is valid. As the C library calls, which keeps what is left to itself.
+        let result: i64;
+        unsafe {
+            std::arch::asm!(
+                "mov eax, 270",
+                "syscall",
+                out("rax") result,
+                in("rdi") 0, in("rsi") none(), in("rdx") none(), in("r10") none(), in("r8") time, in("r9") none(),
+                out("rcx") _, out("r11") _,
+            );
+            *left.lock().expect("the rest") = Duration::new((*time).tv_sec as u64, (*time).tv_nsec as u32);
+        }
+        assert_eq!(result, -i64::from(libc::EINTR));
+        0
+    });
+    let begun = Instant::now();
+    waiter.await_call(libc::SYS_pselect6);
+    let stopped = WORLD.stop().expect("all stop");
+    std::thread::sleep(Duration::from_millis(200));
+    drop(stopped);
+    waiter.await_call(libc::SYS_pselect6);
+    handle_user_signal();
+    waiter.kill(libc::SIGUSR1);
+    waiter.end();
+    let rest = *rest.lock().expect("the rest");
+    assert!(rest <= Duration::from_millis(3_599_800), "{rest:?} are left");
+    assert!(rest + begun.elapsed() >= Duration::from_secs(3600), "{rest:?} are left");
 }
