@@ -212,7 +212,7 @@ impl<V: Version> Boehm<V> {
         let bytes = bytes.max(1).checked_add(V::SLOP)?;
         let extent = round_up(bytes.checked_add(offset)?, CHUNK);
         let spare = alignment.saturating_sub(CHUNK);
-        let whole = extent.checked_add(spare).filter(|&whole| whole <= ADDRESSES)?;
+        let whole = extent.checked_add(spare).filter(|&whole| whole < ADDRESSES)?;
         let Some(taken) = V::run(self, whole) else { return self.nothing() };
         // SAFETY: the run is ours; what the alignment does not need goes back.
         unsafe {

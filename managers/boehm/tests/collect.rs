@@ -309,8 +309,8 @@ fn what_no_process_can_have_is_refused_without_a_collection<V: Version>() {
     let given = Given::new();
     let mut heap = Boehm::<V>::of(given);
     let before = heap.collections();
-    for bytes in [(1 << 47) + 1, 1 << 62, isize::MAX as usize] {
-        assert_eq!((heap.allocate(bytes), heap.allocate_aligned(64, bytes - 64)), (None, None), "{bytes}");
+    for bytes in [1 << 47, 1 << 62, isize::MAX as usize - 64] {
+        assert_eq!((heap.allocate(bytes), heap.allocate_aligned(64, bytes)), (None, None), "{bytes}");
     }
     assert_eq!(heap.allocate_aligned(1 << 62, 8), None);
     assert_eq!((heap.collections(), heap.check()), (before, Ok(())));

@@ -85,7 +85,7 @@ fn what_is_set_outweighs_the_modes_defaults_in_any_order() {
 
 #[test]
 fn each_wrong_value_is_refused_with_name_value_and_what_is_allowed() {
-    let values: [(&str, &[&str]); 15] = [
+    let values: [(&str, &[&str]); 16] = [
         ("TITHE_MODE", &["", "Collect", "gc", "hybrid "]),
         ("TITHE_POLICY", &["", "zorn", "FIXED"]),
         ("TITHE_HEADROOM", &["", "0", "10001", "-5", "+5", "60%", "1.5", "99999999999999999999999"]),
