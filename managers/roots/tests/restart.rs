@@ -135,8 +135,8 @@ fn clock_nanosleep_sleeps_until_its_time() {
 
 #[test]
 fn poll_waits_all_of_its_time() {
-    // SAFETY: no descriptors.
     amid(libc::SYS_poll, (0, 0), || {
+        // SAFETY: no descriptors.
         i64::from(unsafe { libc::poll(std::ptr::null_mut(), 0, WAIT.as_millis() as i32) })
     });
 }
@@ -331,8 +331,8 @@ fn a_signal_of_the_programs_ends_poll() {
 #[test]
 fn a_signal_of_the_programs_ends_select() {
     let none = std::ptr::null_mut;
-    // SAFETY: no descriptors.
     interrupted(libc::SYS_pselect6, move || {
+        // SAFETY: no descriptors.
         i64::from(unsafe { libc::select(0, none(), none(), none(), std::ptr::null_mut()) })
     });
 }
@@ -500,8 +500,8 @@ fn the_time_of_stops_is_taken_off_what_select_waits() {
         let mut time = libc::timespec { tv_sec: 3600, tv_nsec: 0 };
         let none = std::ptr::null_mut::<libc::c_void>;
         let time = &raw mut time;
-        // SAFETY: no descriptors; the time is valid. As the C library calls, which keeps what is left to itself.
         let result: i64;
+        // SAFETY: no descriptors; the time is valid. As the C library calls, which keeps what is left to itself.
         unsafe {
             std::arch::asm!(
                 "mov eax, 270",
