@@ -60,7 +60,7 @@ pub fn start() -> bool {
     // SAFETY: dlsym has no conditions but for the name. A failing one allocates its message, which the manager serves.
     let alone = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
     let (usable_size, free, enters): (UsableSize, Free, Option<Enters>) = if settings.check {
-        check::prepare(&family, usable_size, settings.abort);
+        check::prepare(family, usable_size, settings.abort);
         (check::usable_size, check::leaves, Some(check::enters))
     } else {
         (usable_size, family.free, None)
