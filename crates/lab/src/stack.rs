@@ -186,6 +186,7 @@ impl LayerKind {
         match self {
             LayerKind::Quarantine => vec![
                 ("check", words(&["on", "off"])),
+                ("abort", words(&["on", "off"])),
                 ("evict", words(&["all", "random"])),
                 ("realloc", words(&["delay", "manager"])),
                 ("seed", Values::Number(0, u64::MAX)),

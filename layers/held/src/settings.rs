@@ -5,7 +5,8 @@ use heaptoll_next::settings::{Wrong, each, number, size};
 use crate::volume::MOST;
 
 /// What is allowed, in words.
-pub const ALLOWED: &str = "it takes size=BYTES (1 or more; K, M, G are powers of 1024), check=on|off, evict=all|random, \
+pub const ALLOWED: &str = "it takes size=BYTES (1 or more; K, M, G are powers of 1024), check=on|off, \
+                           abort=on|off, evict=all|random, \
                            realloc=delay|manager, seed=NUMBER, separated by commas";
 
 /// How the quarantine works.
@@ -15,6 +16,8 @@ pub struct Settings {
     pub size: u64,
     /// Blocks are filled when they come in, and looked at when they leave.
     pub check: bool,
+    /// What is found wrong ends the process. Implies `check`.
+    pub abort: bool,
     /// Of too much, random blocks go rather than all.
     pub random: bool,
     /// `realloc` holds the old block back rather than leaving all to the manager.
@@ -26,7 +29,7 @@ pub struct Settings {
 impl Settings {
     /// No delay.
     pub const NONE: Settings =
-        Settings { size: 1, check: false, random: false, delay_realloc: true, seed: 0 };
+        Settings { size: 1, check: false, abort: false, random: false, delay_realloc: true, seed: 0 };
 
     /// Reads a variable's value.
     ///
@@ -46,6 +49,10 @@ impl Settings {
                 settings.check = value == b"on";
                 true
             }
+            (b"abort", b"on" | b"off") => {
+                settings.abort = value == b"on";
+                true
+            }
             (b"evict", b"all" | b"random") => {
                 settings.random = value == b"random";
                 true
@@ -57,6 +64,7 @@ impl Settings {
             (b"seed", value) => number(value).map(|seed| settings.seed = seed).is_some(),
             _ => false,
         })?;
+        settings.check |= settings.abort;
         Ok(settings)
     }
 }
@@ -69,16 +77,34 @@ mod tests {
     fn what_is_not_said_is_as_without_delay() {
         assert_eq!(Settings::read(b""), Ok(Settings::NONE));
         let all = Settings::read(b"size=2M,check=on,evict=random,realloc=manager,seed=7");
-        let expected = Settings { size: 2 << 20, check: true, random: true, delay_realloc: false, seed: 7 };
+        let expected = Settings {
+            size: 2 << 20,
+            check: true,
+            random: true,
+            delay_realloc: false,
+            seed: 7,
+            ..Settings::NONE
+        };
         assert_eq!(all, Ok(expected));
+        let aborts = Settings { size: 64, check: true, abort: true, ..Settings::NONE };
+        assert_eq!(Settings::read(b"abort=on,size=64"), Ok(aborts));
+        assert_eq!(Settings::read(b"abort=off"), Ok(Settings::NONE));
         assert_eq!(Settings::read(b"size=900000G").map(|settings| settings.size), Ok(MOST));
     }
 
     #[test]
     fn what_is_impossible_is_told() {
-        for text in
-            ["size=0", "size=", "check=yes", "evict=some", "realloc=never", "seed=-1", "sizes=1", "check"]
-        {
+        for text in [
+            "size=0",
+            "size=",
+            "check=yes",
+            "abort=1",
+            "evict=some",
+            "realloc=never",
+            "seed=-1",
+            "sizes=1",
+            "check",
+        ] {
             assert_eq!(Settings::read(text.as_bytes()), Err(Wrong { pair: text.as_bytes() }), "{text}");
         }
     }

@@ -1,29 +1,39 @@
 //! `check=on`: blocks are filled when they come in and looked at when they leave, and at the end of the process. What
-//! was written to is said on standard error and counted; so is a block that is freed while it is held.
+//! was written to is said on standard error and counted; so is a block that is freed while it is held. What is plainly
+//! no block is said, and goes no further: the manager would read its own words before it. `abort=on`: the first finding
+//! ends the process.
 
 use core::ffi::c_void;
 use core::fmt::Write;
 use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 
 use heaptoll_held::checked::{Checked, Damage, Entry, Stays};
 use heaptoll_held::fill::Change;
 use heaptoll_held::memory;
 use heaptoll_held::text::Line;
-use heaptoll_next::family::Free;
-use heaptoll_stacks::{LOWEST_ADDRESS, Stacks};
+use heaptoll_next::family::{Family, Free, UsableSize};
+use heaptoll_next::forward;
+use heaptoll_stacks::{LOWEST_ADDRESS, Stacks, readable};
 
 use crate::QUARANTINE;
 
 static CHECKED: Checked = Checked::new();
 static STACKS: Stacks = Stacks::new();
 static ON: AtomicBool = AtomicBool::new(false);
+static ABORTS: AtomicBool = AtomicBool::new(false);
+/// What the addresses of all blocks are multiples of.
+static ALIGNMENT: AtomicUsize = AtomicUsize::new(WORD);
+static USABLE_SIZE: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 static FREE: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 static SITES: AtomicPtr<Frames> = AtomicPtr::new(ptr::null_mut());
 static SAID: AtomicU32 = AtomicU32::new(0);
 
+/// Every manager aligns to words, and most to two. Which it is shows in a few of the smallest blocks.
+const WORD: usize = size_of::<usize>();
+const SAMPLES: usize = 16;
 /// Lines at most; what comes after is counted only.
 const LINES: u32 = 100;
 /// Call stacks whose frames are kept, and frames of each.
@@ -31,9 +41,12 @@ const MOST_SITES: usize = 1 << 20;
 const FRAMES: usize = 8;
 type Frames = [usize; FRAMES];
 
-/// Has blocks checked from here on. `free` is the manager's.
-pub fn prepare(free: Free) {
-    FREE.store(free as *mut (), Relaxed);
+/// Has blocks checked from here on, by what the manager has.
+pub fn prepare(family: &Family, usable_size: UsableSize, aborts: bool) {
+    FREE.store(family.free as *mut (), Relaxed);
+    USABLE_SIZE.store(usable_size as *mut (), Relaxed);
+    ALIGNMENT.store(alignment(family.free), Relaxed);
+    ABORTS.store(aborts, Relaxed);
     // Without memory for them, sites are unknown; only pages that are written to cost any.
     if let Some(sites) = memory::map(MOST_SITES * size_of::<Frames>())
         && STACKS.prepare(prepare as *const () as usize)
@@ -41,6 +54,39 @@ pub fn prepare(free: Free) {
         SITES.store(sites.cast().as_ptr(), Relaxed);
     }
     ON.store(true, Relaxed);
+}
+
+/// What the manager aligns its smallest blocks to.
+fn alignment(free: Free) -> usize {
+    let blocks: [*mut c_void; SAMPLES] = core::array::from_fn(|_| forward::malloc(WORD));
+    let all = blocks.iter().fold(0, |all, &block| all | block as usize);
+    for block in blocks {
+        // SAFETY: the manager's, or null; nobody has it.
+        unsafe { free(block) };
+    }
+    if all.is_multiple_of(2 * WORD) { 2 * WORD } else { WORD }
+}
+
+/// Why no block can begin at an address, where that can be seen without knowing the manager's blocks.
+fn misplaced(address: usize) -> Option<&'static str> {
+    if !address.is_multiple_of(ALIGNMENT.load(Relaxed)) {
+        Some("it is not aligned as blocks are")
+    } else if !readable(address) {
+        Some("no memory is there")
+    } else if STACKS.is_on_stack(address) {
+        Some("it lies on the thread's stack")
+    } else {
+        None
+    }
+}
+
+/// The manager's, of addresses where a block may begin; 0 of others.
+pub unsafe extern "C" fn usable_size(block: *mut c_void) -> usize {
+    if misplaced(block as usize).is_some() {
+        return 0;
+    }
+    // SAFETY: USABLE_SIZE is of this type; the block is the manager's by the caller's promise.
+    unsafe { transmute::<*mut (), UsableSize>(USABLE_SIZE.load(Relaxed))(block) }
 }
 
 /// Whether blocks are checked.
@@ -72,6 +118,13 @@ fn site() -> u32 {
 /// A block comes in.
 pub fn enters(block: *mut c_void, bytes: usize) -> bool {
     let site = site();
+    if let Some(reason) = misplaced(block as usize) {
+        let mut line = Line::new();
+        let _ = write!(line, "freed what is no block: {block:p}: {reason}; freed");
+        freed_at(&mut line, site);
+        say(line);
+        return false;
+    }
     // SAFETY: a block that the program has given back.
     match unsafe { CHECKED.enters(block, bytes, site) } {
         Entry::New | Entry::Unknown => true,
@@ -171,5 +224,9 @@ fn say(line: Line) {
             line.say();
         }
         _ => {}
+    }
+    if ABORTS.load(Relaxed) {
+        // SAFETY: no conditions.
+        unsafe { libc::abort() };
     }
 }

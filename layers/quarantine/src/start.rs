@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use heaptoll_held::quarantine::Enters;
 use heaptoll_held::settings::{ALLOWED, Settings};
 use heaptoll_held::thread::Thread;
-use heaptoll_next::family::{Free, fatal};
+use heaptoll_next::family::{Free, UsableSize, fatal};
 use heaptoll_next::settings::{refuse, variable};
 
 use crate::{QUARANTINE, check, word};
@@ -59,11 +59,11 @@ pub fn start() -> bool {
     };
     // SAFETY: dlsym has no conditions but for the name. A failing one allocates its message, which the manager serves.
     let alone = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
-    let (free, enters): (Free, Option<Enters>) = if settings.check {
-        check::prepare(family.free);
-        (check::leaves, Some(check::enters))
+    let (usable_size, free, enters): (UsableSize, Free, Option<Enters>) = if settings.check {
+        check::prepare(family, usable_size, settings.abort);
+        (check::usable_size, check::leaves, Some(check::enters))
     } else {
-        (family.free, None)
+        (usable_size, family.free, None)
     };
     QUARANTINE.prepare(&settings, usable_size, free, enters, alone.cast());
     MANAGER_RESIZES.store(!settings.delay_realloc, Relaxed);

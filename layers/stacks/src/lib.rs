@@ -29,6 +29,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::numbers::{Numbers, digest};
 use crate::rules::Rules;
+pub use crate::system::readable;
 use crate::threads::Threads;
 use crate::told::Told;
 use crate::walk::{Cursor, NoNotes, Notes, Readable, Step};
@@ -117,6 +118,17 @@ impl Stacks {
         unsafe { place.write(State { rules, numbers, told }) };
         self.state.store(place.as_ptr(), Ordering::Release);
         true
+    }
+
+    /// Whether an address lies in the part of the calling thread's own stack that is in use. False where the stack is
+    /// not known: on one of the program's own.
+    pub fn is_on_stack(&self, address: usize) -> bool {
+        let here = 0_usize;
+        let pointer = &raw const here as usize;
+        let Some(mut within) = self.threads.take().and_then(threads::Thread::enter) else { return false };
+        let stack = &mut within.mine().stack;
+        stack.begin(pointer);
+        stack.own() && (pointer..stack.end()).contains(&address)
     }
 
     /// The number of the stack that this is called from, from 1; 0 when there is none to be had. A stack's first call

@@ -55,6 +55,11 @@ impl Readable {
         }
     }
 
+    /// The end of what can be read of the stack, as far as is known.
+    pub fn end(&self) -> usize {
+        self.high
+    }
+
     /// Whether this is the thread's own stack, where words once read can be read again.
     #[inline(always)]
     pub fn own(&self) -> bool {

@@ -7,15 +7,15 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use heaptoll_floor::Reason;
+use heaptoll_floor::{ADDRESSES, Reason};
 use heaptoll_next::{arena, forward};
 
 use crate::gate::{self, Entry, enter, leave, leave_from};
 use crate::start::{HONOUR, LAZY, LIMIT_PAGES, TABLES, TELLER};
 use crate::{collection, pinned, start};
 
-/// No larger request can be met.
-const LARGEST: usize = isize::MAX as usize - 4096;
+/// No larger request can be met, whatever is collected.
+const LARGEST: usize = ADDRESSES;
 /// No block is smaller, bytes: blocks are this far apart.
 const LEAST: usize = 16;
 const WORD: usize = 8;
@@ -66,17 +66,21 @@ fn padded(size: usize) -> usize {
     ((size + WORD) & !(WORD - 1)).max(LEAST)
 }
 
-/// Counts a request, and collects if it is time.
+/// Counts a request, and collects if it is time. False: it can never be met.
 #[inline(always)]
-fn request(size: usize, operator: bool) {
+fn request(size: usize, operator: bool) -> bool {
     let alone = single_threaded();
     let slot = TELLER.slot();
     bump(&slot.malloc_calls, 1, alone);
-    bump(&slot.requested_bytes, size as u64, alone);
     if operator {
         bump(&slot.new_calls, 1, alone);
     }
+    if size > LARGEST {
+        return false;
+    }
+    bump(&slot.requested_bytes, size as u64, alone);
     count(size, alone);
+    true
 }
 
 #[inline(always)]
@@ -96,8 +100,7 @@ fn count(size: usize, alone: bool) {
 /// A new block of `size` bytes, asked for with the bytes that `ask` is given.
 #[inline(always)]
 fn allocate(size: usize, operator: bool, ask: impl Fn(usize) -> *mut c_void) -> *mut c_void {
-    request(size, operator);
-    if size > LARGEST {
+    if !request(size, operator) {
         return out_of_memory();
     }
     let entry = enter();
@@ -255,7 +258,6 @@ unsafe fn realloc_block(block: *mut c_void, size: usize) -> *mut c_void {
     let alone = single_threaded();
     let slot = TELLER.slot();
     bump(&slot.realloc_calls, 1, alone);
-    bump(&slot.requested_bytes, size as u64, alone);
     if size == 0 {
         bump(&slot.realloc_calls, u64::MAX, alone);
         // SAFETY: the caller's word.
@@ -265,6 +267,7 @@ unsafe fn realloc_block(block: *mut c_void, size: usize) -> *mut c_void {
     if size > LARGEST {
         return out_of_memory();
     }
+    bump(&slot.requested_bytes, size as u64, alone);
     count(size, alone);
     let entry = enter();
     if entry == Entry::First {
@@ -362,6 +365,8 @@ unsafe fn resize_by_manager(
 }
 
 fn aligned_block(align: usize, size: usize, operator: bool) -> *mut c_void {
+    // Together they may be what no request can be.
+    let size = if size.saturating_add(align) > LARGEST { usize::MAX } else { size };
     allocate(size, operator, |bytes| forward::memalign(align.max(LEAST), bytes))
 }
 

@@ -16,8 +16,7 @@ use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use heaptoll_floor::thread_word;
-use heaptoll_roots::Stopped;
-use heaptoll_roots::system_call;
+use heaptoll_roots::{Stopped, is_readable, system_call};
 
 thread_word! {
     /// Where the thread is.
@@ -239,17 +238,6 @@ pub fn somebody_inside(stopped: &Stopped<'_>) -> bool {
         }
     });
     found
-}
-
-/// Whether a word can be read: the kernel looks at a set of signals before it refuses what is to be done with it.
-fn is_readable(word: usize) -> bool {
-    const NOTHING_KNOWN: usize = usize::MAX;
-    if !word.is_multiple_of(8) || word < 8 {
-        return false;
-    }
-    // SAFETY: the kernel only reads the word, if it can, and changes nothing for a command that it does not know.
-    let status = unsafe { system_call(libc::SYS_rt_sigprocmask, [NOTHING_KNOWN, word, 0, 8, 0, 0]) };
-    status as i32 != -libc::EFAULT
 }
 
 /// Keeps new ones out. Called while all others stand, or by the only one who collects.

@@ -3,7 +3,9 @@
 use core::ffi::c_int;
 use core::ptr::{self, NonNull};
 
-use heaptoll_floor::{ALIGNMENT, Damage, Heap, Misuse, Piece, Reason, Region, Teller, WORD, round_up};
+use heaptoll_floor::{
+    ADDRESSES, ALIGNMENT, Damage, Heap, Misuse, Piece, Reason, Region, Teller, WORD, round_up,
+};
 
 use crate::chunks::Chunks;
 use crate::classes::{MOST_CLASSES, MOST_WORDS};
@@ -210,7 +212,8 @@ impl<V: Version> Boehm<V> {
         let bytes = bytes.max(1).checked_add(V::SLOP)?;
         let extent = round_up(bytes.checked_add(offset)?, CHUNK);
         let spare = alignment.saturating_sub(CHUNK);
-        let Some(taken) = V::run(self, extent.checked_add(spare)?) else { return self.nothing() };
+        let whole = extent.checked_add(spare).filter(|&whole| whole < ADDRESSES)?;
+        let Some(taken) = V::run(self, whole) else { return self.nothing() };
         // SAFETY: the run is ours; what the alignment does not need goes back.
         unsafe {
             let run = round_up(taken + offset, alignment) - offset;

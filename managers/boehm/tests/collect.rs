@@ -113,6 +113,7 @@ both!(
     a_mark_stack_that_overflows_loses_nothing,
     garbage_in_a_loop_keeps_the_heap_at_a_size,
     what_is_reclaimed_is_zero_when_it_is_handed_out_again,
+    what_no_process_can_have_is_refused_without_a_collection,
     a_collection_that_is_given_up_reclaims_nothing_and_the_next_does,
     what_realloc_moved_is_given_back_and_what_it_kept_holds_nothing_behind,
     large_objects_live_by_any_word_into_them_and_go_with_their_chunks,
@@ -302,6 +303,17 @@ fn garbage_in_a_loop_keeps_the_heap_at_a_size<V: Version>() {
     (0..30_000).for_each(|at| turn(&mut heap, at));
     assert_eq!((heap.bytes(), heap.check()), (size, Ok(())));
     assert!(heap.collections() > 20, "{} collections", heap.collections());
+}
+
+fn what_no_process_can_have_is_refused_without_a_collection<V: Version>() {
+    let given = Given::new();
+    let mut heap = Boehm::<V>::of(given);
+    let before = heap.collections();
+    for bytes in [1 << 47, 1 << 62, isize::MAX as usize - 64] {
+        assert_eq!((heap.allocate(bytes), heap.allocate_aligned(64, bytes)), (None, None), "{bytes}");
+    }
+    assert_eq!(heap.allocate_aligned(1 << 62, 8), None);
+    assert_eq!((heap.collections(), heap.check()), (before, Ok(())));
 }
 
 fn what_is_reclaimed_is_zero_when_it_is_handed_out_again<V: Version>() {

@@ -33,7 +33,7 @@ pub use contract::{
 pub use fault::fail_every;
 pub use heap::{Damage, Heap, Misuse, Piece, PieceKind};
 pub use lock::{Guard, Lock, prepare_barriers};
-pub use manager::{LARGEST, Manager};
+pub use manager::{ADDRESSES, LARGEST, Manager};
 pub use message::Message;
 pub use region::{PAGE, Region};
 pub use search::Search;

@@ -63,12 +63,33 @@ pub fn thread() -> i32 {
 
 /// Microseconds of the monotonic clock.
 pub fn now_us() -> u64 {
+    now_ns() / 1000
+}
+
+/// Nanoseconds of the monotonic clock.
+pub fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the time is valid and outlives the call.
-    let _ = unsafe {
-        call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, &raw mut time as usize, 0, 0, 0, 0])
-    };
-    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
+    let _ = unsafe { write_time(&raw mut time as usize) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Whether a time, two words, can be written to an address. It is: the kernel writes one.
+///
+/// # Safety
+/// Nobody needs what is there.
+pub unsafe fn is_time_writable(address: usize) -> bool {
+    // SAFETY: the caller's.
+    unsafe { write_time(address) }.is_ok()
+}
+
+/// Has the kernel write the time of the monotonic clock.
+///
+/// # Safety
+/// Nobody needs what is there.
+unsafe fn write_time(address: usize) -> Result<usize, Error> {
+    // SAFETY: the kernel checks the address.
+    unsafe { call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, address, 0, 0, 0, 0]) }
 }
 
 /// Has the calling thread block these signals and no others; gives those that it blocked.
@@ -79,6 +100,27 @@ pub fn block(signals: u64) -> u64 {
     // SAFETY: both sets are valid.
     let _ = unsafe { call(libc::SYS_rt_sigprocmask, [how, new, old, size_of::<u64>(), 0, 0]) };
     former
+}
+
+/// The signals that wait to be unblocked by the calling thread, or by any of the process.
+pub fn pending() -> u64 {
+    let mut pending = 0_u64;
+    // SAFETY: the set is writable.
+    let _ =
+        unsafe { call(libc::SYS_rt_sigpending, [&raw mut pending as usize, size_of::<u64>(), 0, 0, 0, 0]) };
+    pending
+}
+
+/// Whether the word at an address can be read: the kernel looks at a set of signals before it refuses what is to be
+/// done with it.
+pub fn is_readable(word: usize) -> bool {
+    const NOTHING_KNOWN: usize = usize::MAX;
+    if !word.is_multiple_of(8) || word < 8 {
+        return false;
+    }
+    // SAFETY: the kernel only reads the word, if it can, and changes nothing for a command that it does not know.
+    let status = unsafe { call(libc::SYS_rt_sigprocmask, [NOTHING_KNOWN, word, 0, size_of::<u64>(), 0, 0]) };
+    status != Err(Error(libc::EFAULT))
 }
 
 /// Sleeps while the word is `expected`, at most `patience_us` microseconds (`None`: for ever). Wakes early at times.

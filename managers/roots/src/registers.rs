@@ -30,10 +30,9 @@ const GENERAL: [libc::c_int; COUNT] = [
 /// Bytes below the stack pointer that a function may use without moving it (System V ABI, x86-64, 3.2.2).
 pub const RED_ZONE: usize = 128;
 
-/// Where the frame's floating point state says how long it is, and by which word one knows that it does (the kernel's
-/// `struct _fpx_sw_bytes`, in bytes 464 to 512 of the state).
-const SIZE_AT: usize = 464;
-const SIZE_MAGIC: u32 = 0x4650_5853;
+/// Where the frame's floating point state describes itself, and by which word one knows that it does.
+const EXTENDED_AT: usize = 464;
+const EXTENDED_MAGIC: u32 = 0x4650_5853;
 /// Length of the state without extensions, bytes.
 const LEGACY_STATE: usize = 512;
 
@@ -82,16 +81,9 @@ impl Registers {
         registers.on_alternate = within(&context.uc_stack, registers.stack_pointer);
         let vector = context.uc_mcontext.fpregs as usize;
         if vector != 0 {
-            let mut length = LEGACY_STATE;
-            // SAFETY: the state has at least its legacy part, in which the kernel has put these two words.
-            let (magic, extended) = unsafe {
-                let words = (vector + SIZE_AT) as *const u32;
-                (words.read(), words.add(1).read())
-            };
-            if magic == SIZE_MAGIC {
-                length = length.max(extended as usize & !7);
-            }
-            registers.vector = vector..vector + length;
+            // SAFETY: the caller's word.
+            let extended = unsafe { Extended::of(context) }.map_or(0, |extended| extended.size as usize & !7);
+            registers.vector = vector..vector + LEGACY_STATE.max(extended);
         }
         registers
     }
@@ -116,6 +108,33 @@ impl Registers {
         self.stack_pointer = self.general[6];
         self.thread_pointer = thread_pointer();
         self.on_alternate = alternate_stack().is_some_and(|stack| within(&stack, self.stack_pointer));
+    }
+}
+
+/// What the frame's floating point state says of itself: the kernel's `struct _fpx_sw_bytes`, as far as it is used.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Extended {
+    magic: u32,
+    /// Length of the state, bytes.
+    size: u32,
+    /// The parts of the state, as `xrstor` wants them.
+    pub parts: u64,
+}
+
+impl Extended {
+    /// That of a signal's frame; `None`: this processor has no such state.
+    ///
+    /// # Safety
+    /// The context is that of a signal handler which is running.
+    pub unsafe fn of(context: &libc::ucontext_t) -> Option<Extended> {
+        let state = context.uc_mcontext.fpregs as usize;
+        if state == 0 {
+            return None;
+        }
+        // SAFETY: the state has at least its legacy part, in which the kernel has put this.
+        let extended = unsafe { ((state + EXTENDED_AT) as *const Extended).read() };
+        (extended.magic == EXTENDED_MAGIC).then_some(extended)
     }
 }
 

@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::kernel::{self, Error};
 use crate::registers::Registers;
+use crate::restart;
 use crate::world;
 
 /// The signal unless another is asked for: glibc's SIGSETXID, by which one thread has the others change their user.
@@ -63,11 +64,14 @@ unsafe extern "C" fn handler(signal: c_int, information: *mut libc::siginfo_t, c
     // SAFETY: the kernel passes a valid structure, whose layout is the queued one for this code.
     let queued = unsafe { &*information.cast::<Queued>() };
     if queued.code == libc::SI_QUEUE && queued.value & !0xffff_ffff == MARK {
+        // SAFETY: the kernel passes the interrupted context.
+        let begun = restart::begin(unsafe { &*context.cast() });
         if let Some(world) = world::started() {
             // SAFETY: the kernel passes the interrupted context.
             world.stand(queued.value as u32, || unsafe { Registers::interrupted(context.cast()) });
         }
-        return;
+        // SAFETY: the same context; all signals are blocked, and nothing here needs to be dropped.
+        return unsafe { restart::go_on(&mut *context.cast(), begun) };
     }
     let former = FORMER.load(Ordering::Acquire);
     if former == 0 {
@@ -155,6 +159,14 @@ pub fn send(signal: c_int, process: c_int, tid: c_int, record: u32) -> Sent {
         Err(Error(libc::ESRCH)) => Sent::Gone,
         Err(_) => Sent::Full,
     }
+}
+
+/// Has the calling thread handle one signal, without a record; false: it could not be sent.
+pub fn take_one(signal: c_int) -> bool {
+    let blocked = kernel::block(!(1 << (signal - 1)));
+    let sent = send(signal, kernel::process(), kernel::thread(), u32::MAX);
+    kernel::block(blocked);
+    sent == Sent::Yes
 }
 
 const _: () = assert!(size_of::<Queued>() == 128);

@@ -15,6 +15,7 @@ use crate::kernel;
 use crate::pages::Room;
 use crate::proc::{self, Fate};
 use crate::registers::Registers;
+use crate::restart;
 use crate::signal::{self, DEFAULT_SIGNAL, Sent};
 use crate::stopped::Stopped;
 use crate::tasks::{Failure, Tasks};
@@ -162,7 +163,9 @@ impl World {
         self.patience_ms.store(patience_ms, Ordering::Relaxed);
         self.process.store(kernel::process(), Ordering::Relaxed);
         STARTED.store(core::ptr::from_ref(self).cast_mut(), Ordering::Release);
-        let _ = signal::install(signal);
+        if signal::install(signal).is_ok() {
+            restart::learn(|| signal::take_one(signal));
+        }
     }
 
     /// Has this process be the world's, in the child of a fork, where the other threads are not.

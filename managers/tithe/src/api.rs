@@ -267,7 +267,7 @@ macro_rules! tithe_api {
 
             #[unsafe(no_mangle)]
             extern "C" fn tithe_usable_size(block: *const c_void) -> usize {
-                $process.heap().usable(block.cast())
+                $process.heap().usable_by_program(block.cast())
             }
 
             #[unsafe(no_mangle)]

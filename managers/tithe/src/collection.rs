@@ -14,6 +14,7 @@ use crate::class::{CLASS, FREE, KINDS, UNIT, UNIT_SHIFT};
 use crate::heap::{Heap, Held};
 use crate::log::{self, Abandoned, Cause, Reason, Report, Sink};
 use crate::markers::{Markers, Roots};
+use crate::misuse;
 use crate::policy::{Cycle, Policy, decimal};
 use crate::quiet::Quiet;
 use crate::settings::{Mode, Settings};
@@ -131,6 +132,7 @@ impl Heap {
         let rounding = if settings.mode == Mode::Explicit { 15 } else { 16 };
         self.rounding.store(rounding, Ordering::Relaxed);
         self.poison.store(settings.poison, Ordering::Relaxed);
+        misuse::abort(settings.abort);
         collection.every = settings.every;
         collection.reclaim = settings.reclaim;
         collection.eager = settings.eager;

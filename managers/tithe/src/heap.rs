@@ -113,6 +113,14 @@ impl Heap {
         }
     }
 
+    /// As [`Heap::new`], for a process whose mode is not known yet: the blocks that it gets before have the byte behind
+    /// their end already.
+    pub const fn unconfigured() -> Heap {
+        let mut heap = Heap::new();
+        heap.rounding = AtomicUsize::new(16);
+        heap
+    }
+
     pub(crate) fn is_mode(&self, mode: Mode) -> bool {
         self.mode.load(Ordering::Relaxed) == mode as u32
     }
@@ -692,7 +700,13 @@ impl Heap {
         true
     }
 
-    /// Bytes that may be used of a block; 0 if it is none.
+    /// Bytes that the program may use of a block, so that the address one past them still lies in it; 0 if it is none.
+    /// `realloc` to as many leaves the block where it is.
+    pub fn usable_by_program(&self, block: *const u8) -> usize {
+        self.usable(block).saturating_sub(self.with_end(0))
+    }
+
+    /// Bytes of a block; 0 if it is none.
     pub fn usable(&self, block: *const u8) -> usize {
         let Some(unit) = self.room.unit_of(block as usize) else { return 0 };
         match self.room.kind(unit) {

@@ -66,12 +66,12 @@ fn thread() -> i32 {
 impl Process {
     /// A process without memory yet.
     pub const fn new() -> Process {
-        Process { heap: Heap::new(), thread_end: ThreadEnd::new(ended), is_linked: false }
+        Process { heap: Heap::unconfigured(), thread_end: ThreadEnd::new(ended), is_linked: false }
     }
 
     /// As [`Process::new`], for a library that is linked and not malloc.
     pub const fn linked() -> Process {
-        Process { heap: Heap::new(), thread_end: ThreadEnd::new(ended), is_linked: true }
+        Process { heap: Heap::unconfigured(), thread_end: ThreadEnd::new(ended), is_linked: true }
     }
 
     /// The heap, for what is not malloc.
@@ -260,7 +260,7 @@ impl Manager for Process {
     }
 
     unsafe fn usable(&self, block: NonNull<u8>) -> usize {
-        self.heap.usable(block.as_ptr())
+        self.heap.usable_by_program(block.as_ptr())
     }
 
     fn failed(&self) {

@@ -66,6 +66,8 @@ pub struct Settings {
     pub signal: Option<c_int>,
     /// `TITHE_PATIENCE`: how long a thread may take to stop, ms.
     pub patience_ms: u32,
+    /// `TITHE_ABORT`: a wrong free or realloc ends the process.
+    pub abort: bool,
     /// `TITHE_POISON`: reclaimed blocks are filled with 0xdf.
     pub poison: bool,
 }
@@ -74,7 +76,7 @@ pub struct Settings {
 pub const PATIENCE_MS: u32 = 2000;
 
 /// Every variable, with what it allows in words.
-pub const VARIABLES: [(&str, &str); 15] = [
+pub const VARIABLES: [(&str, &str); 16] = [
     ("TITHE_MODE", "hybrid, collect or explicit"),
     ("TITHE_POLICY", "proportional, fixed, zorn1992 or membalancer"),
     ("TITHE_HEADROOM", "a percentage from 1 to 10000, without a sign"),
@@ -93,6 +95,7 @@ pub const VARIABLES: [(&str, &str); 15] = [
          that nobody can handle, those of the C library)",
     ),
     ("TITHE_PATIENCE", "milliseconds from 1 to 600000"),
+    ("TITHE_ABORT", "on or off"),
     ("TITHE_POISON", "0 or 1"),
 ];
 
@@ -118,6 +121,7 @@ impl Settings {
             why: None,
             signal: None,
             patience_ms: PATIENCE_MS,
+            abort: false,
             poison: false,
         }
     }
@@ -189,6 +193,7 @@ impl Settings {
                 "TITHE_WHY" => settings.why = Some(address(text).ok_or(wrong)?),
                 "TITHE_SIGNAL" => settings.signal = Some(signal(text).ok_or(wrong)?),
                 "TITHE_PATIENCE" => settings.patience_ms = number(text, 1, 600_000).ok_or(wrong)? as u32,
+                "TITHE_ABORT" => settings.abort = switch(text).ok_or(wrong)?,
                 _ => settings.poison = number(text, 0, 1).ok_or(wrong)? == 1,
             }
             if matches!(known, "TITHE_EVERY" | "TITHE_RECLAIM" | "TITHE_SWEEP") {
@@ -396,6 +401,14 @@ fn size(text: &str, least: usize) -> Option<usize> {
     };
     let bytes = number(digits, 0, most >> shift)? << shift;
     (least..=most).contains(&bytes).then_some(bytes)
+}
+
+fn switch(text: &str) -> Option<bool> {
+    match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
 }
 
 fn address(text: &str) -> Option<usize> {

@@ -18,6 +18,7 @@ mod lower_bound;
 mod managers;
 mod marks;
 mod minheap;
+mod misuse;
 mod processes;
 mod programs;
 mod proximity;

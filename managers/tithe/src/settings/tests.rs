@@ -68,6 +68,8 @@ fn each_variable_is_understood() {
     assert_eq!(good("TITHE_SIGNAL=rtmax-5"), Settings { signal: Some(libc::SIGRTMAX() - 5), ..new });
     assert_eq!(good("TITHE_SIGNAL=30"), Settings { signal: Some(30), ..new });
     assert_eq!(good("TITHE_PATIENCE=50"), Settings { patience_ms: 50, ..new });
+    assert_eq!(good("TITHE_ABORT=on"), Settings { abort: true, ..new });
+    assert_eq!(good("TITHE_ABORT=off"), new);
     assert_eq!(good("TITHE_POISON=1"), Settings { poison: true, ..new });
     assert_eq!(good("TITHE_POISON=0"), new);
     assert!(good("TITHE_LOG=-").log.is_some());
@@ -83,7 +85,7 @@ fn what_is_set_outweighs_the_modes_defaults_in_any_order() {
 
 #[test]
 fn each_wrong_value_is_refused_with_name_value_and_what_is_allowed() {
-    let values: [(&str, &[&str]); 15] = [
+    let values: [(&str, &[&str]); 16] = [
         ("TITHE_MODE", &["", "Collect", "gc", "hybrid "]),
         ("TITHE_POLICY", &["", "zorn", "FIXED"]),
         ("TITHE_HEADROOM", &["", "0", "10001", "-5", "+5", "60%", "1.5", "99999999999999999999999"]),
@@ -101,6 +103,7 @@ fn each_wrong_value_is_refused_with_name_value_and_what_is_allowed() {
             &["", "0", "65", "9", "19", "11", "32", "33", "rtmax-31", "rtmax+1", "rtmax5", "SIGUSR1"],
         ),
         ("TITHE_PATIENCE", &["", "0", "600001", "2s"]),
+        ("TITHE_ABORT", &["", "1", "yes", "ON"]),
         ("TITHE_POISON", &["", "2", "yes", "true"]),
     ];
     assert_eq!(values.map(|(name, _)| name), VARIABLES.map(|(name, _)| name));

@@ -311,3 +311,21 @@ proptest! {
         Model::new(&Settings { heap, every, eager, ..settings(mode, true) }, 0).run(&steps);
     }
 }
+
+/// The byte behind the end made it a larger request than the block's own, and it moved.
+#[test]
+fn a_block_that_is_resized_to_what_the_program_may_use_stays() {
+    for mode in [Mode::Hybrid, Mode::Collect, Mode::Explicit] {
+        let bench = Bench::new(mode, 1);
+        for bytes in (1..200_000).step_by(997) {
+            let block = bench.allocate(bytes);
+            let usable = bench.heap.usable_by_program(block as *const u8);
+            assert!(usable >= bytes, "{mode:?}: {usable} of {bytes}");
+            let place = NonNull::new(block as *mut u8).expect("a block");
+            // SAFETY: a live block.
+            let resized = unsafe { bench.heap.reallocate(bench.cache(0), place, usable) };
+            assert_eq!(resized, Ok(place.as_ptr()), "{mode:?}: {bytes}");
+        }
+        bench.audit();
+    }
+}

@@ -1,0 +1,276 @@
+//! System calls go on after a stop.
+//!
+//! The kernel restarts most calls that a handler has interrupted, but not those that wait for a time or for several
+//! things (signal(7)): these end with `EINTR`, and a program that has no handlers does not expect it. The handler of
+//! the stop sees from the interrupted registers that a call has just ended so, and from the instructions before which
+//! one. There are two ways to go on:
+//!
+//! - The call is made again: its arguments say all that there is to say (no time, the time of a clock, or what is left,
+//!   which the kernel writes there; the time of the stop is taken off it).
+//! - The kernel has kept the rest: `restart_syscall`, see [`leave`].
+//!
+//! A signal of the program's that came during the stop ends the call as ever. Calls that wait with a mask of their own
+//! are left alone, since they are made to be interrupted: had a handler run just before the stop, a second call would
+//! wait for ever. So are those of which nobody knows how much time is left.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::kernel;
+use crate::leave::{self, Call};
+
+/// `syscall`, by which the C library and everybody else calls the kernel.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+/// So many bytes of instructions are looked at before the one that was interrupted.
+const BEFORE: usize = 12;
+const FUTEX_COMMAND: usize = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as usize;
+const SYS_EPOLL_PWAIT2: i64 = 441;
+
+/// How an interrupted call goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// It is made again.
+    Again,
+    /// It is made again; at this address the kernel has written how much time is left, seconds and so many parts of a
+    /// second.
+    Rest { at: usize, parts: i64 },
+    /// The kernel has kept its end.
+    Kept,
+}
+
+/// Whether the kernel goes on with calls that a handler has interrupted.
+static KEEPS: AtomicBool = AtomicBool::new(false);
+
+/// Finds out whether the kernel has `restart_syscall`: an emulator may not. `send` has the calling thread handle the
+/// signal of the stop, after which there is nothing to go on with.
+pub fn learn(send: impl FnOnce() -> bool) {
+    // SAFETY: nothing to go on with: the call ends with EINTR.
+    let keeps = !is_under_valgrind()
+        && send()
+        && unsafe { kernel::call(libc::SYS_restart_syscall, [0; 6]) } == Err(kernel::Error(libc::EINTR));
+    KEEPS.store(keeps, Ordering::Relaxed);
+}
+
+/// Whether this is Valgrind's processor, which has no such call and complains of it: it answers to instructions that do
+/// nothing elsewhere.
+fn is_under_valgrind() -> bool {
+    /// Its request to say so, and the request's arguments.
+    const REQUEST: [u64; 6] = [0x1001, 0, 0, 0, 0, 0];
+    let answer: u64;
+    // SAFETY: rotates a register by 128 bits in all, and exchanges one with itself.
+    unsafe {
+        core::arch::asm!(
+            "rol rdi, 3",
+            "rol rdi, 13",
+            "rol rdi, 61",
+            "rol rdi, 51",
+            "xchg rbx, rbx",
+            in("rax") REQUEST.as_ptr(),
+            inout("rdx") 0_u64 => answer,
+            out("rdi") _,
+            options(nostack),
+        );
+    }
+    answer != 0
+}
+
+/// Parts of a second in a `timespec` and in a `timeval`.
+const NANOS: i64 = 1_000_000_000;
+const MICROS: i64 = 1_000_000;
+
+/// When a thread was stopped, ns, if a system call was interrupted; else 0. Called first in the handler.
+pub fn begin(context: &libc::ucontext_t) -> u64 {
+    if is_interrupted(context) { kernel::now_ns() } else { 0 }
+}
+
+/// Whether the handler came at the end of a system call that was interrupted.
+fn is_interrupted(context: &libc::ucontext_t) -> bool {
+    let registers = &context.uc_mcontext.gregs;
+    // `syscall` leaves the address of the next instruction in rcx.
+    registers[libc::REG_RAX as usize] == -i64::from(libc::EINTR)
+        && registers[libc::REG_RCX as usize] == registers[libc::REG_RIP as usize]
+        && KEEPS.load(Ordering::Relaxed)
+}
+
+/// Has the call that was interrupted go on, if there is one and it can. The last thing that the handler does: it may not
+/// return. `begun` is what [`begin`] gave.
+///
+/// # Safety
+/// The context is that of a handler which is running, blocks all signals, and owns nothing that needs to be dropped.
+pub unsafe fn go_on(context: &mut libc::ucontext_t, begun: u64) {
+    // SAFETY: the caller's.
+    unsafe { leave::resume(context) };
+    let registers = &context.uc_mcontext.gregs;
+    let register = |register: libc::c_int| registers[register as usize];
+    let (at, result) = (register(libc::REG_RIP) as usize, register(libc::REG_RAX));
+    if result == libc::SYS_restart_syscall && code(at).is_some_and(|code| code[BEFORE..] == SYSCALL) {
+        // A second stop before the first has gone on; or the kernel restarts a call by itself.
+        // SAFETY: the caller's.
+        return unsafe { leave::leave(context, Call { at, number: result as usize }) };
+    }
+    if !is_interrupted(context) {
+        return;
+    }
+    let at = at.wrapping_sub(SYSCALL.len());
+    let Some(number) = code(at).and_then(number) else { return };
+    let arguments = [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8, libc::REG_R9]
+        .map(register);
+    let Some(way) = way(number, arguments.map(|argument| argument as usize)) else { return };
+    if way == Way::Kept {
+        // SAFETY: the caller's.
+        return unsafe { leave::leave(context, Call { at, number: libc::SYS_restart_syscall as usize }) };
+    }
+    // A signal that has come meanwhile ends the call, as its handler is about to run.
+    if kernel::pending() & !leave::mask(context) != 0 {
+        return;
+    }
+    if let Way::Rest { at, parts } = way
+        && !shorten(at, parts, kernel::now_ns().saturating_sub(begun))
+    {
+        return;
+    }
+    context.uc_mcontext.gregs[libc::REG_RIP as usize] = at as i64;
+    context.uc_mcontext.gregs[libc::REG_RAX as usize] = number;
+}
+
+/// Takes the time of a stop, ns, off the time that is left. False: the kernel cannot have written there.
+fn shorten(at: usize, parts: i64, stop: u64) -> bool {
+    if !kernel::is_readable(at) || !kernel::is_readable(at + size_of::<i64>()) {
+        return false;
+    }
+    let place = at as *mut [i64; 2];
+    // SAFETY: both words can be read.
+    let [seconds, part] = unsafe { place.read() };
+    // SAFETY: what is there was read, and is written again.
+    if unsafe { !kernel::is_time_writable(at) } {
+        return false;
+    }
+    let off = i64::try_from(stop).unwrap_or(i64::MAX) / (NANOS / parts);
+    let (mut seconds, mut part) = (seconds - off / parts, part - off % parts);
+    if part < 0 {
+        (seconds, part) = (seconds - 1, part + parts);
+    }
+    // SAFETY: both words can be written.
+    unsafe { place.write(if seconds < 0 { [0, 0] } else { [seconds, part] }) };
+    true
+}
+
+/// The instruction at an address, as long as `syscall`, and the bytes before it, if all can be read.
+fn code(at: usize) -> Option<[u8; BEFORE + SYSCALL.len()]> {
+    let (first, last) = (at.checked_sub(BEFORE)?, at.checked_add(SYSCALL.len() - 1)?);
+    if !kernel::is_readable(first & !7) || !kernel::is_readable(last & !7) {
+        return None;
+    }
+    // SAFETY: the words that the ends lie in can be read, and what is between them lies in one of them or in a third
+    // on a page of theirs.
+    Some(unsafe { (first as *const [u8; BEFORE + SYSCALL.len()]).read_unaligned() })
+}
+
+/// The number of the call that the code makes. The C library sets it by the last instruction before the call or by the
+/// last but one: `mov $number, %eax`, `mov n(%rsp), %edi`.
+fn number(code: [u8; BEFORE + SYSCALL.len()]) -> Option<i64> {
+    let before = code.strip_suffix(&SYSCALL)?;
+    let before = match before {
+        [rest @ .., 0x8b, 0x7c, 0x24, _] => rest,
+        rest => rest,
+    };
+    match before {
+        // A prefix makes it another register.
+        [.., 0x40..=0x4f, 0xb8, _, _, _, _] => None,
+        [.., 0xb8, a, b, c, d] => Some(i64::from(i32::from_le_bytes([*a, *b, *c, *d]))),
+        _ => None,
+    }
+}
+
+/// How a call goes on that has ended with `EINTR`; `None`: it does not.
+fn way(number: i64, arguments: [usize; 6]) -> Option<Way> {
+    let [_, second, third, fourth, fifth, sixth] = arguments;
+    let again = |may: bool| may.then_some(Way::Again);
+    let rest = |at: usize, parts: i64| if at == 0 { Way::Again } else { Way::Rest { at, parts } };
+    match number {
+        libc::SYS_nanosleep | libc::SYS_poll => Some(Way::Kept),
+        libc::SYS_clock_nanosleep if second & libc::TIMER_ABSTIME as usize != 0 => Some(Way::Again),
+        libc::SYS_clock_nanosleep => Some(Way::Kept),
+        libc::SYS_futex => match (second & FUTEX_COMMAND) as i32 {
+            libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET if fourth != 0 => Some(Way::Kept),
+            _ => None,
+        },
+        libc::SYS_select => Some(rest(fifth, MICROS)),
+        libc::SYS_pselect6 if sixth == 0 || has_no_mask(sixth) => Some(rest(fifth, NANOS)),
+        libc::SYS_ppoll if fourth == 0 => Some(rest(third, NANOS)),
+        libc::SYS_epoll_wait => again((fourth as i32) < 0),
+        libc::SYS_epoll_pwait => again((fourth as i32) < 0 && fifth == 0),
+        SYS_EPOLL_PWAIT2 => again(fourth == 0 && fifth == 0),
+        libc::SYS_rt_sigtimedwait => again(third == 0),
+        libc::SYS_semop | libc::SYS_msgrcv | libc::SYS_msgsnd | libc::SYS_pause => Some(Way::Again),
+        libc::SYS_semtimedop => again(fourth == 0),
+        libc::SYS_io_getevents => again(fifth == 0),
+        _ => None,
+    }
+}
+
+/// Whether the sixth argument of `pselect6`, an address and a length, has no mask.
+fn has_no_mask(address: usize) -> bool {
+    // SAFETY: it can be read, as words.
+    kernel::is_readable(address) && unsafe { (address as *const usize).read() } == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The code before and with `syscall`, its end.
+    fn code_of(end: &[u8]) -> [u8; BEFORE + SYSCALL.len()] {
+        let mut code = [0x90; BEFORE + SYSCALL.len()];
+        let at = code.len() - end.len();
+        code[at..].copy_from_slice(end);
+        code
+    }
+
+    #[test]
+    fn the_number_of_a_call_is_seen_where_the_c_library_sets_it() {
+        let number = |end: &[u8]| number(code_of(end));
+        assert_eq!(number(&[0xb8, 0xe6, 0, 0, 0, 0x0f, 0x05]), Some(libc::SYS_clock_nanosleep));
+        assert_eq!(
+            number(&[0xb8, 0x0e, 0x01, 0, 0, 0x8b, 0x7c, 0x24, 0x1c, 0x0f, 0x05]),
+            Some(libc::SYS_pselect6)
+        );
+        // Into r8d; from another register; no call.
+        assert_eq!(number(&[0x41, 0xb8, 7, 0, 0, 0, 0x0f, 0x05]), None);
+        assert_eq!(number(&[0x48, 0x89, 0xf8, 0x0f, 0x05]), None);
+        assert_eq!(number(&[0xb8, 7, 0, 0, 0, 0x0f, 0x34]), None);
+    }
+
+    #[test]
+    fn calls_with_a_mask_or_with_an_unknown_rest_are_left_alone() {
+        let none = [0, 0];
+        let masked = [&raw const none as usize, 8];
+        let (no_mask, mask) = (none, masked);
+        let pselect = |mask: &[usize; 2]| way(libc::SYS_pselect6, [0, 0, 0, 0, 0, mask.as_ptr() as usize]);
+        assert_eq!((pselect(&no_mask), pselect(&mask)), (Some(Way::Again), None));
+        assert_eq!(way(libc::SYS_ppoll, [0, 0, 64, 0, 8, 0]), Some(Way::Rest { at: 64, parts: NANOS }));
+        assert_eq!(way(libc::SYS_ppoll, [0, 0, 64, 1, 8, 0]), None);
+        assert_eq!(way(libc::SYS_epoll_wait, [0, 0, 0, 0xffff_ffff, 0, 0]), Some(Way::Again));
+        assert_eq!(way(libc::SYS_epoll_wait, [0, 0, 0, 1000, 0, 0]), None);
+        assert_eq!(way(libc::SYS_rt_sigsuspend, [0; 6]), None);
+        assert_eq!(way(libc::SYS_recvfrom, [0; 6]), None);
+        let wait = (libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as usize;
+        assert_eq!(way(libc::SYS_futex, [0, wait, 0, 64, 0, 0]), Some(Way::Kept));
+        assert_eq!(way(libc::SYS_futex, [0, wait, 0, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn a_stop_is_taken_off_what_is_left_and_no_more_than_that() {
+        let mut time = [5_i64, 100];
+        let at = &raw mut time as usize;
+        assert!(shorten(at, NANOS, 2_000_000_200));
+        assert_eq!(time, [2, 999_999_900]);
+        assert!(shorten(at, NANOS, u64::MAX));
+        assert_eq!(time, [0, 0]);
+        time = [1, 500_000];
+        assert!(shorten(at, MICROS, 750_000_000));
+        assert_eq!(time, [0, 750_000]);
+        static FIXED: [i64; 2] = [7, 8];
+        assert!(!shorten(FIXED.as_ptr() as usize, NANOS, 1), "what cannot be written was not");
+        assert!(!shorten(8, NANOS, 1));
+    }
+}
