@@ -30,6 +30,12 @@ use lifetimes::Lifetimes;
 use packer::{Block, Packer, Rule};
 use rectangles::{Order, Rectangle};
 
+/// Bytes kept of each object that lives at once with others: by the first reading, and by those that pack, each rule of
+/// which keeps a place and, where the heap is torn, gaps.
+pub const EACH_OBJECT: usize = demand::EACH_OBJECT + READINGS * size_of::<u64>() + RULES * 24;
+/// Readings at a time, and rules tried in all of them.
+const READINGS: usize = 4;
+const RULES: usize = 12;
 /// With so many blocks at most, they are packed as rectangles too.
 pub const RECTANGLES_MAX: u64 = 20_000;
 
@@ -264,7 +270,7 @@ fn try_rules<R: Read>(
     options: Options,
 ) -> Result<Vec<(Rule, u64)>, BoundError> {
     let cores = std::thread::available_parallelism().map_or(1, |count| count.get());
-    let groups = cores.min(rules.len()).min(4);
+    let groups = cores.min(rules.len()).min(READINGS);
     let results = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..groups)
             .map(|group| {

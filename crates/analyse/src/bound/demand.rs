@@ -7,6 +7,9 @@ use super::{Options, Point, rounded};
 /// Points of the curve: between half as many and this.
 const POINTS: usize = 1024;
 
+/// Bytes kept of each object that lives at once with others.
+pub(super) const EACH_OBJECT: usize = size_of::<Object>() + size_of::<u64>();
+
 /// Rounded lengths of live blocks by slot.
 #[derive(Debug, Default)]
 pub(super) struct Live {

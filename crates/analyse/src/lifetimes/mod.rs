@@ -28,10 +28,14 @@ use crate::stacks::CallSites;
 use crate::stat::size_bounds;
 use crate::subject::Subject;
 
+/// Bytes kept of each object that lives at once with others.
+pub const EACH_OBJECT: usize = size_of::<Birth>();
 /// Nurseries that are tried, bytes.
 const NURSERIES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
 /// Most groups in the result; what is beyond them is put together.
 const GROUPS: usize = 100;
+/// Sites told apart in it; those with higher numbers are left out.
+const STILL_LIVE_KNOWN: u32 = 1 << 20;
 /// Most sites in the list of never-freed objects.
 const STILL_LIVE_SITES: usize = 1000;
 
@@ -163,7 +167,7 @@ impl Lifetimes {
             let size = birth.size();
             self.groups.of(birth).still_live.add(size);
             self.nurseries.iter_mut().for_each(|nursery| nursery.keep(birth.clock, size));
-            if call_sites.is_some() {
+            if call_sites.is_some() && birth.site < STILL_LIVE_KNOWN {
                 left.entry(birth.site).or_default().add(size);
             }
         }

@@ -26,6 +26,8 @@ use crate::slots::{MAX_SIZE, Slots};
 use crate::stacks::CallSites;
 use crate::subject::Subject;
 
+/// Bytes kept of each object that lives at once with others.
+pub const EACH_OBJECT: usize = size_of::<Live>();
 /// Commonest sizes that are listed.
 const COMMONEST: usize = 20;
 /// "Within 4 KiB of the byte clock".

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::record;
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
+use crate::memory::MemoryArguments;
 use crate::programs_asked::SizeWord;
 
 mod coarse;
@@ -56,6 +57,8 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "SIZE", requires = "program")]
     size: Option<SizeWord>,
     #[command(flatten)]
+    memory: MemoryArguments,
+    #[command(flatten)]
     outputs: DocumentOutputs,
     /// The program and its arguments
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "trace")]
@@ -88,7 +91,7 @@ enum Figures<'a> {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     if let Some(trace) = &arguments.trace {
-        return show(trace, &format!("heaptoll ledger {}", word(trace)), &arguments.outputs);
+        return show(trace, &format!("heaptoll ledger {}", word(trace)), arguments);
     }
     let scratch = tempfile::Builder::new().prefix("heaptoll-ledger-").tempdir().map_err(|error| {
         Failure::Usage(format!("no temporary folder for the trace: {error}; name a file by -o"))
@@ -102,7 +105,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if trace != first {
         eprintln!("heaptoll: of the processes of this command, {} was the largest", shown(&trace));
     }
-    let shown = show(&trace, &again(arguments), &arguments.outputs)?;
+    let shown = show(&trace, &again(arguments), arguments)?;
     Ok(if status == 0 { shown } else { failure::TROUBLE })
 }
 
@@ -191,7 +194,8 @@ fn again(arguments: &Arguments) -> String {
 }
 
 /// Shows the ledger of a trace.
-fn show(trace: &Path, command: &str, outputs: &DocumentOutputs) -> Result<u8, Failure> {
+fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failure> {
+    let outputs = &arguments.outputs;
     let refused = |error: LedgerError| Failure::Refused(Box::new(error));
     let tables = heaptoll_trace::tables(trace).map_err(|error| refused(error.into()))?;
     let ledger = tables.extra::<Ledger>(EXTRA).transpose().map_err(|error| refused(error.into()))?;
@@ -216,7 +220,8 @@ fn show(trace: &Path, command: &str, outputs: &DocumentOutputs) -> Result<u8, Fa
             outputs.deliver(&document, "heaptoll-ledger/1", &figures)
         }
         None => {
-            let (points, damage) = heaptoll_ledger::coarse(trace).map_err(|error| {
+            let memory = arguments.memory.each(heaptoll_ledger::EACH_OBJECT);
+            let (points, damage) = heaptoll_ledger::coarse(trace, memory).map_err(|error| {
                 let nobody = was_asked && matches!(error, LedgerError::NotRecorded);
                 refused(if nobody { LedgerError::NoLook } else { error })
             })?;

@@ -64,7 +64,7 @@ impl Process {
     }
 
     fn figures(&self, collector: bool) -> Figures {
-        let asked = Asked { clock: Clock::Instructions, sites: true, pointers: true };
+        let asked = Asked { clock: Clock::Instructions, sites: true, pointers: true, frames: 3 };
         let figures = self.heard(About { collector }).figures(asked);
         closes(&figures);
         figures

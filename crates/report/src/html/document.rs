@@ -148,8 +148,8 @@ mod tests {
         let table = Table {
             caption: "by kind".into(),
             columns: vec![
-                Column { title: "kind".into(), figures: false },
-                Column { title: "calls".into(), figures: true },
+                Column::text("kind"),
+                Column::figures("calls"),
             ],
             rows: vec![vec!["<img>".into(), "1,200".into()]],
             notes: vec!["a note".into()],

@@ -3,6 +3,7 @@
 mod book;
 mod catalog;
 mod document;
+mod fit;
 mod experiment;
 mod pair;
 mod style;

@@ -9,7 +9,7 @@ use heaptoll_report::format::{NONE, shell_command};
 use super::verdict;
 use crate::command::stat::about;
 use crate::command::stat::words::{
-    bytes, number, objects, part, percent, table, table_item, time_ns, whole_bytes,
+    bytes, number, objects, part, percent, site_table, table, table_item, time_ns, whole_bytes,
 };
 
 /// Groups and sites listed.
@@ -223,7 +223,8 @@ fn groups(figures: &LifetimeFigures) -> Section {
         "beyond 1 MiB",
         "never freed",
     ];
-    let mut items: Vec<Item> = table_item(&caption, &columns, rows).into_iter().collect();
+    let made = if figures.by == By::Site { site_table } else { table_item };
+    let mut items: Vec<Item> = made(&caption, &columns, rows).into_iter().collect();
     if let Some(Item::Table(table)) = items.first_mut() {
         table.notes.push("Ages are bytes allocated; shares are of the group's objects.".to_owned());
     }
@@ -282,6 +283,7 @@ fn never_freed(figures: &LifetimeFigures) -> Option<Section> {
     let rows = figures.still_live_by_site.iter().take(LISTED).map(|left| {
         vec![
             left.name.clone(),
+            number(left.stacks),
             number(left.held.objects),
             whole_bytes(left.held.bytes),
             part(left.held.bytes, figures.still_live.bytes),
@@ -291,6 +293,7 @@ fn never_freed(figures: &LifetimeFigures) -> Option<Section> {
         all if all > LISTED => format!("the {LISTED} sites with the most bytes of {}", number(all as u64)),
         _ => String::new(),
     };
-    let item = table_item(&caption, &["site", "objects", "bytes", "of all never freed"], rows.collect())?;
+    let columns = ["site", "stacks", "objects", "bytes", "of all never freed"];
+    let item = site_table(&caption, &columns, rows.collect())?;
     Some(Section { title: "Still live at exit".into(), text: Vec::new(), items: vec![item] })
 }
