@@ -20,6 +20,8 @@ pub struct LifetimeFigures {
     pub subject: Subject,
     /// Events read.
     pub events: u64,
+    /// Ages in time below this are not told apart: how far time stamps lie apart, ns.
+    pub time_resolution_ns: u64,
     /// All objects made. Bytes are their last sizes.
     pub all: Sum,
     /// Objects that were never freed: alive at the end of the trace.

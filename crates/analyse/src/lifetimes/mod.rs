@@ -30,6 +30,8 @@ use crate::subject::Subject;
 
 /// Bytes kept of each object that lives at once with others.
 pub const EACH_OBJECT: usize = size_of::<Birth>();
+/// Time stamps on batches of events lie about so far apart.
+const BATCH_STAMPS_NS: u64 = 1_000_000;
 /// Nurseries that are tried, bytes.
 const NURSERIES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
 /// Most groups in the result; what is beyond them is put together.
@@ -198,6 +200,7 @@ impl Lifetimes {
         });
         LifetimeFigures {
             groups: groups.collect(),
+            time_resolution_ns: if subject.event_time { 1 } else { BATCH_STAMPS_NS },
             subject,
             events: self.events,
             all: all.all(),

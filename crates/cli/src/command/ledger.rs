@@ -78,6 +78,8 @@ enum Figures<'a> {
         /// Number of the moment with the largest resident set, and of that with the most live bytes.
         peak: Option<usize>,
         most_live: Option<usize>,
+        /// Most requested bytes live in the whole run, whether a look fell there or not.
+        max_live_bytes: Option<u64>,
         moments: &'a [heaptoll_ledger::Moment],
     },
     /// Of samples.
@@ -207,6 +209,10 @@ fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failur
                 ledger.manager.clone_from(&manager);
             }
             let mut document = document::document(&ledger, &program);
+            let max_live_bytes = tables.ending.as_ref().map(|ending| ending.max_live_bytes).filter(|most| *most > 0);
+            if let Some(first) = document.sections.first_mut() {
+                first.text.extend(document::most_live(&ledger, max_live_bytes));
+            }
             finish(&mut document, &tables, command);
             let figures = Figures::Pages {
                 program: &program,
@@ -215,6 +221,7 @@ fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failur
                 collected: ledger.collected,
                 peak: ledger.peak(),
                 most_live: ledger.fullest(),
+                max_live_bytes,
                 moments: &ledger.moments,
             };
             outputs.deliver(&document, "heaptoll-ledger/1", &figures)
