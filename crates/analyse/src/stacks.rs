@@ -55,12 +55,7 @@ impl<'a> CallSites<'a> {
 }
 
 fn borrowed(frame: &heaptoll_trace::Frame) -> Frame<'_> {
-    Frame {
-        function: &frame.function,
-        line: &frame.line,
-        object: &frame.object,
-        offset: frame.offset,
-    }
+    Frame { function: &frame.function, line: &frame.line, object: &frame.object, offset: frame.offset }
 }
 
 #[cfg(test)]

@@ -222,7 +222,10 @@ fn sums_that_run_over_stay_at_the_largest_number() {
         lifetimes.events(&events);
     }
     lifetimes.event(&huge(Kind::Malloc, 8));
-    assert_eq!(stat.figures(Subject::default(), &[], &mut CallSites::new(&Sites::default(), 3)).bytes, u64::MAX);
+    assert_eq!(
+        stat.figures(Subject::default(), &[], &mut CallSites::new(&Sites::default(), 3)).bytes,
+        u64::MAX
+    );
     assert_eq!(lifetimes.figures(Subject::default(), None).clock_bytes, u64::MAX);
 }
 

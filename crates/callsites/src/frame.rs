@@ -44,7 +44,9 @@ impl<'a> Frame<'a> {
         match place.strip_prefix("in ") {
             Some(object) => Frame { function, line: "", object, offset },
             // What stands in brackets and is no place belongs to the name: `f(int) (.cold)`.
-            None if place.is_empty() || place.contains(':') => Frame { function, line: place, object: "", offset },
+            None if place.is_empty() || place.contains(':') => {
+                Frame { function, line: place, object: "", offset }
+            }
             None => Frame { function: text, line: "", object: "", offset },
         }
     }

@@ -37,9 +37,26 @@ const SOURCES: [&str; 7] = [
 ];
 /// Functions that hand a request on to malloc, or are malloc, wherever they are linked in.
 const FAMILY: [&str; 20] = [
-    "malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc",
-    "strdup", "strndup", "wcsdup", "asprintf", "vasprintf", "getline", "getdelim", "free", "cfree",
-    "realpath", "open_memstream",
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
+    "strdup",
+    "strndup",
+    "wcsdup",
+    "asprintf",
+    "vasprintf",
+    "getline",
+    "getdelim",
+    "free",
+    "cfree",
+    "realpath",
+    "open_memstream",
 ];
 /// What calls `main` and threads, and marks of the recorder that are no functions.
 const BEGINNINGS: [&str; 9] = [
@@ -75,9 +92,15 @@ pub(crate) fn allocates(short: &str) -> bool {
     let bare = bare.strip_prefix("GI_").unwrap_or(bare);
     let bare = bare.strip_prefix("libc_").unwrap_or(bare);
     FAMILY.contains(&bare.trim_start_matches('_'))
-        || ["operator new", "operator delete", "std::allocator", "std::__new_allocator", "__gnu_cxx::new_allocator"]
-            .iter()
-            .any(|name| short.starts_with(name))
+        || [
+            "operator new",
+            "operator delete",
+            "std::allocator",
+            "std::__new_allocator",
+            "__gnu_cxx::new_allocator",
+        ]
+        .iter()
+        .any(|name| short.starts_with(name))
         || ["rust_alloc", "rust_realloc", "rdl_", "rg_"].iter().any(|name| bare.starts_with(name))
 }
 
@@ -140,7 +163,9 @@ mod tests {
         ] {
             assert!(!own(function, "", "/usr/bin/x"), "{function}");
         }
-        for object in ["/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/libstdc++.so.6.0.30", "/lib64/ld-linux-x86-64.so.2"] {
+        for object in
+            ["/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/libstdc++.so.6.0.30", "/lib64/ld-linux-x86-64.so.2"]
+        {
             assert!(!own("", "", object) && !own("anything", "", object), "{object}");
         }
         assert!(!own("allocate", "/usr/include/c++/12/bits/new_allocator.h:137", "/x"));

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use crate::frame::Frame;
+use crate::frame::file_name;
 use crate::own::{allocates, is_own};
 use crate::short::short;
-use crate::frame::file_name;
 
 /// A frame of a row, and how often it stands there one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,8 @@ impl Row {
                 continue;
             }
             // Rust's `main` is called by one that the compiler made.
-            let is_made = frame.name == "main" && steps.last().is_some_and(|last| last.name.ends_with("::main"));
+            let is_made =
+                frame.name == "main" && steps.last().is_some_and(|last| last.name.ends_with("::main"));
             if steps.len() == shown.max(1) || is_made {
                 break;
             }
@@ -153,14 +154,18 @@ mod tests {
 
     #[test]
     fn recursion_is_folded() {
-        let stack = [("f", "a.c:1"), ("f", "a.c:2"), ("std::x", ""), ("f", "a.c:2"), ("g", ""), ("f", "a.c:9")];
+        let stack =
+            [("f", "a.c:1"), ("f", "a.c:2"), ("std::x", ""), ("f", "a.c:2"), ("g", ""), ("f", "a.c:9")];
         assert_eq!(row(&stack, 9), "f (a.c:1, x3) < g < f");
         assert_eq!(row(&[("f", ""), ("g", "a.c:2"), ("g", "a.c:2")], 9), "f < g (x2)");
     }
 
     #[test]
     fn a_stack_without_own_code_shows_what_there_is() {
-        assert_eq!(row(&[("__libc_malloc", ""), ("_dl_init", ""), ("_dl_start", "")], 3), "_dl_init < _dl_start");
+        assert_eq!(
+            row(&[("__libc_malloc", ""), ("_dl_init", ""), ("_dl_start", "")], 3),
+            "_dl_init < _dl_start"
+        );
         assert_eq!(row(&[("malloc", "m.c:1")], 3), "malloc (m.c:1)");
         assert_eq!(row(&[], 3), "");
     }

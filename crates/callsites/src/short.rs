@@ -137,7 +137,8 @@ fn operator(rest: &str, out: &mut String) -> usize {
     }
     let end = after.find(|c: char| !"<>=!+-*/%^&|~,".contains(c)).unwrap_or(after.len());
     // Behind the sign of `operator==<int>` its template begins.
-    let sign = after[..end].strip_suffix('<').filter(|sign| !matches!(*sign, "" | "<")).unwrap_or(&after[..end]);
+    let sign =
+        after[..end].strip_suffix('<').filter(|sign| !matches!(*sign, "" | "<")).unwrap_or(&after[..end]);
     out.push_str(sign);
     let spaced = after[sign.len()..].starts_with(" <");
     WORD.len() + sign.len() + usize::from(spaced)
@@ -186,8 +187,14 @@ mod tests {
     fn names_of_c_plus_plus_lose_parameters_templates_and_return_types() {
         for (name, shown) in [
             ("insert(std::unique_ptr<Tree, std::default_delete<Tree> >&, std::string const&)", "insert"),
-            ("void std::vector<int, std::allocator<int> >::_M_realloc_insert<int const&>(int)", "std::vector<…>::_M_realloc_insert<…>"),
-            ("std::__cxx11::basic_string<char>::_M_mutate(unsigned long) const", "std::basic_string<…>::_M_mutate"),
+            (
+                "void std::vector<int, std::allocator<int> >::_M_realloc_insert<int const&>(int)",
+                "std::vector<…>::_M_realloc_insert<…>",
+            ),
+            (
+                "std::__cxx11::basic_string<char>::_M_mutate(unsigned long) const",
+                "std::basic_string<…>::_M_mutate",
+            ),
             ("(anonymous namespace)::leak()", "{anonymous}::leak"),
             ("std::ostream& operator<< <char>(std::ostream&, char)", "operator<<<…>"),
             ("bool std::operator==<char>(std::string const&)", "std::operator==<…>"),
@@ -215,10 +222,16 @@ mod tests {
             ("rs[8787f43e282added]::main", "rs::main"),
             ("rs::main::{{closure}}", "rs::main::{closure}"),
             ("<rs::Store as core::ops::drop::Drop>::drop", "<rs::Store as Drop>::drop"),
-            ("<alloc::vec::Vec<T,A> as core::iter::FromIterator<T>>::from_iter", "<alloc::vec::Vec<…> as FromIterator<…>>::from_iter"),
+            (
+                "<alloc::vec::Vec<T,A> as core::iter::FromIterator<T>>::from_iter",
+                "<alloc::vec::Vec<…> as FromIterator<…>>::from_iter",
+            ),
             ("<alloc::alloc::Global>::alloc_impl", "<alloc::alloc::Global>::alloc_impl"),
             ("std::collections::HashMap<K,V>::new::<u8>", "std::collections::HashMap<…>::new"),
-            ("core::ops::function::FnOnce::call_once::<fn(u32) -> alloc::string::String>", "core::ops::function::FnOnce::call_once"),
+            (
+                "core::ops::function::FnOnce::call_once::<fn(u32) -> alloc::string::String>",
+                "core::ops::function::FnOnce::call_once",
+            ),
         ] {
             assert_eq!(short(name), shown, "{name}");
         }
@@ -226,7 +239,9 @@ mod tests {
 
     #[test]
     fn torn_and_hostile_names_are_no_trouble() {
-        for name in ["<", ">", "a<b", "((((", "operator", "operator<", "x>>>y", " ", "é<ü>(ß", "<a as", "[0]", "::<"] {
+        for name in
+            ["<", ">", "a<b", "((((", "operator", "operator<", "x>>>y", " ", "é<ü>(ß", "<a as", "[0]", "::<"]
+        {
             assert!(!short(name).is_empty(), "{name}");
         }
         for nested in ["<", "<<a>::b", "(", "<a as "] {

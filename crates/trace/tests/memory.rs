@@ -24,8 +24,11 @@ fn read(bytes: &[u8], memory: Memory) -> Result<usize, TraceError> {
 fn a_small_file_of_millions_of_live_objects_is_refused_with_what_it_takes() {
     let bytes = bomb(4);
     assert!(bytes.len() < 2000, "{}", bytes.len());
-    let refused = read(&bytes, Memory { limit_bytes: 16 << 20, each_object_bytes: 32 }).expect_err("too large");
-    let TraceError::Memory { more, objects, needs_bytes, limit_bytes, .. } = &refused else { panic!("{refused}") };
+    let refused =
+        read(&bytes, Memory { limit_bytes: 16 << 20, each_object_bytes: 32 }).expect_err("too large");
+    let TraceError::Memory { more, objects, needs_bytes, limit_bytes, .. } = &refused else {
+        panic!("{refused}")
+    };
     assert_eq!((*more, *objects, *limit_bytes), ("", 1 << 20, 16 << 20), "all of it was counted");
     assert_eq!(*needs_bytes, (32 << 20) + (1 << 17));
     let said = refused.to_string();

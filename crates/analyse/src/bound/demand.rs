@@ -147,7 +147,12 @@ impl Demand {
             return self.trace_curve();
         }
         if index == self.curve.len() {
-            self.curve.push(Point { event: self.events, time_ns: self.time_ns, live_bytes: 0, rounded_bytes: 0 });
+            self.curve.push(Point {
+                event: self.events,
+                time_ns: self.time_ns,
+                live_bytes: 0,
+                rounded_bytes: 0,
+            });
         }
         let point = &mut self.curve[index];
         point.live_bytes = point.live_bytes.max(self.live_bytes);

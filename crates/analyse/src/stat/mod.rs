@@ -286,8 +286,7 @@ impl Stat {
         let per = |amount: u64, seconds: f64| (seconds > 0.0).then(|| amount as f64 / seconds);
         let threads = self.threads.figures();
         let kinds = KINDS.iter().filter(|kind| self.calls[**kind as usize] > 0);
-        let sites =
-            self.places.map_or_else(Vec::new, |places| places.figures(self.peak.event, call_sites));
+        let sites = self.places.map_or_else(Vec::new, |places| places.figures(self.peak.event, call_sites));
         StatFigures {
             events: self.events,
             objects,

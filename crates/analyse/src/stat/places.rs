@@ -89,8 +89,7 @@ impl Sum {
 pub(super) fn together(sites: &[SiteFigures], call_sites: &mut CallSites) -> Vec<CallSiteFigures> {
     let mut rows: HashMap<&str, (CallSiteFigures, &SiteFigures)> = HashMap::new();
     for site in sites {
-        let (row, largest) =
-            rows.entry(&site.name).or_insert_with(|| (CallSiteFigures::default(), site));
+        let (row, largest) = rows.entry(&site.name).or_insert_with(|| (CallSiteFigures::default(), site));
         if site.bytes > largest.bytes {
             *largest = site;
         }
@@ -160,16 +159,17 @@ impl Places {
             site => call_sites.row(site as u32),
         };
         let used: Vec<(usize, &Place, usize)> = used.map(|(site, place)| (site, place, row(site))).collect();
-        used.into_iter().map(|(site, place, row)| SiteFigures {
-            site: site as u32,
-            name: call_sites.name(row),
-            stack: call_sites.numbers(site as u32).to_vec(),
-            objects: place.objects,
-            bytes: place.bytes,
-            at_peak: place.at_peak,
-            at_exit: place.live,
-        })
-        .collect()
+        used.into_iter()
+            .map(|(site, place, row)| SiteFigures {
+                site: site as u32,
+                name: call_sites.name(row),
+                stack: call_sites.numbers(site as u32).to_vec(),
+                objects: place.objects,
+                bytes: place.bytes,
+                at_peak: place.at_peak,
+                at_exit: place.live,
+            })
+            .collect()
     }
 }
 
@@ -223,7 +223,10 @@ mod tests {
         places.allocate(3, 1, 4, 2);
         let mut call_sites = CallSites::new(&sites, 3);
         let figures = places.figures(2, &mut call_sites);
-        assert_eq!(figures.iter().map(|site| site.stack.clone()).collect::<Vec<_>>(), [vec![0, 2], vec![1, 2], vec![3]]);
+        assert_eq!(
+            figures.iter().map(|site| site.stack.clone()).collect::<Vec<_>>(),
+            [vec![0, 2], vec![1, 2], vec![3]]
+        );
         let rows = together(&figures, &mut call_sites);
         let sum = |objects, bytes| Sum { objects, bytes };
         assert_eq!((rows.len(), rows[0].name.as_str(), rows[0].stacks), (2, "f", 2));

@@ -209,7 +209,8 @@ fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failur
                 ledger.manager.clone_from(&manager);
             }
             let mut document = document::document(&ledger, &program);
-            let max_live_bytes = tables.ending.as_ref().map(|ending| ending.max_live_bytes).filter(|most| *most > 0);
+            let max_live_bytes =
+                tables.ending.as_ref().map(|ending| ending.max_live_bytes).filter(|most| *most > 0);
             if let Some(first) = document.sections.first_mut() {
                 first.text.extend(document::most_live(&ledger, max_live_bytes));
             }

@@ -59,7 +59,10 @@ pub(super) fn fit(text: &str, (width, lines): (usize, usize)) -> String {
 fn break_before(text: &[char], width: usize) -> usize {
     let half = (width / 2).max(1);
     let frame = (half..=width).rev().find(|&at| text[at..].starts_with(&['<', ' ']) && text[at - 1] == ' ');
-    frame.or_else(|| (1..=width).rev().find(|&at| text[at] == ' ' || text[at - 1] == ' ')).unwrap_or(width).max(1)
+    frame
+        .or_else(|| (1..=width).rev().find(|&at| text[at] == ' ' || text[at - 1] == ' '))
+        .unwrap_or(width)
+        .max(1)
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 mod book;
 mod catalog;
 mod document;
-mod fit;
 mod experiment;
+mod fit;
 mod pair;
 mod style;
 

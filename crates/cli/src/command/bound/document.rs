@@ -291,7 +291,10 @@ mod tests {
         let look = AfterPeak { time_ns: 2_000_000_000, held_bytes: 24 << 20, live_bytes: 3 << 20 };
         found.after_peak = Some(look);
         let said = verdict(&found).join(" ");
-        assert!(said.contains("24.0 MiB") && said.contains("87.5 %") && said.contains("heaptoll ledger"), "{said}");
+        assert!(
+            said.contains("24.0 MiB") && said.contains("87.5 %") && said.contains("heaptoll ledger"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -178,8 +178,17 @@ pub fn sites(figures: &Figures, clock: Clock) -> Vec<Item> {
             others.as_ref().map_or_else(|| number(more), |others| format!("{more} and {}", others.name))
         ),
     };
-    let columns =
-        ["site", "stacks", "objects", "drag and void on average", "of all", "use", "drag", "void", "not freed"];
+    let columns = [
+        "site",
+        "stacks",
+        "objects",
+        "drag and void on average",
+        "of all",
+        "use",
+        "drag",
+        "void",
+        "not freed",
+    ];
     let mut items: Vec<Item> = site_table(&caption, &columns, rows).into_iter().collect();
     let mut void: Vec<&GroupFigures> =
         figures.sites.iter().filter(|site| site.never_touched.bytes > 0).collect();

@@ -147,7 +147,12 @@ fn quantiles(survival: &Survival, resolution: u64) -> String {
 }
 
 /// A survival curve from the least age that is told apart to the end of the run, in the units of its axis.
-fn series(name: &str, survival: &Survival, (from, end): (u64, f64), y: impl Fn(&CurvePoint) -> f64) -> Series {
+fn series(
+    name: &str,
+    survival: &Survival,
+    (from, end): (u64, f64),
+    y: impl Fn(&CurvePoint) -> f64,
+) -> Series {
     let below = survival.curve.iter().take_while(|point| point.age <= from).last();
     // One is the first place of a logarithmic axis, at which all live.
     let mut points = vec![(from as f64, if from > 1 { below.map_or(1.0, &y) } else { 1.0 })];
@@ -365,6 +370,9 @@ mod tests {
         let points = series("x", over_time(&stamped), ages, |point| point.objects).points;
         assert_eq!(points[0].0, 1e-3, "{points:?}");
         assert!(points[0].1 < 2.0, "nearly all have ended by then: {points:?}");
-        assert!(points.iter().all(|point| point.0 >= 1e-3) && points.is_sorted_by(|a, b| a.0 < b.0), "{points:?}");
+        assert!(
+            points.iter().all(|point| point.0 >= 1e-3) && points.is_sorted_by(|a, b| a.0 < b.0),
+            "{points:?}"
+        );
     }
 }

@@ -4,7 +4,9 @@ use heaptoll_analyse::stat::{CallSiteFigures, Point, StatFigures};
 use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
 use heaptoll_trace::Kind;
 
-use super::words::{bytes, number, objects, part, percent, site_table, table, table_item, time_ns, whole_bytes};
+use super::words::{
+    bytes, number, objects, part, percent, site_table, table, table_item, time_ns, whole_bytes,
+};
 
 /// Threads listed.
 const THREADS: usize = 16;
@@ -211,7 +213,8 @@ pub fn latencies(figures: &StatFigures) -> Option<Section> {
 /// Who asks for memory, when the trace has call stacks.
 pub fn sites(figures: &StatFigures) -> Option<Section> {
     let top = |caption: &str, key: fn(&CallSiteFigures) -> u64| {
-        let mut sites: Vec<&CallSiteFigures> = figures.call_sites.iter().filter(|site| key(site) > 0).collect();
+        let mut sites: Vec<&CallSiteFigures> =
+            figures.call_sites.iter().filter(|site| key(site) > 0).collect();
         sites.sort_by_key(|site| std::cmp::Reverse(key(site)));
         let rows = sites.iter().take(SITES).map(|site| {
             vec![

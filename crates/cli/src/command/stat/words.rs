@@ -86,7 +86,8 @@ fn digits(value: f64) -> String {
 
 /// A table. The first column is text, the others are figures.
 pub fn table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let column = |(index, title): (usize, &&str)| Column { title: (*title).to_owned(), figures: index > 0, lines: 0 };
+    let column =
+        |(index, title): (usize, &&str)| Column { title: (*title).to_owned(), figures: index > 0, lines: 0 };
     Table {
         caption: caption.to_owned(),
         columns: columns.iter().enumerate().map(column).collect(),
