@@ -127,7 +127,7 @@ fn resolution(figures: &LifetimeFigures, clock: Clock) -> u64 {
 
 fn quantiles(survival: &Survival, resolution: u64) -> String {
     let words = |median: Option<u64>, age_90: Option<u64>| {
-        let at = |found: u64| match found < resolution {
+        let at = |found: u64| match resolution > 1 && found < resolution {
             true => format!("within about {}", age(survival.clock, resolution as f64)),
             false => format!("before {}", age(survival.clock, found.max(1) as f64)),
         };
