@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use heaptoll_analyse::feed::feed;
 use heaptoll_analyse::lifetimes::{By, Lifetimes};
+use heaptoll_analyse::stacks::CallSites;
 use heaptoll_analyse::stat::Stat;
 use heaptoll_analyse::subject::Subject;
-use heaptoll_trace::{Allocation, Ending, Header, Kind, Reader, Settings, TraceFile, Writer};
+use heaptoll_trace::{Allocation, Ending, Header, Kind, Reader, Settings, Sites, TraceFile, Writer};
 
 /// Objects that live long, about.
 const LONG_LIVED: usize = 200_000;
@@ -96,7 +97,7 @@ fn read(what: &str, path: &Path) -> Result<(), Box<dyn Error>> {
         "stat" => {
             let mut stat = Stat::new(false, true);
             feed(reader, |batch| stat.events(&batch.events))?;
-            let figures = stat.figures(Subject::default(), &[], |site| site.to_string());
+            let figures = stat.figures(Subject::default(), &[], &mut CallSites::new(&Sites::default(), 3));
             events = figures.events;
             println!("{} objects, {} bytes at the peak", figures.objects, figures.peak.live_bytes);
         }

@@ -13,7 +13,7 @@
 
 use std::io::{self, Read};
 
-use heaptoll_trace::{Batch, Ending, Event, Kind, Reader, TraceError};
+use heaptoll_trace::{Batch, Ending, Event, Kind, Reader, Sample, TraceError};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -30,6 +30,12 @@ use lifetimes::Lifetimes;
 use packer::{Block, Packer, Rule};
 use rectangles::{Order, Rectangle};
 
+/// Bytes kept of each object that lives at once with others: by the first reading, and by those that pack, each rule of
+/// which keeps a place and, where the heap is torn, gaps.
+pub const EACH_OBJECT: usize = demand::EACH_OBJECT + READINGS * size_of::<u64>() + RULES * 24;
+/// Readings at a time, and rules tried in all of them.
+const READINGS: usize = 4;
+const RULES: usize = 12;
 /// With so many blocks at most, they are packed as rectangles too.
 pub const RECTANGLES_MAX: u64 = 20_000;
 
@@ -83,6 +89,9 @@ pub struct BoundFigures {
     pub packings: Vec<Packing>,
     /// The manager that the trace was recorded over.
     pub recorded: Recorded,
+    /// Where most was held for nothing behind the peak; none when the process was not looked at there. The bounds are
+    /// of the peak alone.
+    pub after_peak: Option<AfterPeak>,
     /// Live bytes over the trace.
     pub curve: Vec<Point>,
 }
@@ -118,11 +127,24 @@ pub struct Recorded {
     pub over_best_packing: Option<f64>,
 }
 
+/// A look at the process behind the peak of its live bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct AfterPeak {
+    /// ns from the beginning.
+    pub time_ns: u64,
+    /// Bytes of the heap's mappings, at most what was resident of anonymous memory.
+    pub held_bytes: u64,
+    /// Requested bytes live then.
+    pub live_bytes: u64,
+}
+
 /// Live bytes in a stretch of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Point {
     /// Number of the first event of the stretch.
     pub event: u64,
+    /// Its time, ns from the beginning.
+    pub time_ns: u64,
     /// Most requested bytes live in it.
     pub live_bytes: u64,
     /// Most of them rounded up.
@@ -179,8 +201,25 @@ pub fn bound<R: Read>(
             over_lower_bound: peak_heap_bytes.map(|peak| times(peak, lower)),
             over_best_packing: peak_heap_bytes.map(|peak| times(peak, best)),
         },
+        after_peak: after_peak(reader.samples(), &demand),
         curve: demand.curve(),
     })
+}
+
+/// The sample behind the peak at which most was held and not live.
+fn after_peak(samples: &[Sample], demand: &Demand) -> Option<AfterPeak> {
+    let curve = demand.curve();
+    let behind = samples.iter().filter(|sample| sample.time_ns > demand.peak_ns() && sample.heap_kib > 0);
+    let looks = behind.filter_map(|sample| {
+        let at = curve.partition_point(|point| point.time_ns <= sample.time_ns).checked_sub(1)?;
+        let held_kib = sample.heap_kib.min(sample.anon_kib);
+        Some(AfterPeak {
+            time_ns: sample.time_ns,
+            held_bytes: held_kib.saturating_mul(1024),
+            live_bytes: curve[at].live_bytes,
+        })
+    });
+    looks.max_by_key(|look| look.held_bytes.saturating_sub(look.live_bytes))
 }
 
 /// Demand and lifetimes.
@@ -264,7 +303,7 @@ fn try_rules<R: Read>(
     options: Options,
 ) -> Result<Vec<(Rule, u64)>, BoundError> {
     let cores = std::thread::available_parallelism().map_or(1, |count| count.get());
-    let groups = cores.min(rules.len()).min(4);
+    let groups = cores.min(rules.len()).min(READINGS);
     let results = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..groups)
             .map(|group| {

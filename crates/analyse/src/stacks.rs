@@ -1,70 +1,66 @@
-//! A call stack as one line: the program's own frame first, without the allocation functions that every stack begins
-//! with.
+//! The call stacks of a trace as rows of a table: those that read alike are one.
 
-use heaptoll_trace::{Frame, Sites};
+use heaptoll_callsites::{Frame, Rows, WholeFrame};
+use heaptoll_trace::Sites;
 
-/// Frames shown of a stack.
-const SHOWN: usize = 3;
-
-/// The stack of a site in words: `parse_term (parse.c:120) < parse < main`; `not recorded` for site 0 and
-/// `unknown site 7` for one that the trace does not describe.
-pub fn name(sites: &Sites, site: u32) -> String {
-    let Some(stack) = sites.sites.get(site as usize) else { return format!("unknown site {site}") };
-    let frames: Vec<&Frame> =
-        stack.frames.iter().filter_map(|&frame| sites.frames.get(frame as usize)).collect();
-    if frames.is_empty() {
-        return "not recorded".to_owned();
-    }
-    let own = frames.iter().position(|frame| !allocates(&frame.function)).unwrap_or(0);
-    let mut words = Vec::new();
-    for (depth, frame) in frames[own..].iter().take(SHOWN).enumerate() {
-        let line = file_name(&frame.line);
-        words.push(match (depth, line.is_empty()) {
-            (0, false) => format!("{} ({line})", place(frame)),
-            _ => place(frame),
-        });
-    }
-    words.join(" < ")
+/// Call stacks by their numbers in a trace, and the rows that they read as.
+#[derive(Debug)]
+pub struct CallSites<'a> {
+    sites: &'a Sites,
+    rows: Rows,
 }
 
-/// The function, or where it lies when it has no name.
-fn place(frame: &Frame) -> String {
-    match (frame.function.is_empty(), frame.object.is_empty()) {
-        (false, _) => frame.function.clone(),
-        (true, false) => format!("{}+{:#x}", file_name(&frame.object), frame.offset),
-        (true, true) => format!("{:#x}", frame.offset),
+impl<'a> CallSites<'a> {
+    /// Of the stacks of a trace; a row shows so many frames of the program's own code.
+    pub fn new(sites: &'a Sites, shown: usize) -> CallSites<'a> {
+        CallSites { sites, rows: Rows::new(shown) }
+    }
+
+    /// The row of a site. Site 0, and one without frames, is `not recorded`; one that the trace does not describe has
+    /// a row for itself, `unknown site 7`.
+    pub fn row(&mut self, site: u32) -> usize {
+        let Some(stack) = self.sites.sites.get(site as usize) else {
+            return self.rows.text(&format!("unknown site {site}"));
+        };
+        let numbers: Vec<u64> = stack.frames.iter().map(|&frame| u64::from(frame)).collect();
+        let sites = self.sites;
+        self.rows.stack(&numbers, |number| sites.frames.get(number as usize).map(borrowed))
+    }
+
+    /// The row that has this text.
+    pub fn text(&mut self, text: &str) -> usize {
+        self.rows.text(text)
+    }
+
+    /// What a row says, when all its sites were asked for: `parse_term (parse.c:120) < parse (x1 to x7) < main`.
+    pub fn name(&self, row: usize) -> String {
+        self.rows.name(row)
+    }
+
+    /// All frames of a site, innermost first.
+    pub fn whole(&self, site: u32) -> Vec<WholeFrame> {
+        let frames = self.numbers(site).iter().filter_map(|&frame| self.sites.frames.get(frame as usize));
+        frames.map(|frame| borrowed(frame).whole()).collect()
+    }
+
+    /// Numbers of a site's frames, innermost first.
+    pub fn numbers(&self, site: u32) -> &'a [u32] {
+        self.sites.sites.get(site as usize).map_or(&[], |stack| &stack.frames)
+    }
+
+    /// All frames of the trace, by number.
+    pub fn frames(&self) -> Vec<WholeFrame> {
+        self.sites.frames.iter().map(|frame| borrowed(frame).whole()).collect()
     }
 }
 
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Functions that only hand the request on.
-fn allocates(function: &str) -> bool {
-    const NAMES: [&str; 10] = [
-        "malloc",
-        "calloc",
-        "realloc",
-        "reallocarray",
-        "memalign",
-        "aligned_alloc",
-        "posix_memalign",
-        "valloc",
-        "pvalloc",
-        "strdup",
-    ];
-    let bare = function.trim_start_matches('_');
-    NAMES.contains(&bare)
-        || function.starts_with("operator new")
-        || function.starts_with("std::allocator")
-        || function.starts_with("std::__new_allocator")
-        || function.starts_with("__gnu_cxx::new_allocator")
+fn borrowed(frame: &heaptoll_trace::Frame) -> Frame<'_> {
+    Frame { function: &frame.function, line: &frame.line, object: &frame.object, offset: frame.offset }
 }
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_trace::Site;
+    use heaptoll_trace::{Frame, Site};
 
     use super::*;
 
@@ -75,11 +71,11 @@ mod tests {
     #[test]
     fn a_stack_begins_with_the_programs_own_frame() {
         let sites = Sites {
-            sites: [vec![], vec![0, 1, 2, 3, 4], vec![0], vec![3, 99], vec![5]]
+            sites: [vec![], vec![0, 1, 2, 3, 4], vec![0], vec![3, 99], vec![5], vec![0, 1, 2, 2, 3]]
                 .map(|frames| Site { frames })
                 .into(),
             frames: vec![
-                frame("operator new(unsigned long)", "", "/lib/libstdc++.so", 1),
+                frame("operator new(unsigned long)", "", "/lib/libstdc++.so.6", 1),
                 frame("term", "/src/parse.c:120", "/bin/p", 2),
                 frame("parse", "/src/parse.c:9", "/bin/p", 3),
                 frame("", "", "/bin/p", 0x40),
@@ -87,11 +83,17 @@ mod tests {
                 frame("", "", "", 0x1234),
             ],
         };
-        assert_eq!(name(&sites, 0), "not recorded");
-        assert_eq!(name(&sites, 1), "term (parse.c:120) < parse < p+0x40");
-        assert_eq!(name(&sites, 2), "operator new(unsigned long)", "nothing else is left");
-        assert_eq!(name(&sites, 3), "p+0x40", "a frame that is not there is left out");
-        assert_eq!(name(&sites, 4), "0x1234");
-        assert_eq!(name(&sites, 5), "unknown site 5");
+        let mut rows = CallSites::new(&sites, 3);
+        let numbers: Vec<usize> = (0..7).map(|site| rows.row(site)).collect();
+        let name = |site: usize| rows.name(numbers[site]);
+        assert_eq!(name(0), "not recorded");
+        assert_eq!(name(1), "term (parse.c:120) < parse (x1 to x2) < p+0x40");
+        assert_eq!(name(2), "operator new", "nothing else is left");
+        assert_eq!(name(3), "p+0x40", "a frame that is not there is left out");
+        assert_eq!(name(4), "0x1234");
+        assert_eq!(numbers[5], numbers[1], "they read alike");
+        assert_eq!(name(6), "unknown site 6");
+        assert_eq!((rows.whole(5).len(), rows.whole(3).len(), rows.whole(9).len()), (5, 1, 0));
+        assert_eq!((rows.whole(1)[1].file.as_str(), rows.whole(1)[1].line), ("/src/parse.c", Some(120)));
     }
 }

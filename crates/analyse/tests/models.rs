@@ -2,9 +2,10 @@
 //! in quadratic time and without a clever line.
 
 use heaptoll_analyse::lifetimes::{By, Clock, LifetimeFigures, Lifetimes};
+use heaptoll_analyse::stacks::CallSites;
 use heaptoll_analyse::stat::{Stat, StatFigures};
 use heaptoll_analyse::subject::Subject;
-use heaptoll_trace::{Event, Kind};
+use heaptoll_trace::{Event, Kind, Sites};
 use proptest::prelude::*;
 
 /// What a random program does next; objects are chosen among the live ones.
@@ -137,13 +138,13 @@ fn stat(events: &[Event]) -> StatFigures {
     let mut stat = Stat::new(false, true);
     // In pieces of odd lengths, as batches are.
     events.chunks(7).for_each(|piece| stat.events(piece));
-    stat.figures(Subject::default(), &[], |site| site.to_string())
+    stat.figures(Subject::default(), &[], &mut CallSites::new(&Sites::default(), 3))
 }
 
 fn lifetimes(events: &[Event], by: By) -> LifetimeFigures {
     let mut lifetimes = Lifetimes::new(by);
     lifetimes.events(events);
-    lifetimes.figures(Subject::default(), Some(&|site| site.to_string()))
+    lifetimes.figures(Subject::default(), Some(&mut CallSites::new(&Sites::default(), 3)))
 }
 
 /// Events that no program can have caused.
@@ -185,13 +186,13 @@ proptest! {
         // The same again and again, until sums of the largest sizes would run over.
         let mut stat = Stat::new(true, true);
         (0..3).for_each(|_| stat.events(&events));
-        let figures = stat.figures(Subject::default(), &[], |site| site.to_string());
+        let figures = stat.figures(Subject::default(), &[], &mut CallSites::new(&Sites::default(), 3));
         prop_assert_eq!(figures.events, 3 * events.len() as u64);
         prop_assert!(figures.at_exit.objects <= 6);
         for by in [By::Size, By::Site, By::Thread] {
             let mut lifetimes = Lifetimes::new(by);
             (0..3).for_each(|_| lifetimes.events(&events));
-            let figures = lifetimes.figures(Subject::default(), Some(&|site| site.to_string()));
+            let figures = lifetimes.figures(Subject::default(), Some(&mut CallSites::new(&Sites::default(), 3)));
             prop_assert!(figures.all.objects <= 3 * events.len() as u64);
             for younger in figures.survival.iter().flat_map(|survival| &survival.younger) {
                 prop_assert!((0.0..=1.0).contains(&younger.objects) && (0.0..=1.0).contains(&younger.bytes));
@@ -221,7 +222,10 @@ fn sums_that_run_over_stay_at_the_largest_number() {
         lifetimes.events(&events);
     }
     lifetimes.event(&huge(Kind::Malloc, 8));
-    assert_eq!(stat.figures(Subject::default(), &[], |_| String::new()).bytes, u64::MAX);
+    assert_eq!(
+        stat.figures(Subject::default(), &[], &mut CallSites::new(&Sites::default(), 3)).bytes,
+        u64::MAX
+    );
     assert_eq!(lifetimes.figures(Subject::default(), None).clock_bytes, u64::MAX);
 }
 

@@ -3,6 +3,8 @@
 mod command;
 mod documents;
 mod failure;
+mod frames;
+mod memory;
 mod outputs;
 mod preflights;
 mod programs_asked;

@@ -56,7 +56,7 @@ fn measure() -> Result<(), Box<dyn std::error::Error>> {
     let own = with_s - alone_s;
     println!("drag alone {own:.2} s, {:.1} M references/s", references as f64 / own / 1e6);
     println!("all of the thread {:.1} M references/s", references as f64 / with_s / 1e6);
-    let asked = Asked { clock: Clock::Instructions, sites: false, pointers: false };
+    let asked = Asked { clock: Clock::Instructions, sites: false, pointers: false, frames: 3 };
     for image in heard.images {
         let figures = image.sink.figures(asked);
         println!(

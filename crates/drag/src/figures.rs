@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use heaptoll_callsites::Rows;
 use serde::Serialize;
 
 use crate::drag::{Drag, Reuse};
@@ -66,9 +67,12 @@ pub struct References {
 pub struct GroupFigures {
     /// `33 to 64`, a call site; `all`.
     pub name: String,
-    /// Of a call site: all frames, innermost first.
+    /// Of a call site: all frames of the stack with the most drag and void, innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<String>,
+    /// Of a call site: how many call stacks read as `name`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stacks: Option<u64>,
     /// All objects.
     pub all: Sum,
     /// Those never touched.
@@ -94,6 +98,7 @@ impl GroupFigures {
         GroupFigures {
             name,
             frames,
+            stacks: None,
             all: group.all,
             never_touched: group.void,
             not_freed: group.kept,
@@ -174,6 +179,19 @@ pub struct Asked {
     pub sites: bool,
     /// Whether stores of pointers were told.
     pub pointers: bool,
+    /// Frames of the program's own code that a site is shown by.
+    pub frames: usize,
+}
+
+/// Call stacks that read alike.
+#[derive(Default)]
+struct Site {
+    /// The one with the most drag and void,
+    number: u32,
+    /// and that.
+    most_idle: u128,
+    stacks: u64,
+    sum: Group,
 }
 
 impl Drag {
@@ -208,7 +226,7 @@ impl Drag {
         });
         let classes = classes.collect();
         let (sites, other_sites) = match asked.sites {
-            true => self.by_site(asked.clock, seen),
+            true => self.by_site(asked, seen),
             false => (Vec::new(), None),
         };
         let [program, allocator, collections] = self.heard;
@@ -241,24 +259,30 @@ impl Drag {
 
     fn by_site(
         &self,
-        clock: Clock,
+        asked: Asked,
         seen: impl Fn(&Group) -> Group,
     ) -> (Vec<GroupFigures>, Option<GroupFigures>) {
-        let alike = self.sites.alike();
-        let mut together: HashMap<u32, Group> = HashMap::new();
+        let idle = |group: &Group| group.spaces.on(asked.clock).idle();
+        let mut rows = Rows::new(asked.frames);
+        let mut together: HashMap<usize, Site> = HashMap::new();
         let groups = self.groups.sites.iter().enumerate();
-        for (site, group) in groups.filter(|(_, group)| group.all.objects > 0) {
-            let first = alike.get(&(site as u32)).copied().unwrap_or(site as u32);
-            let sum = together.entry(first).or_default();
-            *sum = sum.plus(&seen(group));
+        for (number, group) in groups.filter(|(_, group)| group.all.objects > 0) {
+            let (number, group) = (number as u32, seen(group));
+            let site = together.entry(self.sites.row(number, &mut rows)).or_default();
+            if site.stacks == 0 || idle(&group) > site.most_idle {
+                (site.number, site.most_idle) = (number, idle(&group));
+            }
+            site.stacks += 1;
+            site.sum = site.sum.plus(&group);
         }
-        let mut sites: Vec<(u32, Group)> = together.into_iter().collect();
-        sites.sort_by_key(|(site, group)| (std::cmp::Reverse(group.spaces.on(clock).idle()), *site));
+        let mut sites: Vec<(usize, Site)> = together.into_iter().collect();
+        sites.sort_by_key(|(_, site)| (std::cmp::Reverse(idle(&site.sum)), site.number));
         let rest = sites.split_off(sites.len().min(SITES));
-        let others = rest.iter().fold(seen(&self.groups.others), |sum, (_, group)| sum.plus(group));
-        let listed = sites
-            .iter()
-            .map(|(site, group)| GroupFigures::new(self.sites.name(*site), self.sites.frames(*site), group));
+        let others = rest.iter().fold(seen(&self.groups.others), |sum, (_, site)| sum.plus(&site.sum));
+        let listed = sites.iter().map(|(row, site)| GroupFigures {
+            stacks: Some(site.stacks),
+            ..GroupFigures::new(rows.name(*row), self.sites.frames(site.number), &site.sum)
+        });
         let others = (others.all.objects > 0)
             .then(|| GroupFigures::new(format!("{} others", rest.len()), Vec::new(), &others));
         (listed.collect(), others)

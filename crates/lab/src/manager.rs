@@ -628,3 +628,7 @@ mod tests {
         assert_eq!(find(&known, "glibc").map(|manager| manager.kind).ok(), Some(Kind::Glibc));
     }
 }
+
+#[cfg(test)]
+#[path = "manager_fuzz.rs"]
+mod fuzz;

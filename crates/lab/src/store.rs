@@ -565,3 +565,7 @@ mod erased {
 #[cfg(test)]
 #[path = "store_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "store_fuzz.rs"]
+mod fuzz;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use heaptoll_trace::{Batch, Reader, Sample};
+use heaptoll_trace::{Batch, Memory, Reader, Sample};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LedgerError;
@@ -35,12 +35,15 @@ impl Point {
     }
 }
 
-/// Reads a trace to its end and lays its samples over it. The trace's order is that of the process; its stamps, to which
+/// Bytes kept of each object that lives at once with others.
+pub const EACH_OBJECT: usize = size_of::<(u64, u64)>();
+
+/// Reads a trace to its end, within `memory`, and lays its samples over it. The trace's order is that of the process; its stamps, to which
 /// samples are held, are about a millisecond apart. Gives also what was wrong with the file.
 ///
 /// # Errors
-/// It cannot be read, or has no samples.
-pub fn coarse(path: &Path) -> Result<(Vec<Point>, Vec<String>), LedgerError> {
+/// It cannot be read, takes more memory than is allowed, or has no samples.
+pub fn coarse(path: &Path, memory: Memory) -> Result<(Vec<Point>, Vec<String>), LedgerError> {
     let mut samples = heaptoll_trace::tables(path)?.samples;
     samples.retain(|sample| sample.rss_kib > 0);
     if samples.is_empty() {
@@ -48,6 +51,7 @@ pub fn coarse(path: &Path) -> Result<(Vec<Point>, Vec<String>), LedgerError> {
     }
     samples.sort_by_key(|sample| sample.time_ns);
     let mut reader = Reader::open(path)?;
+    reader.limit(memory);
     let mut sums = Sums::new(&samples);
     let mut batch = Batch::default();
     while reader.read(&mut batch)? {
@@ -161,7 +165,7 @@ mod tests {
     fn samples_get_the_live_bytes_of_their_time() {
         let sample = |time_ns, rss_kib| Sample { time_ns, rss_kib, ..Sample::default() };
         let file = trace(&[sample(500, 4), sample(1500, 8), sample(9000, 6)]);
-        let (points, warnings) = coarse(file.path()).expect("read");
+        let (points, warnings) = coarse(file.path(), Memory::default()).expect("read");
         assert!(warnings.is_empty());
         let told: Vec<_> =
             points.iter().map(|point| (point.rss_bytes, point.live_bytes, point.internal_bytes)).collect();
@@ -173,6 +177,6 @@ mod tests {
 
     #[test]
     fn a_trace_without_samples_is_refused() {
-        assert!(matches!(coarse(trace(&[]).path()), Err(LedgerError::NotRecorded)));
+        assert!(matches!(coarse(trace(&[]).path(), Memory::default()), Err(LedgerError::NotRecorded)));
     }
 }

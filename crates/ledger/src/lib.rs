@@ -20,7 +20,7 @@ mod tenants;
 
 pub use block::{Block, Blocks};
 pub use census::{Census, Held, Source};
-pub use coarse::{Point, coarse};
+pub use coarse::{EACH_OBJECT, Point, coarse};
 pub use error::LedgerError;
 pub use ledger::{EXTRA, Ledger, Pace};
 pub use moment::{Amount, Defects, How, Line, Moment, TERMS, Term};

@@ -104,6 +104,9 @@ impl<'a> Copy<'a> {
     }
 }
 
+/// Bytes kept of each object that lives at once with others: here, and in the tables of the driver.
+pub const EACH_OBJECT: usize = size_of::<Object>() + size_of::<u64>() + 24;
+
 /// An object of the trace.
 #[derive(Clone, Copy, Default)]
 struct Object {

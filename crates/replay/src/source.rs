@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use heaptoll_trace::{Batch, Event, Reader};
+use heaptoll_trace::{Batch, Event, Memory, Reader};
 
 use crate::error::ReplayError;
 
@@ -23,12 +23,14 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Opens a trace.
+    /// Opens a trace that may take so much memory.
     ///
     /// # Errors
     /// It is no trace, or cannot be read.
-    pub fn open(path: &Path) -> Result<FileSource, ReplayError> {
-        Ok(FileSource { reader: Reader::open(path)?, batch: Batch::default() })
+    pub fn open(path: &Path, memory: Memory) -> Result<FileSource, ReplayError> {
+        let mut reader = Reader::open(path)?;
+        reader.limit(memory);
+        Ok(FileSource { reader, batch: Batch::default() })
     }
 
     /// What was wrong with the file, once all has been read.

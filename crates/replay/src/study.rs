@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use heaptoll_trace::{Ending, Header, Sample, tables};
+use heaptoll_trace::{Ending, Header, Memory, Sample, tables};
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use crate::error::ReplayError;
-use crate::flatten::{Flattening, flatten};
+use crate::flatten::{EACH_OBJECT, Flattening, flatten};
 use crate::job::{Job, Outcome, Pass, Touch};
 use crate::program::{Facts, Order, Program};
 use crate::source::{FileSource, Source};
@@ -36,6 +36,8 @@ pub struct Request {
     pub repetitions: u32,
     /// Copies of the trace, interleaved.
     pub copies: u32,
+    /// Bytes of memory that may be taken to make the trace ready.
+    pub memory_limit_bytes: u64,
     /// Seed of the order of runs.
     pub seed: u64,
     /// Longest that a run may take.
@@ -144,8 +146,11 @@ struct Trace {
 }
 
 /// Makes a program of a trace.
-fn prepare(path: &Path, events: Option<u64>, copies: u32, order: Order) -> Result<Program, ReplayError> {
-    let open = || FileSource::open(path).map(|source| Box::new(source) as Box<dyn Source>);
+fn prepare(request: &Request, events: Option<u64>, order: Order) -> Result<Program, ReplayError> {
+    let (path, copies) = (&request.trace, request.copies);
+    let each_object_bytes = EACH_OBJECT as u64 * u64::from(copies.max(1));
+    let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes };
+    let open = || FileSource::open(path, memory).map(|source| Box::new(source) as Box<dyn Source>);
     let sources = (0..copies.max(1)).map(|_| open()).collect::<Result<Vec<_>, _>>()?;
     let all = events.map(|events| events.saturating_mul(u64::from(copies)));
     let how = Flattening {
@@ -199,7 +204,7 @@ pub fn study(
     let events = trace.ending.as_ref().map(|ending| ending.events).filter(|events| *events > 0);
     progress.says("reading the trace");
     let memory_order = request.order.unwrap_or(Order::Exact);
-    let memory_program = prepare(&request.trace, events, request.copies, memory_order)?;
+    let memory_program = prepare(request, events, memory_order)?;
     let facts = memory_program.facts.clone();
     if facts.calls == 0 {
         let trace = request.trace.display().to_string();
@@ -207,7 +212,7 @@ pub fn study(
     }
     let time_order = request.order.unwrap_or(Order::PerThread);
     let time_program = if facts.threads > 1 && time_order != memory_order {
-        Some(prepare(&request.trace, events, request.copies, time_order)?)
+        Some(prepare(request, events, time_order)?)
     } else {
         None
     };

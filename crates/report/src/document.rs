@@ -61,17 +61,24 @@ pub struct Column {
     pub title: String,
     /// Figures go to the right, text to the left.
     pub figures: bool,
+    /// Lines that a cell may take on a terminal, what is beyond is cut; 0: as many as it likes.
+    pub lines: usize,
 }
 
 impl Column {
     /// A column of text.
     pub fn text(title: &str) -> Column {
-        Column { title: title.into(), figures: false }
+        Column { title: title.into(), ..Column::default() }
+    }
+
+    /// A column of call sites: long names, of which a terminal shows two lines.
+    pub fn sites(title: &str) -> Column {
+        Column { title: title.into(), lines: 2, ..Column::default() }
     }
 
     /// A column of figures.
     pub fn figures(title: &str) -> Column {
-        Column { title: title.into(), figures: true }
+        Column { title: title.into(), figures: true, ..Column::default() }
     }
 }
 

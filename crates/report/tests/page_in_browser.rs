@@ -152,7 +152,7 @@ fn document() -> Document {
             series: vec![series("all of them, with a long name", 1.0), series("<img src=x>", 0.5)],
         })
     });
-    let column = |place: usize| Column { title: format!("column {place}"), figures: place > 0 };
+    let column = |place: usize| Column { title: format!("column {place}"), figures: place > 0, lines: 0 };
     let table = Table {
         caption: "figures".into(),
         columns: (0..12).map(column).collect(),

@@ -45,6 +45,24 @@ pub enum TraceError {
         /// The file.
         name: String,
     },
+    /// Its objects take more memory than is allowed.
+    #[error(
+        "{name} has {more}{objects} objects alive at once: to read it needs about {} of memory, and {} are allowed; \
+         allow it with --memory-limit {}",
+        size(*needs_bytes), size(*limit_bytes), allow(*needs_bytes)
+    )]
+    Memory {
+        /// The file.
+        name: String,
+        /// `more than ` when not all of it was counted.
+        more: &'static str,
+        /// Most objects alive at once.
+        objects: u32,
+        /// What they take.
+        needs_bytes: u64,
+        /// What they may take.
+        limit_bytes: u64,
+    },
     /// An extra table cannot be read or written as JSON.
     #[error("the table `{table}` of {name} is not as expected: {source}; was it written by another version?")]
     Table {
@@ -72,6 +90,23 @@ pub enum TraceError {
     /// More objects live at once than slots can be numbered.
     #[error("more than 4,294,967,294 objects are live at once: a trace cannot number them")]
     TooManyObjects,
+}
+
+/// Bytes in words: `3.3 GiB`.
+fn size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 30 => format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64),
+        bytes if bytes >= 1 << 20 => format!("{:.1} MiB", bytes as f64 / (1_u64 << 20) as f64),
+        bytes => format!("{bytes} bytes"),
+    }
+}
+
+/// A size that the command line takes and that is enough: `4G`.
+fn allow(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 30 => format!("{}G", bytes.div_ceil(1 << 30)),
+        bytes => format!("{}M", bytes.div_ceil(1 << 20)),
+    }
 }
 
 impl TraceError {

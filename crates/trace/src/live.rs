@@ -25,6 +25,11 @@ impl Live {
         self.slots
     }
 
+    /// Slots that were numbered anew.
+    pub(crate) fn renamed(&self) -> usize {
+        self.renamed.len()
+    }
+
     /// Whether events are missing.
     pub(crate) fn missing(&self) -> bool {
         self.missing.is_some()

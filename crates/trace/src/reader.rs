@@ -12,10 +12,13 @@ use crate::event::Event;
 use crate::format::{CHUNK_MAGIC, FILE_HEAD, FILE_MAGIC, VERSION, chunk, u32_at};
 use crate::frame::{Found, Framer};
 use crate::header::{Ending, Gap, Header, Sample, Sites};
+use crate::memory::Memory;
 use crate::tables::Tables;
 
 /// Events of a batch, about: they fit into a second-level cache.
 const BATCH: u32 = 4096;
+/// Events that are counted of a trace that takes too much memory, to say what it takes: a second's work or so.
+const COUNTED: u64 = 1 << 28;
 /// How far into a file without its first bytes a chunk is looked for.
 const LOOK: usize = 64 << 10;
 
@@ -41,6 +44,7 @@ pub struct Reader<R> {
     tables: Tables,
     decoder: Decoder,
     seen: Seen,
+    memory: Memory,
     /// What the next chunk must be.
     next_sequence: Option<u64>,
     next_event: u64,
@@ -82,6 +86,7 @@ impl<R: Read> Reader<R> {
             tables: Tables::new(name),
             decoder: Decoder::new(),
             seen: Seen::default(),
+            memory: Memory::default(),
             next_sequence: None,
             next_event: 0,
             gap: false,
@@ -94,6 +99,11 @@ impl<R: Read> Reader<R> {
         Ok(reader)
     }
 
+    /// Sets what may be taken in memory from here on; before, it is [`Memory::default`].
+    pub fn limit(&mut self, memory: Memory) {
+        self.memory = memory;
+    }
+
     /// Of what the trace is.
     pub fn header(&self) -> &Header {
         &self.tables.header
@@ -102,8 +112,40 @@ impl<R: Read> Reader<R> {
     /// The next events. False at the end; then the batch is empty.
     ///
     /// # Errors
-    /// The source refuses. Damage is none: see [`Reader::warnings`].
+    /// The source refuses; the trace takes more memory than is allowed ([`Reader::limit`]). Damage is none: see
+    /// [`Reader::warnings`].
     pub fn read(&mut self, batch: &mut Batch) -> Result<bool, TraceError> {
+        let more = self.next_batch(batch)?;
+        let live = &self.seen.live;
+        if self.memory.allows(live.slots(), live.renamed()) { Ok(more) } else { Err(self.too_large(batch)) }
+    }
+
+    /// The error for a trace that takes too much, with what it would take.
+    #[cold]
+    fn too_large(&mut self, batch: &mut Batch) -> TraceError {
+        let until = self.seen.events.saturating_add(COUNTED);
+        let mut whole = false;
+        while self.seen.events < until && self.seen.live.renamed() < COUNTED as usize >> 6 {
+            match self.next_batch(batch) {
+                Ok(true) => {}
+                Ok(false) | Err(_) => {
+                    whole = true;
+                    break;
+                }
+            }
+        }
+        batch.events.clear();
+        let live = &self.seen.live;
+        TraceError::Memory {
+            name: self.tables.name().to_string(),
+            more: if whole { "" } else { "more than " },
+            objects: live.slots(),
+            needs_bytes: self.memory.needs_bytes(live.slots(), live.renamed()),
+            limit_bytes: self.memory.limit_bytes,
+        }
+    }
+
+    fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, TraceError> {
         batch.events.clear();
         loop {
             while self.decoder.left() > 0 {

@@ -7,6 +7,9 @@ use super::{Options, Point, rounded};
 /// Points of the curve: between half as many and this.
 const POINTS: usize = 1024;
 
+/// Bytes kept of each object that lives at once with others.
+pub(super) const EACH_OBJECT: usize = size_of::<Object>() + size_of::<u64>();
+
 /// Rounded lengths of live blocks by slot.
 #[derive(Debug, Default)]
 pub(super) struct Live {
@@ -55,6 +58,7 @@ pub(super) struct Demand {
     max_rounded_bytes: u64,
     max_usable_bytes: u64,
     peak_event: u64,
+    peak_ns: u64,
     unknown_usable: bool,
     /// Bytes of blocks by the binary logarithm of their lifetime in events.
     by_lifetime: [u64; 33],
@@ -78,6 +82,7 @@ impl Demand {
             max_rounded_bytes: 0,
             max_usable_bytes: 0,
             peak_event: 0,
+            peak_ns: 0,
             unknown_usable: false,
             by_lifetime: [0; 33],
             curve: Vec::new(),
@@ -117,12 +122,13 @@ impl Demand {
             if self.rounded_bytes > self.max_rounded_bytes {
                 self.max_rounded_bytes = self.rounded_bytes;
                 self.peak_event = self.events;
+                self.peak_ns = event.time_ns;
             }
             self.blocks += 1;
         }
+        self.time_ns = event.time_ns;
         self.trace_curve();
         self.events += 1;
-        self.time_ns = event.time_ns;
         births
     }
 
@@ -132,6 +138,7 @@ impl Demand {
             // Twice as wide stretches, half as many.
             let merged = self.curve.chunks(2).map(|pair| Point {
                 event: pair[0].event,
+                time_ns: pair[0].time_ns,
                 live_bytes: pair.iter().map(|point| point.live_bytes).max().unwrap_or(0),
                 rounded_bytes: pair.iter().map(|point| point.rounded_bytes).max().unwrap_or(0),
             });
@@ -140,7 +147,12 @@ impl Demand {
             return self.trace_curve();
         }
         if index == self.curve.len() {
-            self.curve.push(Point { event: self.events, live_bytes: 0, rounded_bytes: 0 });
+            self.curve.push(Point {
+                event: self.events,
+                time_ns: self.time_ns,
+                live_bytes: 0,
+                rounded_bytes: 0,
+            });
         }
         let point = &mut self.curve[index];
         point.live_bytes = point.live_bytes.max(self.live_bytes);
@@ -163,6 +175,11 @@ impl Demand {
         }
         thresholds.dedup();
         thresholds
+    }
+
+    /// Time of the peak, ns from the beginning.
+    pub(super) fn peak_ns(&self) -> u64 {
+        self.peak_ns
     }
 
     pub(super) fn events(&self) -> u64 {

@@ -223,3 +223,25 @@ fn the_curve_holds_the_peak_however_long_the_trace() {
     assert_eq!(most, Some(figures.lower_bound_bytes));
     assert!((512..=1024).contains(&figures.curve.len()), "{}", figures.curve.len());
 }
+
+#[test]
+fn a_heap_that_stays_large_behind_the_peak_is_found() {
+    let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).unwrap();
+    writer.stamp(600);
+    let slots: Vec<u32> = (0..100).map(|_| writer.allocate(&call(Kind::Malloc, 4096, 0)).unwrap()).collect();
+    let sample = |time_ns, kib| Sample { time_ns, rss_kib: kib + 100, anon_kib: kib, heap_kib: kib + 50 };
+    writer.sample(&sample(500, 9000));
+    writer.stamp(1000);
+    slots[1..].iter().for_each(|&slot| writer.free(slot, Kind::Free, 0, 0).unwrap());
+    writer.stamp(2_000_000);
+    writer.allocate(&call(Kind::Malloc, 16, 0)).unwrap();
+    [(1_500_000, 450), (3_000_000, 440)].iter().for_each(|&(at, kib)| writer.sample(&sample(at, kib)));
+    let bytes = writer.finish(&Ending::default()).unwrap();
+    let after = bound(&|| Reader::new(&bytes[..]), OPTIONS).unwrap().after_peak.expect("looked at");
+    assert_eq!(
+        (after.held_bytes, after.time_ns),
+        (450 << 10, 1_500_000),
+        "the look before the peak is none behind it"
+    );
+    assert!(after.live_bytes >= 4096 && after.live_bytes < 450 << 10, "{after:?}");
+}

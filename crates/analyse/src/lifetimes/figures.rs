@@ -1,5 +1,6 @@
 //! The result of `heaptoll lifetimes`, as it goes into JSON.
 
+use heaptoll_callsites::WholeFrame;
 use serde::Serialize;
 
 use super::ages::Ages;
@@ -19,6 +20,8 @@ pub struct LifetimeFigures {
     pub subject: Subject,
     /// Events read.
     pub events: u64,
+    /// Ages in time below this are not told apart: how far time stamps lie apart, ns.
+    pub time_resolution_ns: u64,
     /// All objects made. Bytes are their last sizes.
     pub all: Sum,
     /// Objects that were never freed: alive at the end of the trace.
@@ -92,8 +95,15 @@ pub struct Younger {
 pub struct GroupFigures {
     /// `33 to 64`, a call stack, a thread.
     pub name: String,
-    /// Largest size of the class, or number of the site or thread; none for groups put together.
+    /// Largest size of the class, or number of the site or thread; none for groups put together. Of call stacks that
+    /// read alike the number of the one with the most bytes.
     pub key: Option<u64>,
+    /// By site: how many call stacks read as `name`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stacks: Option<u64>,
+    /// By site: all frames of the one with the most bytes, innermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<WholeFrame>,
     /// Its objects.
     pub all: Sum,
     /// Those never freed.
@@ -102,13 +112,17 @@ pub struct GroupFigures {
     pub survival: Vec<Survival>,
 }
 
-/// What a call site left behind.
+/// What call stacks that read alike left behind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StillLive {
-    /// Number of the site.
+    /// Number of the one that left most bytes.
     pub site: u32,
-    /// The call stack in words.
+    /// What they read as.
     pub name: String,
+    /// How many they are.
+    pub stacks: u64,
+    /// All frames of the one that left most bytes, innermost first.
+    pub stack: Vec<WholeFrame>,
     /// Objects and bytes.
     pub held: Sum,
 }

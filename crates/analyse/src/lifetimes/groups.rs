@@ -3,6 +3,8 @@
 //! Groups are a partition, so the ages of all objects are the sum over groups and need no histogram of their own while
 //! events pass. Of call sites there may be too many: then those with the fewest bytes so far are put together for good.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::ages::{Ages, Sum};
@@ -34,8 +36,11 @@ const NONE: u32 = u32::MAX;
 /// One group.
 #[derive(Debug, Clone, Default)]
 pub struct Group {
-    /// Site or thread number or size class; meaningless for the first group.
+    /// Site or thread number or size class; meaningless for the first group. Of sites that read alike the number of the
+    /// one with the most bytes.
     pub key: u32,
+    /// Keys put together for reading alike.
+    pub alike: u64,
     /// Ages in bytes.
     pub bytes: Ages,
     /// Ages in time.
@@ -89,7 +94,7 @@ impl Groups {
         if self.groups.len() == GROUPS {
             self.put_together();
         }
-        self.groups.push(Group { key, ..Group::default() });
+        self.groups.push(Group { key, alike: 1, ..Group::default() });
         self.of[index] = self.groups.len() as u32 - 1;
         self.of[index]
     }
@@ -108,6 +113,26 @@ impl Groups {
             self.of[group.key as usize] = self.groups.len() as u32;
             self.groups.push(group);
         }
+    }
+
+    /// Puts groups together whose keys have the same row. Those that are in the first group stay there.
+    pub fn merge_alike(&mut self, mut row: impl FnMut(u32) -> usize) {
+        let mut others = self.groups.split_off(1);
+        others.sort_by_cached_key(|group| (std::cmp::Reverse(group.all().bytes), group.key));
+        let mut places: HashMap<usize, usize> = HashMap::new();
+        for group in others {
+            let next = self.groups.len();
+            let place = *places.entry(row(group.key)).or_insert(next);
+            match self.groups.get_mut(place) {
+                Some(first) => {
+                    first.merge(&group);
+                    first.alike += group.alike;
+                }
+                None => self.groups.push(group),
+            }
+        }
+        // Nothing is looked up by key from here on.
+        self.of.clear();
     }
 
     /// The groups that hold something with the most bytes first, all others (put together), and how many those are.
@@ -163,6 +188,21 @@ mod tests {
             (top.len() as u64 + lumped, top.len() as u64 + rest.all().objects),
             (count.into(), count.into())
         );
+    }
+
+    #[test]
+    fn sites_that_read_alike_are_one_group() {
+        let mut groups = Groups::new(By::Site);
+        for site in 1..=6 {
+            let size = 100 * u64::from(site);
+            let birth = Birth::new(0, 0, size, site, 0);
+            groups.of(&birth).bytes.add(100, size);
+        }
+        groups.merge_alike(|site| (site % 2) as usize);
+        let (all, rest) = groups.finish(9);
+        let seen: Vec<_> = all.iter().map(|group| (group.key, group.alike, group.all().bytes)).collect();
+        assert_eq!(seen, [(6, 3, 1200), (5, 3, 900)]);
+        assert!(rest.is_none());
     }
 
     #[test]

@@ -24,13 +24,20 @@ use groups::{Group, Groups};
 use nursery::Nursery;
 
 use crate::slots::{MAX_SIZE, Slots};
+use crate::stacks::CallSites;
 use crate::stat::size_bounds;
 use crate::subject::Subject;
 
+/// Bytes kept of each object that lives at once with others.
+pub const EACH_OBJECT: usize = size_of::<Birth>();
+/// Time stamps on batches of events lie about so far apart.
+const BATCH_STAMPS_NS: u64 = 1_000_000;
 /// Nurseries that are tried, bytes.
 const NURSERIES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
 /// Most groups in the result; what is beyond them is put together.
 const GROUPS: usize = 100;
+/// Sites told apart in it; those with higher numbers are left out.
+const STILL_LIVE_KNOWN: u32 = 1 << 20;
 /// Most sites in the list of never-freed objects.
 const STILL_LIVE_SITES: usize = 1000;
 
@@ -155,23 +162,22 @@ impl Lifetimes {
         self.time_ns
     }
 
-    /// The result. `site_name` gives the call stack of a site in words; none when the trace has no sites.
-    pub fn figures(mut self, subject: Subject, site_name: Option<&dyn Fn(u32) -> String>) -> LifetimeFigures {
+    /// The result. `call_sites`: none when the trace has none.
+    pub fn figures(mut self, subject: Subject, mut call_sites: Option<&mut CallSites>) -> LifetimeFigures {
         let mut left: HashMap<u32, Sum> = HashMap::new();
         for birth in self.slots.iter().filter(|birth| birth.is_alive()) {
             let size = birth.size();
             self.groups.of(birth).still_live.add(size);
             self.nurseries.iter_mut().for_each(|nursery| nursery.keep(birth.clock, size));
-            if site_name.is_some() {
+            if call_sites.is_some() && birth.site < STILL_LIVE_KNOWN {
                 left.entry(birth.site).or_default().add(size);
             }
         }
-        let name = |key: u32| match (self.by, site_name) {
-            (By::Size, _) => size_name(key),
-            (By::Site, Some(name)) => name(key),
-            (By::Site, None) => format!("site {key}"),
-            (By::Thread, _) => format!("thread {key}"),
-        };
+        if self.by == By::Site
+            && let Some(call_sites) = call_sites.as_deref_mut()
+        {
+            self.groups.merge_alike(|site| call_sites.row(site));
+        }
         let (groups, rest) = self.groups.finish(GROUPS);
         let mut all = Group::default();
         groups.iter().chain(rest.as_ref().map(|(group, _)| group)).for_each(|group| all.merge(group));
@@ -182,7 +188,19 @@ impl Lifetimes {
                 younger.bytes = crate::stat::share(ended.bytes, all.all().bytes);
             }
         }
+        let still_live_by_site = call_sites.as_deref_mut().map(|call_sites| still_live(left, call_sites));
+        let groups = groups.iter().map(|group| match (self.by, call_sites.as_deref_mut()) {
+            (By::Site, Some(call_sites)) => of_site(group, call_sites),
+            (By::Site, None) => group_figures(group, format!("site {}", group.key), Some(group.key.into())),
+            (By::Thread, _) => group_figures(group, format!("thread {}", group.key), Some(group.key.into())),
+            (By::Size, _) => {
+                let largest = size_bounds(group.key as usize).1;
+                group_figures(group, size_name(group.key), Some(largest))
+            }
+        });
         LifetimeFigures {
+            groups: groups.collect(),
+            time_resolution_ns: if subject.event_time { 1 } else { BATCH_STAMPS_NS },
             subject,
             events: self.events,
             all: all.all(),
@@ -191,19 +209,9 @@ impl Lifetimes {
             clock_bytes: self.clock,
             survival,
             by: self.by,
-            groups: groups
-                .iter()
-                .map(|group| {
-                    let key = match self.by {
-                        By::Size => size_bounds(group.key as usize).1,
-                        By::Site | By::Thread => u64::from(group.key),
-                    };
-                    group_figures(group, name(group.key), Some(key))
-                })
-                .collect(),
             other_groups_count: rest.as_ref().map_or(0, |(_, count)| *count),
             other_groups: rest.map(|(group, _)| group_figures(&group, "all others".into(), None)),
-            still_live_by_site: still_live(left, site_name),
+            still_live_by_site: still_live_by_site.unwrap_or_default(),
             nurseries: self.nurseries.iter().map(Nursery::figures).collect(),
             misfits: self.misfits,
         }
@@ -216,7 +224,24 @@ fn survivals(group: &Group) -> Vec<Survival> {
 }
 
 fn group_figures(group: &Group, name: String, key: Option<u64>) -> GroupFigures {
-    GroupFigures { name, key, all: group.all(), still_live: group.still_live, survival: survivals(group) }
+    GroupFigures {
+        name,
+        key,
+        stacks: None,
+        stack: Vec::new(),
+        all: group.all(),
+        still_live: group.still_live,
+        survival: survivals(group),
+    }
+}
+
+fn of_site(group: &Group, call_sites: &mut CallSites) -> GroupFigures {
+    let row = call_sites.row(group.key);
+    GroupFigures {
+        stacks: Some(group.alike),
+        stack: call_sites.whole(group.key),
+        ..group_figures(group, call_sites.name(row), Some(group.key.into()))
+    }
 }
 
 fn size_name(class: u32) -> String {
@@ -224,12 +249,27 @@ fn size_name(class: u32) -> String {
     if from == up_to { format!("{from} B") } else { format!("{from} to {up_to} B") }
 }
 
-fn still_live(left: HashMap<u32, Sum>, site_name: Option<&dyn Fn(u32) -> String>) -> Vec<StillLive> {
-    let Some(name) = site_name else { return Vec::new() };
+fn still_live(left: HashMap<u32, Sum>, call_sites: &mut CallSites) -> Vec<StillLive> {
+    let order = |site: u32, held: Sum| (std::cmp::Reverse(held.bytes), std::cmp::Reverse(held.objects), site);
     let mut sites: Vec<(u32, Sum)> = left.into_iter().collect();
-    sites.sort_by_key(|&(site, held)| (std::cmp::Reverse(held.bytes), std::cmp::Reverse(held.objects), site));
-    sites.truncate(STILL_LIVE_SITES);
-    sites.into_iter().map(|(site, held)| StillLive { site, name: name(site), held }).collect()
+    sites.sort_by_key(|&(site, held)| order(site, held));
+    let mut places: HashMap<usize, usize> = HashMap::new();
+    let mut rows: Vec<(u32, u64, Sum)> = Vec::new();
+    for (site, held) in sites {
+        let next = rows.len();
+        match rows.get_mut(*places.entry(call_sites.row(site)).or_insert(next)) {
+            Some((_, stacks, sum)) => (*stacks, *sum) = (*stacks + 1, sum.plus(held)),
+            None => rows.push((site, 1, held)),
+        }
+    }
+    rows.sort_by_key(|&(site, _, held)| order(site, held));
+    rows.truncate(STILL_LIVE_SITES);
+    rows.into_iter()
+        .map(|(site, stacks, held)| {
+            let row = call_sites.row(site);
+            StillLive { site, name: call_sites.name(row), stacks, stack: call_sites.whole(site), held }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -240,7 +280,7 @@ mod tests {
     fn lifetimes(by: By, events: &[Event]) -> LifetimeFigures {
         let mut lifetimes = Lifetimes::new(by);
         lifetimes.events(events);
-        lifetimes.figures(Subject::default(), Some(&|site| format!("site {site}")))
+        lifetimes.figures(Subject::default(), Some(&mut CallSites::new(&Default::default(), 3)))
     }
 
     fn at(time_ns: u64, event: Event) -> Event {
@@ -298,7 +338,7 @@ mod tests {
         );
         let left: Vec<_> =
             figures.still_live_by_site.iter().map(|s| (&*s.name, s.held.objects, s.held.bytes)).collect();
-        assert_eq!(left, [("site 2", 1, 30), ("site 1", 2, 25)]);
+        assert_eq!(left, [("unknown site 2", 1, 30), ("unknown site 1", 2, 25)]);
         assert_eq!((figures.lost, figures.misfits, figures.all.objects), (1, 1, 4));
         assert_eq!(
             figures.groups.iter().map(|group| group.key).collect::<Vec<_>>(),

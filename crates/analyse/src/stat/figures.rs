@@ -1,10 +1,11 @@
 //! The result of `heaptoll stat`, as it goes into JSON.
 
+use heaptoll_callsites::WholeFrame;
 use heaptoll_trace::{Kind, Sample};
 use serde::Serialize;
 
 pub use super::latency::LatencyFigures;
-pub use super::places::{SiteFigures, Sum};
+pub use super::places::{CallSiteFigures, SiteFigures, Sum};
 pub use super::reallocs::{ChainRow, FactorRow, Reallocs};
 pub use super::sizes::{ExactSize, SizeRow, Sizes};
 pub use super::threads::ThreadFigures;
@@ -54,8 +55,12 @@ pub struct StatFigures {
     pub timeline: Vec<Point>,
     /// Resident set over the run: time in ns, KiB.
     pub resident: Vec<(u64, u64)>,
-    /// By call site, by number; empty when the trace has none.
+    /// By call stacks that read alike, most bytes first; empty when the trace has none.
+    pub call_sites: Vec<CallSiteFigures>,
+    /// By call stack, by number; empty when the trace has none.
     pub sites: Vec<SiteFigures>,
+    /// The frames that the stacks of `sites` name by number.
+    pub frames: Vec<WholeFrame>,
     /// Events that do not fit to what was before them, in a damaged trace: frees of nothing, and objects made where
     /// there is one.
     pub misfits: u64,

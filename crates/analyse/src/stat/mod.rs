@@ -23,8 +23,11 @@ use timeline::Timeline;
 pub use sizes::{bounds as size_bounds, class as size_class};
 
 use crate::slots::{MAX_SIZE, Slots};
+use crate::stacks::CallSites;
 use crate::subject::Subject;
 
+/// Bytes kept of each object that lives at once with others.
+pub const EACH_OBJECT: usize = size_of::<Live>();
 /// Commonest sizes that are listed.
 const COMMONEST: usize = 20;
 /// "Within 4 KiB of the byte clock".
@@ -265,12 +268,12 @@ impl Stat {
         self.time_ns
     }
 
-    /// The result. `site_name` gives the call stack of a site in words.
+    /// The result.
     pub fn figures(
         mut self,
         subject: Subject,
         samples: &[Sample],
-        site_name: impl Fn(u32) -> String,
+        call_sites: &mut CallSites,
     ) -> StatFigures {
         for live in self.slots.iter().filter(|live| live.is_alive() && live.resizes() > 0) {
             self.reallocs.end_chain(live.resizes());
@@ -283,6 +286,7 @@ impl Stat {
         let per = |amount: u64, seconds: f64| (seconds > 0.0).then(|| amount as f64 / seconds);
         let threads = self.threads.figures();
         let kinds = KINDS.iter().filter(|kind| self.calls[**kind as usize] > 0);
+        let sites = self.places.map_or_else(Vec::new, |places| places.figures(self.peak.event, call_sites));
         StatFigures {
             events: self.events,
             objects,
@@ -314,7 +318,9 @@ impl Stat {
             latencies: self.latencies.map_or_else(Vec::new, |latencies| latencies.figures()),
             timeline: self.timeline.finish(now),
             resident: figures::resident(samples),
-            sites: self.places.map_or_else(Vec::new, |places| places.figures(self.peak.event, site_name)),
+            call_sites: places::together(&sites, call_sites),
+            frames: if sites.is_empty() { Vec::new() } else { call_sites.frames() },
+            sites,
             misfits: self.misfits,
             subject,
         }
@@ -366,7 +372,7 @@ pub(crate) mod tests {
     fn stat(events: &[Event]) -> StatFigures {
         let mut stat = Stat::new(false, true);
         stat.events(events);
-        stat.figures(Subject::default(), &[], |site| site.to_string())
+        stat.figures(Subject::default(), &[], &mut CallSites::new(&Default::default(), 3))
     }
 
     #[test]
@@ -472,7 +478,7 @@ pub(crate) mod tests {
         let mut stat = Stat::new(false, false);
         stat.events(&[event(Kind::Malloc, 0, 100), event(Kind::Malloc, 1, 100)]);
         let subject = Subject { wall_s: 4.0, cpu_s: Some(0.5), ..Subject::default() };
-        let rates = stat.figures(subject, &[], |_| String::new()).rates;
+        let rates = stat.figures(subject, &[], &mut CallSites::new(&Default::default(), 3)).rates;
         assert_eq!((rates.objects_per_s, rates.bytes_per_s), (Some(0.5), Some(50.0)));
         assert_eq!((rates.objects_per_cpu_s, rates.bytes_per_cpu_s), (Some(4.0), Some(400.0)));
     }

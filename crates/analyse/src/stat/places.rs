@@ -4,7 +4,12 @@
 //! now and when that last changed; when it changes again and the maximum was in between, what it had is what it had
 //! at the maximum.
 
+use std::collections::HashMap;
+
+use heaptoll_callsites::WholeFrame;
 use serde::Serialize;
+
+use crate::stacks::CallSites;
 
 /// Sites told apart; those with higher numbers are put together in the last.
 const SITES: usize = 1 << 20;
@@ -35,13 +40,15 @@ pub struct Places {
     places: Vec<Place>,
 }
 
-/// What one call site did.
+/// What one call stack did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SiteFigures {
     /// Number of the site in the trace.
     pub site: u32,
     /// The call stack in words.
     pub name: String,
+    /// All its frames, innermost first: places in [`StatFigures::frames`](super::StatFigures::frames).
+    pub stack: Vec<u32>,
     /// Objects made there.
     pub objects: u64,
     /// Bytes they asked for, with what they grew by later.
@@ -50,6 +57,56 @@ pub struct SiteFigures {
     pub at_peak: Sum,
     /// Never freed.
     pub at_exit: Sum,
+}
+
+/// What all call stacks did that read alike.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct CallSiteFigures {
+    /// What they read as.
+    pub name: String,
+    /// How many they are.
+    pub stacks: u64,
+    /// All frames of the one with the most bytes, innermost first.
+    pub stack: Vec<WholeFrame>,
+    /// Objects made there.
+    pub objects: u64,
+    /// Bytes they asked for, with what they grew by later.
+    pub bytes: u64,
+    /// Alive when the program had most bytes alive.
+    pub at_peak: Sum,
+    /// Never freed.
+    pub at_exit: Sum,
+}
+
+impl Sum {
+    fn add(&mut self, other: Sum) {
+        self.objects += other.objects;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+/// Sites put together by what they read as, most bytes first.
+pub(super) fn together(sites: &[SiteFigures], call_sites: &mut CallSites) -> Vec<CallSiteFigures> {
+    let mut rows: HashMap<&str, (CallSiteFigures, &SiteFigures)> = HashMap::new();
+    for site in sites {
+        let (row, largest) = rows.entry(&site.name).or_insert_with(|| (CallSiteFigures::default(), site));
+        if site.bytes > largest.bytes {
+            *largest = site;
+        }
+        row.stacks += 1;
+        row.objects += site.objects;
+        row.bytes = row.bytes.saturating_add(site.bytes);
+        row.at_peak.add(site.at_peak);
+        row.at_exit.add(site.at_exit);
+    }
+    let mut rows: Vec<(CallSiteFigures, &SiteFigures)> = rows.into_values().collect();
+    rows.sort_by_key(|(row, largest)| (std::cmp::Reverse(row.bytes), largest.site));
+    let whole = |(row, largest): (CallSiteFigures, &SiteFigures)| CallSiteFigures {
+        name: largest.name.clone(),
+        stack: call_sites.whole(largest.site),
+        ..row
+    };
+    rows.into_iter().map(whole).collect()
 }
 
 impl Places {
@@ -92,19 +149,27 @@ impl Places {
         place
     }
 
-    /// Every site that made something, by number; `name` gives its words.
-    pub fn figures(mut self, peak: u64, name: impl Fn(u32) -> String) -> Vec<SiteFigures> {
+    /// Every site that made something, by number.
+    pub fn figures(mut self, peak: u64, call_sites: &mut CallSites) -> Vec<SiteFigures> {
         self.places.iter_mut().for_each(|place| place.settle(peak));
         let used = self.places.iter().enumerate().filter(|(_, place)| place.objects > 0);
-        used.map(|(site, place)| SiteFigures {
-            site: site as u32,
-            name: if site == SITES - 1 { "all further sites".to_owned() } else { name(site as u32) },
-            objects: place.objects,
-            bytes: place.bytes,
-            at_peak: place.at_peak,
-            at_exit: place.live,
-        })
-        .collect()
+        // What a row says is known when all its sites are.
+        let mut row = |site| match site {
+            last if last == SITES - 1 => call_sites.text("all further sites"),
+            site => call_sites.row(site as u32),
+        };
+        let used: Vec<(usize, &Place, usize)> = used.map(|(site, place)| (site, place, row(site))).collect();
+        used.into_iter()
+            .map(|(site, place, row)| SiteFigures {
+                site: site as u32,
+                name: call_sites.name(row),
+                stack: call_sites.numbers(site as u32).to_vec(),
+                objects: place.objects,
+                bytes: place.bytes,
+                at_peak: place.at_peak,
+                at_exit: place.live,
+            })
+            .collect()
     }
 }
 
@@ -119,6 +184,8 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_trace::{Frame, Site, Sites};
+
     use super::*;
 
     #[test]
@@ -131,12 +198,41 @@ mod tests {
         places.resize(2, 50, 200, 5, 2); // 220: peak 5
         places.free(2, 200, 6, 5);
         places.allocate(3, 1, 7, 5);
-        let figures = places.figures(5, |site| format!("site {site}"));
+        let sites = Sites::default();
+        let mut call_sites = CallSites::new(&sites, 3);
+        let figures = places.figures(5, &mut call_sites);
         let peaks: Vec<(u32, Sum)> = figures.iter().map(|site| (site.site, site.at_peak)).collect();
         let sum = |objects, bytes| Sum { objects, bytes };
         assert_eq!(peaks, [(1, sum(1, 20)), (2, sum(1, 200)), (3, sum(0, 0))]);
         assert_eq!((figures[0].objects, figures[0].bytes, figures[0].at_exit), (2, 120, sum(1, 20)));
         assert_eq!((figures[1].bytes, figures[1].at_exit), (200, sum(0, 0)));
-        assert_eq!(figures[2].name, "site 3");
+        assert_eq!(figures[2].name, "unknown site 3");
+    }
+
+    #[test]
+    fn sites_that_read_alike_are_summed_up() {
+        let frame = |function: &str| Frame { function: function.into(), ..Frame::default() };
+        let sites = Sites {
+            sites: [vec![], vec![0, 2], vec![1, 2], vec![3]].map(|frames| Site { frames }).into(),
+            frames: ["std::a", "std::b", "f", "g"].map(frame).into(),
+        };
+        let mut places = Places::default();
+        places.allocate(1, 100, 1, 0);
+        places.allocate(2, 150, 2, 1);
+        places.free(1, 100, 3, 2);
+        places.allocate(3, 1, 4, 2);
+        let mut call_sites = CallSites::new(&sites, 3);
+        let figures = places.figures(2, &mut call_sites);
+        assert_eq!(
+            figures.iter().map(|site| site.stack.clone()).collect::<Vec<_>>(),
+            [vec![0, 2], vec![1, 2], vec![3]]
+        );
+        let rows = together(&figures, &mut call_sites);
+        let sum = |objects, bytes| Sum { objects, bytes };
+        assert_eq!((rows.len(), rows[0].name.as_str(), rows[0].stacks), (2, "f", 2));
+        assert_eq!((rows[0].objects, rows[0].bytes), (2, 250));
+        assert_eq!((rows[0].at_peak, rows[0].at_exit), (sum(2, 250), sum(1, 150)));
+        assert_eq!(rows[0].stack[0].function, "std::b", "the stack with the most bytes");
+        assert_eq!((rows[1].name.as_str(), rows[1].stacks, rows[1].at_exit), ("g", 1, sum(1, 1)));
     }
 }

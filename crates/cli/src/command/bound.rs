@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use heaptoll_analyse::bound::{self, BoundError, Options};
+use heaptoll_analyse::bound::{self, BoundError, EACH_OBJECT, Options};
 use heaptoll_trace::Reader;
 
 use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
+use crate::memory::MemoryArguments;
 
 mod document;
 
@@ -30,6 +31,8 @@ pub struct Arguments {
     #[arg(long)]
     small_8: bool,
     #[command(flatten)]
+    memory: MemoryArguments,
+    #[command(flatten)]
     outputs: DocumentOutputs,
 }
 
@@ -49,7 +52,12 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         )));
     }
     let options = Options { small_blocks_of_8: arguments.small_8 };
-    let figures = bound::bound(&|| Reader::open(trace), options).map_err(|error| match error {
+    let open = || {
+        let mut reader = Reader::open(trace)?;
+        reader.limit(arguments.memory.each(EACH_OBJECT));
+        Ok(reader)
+    };
+    let figures = bound::bound(&open, options).map_err(|error| match error {
         error @ BoundError::Scratch { .. } => Failure::Trouble(Box::new(error)),
         error => Failure::Refused(Box::new(error)),
     })?;

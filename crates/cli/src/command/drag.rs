@@ -10,6 +10,7 @@ use heaptoll_tracer::Options;
 use self::results::{ProgramResults, Results, Row, Together};
 use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
+use crate::frames::FramesArguments;
 use crate::traced::{Cell, Ending, Figures, Heard, ImageWords, Plan, TracedArguments, execute, plan};
 
 mod charts;
@@ -58,6 +59,8 @@ pub struct Arguments {
     #[arg(long)]
     pointers: bool,
     #[command(flatten)]
+    frames: FramesArguments,
+    #[command(flatten)]
     outputs: DocumentOutputs,
 }
 
@@ -74,7 +77,12 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         ClockWord::Instructions => Clock::Instructions,
         ClockWord::Bytes => Clock::Bytes,
     };
-    let asked = Asked { clock, sites: arguments.sites, pointers: arguments.pointers };
+    let asked = Asked {
+        clock,
+        sites: arguments.sites,
+        pointers: arguments.pointers,
+        frames: arguments.frames.shown(),
+    };
     let options = Options {
         references: true,
         sites: if arguments.sites { FRAMES } else { 0 },

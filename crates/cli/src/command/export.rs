@@ -7,6 +7,7 @@ use heaptoll_report::trace_parquet::{self, ExportError, sites_path};
 
 use super::stat::source;
 use crate::failure::{Failure, TROUBLE};
+use crate::memory::MemoryArguments;
 use crate::{outputs, terminal};
 
 /// Write a trace as Parquet, for DuckDB, pandas or Spark.
@@ -29,6 +30,8 @@ pub struct Arguments {
     /// Replace files that exist
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    memory: MemoryArguments,
 }
 
 /// Runs the command.
@@ -61,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         }
     }
     outputs::check(&path).map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
-    let mut reader = source::open(&arguments.trace)?;
+    let mut reader = source::open(&arguments.trace, arguments.memory.each(0))?;
     let exported = trace_parquet::export(&mut reader, &path).map_err(|error| match error {
         ExportError::Trace(error) => source::refused(error),
         ExportError::Report(error) => Failure::Report(error),

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::record;
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
+use crate::memory::MemoryArguments;
 use crate::programs_asked::SizeWord;
 
 mod coarse;
@@ -56,6 +57,8 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "SIZE", requires = "program")]
     size: Option<SizeWord>,
     #[command(flatten)]
+    memory: MemoryArguments,
+    #[command(flatten)]
     outputs: DocumentOutputs,
     /// The program and its arguments
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "trace")]
@@ -75,6 +78,8 @@ enum Figures<'a> {
         /// Number of the moment with the largest resident set, and of that with the most live bytes.
         peak: Option<usize>,
         most_live: Option<usize>,
+        /// Most requested bytes live in the whole run, whether a look fell there or not.
+        max_live_bytes: Option<u64>,
         moments: &'a [heaptoll_ledger::Moment],
     },
     /// Of samples.
@@ -88,7 +93,7 @@ enum Figures<'a> {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     if let Some(trace) = &arguments.trace {
-        return show(trace, &format!("heaptoll ledger {}", word(trace)), &arguments.outputs);
+        return show(trace, &format!("heaptoll ledger {}", word(trace)), arguments);
     }
     let scratch = heaptoll_scratch::Scratch::make().map_err(|error| {
         Failure::Usage(format!("no temporary folder for the trace: {error}; name a file by -o"))
@@ -102,7 +107,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if trace != first {
         eprintln!("heaptoll: of the processes of this command, {} was the largest", shown(&trace));
     }
-    let shown = show(&trace, &again(arguments), &arguments.outputs)?;
+    let shown = show(&trace, &again(arguments), arguments)?;
     Ok(if status == 0 { shown } else { failure::TROUBLE })
 }
 
@@ -183,7 +188,8 @@ fn again(arguments: &Arguments) -> String {
 }
 
 /// Shows the ledger of a trace.
-fn show(trace: &Path, command: &str, outputs: &DocumentOutputs) -> Result<u8, Failure> {
+fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failure> {
+    let outputs = &arguments.outputs;
     let refused = |error: LedgerError| Failure::Refused(Box::new(error));
     let tables = heaptoll_trace::tables(trace).map_err(|error| refused(error.into()))?;
     let ledger = tables.extra::<Ledger>(EXTRA).transpose().map_err(|error| refused(error.into()))?;
@@ -195,6 +201,11 @@ fn show(trace: &Path, command: &str, outputs: &DocumentOutputs) -> Result<u8, Fa
                 ledger.manager.clone_from(&manager);
             }
             let mut document = document::document(&ledger, &program);
+            let max_live_bytes =
+                tables.ending.as_ref().map(|ending| ending.max_live_bytes).filter(|most| *most > 0);
+            if let Some(first) = document.sections.first_mut() {
+                first.text.extend(document::most_live(&ledger, max_live_bytes));
+            }
             finish(&mut document, &tables, command);
             let figures = Figures::Pages {
                 program: &program,
@@ -203,12 +214,14 @@ fn show(trace: &Path, command: &str, outputs: &DocumentOutputs) -> Result<u8, Fa
                 collected: ledger.collected,
                 peak: ledger.peak(),
                 most_live: ledger.fullest(),
+                max_live_bytes,
                 moments: &ledger.moments,
             };
             outputs.deliver(&document, "heaptoll-ledger/1", &figures)
         }
         None => {
-            let (points, damage) = heaptoll_ledger::coarse(trace).map_err(|error| {
+            let memory = arguments.memory.each(heaptoll_ledger::EACH_OBJECT);
+            let (points, damage) = heaptoll_ledger::coarse(trace, memory).map_err(|error| {
                 let nobody = was_asked && matches!(error, LedgerError::NotRecorded);
                 refused(if nobody { LedgerError::NoLook } else { error })
             })?;

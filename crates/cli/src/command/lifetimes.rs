@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use heaptoll_analyse::feed::feed;
-use heaptoll_analyse::lifetimes::{By, Lifetimes};
-use heaptoll_analyse::stacks;
+use heaptoll_analyse::lifetimes::{By, EACH_OBJECT, Lifetimes};
+use heaptoll_analyse::stacks::CallSites;
 use heaptoll_analyse::subject::Subject;
 
 use super::stat::source;
 use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
+use crate::frames::FramesArguments;
+use crate::memory::MemoryArguments;
 
 mod document;
 mod verdict;
@@ -46,6 +48,10 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = ByWord::Size)]
     by: ByWord,
     #[command(flatten)]
+    frames: FramesArguments,
+    #[command(flatten)]
+    memory: MemoryArguments,
+    #[command(flatten)]
     outputs: DocumentOutputs,
 }
 
@@ -55,7 +61,7 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let reader = source::open(&arguments.trace)?;
+    let reader = source::open(&arguments.trace, arguments.memory.each(EACH_OBJECT))?;
     let by = match arguments.by {
         ByWord::Size => By::Size,
         ByWord::Site => By::Site,
@@ -73,8 +79,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let subject =
         Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), lifetimes.time_ns());
     let sites = reader.sites().cloned().unwrap_or_default();
-    let name = |site| stacks::name(&sites, site);
-    let figures = lifetimes.figures(subject, has_sites.then_some(&name as &dyn Fn(u32) -> String));
+    let mut call_sites = CallSites::new(&sites, arguments.frames.shown());
+    let figures = lifetimes.figures(subject, has_sites.then_some(&mut call_sites));
     let document = document::document(&figures, &arguments.trace);
     arguments.outputs.deliver(&document, "heaptoll-lifetimes/1", &figures)
 }

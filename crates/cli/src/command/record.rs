@@ -79,7 +79,7 @@ pub struct Arguments {
     /// When events get a time
     #[arg(long, value_enum, default_value = "batch", value_name = "WHEN")]
     time: TimeWord,
-    /// Look at where the memory is, some sixty times (`heaptoll ledger FILE`); the program stands still for it
+    /// Look at where the memory is (`heaptoll ledger FILE`): 40 to 80 times in a long run, fewer in a short one, for the program stands still for it
     #[arg(long)]
     ledger: bool,
     /// Force a collection at each of these looks, to see what it reclaims: the run is then another one

@@ -20,6 +20,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::command::run::positive_seconds;
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
+use crate::memory::MemoryArguments;
 use crate::{preflights, terminal};
 
 mod document;
@@ -96,6 +97,8 @@ pub struct Arguments {
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
     timeout: f64,
     #[command(flatten)]
+    memory: MemoryArguments,
+    #[command(flatten)]
     outputs: DocumentOutputs,
 }
 
@@ -121,6 +124,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     });
     let request = Request {
         trace: arguments.trace.clone(),
+        memory_limit_bytes: arguments.memory.each(0).limit_bytes,
         stacks: managers
             .iter()
             .zip(&names)

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_analyse::feed::feed;
-use heaptoll_analyse::stacks;
-use heaptoll_analyse::stat::Stat;
+use heaptoll_analyse::stacks::CallSites;
+use heaptoll_analyse::stat::{EACH_OBJECT, Stat};
 use heaptoll_analyse::subject::Subject;
 
 use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
+use crate::frames::FramesArguments;
+use crate::memory::MemoryArguments;
 
 pub mod about;
 mod document;
@@ -27,10 +29,15 @@ pub mod words;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll stat gawk.heaptoll\n  \
     heaptoll stat gawk.heaptoll --html gawk.html --json gawk.json\n  \
+    heaptoll stat prog.heaptoll --frames 8                     (more of each call stack)\n  \
     zstdcat old.heaptoll.zst | heaptoll stat - --json -")]
 pub struct Arguments {
     /// The trace that `heaptoll record` made; `-` is standard input
     trace: PathBuf,
+    #[command(flatten)]
+    frames: FramesArguments,
+    #[command(flatten)]
+    memory: MemoryArguments,
     #[command(flatten)]
     outputs: DocumentOutputs,
 }
@@ -41,13 +48,14 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let reader = source::open(&arguments.trace)?;
+    let reader = source::open(&arguments.trace, arguments.memory.each(EACH_OBJECT))?;
     let mut stat = Stat::new(reader.header().latency, reader.header().sites);
     let reader = feed(reader, |batch| stat.events(&batch.events)).map_err(source::refused)?;
     let subject =
         Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), stat.time_ns());
     let sites = reader.sites().cloned().unwrap_or_default();
-    let figures = stat.figures(subject, reader.samples(), |site| stacks::name(&sites, site));
+    let mut call_sites = CallSites::new(&sites, arguments.frames.shown());
+    let figures = stat.figures(subject, reader.samples(), &mut call_sites);
     let document = document::document(&figures, &arguments.trace);
     arguments.outputs.deliver(&document, "heaptoll-stat/1", &figures)
 }

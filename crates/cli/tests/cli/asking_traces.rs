@@ -84,8 +84,31 @@ fn stat_counts_what_is_in_a_trace() {
     assert_eq!(figures["latencies"][0]["percentiles"][0], serde_json::json!([50.0, 40]));
     assert_eq!(figures["latencies"][2]["max_ns"], 20);
     assert_eq!(figures["sites"][0]["objects"], 500);
+    assert!(said.out.contains("by bytes never freed"), "{}", said.out);
+    let left_hand = &figures["call_sites"][1];
+    assert_eq!((&left_hand["name"], &left_hand["stacks"]), (&"left_hand < main".into(), &1.into()));
+    assert_eq!(left_hand["stack"][1]["function"], "main", "whole stacks: {left_hand}");
+    assert_eq!(
+        figures["frames"][figures["sites"][1]["stack"][0].as_u64().expect("a number") as usize]["function"],
+        "left_hand"
+    );
+    bench.heaptoll(&["stat", &trace, "--frames", "1", "--json", &json]).exits(0);
+    assert_eq!(read_json(&json)["call_sites"][1]["name"], "left_hand");
     assert_eq!(figures["sizes"]["commonest"][0]["size"], 1000);
     assert_eq!(figures["subject"]["warnings"], Value::Array(vec![]));
+}
+
+#[test]
+fn a_trace_that_needs_more_memory_than_allowed_is_refused_with_what_it_needs() {
+    let bench = Bench::new();
+    let trace = trace(&bench, "made.heaptoll", true);
+    for command in ["stat", "lifetimes", "bound", "replay"] {
+        let refused = bench.heaptoll(&[command, &trace, "--memory-limit", "100"]).exits(2);
+        refused.complains(&["12 objects alive at once", "100 bytes", "--memory-limit 1M"]);
+    }
+    bench.heaptoll(&["export", &trace, "--memory-limit", "0", "-o", &bench.at("x.parquet")]).exits(2);
+    bench.heaptoll(&["stat", &trace, "--memory-limit", "much"]).exits(2).complains(&["4G"]);
+    bench.heaptoll(&["stat", &trace, "--memory-limit", "1M"]).exits(0);
 }
 
 #[test]

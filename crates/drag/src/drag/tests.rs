@@ -64,7 +64,7 @@ impl Process {
     }
 
     fn figures(&self, collector: bool) -> Figures {
-        let asked = Asked { clock: Clock::Instructions, sites: true, pointers: true };
+        let asked = Asked { clock: Clock::Instructions, sites: true, pointers: true, frames: 3 };
         let figures = self.heard(About { collector }).figures(asked);
         closes(&figures);
         figures
@@ -268,7 +268,8 @@ fn sites_have_the_objects_that_they_made() {
     let figures = process.figures(false);
     let names: Vec<(&str, u64)> =
         figures.sites.iter().map(|site| (site.name.as_str(), site.all.bytes)).collect();
-    assert_eq!(names, [("main (m.", 16), ("not known", 1)]);
+    assert_eq!(names, [("main", 16), ("not known", 1)]);
+    assert_eq!(figures.sites[0].stacks, Some(1));
     assert_eq!(figures.sites[0].frames, ["main (m."]);
 }
 

@@ -147,10 +147,7 @@ mod tests {
     fn a_page_holds_tables_and_charts_and_no_markup_of_others() {
         let table = Table {
             caption: "by kind".into(),
-            columns: vec![
-                Column { title: "kind".into(), figures: false },
-                Column { title: "calls".into(), figures: true },
-            ],
+            columns: vec![Column::text("kind"), Column::figures("calls")],
             rows: vec![vec!["<img>".into(), "1,200".into()]],
             notes: vec!["a note".into()],
         };

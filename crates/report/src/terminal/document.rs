@@ -1,5 +1,6 @@
 //! A [`Document`] in the terminal: its sentences and tables. Charts are for the page; the tables hold their figures.
 
+use super::fit::{fit, heading, limits};
 use super::style::{Style, Tone, right};
 use crate::document::{Document, Item, Section, Table};
 
@@ -45,11 +46,16 @@ fn render_table(table: &Table, style: &Style) -> String {
     if !table.caption.is_empty() {
         out += &style.paragraph("", &table.caption, Tone::Dim);
     }
-    let headings: Vec<&str> = table.columns.iter().map(|column| column.title.as_str()).collect();
+    let headings: Vec<String> = (0..table.columns.len()).map(|at| heading(table, at, style)).collect();
+    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
     let named = headings.iter().any(|heading| !heading.is_empty());
     let mut drawn = if named { style.table(&headings) } else { style.bare() };
+    let limits: Vec<_> = (0..table.columns.len()).map(|at| limits(table, at, style)).collect();
     for row in &table.rows {
-        drawn.add_row(row.iter().map(|cell| style.cell(cell, Tone::Plain)));
+        drawn.add_row(row.iter().enumerate().map(|(at, cell)| match limits.get(at).copied().flatten() {
+            Some(limits) => style.cell(&fit(cell, limits), Tone::Plain),
+            None => style.cell(cell, Tone::Plain),
+        }));
     }
     style.pad(&mut drawn);
     let figures: Vec<usize> = (0..table.columns.len()).filter(|&at| table.columns[at].figures).collect();
@@ -67,7 +73,7 @@ mod tests {
     use crate::document::Column;
 
     fn document() -> Document {
-        let column = |title: &str, figures| Column { title: title.into(), figures };
+        let column = |title: &str, figures| Column { title: title.into(), figures, lines: 0 };
         let table = Table {
             caption: "by kind".into(),
             columns: vec![column("kind", false), column("calls", true)],

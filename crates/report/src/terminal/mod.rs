@@ -4,6 +4,7 @@ mod book;
 mod catalog;
 mod document;
 mod experiment;
+mod fit;
 mod pair;
 mod style;
 

@@ -1,6 +1,8 @@
 //! A made-up trace, its chunks, and a consumer that believes nothing.
 #![allow(dead_code)]
 
+pub mod bomb;
+
 use std::collections::HashSet;
 
 use heaptoll_trace::{

@@ -7,7 +7,7 @@ use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Seri
 use heaptoll_report::format::{NONE, shell_command};
 
 use crate::command::stat::about;
-use crate::command::stat::words::{number, percent, table, whole_bytes};
+use crate::command::stat::words::{number, percent, table, time_ns, whole_bytes};
 
 /// The whole document.
 pub fn document(figures: &BoundFigures, trace: &Path) -> Document {
@@ -149,7 +149,24 @@ fn verdict(figures: &BoundFigures) -> Vec<String> {
                 .to_owned(),
         );
     }
+    said.push(behind_the_peak(figures));
     said
+}
+
+/// That the bounds are of the peak, and what is known of the time behind it.
+fn behind_the_peak(figures: &BoundFigures) -> String {
+    const ONLY: &str = "All of this is of the peak, and says nothing of how memory is used behind it";
+    match figures.after_peak {
+        Some(look) if look.held_bytes > look.live_bytes => format!(
+            "{ONLY}: {} after the beginning the heap held {} in memory, of which at most {} were live, so {} were held \
+             for nothing. `heaptoll ledger` shows by what.",
+            time_ns(look.time_ns as f64),
+            whole_bytes(look.held_bytes),
+            whole_bytes(look.live_bytes),
+            percent(1.0 - look.live_bytes as f64 / look.held_bytes as f64)
+        ),
+        _ => format!("{ONLY}: `heaptoll ledger` shows that."),
+    }
 }
 
 /// Live bytes over the trace under the two bounds.
@@ -230,7 +247,7 @@ fn packings(figures: &BoundFigures) -> Section {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_analyse::bound::{Options, Packing, Recorded};
+    use heaptoll_analyse::bound::{AfterPeak, Options, Packing, Recorded};
     use heaptoll_analyse::subject::Subject;
 
     use super::*;
@@ -251,6 +268,7 @@ mod tests {
                 over_lower_bound: None,
                 over_best_packing: None,
             },
+            after_peak: None,
             curve: Vec::new(),
         }
     }
@@ -264,6 +282,19 @@ mod tests {
         assert!(said(1000, Some(1200)).contains("20.0 % more than the best packing"));
         assert!(said(1100, Some(1050)).contains("at most 5.0 % more than necessary"));
         assert!(said(1000, Some(500)).contains("less than the lower bound"));
+    }
+
+    #[test]
+    fn what_is_wasted_behind_the_peak_is_said() {
+        let mut found = figures(1000, Some(1013));
+        assert!(verdict(&found).concat().contains("All of this is of the peak"));
+        let look = AfterPeak { time_ns: 2_000_000_000, held_bytes: 24 << 20, live_bytes: 3 << 20 };
+        found.after_peak = Some(look);
+        let said = verdict(&found).join(" ");
+        assert!(
+            said.contains("24.0 MiB") && said.contains("87.5 %") && said.contains("heaptoll ledger"),
+            "{said}"
+        );
     }
 
     #[test]

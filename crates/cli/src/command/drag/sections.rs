@@ -8,7 +8,7 @@ use heaptoll_report::document::Item;
 use heaptoll_report::format::NONE;
 
 use super::results::Row;
-use crate::command::stat::words::{bytes, number, part, percent, table, table_item, whole_bytes};
+use crate::command::stat::words::{bytes, number, part, percent, site_table, table, table_item, whole_bytes};
 
 /// Call sites listed.
 const SITES: usize = 20;
@@ -158,6 +158,7 @@ pub fn sites(figures: &Figures, clock: Clock) -> Vec<Item> {
         let [_, in_use, drag, void] = shares(space);
         vec![
             site.name.clone(),
+            number(site.stacks.unwrap_or(1)),
             number(site.all.objects),
             average(idle(space), end),
             percent(idle(space) as f64 / all as f64),
@@ -177,9 +178,18 @@ pub fn sites(figures: &Figures, clock: Clock) -> Vec<Item> {
             others.as_ref().map_or_else(|| number(more), |others| format!("{more} and {}", others.name))
         ),
     };
-    let columns =
-        ["site", "objects", "drag and void on average", "of all", "use", "drag", "void", "not freed"];
-    let mut items: Vec<Item> = table_item(&caption, &columns, rows).into_iter().collect();
+    let columns = [
+        "site",
+        "stacks",
+        "objects",
+        "drag and void on average",
+        "of all",
+        "use",
+        "drag",
+        "void",
+        "not freed",
+    ];
+    let mut items: Vec<Item> = site_table(&caption, &columns, rows).into_iter().collect();
     let mut void: Vec<&GroupFigures> =
         figures.sites.iter().filter(|site| site.never_touched.bytes > 0).collect();
     void.sort_by_key(|site| std::cmp::Reverse(site.space(clock).void));
@@ -193,7 +203,7 @@ pub fn sites(figures: &Figures, clock: Clock) -> Vec<Item> {
         ]
     });
     let columns = ["site", "never touched", "objects", "bytes", "void on average"];
-    items.extend(table_item("sites whose objects are never touched", &columns, rows.collect()));
+    items.extend(site_table("sites whose objects are never touched", &columns, rows.collect()));
     items
 }
 

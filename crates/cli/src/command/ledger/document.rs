@@ -93,7 +93,8 @@ pub fn document(ledger: &Ledger, subject: &str) -> Document {
         text: std::iter::once(headline(top)).chain(huge(top)).collect(),
         items: vec![Item::Table(sum(top))],
     });
-    let named = named([(fullest, "most live"), (peak, "peak"), (moments.len() - 1, "last")]);
+    let fullest_name = format!("most live of {}", plural(moments.len(), "look"));
+    let named = named([(fullest, &fullest_name), (peak, "peak"), (moments.len() - 1, "last")]);
     if named.len() > 1 {
         document.sections.push(Section {
             title: "Then and at other moments".into(),
@@ -111,6 +112,24 @@ pub fn document(ledger: &Ledger, subject: &str) -> Document {
     }
     document.facts = facts(ledger, top);
     document
+}
+
+/// The most that was live in the whole run, which a trace knows exactly, beside the most that a look found.
+pub fn most_live(ledger: &Ledger, max_live_bytes: Option<u64>) -> Option<String> {
+    let mib = |bytes: u64| mib_from_bytes(bytes as f64);
+    let looks = plural(ledger.moments.len(), "look");
+    let seen = ledger.moments.get(ledger.fullest()?)?.live_bytes;
+    Some(match max_live_bytes {
+        Some(most) => format!(
+            "At most {} MiB were live in the whole run, and {} MiB at the fullest of the {looks} at it.",
+            mib(most.max(seen)),
+            mib(seen)
+        ),
+        None => format!(
+            "{} MiB were live at the fullest of the {looks}; how much more was between them is not known.",
+            mib(seen)
+        ),
+    })
 }
 
 pub(super) const MIB: f64 = 1024.0 * 1024.0;

@@ -9,7 +9,7 @@ use heaptoll_report::format::{NONE, shell_command};
 use super::verdict;
 use crate::command::stat::about;
 use crate::command::stat::words::{
-    bytes, number, objects, part, percent, table, table_item, time_ns, whole_bytes,
+    bytes, number, objects, part, percent, site_table, table, table_item, time_ns, whole_bytes,
 };
 
 /// Groups and sites listed.
@@ -99,35 +99,43 @@ fn survival(figures: &LifetimeFigures) -> Section {
         });
         let caption = format!("freed before this age, in {}", clock_words(survival.clock));
         let mut shares = table(&caption, &["age", "of objects", "of bytes"], rows.collect());
-        shares.notes.push(quantiles(survival));
+        shares.notes.push(quantiles(survival, resolution(figures, survival.clock)));
         if survival.clock == Clock::Time && !figures.subject.event_time {
-            shares.notes.push(
-                "Times were stamped on batches of events: ages below about a millisecond are not told apart \
-                 (record with --time event)."
-                    .to_owned(),
-            );
+            shares.notes.push(format!(
+                "Times were stamped on batches of events: ages below about {} are not told apart (record with --time \
+                 event).",
+                time_ns(figures.time_resolution_ns as f64)
+            ));
         }
         items.push(Item::Table(shares));
     }
     for survival in &figures.survival {
-        let end = end(figures, survival.clock);
+        let ages = (resolution(figures, survival.clock), end(figures, survival.clock));
         let series = vec![
-            series("objects", survival, end, |point| point.objects),
-            series("bytes", survival, end, |point| point.bytes),
+            series("objects", survival, ages, |point| point.objects),
+            series("bytes", survival, ages, |point| point.bytes),
         ];
         items.push(Item::Chart(curves(survival.clock, "Survival", series)));
     }
     Section { title: "Ages".into(), text: Vec::new(), items }
 }
 
-fn quantiles(survival: &Survival) -> String {
+/// Ages below this are not told apart.
+fn resolution(figures: &LifetimeFigures, clock: Clock) -> u64 {
+    if clock == Clock::Time { figures.time_resolution_ns.max(1) } else { 1 }
+}
+
+fn quantiles(survival: &Survival, resolution: u64) -> String {
     let words = |median: Option<u64>, age_90: Option<u64>| {
-        let at = |found: u64| age(survival.clock, found.max(1) as f64);
+        let at = |found: u64| match resolution > 1 && found < resolution {
+            true => format!("within about {}", age(survival.clock, resolution as f64)),
+            false => format!("before {}", age(survival.clock, found.max(1) as f64)),
+        };
         match (median, age_90) {
             (Some(median), Some(age_90)) => {
-                format!("half end before {}, nine tenths before {}", at(median), at(age_90))
+                format!("half end {}, nine tenths {}", at(median), at(age_90))
             }
-            (Some(median), None) => format!("half end before {}, nine tenths never do", at(median)),
+            (Some(median), None) => format!("half end {}, nine tenths never do", at(median)),
             _ => "not even half ever end".to_owned(),
         }
     };
@@ -138,10 +146,18 @@ fn quantiles(survival: &Survival) -> String {
     )
 }
 
-/// A survival curve up to the end of the run, in the units of its axis.
-fn series(name: &str, survival: &Survival, end: f64, y: impl Fn(&CurvePoint) -> f64) -> Series {
-    let mut points = vec![(1.0, 1.0)];
-    points.extend(survival.curve.iter().map(|point| (point.age as f64, y(point))));
+/// A survival curve from the least age that is told apart to the end of the run, in the units of its axis.
+fn series(
+    name: &str,
+    survival: &Survival,
+    (from, end): (u64, f64),
+    y: impl Fn(&CurvePoint) -> f64,
+) -> Series {
+    let below = survival.curve.iter().take_while(|point| point.age <= from).last();
+    // One is the first place of a logarithmic axis, at which all live.
+    let mut points = vec![(from as f64, if from > 1 { below.map_or(1.0, &y) } else { 1.0 })];
+    let told = survival.curve.iter().filter(|point| from <= 1 || point.age > from);
+    points.extend(told.map(|point| (point.age as f64, y(point))));
     if let Some(&(last, value)) = points.last()
         && end > last
         && end.is_finite()
@@ -223,7 +239,8 @@ fn groups(figures: &LifetimeFigures) -> Section {
         "beyond 1 MiB",
         "never freed",
     ];
-    let mut items: Vec<Item> = table_item(&caption, &columns, rows).into_iter().collect();
+    let made = if figures.by == By::Site { site_table } else { table_item };
+    let mut items: Vec<Item> = made(&caption, &columns, rows).into_iter().collect();
     if let Some(Item::Table(table)) = items.first_mut() {
         table.notes.push("Ages are bytes allocated; shares are of the group's objects.".to_owned());
     }
@@ -232,7 +249,7 @@ fn groups(figures: &LifetimeFigures) -> Section {
     largest.truncate(CURVES);
     let series = largest.iter().filter_map(|group| {
         let survival = group.survival.iter().find(|survival| survival.clock == Clock::Bytes)?;
-        Some(series(&group.name, survival, figures.clock_bytes as f64, |point| point.objects))
+        Some(series(&group.name, survival, (1, figures.clock_bytes as f64), |point| point.objects))
     });
     items.push(Item::Chart(curves(
         Clock::Bytes,
@@ -282,6 +299,7 @@ fn never_freed(figures: &LifetimeFigures) -> Option<Section> {
     let rows = figures.still_live_by_site.iter().take(LISTED).map(|left| {
         vec![
             left.name.clone(),
+            number(left.stacks),
             number(left.held.objects),
             whole_bytes(left.held.bytes),
             part(left.held.bytes, figures.still_live.bytes),
@@ -291,6 +309,70 @@ fn never_freed(figures: &LifetimeFigures) -> Option<Section> {
         all if all > LISTED => format!("the {LISTED} sites with the most bytes of {}", number(all as u64)),
         _ => String::new(),
     };
-    let item = table_item(&caption, &["site", "objects", "bytes", "of all never freed"], rows.collect())?;
+    let columns = ["site", "stacks", "objects", "bytes", "of all never freed"];
+    let item = site_table(&caption, &columns, rows.collect())?;
     Some(Section { title: "Still live at exit".into(), text: Vec::new(), items: vec![item] })
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_analyse::lifetimes::Lifetimes;
+    use heaptoll_analyse::subject::Subject;
+    use heaptoll_trace::{Event, Kind};
+
+    use super::*;
+
+    fn event(kind: Kind, slot: u32, time_ns: u64) -> Event {
+        Event {
+            kind,
+            moved: false,
+            align_log2: 0,
+            thread: 0,
+            slot,
+            site: 0,
+            size: 64,
+            usable: 64,
+            time_ns,
+            latency_ns: 0,
+        }
+    }
+
+    /// Objects that mostly end at the stamp at which they began, and one that lives for 50 ms.
+    fn figures(event_time: bool) -> LifetimeFigures {
+        let mut lifetimes = Lifetimes::new(By::Size);
+        lifetimes.event(&event(Kind::Malloc, 0, 0));
+        for at in 1..100 {
+            lifetimes.event(&event(Kind::Malloc, 1, at * 1_000_000));
+            lifetimes.event(&event(Kind::Free, 1, at * 1_000_000));
+        }
+        lifetimes.event(&event(Kind::Free, 0, 150_000_000));
+        lifetimes.figures(Subject { event_time, wall_s: 0.2, ..Subject::default() }, None)
+    }
+
+    fn over_time(figures: &LifetimeFigures) -> &Survival {
+        figures.survival.iter().find(|survival| survival.clock == Clock::Time).expect("in time")
+    }
+
+    #[test]
+    fn ages_finer_than_the_stamps_are_not_told() {
+        let stamped = figures(false);
+        let said = quantiles(over_time(&stamped), resolution(&stamped, Clock::Time));
+        assert!(said.contains("half end within about 1.00 ms"), "{said}");
+        let exact = figures(true);
+        let said = quantiles(over_time(&exact), resolution(&exact, Clock::Time));
+        assert!(!said.contains("within about"), "{said}");
+    }
+
+    #[test]
+    fn the_survival_chart_begins_at_the_resolution() {
+        let stamped = figures(false);
+        let ages = (resolution(&stamped, Clock::Time), 2e8);
+        let points = series("x", over_time(&stamped), ages, |point| point.objects).points;
+        assert_eq!(points[0].0, 1e-3, "{points:?}");
+        assert!(points[0].1 < 2.0, "nearly all have ended by then: {points:?}");
+        assert!(
+            points.iter().all(|point| point.0 >= 1e-3) && points.is_sorted_by(|a, b| a.0 < b.0),
+            "{points:?}"
+        );
+    }
 }

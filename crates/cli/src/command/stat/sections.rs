@@ -1,10 +1,12 @@
 //! The sections of `heaptoll stat` below its first table.
 
-use heaptoll_analyse::stat::{Point, SiteFigures, StatFigures};
+use heaptoll_analyse::stat::{CallSiteFigures, Point, StatFigures};
 use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
 use heaptoll_trace::Kind;
 
-use super::words::{bytes, number, objects, part, percent, table, table_item, time_ns, whole_bytes};
+use super::words::{
+    bytes, number, objects, part, percent, site_table, table, table_item, time_ns, whole_bytes,
+};
 
 /// Threads listed.
 const THREADS: usize = 16;
@@ -210,12 +212,14 @@ pub fn latencies(figures: &StatFigures) -> Option<Section> {
 
 /// Who asks for memory, when the trace has call stacks.
 pub fn sites(figures: &StatFigures) -> Option<Section> {
-    let top = |caption: &str, key: fn(&SiteFigures) -> u64| {
-        let mut sites: Vec<&SiteFigures> = figures.sites.iter().filter(|site| key(site) > 0).collect();
-        sites.sort_by_key(|site| (std::cmp::Reverse(key(site)), site.site));
+    let top = |caption: &str, key: fn(&CallSiteFigures) -> u64| {
+        let mut sites: Vec<&CallSiteFigures> =
+            figures.call_sites.iter().filter(|site| key(site) > 0).collect();
+        sites.sort_by_key(|site| std::cmp::Reverse(key(site)));
         let rows = sites.iter().take(SITES).map(|site| {
             vec![
                 site.name.clone(),
+                number(site.stacks),
                 number(site.objects),
                 whole_bytes(site.bytes),
                 part(site.bytes, figures.bytes),
@@ -223,13 +227,14 @@ pub fn sites(figures: &StatFigures) -> Option<Section> {
                 whole_bytes(site.at_exit.bytes),
             ]
         });
-        let columns = ["site", "objects", "bytes", "of all bytes", "alive at the peak", "never freed"];
-        table_item(caption, &columns, rows.collect())
+        let columns = ["site", "stacks", "objects", "bytes", "of all", "at the peak", "never freed"];
+        site_table(caption, &columns, rows.collect())
     };
     let items = [
         top("by bytes allocated", |site| site.bytes),
         top("by objects allocated", |site| site.objects),
         top("by bytes alive when most were", |site| site.at_peak.bytes),
+        top("by bytes never freed", |site| site.at_exit.bytes),
     ];
     let items: Vec<Item> = items.into_iter().flatten().collect();
     let text = format!("{} call stacks allocate.", number(figures.sites.len() as u64));

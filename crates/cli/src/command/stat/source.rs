@@ -4,18 +4,24 @@ use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::Path;
 
-use heaptoll_trace::{Reader, TraceError};
+use heaptoll_trace::{Memory, Reader, TraceError};
 
 use crate::failure::Failure;
 
 /// Whatever gives the bytes of a trace.
 pub type Source = Box<dyn Read + Send>;
 
-/// Opens a trace; `-` is standard input.
+/// Opens a trace that may take so much memory; `-` is standard input.
 ///
 /// # Errors
 /// The file cannot be read; it is no trace, or a newer one.
-pub fn open(path: &Path) -> Result<Reader<Source>, Failure> {
+pub fn open(path: &Path, memory: Memory) -> Result<Reader<Source>, Failure> {
+    let mut reader = unlimited(path)?;
+    reader.limit(memory);
+    Ok(reader)
+}
+
+fn unlimited(path: &Path) -> Result<Reader<Source>, Failure> {
     if path == Path::new("-") {
         return Reader::with_name(Box::new(stdin()) as Source, "standard input").map_err(refused);
     }

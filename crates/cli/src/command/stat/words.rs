@@ -86,13 +86,23 @@ fn digits(value: f64) -> String {
 
 /// A table. The first column is text, the others are figures.
 pub fn table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let column = |(index, title): (usize, &&str)| Column { title: (*title).to_owned(), figures: index > 0 };
+    let column =
+        |(index, title): (usize, &&str)| Column { title: (*title).to_owned(), figures: index > 0, lines: 0 };
     Table {
         caption: caption.to_owned(),
         columns: columns.iter().enumerate().map(column).collect(),
         rows,
         notes: Vec::new(),
     }
+}
+
+/// A table of call sites, whose names are in the first column; nothing when it has no rows.
+pub fn site_table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Option<Item> {
+    let mut table = table(caption, columns, rows);
+    if let Some(first) = table.columns.first_mut() {
+        *first = Column::sites(&first.title);
+    }
+    (!table.rows.is_empty()).then_some(Item::Table(table))
 }
 
 /// The same as an item; nothing when it has no rows.

@@ -56,6 +56,20 @@ fn huge_pages_without_blocks_get_a_sentence() {
 }
 
 #[test]
+fn the_most_that_was_live_is_that_of_the_run_and_not_of_a_look() {
+    let mib = |n: u64| [(Term::Live, n << 20)];
+    let ledger = Ledger {
+        moments: vec![moment(1, &mib(4)), moment(2, &mib(9)), moment(3, &mib(1))],
+        ..Ledger::default()
+    };
+    let known = most_live(&ledger, Some(23 << 20)).expect("a sentence");
+    assert!(known.contains("At most 23") && known.contains("9") && known.contains("3 looks"), "{known}");
+    let unknown = most_live(&ledger, None).expect("a sentence");
+    assert!(unknown.contains("is not known"), "{unknown}");
+    assert_eq!(most_live(&Ledger::default(), None), None);
+}
+
+#[test]
 fn moments_that_are_one_are_shown_once() {
     let low = moment(1, &[(Term::Live, 4096)]);
     let high = moment(2, &[(Term::Live, 8192)]);

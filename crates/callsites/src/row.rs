@@ -1,0 +1,178 @@
+//! One line of a table of call sites: `insert (tree.cc:12, x3) < read < main`.
+
+use std::fmt;
+
+use crate::frame::Frame;
+use crate::frame::file_name;
+use crate::own::{allocates, is_own};
+use crate::short::short;
+
+/// A frame of a row, and how often it stands there one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Step {
+    name: String,
+    /// `file:line` of the innermost, for the first step only.
+    line: String,
+    least: u32,
+    most: u32,
+}
+
+/// A call stack as a line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Row {
+    steps: Vec<Step>,
+}
+
+/// What a row needs of a frame, worked out once for all stacks that have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    name: String,
+    line: String,
+    own: bool,
+    allocates: bool,
+}
+
+impl Named {
+    pub(crate) fn new(frame: &Frame) -> Named {
+        let function = short(frame.function);
+        let name = match (frame.function.is_empty(), frame.object.is_empty()) {
+            (false, _) => function.clone(),
+            (true, false) => format!("{}+{:#x}", file_name(frame.object), frame.offset),
+            (true, true) => format!("{:#x}", frame.offset),
+        };
+        Named {
+            own: is_own(frame, &function),
+            allocates: allocates(&function),
+            line: frame.short_line().to_owned(),
+            name,
+        }
+    }
+}
+
+impl Row {
+    /// A line of text that is no stack: `not recorded`.
+    pub fn of_text(text: &str) -> Row {
+        Row { steps: vec![Step { name: text.to_owned(), line: String::new(), least: 1, most: 1 }] }
+    }
+
+    /// Of a stack, innermost frame first: the first `shown` frames of the program's own code. When there are none, the
+    /// first of what is not malloc; when there are none of these either, the first.
+    pub(crate) fn new<'a>(stack: impl Iterator<Item = &'a Named> + Clone, shown: usize) -> Row {
+        let own = Row::folded(stack.clone().filter(|frame| frame.own), shown);
+        if !own.steps.is_empty() {
+            return own;
+        }
+        let other = Row::folded(stack.clone().skip_while(|frame| frame.allocates), shown);
+        if !other.steps.is_empty() {
+            return other;
+        }
+        Row::folded(stack, shown)
+    }
+
+    fn folded<'a>(frames: impl Iterator<Item = &'a Named>, shown: usize) -> Row {
+        let mut steps: Vec<Step> = Vec::new();
+        for frame in frames {
+            if let Some(last) = steps.last_mut()
+                && last.name == frame.name
+            {
+                (last.least, last.most) = (last.least + 1, last.most + 1);
+                continue;
+            }
+            // Rust's `main` is called by one that the compiler made.
+            let is_made =
+                frame.name == "main" && steps.last().is_some_and(|last| last.name.ends_with("::main"));
+            if steps.len() == shown.max(1) || is_made {
+                break;
+            }
+            let line = if steps.is_empty() { frame.line.clone() } else { String::new() };
+            steps.push(Step { name: frame.name.clone(), line, least: 1, most: 1 });
+        }
+        Row { steps }
+    }
+
+    /// What rows that read alike have in common: how deep a recursion goes is not asked.
+    pub(crate) fn key(&self) -> Vec<(String, String)> {
+        self.steps.iter().map(|step| (step.name.clone(), step.line.clone())).collect()
+    }
+
+    /// Takes another row of the same key.
+    pub(crate) fn merge(&mut self, other: &Row) {
+        for (step, other) in self.steps.iter_mut().zip(&other.steps) {
+            step.least = step.least.min(other.least);
+            step.most = step.most.max(other.most);
+        }
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, step) in self.steps.iter().enumerate() {
+            let times = match (step.least, step.most) {
+                (1, 1) => String::new(),
+                (least, most) if least == most => format!("x{least}"),
+                (least, most) => format!("x{least} to x{most}"),
+            };
+            let remarks: Vec<&str> =
+                [step.line.as_str(), &times].into_iter().filter(|remark| !remark.is_empty()).collect();
+            let separator = if at == 0 { "" } else { " < " };
+            write!(f, "{separator}{}", step.name)?;
+            if !remarks.is_empty() {
+                write!(f, " ({})", remarks.join(", "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(stack: &[(&str, &str)], shown: usize) -> String {
+        let frame = |&(function, line): &(&str, &str)| {
+            Named::new(&Frame { function, line, object: "/bin/p", offset: 0x40 })
+        };
+        let stack: Vec<Named> = stack.iter().map(frame).collect();
+        Row::new(stack.iter(), shown).to_string()
+    }
+
+    #[test]
+    fn a_row_begins_with_the_programs_own_code_and_has_nothing_else() {
+        let stack = [
+            ("operator new(unsigned long)", ""),
+            ("std::vector<int>::reserve(unsigned long)", "/usr/include/c++/12/bits/vector.tcc:9"),
+            ("Index::add(int)", "/src/index.cc:120"),
+            ("void std::for_each<int>(int)", ""),
+            ("", ""),
+            ("main", "/src/main.cc:4"),
+            ("__libc_start_main", ""),
+        ];
+        assert_eq!(row(&stack, 3), "Index::add (index.cc:120) < p+0x40 < main");
+        assert_eq!(row(&stack, 1), "Index::add (index.cc:120)");
+        assert_eq!(row(&stack, 0), "Index::add (index.cc:120)");
+    }
+
+    #[test]
+    fn recursion_is_folded() {
+        let stack =
+            [("f", "a.c:1"), ("f", "a.c:2"), ("std::x", ""), ("f", "a.c:2"), ("g", ""), ("f", "a.c:9")];
+        assert_eq!(row(&stack, 9), "f (a.c:1, x3) < g < f");
+        assert_eq!(row(&[("f", ""), ("g", "a.c:2"), ("g", "a.c:2")], 9), "f < g (x2)");
+    }
+
+    #[test]
+    fn a_stack_without_own_code_shows_what_there_is() {
+        assert_eq!(
+            row(&[("__libc_malloc", ""), ("_dl_init", ""), ("_dl_start", "")], 3),
+            "_dl_init < _dl_start"
+        );
+        assert_eq!(row(&[("malloc", "m.c:1")], 3), "malloc (m.c:1)");
+        assert_eq!(row(&[], 3), "");
+    }
+
+    #[test]
+    fn the_main_that_rust_makes_is_not_shown() {
+        let stack = [("rs::main", "rs.rs:3"), ("std::rt::lang_start", ""), ("main", ""), ("_start", "")];
+        assert_eq!(row(&stack, 3), "rs::main (rs.rs:3)");
+    }
+}

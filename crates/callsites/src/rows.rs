@@ -1,0 +1,82 @@
+//! Call stacks as rows, those that read alike put together.
+
+use std::collections::HashMap;
+
+use crate::frame::Frame;
+use crate::row::{Named, Row};
+
+/// Rows of a table, by number.
+#[derive(Debug, Clone, Default)]
+pub struct Rows {
+    shown: usize,
+    /// By the caller's number of a frame.
+    frames: HashMap<u64, Named>,
+    rows: Vec<Row>,
+    numbers: HashMap<Vec<(String, String)>, usize>,
+}
+
+impl Rows {
+    /// None yet; each is to show so many frames of the program's own code.
+    pub fn new(shown: usize) -> Rows {
+        Rows { shown, ..Rows::default() }
+    }
+
+    /// The number of the row of a stack: its frames by number, innermost first. `frame` gives what a number stands for;
+    /// numbers that it does not know are left out. A stack without a frame has the row `not recorded`.
+    pub fn stack<'a>(&mut self, stack: &[u64], frame: impl Fn(u64) -> Option<Frame<'a>>) -> usize {
+        for &number in stack {
+            if !self.frames.contains_key(&number)
+                && let Some(frame) = frame(number)
+            {
+                self.frames.insert(number, Named::new(&frame));
+            }
+        }
+        let row = Row::new(stack.iter().filter_map(|number| self.frames.get(number)), self.shown);
+        if row.key().is_empty() {
+            return self.text("not recorded");
+        }
+        self.number(row)
+    }
+
+    /// The number of the row that has this text.
+    pub fn text(&mut self, text: &str) -> usize {
+        self.number(Row::of_text(text))
+    }
+
+    fn number(&mut self, row: Row) -> usize {
+        let next = self.rows.len();
+        let number = *self.numbers.entry(row.key()).or_insert(next);
+        match self.rows.get_mut(number) {
+            Some(known) => known.merge(&row),
+            None => self.rows.push(row),
+        }
+        number
+    }
+
+    /// What a row says; complete when all stacks were given.
+    pub fn name(&self, row: usize) -> String {
+        self.rows.get(row).map(Row::to_string).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_that_read_alike_are_one_row_however_deep_they_recurse() {
+        let names = ["std::a", "f", "g", "main", "std::b"];
+        let frame =
+            |number: u64| names.get(number as usize).map(|function| Frame { function, ..Frame::default() });
+        let mut rows = Rows::new(3);
+        let numbers: Vec<usize> =
+            [&[0, 1, 2, 3][..], &[4, 1, 1, 1, 2, 3], &[1, 3], &[], &[99], &[0, 1, 1, 4, 2, 3]]
+                .map(|stack| rows.stack(stack, frame))
+                .into();
+        assert_eq!(numbers, [0, 0, 1, 2, 2, 0]);
+        assert_eq!(rows.name(0), "f (x1 to x3) < g < main");
+        assert_eq!((rows.name(1), rows.name(2)), ("f < main".into(), "not recorded".into()));
+        assert_eq!(rows.text("not recorded"), 2);
+        assert_eq!(rows.name(9), "");
+    }
+}

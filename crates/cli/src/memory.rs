@@ -1,0 +1,33 @@
+//! What a command that reads a trace may take in memory: traces may come from anybody.
+
+use clap::Args;
+use heaptoll_trace::{MEMORY_LIMIT, Memory};
+use heaptoll_units::{size, size_text};
+
+/// Option of commands that read traces.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct MemoryArguments {
+    /// Memory that may be taken for the objects of the trace; a trace that needs more is refused, with what it needs
+    #[arg(long, value_name = "SIZE", default_value_t = Size(MEMORY_LIMIT), value_parser = parse)]
+    memory_limit: Size,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Size(u64);
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&size_text(self.0))
+    }
+}
+
+fn parse(text: &str) -> Result<Size, String> {
+    size(text).map(Size).ok_or_else(|| "a size is a whole number with K, M or G, such as 4G".to_owned())
+}
+
+impl MemoryArguments {
+    /// The limit for one who keeps so many bytes of each object.
+    pub fn each(self, each_object_bytes: usize) -> Memory {
+        Memory { limit_bytes: self.memory_limit.0, each_object_bytes: each_object_bytes as u64 }
+    }
+}
