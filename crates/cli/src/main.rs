@@ -2,12 +2,14 @@
 
 mod command;
 mod documents;
+mod extras;
 mod failure;
 mod outputs;
 mod preflights;
 mod programs_asked;
 mod progress;
 mod same_work;
+mod stand_ins;
 mod studied;
 mod terminal;
 mod traced;

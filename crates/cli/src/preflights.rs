@@ -49,8 +49,6 @@ pub fn prove(
 ) -> Result<Found, Failure> {
     let Limits { whole, expect_status, .. } = limits;
     let scratch = tempfile_folder()?;
-    let tmp = scratch.path().display().to_string();
-    let fill = |text: &String| OsString::from(text.replace("{tmp}", &tmp));
     let mut environment: Vec<(OsString, OsString)> =
         std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD" && name != "LD_AUDIT").collect();
     let mut set = |name: &str, value: OsString| {
@@ -61,13 +59,13 @@ pub fn prove(
         set(name, (*value).into());
     }
     for (name, value) in &program.environment {
-        set(name, fill(value));
+        set(name, program.filled(value, scratch.path()).into());
     }
     for (name, value) in &manager.environment {
         set(name, value.into());
     }
     let request = Request {
-        command: program.command.iter().map(fill).collect(),
+        command: program.command_in(scratch.path()),
         environment,
         directory: None,
         stdin: program.stdin.as_ref().map(PathBuf::from),

@@ -7,6 +7,7 @@ use heaptoll_studies::delay::{NO_DELAY, study};
 use heaptoll_units::size;
 
 use crate::failure::Failure;
+use crate::stand_ins;
 use crate::studied::{self, StudyArguments, size_word};
 
 mod document;
@@ -72,6 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 /// Each manager without a layer, and behind a quarantine of every size.
 fn stacks(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
+    stand_ins::note(&known, &arguments.manager);
     let chosen = if arguments.manager.is_empty() {
         PAPERS.iter().filter_map(|name| manager::find(&known, name).ok()).collect()
     } else {

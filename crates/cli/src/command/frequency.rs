@@ -8,6 +8,7 @@ use heaptoll_studies::frequency::{FIXED, Period, study};
 use heaptoll_units::size;
 
 use crate::failure::Failure;
+use crate::stand_ins;
 use crate::studied::{self, StudyArguments, size_word};
 
 mod document;
@@ -91,6 +92,7 @@ fn periods(every: &[u64], reclaim: &[u64]) -> Vec<Period> {
 fn stacks(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
     let words = if arguments.manager.is_empty() { vec![PAPERS.into()] } else { arguments.manager.clone() };
+    stand_ins::note(&known, &words);
     let chosen = studied::without_repeats(manager::choose(&known, words.iter().map(String::as_str))?);
     let mut stacks = Vec::new();
     for collector in chosen {

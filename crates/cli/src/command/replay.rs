@@ -20,7 +20,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::command::run::positive_seconds;
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
-use crate::{preflights, terminal};
+use crate::{preflights, stand_ins, terminal};
 
 mod document;
 mod sections;
@@ -198,6 +198,7 @@ fn watch() -> Result<Arc<AtomicBool>, Failure> {
 /// The managers, the baseline first.
 fn choose(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
+    stand_ins::note(&known, arguments.manager.iter().chain([&arguments.baseline]));
     Ok(manager::choose_beside(&known, &arguments.manager, &arguments.baseline)?)
 }
 

@@ -13,6 +13,7 @@ use heaptoll_lab::runner::{self, Bench, Ending};
 use heaptoll_lab::store::Store;
 use heaptoll_report::terminal::render;
 
+use crate::extras::ExtraTables;
 use crate::failure::{self, Failure};
 use crate::outputs::Outputs;
 use crate::programs_asked::Asked;
@@ -69,7 +70,7 @@ impl ThpWord {
     heaptoll run --program cfrac --program lua --size demo\n  \
     heaptoll run -m quarantine=1B/mimalloc -m quarantine=2M/mimalloc -- ./prog     (what do delayed frees cost?)\n  \
     heaptoll run -m glibc -m glibc -- ./prog        (A/A: what does this machine's noise look like?)\n  \
-    heaptoll run --serve 'redis-server --port 0 --unixsocket {tmp}/s' --ready 'Ready to accept' \\\n    \
+    heaptoll run --serve 'redis-server --port 0 --unixsocket {tmp}/s' --ready '(?i)ready to accept connections' \\\n    \
     --load 'redis-benchmark -s {tmp}/s -q -n 200000'")]
 pub struct Arguments {
     /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors,
@@ -104,6 +105,8 @@ pub struct Arguments {
     /// Go on with an experiment that was stopped; a larger -n extends it
     #[arg(long, value_name = "DB", conflicts_with_all = FIXED_AT_THE_BEGINNING)]
     resume: Option<PathBuf>,
+    #[command(flatten)]
+    extras: ExtraTables,
     #[command(flatten)]
     outputs: Outputs,
     #[command(flatten)]
@@ -213,7 +216,8 @@ fn show(
     let mut code = 0;
     let mut printed = Ok(());
     if measured || ended.is_ok() {
-        printed = terminal::print(&render(experiment, &comparison, &terminal::style()));
+        printed =
+            terminal::print(&render(experiment, &comparison, &terminal::style(), (&arguments.extras).into()));
         // A full standard output is no reason to lose the files.
         if !arguments.outputs.write(experiment, &comparison) {
             code = failure::TROUBLE;

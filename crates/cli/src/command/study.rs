@@ -189,8 +189,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 
 /// A new study.
 fn begin(arguments: &Arguments) -> Result<Asked, Failure> {
-    let mut command: Vec<String> =
-        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut command: Vec<String> = crate::outputs::own_words();
     if let Some(first) = command.first_mut() {
         *first = "heaptoll".into();
     }

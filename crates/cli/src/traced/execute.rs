@@ -174,9 +174,7 @@ fn how_far(progress: &Progress) -> String {
 }
 
 fn invocation(plan: &Plan, cell: &Cell, scratch: &Scratch) -> Invocation {
-    let tmp = scratch.path().display().to_string();
-    let fill = |text: &String| text.replace("{tmp}", &tmp);
-    let mut environment = environment_of(&cell.program, fill);
+    let mut environment = environment_of(&cell.program, scratch.path());
     environment.extend(cell.stack.environment.iter().cloned());
     let mut preload: Vec<PathBuf> = cell.stack.preload.iter().map(PathBuf::from).collect();
     // It asks the manager behind it to tell its collections.
@@ -184,7 +182,7 @@ fn invocation(plan: &Plan, cell: &Cell, scratch: &Scratch) -> Invocation {
         preload.insert(0, plan.announce.clone());
     }
     Invocation {
-        command: cell.program.command.iter().map(fill).collect(),
+        command: cell.program.command_in(scratch.path()),
         environment,
         preload,
         stdin: cell.program.stdin.as_ref().map(PathBuf::from),

@@ -78,7 +78,7 @@ impl Right {
 
 /// Refuses a program that no manager can be put into, before it is run for nothing.
 fn reachable(program: &ProgramInfo) -> Result<(), Failure> {
-    let command: Vec<OsString> = program.command.iter().map(Into::into).collect();
+    let command: Vec<OsString> = program.command_as_stored();
     let own = program.environment.iter().map(|(name, value)| (name.into(), value.into()));
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().chain(own).collect();
     let found = inspect_program(&command, &environment, None);

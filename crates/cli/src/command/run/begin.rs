@@ -14,7 +14,7 @@ use super::resume::warn_of_settings_in_the_environment;
 use super::{Arguments, REPETITIONS};
 use crate::failure::Failure;
 use crate::programs_asked::Asked;
-use crate::{outputs, preflights};
+use crate::{outputs, preflights, stand_ins};
 
 /// What an experiment is begun with, whichever command asks for it.
 pub struct Beginning<'a> {
@@ -107,11 +107,7 @@ pub fn describe(
             thp: beginning.thp.into(),
             expect_status: beginning.expect_status,
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
-            repeat_command: repeat_command(
-                std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-                seed,
-                beginning.seed.is_some(),
-            ),
+            repeat_command: repeat_command(outputs::own_words(), seed, beginning.seed.is_some()),
         },
         machine: machine::read(),
         baseline: preflights::row_names(beginning.managers)[0].clone(),
@@ -180,6 +176,7 @@ pub fn check_db(db: Option<&Path>) -> Result<(), Failure> {
 /// The managers of the run, the baseline first.
 fn choose_managers(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
+    stand_ins::note(&known, arguments.manager.iter().chain([&arguments.baseline]));
     Ok(manager::choose_beside(&known, &arguments.manager, &arguments.baseline)?)
 }
 
