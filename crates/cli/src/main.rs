@@ -4,6 +4,9 @@ mod command;
 mod documents;
 mod extras;
 mod failure;
+mod hints;
+mod lines;
+mod load;
 mod outputs;
 mod preflights;
 mod programs_asked;
@@ -14,6 +17,7 @@ mod studied;
 mod terminal;
 mod traced;
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
@@ -56,7 +60,16 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    match run(Cli::parse().command) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let cli = Cli::try_parse_from(&words).unwrap_or_else(|error| {
+        let hint = hints::left_out_dashes(&error, &words);
+        let _ = error.print();
+        if let Some(hint) = hint {
+            terminal::note(&hint);
+        }
+        std::process::exit(error.exit_code())
+    });
+    match run(cli.command) {
         Ok(code) => std::process::ExitCode::from(code),
         Err(failure) => {
             terminal::error(&failure.to_string());

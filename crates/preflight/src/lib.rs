@@ -8,6 +8,7 @@
 mod binding;
 mod child;
 mod elf;
+mod elsewhere;
 mod judge;
 mod manager;
 mod process;

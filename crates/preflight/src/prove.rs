@@ -11,6 +11,7 @@ use std::time::Duration;
 use heaptoll_statspage::StatsPage;
 
 use crate::binding::{self, Report};
+use crate::elsewhere;
 use crate::judge::{self, Expected, Fault, Source, Witness};
 use crate::manager::{check_load_of, inspect_manager, inspect_object, preload_list};
 use crate::program::inspect_program;
@@ -254,6 +255,7 @@ impl Sighting {
             preload,
             sentence,
             warnings,
+            elsewhere: elsewhere::of(reached.iter().map(|witness| &witness.process), &request.environment),
             malloc_calls,
             free_calls,
             ptrace: self.run.traced,

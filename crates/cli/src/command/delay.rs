@@ -57,7 +57,7 @@ fn quarantine(text: &str) -> Result<u64, String> {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
     let stacks = if arguments.study.resume.is_some() { vec![] } else { stacks(arguments, &places)? };
-    let carried = studied::carry_out(&arguments.study, &places, &stacks)?;
+    let carried = studied::carry_out(&arguments.study, &places, &stacks, &|_| None)?;
     let found = study(&carried.experiment);
     if found.managers.is_empty() {
         return Err(Failure::Usage(format!(

@@ -71,8 +71,8 @@ fn tried(manager: &Manager, places: &Places) -> Result<(bool, String), Failure> 
         ProgramInfo { name: "ls".into(), command: vec!["ls".into(), "/".into()], ..ProgramInfo::default() };
     let limits = Limits { whole: true, longest: Duration::MAX, expect_status: 0 };
     Ok(match prove(manager, &manager.name, &small, places, &Interrupt::default(), limits)? {
-        Found::Serves(stack) if stack.warnings.is_empty() => (true, "passes".into()),
-        Found::Serves(stack) => (true, format!("passes; {}", stack.warnings.join("; "))),
+        Found::Serves(stack, _) if stack.warnings.is_empty() => (true, "passes".into()),
+        Found::Serves(stack, _) => (true, format!("passes; {}", stack.warnings.join("; "))),
         Found::Refused(refusal) => (false, refusal.to_string()),
     })
 }

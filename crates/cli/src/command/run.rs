@@ -4,17 +4,20 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 use heaptoll_lab::compare::{compare, judge_outputs};
-use heaptoll_lab::experiment::Experiment;
+use heaptoll_lab::experiment::{Experiment, StackInfo};
 use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::machine;
 use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::observation::Observation;
 use heaptoll_lab::places::Places;
-use heaptoll_lab::plan;
-use heaptoll_lab::runner::{self, Bench, Ending};
+use heaptoll_lab::plan::{self, Cell};
+use heaptoll_lab::runner::{self, Bench, Ending, Progress};
 use heaptoll_lab::store::Store;
 use heaptoll_report::terminal::render;
 
 use crate::extras::ExtraTables;
 use crate::failure::{self, Failure};
+use crate::load::{self, Work};
 use crate::outputs::Outputs;
 use crate::programs_asked::Asked;
 use crate::progress::Bar;
@@ -183,6 +186,21 @@ pub fn measure(
     places: &Places,
     interrupt: &Interrupt,
 ) -> Result<Ending, runner::RunError> {
+    measure_unless(experiment, store, places, interrupt, &|_| None).0
+}
+
+/// Why the rows after this one would be for nothing, if they would.
+pub type Futile<'a> = &'a dyn Fn(&Observation) -> Option<String>;
+
+/// [`measure`], which ends early when a row of the only program shows that all others are for nothing. The second part
+/// then says why.
+pub fn measure_unless(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    places: &Places,
+    interrupt: &Interrupt,
+    futile: Futile,
+) -> (Result<Ending, runner::RunError>, Option<String>) {
     let starts: Vec<bool> = experiment
         .stacks
         .iter()
@@ -196,10 +214,43 @@ pub fn measure(
         start_layer: places.start_layer(),
         interrupt: interrupt.clone(),
     };
-    let mut bar = Bar::new(&cells, experiment);
-    let ended = runner::execute(experiment, &cells, store, &bench, &mut bar);
-    bar.clear();
-    ended
+    if let Some(text) = load::at_the_beginning(&machine::read()) {
+        terminal::warning(&text);
+    }
+    let work = Work::begin();
+    let bar = Bar::new(&cells, experiment);
+    let futile = (experiment.programs.len() == 1).then_some(futile);
+    let mut watched = Watched { bar, futile, interrupt, why: None };
+    let ended = runner::execute(experiment, &cells, store, &bench, &mut watched);
+    watched.bar.clear();
+    if let Some(text) = work.and_then(|work| work.of_others(experiment.machine.cores)) {
+        terminal::warning(&text);
+    }
+    (ended, watched.why)
+}
+
+/// A bar that calls the rest off when it is for nothing.
+struct Watched<'a> {
+    bar: Bar,
+    futile: Option<Futile<'a>>,
+    interrupt: &'a Interrupt,
+    why: Option<String>,
+}
+
+impl Progress for Watched<'_> {
+    fn begins(&mut self, cell: &Cell, stack: &StackInfo) {
+        self.bar.begins(cell, stack);
+    }
+
+    fn ended(&mut self, cell: &Cell, row: Option<&Observation>) {
+        self.bar.ended(cell, row);
+        if let (Some(row), Some(futile), None) = (row, self.futile, &self.why) {
+            self.why = futile(row);
+            if self.why.is_some() {
+                self.interrupt.set();
+            }
+        }
+    }
 }
 
 /// Prints and writes whatever there is, and says how it ended.

@@ -20,6 +20,7 @@ use super::remarks;
 use super::scratch::Scratch;
 use crate::command::run::begin::{default_db, now};
 use crate::failure::{self, Failure};
+use crate::lines::Lines;
 use crate::terminal;
 
 /// How the runs of a plan ended.
@@ -149,6 +150,7 @@ fn run<S: Sink>(
     }
     let title = format!("{place}  {} under {}", cell.program.name, cell.stack.name);
     bar.set_message(title.clone());
+    let _lines = Lines::of(&bar);
     let (started_unix_s, load_average) = (now().as_secs_f64(), machine::load()[0]);
     let traced = trace_with(
         &plan.tracer,

@@ -140,7 +140,7 @@ impl Plan<'_> {
         };
         let found = prove(stack, &stack.name, program, self.runs.places, self.runs.interrupt, limits)?;
         Ok(match found {
-            Found::Serves(info) => Ok(Set {
+            Found::Serves(info, _) => Ok(Set {
                 preload: info.preload.iter().map(Into::into).collect(),
                 environment: stack.environment.clone(),
             }),
