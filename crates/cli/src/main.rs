@@ -1,6 +1,8 @@
 //! heaptoll: runs an unmodified program under many memory managers and compares them.
 
 mod command;
+#[cfg(test)]
+mod documented;
 mod documents;
 mod extras;
 mod failure;

@@ -7,6 +7,7 @@ mod asking;
 mod asking_traces;
 mod delay;
 mod disks;
+mod documented;
 mod drag;
 mod files;
 mod frequency;
