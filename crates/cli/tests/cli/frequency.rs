@@ -77,7 +77,8 @@ fn the_sweep_layer_collects_as_often_as_asked() {
 #[test]
 fn a_program_that_hardly_allocates_says_nothing_of_frequency() {
     let bench = Bench::new();
-    let program = bench.program("quiet", "int main(void) { free(malloc(100)); puts(\"x\"); return 0; }");
+    let program = bench
+        .program("quiet", "int main(void) { for (int i = 0; i < 40; i++) free(malloc(100000)); return 0; }");
     bench
         .heaptoll(&[
             "frequency",

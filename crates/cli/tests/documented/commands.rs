@@ -45,6 +45,8 @@ pub fn of_help(place: &str, text: &str) -> Vec<Shown> {
 fn command(place: &str, line: &str) -> Option<Shown> {
     let line = line.trim();
     let rest = line.strip_prefix("target/release/").unwrap_or(line).strip_prefix("heaptoll ")?;
+    // What another program does with the output, and a remark in brackets; in a pattern a quote stands before these.
+    let rest = rest.split(" | ").next()?.split(" (").next()?;
     // Continued lines are indented; a remark stands behind several spaces, too, and is no option.
     let mut kept = String::new();
     for part in rest.split("   ").map(str::trim).filter(|part| !part.is_empty()) {

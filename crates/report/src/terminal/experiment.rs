@@ -58,7 +58,8 @@ fn left_to_ask_for(comparison: &Comparison, extras: Extras) -> Option<String> {
         (bounds, "lower bounds of overhead (--bounds)"),
     ]
     .into_iter()
-    .filter_map(|(is_left, name)| is_left.then(|| name.to_owned()))
+    .filter(|(is_left, _)| *is_left)
+    .map(|(_, name)| name.to_owned())
     .collect();
     (!names.is_empty()).then(|| format!("Not shown here, but in the page (--html): {}", and_list(&names)))
 }
