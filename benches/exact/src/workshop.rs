@@ -5,11 +5,12 @@
 //! The program then finds the same environment, to the byte, and so its stack at the same addresses: what is left of a
 //! difference is the tools'.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use heaptoll_callgrind::tools::{Compilers, Language, run};
-use heaptoll_catalog::{Catalog, Prepared, Program, Size};
+use heaptoll_catalog::{Catalog, Prepared, Program, Size, fill_scratch};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::launch::{self, Finished, Invocation};
 use heaptoll_lab::manager::{self, Manager};
@@ -157,11 +158,11 @@ impl Workshop {
     /// How a program is run under a manager, `tmp` being its scratch folder.
     pub fn invocation(&self, program: &Prepared, manager: &Manager, tmp: &Path) -> Invocation {
         let tmp = tmp.display().to_string();
-        let fill = |text: &String| text.replace("{tmp}", &tmp);
+        let fill = |text: &String| fill_scratch(text, &tmp);
         let pinned = runner::PINNED.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let own = program.environment.iter().map(|(name, value)| (name.clone(), fill(value)));
         Invocation {
-            command: program.command.iter().map(fill).collect(),
+            command: program.command.iter().map(fill).map(Into::into).collect(),
             environment: pinned.chain(own).chain(manager.environment.iter().cloned()).collect(),
             preload: manager.object.iter().chain(&self.behind).cloned().collect(),
             stdin: program.stdin.clone(),
@@ -188,8 +189,8 @@ impl Workshop {
         let mut invocation = to.clone();
         invocation.environment.push(("VALGRIND_LIB".into(), folder.display().to_string()));
         invocation.environment.push(("VALGRIND_LAUNCHER".into(), "/usr/bin/valgrind.bin".into()));
-        let head = [tool.display().to_string(), format!("--tool={}", rival.name()), "-q".into()];
-        let rest = options.iter().cloned().chain([String::from("--")]).chain(to.command.iter().cloned());
+        let head = [tool.into_os_string(), format!("--tool={}", rival.name()).into(), "-q".into()];
+        let rest = options.iter().map(OsString::from).chain(["--".into()]).chain(to.command.iter().cloned());
         invocation.command = head.into_iter().chain(rest).collect();
         Ok(invocation)
     }

@@ -79,9 +79,9 @@ fn heard(source: &str, arguments: &[&str]) -> Heard {
     run(&mut compile, "compiling a program", "gcc libc6-dev").expect("compiles");
     let places = places();
     let tracer = Tracer::find(&places).expect("the tracer is staged: run `make build`");
-    let command = std::iter::once(binary.display().to_string());
+    let command = std::iter::once(binary.into_os_string());
     let invocation = Invocation {
-        command: command.chain(arguments.iter().map(|word| (*word).to_owned())).collect(),
+        command: command.chain(arguments.iter().map(|word| (*word).into())).collect(),
         ..Invocation::default()
     };
     let options = Options { references: true, ..Options::default() };

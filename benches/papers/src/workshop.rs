@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use heaptoll_callgrind::tools::{Compilers, Language, run};
-use heaptoll_catalog::{Catalog, Prepared, Size};
+use heaptoll_catalog::{Catalog, Prepared, Size, fill_scratch};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::launch::{self, Invocation};
 use heaptoll_lab::manager::{self, Kind, Manager};
@@ -206,13 +206,19 @@ impl Workshop {
         }
         let folder = self.folder()?;
         let tmp = folder.path().display().to_string();
-        let fill = |text: &String| text.replace("{tmp}", &tmp);
+        let fill = |text: &String| fill_scratch(text, &tmp);
         let mut environment: Vec<(String, String)> =
             runner::PINNED.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         environment.extend(program.environment.iter().map(|(name, value)| (name.clone(), fill(value))));
         environment.extend(ask.environment.iter().cloned());
         let invocation = Invocation {
-            command: ask.head.iter().cloned().chain(program.command.iter().map(fill)).collect(),
+            command: ask
+                .head
+                .iter()
+                .cloned()
+                .chain(program.command.iter().map(fill))
+                .map(Into::into)
+                .collect(),
             environment,
             preload: ask.preload.clone(),
             stdin: program.stdin.clone(),
@@ -235,7 +241,7 @@ impl Workshop {
             Ended::Cancelled => return Err(Error::Interrupted),
             Ended::ExecFailed(code) | Ended::SetupFailed(code) => {
                 let reason = std::io::Error::from_raw_os_error(code);
-                format!("{} could not be started: {reason}", invocation.command[0])
+                format!("{} could not be started: {reason}", invocation.command[0].display())
             }
         };
         let reason = if said.is_empty() { reason } else { format!("{reason}: {said}") };

@@ -72,7 +72,8 @@ fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settin
             stdin: program.stdin.as_ref().map(|path| path.display().to_string()),
             expected_digest: program.expected_digest.clone(),
             figures: program.figures.clone(),
-            serve: None,
+            scratch: true,
+            ..ProgramInfo::default()
         }],
         stacks: stacks.iter().map(stack).collect(),
         refused: vec![],

@@ -1,5 +1,7 @@
 //! What an invocation costs, and whether memory and CPU are what the child itself knows them to be.
 
+use std::ffi::OsString;
+
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::launch::{self, Finished, Invocation};
 use heaptoll_lab::own_cost;
@@ -36,8 +38,8 @@ pub fn own_cost() -> Result<(), BenchError> {
 /// Runs ourselves as a child with these words and returns what it printed beside what was measured.
 fn child(places: &Places, words: &[String]) -> Result<(f64, Finished), BenchError> {
     let exe = std::env::current_exe().map_err(BenchError::system("own path"))?;
-    let mut command = vec![exe.display().to_string()];
-    command.extend_from_slice(words);
+    let mut command = vec![exe.into_os_string()];
+    command.extend(words.iter().map(OsString::from));
     let invocation = Invocation { command, ..Invocation::default() };
     let finished = launch::run(&places.launcher(), &invocation, &Interrupt::default())?;
     let said = String::from_utf8_lossy(&finished.output_head).trim().to_string();

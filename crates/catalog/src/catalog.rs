@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::entry::Entry;
+use crate::nearest::nearest;
 use crate::{CatalogError, Program};
 
 /// All programs, each variant among them as `program:variant`.
@@ -12,9 +13,6 @@ use crate::{CatalogError, Program};
 pub struct Catalog {
     programs: BTreeMap<String, Program>,
 }
-
-/// How near a misspelt name must be to a known one to be suggested (Jaro-Winkler similarity, 0 to 1).
-const NEAR: f64 = 0.75;
 
 impl Catalog {
     /// Loads every `*.toml` of `folder` and checks it whole: placeholders, generators and patterns of all sizes and
@@ -92,19 +90,8 @@ impl Catalog {
     pub fn find(&self, name: &str) -> Result<&Program, CatalogError> {
         self.programs.get(name).ok_or_else(|| CatalogError::UnknownProgram {
             name: name.to_owned(),
-            suggestion: self.nearest(name),
+            suggestion: nearest(name, self.programs.keys().map(String::as_str)).map(str::to_owned),
             known: self.names().into_iter().map(str::to_owned).collect(),
         })
-    }
-
-    fn nearest(&self, name: &str) -> Option<String> {
-        let wanted = name.to_lowercase();
-        let likeness = |known: &str| strsim::jaro_winkler(&wanted, known);
-        self.programs
-            .keys()
-            .map(|known| (likeness(known), known))
-            .filter(|(score, _)| *score >= NEAR)
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-            .map(|(_, known)| known.clone())
     }
 }

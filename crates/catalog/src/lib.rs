@@ -22,12 +22,16 @@ mod check;
 mod entry;
 mod error;
 mod generate;
+mod nearest;
 mod placeholder;
 mod program;
+mod scratch_word;
 mod size;
 
 pub use catalog::Catalog;
 pub use error::CatalogError;
 pub use generate::Generator;
+pub use nearest::{did_you_mean, nearest};
 pub use program::{Places, Prepared, PreparedServe, Program};
+pub use scratch_word::fill_scratch;
 pub use size::Size;

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::scratch_word::escape;
+
 /// One piece of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
@@ -81,7 +83,8 @@ impl Template {
         &self.pieces
     }
 
-    /// Puts the pieces together, each replaced by what `resolve` says.
+    /// Puts the pieces together, each replaced by what `resolve` says. The result is still to be filled by
+    /// [`fill_scratch`](crate::fill_scratch), which puts a folder where `{tmp}` stood in the template and nowhere else.
     pub(crate) fn render<E>(
         &self,
         mut resolve: impl FnMut(&Piece) -> Result<String, E>,
@@ -89,8 +92,9 @@ impl Template {
         let mut out = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Literal(text) => out.push_str(text),
-                other => out.push_str(&resolve(other)?),
+                Piece::Literal(text) => out.push_str(&escape(text)),
+                Piece::Tmp => out.push_str(&resolve(piece)?),
+                other => out.push_str(&escape(&resolve(other)?)),
             }
         }
         Ok(out)

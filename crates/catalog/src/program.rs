@@ -7,6 +7,7 @@ use crate::cache;
 use crate::check::Check;
 use crate::entry::{Entry, Parameter};
 use crate::placeholder::{Piece, Template};
+use crate::scratch_word;
 use crate::{CatalogError, Generator, Size};
 
 /// A program (or a variant of one) that can be prepared at several sizes.
@@ -56,7 +57,7 @@ pub struct Places {
 /// A program ready to run: all inputs are generated and all placeholders but `{tmp}` are replaced.
 ///
 /// `{tmp}` stays in `command`, `environment` and `serve`: whoever runs the command puts a scratch folder there that is
-/// fresh for every invocation.
+/// fresh for every invocation, by [`fill_scratch`](crate::fill_scratch).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
     /// `gawk`, or `reverse:8-byte` for a variant.
@@ -344,7 +345,7 @@ impl Program {
                 text(&absolute(parent.unwrap_or(Path::new("."))))
             }
             Piece::Bin => text(&absolute(&places.bin)),
-            Piece::Tmp => Ok("{tmp}".to_owned()),
+            Piece::Tmp => Ok(scratch_word::TMP.to_owned()),
             other => self.reference(None, other),
         }
     }

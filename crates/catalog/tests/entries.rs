@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const GOOD: &str = r#"
 name = "demo"
 about = "prints numbers"
-command = ["/bin/cat", "{input:numbers}", "{share}/x", "{bin}/y", "{tmp}/z", "n={words}", "{{}}"]
+command = ["/bin/cat", "{input:numbers}", "{share}/x", "{bin}/y", "{tmp}/z", "n={words}", "{{}} {{tmp}}"]
 
 [environment]
 SEED = "{words}"
@@ -89,7 +89,7 @@ fn placeholders_become_paths_and_parameters() {
     assert!(fs::metadata(&prepared.command[1]).unwrap().len() > 0);
     assert_eq!(
         prepared.command[2..],
-        [format!("{here}/x"), "/opt/bin/y".into(), "{tmp}/z".into(), "n=10".into(), "{}".into()]
+        [format!("{here}/x"), "/opt/bin/y".into(), "{tmp}/z".into(), "n=10".into(), "{} {{tmp}}".into()]
     );
     assert_eq!(prepared.environment, [("SEED".to_owned(), "10".to_owned())]);
     assert!(prepared.expected_digest.is_some());

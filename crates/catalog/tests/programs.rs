@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use heaptoll_catalog::{Catalog, Places, Prepared, Program, Size};
+use heaptoll_catalog::{Catalog, Places, Prepared, Program, Size, fill_scratch};
 use regex::Regex;
 use sha2::{Digest, Sha256};
 
@@ -35,7 +35,7 @@ fn places(folder: &Path) -> Places {
 /// The command, which `timeout` ends when it takes minutes for what should take a second: a hanging program fails its
 /// test, with its name.
 fn command(words: &[String], prepared: &Prepared, tmp: &Path) -> Command {
-    let put = |text: &String| text.replace("{tmp}", tmp.to_str().unwrap());
+    let put = |text: &String| fill_scratch(text, tmp.to_str().unwrap());
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", LIMIT_SECONDS]).args(words.iter().map(put)).current_dir(tmp);
     command.stdin(Stdio::null());

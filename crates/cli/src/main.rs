@@ -1,19 +1,27 @@
 //! heaptoll: runs an unmodified program under many memory managers and compares them.
 
 mod command;
+#[cfg(test)]
+mod documented;
 mod documents;
+mod extras;
 mod failure;
 mod frames;
+mod hints;
+mod lines;
+mod load;
 mod memory;
 mod outputs;
 mod preflights;
 mod programs_asked;
 mod progress;
 mod same_work;
+mod stand_ins;
 mod studied;
 mod terminal;
 mod traced;
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
@@ -56,7 +64,16 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    match run(Cli::parse().command) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let cli = Cli::try_parse_from(&words).unwrap_or_else(|error| {
+        let hint = hints::left_out_dashes(&error, &words);
+        let _ = error.print();
+        if let Some(hint) = hint {
+            terminal::note(&hint);
+        }
+        std::process::exit(error.exit_code())
+    });
+    match run(cli.command) {
         Ok(code) => std::process::ExitCode::from(code),
         Err(failure) => {
             terminal::error(&failure.to_string());

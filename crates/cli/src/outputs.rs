@@ -102,3 +102,8 @@ impl Outputs {
         all
     }
 }
+
+/// The words heaptoll was started with, as they can be shown.
+pub fn own_words() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}

@@ -1,5 +1,6 @@
 //! Preflight of every stack on every program, before a second is spent on measuring.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use heaptoll_scratch::Scratch;
 use indicatif::ProgressBar;
 
 use crate::failure::Failure;
+use crate::lines::Lines;
+use crate::terminal;
 
 /// The baseline's proof run may take this long: it sees every process that the program starts.
 const WHOLE: Duration = Duration::from_secs(10);
@@ -31,10 +34,21 @@ pub struct Limits {
     pub expect_status: i32,
 }
 
+/// What a proof run showed besides.
+#[derive(Debug, Clone, Default)]
+pub struct ProofRun {
+    /// Wall time, s.
+    pub seconds: f64,
+    /// Whether the program came to its own end.
+    pub finished: bool,
+    /// Programs whose memory is mostly not malloc's, each in a sentence.
+    pub elsewhere: Vec<String>,
+}
+
 /// What preflight found for one manager on one program.
 pub enum Found {
-    /// It serves the program.
-    Serves(StackInfo),
+    /// It serves the program, as the proof run showed.
+    Serves(StackInfo, ProofRun),
     /// It does not, and why.
     Refused(Refusal),
 }
@@ -54,8 +68,6 @@ pub fn prove(
             "cannot make a scratch folder: {error}; is the temporary folder writable and not full?"
         ))
     })?;
-    let tmp = scratch.path().display().to_string();
-    let fill = |text: &String| OsString::from(text.replace("{tmp}", &tmp));
     let mut environment: Vec<(OsString, OsString)> =
         std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD" && name != "LD_AUDIT").collect();
     let mut set = |name: &str, value: OsString| {
@@ -66,13 +78,13 @@ pub fn prove(
         set(name, (*value).into());
     }
     for (name, value) in &program.environment {
-        set(name, fill(value));
+        set(name, program.filled(value, scratch.path()).into());
     }
     for (name, value) in &manager.environment {
         set(name, value.into());
     }
     let request = Request {
-        command: program.command.iter().map(fill).collect(),
+        command: program.command_in(scratch.path()),
         environment,
         directory: None,
         stdin: program.stdin.as_ref().map(PathBuf::from),
@@ -88,11 +100,16 @@ pub fn prove(
     };
     match preflight(&request) {
         Ok(proof) => {
+            let run = ProofRun {
+                seconds: proof.seconds,
+                finished: proof.finished,
+                elsewhere: proof.elsewhere.clone(),
+            };
             let mut proven = stack(manager, name, program, proof, places);
             // What is asked for is nothing to be warned of.
             let expected = format!("the program ended with exit status {expect_status} in the proof run");
             proven.warnings.retain(|warning| expect_status == 0 || *warning != expected);
-            Ok(Found::Serves(proven))
+            Ok(Found::Serves(proven, run))
         }
         Err(Refusal::Cancelled) => Err(Failure::Interrupted),
         Err(refusal) => Ok(Found::Refused(refusal)),
@@ -128,7 +145,7 @@ pub fn row_names(managers: &[Manager]) -> Vec<String> {
     names
 }
 
-/// Fills the experiment's stacks and refusals.
+/// Fills the experiment's stacks and refusals. Gives what the baseline's proof runs showed, by program.
 ///
 /// # Errors
 /// The program itself cannot be measured, or the baseline does not serve it.
@@ -137,15 +154,18 @@ pub fn run(
     managers: &[Manager],
     places: &Places,
     interrupt: &Interrupt,
-) -> Result<(), Failure> {
+) -> Result<BTreeMap<String, ProofRun>, Failure> {
+    let mut proof_runs = BTreeMap::new();
     let names = row_names(managers);
     let programs = experiment.programs.clone();
     let bar = ProgressBar::new((programs.len() * managers.len()) as u64);
+    let _lines = Lines::of(&bar);
     let alone = programs.len() == 1;
     for program in &programs {
         let mut stacks: Vec<StackInfo> = Vec::new();
         let mut proven: Vec<(&Manager, StackInfo)> = Vec::new();
         let mut trouble = None;
+        let mut of_baseline = ProofRun::default();
         for (index, (manager, name)) in managers.iter().zip(&names).enumerate() {
             bar.set_message(format!("preflight: {} under {name}", program.name));
             let limits = Limits {
@@ -155,11 +175,14 @@ pub fn run(
             };
             let like = proven.iter().find(|(other, _)| same_objects(other, manager));
             let found = match like {
-                Some((_, other)) => Ok(Found::Serves(as_proven(other, manager, name))),
+                Some((_, other)) => Ok(Found::Serves(as_proven(other, manager, name), ProofRun::default())),
                 None => prove(manager, name, program, places, interrupt, limits),
             };
             match found {
-                Ok(Found::Serves(stack)) => {
+                Ok(Found::Serves(stack, run)) => {
+                    if index == 0 {
+                        of_baseline = run;
+                    }
                     if like.is_none() {
                         proven.push((manager, stack.clone()));
                     }
@@ -189,11 +212,19 @@ pub fn run(
                 experiment.refused.push((program.name.clone(), names[0].clone(), refusal.to_string()));
                 experiment.programs.retain(|other| other.name != program.name);
             }
-            None => experiment.stacks.extend(stacks),
+            None => {
+                // Of the program, and so of every manager.
+                for sentence in &of_baseline.elsewhere {
+                    bar.suspend(|| terminal::warning(sentence));
+                    stacks.iter_mut().for_each(|stack| stack.warnings.push(sentence.clone()));
+                }
+                experiment.stacks.extend(stacks);
+                proof_runs.insert(program.name.clone(), of_baseline);
+            }
         }
     }
     bar.finish_and_clear();
-    Ok(())
+    Ok(proof_runs)
 }
 
 /// Whether two stacks are the same objects in the same order, so that only the settings of layers tell them apart: what

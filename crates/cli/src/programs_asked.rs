@@ -1,5 +1,6 @@
 //! The programs of a run: a command line, entries of the catalog, or a server with its load.
 
+use std::ffi::OsString;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,7 @@ use heaptoll_catalog::{Catalog, Places as CatalogPlaces, Prepared, Program, Size
 use heaptoll_lab::experiment::{ProgramInfo, ServeInfo};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::serve::signal_number;
+use heaptoll_lab::words;
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -57,7 +59,8 @@ pub struct Asked {
     /// Standard input of the command (default: nothing)
     #[arg(long, value_name = "FILE", requires = "command")]
     pub stdin: Option<PathBuf>,
-    /// A server to measure, as one shell-quoted string; {tmp} is a fresh folder for each round
+    /// A server to measure, as one shell-quoted string; {tmp}, in the load too, is a fresh folder for
+    /// each round ({{tmp}} for the word itself)
     #[arg(long, value_name = "COMMAND", requires = "load", requires = "ready", help_heading = "Servers")]
     pub serve: Option<String>,
     /// The command that loads the server, run to its end once the server is ready
@@ -74,7 +77,7 @@ pub struct Asked {
     pub stop: String,
     /// The program and its arguments
     #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
 }
 
 /// The catalog, with the user's own entries when there are some.
@@ -156,16 +159,8 @@ impl Asked {
                 Some(absolute.display().to_string())
             }
         };
-        Ok(ProgramInfo {
-            name: base_name(&self.command),
-            about: String::new(),
-            command: self.command.clone(),
-            environment: vec![],
-            stdin,
-            expected_digest: None,
-            figures: None,
-            serve: None,
-        })
+        let (command, raw_words) = words::stored(&self.command);
+        Ok(ProgramInfo { name: base_name(&command), command, raw_words, stdin, ..ProgramInfo::default() })
     }
 
     fn server(&self, server: &str) -> Result<ProgramInfo, Failure> {
@@ -189,13 +184,10 @@ impl Asked {
             .map_err(|error| Failure::Usage(error.to_string()))?;
         Ok(ProgramInfo {
             name: base_name(&command),
-            about: String::new(),
             command,
-            environment: vec![],
-            stdin: None,
-            expected_digest: None,
-            figures: None,
             serve: Some(ServeInfo { load, ready, figures: self.figures.clone(), stop: self.stop.clone() }),
+            scratch: true,
+            ..ProgramInfo::default()
         })
     }
 }
@@ -221,6 +213,8 @@ fn info(prepared: Prepared) -> ProgramInfo {
             figures: Some(serve.figures),
             stop: serve.stop,
         }),
+        scratch: true,
+        raw_words: vec![],
     }
 }
 

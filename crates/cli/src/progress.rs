@@ -1,4 +1,4 @@
-//! The progress bar, with the time left reckoned from what each kind of run has taken so far.
+//! The progress bar (lines where there is no terminal), with the time left reckoned from what each kind of run has taken so far.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,9 +9,12 @@ use heaptoll_lab::plan::Cell;
 use heaptoll_lab::runner::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar on standard error; nothing when that is no terminal.
+use crate::lines::Lines;
+
+/// A bar on standard error; lines when that is no terminal.
 pub struct Bar {
     bar: ProgressBar,
+    _lines: Lines,
     waiting: Vec<Cell>,
     /// Mean wall seconds and count by stack and whether it is a start-up run.
     seen: HashMap<(usize, bool), (f64, u32)>,
@@ -24,7 +27,7 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
             bar.set_style(style);
         }
-        let mut bar = Bar { bar, waiting: cells.to_vec(), seen: HashMap::new() };
+        let mut bar = Bar { _lines: Lines::of(&bar), bar, waiting: cells.to_vec(), seen: HashMap::new() };
         for row in &experiment.observations {
             let stack = experiment
                 .stacks

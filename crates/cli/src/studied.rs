@@ -20,9 +20,10 @@ use serde::Serialize;
 
 use crate::command::run::begin::{self, Beginning};
 use crate::command::run::resume::{go_where_it_began, resume};
-use crate::command::run::{measure, positive_seconds, watch_for_interrupt};
+use crate::command::run::{Futile, measure, measure_unless, positive_seconds, watch_for_interrupt};
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
+use crate::lines::Lines;
 use crate::programs_asked::Asked;
 use crate::terminal;
 
@@ -119,6 +120,7 @@ pub fn visit(
     bar: &ProgressBar,
     mut measure: impl FnMut(&ProgramInfo) -> Result<(), Failure>,
 ) -> Result<Visited, Failure> {
+    let _lines = Lines::of(bar);
     let mut visited = Visited { complete: true, failed: false };
     for program in programs {
         match measure(program) {
@@ -143,7 +145,7 @@ pub fn visit(
 
 /// Runs every program under every stack, interleaved in random order, and keeps the rows. The first stack is the
 /// baseline of the experiment: a program that does not run under it is left out, and its output is the right one.
-/// With `--resume` the file says what is run, and `stacks` says nothing: read the stacks of the experiment.
+/// When `futile` gives a reason the rest is called off, with the reason. With `--resume` the file says what is run, and `stacks` says nothing: read the stacks of the experiment.
 ///
 /// # Errors
 /// The request cannot be carried out, Ctrl-C came before anything was measured, or the file cannot be written.
@@ -151,6 +153,7 @@ pub fn carry_out(
     arguments: &StudyArguments,
     places: &Places,
     stacks: &[Manager],
+    futile: Futile,
 ) -> Result<Carried, Failure> {
     arguments.outputs.check()?;
     if let Some(path) = &arguments.resume {
@@ -187,7 +190,10 @@ pub fn carry_out(
     }
     let mut store = begin::keep(&mut experiment, arguments.db.as_deref(), places, &interrupt)?;
     terminal::note(&format!("every row is kept in {}", store.path().display()));
-    let ended = measure(&mut experiment, &mut store, places, &interrupt);
+    let (ended, futile) = measure_unless(&mut experiment, &mut store, places, &interrupt, futile);
+    if let Some(why) = futile {
+        return Err(Failure::NothingToCompare(why));
+    }
     finish(experiment, store.path().into(), ended)
 }
 

@@ -33,7 +33,7 @@ fn run<S: Sink>(begin: impl FnMut() -> S) -> Result<(Traced<S>, f64), Box<dyn st
     let places = Places::find()?;
     let tracer = Tracer::find(&places)?;
     let mut begin = begin;
-    let command: Vec<String> = std::env::args().skip(1).collect();
+    let command = std::env::args_os().skip(1).collect();
     let invocation =
         Invocation { command, timeout: std::time::Duration::from_secs(3600), ..Invocation::default() };
     let options = Options { references: true, ..Options::default() };

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::observation::{MemoryTrack, Observation};
+use crate::words::RawWord;
 
 /// The machine an experiment ran on; stored because no figure means anything without it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -32,7 +33,7 @@ pub struct Machine {
 }
 
 /// One program of the experiment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramInfo {
     /// Name used in rows.
     pub name: String,
@@ -51,6 +52,17 @@ pub struct ProgramInfo {
     pub figures: Option<String>,
     /// For servers: the load command, the ready pattern.
     pub serve: Option<ServeInfo>,
+    /// Whether `{tmp}` in its words stands for a scratch folder: in the catalog's and in a server's, not in a user's own
+    /// command. Experiments from before it was stored fill every command.
+    #[serde(default = "filled")]
+    pub scratch: bool,
+    /// The words of `command` that are not UTF-8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub raw_words: Vec<RawWord>,
+}
+
+const fn filled() -> bool {
+    true
 }
 
 /// How a server is driven.

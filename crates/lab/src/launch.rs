@@ -1,5 +1,6 @@
 //! One invocation: the launcher is started, the program's output is digested as it comes, its usage read back.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -29,7 +30,7 @@ const CALLED_OFF: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Default)]
 pub struct Invocation {
     /// Program and arguments.
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
     /// Environment over heaptoll's own.
     pub environment: Vec<(String, String)>,
     /// Objects for `LD_PRELOAD`, in order.
@@ -159,7 +160,7 @@ pub fn start(
     };
     let (ours, theirs) = pipe()?;
     let spec = Spec {
-        command: invocation.command.iter().map(Into::into).collect(),
+        command: invocation.command.clone(),
         environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         timeout_ms: u64::try_from(invocation.timeout.as_millis()).unwrap_or(u64::MAX),
         thp: invocation.thp,

@@ -23,3 +23,4 @@ pub mod store;
 mod testing;
 pub mod told;
 mod verdict;
+pub mod words;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use heaptoll_catalog::did_you_mean;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -32,8 +33,8 @@ pub enum Group {
     Modern,
     /// One the papers of 1992 to 1994 measured, or argue with.
     Historic,
-    /// A collector of others that ours is measured against. Not among what a program could be shipped with: with its
-    /// frees ignored it takes several times the CPU time on some programs.
+    /// A collector, ours or another's, and the heap of ours without collections. Not among what a program could be
+    /// shipped with: with frees ignored it takes several times the CPU time on some programs.
     Collectors,
 }
 
@@ -86,11 +87,14 @@ pub struct Manager {
 /// Managers outside of the group that collect garbage, too.
 const COLLECTORS: [&str; 4] = ["tithe", "tithe-collect", "bw16", "bw26"];
 
+/// Managers of the group that collect none.
+const EXPLICIT: [&str; 1] = ["tithe-explicit"];
+
 impl Manager {
     /// Whether garbage is collected, by the manager or by a layer, so that freed blocks may wait: by group or by name,
     /// for nothing in an object says it.
     pub fn collects(&self) -> bool {
-        self.group == Group::Collectors
+        self.group == Group::Collectors && !EXPLICIT.contains(&self.base.as_str())
             || COLLECTORS.contains(&self.base.as_str())
             || self.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
     }
@@ -116,11 +120,13 @@ const NOT_BEHIND_LAYERS: [&str; 2] = ["bdw", "bdw-nofree"];
 pub enum ManagerError {
     /// Neither a known name nor a path.
     #[error(
-        "there is no manager `{name}`; known here: {known}; groups of them: modern, historic, collectors, all. A shared object of your own is named by its path (with a `/`)"
+        "there is no manager `{name}`{suggestion}; known here: {known}; groups of them: modern, historic, collectors, all. A shared object of your own is named by its path (with a `/`)"
     )]
     Unknown {
         /// What was asked for.
         name: String,
+        /// The nearest name, as the sentence goes on with it, or nothing.
+        suggestion: String,
         /// Names that exist.
         known: String,
     },
@@ -129,11 +135,13 @@ pub enum ManagerError {
     Stack(#[from] StackError),
     /// What stands in front of a `/` is neither a layer nor a folder.
     #[error(
-        "there is no layer `{name}`; layers are {known} (`heaptoll managers`); a manager's path begins with ./ or /"
+        "there is no layer `{name}`{suggestion}; layers are {known} (`heaptoll managers`); a manager's path begins with ./ or /"
     )]
     NoLayer {
         /// As given.
         name: String,
+        /// The nearest name, as the sentence goes on with it, or nothing.
+        suggestion: String,
         /// Those there are.
         known: String,
     },
@@ -479,12 +487,29 @@ fn by_path(name: &str) -> Result<Manager, ManagerError> {
 
 fn by_name(known: &[Manager], name: &str) -> Result<Manager, ManagerError> {
     let named = known.iter().find(|manager| manager.name == name);
-    named.or_else(|| newest(known, name)).cloned().ok_or_else(|| unknown(known, name))
+    named
+        .or_else(|| newest(known, name))
+        .or_else(|| stand_in(known, name))
+        .cloned()
+        .ok_or_else(|| unknown(known, name))
+}
+
+/// Debian's object for a manager that is not built here: `debian-jemalloc` for `jemalloc`, `debian-tbb` for `tbb`.
+pub fn stand_in<'a>(known: &'a [Manager], name: &str) -> Option<&'a Manager> {
+    let is_built = known.iter().any(|manager| manager.name == name) || newest(known, name).is_some();
+    known.iter().filter(|_| !is_built).find(|manager| {
+        manager.kind == Kind::Debian
+            && (manager.stands_for == Some(name) || manager.name.strip_prefix("debian-") == Some(name))
+    })
 }
 
 fn unknown(known: &[Manager], name: &str) -> ManagerError {
+    let groups = [Group::Modern, Group::Historic, Group::Collectors].map(Group::word);
+    // What Debian's objects stand for is a name, too.
+    let names = known.iter().flat_map(|manager| [Some(manager.name.as_str()), manager.stands_for]).flatten();
     ManagerError::Unknown {
         name: name.into(),
+        suggestion: did_you_mean(name, names.chain(groups)),
         known: known.iter().map(|manager| manager.name.as_str()).collect::<Vec<_>>().join(", "),
     }
 }
@@ -578,6 +603,7 @@ mod tests {
     fn collectors_are_known_by_group_or_by_name() {
         let named = |name| manager(name, Kind::Built, None);
         assert!(Manager { group: Group::Collectors, ..named("bdw") }.collects());
+        assert!(!Manager { group: Group::Collectors, ..named("tithe-explicit") }.collects());
         assert!(Manager { group: Group::Historic, ..named("bw26") }.collects() && named("tithe").collects());
         assert!(!Manager { group: Group::Historic, ..named("lea") }.collects() && !glibc().collects());
     }
@@ -620,9 +646,26 @@ mod tests {
     }
 
     #[test]
+    fn a_name_finds_debians_object_where_none_is_built_here() {
+        let debian = manager("debian-jemalloc", Kind::Debian, Some("jemalloc"));
+        let tbb = manager("debian-tbb", Kind::Debian, None);
+        let mut known = vec![glibc(), debian, tbb];
+        let found = |known: &[Manager], word: &str| find(known, word).map(|manager| manager.name).ok();
+        assert_eq!(found(&known, "jemalloc").as_deref(), Some("debian-jemalloc"));
+        assert_eq!(found(&known, "tbb").as_deref(), Some("debian-tbb"));
+        assert_eq!(found(&known, "quarantine=2M/jemalloc").as_deref(), Some("quarantine=2M/debian-jemalloc"));
+        assert_eq!(names_of(&known, [&"jemalloc".to_owned()]), ["debian-jemalloc"]);
+        known.push(manager("jemalloc", Kind::Built, None));
+        assert_eq!(found(&known, "jemalloc").as_deref(), Some("jemalloc"));
+        assert!(stand_in(&known, "jemalloc").is_none());
+    }
+
+    #[test]
     fn unknown_names_and_paths_are_told_apart() {
         let known = [glibc()];
         assert!(matches!(find(&known, "nope"), Err(ManagerError::Unknown { .. })));
+        let misspelt = find(&known, "glib").expect_err("it is refused").to_string();
+        assert!(misspelt.contains("no manager `glib`; did you mean `glibc`?; known"), "{misspelt}");
         assert!(matches!(find(&known, "./nope.so"), Err(ManagerError::NoFile { .. })));
         assert!(matches!(find(&known, "/tmp"), Err(ManagerError::NoFile { .. })));
         assert_eq!(find(&known, "glibc").map(|manager| manager.kind).ok(), Some(Kind::Glibc));

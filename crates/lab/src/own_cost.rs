@@ -20,7 +20,7 @@ const ROUNDS: usize = 15;
 pub fn measure(launcher: &Path, interrupt: &Interrupt) -> Result<Option<(f64, i64)>, LaunchError> {
     // A program that reads its own high-water mark and prints it.
     let words = ["grep", "VmHWM:", "/proc/self/status"];
-    let invocation = Invocation { command: words.map(String::from).to_vec(), ..Invocation::default() };
+    let invocation = Invocation { command: words.map(Into::into).to_vec(), ..Invocation::default() };
     let mut times = Vec::new();
     let mut memory = Vec::new();
     for _ in 0..ROUNDS {
@@ -61,7 +61,7 @@ pub fn launcher_memory(
 ) -> Result<Option<LauncherMemory>, LaunchError> {
     // The launcher is the parent of what it runs.
     let words = ["sh", "-c", "exec cat /proc/$PPID/status /proc/$PPID/smaps_rollup"];
-    let invocation = Invocation { command: words.map(String::from).to_vec(), ..Invocation::default() };
+    let invocation = Invocation { command: words.map(Into::into).to_vec(), ..Invocation::default() };
     let finished = launch::run(launcher, &invocation, interrupt)?;
     let said = String::from_utf8_lossy(&finished.output_head).into_owned();
     let kib = |label: &str| -> Option<u64> {

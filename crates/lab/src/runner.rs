@@ -1,7 +1,7 @@
 //! Makes the invocations of a plan, one at a time, and stores each row before the next begins.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use heaptoll_launcher::{Ended, Thp};
@@ -73,7 +73,7 @@ pub enum RunError {
     Scratch(std::io::Error),
     /// The baseline itself does not work.
     #[error(
-        "{program} fails under the baseline {stack} itself: {outcome}{said}{}", advice(.outcome).map(|text| format!("\n{text}")).unwrap_or_default()
+        "{program} fails under the baseline {stack} itself: {outcome}{said}{}", advice(.outcome, *.never_ready).map(|text| format!("\n{text}")).unwrap_or_default()
     )]
     BaselineFails {
         /// Program.
@@ -84,6 +84,8 @@ pub enum RunError {
         outcome: Outcome,
         /// What it said, on a new line.
         said: String,
+        /// Whether it is a server that was never ready.
+        never_ready: bool,
     },
     /// A pattern of the catalog's: of the serve section, or of a program's own figures.
     #[error("a pattern of the program's entry: {0}")]
@@ -101,7 +103,7 @@ pub fn execute(
     bench: &Bench,
     progress: &mut dyn Progress,
 ) -> Result<Ending, RunError> {
-    for cell in cells {
+    for cell in &servers_begin_under_the_baseline(experiment, cells) {
         if bench.interrupt.is_set() {
             return Ok(Ending::Interrupted);
         }
@@ -143,6 +145,33 @@ pub fn execute(
     Ok(Ending::Complete)
 }
 
+/// The cells with each server's first watched or warm-up run moved to its baseline: one that is never ready, because its
+/// pattern is wrong, then costs one patience and not one a manager. Timed runs keep their order.
+fn servers_begin_under_the_baseline(experiment: &Experiment, cells: &[Cell]) -> Vec<Cell> {
+    let mut cells = cells.to_vec();
+    for program in experiment.programs.iter().filter(|program| program.serve.is_some()) {
+        let of_it = |cell: &Cell| experiment.stacks[cell.stack].program == program.name;
+        let Some(first) = cells.iter().position(of_it) else { continue };
+        let of_baseline = |cell: &Cell| {
+            of_it(cell)
+                && experiment.stacks[cell.stack].name == experiment.baseline
+                && matches!(cell.phase, Phase::Profile | Phase::Warmup)
+        };
+        if let Some(at) = cells.iter().position(of_baseline)
+            && cells[at].phase == cells[first].phase
+        {
+            cells[first..=at].rotate_right(1);
+        }
+    }
+    cells
+}
+
+/// Whether a server was never ready: another try would wait as long for the same.
+fn never_ready(row: &Observation) -> bool {
+    matches!(row.outcome, Outcome::ServeFailed(_))
+        && row.serve.as_ref().is_some_and(|serve| serve.ready_s == 0.0)
+}
+
 /// Whether the last rows of a stack on its program all failed.
 fn given_up(experiment: &Experiment, program: &str, stack: &str) -> bool {
     let mut last = experiment.observations.iter().rev().filter(|row| {
@@ -151,13 +180,17 @@ fn given_up(experiment: &Experiment, program: &str, stack: &str) -> bool {
             && row.phase != Phase::Startup
             && row.outcome != Outcome::Interrupted
     });
-    let failed = last.by_ref().take(GIVE_UP_AFTER).filter(|row| !row.outcome.is_ok()).count();
-    failed == GIVE_UP_AFTER
+    let newest: Vec<&Observation> = last.by_ref().take(GIVE_UP_AFTER).collect();
+    newest.first().is_some_and(|row| never_ready(row))
+        || newest.iter().filter(|row| !row.outcome.is_ok()).count() == GIVE_UP_AFTER
 }
 
 /// What to do about a baseline that fails, where something can be done on heaptoll's side.
-fn advice(outcome: &Outcome) -> Option<String> {
+fn advice(outcome: &Outcome, never_ready: bool) -> Option<String> {
     match outcome {
+        Outcome::ServeFailed(_) if never_ready => {
+            Some("Above are the last lines of its outputs: give --ready a pattern that matches one".into())
+        }
         Outcome::Exit(status) => {
             Some(format!("If that is how it ends when all is well, pass --expect-status {status}"))
         }
@@ -173,7 +206,7 @@ pub fn advice_where_the_baseline_failed(experiment: &Experiment) -> Option<Strin
         let mut rows =
             experiment.observations.iter().filter(of_baseline).filter(|row| row.program == program.name);
         let last = rows.clone().next_back()?;
-        rows.all(|row| !row.outcome.is_ok()).then(|| advice(&last.outcome))?
+        rows.all(|row| !row.outcome.is_ok()).then(|| advice(&last.outcome, never_ready(last)))?
     })
 }
 
@@ -184,6 +217,7 @@ fn baseline_fails(experiment: &Experiment) -> RunError {
         program: last.map(|row| row.program.clone()).unwrap_or_default(),
         stack: experiment.baseline.clone(),
         outcome: last.map_or(Outcome::Interrupted, |row| row.outcome.clone()),
+        never_ready: last.is_some_and(never_ready),
         said: said.map(|text| format!("\n  {}", text.replace('\n', "\n  "))).unwrap_or_default(),
     }
 }
@@ -193,14 +227,14 @@ fn baseline_fails(experiment: &Experiment) -> RunError {
 pub const PINNED: [(&str, &str); 3] =
     [("PYTHONHASHSEED", "0"), ("PERL_HASH_SEED", "0"), ("PERL_PERTURB_KEYS", "0")];
 
-/// What a program's environment has besides the caller's: what is pinned, then what the catalog sets, with `fill` having
-/// put the scratch folder's name in its place.
-pub fn environment_of(program: &ProgramInfo, fill: impl Fn(&String) -> String) -> Vec<(String, String)> {
+/// What a program's environment has besides the caller's: what is pinned, then what the catalog sets, with the scratch
+/// folder's name in its place.
+pub fn environment_of(program: &ProgramInfo, scratch: &Path) -> Vec<(String, String)> {
     PINNED
         .iter()
         .filter(|(name, _)| std::env::var_os(name).is_none())
         .map(|(name, value)| ((*name).into(), (*value).into()))
-        .chain(program.environment.iter().map(|(name, value)| (name.clone(), fill(value))))
+        .chain(program.environment.iter().map(|(name, value)| (name.clone(), program.filled(value, scratch))))
         .collect()
 }
 
@@ -224,9 +258,7 @@ fn prepare(
     bench: &Bench,
 ) -> Result<(Invocation, Scratch, Option<StatsPage>), RunError> {
     let scratch = Scratch::make().map_err(RunError::Scratch)?;
-    let tmp = scratch.path().display().to_string();
-    let fill = |text: &String| text.replace("{tmp}", &tmp);
-    let mut environment = environment_of(program, fill);
+    let mut environment = environment_of(program, scratch.path());
     environment.extend(stack.environment.iter().cloned());
     environment.push(("HEAPTOLL_PADDING".into(), "x".repeat(cell.env_padding as usize)));
     let page = if stack.tells && cell.phase != Phase::Startup {
@@ -241,7 +273,7 @@ fn prepare(
         preload.insert(0, bench.start_layer.clone());
     }
     let invocation = Invocation {
-        command: program.command.iter().map(fill).collect(),
+        command: program.command_in(scratch.path()),
         environment,
         preload,
         stdin: program.stdin.as_ref().map(PathBuf::from),
@@ -265,9 +297,8 @@ fn observe(
     let load_average = machine::load()[0];
     let (finished, served, sampled) = match (&program.serve, cell.phase) {
         (Some(info), Phase::Timed | Phase::Warmup | Phase::Profile) => {
-            let tmp = scratch.path().display().to_string();
             let load = Invocation {
-                command: info.load.iter().map(|word| word.replace("{tmp}", &tmp)).collect(),
+                command: program.load_in(info, scratch.path()),
                 timeout: invocation.timeout,
                 ..Invocation::default()
             };

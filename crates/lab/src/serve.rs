@@ -3,7 +3,7 @@
 //! The load runs without a manager of ours, so that only the server differs. The server's CPU is counted from the
 //! moment it is ready: reading its configuration or a snapshot is start-up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -24,10 +24,13 @@ const STOP_PATIENCE: Duration = Duration::from_secs(15);
 /// at this pace the sampler itself costs under a thousandth of a core.
 const PACE: Duration = Duration::from_millis(100);
 
+/// Lines that are kept of what a server prints until it is ready.
+const LINES_KEPT: usize = 12;
+
 /// What came out of one round with a server.
 #[derive(Debug)]
 pub struct Served {
-    /// The server's own end and usage.
+    /// The server's own end and usage. Of one that was never ready `error_tail` holds the last lines of both outputs.
     pub server: Finished,
     /// Figures of the round.
     pub figures: ServeFigures,
@@ -93,7 +96,8 @@ pub fn round(
     };
     let sampler = Sampler::watch(pid, PACE);
     let mut figures = ServeFigures::default();
-    let readiness = await_ready(&running, ready, interrupt);
+    let mut printed = Printed::default();
+    let readiness = await_ready(&running, ready, interrupt, &mut printed);
     running.stop_following();
     let failure = if readiness == Readiness::Ready {
         figures.ready_s = begun.elapsed().as_secs_f64();
@@ -113,7 +117,7 @@ pub fn round(
         }
         failure
     } else if readiness == Readiness::Gone {
-        let server = running.wait()?;
+        let server = printed.instead_of_errors(running.wait()?);
         let failure = Some(format!("{} before a line matched `{}`", ending(server.ended), info.ready));
         return Ok(Served { server, figures, sampled: sampler.finish(), failure });
     } else {
@@ -122,7 +126,10 @@ pub fn round(
     let stop = signal_number(&info.stop).unwrap_or(libc::SIGTERM);
     let stopped_in_time = stop_cleanly(&running, stop);
     let sampled = sampler.finish();
-    let server = running.wait()?;
+    let mut server = running.wait()?;
+    if readiness != Readiness::Ready {
+        server = printed.instead_of_errors(server);
+    }
     let clean = matches!(server.ended, Ended::Exit(0)) || server.ended == Ended::Signal(stop);
     let failure = failure.or_else(|| match (stopped_in_time, clean) {
         (false, _) => Some(format!("did not end within {} s of SIG{}", STOP_PATIENCE.as_secs(), info.stop)),
@@ -155,12 +162,43 @@ fn ending(ended: Ended) -> String {
     }
 }
 
-fn await_ready(running: &launch::Running, ready: &Regex, interrupt: &Interrupt) -> Readiness {
+/// The last lines of both outputs of a server that is not ready yet: the reader needs them to correct the pattern.
+#[derive(Default)]
+struct Printed {
+    lines: VecDeque<String>,
+}
+
+impl Printed {
+    fn take(&mut self, line: String) {
+        if self.lines.len() == LINES_KEPT {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line);
+    }
+
+    fn instead_of_errors(self, server: Finished) -> Finished {
+        let printed: Vec<String> = self.lines.into();
+        let error_tail = match printed.is_empty() {
+            true if server.error_tail.trim().is_empty() => "(it printed nothing)".into(),
+            // A line without its end was not seen by the pattern either.
+            true => server.error_tail,
+            false => printed.join("\n"),
+        };
+        Finished { error_tail, ..server }
+    }
+}
+
+fn await_ready(
+    running: &launch::Running,
+    ready: &Regex,
+    interrupt: &Interrupt,
+    printed: &mut Printed,
+) -> Readiness {
     let until = Instant::now() + READY_PATIENCE;
     while Instant::now() < until && !interrupt.is_set() {
         match running.next_line(Duration::from_millis(200)) {
             Some(line) if ready.is_match(&line) => return Readiness::Ready,
-            Some(_) => {}
+            Some(line) => printed.take(line),
             // Nothing for a while, or both outputs closed: a server that is gone has no /proc entry to speak of.
             None if running.pid().is_none_or(|pid| !is_alive(pid)) => return Readiness::Gone,
             None => {}

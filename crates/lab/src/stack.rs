@@ -10,6 +10,7 @@
 
 use std::path::PathBuf;
 
+use heaptoll_catalog::did_you_mean;
 use heaptoll_units::{size, size_text};
 use serde::Deserialize;
 use thiserror::Error;
@@ -289,7 +290,11 @@ pub(crate) fn no_layer(word: &str) -> Option<ManagerError> {
     let (part, _) = word.split_once('/')?;
     let name = part.split(['=', ',']).next().unwrap_or(part);
     let meant = !name.is_empty() && !name.starts_with(['.', '~']) && !std::path::Path::new(part).exists();
-    meant.then(|| ManagerError::NoLayer { name: name.into(), known: LAYERS.map(LayerKind::word).join(", ") })
+    meant.then(|| ManagerError::NoLayer {
+        name: name.into(),
+        suggestion: did_you_mean(name, LAYERS.map(LayerKind::word)),
+        known: LAYERS.map(LayerKind::word).join(", "),
+    })
 }
 
 fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
@@ -339,7 +344,7 @@ fn read_options<'a>(
                 known: if names.is_empty() {
                     "it has none".into()
                 } else {
-                    format!("it has {}", names.join(", "))
+                    format!("it has {}{}", names.join(", "), did_you_mean(option, names.iter().copied()))
                 },
             });
         };

@@ -13,13 +13,8 @@ pub fn experiment(stacks: &[&str]) -> Experiment {
         baseline: stacks[0].into(),
         programs: vec![ProgramInfo {
             name: "prog".into(),
-            about: String::new(),
             command: vec!["prog".into()],
-            environment: vec![],
-            stdin: None,
-            expected_digest: None,
-            figures: None,
-            serve: None,
+            ..ProgramInfo::default()
         }],
         stacks: stacks.iter().map(|name| stack("prog", name)).collect(),
         refused: vec![],

@@ -116,7 +116,7 @@ pub fn witnesses(
             latest.insert(number, report);
         }
     }
-    let mut counts: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+    let mut counts: BTreeMap<usize, (u64, u64, u64)> = BTreeMap::new();
     for slot in slots.iter().filter(is_counting) {
         // Without ptrace a forked child is known by its parent.
         let number =
@@ -126,6 +126,7 @@ pub fn witnesses(
             // Any figure may stand in a page that processes share.
             count.0 = count.0.saturating_add(slot.malloc_calls).saturating_add(slot.realloc_calls);
             count.1 = count.1.saturating_add(slot.free_calls);
+            count.2 = count.2.saturating_add(slot.requested_bytes);
         }
     }
     images
@@ -134,7 +135,8 @@ pub fn witnesses(
         .map(|(number, image)| {
             let report = latest.get(&number).map(|&r| r.clone());
             let fault = fault(&image, report.as_ref(), expected, layer);
-            let (malloc_calls, free_calls) = counts.get(&number).copied().unwrap_or_default();
+            let (malloc_calls, free_calls, requested_bytes) =
+                counts.get(&number).copied().unwrap_or_default();
             let bound = |symbol: &str| {
                 let report = report.as_ref()?;
                 let default = report.default.get(symbol)?;
@@ -154,6 +156,8 @@ pub fn witnesses(
                 new_bound_to: bound("_Znwm"),
                 malloc_calls,
                 free_calls,
+                requested_bytes,
+                anonymous_bytes: image.anonymous_bytes,
                 cpu_s: run.traced.then_some(image.cpu_ns as f64 / 1e9),
                 unreached: fault.as_ref().map(Fault::words),
             };
@@ -197,6 +201,7 @@ fn images_from_reports(reports: &[Report], slots: &[SlotRecord]) -> (Vec<Image>,
             secure: false,
             preload: None,
             cpu_ns: 0,
+            anonymous_bytes: 0,
         });
     }
     (images, changes)

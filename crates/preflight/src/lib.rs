@@ -8,6 +8,7 @@
 mod binding;
 mod child;
 mod elf;
+mod elsewhere;
 mod evidence;
 mod judge;
 mod manager;

@@ -14,6 +14,9 @@ pub struct Proof {
     pub sentence: String,
     /// What the reader must know besides: processes that the stack does not reach, functions it lacks.
     pub warnings: Vec<String>,
+    /// Programs that hold much memory that malloc did not give, each in a sentence: no manager changes it.
+    #[serde(default)]
+    pub elsewhere: Vec<String>,
     /// Every program image that the run started, in order of `exec`.
     pub processes: Vec<ProcessProof>,
     /// Calls that gave or resized a block, `operator new` included, over all processes.
@@ -48,6 +51,12 @@ pub struct ProcessProof {
     pub malloc_calls: u64,
     /// Calls that gave a block back.
     pub free_calls: u64,
+    /// Bytes that its calls asked for, all together.
+    #[serde(default)]
+    pub requested_bytes: u64,
+    /// The most that one of its processes held in memory that is no file's, bytes; 0 where that is not known.
+    #[serde(default)]
+    pub anonymous_bytes: u64,
     /// CPU time of the image under the tracer, seconds; `None` without ptrace.
     pub cpu_s: Option<f64>,
     /// Why the stack does not reach it, in words; `None` when it does.

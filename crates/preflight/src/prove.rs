@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::binding::Report;
+use crate::elsewhere;
 use crate::evidence::{Evidence, Left};
 use crate::judge::{self, Expected, Fault, Source, Witness};
 use crate::manager::{check_load_of, inspect_manager, inspect_object, preload_list};
@@ -234,6 +235,7 @@ impl Sighting {
             preload,
             sentence,
             warnings,
+            elsewhere: elsewhere::of(reached.iter().map(|witness| &witness.process), &request.environment),
             malloc_calls,
             free_calls,
             ptrace: self.run.traced,

@@ -13,7 +13,7 @@ pub enum Refusal {
     #[error("no command was given; name the program to run after `--`")]
     NoCommand,
     /// Nothing of that name.
-    #[error("program `{program}` was not found{}; check the name, or give its path", in_path(.path))]
+    #[error("program `{program}` was not found{}", searched(.program, .path))]
     ProgramMissing {
         /// As given.
         program: String,
@@ -248,8 +248,17 @@ impl Refusal {
     }
 }
 
-fn in_path(path: &Option<String>) -> String {
-    path.as_ref().map_or_else(String::new, |p| format!(" in PATH ({p})"))
+/// What a shell does with a line and `exec` does not.
+const OF_A_SHELL: [char; 9] = ['|', '>', '<', ';', '&', '$', '`', '*', ' '];
+
+/// Where it was looked for and what to do, or what was meant when it is a line of a shell.
+fn searched(program: &str, path: &Option<String>) -> String {
+    if program.contains(OF_A_SHELL) {
+        let quoted = program.replace('\'', r"'\''");
+        return format!(", for all of it is one word; a line of a shell is run by: -- sh -c '{quoted}'");
+    }
+    let place = path.as_ref().map_or_else(String::new, |path| format!(" in PATH ({path})"));
+    format!("{place}; check the name, or give its path")
 }
 
 fn said(stderr: &str) -> String {
@@ -270,5 +279,17 @@ mod tests {
         assert!(words(libc::EAGAIN).contains("ulimit -u") && !words(libc::EAGAIN).contains("directory"));
         assert!(words(libc::EMFILE).contains("ulimit -n"));
         assert!(words(libc::ENOSPC).contains("temporary directory"));
+    }
+
+    #[test]
+    fn a_line_of_a_shell_is_answered_with_a_shell_and_not_with_the_path() {
+        let said = |program: &str| {
+            Refusal::ProgramMissing { program: program.into(), path: Some("/usr/bin:/bin".into()) }
+                .to_string()
+        };
+        let line = said("sort x | uniq");
+        assert!(line.ends_with("-- sh -c 'sort x | uniq'") && !line.contains("PATH"), "{line}");
+        assert!(said("echo 'a'").contains(r"sh -c 'echo '\''a'\'''"), "{}", said("echo 'a'"));
+        assert!(said("sorrt").contains("in PATH (/usr/bin:/bin); check the name"), "{}", said("sorrt"));
     }
 }

@@ -94,6 +94,9 @@ pub struct Image {
     pub preload: Option<OsString>,
     /// CPU time of the image, processes forked from it included, ns.
     pub cpu_ns: u64,
+    /// The most that one of its processes held in memory that is no file's, bytes; known of processes that came to their
+    /// own end.
+    pub anonymous_bytes: u64,
 }
 
 /// What was seen.
@@ -381,6 +384,15 @@ impl<'a> Tracer<'a> {
         }
     }
 
+    /// Reads what a process held at most, while it still has its memory.
+    fn weigh(&mut self, pid: i32) {
+        if let Some(process) = self.processes.get(&pid)
+            && let Some(image) = self.images.get_mut(process.image)
+        {
+            image.anonymous_bytes = image.anonymous_bytes.max(anonymous_bytes(pid).unwrap_or(0));
+        }
+    }
+
     fn stopped(&mut self, tid: i32, status: c_int) {
         let signal = libc::WSTOPSIG(status);
         let known = self.threads.get(&tid).copied();
@@ -394,7 +406,10 @@ impl<'a> Tracer<'a> {
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
                 self.forked(tid, pid)
             }
-            libc::PTRACE_EVENT_EXIT => self.account(pid),
+            libc::PTRACE_EVENT_EXIT => {
+                self.account(pid);
+                self.weigh(pid);
+            }
             libc::PTRACE_EVENT_STOP => {
                 let group = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
                 ptrace(if group { libc::PTRACE_LISTEN } else { libc::PTRACE_CONT }, tid, 0);
@@ -425,6 +440,7 @@ impl<'a> Tracer<'a> {
             secure,
             preload: environment_of(pid, b"LD_PRELOAD="),
             cpu_ns: 0,
+            anonymous_bytes: 0,
         });
         let image = self.images.len() - 1;
         self.changes.push((pid, monotonic_ns(), image));
@@ -534,6 +550,17 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), Refusal> {
 }
 
 /// A request without an address; false when refused, for example because the tracee was killed meanwhile.
+/// The most that a process has held, less the pages of files that it maps now. Those are hardly ever given back.
+fn anonymous_bytes(pid: i32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let kib = |name: &str| -> Option<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_ascii_whitespace().next()?.parse().ok()
+    };
+    let files = kib("RssFile:")?.saturating_add(kib("RssShmem:")?);
+    Some(kib("VmHWM:")?.saturating_sub(files).saturating_mul(1024))
+}
+
 fn ptrace(request: c_uint, tid: i32, data: usize) -> bool {
     // SAFETY: the requests used here read no memory of ours.
     unsafe { libc::ptrace(request, tid, ptr::null_mut::<c_void>(), data as *mut c_void) == 0 }

@@ -20,7 +20,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (experiment, comparison) = experiment(shape);
         for width in [40, 80, 100, 120] {
             let style = terminal::Style { color: true, width: Some(width), unicode: true };
-            let text = terminal::render(&experiment, &comparison, &style);
+            let text = terminal::render(
+                &experiment,
+                &comparison,
+                &style,
+                terminal::Extras { bounds: true, collections: true },
+            );
             std::fs::write(folder.join(format!("{name}-{width}.txt")), text)?;
         }
         files::write_atomically(&folder.join(format!("{name}.json")), |out| {

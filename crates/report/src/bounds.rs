@@ -57,12 +57,28 @@ pub fn sentence(bounds: &ProgramBounds) -> String {
         let left = if row.attributed_s > 0.0 { " are left under " } else { " under " };
         Some(format!("{name} {} s{left}{}", format::seconds(bounds.baseline_s), bounds.baseline))
     };
+    // Its interval is some hundred times narrower than the others', and a reader wonders why.
+    let of_itself = |bounds: &Option<Bounds>| {
+        let bounds = bounds.as_ref()?;
+        let row = bounds.rows.iter().find(|row| row.stack == bounds.baseline && row.bound.is_some())?;
+        Some(row.stack.clone())
+    };
+    let mut own: Vec<String> = [&bounds.wall, &bounds.cpu].into_iter().filter_map(of_itself).collect();
+    own.dedup();
+    let own = match own.is_empty() {
+        true => String::new(),
+        false => format!(
+            ". The bound of {} itself compares each of its runs with the rest of the same run, so no noise between runs \
+             is in it, and its interval is narrow",
+            format::and_list(&own)
+        ),
+    };
     let baselines: Vec<String> =
         [baseline("in time", &bounds.wall), baseline("in CPU", &bounds.cpu)].into_iter().flatten().collect();
     format!(
         "At least so many times what the program would cost with memory management for nothing. That cost is not known; \
          it is no more than the least over all stacks of what is left when pauses and other known costs of memory \
-         management are taken out: {}",
+         management are taken out: {}{own}",
         baselines.join(", ")
     )
 }

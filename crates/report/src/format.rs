@@ -50,6 +50,15 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
+/// What heaptoll itself adds to an invocation: `0.63 ms and 212 KiB`. Both are differences of two measurements; one that
+/// is not above zero is less than they can show.
+pub fn own_cost(seconds: f64, kib: i64) -> String {
+    let time =
+        if seconds > 0.0 { format!("{} ms", milliseconds(seconds)) } else { "no time to be seen".into() };
+    let memory = if kib > 0 { format!("{kib} KiB") } else { "no memory to be seen".into() };
+    format!("{time} and {memory}")
+}
+
 /// Seconds as milliseconds, `0.84` or `12.3`, without a unit.
 pub fn milliseconds(value_s: f64) -> String {
     match value_s * 1e3 {
@@ -221,6 +230,13 @@ mod tests {
 
     fn around(ratio: f64, low: f64, high: f64) -> Interval {
         Interval { ratio, low, high, differs: !(low <= 1.0 && 1.0 <= high), pairs: 15 }
+    }
+
+    #[test]
+    fn an_own_cost_below_what_can_be_measured_is_no_negative_number() {
+        assert_eq!(own_cost(0.00063, 212), "0.63 ms and 212 KiB");
+        assert_eq!(own_cost(0.00063, -88), "0.63 ms and no memory to be seen");
+        assert_eq!(own_cost(-0.0001, 0), "no time to be seen and no memory to be seen");
     }
 
     #[test]

@@ -248,6 +248,7 @@ fn program(shape: Shape, name: &str, p: usize) -> ProgramInfo {
         expected_digest: (shape == Shape::Suite).then(|| "9f86d081884c7d659a2feaa0c55ad015".into()),
         figures: (p == 1).then(|| "pause (?<pause_ms>[0-9.]+) ms".into()),
         serve,
+        ..ProgramInfo::default()
     }
 }
 

@@ -161,7 +161,8 @@ fn document() -> Document {
     };
     Document {
         title: HOSTILE.into(),
-        warnings: vec!["The trace was cut off.".into()],
+        // A path is one word, and wider than a small screen.
+        warnings: vec!["The trace was cut off.".into(), format!("/a/{}/b is gone", "long".repeat(60))],
         sections: vec![Section {
             title: "One".into(),
             text: vec!["A sentence.".into()],

@@ -28,4 +28,5 @@ mod student;
 mod testing;
 mod trend;
 pub mod verdict;
+pub mod within;
 mod words;

@@ -9,13 +9,8 @@ use serde_json::json;
 pub fn experiment(programs: &[&str], stacks: &[String], repetitions: u32) -> Experiment {
     let program = |name: &&str| ProgramInfo {
         name: name.to_string(),
-        about: String::new(),
         command: vec![name.to_string()],
-        environment: vec![],
-        stdin: None,
-        expected_digest: None,
-        figures: None,
-        serve: None,
+        ..ProgramInfo::default()
     };
     let stack = |program: &str, name: &String| StackInfo {
         program: program.into(),

@@ -30,7 +30,7 @@ fn main() {
     let t = Tracer::find(&places).unwrap();
     let refs = std::env::var_os("REFS").is_some();
     let preload = std::env::var("PRE").ok().map(|p| vec![p.into()]).unwrap_or_default();
-    let inv = Invocation { command: std::env::args().skip(1).collect(), preload, ..Default::default() };
+    let inv = Invocation { command: std::env::args_os().skip(1).collect(), preload, ..Default::default() };
     let i = Interrupt::default();
     let begun = std::time::Instant::now();
     let r =

@@ -61,7 +61,7 @@ pub fn fitness(
         return Err(TracerError::NotBuilt { path: probe });
     }
     let invocation = Invocation {
-        command: vec![probe.display().to_string()],
+        command: vec![probe.into_os_string()],
         environment: environment.to_vec(),
         preload: preload.to_vec(),
         timeout: LIMIT,

@@ -1,5 +1,6 @@
 //! One traced run: the launcher starts the program under the tracer, and this thread hears it until it is over.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -159,7 +160,9 @@ fn cannot_run(
             }
         }
     };
-    TracerError::CannotRun { program: invocation.command.first().cloned().unwrap_or_default(), said }
+    let program =
+        invocation.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    TracerError::CannotRun { program, said }
 }
 
 /// The program under the launcher, waited for by a thread. Dropped before its end, it is called off.
@@ -181,8 +184,8 @@ impl Run {
         folder: &Path,
     ) -> Result<Run, TracerError> {
         let mut traced = invocation.clone();
-        let mut command = vec![tracer.tool().display().to_string()];
-        command.extend(options.arguments(folder, std::process::id()));
+        let mut command = vec![tracer.tool().as_os_str().to_owned()];
+        command.extend(options.arguments(folder, std::process::id()).into_iter().map(OsString::from));
         command.append(&mut traced.command);
         traced.command = command;
         traced.environment.extend(tracer.environment());

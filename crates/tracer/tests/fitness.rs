@@ -117,7 +117,7 @@ impl Sink for Deaf {
 fn totals(preload: &[PathBuf]) -> [Clock; 3] {
     let places = places();
     let tracer = Tracer::find(&places).expect("the tracer is staged: run `make build`");
-    let command = vec![places.tracer().join("probe").display().to_string(), "alone".into()];
+    let command = vec![places.tracer().join("probe").into_os_string(), "alone".into()];
     // The Boehm collector marks in threads of its own unless told not to.
     let environment = vec![("GC_MARKERS".to_string(), "1".to_string())];
     let invocation = Invocation { command, environment, preload: preload.to_vec(), ..Invocation::default() };

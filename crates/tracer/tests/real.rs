@@ -54,7 +54,7 @@ impl Sink for Heard {
 }
 
 fn sh(script: &str) -> Invocation {
-    Invocation { command: ["/bin/sh", "-c", script].map(String::from).to_vec(), ..Invocation::default() }
+    Invocation { command: ["/bin/sh", "-c", script].map(Into::into).to_vec(), ..Invocation::default() }
 }
 
 fn program(folder: &Path, name: &str, source: &str) -> Invocation {
@@ -66,7 +66,7 @@ fn program(folder: &Path, name: &str, source: &str) -> Invocation {
         .status()
         .expect("there is a compiler");
     assert!(made.success());
-    Invocation { command: vec![binary.display().to_string()], ..Invocation::default() }
+    Invocation { command: vec![binary.into_os_string()], ..Invocation::default() }
 }
 
 fn all() -> Options {

@@ -72,7 +72,7 @@ fn run_under(preload: &[PathBuf], source: &str, options: &Options) -> Traced<Hea
         .status()
         .expect("there is a compiler");
     assert!(made.success());
-    let command = vec![binary.display().to_string()];
+    let command = vec![binary.into_os_string()];
     let places = places();
     let tracer = Tracer::find(&places).expect("the tracer is staged: run `make build`");
     let invocation = Invocation { command, preload: preload.to_vec(), ..Invocation::default() };

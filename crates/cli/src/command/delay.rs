@@ -7,6 +7,7 @@ use heaptoll_studies::delay::{NO_DELAY, study};
 use heaptoll_units::size;
 
 use crate::failure::Failure;
+use crate::stand_ins;
 use crate::studied::{self, StudyArguments, size_word};
 
 mod document;
@@ -56,7 +57,7 @@ fn quarantine(text: &str) -> Result<u64, String> {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
     let stacks = if arguments.study.resume.is_some() { vec![] } else { stacks(arguments, &places)? };
-    let carried = studied::carry_out(&arguments.study, &places, &stacks)?;
+    let carried = studied::carry_out(&arguments.study, &places, &stacks, &|_| None)?;
     let found = study(&carried.experiment);
     if found.managers.is_empty() {
         return Err(Failure::Usage(format!(
@@ -72,6 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 /// Each manager without a layer, and behind a quarantine of every size.
 fn stacks(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
+    stand_ins::note(&known, &arguments.manager);
     let chosen = if arguments.manager.is_empty() {
         PAPERS.iter().filter_map(|name| manager::find(&known, name).ok()).collect()
     } else {

@@ -2,12 +2,14 @@
 
 use clap::Args;
 use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::observation::{Observation, Phase};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::stack::LayerKind;
 use heaptoll_studies::frequency::{FIXED, Period, study};
 use heaptoll_units::size;
 
 use crate::failure::Failure;
+use crate::stand_ins;
 use crate::studied::{self, StudyArguments, size_word};
 
 mod document;
@@ -60,7 +62,9 @@ fn period(text: &str) -> Result<u64, String> {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
     let stacks = if arguments.study.resume.is_some() { vec![] } else { stacks(arguments, &places)? };
-    let carried = studied::carry_out(&arguments.study, &places, &stacks)?;
+    let most_often = arguments.every.iter().min().copied();
+    let carried =
+        studied::carry_out(&arguments.study, &places, &stacks, &|row| without_collections(row, most_often?))?;
     let found = study(&carried.experiment);
     if found.collectors.is_empty() {
         return Err(Failure::Usage(format!(
@@ -71,6 +75,23 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let document = document::document(&found, &carried);
     let figures = carried.figures(&found, published::beside(&found));
     carried.deliver(&arguments.study.outputs, "frequency", &document, &figures)
+}
+
+/// What to say of a whole run that collects most often of all, and had nothing to collect: neither have the others.
+fn without_collections(row: &Observation, most_often: u64) -> Option<String> {
+    let of_shortest = row.stack.contains(&format!("every={}", size_word(most_often)));
+    let ran = row.phase != Phase::Startup && row.outcome.is_ok();
+    let none = row.collections.is_some_and(|collections| collections.count == 0);
+    (ran && of_shortest && none).then(|| {
+        format!(
+            "not one collection in a whole run of {} under {}: it allocates less than {} between its beginning and its \
+             end, so their frequency cannot be studied. Give it more to do, or collect more often: --every {}",
+            row.program,
+            row.stack,
+            size_word(most_often),
+            size_word((most_often / 16).max(1))
+        )
+    })
 }
 
 /// The periods of the three experiments.
@@ -91,6 +112,7 @@ fn periods(every: &[u64], reclaim: &[u64]) -> Vec<Period> {
 fn stacks(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
     let words = if arguments.manager.is_empty() { vec![PAPERS.into()] } else { arguments.manager.clone() };
+    stand_ins::note(&known, &words);
     let chosen = studied::without_repeats(manager::choose(&known, words.iter().map(String::as_str))?);
     let mut stacks = Vec::new();
     for collector in chosen {

@@ -67,20 +67,12 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 
 /// Whether a manager or a stack serves a small program, and what there is to say about it.
 fn tried(manager: &Manager, places: &Places) -> Result<(bool, String), Failure> {
-    let small = ProgramInfo {
-        name: "ls".into(),
-        about: String::new(),
-        command: vec!["ls".into(), "/".into()],
-        environment: vec![],
-        stdin: None,
-        expected_digest: None,
-        figures: None,
-        serve: None,
-    };
+    let small =
+        ProgramInfo { name: "ls".into(), command: vec!["ls".into(), "/".into()], ..ProgramInfo::default() };
     let limits = Limits { whole: true, longest: Duration::MAX, expect_status: 0 };
     Ok(match prove(manager, &manager.name, &small, places, &Interrupt::default(), limits)? {
-        Found::Serves(stack) if stack.warnings.is_empty() => (true, "passes".into()),
-        Found::Serves(stack) => (true, format!("passes; {}", stack.warnings.join("; "))),
+        Found::Serves(stack, _) if stack.warnings.is_empty() => (true, "passes".into()),
+        Found::Serves(stack, _) => (true, format!("passes; {}", stack.warnings.join("; "))),
         Found::Refused(refusal) => (false, refusal.to_string()),
     })
 }

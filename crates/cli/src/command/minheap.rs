@@ -13,7 +13,9 @@ use self::measure::Plan;
 use super::run::{positive_seconds, watch_for_interrupt};
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
+use crate::outputs::own_words;
 use crate::programs_asked::Asked;
+use crate::stand_ins;
 use crate::studied::{Visited, visit};
 
 mod asked;
@@ -83,6 +85,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let places = Places::find()?;
     let known = manager::known(&places)?;
+    stand_ins::note(&known, arguments.manager.iter().chain(&arguments.baseline));
     let allocators = asked::allocators(&known, &arguments.baseline)?;
     let collectors = asked::collectors(&known, &arguments.manager, &allocators)?;
     let programs = arguments.asked.resolve(&places)?;
@@ -138,7 +141,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         });
     }
     figures.compare();
-    let command = shell_command(&std::env::args().collect::<Vec<_>>());
+    let command = shell_command(&own_words());
     let document = document::document(&figures, &collectors, &allocators, command);
     let code = arguments.outputs.deliver(&document, "heaptoll-minheap/1", &figures)?;
     let rows = || figures.programs.iter().flat_map(|program| &program.collectors);

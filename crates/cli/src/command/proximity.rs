@@ -15,7 +15,9 @@ use super::minheap::bar;
 use super::run::{positive_seconds, watch_for_interrupt};
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
+use crate::outputs::own_words;
 use crate::programs_asked::Asked;
+use crate::stand_ins;
 use crate::studied::{Visited, visit};
 
 mod asked;
@@ -102,6 +104,7 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     let arguments = arguments;
     let places = Places::find()?;
     let known = manager::known(&places)?;
+    stand_ins::note(&known, &arguments.manager);
     let stacks = asked::stacks(&known, &arguments.manager)?;
     if stacks.is_empty() {
         return Err(Failure::Usage("no collector is built; name one with -m (`heaptoll managers`)".into()));
@@ -152,7 +155,7 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
             false => Failure::Interrupted,
         });
     }
-    let command = shell_command(&std::env::args().collect::<Vec<_>>());
+    let command = shell_command(&own_words());
     figures.compare();
     let document = document::document(&figures, &stacks, command);
     let code = arguments.outputs.deliver(&document, "heaptoll-proximity/1", &figures)?;

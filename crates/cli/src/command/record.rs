@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use heaptoll_catalog::fill_scratch;
 use heaptoll_lab::manager;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::runner::PINNED;
@@ -13,7 +14,7 @@ use heaptoll_record::{Children, Manager, RecordError, Request, record};
 
 use crate::failure::{self, Failure};
 use crate::programs_asked::{SizeWord, catalog, catalog_places};
-use crate::terminal;
+use crate::{stand_ins, terminal};
 
 mod program;
 mod signals;
@@ -157,6 +158,7 @@ fn manager_of(arguments: &Arguments, places: &Places) -> Result<Manager, Failure
             "-m {name} names several managers; a recording has one: see `heaptoll managers`"
         )));
     }
+    stand_ins::note(&known, &arguments.manager);
     let found = manager::find(&known, name)?;
     if found.layers.iter().any(|layer| layer.kind == LayerKind::Record) {
         return Err(Failure::Usage(format!(

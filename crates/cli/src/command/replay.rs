@@ -20,8 +20,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::command::run::positive_seconds;
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
+use crate::lines::Lines;
 use crate::memory::MemoryArguments;
-use crate::{preflights, terminal};
+use crate::{preflights, stand_ins, terminal};
 
 mod document;
 mod sections;
@@ -152,8 +153,10 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         null: places.null_manager(),
     };
     let mut bar = Bar::new();
+    let lines = Lines::of(&bar.bar);
     let studied = study(&request, &interrupt, &mut bar);
     bar.bar.finish_and_clear();
+    drop(lines);
     let studied = studied.map_err(wrapped)?;
     let found = findings(&request, &studied);
     if !studied.complete && found.rows.iter().all(|row| row.time.is_none() && row.memory.is_none()) {
@@ -202,10 +205,11 @@ fn watch() -> Result<Arc<AtomicBool>, Failure> {
 /// The managers, the baseline first.
 fn choose(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
+    stand_ins::note(&known, arguments.manager.iter().chain([&arguments.baseline]));
     Ok(manager::choose_beside(&known, &arguments.manager, &arguments.baseline)?)
 }
 
-/// A bar on standard error; nothing when that is no terminal.
+/// A bar on standard error; hidden when that is no terminal.
 struct Bar {
     bar: ProgressBar,
 }

@@ -6,8 +6,9 @@ use clap::Args;
 use heaptoll_lab::compare::{compare, judge_outputs};
 use heaptoll_lab::experiment::{Experiment, StackInfo};
 use heaptoll_lab::store::Store;
-use heaptoll_report::terminal::{render, render_document};
+use heaptoll_report::terminal::{Extras, render, render_document};
 
+use crate::extras::ExtraTables;
 use crate::failure::{self, Failure};
 use crate::outputs::Outputs;
 use crate::traced::stored;
@@ -22,6 +23,8 @@ pub struct Arguments {
     /// same managers: what malloc and free take is then known to the lower bounds of overhead
     #[arg(long, value_name = "DB")]
     instructions: Option<PathBuf>,
+    #[command(flatten)]
+    extras: ExtraTables,
     #[command(flatten)]
     outputs: Outputs,
 }
@@ -40,9 +43,17 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let comparison = compare(&experiment);
     let style = terminal::style();
     let traced = stored::document(&experiment).map(|document| render_document(&document, &style));
+    // Exact counts are asked for for the bounds' sake.
+    let extras = Extras {
+        bounds: arguments.extras.bounds || arguments.instructions.is_some(),
+        ..(&arguments.extras).into()
+    };
     // Of runs that are all traced there is nothing to compare by time.
-    let mut text =
-        if stored::is_all(&experiment) { String::new() } else { render(&experiment, &comparison, &style) };
+    let mut text = if stored::is_all(&experiment) {
+        String::new()
+    } else {
+        render(&experiment, &comparison, &style, extras)
+    };
     if let Some(traced) = traced {
         text.push_str(if text.is_empty() { "" } else { "\n" });
         text.push_str(&traced);

@@ -4,16 +4,20 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 use heaptoll_lab::compare::{compare, judge_outputs};
-use heaptoll_lab::experiment::Experiment;
+use heaptoll_lab::experiment::{Experiment, StackInfo};
 use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::machine;
 use heaptoll_lab::manager::{self, Manager};
+use heaptoll_lab::observation::Observation;
 use heaptoll_lab::places::Places;
-use heaptoll_lab::plan;
-use heaptoll_lab::runner::{self, Bench, Ending};
+use heaptoll_lab::plan::{self, Cell};
+use heaptoll_lab::runner::{self, Bench, Ending, Progress};
 use heaptoll_lab::store::Store;
 use heaptoll_report::terminal::render;
 
+use crate::extras::ExtraTables;
 use crate::failure::{self, Failure};
+use crate::load::{self, Work};
 use crate::outputs::Outputs;
 use crate::programs_asked::Asked;
 use crate::progress::Bar;
@@ -69,7 +73,7 @@ impl ThpWord {
     heaptoll run --program cfrac --program lua --size demo\n  \
     heaptoll run -m quarantine=1B/mimalloc -m quarantine=2M/mimalloc -- ./prog     (what do delayed frees cost?)\n  \
     heaptoll run -m glibc -m glibc -- ./prog        (A/A: what does this machine's noise look like?)\n  \
-    heaptoll run --serve 'redis-server --port 0 --unixsocket {tmp}/s' --ready 'Ready to accept' \\\n    \
+    heaptoll run --serve 'redis-server --port 0 --unixsocket {tmp}/s' --ready '(?i)ready to accept connections' \\\n    \
     --load 'redis-benchmark -s {tmp}/s -q -n 200000'")]
 pub struct Arguments {
     /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors,
@@ -104,6 +108,8 @@ pub struct Arguments {
     /// Go on with an experiment that was stopped; a larger -n extends it
     #[arg(long, value_name = "DB", conflicts_with_all = FIXED_AT_THE_BEGINNING)]
     resume: Option<PathBuf>,
+    #[command(flatten)]
+    extras: ExtraTables,
     #[command(flatten)]
     outputs: Outputs,
     #[command(flatten)]
@@ -180,6 +186,21 @@ pub fn measure(
     places: &Places,
     interrupt: &Interrupt,
 ) -> Result<Ending, runner::RunError> {
+    measure_unless(experiment, store, places, interrupt, &|_| None).0
+}
+
+/// Why the rows after this one would be for nothing, if they would.
+pub type Futile<'a> = &'a dyn Fn(&Observation) -> Option<String>;
+
+/// [`measure`], which ends early when a row of the only program shows that all others are for nothing. The second part
+/// then says why.
+pub fn measure_unless(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    places: &Places,
+    interrupt: &Interrupt,
+    futile: Futile,
+) -> (Result<Ending, runner::RunError>, Option<String>) {
     let starts: Vec<bool> = experiment
         .stacks
         .iter()
@@ -193,10 +214,43 @@ pub fn measure(
         start_layer: places.start_layer(),
         interrupt: interrupt.clone(),
     };
-    let mut bar = Bar::new(&cells, experiment);
-    let ended = runner::execute(experiment, &cells, store, &bench, &mut bar);
-    bar.clear();
-    ended
+    if let Some(text) = load::at_the_beginning(&machine::read()) {
+        terminal::warning(&text);
+    }
+    let work = Work::begin();
+    let bar = Bar::new(&cells, experiment);
+    let futile = (experiment.programs.len() == 1).then_some(futile);
+    let mut watched = Watched { bar, futile, interrupt, why: None };
+    let ended = runner::execute(experiment, &cells, store, &bench, &mut watched);
+    watched.bar.clear();
+    if let Some(text) = work.and_then(|work| work.of_others(experiment.machine.cores)) {
+        terminal::warning(&text);
+    }
+    (ended, watched.why)
+}
+
+/// A bar that calls the rest off when it is for nothing.
+struct Watched<'a> {
+    bar: Bar,
+    futile: Option<Futile<'a>>,
+    interrupt: &'a Interrupt,
+    why: Option<String>,
+}
+
+impl Progress for Watched<'_> {
+    fn begins(&mut self, cell: &Cell, stack: &StackInfo) {
+        self.bar.begins(cell, stack);
+    }
+
+    fn ended(&mut self, cell: &Cell, row: Option<&Observation>) {
+        self.bar.ended(cell, row);
+        if let (Some(row), Some(futile), None) = (row, self.futile, &self.why) {
+            self.why = futile(row);
+            if self.why.is_some() {
+                self.interrupt.set();
+            }
+        }
+    }
 }
 
 /// Prints and writes whatever there is, and says how it ended.
@@ -213,7 +267,8 @@ fn show(
     let mut code = 0;
     let mut printed = Ok(());
     if measured || ended.is_ok() {
-        printed = terminal::print(&render(experiment, &comparison, &terminal::style()));
+        printed =
+            terminal::print(&render(experiment, &comparison, &terminal::style(), (&arguments.extras).into()));
         // A full standard output is no reason to lose the files.
         if !arguments.outputs.write(experiment, &comparison) {
             code = failure::TROUBLE;

@@ -4,6 +4,7 @@
 //! figure has a command that repeats it, and a study can do nothing that a user could not. What the commands write as
 //! JSON is read as cells ([`read`]); what follows from them, the verdicts and the exhibits, is the studies crate's.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -11,8 +12,9 @@ use clap::Args;
 use heaptoll_lab::machine;
 use heaptoll_lab::manager;
 use heaptoll_lab::places::Places;
-use heaptoll_studies::paper::budget::Length;
+use heaptoll_studies::paper::budget::{Length, Speed, plan};
 use heaptoll_studies::paper::definition::all;
+use heaptoll_studies::paper::within::{Within, least_s, within};
 
 use self::asked::{Here, studies, words as taken_out_words};
 use self::keep::{Asked, Folder};
@@ -172,6 +174,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         },
         has_size: &|program, size| here.has_size(program, size),
     };
+    if arguments.resume.is_none() {
+        warn_of_a_short_budget(&session);
+    }
     let ran: Ran = session.run();
     let results = show::results(&asked, &fitted, &taken_out, &ran, facts::facts(&here, &fitted), load);
     let code = show::deliver(&arguments.outputs, &results, Some(&folder))?;
@@ -187,10 +192,30 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     Ok(if ran.trouble() { failure::TROUBLE } else { code })
 }
 
+/// Says before the first step how many claims the time is enough for, where it is not enough for all.
+fn warn_of_a_short_budget(session: &Session) {
+    let Length::Seconds(seconds) = session.length else { return };
+    let (studies, has_size) = (session.studies, session.has_size);
+    let plan = plan(studies, session.length, has_size, &Speed::default(), &BTreeSet::new());
+    let Within { decided, all } = within(studies, &plan.planned);
+    match (decided, least_s(studies, has_size)) {
+        (0, Some(least)) if all > 0 => terminal::warning(&format!(
+            "--budget: {} is too little for any of the {all} claims; the first can be decided with about {} \
+             (--quick shows every step in its shortest form and decides nothing that is timed)",
+            front::took(seconds),
+            front::took(least)
+        )),
+        (1.., _) if decided < all => terminal::note(&format!(
+            "--budget: {} is enough for {decided} of {all} claims",
+            front::took(seconds)
+        )),
+        _ => {}
+    }
+}
+
 /// A new study.
 fn begin(arguments: &Arguments) -> Result<Asked, Failure> {
-    let mut command: Vec<String> =
-        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut command: Vec<String> = crate::outputs::own_words();
     if let Some(first) = command.first_mut() {
         *first = "heaptoll".into();
     }

@@ -1,5 +1,6 @@
 //! What is asked of a command that traces: programs, managers, limits, and where runs are kept.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -53,7 +54,7 @@ pub struct TracedArguments {
     pub stdin: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
 }
 
 impl TracedArguments {

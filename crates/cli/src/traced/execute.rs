@@ -20,6 +20,7 @@ use super::remarks;
 use super::scratch;
 use crate::command::run::begin::{default_db, now};
 use crate::failure::{self, Failure};
+use crate::lines::Lines;
 use crate::terminal;
 
 /// How the runs of a plan ended.
@@ -149,6 +150,7 @@ fn run<S: Sink>(
     }
     let title = format!("{place}  {} under {}", cell.program.name, cell.stack.name);
     bar.set_message(title.clone());
+    let _lines = Lines::of(&bar);
     let (started_unix_s, load_average) = (now().as_secs_f64(), machine::load()[0]);
     let traced = trace_with(
         &plan.tracer,
@@ -174,9 +176,7 @@ fn how_far(progress: &Progress) -> String {
 }
 
 fn invocation(plan: &Plan, cell: &Cell, scratch: &heaptoll_scratch::Scratch) -> Invocation {
-    let tmp = scratch.path().display().to_string();
-    let fill = |text: &String| text.replace("{tmp}", &tmp);
-    let mut environment = environment_of(&cell.program, fill);
+    let mut environment = environment_of(&cell.program, scratch.path());
     environment.extend(cell.stack.environment.iter().cloned());
     let mut preload: Vec<PathBuf> = cell.stack.preload.iter().map(PathBuf::from).collect();
     // It asks the manager behind it to tell its collections.
@@ -184,7 +184,7 @@ fn invocation(plan: &Plan, cell: &Cell, scratch: &heaptoll_scratch::Scratch) -> 
         preload.insert(0, plan.announce.clone());
     }
     Invocation {
-        command: cell.program.command.iter().map(fill).collect(),
+        command: cell.program.command_in(scratch.path()),
         environment,
         preload,
         stdin: cell.program.stdin.as_ref().map(PathBuf::from),

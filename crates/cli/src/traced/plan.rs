@@ -20,7 +20,7 @@ use crate::command::run::begin::{check_db, now, repeat_command};
 use crate::command::run::resume::warn_of_settings_in_the_environment;
 use crate::command::run::{DEFAULT_BASELINE, watch_for_interrupt};
 use crate::failure::Failure;
-use crate::{preflights, terminal};
+use crate::{preflights, stand_ins, terminal};
 
 /// The proof of a program that no manager can be put into.
 const STATIC: &str = "statically linked";
@@ -147,6 +147,7 @@ fn choose(arguments: &TracedArguments, known: &[Manager]) -> Result<Vec<Manager>
         true => std::slice::from_ref(&arguments.baseline),
         false => &arguments.manager,
     };
+    stand_ins::note(known, named.iter().chain([&arguments.baseline]));
     Ok(manager::choose_beside(known, named, &arguments.baseline)?)
 }
 
@@ -167,7 +168,7 @@ fn without_servers(programs: Vec<ProgramInfo>, all: bool) -> Result<Vec<ProgramI
 }
 
 fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<ProgramInfo>) -> Experiment {
-    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words = crate::outputs::own_words();
     Experiment {
         heaptoll_version: env!("CARGO_PKG_VERSION").into(),
         created_unix_s: now().as_secs_f64(),
@@ -297,7 +298,7 @@ fn judge(
 
 /// What the file of the program says, without running it.
 fn inspect(program: &ProgramInfo) -> Result<(), Refusal> {
-    let command: Vec<OsString> = program.command.iter().map(Into::into).collect();
+    let command: Vec<OsString> = program.command_as_stored();
     let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     environment.extend(program.environment.iter().map(|(name, value)| (name.into(), value.into())));
     inspect_program(&command, &environment, None).map(drop)

@@ -77,7 +77,8 @@ fn the_sweep_layer_collects_as_often_as_asked() {
 #[test]
 fn a_program_that_hardly_allocates_says_nothing_of_frequency() {
     let bench = Bench::new();
-    let program = bench.program("quiet", "int main(void) { free(malloc(100)); puts(\"x\"); return 0; }");
+    let program = bench
+        .program("quiet", "int main(void) { for (int i = 0; i < 40; i++) free(malloc(100000)); return 0; }");
     bench
         .heaptoll(&[
             "frequency",
@@ -138,4 +139,19 @@ fn the_papers_periods_have_means_and_stand_beside_the_papers() {
     let json = read_json(&file);
     assert_described(&json, "frequency.md");
     assert_eq!(json["published"][0]["of_programs"], 2);
+}
+
+#[test]
+fn a_program_without_a_collection_ends_the_study_at_once() {
+    let bench = Bench::new();
+    let program = bench.program("little", "int main(void) { free(malloc(99)); return 0; }");
+    let counter = bench.at("runs");
+    let script = bench.script("counted", &format!("#!/bin/sh\necho x >> {counter}\nexec {program}\n"));
+    let words = ["frequency", "-m", "sweep/glibc", "--every", "16M,64M", "--reclaim", "1", "-n", "9", "--"];
+    bench
+        .heaptoll(&[&words[..], &[&script]].concat())
+        .exits(2)
+        .complains(&["not one collection in a whole run", "--every 1M"]);
+    let runs = std::fs::read_to_string(&counter).expect("it was run").lines().count();
+    assert!(runs <= 8, "the proof runs and one round, not {runs}");
 }

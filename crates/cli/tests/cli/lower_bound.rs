@@ -16,7 +16,8 @@ fn every_experiment_bounds_the_overhead_of_its_managers() {
     let bench = Bench::new();
     let program = bench.program("work", WORK);
     let (db, json, html) = (bench.at("e.db"), bench.at("e.json"), bench.at("e.html"));
-    let words = ["run", "-n", "6", "--warmup", "0", "--db", &db, "--json", &json, "--html", &html];
+    let words =
+        ["run", "--bounds", "-n", "6", "--warmup", "0", "--db", &db, "--json", &json, "--html", &html];
     let stacks = ["-m", "glibc", "-m", "sweep,every=64K,markers=1,sweep=eager/glibc", "--", &program];
     bench.heaptoll(&[&words[..], &stacks].concat()).exits(0).shows(&[
         "lower bound of overhead",

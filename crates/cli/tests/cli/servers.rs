@@ -107,8 +107,8 @@ fn a_server_that_ends_before_it_is_ready_says_so_at_once() {
     let bench = Bench::new();
     let begun = std::time::Instant::now();
     let (said, _) = serve(&bench, "dies", "true", &["-m", "glibc"]);
-    let said = said.exits(1).shows(&["exit status 5", "before a line matched `^ready`"]);
-    assert!(!said.out.contains("within 30 s"), "{}", said.out);
+    let said = said.exits(1).complains(&["exit status 5", "before a line matched `^ready`"]);
+    assert!(!said.err.contains("within 30 s"), "{}", said.err);
     assert!(begun.elapsed().as_secs() < 25, "not the half minute that it may take to be ready");
 }
 
@@ -227,4 +227,26 @@ fn redis_of_the_catalog_is_measured() {
         "{}",
         read["experiment"]["stacks"]
     );
+}
+
+#[test]
+fn a_server_that_is_never_ready_is_tried_once_and_its_last_lines_are_shown() {
+    let bench = Bench::new();
+    let counter = bench.at("starts");
+    let server = format!(
+        "sh -c 'echo one >> {counter}; echo to standard output; echo The server accepts connections >&2; exit 3'"
+    );
+    let db = bench.at("e.db");
+    let words = ["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "3", "--serve", &server];
+    bench
+        .heaptoll(&[&words[..], &["--ready", "Accepts?", "--load", "true"]].concat())
+        .exits(1)
+        .complains(&[
+            "before a line matched `Accepts?`",
+            "to standard output",
+            "The server accepts connections",
+        ])
+        .complains(&["give --ready a pattern that matches one"]);
+    let json = bench.json(&db);
+    assert_eq!(crate::bench::rows(&json).len(), 1, "neither again nor under the other manager");
 }

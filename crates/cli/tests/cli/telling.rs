@@ -100,7 +100,7 @@ fn collections_that_are_told_are_shown_in_every_form() {
     let collector = bench.manager("gc.so", &TELLER.replace("__atomic_store_n(&slot->state", told));
     let (json, csv, html) = (bench.at("o.json"), bench.at("o.csv"), bench.at("o.html"));
     let forms = ["--json", &json, "--csv", &csv, "--html", &html];
-    let run = ["run", "-m", &collector, "-n", "2", "--warmup", "0"];
+    let run = ["run", "--collections", "-m", &collector, "-n", "2", "--warmup", "0"];
     let said = bench.heaptoll(&[&run[..], &forms, &["--", "ls", "/"]].concat()).exits(0);
     said.shows(&["garbage collections", "longest ms"]);
     let read = read_json(&json);

@@ -272,8 +272,8 @@ fn machine(experiment: &Experiment) -> Vec<Fact> {
     ];
     if let Some((seconds, kib)) = experiment.own_cost {
         let text = format!(
-            "{} ms and {kib} KiB an invocation, above fork and exec of the bare command",
-            format::milliseconds(seconds)
+            "{} an invocation, above fork and exec of the bare command",
+            format::own_cost(seconds, kib)
         );
         facts.push(Fact::new("Own cost", text));
     }

@@ -9,12 +9,22 @@ use super::style::{Style, Tone, right};
 use crate::bounds::{self, Bound};
 use crate::format::{self, NO_DIFFERENCE, NONE, and_list, plural};
 
-/// The whole experiment as text: one table a program, then the geometric means over programs.
-pub fn render(experiment: &Experiment, comparison: &Comparison, style: &Style) -> String {
+/// Tables that are shown on request: most readers ask what a manager costs, and only that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extras {
+    /// Lower bounds of overhead.
+    pub bounds: bool,
+    /// Garbage collections of the managers that count them.
+    pub collections: bool,
+}
+
+/// The whole experiment as text: one table a program, then the geometric means over programs; with `extras` what else
+/// there is.
+pub fn render(experiment: &Experiment, comparison: &Comparison, style: &Style, extras: Extras) -> String {
     let mut out = head(experiment, style);
     for table in &comparison.tables {
         out.push('\n');
-        out.push_str(&program(experiment, comparison, table, style));
+        out.push_str(&program(experiment, comparison, table, style, extras));
     }
     let left_out = format::left_out(experiment);
     if !left_out.is_empty() {
@@ -27,13 +37,35 @@ pub fn render(experiment: &Experiment, comparison: &Comparison, style: &Style) -
         out.push('\n');
         out.push_str(&overall(comparison, style));
     }
-    if !comparison.lower_bounds.overall.is_empty() {
+    if extras.bounds && !comparison.lower_bounds.overall.is_empty() {
         out.push('\n');
         out.push_str(&overall_bounds(comparison, style));
     }
     out.push('\n');
     out.push_str(&style.paragraph("", &how_to_read(comparison), Tone::Dim));
+    if let Some(text) = left_to_ask_for(comparison, extras) {
+        out.push_str(&style.paragraph("", &text, Tone::Dim));
+    }
     out
+}
+
+/// Which tables there are besides, and how to have them.
+fn left_to_ask_for(comparison: &Comparison, extras: Extras) -> Option<String> {
+    let bounds = !extras.bounds && comparison.lower_bounds.programs.iter().any(bounds::is_shown);
+    let collections = !extras.collections && comparison.tables.iter().any(has_collections);
+    let names: Vec<String> = [
+        (collections, "garbage collections (--collections)"),
+        (bounds, "lower bounds of overhead (--bounds)"),
+    ]
+    .into_iter()
+    .filter(|(is_left, _)| *is_left)
+    .map(|(_, name)| name.to_owned())
+    .collect();
+    (!names.is_empty()).then(|| format!("Not shown here, but in the page (--html): {}", and_list(&names)))
+}
+
+fn has_collections(table: &ProgramTable) -> bool {
+    table.rows.iter().any(|row| row.collections.is_some_and(|told| told.count > 0.0))
 }
 
 /// What was done, where and when.
@@ -68,7 +100,7 @@ fn head(experiment: &Experiment, style: &Style) -> String {
         out.push_str(&style.paragraph("", &format!("no hardware counters: {why}"), Tone::Dim));
     }
     if let Some((seconds, kib)) = experiment.own_cost {
-        let text = format!("own cost: {} ms and {kib} KiB an invocation", format::milliseconds(seconds));
+        let text = format!("own cost: {} an invocation", format::own_cost(seconds, kib));
         out.push_str(&style.paragraph("", &text, Tone::Dim));
     }
     if !experiment.complete {
@@ -80,7 +112,13 @@ fn head(experiment: &Experiment, style: &Style) -> String {
 }
 
 /// One program: what it is, its table, then everything its reader must know.
-fn program(experiment: &Experiment, comparison: &Comparison, table: &ProgramTable, style: &Style) -> String {
+fn program(
+    experiment: &Experiment,
+    comparison: &Comparison,
+    table: &ProgramTable,
+    style: &Style,
+    extras: Extras,
+) -> String {
     let about = experiment.programs.iter().find(|p| p.name == table.program).map_or("", |p| p.about.as_str());
     let title = if about.is_empty() { table.program.clone() } else { format!("{}: {about}", table.program) };
     let mut out = style.paragraph("", &title, Tone::Bold);
@@ -89,12 +127,12 @@ fn program(experiment: &Experiment, comparison: &Comparison, table: &ProgramTabl
         out.push('\n');
         out.push_str(&load(table, style));
     }
-    if table.rows.iter().any(|row| row.collections.is_some_and(|told| told.count > 0.0)) {
+    if extras.collections && has_collections(table) {
         out.push('\n');
         out.push_str(&collections(table, style));
     }
     let found = comparison.lower_bounds.programs.iter().find(|bounds| bounds.program == table.program);
-    if let Some(found) = found.filter(|found| bounds::is_shown(found)) {
+    if let Some(found) = found.filter(|found| extras.bounds && bounds::is_shown(found)) {
         out.push('\n');
         out.push_str(&lower_bounds(found, style));
     }
@@ -501,9 +539,11 @@ mod tests {
     use super::*;
     use crate::testing::{HOSTILE, Shape, experiment};
 
+    const ALL: Extras = Extras { bounds: true, collections: true };
+
     fn shown(shape: Shape, width: Option<u16>) -> String {
         let (experiment, comparison) = experiment(shape);
-        render(&experiment, &comparison, &Style { color: false, width, unicode: true })
+        render(&experiment, &comparison, &Style { color: false, width, unicode: true }, ALL)
     }
 
     fn words<'a>(text: &'a str, first: &str) -> Vec<&'a str> {
@@ -527,7 +567,7 @@ mod tests {
         }
         let comparison = heaptoll_lab::compare::compare(&made);
         for width in [None, Some(200)] {
-            let text = render(&made, &comparison, &Style { color: false, width, unicode: true });
+            let text = render(&made, &comparison, &Style { color: false, width, unicode: true }, ALL);
             let row = text.lines().find(|line| line.starts_with(long));
             assert!(row.is_some_and(|row| row.contains('–') || row.contains('(')), "{text}");
         }
@@ -539,7 +579,7 @@ mod tests {
         for stack in &mut made.stacks {
             stack.warnings = vec!["a child is static".to_owned()];
         }
-        let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true });
+        let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
         assert_eq!(text.matches("a child is static").count(), 1, "{text}");
         assert!(text.contains("every manager: a child is static"), "{text}");
     }
@@ -548,7 +588,7 @@ mod tests {
     fn a_program_that_is_left_out_is_told_with_its_reason() {
         let (mut made, comparison) = experiment(Shape::Single);
         made.refused.push(("stat".into(), "glibc".into(), "statically linked".into()));
-        let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true });
+        let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
         assert!(text.contains("stat is left out, refused under glibc: statically linked"), "{text}");
     }
 
@@ -556,7 +596,7 @@ mod tests {
     fn one_row_a_stack_in_the_order_given() {
         let (experiment, comparison) = experiment(Shape::Single);
         let style = Style { color: false, width: Some(120), unicode: true };
-        let text = render(&experiment, &comparison, &style);
+        let text = render(&experiment, &comparison, &style, ALL);
         let order: Vec<&str> = comparison.tables[0].rows.iter().map(|row| row.stack.as_str()).collect();
         let at =
             |name: &&str| text.lines().position(|line| line.split_whitespace().next() == Some(name)).unwrap();
@@ -638,11 +678,11 @@ mod tests {
         set("jemalloc", 1.1, 1.2, 1.3);
         set("snmalloc", 0.97, 1.01, 1.05);
         let style = Style { color: true, width: Some(130), unicode: true };
-        let text = render(&experiment, &comparison, &style);
+        let text = render(&experiment, &comparison, &style, ALL);
         assert!(text.contains("\x1b[38;5;10m0.90 (0.85–0.95)"), "{text:?}");
         assert!(text.contains("\x1b[38;5;9m1.20 (1.10–1.30)"), "{text:?}");
         assert!(text.contains("\x1b[2m1.01 (0.97–1.05)"), "{text:?}");
-        assert!(!render(&experiment, &comparison, &Style { color: false, ..style }).contains('\x1b'));
+        assert!(!render(&experiment, &comparison, &Style { color: false, ..style }, ALL).contains('\x1b'));
     }
 
     #[test]
@@ -666,7 +706,8 @@ mod tests {
                 told.count = 0.0;
             }
         }
-        let text = render(&experiment, &comparison, &Style { color: false, width: Some(120), unicode: true });
+        let text =
+            render(&experiment, &comparison, &Style { color: false, width: Some(120), unicode: true }, ALL);
         assert!(!text.contains("garbage collections"), "{text}");
     }
 
@@ -686,6 +727,28 @@ mod tests {
     }
 
     #[test]
+    fn bounds_and_collections_are_shown_on_request_alone() {
+        let (experiment, comparison) = experiment(Shape::Suite);
+        let style = Style { color: false, width: Some(120), unicode: true };
+        let said = |extras| {
+            let text = render(&experiment, &comparison, &style, extras);
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let has = |words: &str| text.contains(words);
+            [
+                has("pauses ms longest ms"),
+                has("lower bound of overhead"),
+                has("overall: lower bounds"),
+                has("--bounds"),
+            ]
+        };
+        assert_eq!(said(Extras::default()), [false, false, false, true]);
+        assert_eq!(said(Extras { bounds: true, ..Extras::default() }), [false, true, true, false]);
+        assert_eq!(said(Extras { collections: true, ..Extras::default() }), [true, false, false, true]);
+        let text = render(&experiment, &comparison, &style, ALL);
+        assert!(!text.contains("Not shown here"), "{text}");
+    }
+
+    #[test]
     fn several_programs_end_in_geometric_means() {
         let text = shown(Shape::Suite, Some(120));
         let overall = text.split("overall: geometric means").nth(1).unwrap();
@@ -699,7 +762,7 @@ mod tests {
         assert!(shown(Shape::Server, None).contains("requests_per_s"));
         let (experiment, comparison) = experiment(Shape::Troubled);
         let text =
-            render(&experiment, &comparison, &Style { color: false, width: Some(100), unicode: false });
+            render(&experiment, &comparison, &Style { color: false, width: Some(100), unicode: false }, ALL);
         assert!(text.is_ascii(), "{text}");
     }
 }

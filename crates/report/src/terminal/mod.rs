@@ -14,6 +14,6 @@ pub use catalog::{
 };
 pub use document::render_document;
 pub(crate) use experiment::overall_verdict;
-pub use experiment::render;
+pub use experiment::{Extras, render};
 pub use pair::{PairRow, render_pair};
 pub use style::Style;

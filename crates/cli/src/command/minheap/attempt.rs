@@ -63,14 +63,12 @@ impl Runs<'_> {
         let no_scratch = |error| Failure::Run(RunError::Scratch(error));
         let scratch = Scratch::make().map_err(no_scratch)?;
         let (page, variable) = page_in(&scratch)?;
-        let tmp = scratch.path().display().to_string();
-        let fill = |text: &String| text.replace("{tmp}", &tmp);
-        let mut environment = environment_of(program, fill);
+        let mut environment = environment_of(program, scratch.path());
         environment.extend(set.environment.iter().cloned());
         environment.push(variable);
         let timeout = Duration::from_secs_f64(self.timeout_s);
         let invocation = Invocation {
-            command: program.command.iter().map(fill).collect(),
+            command: program.command_in(scratch.path()),
             environment,
             preload: set.preload.clone(),
             stdin: program.stdin.as_ref().map(PathBuf::from),
@@ -82,7 +80,7 @@ impl Runs<'_> {
             None => (launch::run(&launcher, &invocation, interrupt)?, None),
             Some(info) => {
                 let load = Invocation {
-                    command: info.load.iter().map(fill).collect(),
+                    command: program.load_in(info, scratch.path()),
                     environment: load.environment.clone(),
                     preload: load.preload.clone(),
                     timeout,

@@ -78,7 +78,7 @@ impl Right {
 
 /// Refuses a program that no manager can be put into, before it is run for nothing.
 fn reachable(program: &ProgramInfo) -> Result<(), Failure> {
-    let command: Vec<OsString> = program.command.iter().map(Into::into).collect();
+    let command: Vec<OsString> = program.command_as_stored();
     let own = program.environment.iter().map(|(name, value)| (name.into(), value.into()));
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().chain(own).collect();
     let found = inspect_program(&command, &environment, None);
@@ -140,7 +140,7 @@ impl Plan<'_> {
         };
         let found = prove(stack, &stack.name, program, self.runs.places, self.runs.interrupt, limits)?;
         Ok(match found {
-            Found::Serves(info) => Ok(Set {
+            Found::Serves(info, _) => Ok(Set {
                 preload: info.preload.iter().map(Into::into).collect(),
                 environment: stack.environment.clone(),
             }),

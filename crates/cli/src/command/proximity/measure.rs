@@ -203,7 +203,7 @@ impl Plan<'_> {
         };
         let found = prove(stack, &stack.name, program, self.runs.places, self.runs.interrupt, limits)?;
         let preload: Vec<PathBuf> = match found {
-            Found::Serves(info) => info.preload.iter().map(Into::into).collect(),
+            Found::Serves(info, _) => info.preload.iter().map(Into::into).collect(),
             Found::Refused(refusal) => {
                 self.bar.inc(self.collections.len() as u64 * u64::from(self.repetitions));
                 row.refused = Some(refusal.to_string());

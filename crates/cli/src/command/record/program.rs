@@ -58,7 +58,7 @@ fn of_catalog(name: &str, arguments: &Arguments, places: &Places) -> Result<Aske
     let scratch = heaptoll_scratch::Scratch::make()
         .map_err(|error| Failure::Usage(format!("cannot make a scratch folder: {error}")))?;
     let tmp = scratch.path().display().to_string();
-    let fill = |text: &String| OsString::from(text.replace("{tmp}", &tmp));
+    let fill = |text: &String| OsString::from(fill_scratch(text, &tmp));
     // As in runs that are compared: the same work each time.
     let pinned = PINNED.iter().filter(|(name, _)| std::env::var_os(name).is_none());
     let pinned = pinned.map(|(name, value)| (OsString::from(name), OsString::from(value)));

@@ -197,8 +197,7 @@ fn facts(found: &Findings, managers: &[Manager]) -> Vec<(String, String)> {
 
 /// The command that makes it again.
 fn command(seed: u64) -> String {
-    let mut words: Vec<String> =
-        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut words: Vec<String> = crate::outputs::own_words();
     if let Some(first) = words.first_mut() {
         *first = "heaptoll".into();
     }

@@ -1,7 +1,8 @@
 //! A new experiment: what was asked for is found, proved and described, before a second is spent on measuring.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use heaptoll_lab::experiment::{Experiment, Settings};
 use heaptoll_lab::interrupt::Interrupt;
@@ -9,12 +10,14 @@ use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::store::Store;
 use heaptoll_lab::{machine, own_cost};
+use indicatif::HumanDuration;
 
 use super::resume::warn_of_settings_in_the_environment;
 use super::{Arguments, REPETITIONS};
 use crate::failure::Failure;
+use crate::preflights::ProofRun;
 use crate::programs_asked::Asked;
-use crate::{outputs, preflights};
+use crate::{outputs, preflights, stand_ins, terminal};
 
 /// What an experiment is begun with, whichever command asks for it.
 pub struct Beginning<'a> {
@@ -107,11 +110,7 @@ pub fn describe(
             thp: beginning.thp.into(),
             expect_status: beginning.expect_status,
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
-            repeat_command: repeat_command(
-                std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-                seed,
-                beginning.seed.is_some(),
-            ),
+            repeat_command: repeat_command(outputs::own_words(), seed, beginning.seed.is_some()),
         },
         machine: machine::read(),
         baseline: preflights::row_names(beginning.managers)[0].clone(),
@@ -123,12 +122,42 @@ pub fn describe(
         own_cost: None,
         complete: false,
     };
-    preflights::run(&mut experiment, beginning.managers, places, interrupt)?;
+    let proofs = preflights::run(&mut experiment, beginning.managers, places, interrupt)?;
+    if let Some(text) = announced_time(&experiment, &proofs) {
+        terminal::note(&text);
+    }
     warn_of_settings_in_the_environment(&experiment);
     if interrupt.is_set() {
         return Err(Failure::Interrupted);
     }
     Ok(experiment)
+}
+
+/// Less than this needs no announcement, s.
+const LONG_S: f64 = 10.0;
+
+/// How long the runs will take, by the baseline's proof runs, where that is long.
+fn announced_time(experiment: &Experiment, proofs: &BTreeMap<String, ProofRun>) -> Option<String> {
+    let rounds = experiment.settings.repetitions + experiment.settings.warmup;
+    let mut longer = false;
+    let seconds: f64 = experiment
+        .stacks
+        .iter()
+        .filter_map(|stack| proofs.get(&stack.program))
+        .map(|proof| {
+            longer |= !proof.finished;
+            proof.seconds * f64::from(rounds)
+        })
+        .sum();
+    (seconds >= LONG_S).then(|| {
+        format!(
+            "{} runs to make ({} stacks, {rounds} rounds): {} {}, if a run takes what the proof run took",
+            experiment.stacks.len() * rounds as usize,
+            experiment.stacks.len(),
+            if longer { "more than" } else { "about" },
+            HumanDuration(Duration::from_secs_f64(seconds.min(1e9)))
+        )
+    })
 }
 
 /// Measures what an invocation itself costs, and makes the experiment's file.
@@ -180,6 +209,7 @@ pub fn check_db(db: Option<&Path>) -> Result<(), Failure> {
 /// The managers of the run, the baseline first.
 fn choose_managers(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
+    stand_ins::note(&known, arguments.manager.iter().chain([&arguments.baseline]));
     Ok(manager::choose_beside(&known, &arguments.manager, &arguments.baseline)?)
 }
 

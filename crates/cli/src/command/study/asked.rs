@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use heaptoll_catalog::did_you_mean;
 use heaptoll_catalog::{Catalog, Places as CatalogPlaces};
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_studies::paper::definition::{Study, all};
@@ -38,8 +39,9 @@ pub fn studies(words: &[String], only: &[String]) -> Result<Vec<Study>, Failure>
         let names: Vec<String> = known.iter().map(|study| study.name.clone()).collect();
         add(known.into_iter().find(|study| study.name == *word).ok_or_else(|| {
             Failure::Usage(format!(
-                "there is no study `{word}`; there are: {}, and `{EVERY}` for all of them. A file of your own is named by \
+                "there is no study `{word}`{}; there are: {}, and `{EVERY}` for all of them. A file of your own is named by \
                  its path (with a `/`, or ending in .toml)",
+                did_you_mean(word, names.iter().map(String::as_str).chain([EVERY])),
                 names.join(", ")
             ))
         })?);
@@ -50,7 +52,8 @@ pub fn studies(words: &[String], only: &[String]) -> Result<Vec<Study>, Failure>
         let steps: Vec<&str> =
             chosen.iter().flat_map(|study| &study.steps).map(|step| step.id.as_str()).collect();
         return Err(Failure::Usage(format!(
-            "--only {missing}: there is no such step; there are: {}",
+            "--only {missing}: there is no such step{}; there are: {}",
+            did_you_mean(missing, steps.iter().copied()),
             steps.join(", ")
         )));
     }

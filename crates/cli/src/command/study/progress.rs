@@ -1,4 +1,4 @@
-//! How far a study is: a bar on a terminal, a line a step elsewhere.
+//! How far a study is: a bar on a terminal; elsewhere a line a step, and one every ten seconds.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::front::took;
 use super::read::word;
+use crate::lines::Lines;
 use crate::terminal;
 
 /// The bar; hidden where standard error is no terminal.
 pub struct Progress {
     bar: ProgressBar,
+    _lines: Lines,
     now: String,
     left_s: f64,
     step_s: f64,
@@ -26,7 +28,14 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
             bar.set_style(style);
         }
-        Progress { bar, now: String::new(), left_s: 0.0, step_s: 0.0, since: Instant::now() }
+        Progress {
+            _lines: Lines::of(&bar),
+            bar,
+            now: String::new(),
+            left_s: 0.0,
+            step_s: 0.0,
+            since: Instant::now(),
+        }
     }
 
     /// A step begins, of so many that there are; `left_s` is the guess for it and all after it.
@@ -54,9 +63,6 @@ impl Progress {
 
     /// Time goes on.
     pub fn look(&self) {
-        if self.bar.is_hidden() {
-            return;
-        }
         let gone = self.since.elapsed().as_secs_f64();
         // A step that takes longer than it was guessed does not shorten the others.
         let left = self.left_s - gone.min(self.step_s);

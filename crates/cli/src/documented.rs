@@ -1,0 +1,95 @@
+//! Every command that the README, the documents and the helps show is one that heaptoll takes, and names what there is.
+
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use heaptoll_catalog::Catalog;
+use heaptoll_lab::manager;
+use heaptoll_lab::places::Places;
+
+use crate::Cli;
+use commands::{Shown, of_help, of_markdown};
+
+#[path = "../tests/documented/commands.rs"]
+mod commands;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+fn shown() -> Vec<Shown> {
+    let docs = std::fs::read_dir(format!("{ROOT}/docs")).expect("docs").flatten().map(|entry| entry.path());
+    let texts = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let mut all: Vec<Shown> = texts
+        .chain([format!("{ROOT}/README.md").into()])
+        .flat_map(|path| {
+            let text = std::fs::read_to_string(&path).expect("a document");
+            of_markdown(&path.file_name().unwrap_or_default().to_string_lossy(), &text)
+        })
+        .collect();
+    for command in Cli::command().get_subcommands() {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        all.extend(of_help(&format!("help of {}", command.get_name()), &help));
+    }
+    all
+}
+
+/// What looks like a command and is none.
+const NO_COMMANDS: [(&str, &str); 1] = [("sites", "the name of a mapping in /proc/PID/maps")];
+
+/// A word that stands for a name of the reader's.
+fn is_placeholder(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_uppercase() || c == '_' || c == '/') || word.contains("./")
+}
+
+/// The values of an option, before `--`.
+fn values<'a>(words: &'a [String], names: &'a [&str]) -> impl Iterator<Item = &'a String> {
+    let options = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let pairs = words[..options].windows(2).filter(move |pair| names.contains(&pair[0].as_str()));
+    pairs.map(|pair| &pair[1]).filter(|value| !is_placeholder(value))
+}
+
+#[test]
+fn every_command_that_is_shown_is_one_that_heaptoll_takes() {
+    let all = shown();
+    assert!(all.len() > 100, "only {} commands were found", all.len());
+    let mut refused = Vec::new();
+    for Shown { place, words } in all {
+        if NO_COMMANDS.iter().any(|(name, _)| words == [*name]) {
+            continue;
+        }
+        let line = std::iter::once("heaptoll").chain(words.iter().map(String::as_str));
+        // A command that is only named lacks what it needs, and that is no mistake.
+        let Err(error) = Cli::command().try_get_matches_from(line).map(drop) else { continue };
+        let is_named = error.kind() == ErrorKind::MissingRequiredArgument;
+        // A word of the reader's own in the place of one.
+        let is_value =
+            error.kind() == ErrorKind::ValueValidation && words.iter().any(|word| is_placeholder(word));
+        if !is_named && !is_value {
+            refused.push(format!("{place}: heaptoll {}: {error}", words.join(" ")));
+        }
+    }
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
+#[test]
+fn every_manager_and_program_that_a_shown_command_names_is_there() {
+    let places = Places::find().expect("a stage: run `make tool`");
+    let known = manager::known(&places).expect("managers");
+    let catalog = Catalog::load(format!("{ROOT}/programs").as_ref()).expect("the catalog");
+    let mut seen = 0;
+    for Shown { place, words } in shown() {
+        let line = words.join(" ");
+        for name in values(&words, &["-m", "--manager", "-b", "--baseline"]) {
+            let found = manager::choose(&known, [name.as_str()]);
+            // Debian's package may be missing here; the name is one that has a stand-in.
+            let debian = ["jemalloc", "tcmalloc", "bdw"].iter().any(|known| name.contains(known));
+            assert!(found.is_ok() || debian, "{place}: heaptoll {line}: {}", found.expect_err("an error"));
+            seen += 1;
+        }
+        // A catalog of the reader's has programs of the reader's.
+        let own = words.iter().any(|word| word == "--catalog");
+        for name in values(&words, &["-p", "--program"]).filter(|_| !own) {
+            assert!(catalog.find(name).is_ok(), "{place}: heaptoll {line}: no program {name}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 40, "only {seen} names were found");
+}

@@ -1,0 +1,21 @@
+//! Tables of a comparison that are shown on request.
+
+use clap::Args;
+use heaptoll_report::terminal::Extras;
+
+/// Which tables are shown besides CPU, memory and verdict; the page has all.
+#[derive(Debug, Args)]
+pub struct ExtraTables {
+    /// Show the lower bounds of overhead too: what memory management costs at least (docs/lower-bound.md)
+    #[arg(long, help_heading = "Output")]
+    pub bounds: bool,
+    /// Show the garbage collections too, where a manager counts them
+    #[arg(long, help_heading = "Output")]
+    pub collections: bool,
+}
+
+impl From<&ExtraTables> for Extras {
+    fn from(tables: &ExtraTables) -> Extras {
+        Extras { bounds: tables.bounds, collections: tables.collections }
+    }
+}

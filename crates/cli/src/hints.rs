@@ -1,0 +1,53 @@
+//! What a command line most likely meant that clap refuses.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Commands that take a program behind `--`.
+const TAKE_A_PROGRAM: [&str; 10] = [
+    "run",
+    "record",
+    "ledger",
+    "instructions",
+    "locality",
+    "drag",
+    "delay",
+    "frequency",
+    "proximity",
+    "minheap",
+];
+
+/// The words with `--` in front of the program, where that is what was left out.
+pub fn left_out_dashes(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let command = words.get(1)?.to_str().filter(|command| TAKE_A_PROGRAM.contains(command))?;
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    (!word.starts_with('-')).then(|| {
+        format!("what is to be measured stands behind `--`: heaptoll {command} [OPTIONS] -- {word} ...")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    fn hint(line: &str) -> Option<String> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let error = crate::Cli::try_parse_from(&words).expect_err("it is refused");
+        left_out_dashes(&error, &words)
+    }
+
+    #[test]
+    fn a_program_without_dashes_in_front_is_answered_with_them() {
+        let said = hint("heaptoll run ./rs").expect("a hint");
+        assert!(said.contains("heaptoll run [OPTIONS] -- ./rs"), "{said}");
+        assert!(hint("heaptoll record -o t ls /").is_some_and(|said| said.contains("-- ls")));
+        assert_eq!(hint("heaptoll run --no-such-option"), None);
+        assert_eq!(hint("heaptoll managers ls"), None);
+    }
+}

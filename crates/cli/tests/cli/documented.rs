@@ -1,0 +1,76 @@
+//! The README's commands, run.
+
+use std::process::Command;
+
+use crate::bench::{Bench, Said};
+use commands::{Shown, of_markdown};
+
+#[path = "../documented/commands.rs"]
+mod commands;
+
+const README: &str = include_str!("../../../../README.md");
+
+/// Commands that are not run, and why.
+const LEFT_OUT: [(&str, &str); 3] = [
+    ("study all", "half an hour"),
+    ("study zorn1992", "minutes; `make study` runs it"),
+    ("study --from docs/study-last.json", "run from the project's own folder by the test of studies"),
+];
+/// What a command needs that may not be installed.
+const NEEDS: [(&str, &str); 1] = [("redis-server", "/usr/bin/redis-server")];
+
+/// A word of the README's as it is for this run.
+fn filled(word: &str, command: &str) -> String {
+    match word {
+        "NAME" => "glibc".into(),
+        "TRACE" => "t.heaptoll".into(),
+        "DB" | "A.db" => "a.db".into(),
+        "B.db" => "b.db".into(),
+        "F" => "out.file".into(),
+        "COMMAND" | "PROGRAM" => "./your-program".into(),
+        _ if command == "run" && word == "its" => "its".into(),
+        _ => word.to_owned(),
+    }
+}
+
+#[test]
+#[ignore = "slow: runs every command of the README, some of them hundreds of times"]
+fn every_command_of_the_readme_runs() {
+    let bench = Bench::new();
+    bench.program(
+        "your-program",
+        "int main(void) { for (int i = 0; i < 90000; i++) free(malloc(i)); return 0; }",
+    );
+    std::fs::rename(bench.manager("mine", ""), bench.path("mine.so")).expect("renames");
+    let heaptoll = |words: &[&str]| -> Said {
+        let mut command: Command = bench.command(words);
+        command.current_dir(bench.path(".")).output().expect("heaptoll starts").into()
+    };
+    heaptoll(&["record", "--sites", "-o", "t.heaptoll", "--", "./your-program"]).exits(0);
+    for db in ["a.db", "b.db"] {
+        heaptoll(&["run", "--db", db, "-m", "glibc", "-m", "mimalloc3", "-n", "2", "--", "./your-program"])
+            .exits(0);
+    }
+    let mut ran = 0;
+    for Shown { place, words } in of_markdown("README.md", README) {
+        let line = words.join(" ");
+        let needs =
+            NEEDS.iter().any(|(word, path)| line.contains(word) && !std::path::Path::new(path).exists());
+        if needs || LEFT_OUT.iter().any(|(known, _)| line.starts_with(known)) {
+            continue;
+        }
+        let mut words: Vec<String> = words.iter().map(|word| filled(word, &words[0])).collect();
+        // What is named by its options alone is asked for a program.
+        let takes_program = ["run", "record"].contains(&words[0].as_str());
+        if takes_program && !words.iter().any(|word| word == "--" || word == "--serve") {
+            words.extend(["--", "./your-program"].map(String::from));
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = heaptoll(&words);
+        // A study of collections says of a program without any that there is nothing to study.
+        let nothing = words[0] == "frequency" && said.err.contains("not one collection");
+        assert!(said.code == Some(0) || nothing, "{place}: heaptoll {line}\n{}\n{}", said.out, said.err);
+        ran += 1;
+    }
+    assert!(ran > 15, "only {ran} commands were run");
+}

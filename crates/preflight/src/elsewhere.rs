@@ -1,0 +1,124 @@
+//! Programs whose memory is mostly not malloc's: a comparison of managers says little about them.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::proof::ProcessProof;
+
+/// Less than this is no program's problem.
+const MUCH: u64 = 16 << 20;
+
+/// A runtime whose objects are not malloc's, by the beginning of its program's name.
+struct Runtime {
+    program: &'static str,
+    heap: &'static str,
+}
+
+const RUNTIMES: [Runtime; 4] = [
+    Runtime { program: "java", heap: "the Java virtual machine's own heap" },
+    Runtime { program: "node", heap: "V8's own heap" },
+    Runtime { program: "dotnet", heap: "the .NET runtime's own heap" },
+    Runtime { program: "pypy", heap: "PyPy's own heap" },
+];
+
+/// A sentence for each program that holds much memory that malloc did not give.
+pub fn of<'a>(
+    processes: impl Iterator<Item = &'a ProcessProof>,
+    environment: &[(OsString, OsString)],
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for process in processes {
+        let name = process.exe.file_name().unwrap_or(process.exe.as_os_str()).to_string_lossy();
+        if let Some(sentence) = sentence(&name, process, environment)
+            && !found.contains(&sentence)
+        {
+            found.push(sentence);
+        }
+    }
+    found
+}
+
+fn sentence(name: &str, process: &ProcessProof, environment: &[(OsString, OsString)]) -> Option<String> {
+    if name.starts_with("python") {
+        return (!takes_all_from_malloc(environment)).then(|| {
+            format!(
+                "{name} takes objects of up to 512 bytes from an allocator of its own and not from malloc: set \
+                 PYTHONMALLOC=malloc to compare managers on all of them"
+            )
+        });
+    }
+    let (held, asked) = (process.anonymous_bytes, process.requested_bytes);
+    let runtime = RUNTIMES.iter().find(|runtime| name.starts_with(runtime.program));
+    // All that was ever asked for is more than what was live at once: less than half of what is held is certain.
+    if held < MUCH || runtime.is_none() && asked >= held / 2 {
+        return None;
+    }
+    let place = runtime.map_or("mappings or an allocator of its own", |runtime| runtime.heap);
+    Some(format!(
+        "{name} held {} of memory, and asked malloc for {} in all: the rest is {place}, which no manager changes",
+        mib(held),
+        mib(asked)
+    ))
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+/// Whether CPython is set to take every object from malloc.
+fn takes_all_from_malloc(environment: &[(OsString, OsString)]) -> bool {
+    let set = environment.iter().rev().find(|(name, _)| Path::new(name) == Path::new("PYTHONMALLOC"));
+    set.is_some_and(|(_, value)| value == "malloc" || value == "malloc_debug")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(exe: &str, held_mib: u64, asked_mib: u64) -> ProcessProof {
+        ProcessProof {
+            exe: exe.into(),
+            pid: 1,
+            layers: vec![],
+            malloc_bound_to: None,
+            new_bound_to: None,
+            malloc_calls: 1,
+            free_calls: 0,
+            requested_bytes: asked_mib << 20,
+            anonymous_bytes: held_mib << 20,
+            cpu_s: None,
+            unreached: None,
+        }
+    }
+
+    fn said(exe: &str, held_mib: u64, asked_mib: u64, set: &[(&str, &str)]) -> Vec<String> {
+        let environment: Vec<_> = set.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        of(std::iter::once(&process(exe, held_mib, asked_mib)), &environment)
+    }
+
+    #[test]
+    fn a_program_that_holds_what_malloc_did_not_give_is_named_with_both_figures() {
+        let java = said("/usr/lib/jvm/bin/java", 101, 80, &[]);
+        assert!(
+            java[0].contains("java held 101.0 MiB") && java[0].contains("Java virtual machine"),
+            "{java:?}"
+        );
+        let own = said("/opt/server", 101, 9, &[]);
+        assert!(own[0].contains("asked malloc for 9.0 MiB in all"), "{own:?}");
+    }
+
+    #[test]
+    fn a_program_of_which_malloc_may_have_given_most_is_not_named() {
+        assert!(said("/opt/server", 101, 60, &[]).is_empty());
+        assert!(said("/opt/small", 15, 0, &[]).is_empty(), "too little to matter");
+        assert!(said("/opt/stopped", 0, 500, &[]).is_empty(), "not known");
+        assert!(said("/usr/bin/java", 10, 1, &[]).is_empty());
+    }
+
+    #[test]
+    fn python_is_named_with_its_remedy_until_that_is_taken() {
+        assert!(said("/usr/bin/python3.11", 9, 9, &[])[0].contains("PYTHONMALLOC=malloc"));
+        assert!(said("/usr/bin/python3.11", 9, 9, &[("PYTHONMALLOC", "pymalloc")]).len() == 1);
+        assert!(said("/usr/bin/python3.11", 900, 9, &[("PYTHONMALLOC", "malloc")]).is_empty());
+    }
+}
