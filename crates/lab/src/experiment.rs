@@ -57,7 +57,7 @@ pub struct ProgramInfo {
     #[serde(default = "filled")]
     pub scratch: bool,
     /// The words of `command` that are not UTF-8.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub raw_words: Vec<RawWord>,
 }
 

@@ -15,6 +15,7 @@ use heaptoll_lab::observation::{
     ByOwner, Collections, Counters, ExactFigures, GeometryMisses, LocalityFigures, MemoryTrack, Observation,
     Outcome, Phase, ServeFigures,
 };
+use heaptoll_lab::words::RawWord;
 
 pub use book::book;
 
@@ -248,7 +249,8 @@ fn program(shape: Shape, name: &str, p: usize) -> ProgramInfo {
         expected_digest: (shape == Shape::Suite).then(|| "9f86d081884c7d659a2feaa0c55ad015".into()),
         figures: (p == 1).then(|| "pause (?<pause_ms>[0-9.]+) ms".into()),
         serve,
-        ..ProgramInfo::default()
+        scratch: shape == Shape::Suite,
+        raw_words: (p == 2).then(|| RawWord { at: 1, bytes: vec![0xff] }).into_iter().collect(),
     }
 }
 
