@@ -50,12 +50,12 @@ impl Random {
     fn event(&mut self) -> Vec<u64> {
         let kind = self.next() % 28;
         // Of the kernel's accesses, each of whose lines is gone through, few are long.
-        let is_access = (11..13).contains(&kind) && self.next() % 64 != 0;
+        let is_access = (11..13).contains(&kind) && !self.next().is_multiple_of(64);
         let payload = if is_access { self.next() % 4096 } else { self.value() & ((1 << 56) - 1) };
         let payload = if kind == 24 { payload % 4 } else { payload };
         // A few routines, threads and events often.
         let payload =
-            if matches!(kind, 1..=7 | 19 | 20) && self.next() % 8 != 0 { payload % 14 } else { payload };
+            if matches!(kind, 1..=7 | 19 | 20) && !self.next().is_multiple_of(8) { payload % 14 } else { payload };
         let mut words = vec![1 << 63 | kind << 56 | payload];
         words.extend((0..self.next() % 7).map(|_| self.value() & !(1 << 63)));
         words
