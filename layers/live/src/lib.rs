@@ -18,6 +18,7 @@ mod ledger;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use heaptoll_floor::{AtFork, at_fork};
 use heaptoll_next::tally;
 use heaptoll_next::watched::{Call, Watch};
 use heaptoll_statspage::{Kind, Writer};
@@ -99,25 +100,28 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
     heaptoll_next::family::fatal(c"heaptoll: a defect in the live layer; please report it\n")
 }
 
-unsafe extern "C" fn before_fork() {
-    LEDGER.lock();
-}
+struct Forks;
 
-unsafe extern "C" fn in_parent() {
-    LEDGER.unlock();
-}
+impl AtFork for Forks {
+    fn before() {
+        LEDGER.lock();
+    }
 
-unsafe extern "C" fn in_child() {
-    LEDGER.unlock();
-    LEDGER.with(ledger::Ledger::begin_anew);
+    fn in_parent() {
+        LEDGER.unlock();
+    }
+
+    fn in_child() {
+        LEDGER.unlock();
+        LEDGER.with(ledger::Ledger::begin_anew);
+    }
 }
 
 extern "C" fn at_start() {
     OURS.store(true, Ordering::Relaxed);
     // A failing dlsym allocates its message: resolved here, while there is one thread.
     let _ = heaptoll_next::next();
-    // SAFETY: the handlers are functions of this object, which is never unloaded.
-    let registered = unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
+    let registered = at_fork::<Forks>();
     OURS.store(false, Ordering::Relaxed);
     if registered != 0 {
         heaptoll_next::family::fatal(c"heaptoll: the live layer cannot register its fork handlers\n");

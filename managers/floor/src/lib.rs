@@ -13,6 +13,7 @@ mod census;
 mod contract;
 pub mod family;
 mod fault;
+mod forks;
 mod heap;
 mod lock;
 mod manager;
@@ -31,6 +32,7 @@ pub use contract::{
     RawCensus, RawClass, RawEvent, Reason,
 };
 pub use fault::fail_every;
+pub use forks::{AtFork, at_fork};
 pub use heap::{Damage, Heap, Misuse, Piece, PieceKind};
 pub use lock::{Guard, Lock, prepare_barriers};
 pub use manager::{LARGEST, Manager};

@@ -129,24 +129,24 @@ macro_rules! preload {
             &CONTROL
         }
 
-        extern "C" fn before_fork() {
-            $crate::Manager::before_fork(&$name);
-        }
+        struct Forks;
 
-        extern "C" fn after_fork() {
-            $crate::Manager::after_fork(&$name);
-        }
+        impl $crate::AtFork for Forks {
+            fn before() {
+                $crate::Manager::before_fork(&$name);
+            }
 
-        extern "C" fn after_fork_in_child() {
-            $crate::Manager::after_fork_in_child(&$name);
+            fn in_parent() {
+                $crate::Manager::after_fork(&$name);
+            }
+
+            fn in_child() {
+                $crate::Manager::after_fork_in_child(&$name);
+            }
         }
 
         extern "C" fn at_start() {
-            // SAFETY: handlers that live as long as this object, which is never unloaded (see the linker's flags).
-            let status = unsafe {
-                $crate::libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork_in_child))
-            };
-            if status != 0 {
+            if $crate::at_fork::<Forks>() != 0 {
                 $crate::Message::new().text(<$manager as $crate::Manager>::NAME).text(": no memory for the fork handlers").abort();
             }
             $crate::Manager::start(&$name);
