@@ -60,6 +60,7 @@ const MUTANTS: &[(&str, &[&str])] = &[
     ("fork_unsafe", &["fork_threaded"]),
     ("fork_child_locked", &["fork_handlers", "fork_in_handler"]),
     ("fork_deadlock", &["fork_handlers_of_library"]),
+    ("fork_without_streams", &["fork_streams"]),
     ("control_version", &["control_header"]),
     ("census_short", &["census_live"]),
     ("census_keeps", &["census_freed"]),

@@ -74,20 +74,28 @@ static void unlock(void) {
         __atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
 }
 
+/* glibc's own, which no header declares: the list of streams, which fork takes after these handlers. */
+extern void _IO_list_lock(void), _IO_list_unlock(void), _IO_list_resetlock(void);
+
 static void lock_for_fork(void) {
+    if (!is("fork_without_streams"))
+        _IO_list_lock();
     if (!is("fork_unsafe"))
         lock();
 }
 static void unlock_after_fork(void) {
     if (!is("fork_unsafe"))
         unlock();
+    if (!is("fork_without_streams"))
+        _IO_list_unlock();
 }
 
 static void unlock_in_child(void) {
-    if (!is("fork_child_locked"))
-        unlock_after_fork();
-    else
+    if (is("fork_child_locked"))
         __atomic_store_n(&owner, 1, __ATOMIC_RELEASE);
+    else if (!is("fork_unsafe"))
+        unlock();
+    _IO_list_resetlock();
 }
 
 /* Whether this thread's caches are gone: a manager that takes them down too early. */
