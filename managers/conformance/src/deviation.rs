@@ -376,10 +376,10 @@ pub fn known(manager: &Manager, case: &str) -> Option<Deviation> {
     })
 }
 
-/// The list as a Markdown table.
-pub fn markdown() -> String {
-    let mut text = String::from("| manager | cases | what it does instead | source |\n|---|---|---|---|\n");
-    for one in DEVIATIONS {
+/// A list as a Markdown table; `subject` is what its cases are.
+pub fn table(subject: &str, deviations: &[Deviation]) -> String {
+    let mut text = format!("| manager | {subject} | what it does instead | source |\n|---|---|---|---|\n");
+    for one in deviations {
         let sometimes = if one.always { "" } else { "sometimes: " };
         let row = [
             one.managers.join(", "),
@@ -390,4 +390,9 @@ pub fn markdown() -> String {
         text.push_str(&format!("| {} |\n", row.join(" | ")));
     }
     text
+}
+
+/// The list of known deviations as a Markdown table.
+pub fn markdown() -> String {
+    table("cases", DEVIATIONS)
 }
