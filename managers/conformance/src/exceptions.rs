@@ -22,6 +22,11 @@ pub const LEFT_OUT: &[(&[&str], &str)] = &[
         &["tst-compathooks-off", "tst-compathooks-on", "tst-mallocstate"],
         "old symbols of glibc's, which a program can no longer be linked with",
     ),
+    (
+        &["tst-malloc-usable", "tst-malloc-usable-tunables"],
+        "they ask glibc's checking malloc (libc_malloc_debug.so): the exact size that was asked for",
+    ),
+    (&["tst-dynarray-at-fail"], "the message that it waits for is of a function that only glibc's own build has"),
 ];
 
 /// What each manager does not pass.

@@ -1,6 +1,6 @@
 //! [`preload!`]: a manager becomes a shared object for `LD_PRELOAD`.
 
-/// Exports the malloc family and the control contract over one manager, and says what to do at start, at fork and at
+/// Exports the malloc family, glibc's statistics of it and the control contract over one manager, and says what to do at start, at fork and at
 /// exit. A shell crate consists of this line: `preload!(Heap)` for a heap with a constant `new()` in a
 /// [`crate::Shell`], `preload!(static MANAGER: Type = expression)` for any other [`crate::Manager`].
 #[macro_export]
@@ -88,6 +88,37 @@ macro_rules! preload {
         pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
             // SAFETY: see `free`.
             unsafe { $crate::family::malloc_usable_size(&$name, block) }
+        }
+
+        #[unsafe(no_mangle)]
+        pub extern "C" fn mallinfo2() -> $crate::libc::mallinfo2 {
+            $crate::statistics::mallinfo2(&$name)
+        }
+
+        #[unsafe(no_mangle)]
+        pub extern "C" fn mallinfo() -> $crate::libc::mallinfo {
+            $crate::statistics::mallinfo(&$name)
+        }
+
+        #[unsafe(no_mangle)]
+        pub extern "C" fn malloc_stats() {
+            $crate::statistics::malloc_stats(&$name);
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn malloc_info(options: c_int, stream: *mut $crate::libc::FILE) -> c_int {
+            // SAFETY: see `free`.
+            unsafe { $crate::statistics::malloc_info(&$name, options, stream) }
+        }
+
+        #[unsafe(no_mangle)]
+        pub extern "C" fn malloc_trim(_left: usize) -> c_int {
+            $crate::statistics::malloc_trim()
+        }
+
+        #[unsafe(no_mangle)]
+        pub extern "C" fn mallopt(parameter: c_int, _value: c_int) -> c_int {
+            $crate::statistics::mallopt(parameter)
         }
 
         unsafe extern "C" fn census(census: *mut RawCensus) -> c_int {
