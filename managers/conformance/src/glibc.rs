@@ -91,6 +91,21 @@ pub struct Cell {
     pub cpu: Duration,
 }
 
+impl Cell {
+    /// `tst-calloc under knuth: ok, 0.2 s of CPU`, and why, where that is not expected.
+    fn line(&self) -> String {
+        let (sign, seconds) = (table::sign(&self.verdict), self.cpu.as_secs_f64());
+        let line = format!("{} under {}: {sign}, {seconds:.1} s of CPU", self.test, self.manager);
+        match &self.verdict {
+            Verdict::Holds => line,
+            Verdict::NotAsked(why)
+            | Verdict::Known(why)
+            | Verdict::Fails(why)
+            | Verdict::NoLongerDeviates(why) => format!("{line}: {why}"),
+        }
+    }
+}
+
 /// The tests, compiled.
 #[derive(Debug)]
 pub struct Tests {
@@ -221,7 +236,10 @@ pub fn run(tests: &Tests, names: &[&str], managers: &[Manager], places: &Places)
             Verdict::Fails(why) => Verdict::Fails(format!("{why}; {}", last_lines(&end.said))),
             other => other,
         };
-        Ok(Cell { test: (*test).into(), manager: manager.name.clone(), verdict, cpu: end.cpu })
+        let cell = Cell { test: (*test).into(), manager: manager.name.clone(), verdict, cpu: end.cpu };
+        // The whole takes minutes, and one hang is worth knowing at once.
+        eprintln!("{}", cell.line());
+        Ok(cell)
     })
     .into_iter()
     .collect()
@@ -242,15 +260,6 @@ pub fn table(cells: &[Cell]) -> String {
             (cell.test.clone(), cell.manager.clone(), text)
         })
         .collect();
-    let mut text = table::matrix("test", &grid);
-    for cell in cells {
-        let (word, why) = match &cell.verdict {
-            Verdict::Fails(why) => ("fails", why),
-            Verdict::NoLongerDeviates(why) => ("passes, against the list", why),
-            _ => continue,
-        };
-        let seconds = cell.cpu.as_secs_f64();
-        text.push_str(&format!("\n{} under {} {word} after {seconds:.1} s of CPU: {why}", cell.test, cell.manager));
-    }
-    text
+    let unexpected = cells.iter().filter(|cell| !cell.verdict.is_expected());
+    unexpected.fold(table::matrix("test", &grid), |text, cell| text + "\n" + &cell.line())
 }
