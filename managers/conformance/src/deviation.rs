@@ -184,6 +184,14 @@ pub const DEVIATIONS: &[Deviation] = &[
         source: "docs/managers.md: export all eleven",
     },
     Deviation {
+        managers: &["debian-jemalloc", "jemalloc"],
+        cases: &["fork_streams"],
+        always: false,
+        hangs: true,
+        reason: "its fork handlers lock the heap before fork takes the C library's list of streams: fork, fflush(NULL) and getline wait for each other for ever",
+        source: "glibc bug 19431; seen by this suite",
+    },
+    Deviation {
         managers: &["debian-jemalloc"],
         cases: &["alignment_pages"],
         always: true,
@@ -193,7 +201,7 @@ pub const DEVIATIONS: &[Deviation] = &[
     },
     Deviation {
         managers: &["tcmalloc"],
-        cases: &["fork_threaded", "fork_handlers", "fork_handlers_of_library", "fork_in_handler"],
+        cases: &["fork_threaded", "fork_handlers", "fork_handlers_of_library", "fork_in_handler", "fork_streams"],
         always: false,
         hangs: false,
         reason: "it has no fork handlers: a child forked while another thread holds one of its locks waits for ever",
@@ -265,11 +273,19 @@ pub const DEVIATIONS: &[Deviation] = &[
     },
     Deviation {
         managers: &["debian-tbb"],
-        cases: &["fork_threaded", "fork_handlers", "fork_handlers_of_library", "fork_in_handler"],
+        cases: &["fork_threaded", "fork_handlers", "fork_handlers_of_library", "fork_in_handler", "fork_streams"],
         always: false,
         hangs: false,
         reason: "a child forked while another thread allocates now and then hangs in malloc or free",
         source: "seen by this suite, in 3 of some 30 runs of these cases",
+    },
+    Deviation {
+        managers: &["bdw", "bdw-nofree"],
+        cases: &["statistics"],
+        always: true,
+        hangs: false,
+        reason: "libgc has none of glibc's statistics, and glibc answers for its own heap",
+        source: "seen by this suite",
     },
     Deviation {
         managers: &["bdw", "bdw-nofree"],
@@ -333,6 +349,12 @@ pub const LAYER_DEVIATIONS: &[LayerDeviation] = &[
         cases: &["census_classes"],
         reason: "its census knows blocks and not the manager's size classes",
         source: "layers/sweep/src/control.rs",
+    },
+    LayerDeviation {
+        layer: LayerKind::Sweep,
+        cases: &["statistics"],
+        reason: "glibc's statistics are the manager's, which does not know of the layer",
+        source: "seen by this suite",
     },
     LayerDeviation {
         layer: LayerKind::Sweep,

@@ -26,11 +26,143 @@ pub const LEFT_OUT: &[(&[&str], &str)] = &[
         &["tst-malloc-usable", "tst-malloc-usable-tunables"],
         "they ask glibc's checking malloc (libc_malloc_debug.so): the exact size that was asked for",
     ),
+    (
+        &["tst-malloc-backtrace", "tst-safe-linking"],
+        "they write over freed blocks and wait for glibc's own message; what managers make of misuse is recorded apart",
+    ),
     (&["tst-dynarray-at-fail"], "the message that it waits for is of a function that only glibc's own build has"),
 ];
 
+/// The peers' own, which show behind layers too.
+const MIMALLOC: &[&str] = &["mimalloc3", "quarantine=1M,check=on/mimalloc3", "sweep,free=honour/mimalloc3"];
+
+/// Whatever stops threads by a signal.
+const COLLECTING: &[&str] = &[
+    "tithe-collect",
+    "bw16",
+    "bw26",
+    "sweep,free=honour/glibc",
+    "sweep/glibc",
+    "sweep,free=honour/mimalloc3",
+];
+
+const fn exception(
+    managers: &'static [&'static str],
+    cases: &'static [&'static str],
+    always: bool,
+    reason: &'static str,
+) -> Deviation {
+    Deviation { managers, cases, always, hangs: false, reason, source: "scripts/glibc-tests" }
+}
+
 /// What each manager does not pass.
-pub const EXCEPTIONS: &[Deviation] = &[];
+pub const EXCEPTIONS: &[Deviation] = &[
+    exception(
+        &["knuth", "bestfit", "cartesian", "kingsley", "haertel", "buddy", "pow2"],
+        &["tst-free-errno"],
+        true,
+        "the test maps new pages over those before and behind its block, which glibc has mapped for it alone; here they \
+         hold the manager's headers, and the damage is noticed",
+    ),
+    exception(
+        &["tithe", "tithe-explicit", "tithe-collect"],
+        &["tst-dynarray-fail"],
+        true,
+        "the test fills the heap by blocks of powers of two and expects another size to be refused; that size has a class \
+         of its own, with a block left",
+    ),
+    exception(
+        &["kingsley", "pow2", "bw16", "bw26"],
+        &["tst-dynarray-fail"],
+        true,
+        "the test fills the heap, frees all and asks for other sizes; blocks stay in the class for which they were made",
+    ),
+    exception(
+        &["bump"],
+        &["tst-dynarray-fail"],
+        true,
+        "its free does nothing: what the test has filled the heap with stays",
+    ),
+    exception(
+        &["tithe", "tithe-explicit", "quarantine=1M,check=on/glibc"],
+        &["tst-tcfree1", "tst-tcfree2"],
+        true,
+        "a double free is reported and ignored; the test waits for SIGABRT",
+    ),
+    exception(
+        &["tithe-collect", "bump", "bw16", "bw26", "sweep/glibc"],
+        &["tst-tcfree1", "tst-tcfree2"],
+        true,
+        "free does nothing, so a second one neither; the test waits for SIGABRT",
+    ),
+    exception(
+        &["lea", "quickfit"],
+        &["tst-tcfree1", "tst-tcfree2"],
+        true,
+        "a double free of a small block is noticed later, or never (the table of misuse); the test waits for SIGABRT",
+    ),
+    exception(
+        &["bw26"],
+        &["tst-mallinfo2"],
+        false,
+        "a collection between the two looks reclaims what the test has dropped",
+    ),
+    exception(
+        MIMALLOC,
+        &["tst-tcfree1", "tst-tcfree2"],
+        false,
+        "mimalloc does not notice a double free (the table of misuse)",
+    ),
+    exception(
+        MIMALLOC,
+        &[
+            "tst-malloc-check",
+            "tst-malloc",
+            "tst-memalign",
+            "tst-pvalloc",
+            "tst-realloc",
+            "tst-malloc-too-large",
+            "tst-malloc-thread-fail",
+            "tst-posix_memalign",
+            "tst-reallocarray",
+            "tst-calloc",
+            "tst-valloc",
+        ],
+        false,
+        "mimalloc's errno: a refusal for size leaves it alone, or sets EOVERFLOW (errno_huge in the list above)",
+    ),
+    exception(MIMALLOC, &["tst-mallocalign1"], false, "mimalloc aligns small blocks to 8 bytes"),
+    exception(
+        MIMALLOC,
+        &["tst-dynarray-fail"],
+        false,
+        "the test fills the heap, frees all and asks for other sizes; pages of mimalloc stay with their size",
+    ),
+    exception(
+        &["sweep/glibc"],
+        &["tst-dynarray-fail"],
+        false,
+        "free does nothing: what the test has filled the heap with stays until a collection finds no word that leads there",
+    ),
+    exception(
+        COLLECTING,
+        &["tst-malloc-fork-deadlock", "tst-malloc-thread-exit"],
+        false,
+        "a collection that stops the thread ends its nanosleep with EINTR",
+    ),
+    exception(
+        &["tithe-collect", "bw16", "bw26"],
+        &["tst-malloc-tcache-leak"],
+        false,
+        "free does nothing, so that what waits for the next collection counts as in use",
+    ),
+    exception(
+        MIMALLOC,
+        &["tst-mallinfo2", "tst-malloc-stats-cancellation", "tst-malloc-tcache-leak"],
+        false,
+        "mimalloc exports no statistics of glibc's, and glibc answers for its own heap",
+    ),
+];
 
 /// The exception for a test under a manager.
 pub fn known(manager: &str, test: &str) -> Option<&'static Deviation> {

@@ -14,7 +14,7 @@ use heaptoll_lab::places::Places;
 
 use crate::error::{Error, file};
 use crate::exceptions::{self, LEFT_OUT};
-use crate::process::{self, End};
+use crate::process::{self, End, Ending};
 use crate::suite::{compile, driver, in_parallel};
 use crate::table;
 use crate::verdict::{Verdict, judge};
@@ -54,7 +54,7 @@ const FLAGS: [&str; 8] = [
 ];
 
 /// The managers and stacks that are asked unless others are named; those that are not built are left out.
-pub const ASKED: [&str; 21] = [
+pub const ASKED: [&str; 22] = [
     "glibc",
     "tithe",
     "tithe-explicit",
@@ -71,6 +71,7 @@ pub const ASKED: [&str; 21] = [
     "bump",
     "bw16",
     "bw26",
+    "mimalloc3",
     "quarantine=1M,check=on/glibc",
     "quarantine=1M,check=on/mimalloc3",
     "sweep,free=honour/glibc",
@@ -230,7 +231,11 @@ pub fn run(tests: &Tests, names: &[&str], managers: &[Manager], places: &Places)
         names.iter().flat_map(|test| managers.iter().map(move |manager| (*test, manager))).collect();
     in_parallel(&jobs, |(test, manager)| {
         let end = tests.run(test, manager, places)?;
-        let known = exceptions::known(&manager.name, test);
+        // No exception is a hang or a crash: the test's driver answers those of its child with a status.
+        let known = match end.ending {
+            Ending::Status(_) => exceptions::known(&manager.name, test),
+            Ending::Hung | Ending::Signal(_) => None,
+        };
         let verdict = match judge(&end, known) {
             // A failed check is told of on standard output.
             Verdict::Fails(why) => Verdict::Fails(format!("{why}; {}", last_lines(&end.said))),

@@ -69,6 +69,9 @@ const MUTANTS: &[(&str, &[&str])] = &[
     ("census_identity", &["census_threaded", "random_blocks"]),
     ("check_fails", &["census_threaded", "null_pointers"]),
     ("no_events", &["event_listener"]),
+    ("statistics_empty", &["statistics"]),
+    ("statistics_options", &["statistics"]),
+    ("statistics_total", &["statistics"]),
     ("faults_unread", &["fault_every_1", "fault_every_2", "fault_every_3", "fault_every_7"]),
     ("faults_stick", &["fault_every_2"]),
 ];
