@@ -4,14 +4,17 @@
 #include "check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { READERS = 3, FORKERS = 2, LINE = 3000 };
@@ -117,6 +120,64 @@ static void *forks(void *stream) {
     return NULL;
 }
 
+/* The circle by itself: a stream's write function, which fflush(NULL) calls with the list held, waits until the forking
+ * thread has come as far as it can, and allocates. */
+static sem_t list_held, fork_began;
+static pid_t forker;
+
+static void fork_begins(void) {
+    sem_post(&fork_began);
+}
+
+static void wait_until_asleep(pid_t thread) {
+    char name[48], state[400];
+    snprintf(name, sizeof name, "/proc/self/task/%d/stat", (int)thread);
+    for (char *after = NULL; !after || after[2] != 'S'; nanosleep(&(struct timespec){0, 1000000}, NULL)) {
+        int file = open(name, O_RDONLY);
+        ssize_t length = read(file, state, sizeof state - 1);
+        CHECK(file >= 0 && length > 0, "cannot read %s: errno %d", name, errno);
+        state[length] = 0;
+        close(file);
+        after = strrchr(state, ')');
+    }
+}
+
+static ssize_t allocates_late(void *cookie, const char *data, size_t bytes) {
+    (void)cookie, (void)data;
+    sem_post(&list_held);
+    sem_wait(&fork_began);
+    wait_until_asleep(forker);
+    void *block = malloc(5000);
+    CHECK(block, "malloc gave null while another thread forks");
+    free(block);
+    return (ssize_t)bytes;
+}
+
+static void *flushes_once(void *unused) {
+    (void)unused;
+    CHECK(fflush(NULL) == 0, "fflush(NULL): errno %d", errno);
+    return NULL;
+}
+
+static void fork_while_the_list_is_held(void) {
+    pthread_t flusher;
+    FILE *stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = allocates_late});
+    CHECK(stream && fputs("x", stream) >= 0, "fopencookie: errno %d", errno);
+    sem_init(&list_held, 0, 0);
+    sem_init(&fork_began, 0, 0);
+    CHECK(pthread_atfork(fork_begins, NULL, NULL) == 0, "pthread_atfork failed");
+    forker = gettid();
+    CHECK(pthread_create(&flusher, NULL, flushes_once, NULL) == 0, "pthread_create failed");
+    sem_wait(&list_held);
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "a child ended with wait status %#x", (unsigned)status);
+    pthread_join(flusher, NULL);
+    CHECK(fclose(stream) == 0, "fclose: errno %d", errno);
+}
+
 static void begin(pthread_t *thread, void *(*function)(void *), void *argument) {
     CHECK(pthread_create(thread, NULL, function, argument) == 0, "pthread_create failed");
 }
@@ -135,6 +196,7 @@ CASE(PLAIN, fork_streams, "threads fork while others call getline, fflush(NULL),
         streams[i] = opened(path, "r");
     /* The whole process stands still where fork hangs. */
     alarm((unsigned)effort(50, 15));
+    fork_while_the_list_is_held();
     for (size_t i = 0; i < READERS; i++)
         begin(&others[i], reads, streams[i]);
     begin(&others[READERS], flushes, NULL);
