@@ -184,11 +184,11 @@ pub const DEVIATIONS: &[Deviation] = &[
         source: "docs/managers.md: export all eleven",
     },
     Deviation {
-        managers: &["debian-jemalloc", "jemalloc"],
+        managers: &["debian-jemalloc", "jemalloc", "debian-gperftools"],
         cases: &["fork_streams"],
         always: false,
         hangs: true,
-        reason: "its fork handlers lock the heap before fork takes the C library's list of streams: fork, fflush(NULL) and getline wait for each other for ever",
+        reason: "the fork handlers lock the heap before fork takes the C library's list of streams: fork, fflush(NULL) and getline wait for each other for ever",
         source: "glibc bug 19431; seen by this suite",
     },
     Deviation {

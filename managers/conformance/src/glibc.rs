@@ -12,6 +12,7 @@ use std::time::Duration;
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
 
+use crate::deviation::Deviation;
 use crate::error::{Error, file};
 use crate::exceptions::{self, LEFT_OUT};
 use crate::process::{self, End, Ending};
@@ -19,8 +20,10 @@ use crate::suite::{compile, driver, in_parallel};
 use crate::table;
 use crate::verdict::{Verdict, judge};
 
-/// Seconds that a test may take. It ends itself earlier, by its own alarm, unless that hangs too.
-const LIMIT_S: u64 = 300;
+/// Seconds that a test may take: longer than its driver gives it, which kills what the test leaves behind.
+const LIMIT_S: u64 = 1200;
+/// What the driver writes when it has killed a test that took too long.
+const TIMED_OUT: &str = "Timed out: killed the child process";
 /// CPU seconds from which on the table shows them.
 const SHOWN_S: f64 = 5.0;
 
@@ -231,11 +234,7 @@ pub fn run(tests: &Tests, names: &[&str], managers: &[Manager], places: &Places)
         names.iter().flat_map(|test| managers.iter().map(move |manager| (*test, manager))).collect();
     in_parallel(&jobs, |(test, manager)| {
         let end = tests.run(test, manager, places)?;
-        // No exception is a hang or a crash: the test's driver answers those of its child with a status.
-        let known = match end.ending {
-            Ending::Status(_) => exceptions::known(&manager.name, test),
-            Ending::Hung | Ending::Signal(_) => None,
-        };
+        let known = exceptions::known(&manager.name, test).filter(|known| covers(known, &end));
         let verdict = match judge(&end, known) {
             // A failed check is told of on standard output.
             Verdict::Fails(why) => Verdict::Fails(format!("{why}; {}", last_lines(&end.said))),
@@ -248,6 +247,16 @@ pub fn run(tests: &Tests, names: &[&str], managers: &[Manager], places: &Places)
     })
     .into_iter()
     .collect()
+}
+
+/// Whether an exception can be for such an end: for a crash of the driver never, for a test that took too long only where
+/// it says so.
+fn covers(known: &Deviation, end: &End) -> bool {
+    match end.ending {
+        Ending::Status(_) => known.hangs || !end.said.contains(TIMED_OUT),
+        Ending::Hung => known.hangs,
+        Ending::Signal(_) => false,
+    }
 }
 
 fn last_lines(text: &str) -> String {
@@ -267,4 +276,35 @@ pub fn table(cells: &[Cell]) -> String {
         .collect();
     let unexpected = cells.iter().filter(|cell| !cell.verdict.is_expected());
     unexpected.fold(table::matrix("test", &grid), |text, cell| text + "\n" + &cell.line())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(ending: Ending, said: &str) -> End {
+        End { ending, said: said.into(), complained: String::new(), took: Duration::ZERO, cpu: Duration::ZERO }
+    }
+
+    #[test]
+    fn an_exception_covers_neither_a_hang_nor_a_crash() {
+        let known = exceptions::known("knuth", "tst-free-errno").expect("an exception");
+        assert!(covers(known, &end(Ending::Status(1), "error: 1 test failures\n")));
+        assert!(!covers(known, &end(Ending::Status(1), &format!("{TIMED_OUT}\n"))));
+        assert!(!covers(known, &end(Ending::Hung, "")));
+        assert!(!covers(known, &end(Ending::Signal(libc::SIGSEGV), "")));
+        assert!(covers(&Deviation { hangs: true, ..*known }, &end(Ending::Hung, "")));
+    }
+
+    #[test]
+    fn exceptions_name_managers_that_are_asked_once_for_each_test() {
+        let mut seen = Vec::new();
+        for one in exceptions::EXCEPTIONS {
+            for pair in one.managers.iter().flat_map(|manager| one.cases.iter().map(move |test| (manager, test))) {
+                assert!(ASKED.contains(pair.0), "{} is not asked", pair.0);
+                assert!(!seen.contains(&pair), "{pair:?} is listed twice");
+                seen.push(pair);
+            }
+        }
+    }
 }
