@@ -201,7 +201,13 @@ pub const DEVIATIONS: &[Deviation] = &[
     },
     Deviation {
         managers: &["tcmalloc"],
-        cases: &["fork_threaded", "fork_handlers", "fork_handlers_of_library", "fork_in_handler", "fork_streams"],
+        cases: &[
+            "fork_threaded",
+            "fork_handlers",
+            "fork_handlers_of_library",
+            "fork_in_handler",
+            "fork_streams",
+        ],
         always: false,
         hangs: false,
         reason: "it has no fork handlers: a child forked while another thread holds one of its locks waits for ever",
@@ -273,7 +279,13 @@ pub const DEVIATIONS: &[Deviation] = &[
     },
     Deviation {
         managers: &["debian-tbb"],
-        cases: &["fork_threaded", "fork_handlers", "fork_handlers_of_library", "fork_in_handler", "fork_streams"],
+        cases: &[
+            "fork_threaded",
+            "fork_handlers",
+            "fork_handlers_of_library",
+            "fork_in_handler",
+            "fork_streams",
+        ],
         always: false,
         hangs: false,
         reason: "a child forked while another thread allocates now and then hangs in malloc or free",

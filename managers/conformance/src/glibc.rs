@@ -189,7 +189,11 @@ impl Tests {
 
 /// Compiles what the tests stand on into an archive. A file that needs more of glibc than there is here is left out: a
 /// test that wants it does not link, and is named.
-fn support(source: &Path, work: &Path, compiler: &(dyn Fn(&Path) -> Command + Sync)) -> Result<PathBuf, Error> {
+fn support(
+    source: &Path,
+    work: &Path,
+    compiler: &(dyn Fn(&Path) -> Command + Sync),
+) -> Result<PathBuf, Error> {
     let mut units = vec![stand_ins().join("paths.c")];
     for (folder, beginnings) in SUPPORT {
         units.extend(sources(&source.join(folder), beginnings)?);
@@ -283,7 +287,13 @@ mod tests {
     use super::*;
 
     fn end(ending: Ending, said: &str) -> End {
-        End { ending, said: said.into(), complained: String::new(), took: Duration::ZERO, cpu: Duration::ZERO }
+        End {
+            ending,
+            said: said.into(),
+            complained: String::new(),
+            took: Duration::ZERO,
+            cpu: Duration::ZERO,
+        }
     }
 
     #[test]
@@ -300,7 +310,9 @@ mod tests {
     fn exceptions_name_managers_that_are_asked_once_for_each_test() {
         let mut seen = Vec::new();
         for one in exceptions::EXCEPTIONS {
-            for pair in one.managers.iter().flat_map(|manager| one.cases.iter().map(move |test| (manager, test))) {
+            for pair in
+                one.managers.iter().flat_map(|manager| one.cases.iter().map(move |test| (manager, test)))
+            {
                 assert!(ASKED.contains(pair.0), "{} is not asked", pair.0);
                 assert!(!seen.contains(&pair), "{pair:?} is listed twice");
                 seen.push(pair);
