@@ -1,6 +1,5 @@
 //! The ledger: every live block's requested size, their sum, and the most that the sum has been.
 
-use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering::Relaxed;
 
 use heaptoll_next::blocks::Blocks;
@@ -15,7 +14,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    const fn new() -> Ledger {
+    /// No blocks.
+    pub const fn new() -> Ledger {
         Ledger { sizes: Blocks::new(), live: 0, high: 0 }
     }
 
@@ -62,45 +62,5 @@ impl Ledger {
     /// In a child of fork: what its parent once held is not the child's.
     pub fn begin_anew(&mut self) {
         self.high = self.live;
-    }
-}
-
-/// A ledger behind a lock. The lock is POSIX's, which takes nothing from the heap.
-pub struct Locked {
-    mutex: UnsafeCell<libc::pthread_mutex_t>,
-    ledger: UnsafeCell<Ledger>,
-}
-
-// SAFETY: the mutex is made for sharing, and the ledger is touched only by its holder.
-unsafe impl Sync for Locked {}
-
-impl Locked {
-    pub const fn new() -> Locked {
-        Locked {
-            mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
-            ledger: UnsafeCell::new(Ledger::new()),
-        }
-    }
-
-    /// Works on the ledger. `work` must not allocate.
-    #[inline(always)]
-    pub fn with<T>(&self, work: impl FnOnce(&mut Ledger) -> T) -> T {
-        self.lock();
-        // SAFETY: the mutex is ours, and `work` cannot come back here, since it does not allocate.
-        let answer = work(unsafe { &mut *self.ledger.get() });
-        self.unlock();
-        answer
-    }
-
-    /// Takes the lock, to hold it over a fork.
-    pub fn lock(&self) {
-        // SAFETY: an initialised mutex of the default kind; it is never destroyed.
-        unsafe { libc::pthread_mutex_lock(self.mutex.get()) };
-    }
-
-    /// Gives it back; the caller took it.
-    pub fn unlock(&self) {
-        // SAFETY: as above; the caller holds it, in a child of fork as the copy of the thread that took it.
-        unsafe { libc::pthread_mutex_unlock(self.mutex.get()) };
     }
 }

@@ -18,15 +18,16 @@ mod ledger;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use heaptoll_floor::{AtFork, Lock, at_fork, prepare_barriers};
 use heaptoll_next::tally;
 use heaptoll_next::watched::{Call, Watch};
 use heaptoll_statspage::{Kind, Writer};
 
-use crate::ledger::Locked;
+use crate::ledger::Ledger;
 
 /// The slot that is written to.
 static WRITER: Writer = Writer::new(Kind::Layer, "live");
-static LEDGER: Locked = Locked::new();
+static LEDGER: Lock<Ledger> = Lock::new(Ledger::new());
 /// Set while the layer itself causes allocations, which are not the program's.
 static OURS: AtomicBool = AtomicBool::new(false);
 
@@ -43,10 +44,9 @@ impl Watch for Live {
         let slot = WRITER.slot();
         tally::asked(slot, size, !block.is_null(), call.operator());
         if !block.is_null() {
-            LEDGER.with(|ledger| {
-                ledger.add(block as usize, size);
-                ledger.publish(slot);
-            });
+            let mut ledger = LEDGER.lock();
+            ledger.add(block as usize, size);
+            ledger.publish(slot);
         }
         block
     }
@@ -58,16 +58,15 @@ impl Watch for Live {
         }
         let slot = WRITER.slot();
         tally::gave_back(slot, operator);
-        LEDGER.with(|ledger| {
-            ledger.remove(block as usize);
-            ledger.publish(slot);
-        });
+        let mut ledger = LEDGER.lock();
+        ledger.remove(block as usize);
+        ledger.publish(slot);
         true
     }
 
     #[inline(always)]
     fn resizes(block: *mut c_void) -> Option<usize> {
-        LEDGER.with(|ledger| ledger.lift(block as usize))
+        LEDGER.lock().lift(block as usize)
     }
 
     #[inline(always)]
@@ -77,17 +76,16 @@ impl Watch for Live {
         }
         let slot = WRITER.slot();
         tally::resized(slot, size, !new.is_null());
-        LEDGER.with(|ledger| {
-            match before {
-                Some(old) if new.is_null() && size != 0 => ledger.put_back(block as usize, old),
-                Some(old) => ledger.settle(old),
-                None => {}
-            }
-            if !new.is_null() {
-                ledger.add(new as usize, size);
-            }
-            ledger.publish(slot);
-        });
+        let mut ledger = LEDGER.lock();
+        match before {
+            Some(old) if new.is_null() && size != 0 => ledger.put_back(block as usize, old),
+            Some(old) => ledger.settle(old),
+            None => {}
+        }
+        if !new.is_null() {
+            ledger.add(new as usize, size);
+        }
+        ledger.publish(slot);
     }
 }
 
@@ -99,25 +97,32 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
     heaptoll_next::family::fatal(c"heaptoll: a defect in the live layer; please report it\n")
 }
 
-unsafe extern "C" fn before_fork() {
-    LEDGER.lock();
-}
+struct Forks;
 
-unsafe extern "C" fn in_parent() {
-    LEDGER.unlock();
-}
+impl AtFork for Forks {
+    fn before() {
+        LEDGER.before_fork();
+    }
 
-unsafe extern "C" fn in_child() {
-    LEDGER.unlock();
-    LEDGER.with(ledger::Ledger::begin_anew);
+    fn in_parent() {
+        LEDGER.after_fork();
+    }
+
+    fn in_child() {
+        LEDGER.after_fork_in_child();
+        // A fork in the middle of a call leaves the ledger to that call.
+        if let Some(mut ledger) = LEDGER.try_lock() {
+            ledger.begin_anew();
+        }
+    }
 }
 
 extern "C" fn at_start() {
     OURS.store(true, Ordering::Relaxed);
     // A failing dlsym allocates its message: resolved here, while there is one thread.
     let _ = heaptoll_next::next();
-    // SAFETY: the handlers are functions of this object, which is never unloaded.
-    let registered = unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
+    prepare_barriers();
+    let registered = at_fork::<Forks>();
     OURS.store(false, Ordering::Relaxed);
     if registered != 0 {
         heaptoll_next::family::fatal(c"heaptoll: the live layer cannot register its fork handlers\n");

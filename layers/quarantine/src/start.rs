@@ -6,6 +6,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 
+use heaptoll_floor::{AtFork, at_fork};
 use heaptoll_held::quarantine::Enters;
 use heaptoll_held::settings::{ALLOWED, Settings};
 use heaptoll_held::thread::Thread;
@@ -68,12 +69,9 @@ pub fn start() -> bool {
     QUARANTINE.prepare(&settings, usable_size, free, enters, alone.cast());
     MANAGER_RESIZES.store(!settings.delay_realloc, Relaxed);
     let mut key = 0;
-    // SAFETY: the functions are of this object, which is never unloaded.
-    let failed = unsafe {
-        libc::pthread_key_create(&mut key, Some(thread_ends)) != 0
-            || libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) != 0
-    };
-    if failed {
+    // SAFETY: the function is of this object, which is never unloaded.
+    let keyless = unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) != 0 };
+    if keyless || at_fork::<Forks>() != 0 {
         fatal(c"heaptoll: the quarantine cannot be told of the ends of threads and of forks: the C library has no room\n");
     }
     KEY.store(key, Relaxed);
@@ -112,23 +110,27 @@ unsafe extern "C" fn thread_ends(place: *mut c_void) {
     unsafe { QUARANTINE.leave(&*place.cast::<Thread>()) };
 }
 
-unsafe extern "C" fn before_fork() {
-    check::before_fork();
-}
+struct Forks;
 
-unsafe extern "C" fn in_parent() {
-    check::after_fork();
-}
+impl AtFork for Forks {
+    fn before() {
+        check::before_fork();
+    }
 
-unsafe extern "C" fn in_child() {
-    check::after_fork();
-    let word = word::get();
-    // A thread that has not freed anything yet may get a place now: what others held must belong to somebody. One that
-    // has ended leaves it where it is.
-    // SAFETY: null, or a place, which stays.
-    match unsafe { word.as_ref() }.or_else(enter) {
-        Some(own) if !ptr::eq(own, &NOWHERE) => QUARANTINE.after_fork(own),
-        _ => {}
+    fn in_parent() {
+        check::after_fork();
+    }
+
+    fn in_child() {
+        check::after_fork();
+        let word = word::get();
+        // A thread that has not freed anything yet may get a place now: what others held must belong to somebody. One
+        // that has ended leaves it where it is.
+        // SAFETY: null, or a place, which stays.
+        match unsafe { word.as_ref() }.or_else(enter) {
+            Some(own) if !ptr::eq(own, &NOWHERE) => QUARANTINE.after_fork(own),
+            _ => {}
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use heaptoll_floor::AtFork;
 use heaptoll_next::family;
 
 use crate::collection::{COLLECTION, WAITING, keep_out};
@@ -46,53 +47,58 @@ fn handlers() -> &'static [Handlers] {
     &HANDLERS[..COUNT.load(Ordering::Acquire).min(PLACES)]
 }
 
-pub extern "C" fn before() {
-    COLLECTION.before_fork();
-    if DEPTH.fetch_add(1, Ordering::Relaxed) != 0 {
-        return;
-    }
-    let former = gate::begin_fork();
-    FORMER.store(former.map_or(usize::MAX, |state| state), Ordering::Relaxed);
-    let closed = former.is_some() && has_started() && keep_out();
-    CLOSED.store(usize::from(closed), Ordering::Relaxed);
-    gate::inside(|| handlers().iter().rev().for_each(|handlers| call(handlers, BEFORE)));
-    WAITING.before_fork();
-    pinned::before_fork();
-    TABLES.before_fork();
-}
-
-/// Ends what the outermost [`before`] has begun, but for the gate.
+/// Ends what the outermost [`AtFork::before`] has begun, but for the gate.
 fn end(which: usize) {
     gate::inside(|| handlers().iter().for_each(|handlers| call(handlers, which)));
     let former = FORMER.load(Ordering::Relaxed);
     gate::end_fork((former != usize::MAX).then_some(former));
 }
 
-pub extern "C" fn in_parent() {
-    if DEPTH.fetch_sub(1, Ordering::Relaxed) == 1 {
-        TABLES.after_fork_in_parent();
-        pinned::after_fork();
-        WAITING.after_fork();
-        end(IN_PARENT);
-        if CLOSED.swap(0, Ordering::Relaxed) != 0 {
-            gate::open();
-        }
-    }
-    COLLECTION.after_fork();
-}
+/// fork's handlers.
+pub struct Forks;
 
-pub extern "C" fn in_child() {
-    WORLD.after_fork_in_child();
-    mappings::after_fork_in_child();
-    if DEPTH.fetch_sub(1, Ordering::Relaxed) == 1 {
-        TABLES.after_fork_in_child();
-        pinned::after_fork_in_child();
-        WAITING.after_fork_in_child();
-        end(IN_CHILD);
-        CLOSED.store(0, Ordering::Relaxed);
-        gate::after_fork_in_child();
+impl AtFork for Forks {
+    fn before() {
+        COLLECTION.before_fork();
+        if DEPTH.fetch_add(1, Ordering::Relaxed) != 0 {
+            return;
+        }
+        let former = gate::begin_fork();
+        FORMER.store(former.map_or(usize::MAX, |state| state), Ordering::Relaxed);
+        let closed = former.is_some() && has_started() && keep_out();
+        CLOSED.store(usize::from(closed), Ordering::Relaxed);
+        gate::inside(|| handlers().iter().rev().for_each(|handlers| call(handlers, BEFORE)));
+        WAITING.before_fork();
+        pinned::before_fork();
+        TABLES.before_fork();
     }
-    COLLECTION.after_fork_in_child();
+
+    fn in_parent() {
+        if DEPTH.fetch_sub(1, Ordering::Relaxed) == 1 {
+            TABLES.after_fork_in_parent();
+            pinned::after_fork();
+            WAITING.after_fork();
+            end(IN_PARENT);
+            if CLOSED.swap(0, Ordering::Relaxed) != 0 {
+                gate::open();
+            }
+        }
+        COLLECTION.after_fork();
+    }
+
+    fn in_child() {
+        WORLD.after_fork_in_child();
+        mappings::after_fork_in_child();
+        if DEPTH.fetch_sub(1, Ordering::Relaxed) == 1 {
+            TABLES.after_fork_in_child();
+            pinned::after_fork_in_child();
+            WAITING.after_fork_in_child();
+            end(IN_CHILD);
+            CLOSED.store(0, Ordering::Relaxed);
+            gate::after_fork_in_child();
+        }
+        COLLECTION.after_fork_in_child();
+    }
 }
 
 /// `__register_atfork`, which `pthread_atfork` is.

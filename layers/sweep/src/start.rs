@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use heaptoll_floor::{Teller, ThreadEnd, prepare_barriers};
+use heaptoll_floor::{Teller, ThreadEnd, at_fork, prepare_barriers};
 use heaptoll_next::{family, settings};
 use heaptoll_roots::World;
 use heaptoll_sweeping::settings::{ALLOWED, Settings};
@@ -11,7 +11,8 @@ use heaptoll_tables::Tables;
 
 use crate::calls::BUDGET;
 use crate::collection::{COLLECTION, PATIENCE_MS, tell_used};
-use crate::{forks, gate, mappings};
+use crate::forks::Forks;
+use crate::{gate, mappings};
 
 pub use crate::collection::LAZY;
 
@@ -75,10 +76,7 @@ pub fn start() -> bool {
     collection.managed.glibc = glibc;
     collection.configure(settings);
     drop(collection);
-    // SAFETY: the handlers are functions of this object, which is never unloaded.
-    let registered =
-        unsafe { libc::pthread_atfork(Some(forks::before), Some(forks::in_parent), Some(forks::in_child)) };
-    if registered != 0 || THREAD_END.prepare().is_err() {
+    if at_fork::<Forks>() != 0 || THREAD_END.prepare().is_err() {
         family::fatal(
             c"heaptoll: the sweep layer cannot register its hooks for fork and for the ends of threads\n",
         );

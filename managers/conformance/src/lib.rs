@@ -6,6 +6,8 @@
 
 pub mod deviation;
 pub mod error;
+pub mod exceptions;
+pub mod glibc;
 pub mod misuse;
 pub mod outputs;
 pub mod process;

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use heaptoll_conformance::error::{Error, file};
+use heaptoll_conformance::glibc::{self, Tests};
 use heaptoll_conformance::outputs::{self, Output};
 use heaptoll_conformance::suite::{self, Case, Kind, Suite};
 use heaptoll_conformance::verdict::{self, Cell};
-use heaptoll_conformance::{deviation, misuse, table};
+use heaptoll_conformance::{deviation, exceptions, misuse, table};
 use heaptoll_lab::manager::{self, Manager, ManagerError};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::stack::StackError;
@@ -66,6 +67,21 @@ enum Subcommand {
         #[arg(long, value_name = "FILE")]
         heaptoll: Option<PathBuf>,
     },
+    /// Run glibc's own tests of malloc, from its unpacked source package (scripts/glibc-tests fetches it)
+    Glibc {
+        /// Managers and stacks of layers by name [default: glibc, all of ours, both layers]
+        #[arg(value_name = "MANAGER")]
+        managers: Vec<String>,
+        /// The unpacked source package of glibc
+        #[arg(long, value_name = "DIR")]
+        source: PathBuf,
+        /// Only this test; may be given several times
+        #[arg(long, value_name = "NAME")]
+        test: Vec<String>,
+        /// List the exceptions as a Markdown table and run nothing
+        #[arg(long)]
+        exceptions: bool,
+    },
 }
 
 #[derive(Serialize)]
@@ -83,6 +99,11 @@ fn main() -> ExitCode {
         Some(Subcommand::Outputs { managers, heaptoll }) => {
             compare_outputs(managers, &heaptoll.clone().unwrap_or_else(beside))
         }
+        Some(Subcommand::Glibc { exceptions: true, .. }) => {
+            println!("{}", exceptions::markdown());
+            Ok(true)
+        }
+        Some(Subcommand::Glibc { managers, source, test, .. }) => pass_glibc_tests(managers, source, test),
         None => conform(&arguments),
     };
     match result {
@@ -170,6 +191,22 @@ fn conform(arguments: &Arguments) -> Result<bool, Error> {
         file("write", path, std::fs::write(path, serde_json::to_string_pretty(&report)?))?;
     }
     Ok(well)
+}
+
+fn pass_glibc_tests(names: &[String], source: &Path, only: &[String]) -> Result<bool, Error> {
+    let places = Places::find()?;
+    let managers = if names.is_empty() { glibc::asked(&places)? } else { chosen(names, &places)? };
+    let folder = tempfile::tempdir()
+        .map_err(|source| Error::Process { what: "a compiler in a temporary folder".into(), source })?;
+    let tests = Tests::build(source, folder.path())?;
+    if let Some(name) = only.iter().find(|name| !tests.names.contains(name)) {
+        return Err(Error::NoCase { name: name.clone() });
+    }
+    let wanted = |name: &&str| only.is_empty() || only.iter().any(|one| one == name);
+    let names: Vec<&str> = tests.names.iter().map(String::as_str).filter(wanted).collect();
+    let cells = glibc::run(&tests, &names, &managers, &places)?;
+    println!("{}", glibc::table(&cells));
+    Ok(cells.iter().all(|cell| cell.verdict.is_expected()))
 }
 
 fn compare_outputs(names: &[String], heaptoll: &Path) -> Result<bool, Error> {

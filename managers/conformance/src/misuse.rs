@@ -117,7 +117,13 @@ mod tests {
     #[test]
     fn fates_are_told_apart() {
         let of = |ending, said: &str, complained: &str| {
-            fate(&End { ending, said: said.into(), complained: complained.into(), took: Duration::ZERO })
+            fate(&End {
+                ending,
+                said: said.into(),
+                complained: complained.into(),
+                took: Duration::ZERO,
+                cpu: Duration::ZERO,
+            })
         };
         let past = "past the defect\n";
         assert_eq!(of(Ending::Status(0), past, ""), Fate::Ignored);

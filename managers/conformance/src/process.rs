@@ -54,6 +54,8 @@ pub struct End {
     pub complained: String,
     /// From start to end.
     pub took: Duration,
+    /// Time on processors, with that of the children it waited for.
+    pub cpu: Duration,
 }
 
 /// Runs `program` with `preload`, in this order, in an environment that holds nothing else but `environment`.
@@ -97,35 +99,45 @@ pub fn run(
     };
     let started = Instant::now();
     let mut child = command.spawn().map_err(error)?;
-    let hung = loop {
-        if has_ended(&child) {
-            break false;
-        }
-        if started.elapsed() > limit {
-            break true;
+    let (took, ended) = loop {
+        let ended = time_at_end(&child);
+        if ended.is_some() || started.elapsed() > limit {
+            break (started.elapsed(), ended);
         }
         std::thread::sleep(LOOK);
     };
-    let took = started.elapsed();
     if let Ok(group) = i32::try_from(child.id()) {
         // SAFETY: the child has not been reaped, so the group is still its own.
         unsafe { libc::kill(-group, libc::SIGKILL) };
     }
+    let killed = std::iter::from_fn(|| {
+        std::thread::sleep(LOOK);
+        Some(time_at_end(&child))
+    });
+    let cpu = ended.or_else(|| killed.flatten().next()).unwrap_or_default();
     let status = child.wait().map_err(error)?;
-    let ending = if hung { Ending::Hung } else { of_status(status) };
-    Ok(End { ending, said: text(out).map_err(error)?, complained: text(err).map_err(error)?, took })
+    let ending = if ended.is_none() { Ending::Hung } else { of_status(status) };
+    Ok(End { ending, said: text(out).map_err(error)?, complained: text(err).map_err(error)?, took, cpu })
 }
 
-/// Whether a child has ended, without reaping it: its number is needed to kill its group.
-fn has_ended(child: &Child) -> bool {
-    // SAFETY: an all-zero siginfo_t is a valid value of this plain C struct.
-    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `info` is writable, and the child is ours.
+/// The time that a child has used when it has ended, without reaping it: its number is needed to kill its group.
+fn time_at_end(child: &Child) -> Option<Duration> {
+    // SAFETY: all-zero values are valid for these two plain C structs.
+    let (mut info, mut usage): (libc::siginfo_t, libc::rusage) = unsafe { std::mem::zeroed() };
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // The C library's waitid leaves out the kernel's last argument.
+    // SAFETY: both places are writable, and the child is ours.
     let status = unsafe {
-        libc::waitid(libc::P_PID, child.id(), &mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT)
+        libc::syscall(libc::SYS_waitid, libc::P_PID, child.id(), &raw mut info, options, &raw mut usage)
     };
     // SAFETY: waitid filled in the members for a child, or left zeros.
-    status == 0 && unsafe { info.si_pid() } != 0
+    let ended = status == 0 && unsafe { info.si_pid() } != 0;
+    ended.then(|| of_timeval(usage.ru_utime) + of_timeval(usage.ru_stime))
+}
+
+fn of_timeval(time: libc::timeval) -> Duration {
+    let (seconds, micros) = (time.tv_sec.max(0).unsigned_abs(), time.tv_usec.max(0).unsigned_abs());
+    Duration::from_secs(seconds) + Duration::from_micros(micros)
 }
 
 fn of_status(status: ExitStatus) -> Ending {
@@ -158,6 +170,15 @@ mod tests {
         assert_eq!(shell("sleep 60", Duration::from_millis(50)).ending, Ending::Hung);
         let end = shell("echo out; echo err >&2", second);
         assert_eq!((end.said.as_str(), end.complained.as_str()), ("out\n", "err\n"));
+    }
+
+    #[test]
+    fn time_on_processors_is_known_of_what_ended_and_of_what_hung() {
+        let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        let limit = Duration::from_secs(120);
+        assert!(shell(busy, limit).cpu > Duration::ZERO);
+        let hung = shell("while :; do :; done", Duration::from_secs(1));
+        assert!(hung.ending == Ending::Hung && hung.cpu > Duration::ZERO, "{hung:?}");
     }
 
     #[test]

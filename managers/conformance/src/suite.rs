@@ -155,7 +155,8 @@ fn include(folder: &Path) -> String {
     format!("-I{}", folder.display())
 }
 
-fn driver(plus: bool) -> Command {
+/// The C or C++ compiler: `CC`, `CXX`, or the usual names.
+pub fn driver(plus: bool) -> Command {
     let (variable, default) = if plus { ("CXX", "c++") } else { ("CC", "cc") };
     let value = std::env::var(variable).unwrap_or_default();
     let mut words = value.split_whitespace();

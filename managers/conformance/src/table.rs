@@ -12,7 +12,8 @@ fn empty(head: &[String]) -> Table {
     table
 }
 
-fn sign(verdict: &Verdict) -> &'static str {
+/// A verdict in a cell.
+pub fn sign(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "ok",
         Verdict::NotAsked(_) => "-",

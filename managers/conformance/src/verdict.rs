@@ -136,6 +136,7 @@ mod tests {
             said: "note: a\nnote: not asked: no page\n".into(),
             complained: complained.into(),
             took: Duration::ZERO,
+            cpu: Duration::ZERO,
         }
     }
 

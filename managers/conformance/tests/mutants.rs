@@ -60,6 +60,7 @@ const MUTANTS: &[(&str, &[&str])] = &[
     ("fork_unsafe", &["fork_threaded"]),
     ("fork_child_locked", &["fork_handlers", "fork_in_handler"]),
     ("fork_deadlock", &["fork_handlers_of_library"]),
+    ("fork_without_streams", &["fork_streams"]),
     ("control_version", &["control_header"]),
     ("census_short", &["census_live"]),
     ("census_keeps", &["census_freed"]),
@@ -68,6 +69,9 @@ const MUTANTS: &[(&str, &[&str])] = &[
     ("census_identity", &["census_threaded", "random_blocks"]),
     ("check_fails", &["census_threaded", "null_pointers"]),
     ("no_events", &["event_listener"]),
+    ("statistics_empty", &["statistics"]),
+    ("statistics_options", &["statistics"]),
+    ("statistics_total", &["statistics"]),
     ("faults_unread", &["fault_every_1", "fault_every_2", "fault_every_3", "fault_every_7"]),
     ("faults_stick", &["fault_every_2"]),
 ];

@@ -3,7 +3,7 @@
 //! An algorithm is a [`Heap`]: single-threaded, without a word about C. [`Shell`] makes a [`Manager`] of it, with one
 //! [`Lock`] that is also safe to fork under; a manager with caches per thread is one by itself, with
 //! [`thread_word!`] and [`ThreadEnd`]. The floor adds the rest, each in a file of its own: memory from the system as
-//! one growing [`Region`], the malloc [`family`] with the C standard's corner cases, the control contract and the
+//! one growing [`Region`], the malloc [`family`] with the C standard's corner cases, glibc's [`statistics`], the control contract and the
 //! statistics page of `include/heaptoll.h` ([`Teller`]), and [`preload!`], which turns a manager into a shared object.
 //!
 //! Nothing here allocates, and std is not linked.
@@ -13,6 +13,7 @@ mod census;
 mod contract;
 pub mod family;
 mod fault;
+mod forks;
 mod heap;
 mod lock;
 mod manager;
@@ -22,6 +23,7 @@ mod region;
 mod search;
 mod shell;
 mod sizes;
+pub mod statistics;
 mod teller;
 mod thread;
 
@@ -31,6 +33,7 @@ pub use contract::{
     RawCensus, RawClass, RawEvent, Reason,
 };
 pub use fault::fail_every;
+pub use forks::{AtFork, at_fork};
 pub use heap::{Damage, Heap, Misuse, Piece, PieceKind};
 pub use lock::{Guard, Lock, prepare_barriers};
 pub use manager::{ADDRESSES, LARGEST, Manager};

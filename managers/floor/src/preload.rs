@@ -1,6 +1,6 @@
 //! [`preload!`]: a manager becomes a shared object for `LD_PRELOAD`.
 
-/// Exports the malloc family and the control contract over one manager, and says what to do at start, at fork and at
+/// Exports the malloc family, glibc's statistics of it and the control contract over one manager, and says what to do at start, at fork and at
 /// exit. A shell crate consists of this line: `preload!(Heap)` for a heap with a constant `new()` in a
 /// [`crate::Shell`], `preload!(static MANAGER: Type = expression)` for any other [`crate::Manager`].
 #[macro_export]
@@ -90,6 +90,37 @@ macro_rules! preload {
             unsafe { $crate::family::malloc_usable_size(&$name, block) }
         }
 
+        #[unsafe(no_mangle)]
+        pub extern "C" fn mallinfo2() -> $crate::libc::mallinfo2 {
+            $crate::statistics::mallinfo2(&$name)
+        }
+
+        #[unsafe(no_mangle)]
+        pub extern "C" fn mallinfo() -> $crate::libc::mallinfo {
+            $crate::statistics::mallinfo(&$name)
+        }
+
+        #[unsafe(no_mangle)]
+        pub extern "C" fn malloc_stats() {
+            $crate::statistics::malloc_stats(&$name);
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn malloc_info(options: c_int, stream: *mut $crate::libc::FILE) -> c_int {
+            // SAFETY: see `free`.
+            unsafe { $crate::statistics::malloc_info(&$name, options, stream) }
+        }
+
+        #[unsafe(no_mangle)]
+        pub extern "C" fn malloc_trim(_left: usize) -> c_int {
+            $crate::statistics::malloc_trim()
+        }
+
+        #[unsafe(no_mangle)]
+        pub extern "C" fn mallopt(parameter: c_int, _value: c_int) -> c_int {
+            $crate::statistics::mallopt(parameter)
+        }
+
         unsafe extern "C" fn census(census: *mut RawCensus) -> c_int {
             // SAFETY: null, or a census as the header wants it.
             match unsafe { census.as_mut() } {
@@ -129,24 +160,24 @@ macro_rules! preload {
             &CONTROL
         }
 
-        extern "C" fn before_fork() {
-            $crate::Manager::before_fork(&$name);
-        }
+        struct Forks;
 
-        extern "C" fn after_fork() {
-            $crate::Manager::after_fork(&$name);
-        }
+        impl $crate::AtFork for Forks {
+            fn before() {
+                $crate::Manager::before_fork(&$name);
+            }
 
-        extern "C" fn after_fork_in_child() {
-            $crate::Manager::after_fork_in_child(&$name);
+            fn in_parent() {
+                $crate::Manager::after_fork(&$name);
+            }
+
+            fn in_child() {
+                $crate::Manager::after_fork_in_child(&$name);
+            }
         }
 
         extern "C" fn at_start() {
-            // SAFETY: handlers that live as long as this object, which is never unloaded (see the linker's flags).
-            let status = unsafe {
-                $crate::libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork_in_child))
-            };
-            if status != 0 {
+            if $crate::at_fork::<Forks>() != 0 {
                 $crate::Message::new().text(<$manager as $crate::Manager>::NAME).text(": no memory for the fork handlers").abort();
             }
             $crate::Manager::start(&$name);

@@ -44,6 +44,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -278,16 +279,34 @@ static __thread enum { UNKNOWN, KNOWN, UNKNOWABLE } standing __attribute__((tls_
 static __thread struct thread *self __attribute__((tls_model("initial-exec")));
 static __thread int destructor_rounds __attribute__((tls_model("initial-exec")));
 
+/* glibc's list of streams, which no header declares. fork takes it after these handlers, and who holds it may wait for a
+ * stream whose holder waits for the heap: so it is taken before libgc's lock. */
+extern void _IO_list_lock(void) __attribute__((weak));
+extern void _IO_list_unlock(void) __attribute__((weak));
+extern void _IO_list_resetlock(void) __attribute__((weak));
+static int streams_held;
+
 static void before_fork(void) {
+	if (_IO_list_lock && !__libc_single_threaded) {
+		_IO_list_lock();
+		streams_held++;
+	}
 	pthread_mutex_lock(&threads_lock);
 }
 
 static void after_fork_in_parent(void) {
 	pthread_mutex_unlock(&threads_lock);
+	if (streams_held) {
+		streams_held--;
+		_IO_list_unlock();
+	}
 }
 
 static void after_fork_in_child(void) {
 	pthread_mutex_unlock(&threads_lock);
+	if (streams_held)
+		_IO_list_resetlock();
+	streams_held = 0;
 	collections = 0;
 	pause_began = 0;
 	claim_slot();

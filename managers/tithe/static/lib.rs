@@ -4,7 +4,7 @@
 //! The `pack` beside this file hides every symbol of the archive that is not of `include/tithe.h`.
 #![no_std]
 
-use heaptoll_floor::{Manager, Message};
+use heaptoll_floor::{AtFork, Manager, Message, at_fork};
 use heaptoll_tithe::Process;
 
 static TITHE: Process = Process::linked();
@@ -16,23 +16,24 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
     Message::new().text("tithe: a defect in this collector; please report it").abort()
 }
 
-extern "C" fn before_fork() {
-    TITHE.before_fork();
-}
+struct Forks;
 
-extern "C" fn after_fork() {
-    TITHE.after_fork();
-}
+impl AtFork for Forks {
+    fn before() {
+        TITHE.before_fork();
+    }
 
-extern "C" fn after_fork_in_child() {
-    TITHE.after_fork_in_child();
+    fn in_parent() {
+        TITHE.after_fork();
+    }
+
+    fn in_child() {
+        TITHE.after_fork_in_child();
+    }
 }
 
 extern "C" fn at_start() {
-    // SAFETY: handlers that live as long as the program or object which this is linked into.
-    let status =
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork_in_child)) };
-    if status != 0 {
+    if at_fork::<Forks>() != 0 {
         Message::new().text("tithe: no memory for the fork handlers").abort();
     }
     TITHE.start();

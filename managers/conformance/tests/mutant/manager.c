@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -74,20 +75,28 @@ static void unlock(void) {
         __atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
 }
 
+/* glibc's own, which no header declares: the list of streams, which fork takes after these handlers. */
+extern void _IO_list_lock(void), _IO_list_unlock(void), _IO_list_resetlock(void);
+
 static void lock_for_fork(void) {
+    if (!is("fork_without_streams"))
+        _IO_list_lock();
     if (!is("fork_unsafe"))
         lock();
 }
 static void unlock_after_fork(void) {
     if (!is("fork_unsafe"))
         unlock();
+    if (!is("fork_without_streams"))
+        _IO_list_unlock();
 }
 
 static void unlock_in_child(void) {
-    if (!is("fork_child_locked"))
-        unlock_after_fork();
-    else
+    if (is("fork_child_locked"))
         __atomic_store_n(&owner, 1, __ATOMIC_RELEASE);
+    else if (!is("fork_unsafe"))
+        unlock();
+    _IO_list_resetlock();
 }
 
 /* Whether this thread's caches are gone: a manager that takes them down too early. */
@@ -418,6 +427,57 @@ static int check(void) {
     }
     unlock();
     return wrong && !is("never_reuses") ? EINVAL : is("check_fails") ? EINVAL : 0;
+}
+
+/* glibc's statistics, from the census. */
+static struct heaptoll_census counted(struct heaptoll_class classes[SHIFTS]) {
+    struct heaptoll_census out = {.size = sizeof out, .class_capacity = SHIFTS, .classes = classes};
+    if (!is("statistics_empty"))
+        census(&out);
+    return out;
+}
+
+EXPORT struct mallinfo2 mallinfo2(void) {
+    struct heaptoll_class classes[SHIFTS];
+    struct heaptoll_census now = counted(classes);
+    return (struct mallinfo2){.arena = now.mapped_bytes, .uordblks = now.live_bytes, .fordblks = now.free_bytes};
+}
+
+EXPORT struct mallinfo mallinfo(void) {
+    struct mallinfo2 wide = mallinfo2();
+    return (struct mallinfo){.arena = (int)wide.arena, .uordblks = (int)wide.uordblks, .fordblks = (int)wide.fordblks};
+}
+
+EXPORT void malloc_stats(void) {
+    struct mallinfo2 now = mallinfo2();
+    dprintf(2, "system bytes     = %10zu\nin use bytes     = %10zu\n", now.arena, now.uordblks);
+}
+
+EXPORT int malloc_info(int options, FILE *stream) {
+    if (options != 0 && !is("statistics_options"))
+        return EINVAL;
+    struct heaptoll_class classes[SHIFTS];
+    struct heaptoll_census now = counted(classes);
+    uint64_t blocks = 0;
+    fprintf(stream, "<malloc version=\"1\">\n");
+    for (uint32_t i = 0; i < now.class_count; blocks += classes[i++].free_blocks)
+        fprintf(stream, "<size from=\"%lu\" to=\"%lu\" total=\"%lu\" count=\"%lu\"/>\n", classes[i].block_bytes,
+                classes[i].block_bytes, classes[i].free_bytes, classes[i].free_blocks);
+    if (is("statistics_total"))
+        blocks++;
+    fprintf(stream, "<total type=\"rest\" count=\"%lu\" size=\"%lu\"/>\n", blocks, now.free_bytes);
+    fprintf(stream, "<system type=\"current\" size=\"%lu\"/>\n</malloc>\n", now.mapped_bytes);
+    return 0;
+}
+
+EXPORT int malloc_trim(size_t left) {
+    (void)left;
+    return 0;
+}
+
+EXPORT int mallopt(int parameter, int value) {
+    (void)value;
+    return (parameter < 0 && parameter >= M_ARENA_MAX) || parameter == M_MXFAST;
 }
 
 EXPORT const struct heaptoll_control *heaptoll_control_v1(void) {
