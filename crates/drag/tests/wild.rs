@@ -8,7 +8,7 @@ use heaptoll_drag::{About, Asked, Clock, Drag};
 #[test]
 fn wild_words_give_wild_figures_and_no_more() {
     for (collector, clock) in [(false, Clock::Instructions), (true, Clock::Bytes)] {
-        let asked = Asked { clock, sites: true, pointers: true };
+        let asked = Asked { clock, sites: true, pointers: true, frames: 3 };
         wild::streams_are_survived(
             100,
             || Drag::new(About { collector }),

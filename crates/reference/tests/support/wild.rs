@@ -54,8 +54,11 @@ impl Random {
         let payload = if is_access { self.next() % 4096 } else { self.value() & ((1 << 56) - 1) };
         let payload = if kind == 24 { payload % 4 } else { payload };
         // A few routines, threads and events often.
-        let payload =
-            if matches!(kind, 1..=7 | 19 | 20) && !self.next().is_multiple_of(8) { payload % 14 } else { payload };
+        let payload = if matches!(kind, 1..=7 | 19 | 20) && !self.next().is_multiple_of(8) {
+            payload % 14
+        } else {
+            payload
+        };
         let mut words = vec![1 << 63 | kind << 56 | payload];
         words.extend((0..self.next() % 7).map(|_| self.value() & !(1 << 63)));
         words
