@@ -228,7 +228,7 @@ fn a_folder_or_a_fifo_is_called_by_its_name_and_not_waited_for() {
     let fifo = folder.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
     for (path, what) in [(folder.path(), "a folder"), (&fifo, "a FIFO")] {
-        let error = Store::read(path).err().expect("it is refused").to_string();
+        let error = Store::read(path).expect_err("it is refused").to_string();
         assert!(error.contains(what) && !error.contains("disk"), "{error}");
     }
 }
