@@ -241,6 +241,7 @@ mod tests {
     /// A run of two processes: 7 is an image of this user, 8 one of `NOBODY`.
     fn run() -> Run {
         let image = |pid, user| Image {
+            anonymous_bytes: 0,
             pid,
             exe: PathBuf::from("/bin/x"),
             user,
