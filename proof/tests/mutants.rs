@@ -68,7 +68,8 @@ fn mutant(name: &str, case: &str) -> Subject {
     // A thread that does not stop is to cost little, and a busy machine is not to look like one.
     let patience =
         if case.starts_with("stubborn") || case == "kernel_timer_thread" { "300" } else { "20000" };
-    let subject = Subject::of(name, BENCH.object.clone()).with("PROOF_MUTANT", name);
+    let subject =
+        Subject::of(name, BENCH.object.clone()).with("PROOF_MUTANT", name).with("PROOF_PLAIN_STOPS", "1");
     subject.with("TITHE_MODE", mode).with("TITHE_PATIENCE", patience)
 }
 

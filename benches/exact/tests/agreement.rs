@@ -15,7 +15,7 @@ fn rows(table: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn instructions_are_those_of_callgrind() {
-    let stage = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/stage");
+    let stage = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/stage");
     let home = std::env::var_os("HEAPTOLL_HOME").map_or(stage, Into::into);
     let output = Command::new(env!("CARGO_BIN_EXE_heaptoll-exact"))
         .args(["agreement", "--instructions", "-p", "cfrac", "-m", "glibc", "-m", "kingsley"])

@@ -66,7 +66,9 @@ impl Sink for Heard {
 /// The installation under test: `HEAPTOLL_HOME`, or the build tree's.
 fn places() -> Places {
     let home = std::env::var_os("HEAPTOLL_HOME").map(PathBuf::from);
-    Places::at(&home.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/stage")))
+    Places::at(
+        &home.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/stage")),
+    )
 }
 
 /// Compiles a program and runs it under the tracer.

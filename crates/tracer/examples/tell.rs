@@ -26,7 +26,7 @@ impl Sink for P {
     }
 }
 fn main() {
-    let places = Places::at("/work/main/target/stage".as_ref());
+    let places = Places::find().expect("heaptoll is staged: run `make build`");
     let t = Tracer::find(&places).unwrap();
     let refs = std::env::var_os("REFS").is_some();
     let preload = std::env::var("PRE").ok().map(|p| vec![p.into()]).unwrap_or_default();

@@ -16,7 +16,9 @@ use heaptoll_tracer::{Image, ImageEnding, Options, Traced, Tracer, TracerError, 
 /// The installation under test: `HEAPTOLL_HOME`, or the build tree's.
 fn places() -> Places {
     let home = std::env::var_os("HEAPTOLL_HOME").map(PathBuf::from);
-    Places::at(&home.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/stage")))
+    Places::at(
+        &home.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/stage")),
+    )
 }
 
 #[derive(Debug, Default)]
