@@ -28,6 +28,9 @@ static inline int frees(void) {
     return !mode || strcmp(mode, "collect") != 0;
 }
 
+/* The block's size with the byte behind its end, which Tithe adds and tithe_usable_size leaves out. */
+static inline size_t whole_size(const void *block) { return (tithe_usable_size(block) + 15) & ~(size_t)15; }
+
 /* The addresses turned over, so that they are none. */
 extern uintptr_t hidden[SEVERAL];
 

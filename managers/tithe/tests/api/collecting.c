@@ -94,7 +94,7 @@ void case_live(void) {
     char *small = tithe_malloc(100), *large = tithe_malloc(100000);
     CHECK(tithe_is_live(small) == 1 && tithe_is_live(small + 99) == 1);
     CHECK(tithe_is_live(large) == 1 && tithe_is_live(large + 99999) == 1);
-    CHECK(tithe_is_live(large + tithe_usable_size(large)) == 0);
+    CHECK(tithe_is_live(large + whole_size(large)) == 0);
     CHECK(tithe_is_live(NULL) == 0 && tithe_is_live(&small) == 0 && tithe_is_live(case_live) == 0);
     CHECK(tithe_is_live((void *)UINTPTR_MAX) == 0);
     tithe_free(small);
@@ -108,7 +108,7 @@ void case_live(void) {
     char *again = tithe_malloc(100);
     CHECK(again == small && tithe_is_live(again) == 1);
     /* The neighbours came with it from the heap and are in the cache. */
-    CHECK(tithe_is_live(again + tithe_usable_size(again)) + tithe_is_live(again - 1) <= 1);
+    CHECK(tithe_is_live(again + whole_size(again)) + tithe_is_live(again - 1) <= 1);
 }
 
 static void *blocks_every_signal(void *nothing) {

@@ -47,8 +47,8 @@ static NOINLINE const char *below(void) {
              "block %p of %zu bytes, word at + 80000 -> %p\n"
              "block %p of %zu bytes, word at + 16 -> %p\n"
              "block %p of %zu bytes, asked for at + 30\n",
-             large + 4000, large, tithe_usable_size(large), middle + 1999, middle, tithe_usable_size(middle), small + 24,
-             small, tithe_usable_size(small));
+             large + 4000, large, whole_size(large), middle + 1999, middle, whole_size(middle), small + 24, small,
+             whole_size(small));
     memset(links, 0, sizeof links);
     return expected;
 }
