@@ -8,17 +8,17 @@ use crate::proof::ProcessProof;
 /// Less than this is no program's problem.
 const MUCH: u64 = 16 << 20;
 
-/// A runtime whose objects are not malloc's, by the beginning of its program's name.
+/// A runtime whose objects are not malloc's, by its program's names without a version.
 struct Runtime {
-    program: &'static str,
+    programs: &'static [&'static str],
     heap: &'static str,
 }
 
 const RUNTIMES: [Runtime; 4] = [
-    Runtime { program: "java", heap: "the Java virtual machine's own heap" },
-    Runtime { program: "node", heap: "V8's own heap" },
-    Runtime { program: "dotnet", heap: "the .NET runtime's own heap" },
-    Runtime { program: "pypy", heap: "PyPy's own heap" },
+    Runtime { programs: &["java"], heap: "the Java virtual machine's own heap" },
+    Runtime { programs: &["node", "nodejs"], heap: "V8's own heap" },
+    Runtime { programs: &["dotnet"], heap: "the .NET runtime's own heap" },
+    Runtime { programs: &["pypy"], heap: "PyPy's own heap" },
 ];
 
 /// A sentence for each program that holds much memory that malloc did not give.
@@ -39,7 +39,8 @@ pub fn of<'a>(
 }
 
 fn sentence(name: &str, process: &ProcessProof, environment: &[(OsString, OsString)]) -> Option<String> {
-    if name.starts_with("python") {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if stem == "python" {
         return (!takes_all_from_malloc(environment)).then(|| {
             format!(
                 "{name} takes objects of up to 512 bytes from an allocator of its own and not from malloc: set \
@@ -48,12 +49,15 @@ fn sentence(name: &str, process: &ProcessProof, environment: &[(OsString, OsStri
         });
     }
     let (held, asked) = (process.anonymous_bytes, process.requested_bytes);
-    let runtime = RUNTIMES.iter().find(|runtime| name.starts_with(runtime.program));
+    let runtime = RUNTIMES.iter().find(|runtime| runtime.programs.contains(&stem));
     // All that was ever asked for is more than what was live at once: less than half of what is held is certain.
     if held < MUCH || runtime.is_none() && asked >= held / 2 {
         return None;
     }
     let place = runtime.map_or("mappings or an allocator of its own", |runtime| runtime.heap);
+    if asked >= held {
+        return Some(format!("{name} has {place} besides malloc's, which no manager changes"));
+    }
     Some(format!(
         "{name} held {} of memory, and asked malloc for {} in all: the rest is {place}, which no manager changes",
         mib(held),

@@ -67,9 +67,11 @@ impl Evidence {
         let inner = tempfile::Builder::new()
             .prefix("")
             .rand_bytes(16)
-            .permissions(mode)
+            .permissions(mode.clone())
             .tempdir_in(scratch.path())?
             .keep();
+        // A umask may take bits away from its owner.
+        fs::set_permissions(&inner, mode)?;
         let own = Files::make(&inner, None)?;
         Ok(Evidence { scratch, inner, files: Mutex::new(BTreeMap::from([(own_user(), own)])) })
     }

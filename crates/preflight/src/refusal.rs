@@ -253,7 +253,8 @@ const OF_A_SHELL: [char; 9] = ['|', '>', '<', ';', '&', '$', '`', '*', ' '];
 
 /// Where it was looked for and what to do, or what was meant when it is a line of a shell.
 fn searched(program: &str, path: &Option<String>) -> String {
-    if program.contains(OF_A_SHELL) {
+    // A path with a blank in it is a path.
+    if program.contains(OF_A_SHELL) && !program.starts_with(['/', '.']) {
         let quoted = program.replace('\'', r"'\''");
         return format!(", for all of it is one word; a line of a shell is run by: -- sh -c '{quoted}'");
     }

@@ -549,7 +549,6 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), Refusal> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// A request without an address; false when refused, for example because the tracee was killed meanwhile.
 /// The most that a process has held, less the pages of files that it maps now. Those are hardly ever given back.
 fn anonymous_bytes(pid: i32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -561,6 +560,7 @@ fn anonymous_bytes(pid: i32) -> Option<u64> {
     Some(kib("VmHWM:")?.saturating_sub(files).saturating_mul(1024))
 }
 
+/// A request without an address; false when refused, for example because the tracee was killed meanwhile.
 fn ptrace(request: c_uint, tid: i32, data: usize) -> bool {
     // SAFETY: the requests used here read no memory of ours.
     unsafe { libc::ptrace(request, tid, ptr::null_mut::<c_void>(), data as *mut c_void) == 0 }

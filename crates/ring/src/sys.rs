@@ -133,7 +133,8 @@ impl Descriptor {
     /// # Errors
     /// The error's number.
     pub fn open(path: &CStr) -> Result<Descriptor, c_int> {
-        let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOCTTY;
+        // Whatever another user puts in its place: no link is followed, no FIFO waited for.
+        let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
         // SAFETY: a C string.
         let file =
             unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr().cast::<c_char>(), flags) };

@@ -42,15 +42,6 @@ pub const LEFT_OUT: &[(&[&str], &str)] = &[
 const MIMALLOC: &[&str] = &["mimalloc3", "quarantine=1M,check=on/mimalloc3", "sweep,free=honour/mimalloc3"];
 
 /// Whatever stops threads by a signal.
-const COLLECTING: &[&str] = &[
-    "tithe-collect",
-    "bw16",
-    "bw26",
-    "sweep,free=honour/glibc",
-    "sweep/glibc",
-    "sweep,free=honour/mimalloc3",
-];
-
 const fn exception(
     managers: &'static [&'static str],
     cases: &'static [&'static str],
@@ -180,12 +171,6 @@ pub const EXCEPTIONS: &[Deviation] = &[
         &["tst-dynarray-fail"],
         false,
         "free does nothing: what the test has filled the heap with stays until a collection finds no word that leads there",
-    ),
-    exception(
-        COLLECTING,
-        &["tst-malloc-fork-deadlock", "tst-malloc-thread-exit"],
-        false,
-        "a collection that stops the thread ends its nanosleep with EINTR",
     ),
     exception(
         &["tithe-collect", "bw16", "bw26"],

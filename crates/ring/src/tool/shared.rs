@@ -5,7 +5,7 @@ use std::ffi::{CString, OsStr};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
@@ -374,10 +374,12 @@ fn clear(folder: &Path) {
             continue;
         }
         // A new one may not be locked yet.
-        let old = entry
-            .metadata()
-            .and_then(|about| about.modified())
-            .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > STALE));
+        // SAFETY: geteuid has no preconditions.
+        let user = unsafe { libc::geteuid() };
+        let old = entry.metadata().is_ok_and(|about| {
+            let age = about.modified().ok().and_then(|time| time.elapsed().ok());
+            about.is_file() && about.uid() == user && age.is_some_and(|age| age > STALE)
+        });
         if old
             && let Ok(path) = CString::new(entry.path().as_os_str().as_bytes())
             && Descriptor::open(&path).is_ok_and(|file| file.locked() == Some(false))
@@ -434,7 +436,6 @@ mod tests {
 
     #[test]
     fn the_file_is_sparse_and_for_the_user_only() {
-        use std::os::unix::fs::MetadataExt;
         let shared = Shared::create(&Options::default()).expect("a file can be made");
         let about = shared.path().metadata().expect("it is there");
         assert_eq!(about.mode() & 0o777, 0o600);

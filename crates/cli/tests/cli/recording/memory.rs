@@ -135,9 +135,12 @@ fn forks_beyond_the_memory_run_and_are_counted() {
     let bench = Bench::new();
     let program = bench.program(
         "forks",
-        "int main(int c, char **v) { free(malloc(1)); for (int i = 0; i < 60; i++) if (!fork()) { \
-         for (int j = 0; j < 1000; j++) free(malloc(j & 255)); while (access(v[1], F_OK)) usleep(1000); _exit(0); } \
-         sleep(3); close(open(v[1], O_CREAT | O_WRONLY, 0644)); int fine = 0, status; \
+        "int main(int c, char **v) { int ends[2]; char byte = 0; if (pipe(ends)) return 1; \
+         free(malloc(1)); for (int i = 0; i < 60; i++) if (!fork()) { \
+         for (int j = 0; j < 1000; j++) free(malloc(j & 255)); if (write(ends[1], &byte, 1) != 1) _exit(1); \
+         while (access(v[1], F_OK)) usleep(1000); _exit(0); } \
+         for (int i = 0; i < 60; i++) if (read(ends[0], &byte, 1) != 1) return 1; \
+         close(open(v[1], O_CREAT | O_WRONLY, 0644)); int fine = 0, status; \
          while (wait(&status) > 0) fine += status == 0; printf(\"%d\\n\", fine); return 0; }",
     );
     let said = record_in(&bench, "4m", false, &[&program, "/mnt/go"]);
