@@ -148,10 +148,10 @@ impl Tap {
         self.merge.wait_no_more();
         let taken = self.map.process(self.process).sequence.0.load(Ordering::Acquire);
         let mut all = Drained { idle: true, ..Drained::default() };
-        // As much as can be there, twice: the process may still run, and may have run wild.
-        let most = self.merge.reach().max(1);
-        while all.words <= 2 * most {
-            let drained = self.merge.give(most, Some(taken), sink);
+        // As much as can be there, twice: the process may still run, and may have run wild. How far a ring reaches the
+        // reader finds only as it comes to the edge of what it knows.
+        while all.words <= 2 * self.merge.reach().max(1) {
+            let drained = self.merge.give(self.merge.reach().max(1), Some(taken), sink);
             all.words += drained.words;
             all.missing += drained.missing;
             if drained.words == 0 {
