@@ -28,6 +28,8 @@ pub(crate) struct Merge {
     unnumbered: Option<usize>,
     /// The next number.
     next: u64,
+    /// Numbers that were skipped and have not come.
+    skipped: u64,
 }
 
 impl Merge {
@@ -40,6 +42,7 @@ impl Merge {
             dry: Vec::new(),
             unnumbered: None,
             next: 0,
+            skipped: 0,
         }
     }
 
@@ -113,6 +116,7 @@ impl Merge {
                     }
                 }
                 self.heads.pop();
+                self.comes(number);
                 self.give_from(number, place, budget, &mut drained, sink);
             }
             if drained.words >= budget {
@@ -129,6 +133,7 @@ impl Merge {
                 // A number that nobody has taken: somebody has written over the ring. Its owner must not wait for ever.
                 Some(_) if number >= self.map.process(self.process).sequence.0.load(Ordering::Acquire) => {
                     drained.missing += 1;
+                    drained.wild += 1;
                     self.heads.pop();
                     self.give_from(self.next.saturating_sub(1), place, budget, &mut drained, sink);
                 }
@@ -145,7 +150,25 @@ impl Merge {
     pub fn skip_to(&mut self, to: u64) -> u64 {
         let skipped = to.saturating_sub(self.next);
         self.next += skipped;
+        self.skipped = self.skipped.saturating_add(skipped);
         skipped
+    }
+
+    /// The next number.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Numbers that were skipped and have not come: an event may come late, of a thread that stood still.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// An event with this number is given: it may be one that was skipped.
+    fn comes(&mut self, number: u64) {
+        if number < self.next {
+            self.skipped = self.skipped.saturating_sub(1);
+        }
     }
 
     /// Gives events of a reader whose next has its turn, as long as its events follow on each other.
@@ -168,6 +191,9 @@ impl Merge {
                     if following <= self.next && drained.words < budget && self.unnumbered.is_none() =>
                 {
                     number = following;
+                    if number < self.next {
+                        self.skipped = self.skipped.saturating_sub(1);
+                    }
                 }
                 Head::Numbered(following) => {
                     self.heads.push(Reverse((following, place)));

@@ -20,8 +20,10 @@ pub struct Drained {
     pub idle: bool,
     /// Events are there, but one before them is not: a thread has been interrupted while telling it.
     pub blocked: bool,
-    /// Events that will never come: their threads died while telling them.
+    /// Events that will never come, or come late: their threads died while telling them, or stood still.
     pub missing: u64,
+    /// Of these, those whose numbers nobody has taken.
+    pub(crate) wild: u64,
 }
 
 /// What of a process image is in no ring.
@@ -42,16 +44,14 @@ pub struct Tap {
     process: usize,
     at: Whereabouts,
     merge: Merge,
-    /// Since when an event has been missing.
-    stuck: Option<Instant>,
+    /// The number of an event that is missing, and since when.
+    stuck: Option<(u64, Instant)>,
     reaped: Instant,
     /// Where the last look for ended threads stopped.
     looked: usize,
     ended: bool,
     /// Words that were given up, because somebody had written over them.
     damaged: u64,
-    /// Events that will never come.
-    missing: u64,
     /// Whether it was dismissed.
     dismissed: AtomicBool,
     /// As they were when it ended.
@@ -86,7 +86,6 @@ impl Tap {
             looked: 0,
             ended: false,
             damaged: 0,
-            missing: 0,
             dismissed: AtomicBool::new(false),
             losses: None,
         }
@@ -102,7 +101,11 @@ impl Tap {
         let budget = budget.min(self.merge.reach().max(1));
         let mut drained = self.merge.give(budget, None, sink);
         if drained.blocked {
-            let since = self.stuck.get_or_insert_with(Instant::now).elapsed();
+            // Under load one number or another is always missing: each has its own time.
+            let next = self.merge.next();
+            let stuck = self.stuck.take_if(|(number, _)| *number == next);
+            let (_, begun) = *self.stuck.insert(stuck.unwrap_or_else(|| (next, Instant::now())));
+            let since = begun.elapsed();
             if since > STUCK {
                 // Numbers below this are taken. If nobody is busy after that, their events are there or lost.
                 // Whoever took one has its ring in the list, and is looked at.
@@ -118,7 +121,7 @@ impl Tap {
             self.stuck = None;
         }
         self.reap();
-        self.missing += drained.missing;
+        self.damaged += drained.wild;
         drained
     }
 
@@ -133,7 +136,7 @@ impl Tap {
         Losses {
             threads: process.threads_left_out.load(Ordering::Relaxed),
             stopped: process.detached.load(Ordering::Acquire) == 1 && !self.dismissed.load(Ordering::Relaxed),
-            damaged: self.damaged + self.missing.saturating_sub(killed),
+            damaged: self.damaged.saturating_add(self.merge.skipped().saturating_sub(killed)),
         }
     }
 
@@ -148,18 +151,18 @@ impl Tap {
         self.merge.wait_no_more();
         let taken = self.map.process(self.process).sequence.0.load(Ordering::Acquire);
         let mut all = Drained { idle: true, ..Drained::default() };
-        // As much as can be there, twice: the process may still run, and may have run wild.
-        let most = self.merge.reach().max(1);
-        while all.words <= 2 * most {
-            let drained = self.merge.give(most, Some(taken), sink);
+        // As much as can be there, twice: the process may still run, and may have run wild. How far a ring reaches the
+        // reader finds only as it comes to the edge of what it knows.
+        while all.words <= 2 * self.merge.reach().max(1) {
+            let drained = self.merge.give(self.merge.reach().max(1), Some(taken), sink);
             all.words += drained.words;
             all.missing += drained.missing;
+            self.damaged += drained.wild;
             if drained.words == 0 {
                 break;
             }
         }
         all.missing += self.merge.skip_to(taken);
-        self.missing = self.missing.saturating_add(all.missing);
         self.losses = Some(self.losses());
         self.ended = true;
         self.map.live().retain(|&index| index != self.process);

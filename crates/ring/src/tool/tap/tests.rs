@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use super::PATIENCE;
 use crate::layout::{SHARED, gate};
 use crate::word::{ALLOC, LAP, note, noted, tagged};
 use crate::{Drained, Flags, Options, Rings, Said, Shared, Sink, Tap, ThreadWord};
@@ -225,6 +226,37 @@ fn an_event_that_was_given_up_is_given_late() {
     std::thread::spawn(move || tell(rings, 3..12)).join().expect("told");
     drain_until(&mut tap, &mut sink, 11, Duration::from_secs(10));
     assert_eq!(sink.0, (1..12).map(|block| block * 8).collect::<Vec<u64>>());
+}
+
+#[test]
+fn events_that_come_after_they_were_given_up_are_not_lost() {
+    let (_shared, mut tap, rings, _first) = stage(Flags::default());
+    let mut sink = Addresses::default();
+    std::thread::spawn(move || tell(rings, 1..3)).join().expect("told");
+    drain_until(&mut tap, &mut sink, 2, Duration::from_secs(10));
+    // As if numbers up to 10 had been given up, more than there are threads.
+    tap.merge.skip_to(10);
+    assert!(tap.losses().damaged > 0);
+    std::thread::spawn(move || tell(rings, 3..12)).join().expect("told");
+    drain_until(&mut tap, &mut sink, 11, Duration::from_secs(10));
+    assert_eq!(tap.losses(), crate::Losses::default());
+}
+
+/// Under load each look may find a number missing, each time another.
+#[test]
+fn a_number_is_not_given_up_for_the_time_that_others_were_missing() {
+    let (_shared, mut tap, rings, _first) = stage(Flags::default());
+    let mut sink = Addresses::default();
+    std::thread::spawn(move || tell(rings, 1..2)).join().expect("told");
+    drain_until(&mut tap, &mut sink, 1, Duration::from_secs(10));
+    // The thread that took it is about to write, and one before it has been missing for long.
+    tap.map.process(tap.process).sequence.0.fetch_add(1, Ordering::AcqRel);
+    let long_ago = Instant::now().checked_sub(PATIENCE * 2).expect("the machine runs for longer");
+    tap.stuck = Some((0, long_ago));
+    std::thread::spawn(move || tell(rings, 2..3)).join().expect("told");
+    let drained = tap.drain(1000, &mut sink);
+    assert!(drained.blocked);
+    assert_eq!((sink.0.len(), drained.missing), (1, 0));
 }
 
 #[test]

@@ -13,9 +13,12 @@ fn cut(shared: &Shared, rings: usize, blocks: u32) {
 
 /// A file of large blocks, so that each has pages of its own, and this process's rings.
 fn large(memory: u64) -> (Shared, &'static Rings<Word>) {
+    large_with(8, memory)
+}
+
+fn large_with(rings: usize, memory: u64) -> (Shared, &'static Rings<Word>) {
     let _environment = ENVIRONMENT.lock();
-    let options =
-        Options { rings: 8, ring_log2: 12, block_log2: 9, processes: 4, memory, ..Options::default() };
+    let options = Options { rings, ring_log2: 12, block_log2: 9, processes: 4, memory, ..Options::default() };
     let shared = Shared::create(&options).expect("a file can be made");
     // SAFETY: the tests of this program change and read the environment only here.
     unsafe { std::env::set_var("HEAPTOLL_RECORD", shared.path()) };
@@ -92,4 +95,26 @@ fn threads_beyond_the_memory_share_a_ring() {
     assert_eq!(sink.0.len(), 12 * 19);
     assert!(shared.map.header().registry.0.blocks.load(Ordering::Relaxed) <= 16);
     assert_eq!(shared.left_out().threads, 0);
+}
+
+/// The tool stands still while rings grow and fill, and then finds that the process has ended.
+#[test]
+fn what_rings_have_grown_by_since_they_were_looked_at_is_given_at_the_end() {
+    let (mut shared, rings) = large_with(32, 32 << 15);
+    let arrival = shared.arrivals().remove(0);
+    let mut tap = Tap::new(&shared, arrival.index);
+    let mut sink = Addresses::default();
+    let workers: Vec<Worker> = (0..5).map(|_| Worker::new()).collect();
+    for worker in &workers {
+        worker.run(move || tell(rings, 1..2));
+    }
+    tap.drain(1000, &mut sink);
+    assert_eq!(tap.merge.reach(), 6 * 2 * 512, "rings begin with two blocks");
+    // Two words each: the rings of 4096 words are almost full.
+    for worker in &workers {
+        worker.run(move || tell(rings, 2..2000));
+    }
+    tap.end(&mut sink);
+    assert_eq!(sink.0.len(), 5 * 1999);
+    assert_eq!(tap.losses(), crate::Losses::default());
 }
