@@ -45,7 +45,10 @@ impl Deaths {
 
     /// Watches process `pid` as number `key`.
     pub fn watch(&mut self, pid: i32, key: u32) {
-        if self.wait_for(pid, key).is_err() {
+        // No process has such a number; kill would take it for a group. It comes of a shared page that was scribbled over.
+        if pid <= 0 {
+            self.found_dead.push(key);
+        } else if self.wait_for(pid, key).is_err() {
             self.asked_after.push((pid, key));
         }
     }
@@ -124,6 +127,14 @@ fn is_dead(pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_that_no_process_has_are_dead_at_once() {
+        let mut deaths = Deaths::new().expect("makes");
+        deaths.watch(0, 1);
+        deaths.watch(-1, 2);
+        assert_eq!(deaths.look(), [1, 2]);
+    }
 
     #[test]
     fn ends_are_seen_once_also_of_those_that_ended_before() {

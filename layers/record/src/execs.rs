@@ -91,11 +91,22 @@ fn missing() -> c_int {
     -1
 }
 
+/// The name that a call was made with; `None` where there is no string, which the kernel answers with EFAULT and reading
+/// would with SIGSEGV.
+///
 /// # Safety
-/// Null or a C string that outlives the use.
+/// A C string that outlives the use, where the memory can be read.
 unsafe fn named<'a>(path: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: the caller's promise.
-    (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) })
+    // SAFETY: the kernel reads the string as far as it can, and errno's address is valid for the calling thread.
+    let unreadable = unsafe {
+        let errno = *libc::__errno_location();
+        let looked = libc::syscall(libc::SYS_faccessat, libc::AT_FDCWD, path, libc::F_OK);
+        let why = *libc::__errno_location();
+        *libc::__errno_location() = errno;
+        looked < 0 && matches!(why, libc::EFAULT | libc::ENAMETOOLONG)
+    };
+    // SAFETY: the kernel has just read it to its end.
+    (!unreadable).then(|| unsafe { CStr::from_ptr(path) })
 }
 
 /// Makes a call that does not return unless it fails.

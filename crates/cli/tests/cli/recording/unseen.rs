@@ -64,6 +64,18 @@ fn every_call_that_starts_a_program_is_noted() {
 }
 
 #[test]
+fn a_call_with_a_bad_address_fails_as_it_does_without_the_layer() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "bad",
+        "#include <errno.h>\n#include <spawn.h>\nint main(void) { char *a[] = {\"x\", 0}; int p; free(malloc(1)); \
+         int first = execve((char *)1, a, a) == -1 && errno == EFAULT; \
+         int second = posix_spawn(&p, (char *)1, 0, 0, a, a) == EFAULT; return first && second ? 0 : 9; }",
+    );
+    record(&bench, &["-f"], &[&program]).exits(0);
+}
+
+#[test]
 fn a_static_program_that_lives_shortly_is_named() {
     let bench = Bench::new();
     let leaf = bench.static_program("still", LEAF);
