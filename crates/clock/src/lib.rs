@@ -1,7 +1,9 @@
 //! The clock of layers: the processor's time-stamp counter where it keeps time, else the C library's.
 //!
 //! What is timed by two readings must not be short beside them. On a Xeon of 2.6 GHz a reading of the counter takes
-//! 7 ns and one of `clock_gettime` 17. The counter is used when the kernel itself keeps time by it: it has tested that
+//! 7 ns and one of `clock_gettime` 17. Two plain readings do not bound a short call: the processor takes the second
+//! before the call is done. [`fenced_ticks`] waits on both sides. On an AMD EPYC the counter advances in steps of
+//! 10 ns, so that a single time is right to one step and only means and medians of many are better. The counter is used when the kernel itself keeps time by it: it has tested that
 //! it runs evenly and alike on all processors.
 //!
 //! Readings are in ticks: of the counter, or ns. There are two ways from ticks to ns. The recording layer asks for
@@ -18,12 +20,15 @@ static COUNTER: AtomicBool = AtomicBool::new(false);
 /// ns in a tick of the counter, times 2^32; 0: ticks are ns, or [`compare`] has not been called.
 static SCALE: AtomicU64 = AtomicU64::new(0);
 
-/// The least time between two readings of which the second follows the first at once, in ticks: what is in every
-/// measured time besides the call.
+/// The mean time between two fenced readings of which the second follows the first at once, in ticks: what is in
+/// every measured time besides the call. The least would be too little where the counter advances in steps.
 static OWN: AtomicU64 = AtomicU64::new(0);
 
 /// How long the counter is compared with the clock, ns.
 const COMPARED_NS: u64 = 200_000;
+
+/// How many empty intervals are measured for [`OWN`].
+const EMPTY: usize = 128;
 
 /// One moment by both clocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,6 +59,24 @@ pub fn ticks() -> u64 {
     if COUNTER.load(Ordering::Relaxed) { counter() } else { by_the_library() }
 }
 
+/// The counter, read after all earlier instructions are done and before any later one begins.
+#[inline(always)]
+pub fn fenced_counter() -> u64 {
+    // SAFETY: every x86-64 processor has both instructions.
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+        let ticks = counter();
+        core::arch::x86_64::_mm_lfence();
+        ticks
+    }
+}
+
+/// Now, in ticks, to bound a call that takes some ns: nothing of the call overlaps with the reading.
+#[inline(always)]
+pub fn fenced_ticks() -> u64 {
+    if COUNTER.load(Ordering::Relaxed) { fenced_counter() } else { by_the_library() }
+}
+
 /// Apart, so that the short way needs no room for the library's answer.
 #[cold]
 #[inline(never)]
@@ -66,7 +89,7 @@ pub fn is_counter() -> bool {
     COUNTER.load(Ordering::Relaxed)
 }
 
-/// ns from one reading to another, without the time of reading; more than 4.2 s are told as that. After [`compare`].
+/// ns from one fenced reading to another, without the time of reading; at most 4.2 s. After [`compare`].
 #[inline]
 pub fn ns(from: u64, to: u64) -> u32 {
     let ticks = to.wrapping_sub(from).saturating_sub(OWN.load(Ordering::Relaxed));
@@ -94,11 +117,19 @@ pub fn compare() {
         let scale = (u128::from(now.ns - begun.ns) << 32) / u128::from(ticks);
         SCALE.store(scale as u64, Ordering::Relaxed);
     }
-    let empty = |_| {
-        let from = ticks();
-        ticks().wrapping_sub(from)
-    };
-    OWN.store((0..100).map(empty).min().unwrap_or(0), Ordering::Relaxed);
+    OWN.store(own(), Ordering::Relaxed);
+}
+
+/// The mean of empty intervals, without those in which the thread was interrupted.
+fn own() -> u64 {
+    let mut intervals = [0u64; EMPTY];
+    for interval in &mut intervals {
+        let from = fenced_ticks();
+        *interval = fenced_ticks().wrapping_sub(from);
+    }
+    intervals.sort_unstable();
+    let undisturbed = &intervals[..EMPTY * 3 / 4];
+    undisturbed.iter().sum::<u64>() / undisturbed.len() as u64
 }
 
 /// Now by both clocks: the best of a few tries, one of which may be interrupted.
@@ -157,5 +188,26 @@ mod tests {
                 "{by_ticks} ns by ticks, {by_clock} by the clock"
             );
         }
+    }
+
+    #[test]
+    fn work_of_some_ns_takes_longer_than_none() {
+        let mut intervals = [0u64; 1001];
+        let mut product = 3u64;
+        for interval in &mut intervals {
+            let from = fenced_counter();
+            for _ in 0..64 {
+                product = core::hint::black_box(product.wrapping_mul(product));
+            }
+            *interval = fenced_counter().wrapping_sub(from);
+        }
+        intervals.sort_unstable();
+        let mut empty = [0u64; 1001];
+        for interval in &mut empty {
+            let from = fenced_counter();
+            *interval = fenced_counter().wrapping_sub(from);
+        }
+        empty.sort_unstable();
+        assert!(intervals[500] > empty[500], "{} and {} ticks", intervals[500], empty[500]);
     }
 }

@@ -38,16 +38,23 @@ fn parse_memory(status: &str) -> Option<Memory> {
 }
 
 /// Adds up its anonymous mappings, the brk segment among them, of which `holds` is true, bytes.
+///
+/// The kernel gives `maps` a page at a time and lets the program run in between: a block that `mremap` moves upwards is
+/// counted twice. So the file is read twice, and the smaller sum counts.
 pub fn mappings_bytes(pid: i32, holds: impl Fn(&Range<u64>) -> bool) -> Option<u64> {
-    let maps = read_to_string(format!("/proc/{pid}/maps")).ok()?;
-    // A zombie has none.
-    (!maps.is_empty()).then(|| {
-        maps.lines()
-            .filter_map(anonymous)
-            .filter(|range| holds(range))
-            .map(|range| range.end - range.start)
-            .sum()
-    })
+    let read = || sum(&read_to_string(format!("/proc/{pid}/maps")).ok()?, &holds);
+    Some(smaller_sum(read()?, read))
+}
+
+/// The smaller of two readings; the first when the process is gone at the second.
+fn smaller_sum(first: u64, second: impl FnOnce() -> Option<u64>) -> u64 {
+    second().map_or(first, |second| first.min(second))
+}
+
+/// What is held in these `maps`, bytes; `None` for a zombie, which has none.
+fn sum(maps: &str, holds: impl Fn(&Range<u64>) -> bool) -> Option<u64> {
+    let held = maps.lines().filter_map(anonymous).filter(|range| holds(range));
+    (!maps.is_empty()).then(|| held.map(|range| range.end - range.start).sum())
 }
 
 /// The range of a line of `maps`, when no file lies behind it and it is no stack of the kernel's making.
@@ -154,6 +161,13 @@ mod tests {
         assert_eq!(mappings_bytes(pid, |_| true), None, "a zombie has no mappings");
         child.wait().expect("waits");
         assert_eq!((memory(pid), exe(pid)), (None, None));
+    }
+
+    #[test]
+    fn a_block_that_moves_while_maps_is_read_counts_once() {
+        assert_eq!(smaller_sum(12 << 20, || Some(10 << 20)), 10 << 20);
+        assert_eq!(smaller_sum(10 << 20, || Some(12 << 20)), 10 << 20);
+        assert_eq!(smaller_sum(12 << 20, || None), 12 << 20, "gone in between");
     }
 
     #[test]

@@ -75,7 +75,6 @@ fn operators_are_told_as_often_as_the_counting_layer_in_its_place_counts_them() 
 }
 
 #[test]
-#[ignore = "slow: fails with a median of 1 ns for a malloc; the cause is not known"]
 fn latencies_of_all_calls_are_told_when_wished_for() {
     let shop = Shop::new();
     let program = shop.program("threads.c", &[]);

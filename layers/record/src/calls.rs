@@ -60,12 +60,12 @@ fn telling() -> Option<u64> {
 
 /// A point in time to begin from; 0 when latencies are not wanted.
 fn stamp(mode: u64) -> u64 {
-    if mode & LATENCY != 0 { clock::ticks() } else { 0 }
+    if mode & LATENCY != 0 { clock::fenced_ticks() } else { 0 }
 }
 
 /// The whole of the time that a call took which began then, ns, and not 0, which stands for "unknown".
 fn since(stamp: u64) -> u32 {
-    if stamp == 0 { 0 } else { clock::ns(stamp, clock::ticks()).max(1) }
+    if stamp == 0 { 0 } else { clock::ns(stamp, clock::fenced_ticks()).max(1) }
 }
 
 /// The thread's producer, told what is to be told with the next event: how long it took, and whence it came.

@@ -34,13 +34,7 @@ pub fn wall_ns() -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn before() -> u64 {
-    // SAFETY: every x86-64 processor has both.
-    unsafe {
-        core::arch::x86_64::_mm_lfence();
-        let ticks = core::arch::x86_64::_rdtsc();
-        core::arch::x86_64::_mm_lfence();
-        ticks
-    }
+    heaptoll_clock::fenced_counter()
 }
 
 /// The counter after a call: the call is done, what follows has not begun.
