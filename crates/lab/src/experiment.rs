@@ -100,6 +100,20 @@ pub struct StackInfo {
     /// Whether the manager keeps the statistics page of `include/heaptoll.h`.
     #[serde(default)]
     pub tells: bool,
+    /// Why this stack does not run in lockstep with the others of its program, where they do.
+    #[serde(default)]
+    pub apart: Option<String>,
+}
+
+/// How the runs of one repetition meet the machine's noise.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pairing {
+    /// One after the other, in random order: noise meets them alike on average.
+    #[default]
+    Interleaved,
+    /// All at once on one processor, which the scheduler slices between them: noise meets them alike at each moment.
+    Lockstep,
 }
 
 /// How the experiment was asked for.
@@ -121,6 +135,9 @@ pub struct Settings {
     /// Folder it was begun in, where names in the command are looked up; empty when unknown.
     #[serde(default)]
     pub directory: String,
+    /// How runs are paired; interleaved in files of before there was another way.
+    #[serde(default)]
+    pub pairing: Pairing,
     /// The heaptoll command that repeats the experiment, each argument.
     pub repeat_command: Vec<String>,
 }
@@ -152,4 +169,18 @@ pub struct Experiment {
     pub own_cost: Option<(f64, i64)>,
     /// False while it runs or when it was interrupted.
     pub complete: bool,
+}
+
+impl Experiment {
+    /// Whether the program's stacks run in lockstep: where that was asked for and the baseline can.
+    pub fn is_in_lockstep(&self, program: &str) -> bool {
+        let baseline = |stack: &&StackInfo| stack.program == program && stack.name == self.baseline;
+        self.settings.pairing == Pairing::Lockstep
+            && self.stacks.iter().find(baseline).is_some_and(|stack| stack.apart.is_none())
+    }
+
+    /// Whether this stack runs in lockstep with the baseline of its program.
+    pub fn runs_in_lockstep(&self, stack: &StackInfo) -> bool {
+        stack.apart.is_none() && self.is_in_lockstep(&stack.program)
+    }
 }

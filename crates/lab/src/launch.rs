@@ -45,6 +45,17 @@ pub struct Invocation {
     pub counters: bool,
     /// Whether lines of output are wanted while it runs (servers).
     pub follow: bool,
+    /// A run beside others on one processor.
+    pub together: Option<Together>,
+}
+
+/// How a program runs beside others on one processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Together {
+    /// The processor, as the kernel numbers it.
+    pub cpu: u32,
+    /// A descriptor whose end of file starts the program; it stays the caller's.
+    pub gate: RawFd,
 }
 
 /// Something of the system or of heaptoll's own that failed; the program is not to blame.
@@ -166,15 +177,18 @@ pub fn start(
         thp: invocation.thp,
         counters: invocation.counters,
         report_fd: theirs.as_raw_fd(),
+        cpu: invocation.together.map(|together| together.cpu),
+        gate_fd: invocation.together.map(|together| together.gate),
+        refill: invocation.together.is_some(),
         parent: i32::try_from(std::process::id()).unwrap_or(0),
     };
     let mut command = Command::new(launcher);
     command.args(spec.to_args()).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     // Whatever the user preloads or audits in the shell would ride along in every run, glibc's too.
     command.env_remove("LD_PRELOAD").env_remove("LD_AUDIT");
-    let fd = theirs.as_raw_fd();
-    // SAFETY: what `ready_to_launch` calls is async-signal-safe, and `fd` stays open until after spawn.
-    unsafe { command.pre_exec(move || ready_to_launch(fd)) };
+    let (fd, gate) = (theirs.as_raw_fd(), spec.gate_fd);
+    // SAFETY: what `ready_to_launch` calls is async-signal-safe, and both descriptors stay open until after spawn.
+    unsafe { command.pre_exec(move || ready_to_launch(fd, gate)) };
     let mut child =
         command.spawn().map_err(|cause| LaunchError::Launcher { path: launcher.to_path_buf(), cause })?;
     drop(theirs);
@@ -196,15 +210,12 @@ pub fn start(
     };
     running.stdout = Some(readers::digest(out, out_lines)?);
     running.stderr = Some(readers::tail(err, err_lines)?);
-    match running.next_message()? {
-        Message::Started(pid) => running.started = Some(pid),
-        Message::Ended(ended, usage) => running.ended = Some((ended, usage)),
-    }
+    running.begin()?;
     Ok(running)
 }
 
 /// What has to hold from the launcher's first instruction, done between fork and exec.
-fn ready_to_launch(report: RawFd) -> std::io::Result<()> {
+fn ready_to_launch(report: RawFd, gate: Option<RawFd>) -> std::io::Result<()> {
     // SAFETY: all are async-signal-safe; the set is initialised by sigemptyset before use.
     let done = unsafe {
         // A termination request that comes while it starts must wait for it, not kill it without a report.
@@ -213,6 +224,7 @@ fn ready_to_launch(report: RawFd) -> std::io::Result<()> {
         libc::sigaddset(&mut held, libc::SIGTERM);
         libc::sigprocmask(libc::SIG_BLOCK, &held, std::ptr::null_mut()) == 0
             && libc::fcntl(report, libc::F_SETFD, 0) == 0
+            && gate.is_none_or(|gate| libc::fcntl(gate, libc::F_SETFD, 0) == 0)
     };
     if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
@@ -236,6 +248,19 @@ impl Running {
         line.trim_end()
             .parse()
             .map_err(|error: heaptoll_launcher::MessageError| LaunchError::NoReport(format!(": {error}")))
+    }
+
+    /// Takes the launcher's next message: that the program waits at its gate, has been exec'd, or could not be.
+    ///
+    /// # Errors
+    /// The launcher died without a report.
+    pub fn begin(&mut self) -> Result<(), LaunchError> {
+        match self.next_message()? {
+            Message::Ready => {}
+            Message::Started(pid) => self.started = Some(pid),
+            Message::Ended(ended, usage) => self.ended = Some((ended, usage)),
+        }
+        Ok(())
     }
 
     /// The program's process number; `None` when it could not be exec'd.
@@ -283,17 +308,33 @@ impl Running {
     /// # Errors
     /// The launcher died without a report.
     pub fn wait(mut self) -> Result<Finished, LaunchError> {
-        let (ended, usage) = match self.ended {
-            Some(done) => done,
-            None => match self.next_message()? {
-                Message::Ended(ended, usage) => (ended, usage),
-                Message::Started(_) => return Err(LaunchError::NoReport(": it started twice".into())),
-            },
-        };
+        let finished = self.finish()?;
         self.interrupt.leave(self.launcher.id());
         let reaped = self.launcher.wait();
         self.reaped = true;
         reaped?;
+        Ok(finished)
+    }
+
+    /// Waits for the end of the program, not of its launcher: that keeps the processor shared until this is dropped,
+    /// where the program ran together with others.
+    ///
+    /// # Errors
+    /// The launcher died without a report.
+    pub fn finish(&mut self) -> Result<Finished, LaunchError> {
+        if self.started.is_none() && self.ended.is_none() {
+            self.begin()?;
+        }
+        let (ended, usage) = match self.ended {
+            Some(done) => done,
+            None => match self.next_message()? {
+                Message::Ended(ended, usage) => (ended, usage),
+                Message::Started(_) | Message::Ready => {
+                    return Err(LaunchError::NoReport(": it started twice".into()));
+                }
+            },
+        };
+        self.ended = Some((ended, usage));
         let (Some(stdout), Some(stderr)) = (self.stdout.take(), self.stderr.take()) else {
             return Err(std::io::Error::other("there are no reader threads").into());
         };
@@ -359,7 +400,11 @@ fn survivors(count: u32) -> String {
     }
 }
 
-fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
+/// A pipe that programs do not inherit: the end to read from, and the end to write to.
+///
+/// # Errors
+/// No descriptor is left.
+pub(crate) fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: pipe2 fills the two ints; on success nobody else owns the descriptors.
     unsafe {

@@ -5,6 +5,7 @@ pub mod comparison;
 pub mod experiment;
 pub mod interrupt;
 pub mod launch;
+pub mod lockstep;
 pub mod lower_bound;
 pub mod machine;
 pub mod manager;

@@ -15,6 +15,9 @@ pub enum Phase {
     Warmup,
     /// The measurement.
     Timed,
+    /// A measurement by itself, on all processors, where `Timed` runs share one: memory and elapsed time are those of
+    /// runs alone.
+    Alone,
     /// The same program, stopped where `main` would begin: loader, relocations and constructors only.
     Startup,
     /// A run that is watched (resident memory over time) and therefore not timed.

@@ -4,12 +4,17 @@
 //! drift of the machine then hits every stack alike and cancels in ratios paired within the repetition. The length
 //! of the environment is random too, because it moves the stack and with it cache and branch aliasing (Mytkowicz
 //! et al. 2009).
+//!
+//! In lockstep the stacks of a program are one block of cells, which are made at once; what it does not give, memory and
+//! elapsed time, comes from runs alone beside it.
 
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::experiment::Experiment;
+use std::collections::HashMap;
+
+use crate::experiment::{Experiment, Pairing};
 use crate::observation::{Outcome, Phase};
 
 /// One invocation to make.
@@ -53,11 +58,45 @@ pub fn plan(experiment: &Experiment, starts: &[bool]) -> Vec<Cell> {
         let phase = if number == 0 { Phase::Profile } else { Phase::Warmup };
         repetition(stacks, &[phase], number, settings.seed)
     });
-    let timed = (0..settings.repetitions)
-        .flat_map(|number| repetition(stacks, &[Phase::Timed, Phase::Startup], number, settings.seed));
+    let phases: &[Phase] = match settings.pairing {
+        Pairing::Interleaved => &[Phase::Timed, Phase::Startup],
+        Pairing::Lockstep => &[Phase::Timed, Phase::Startup, Phase::Alone],
+    };
+    let timed =
+        (0..settings.repetitions).flat_map(|number| repetition(stacks, phases, number, settings.seed));
     warm.chain(timed)
-        .filter(|cell| cell.phase != Phase::Startup || starts.get(cell.stack).copied().unwrap_or(false))
+        .filter(|cell| {
+            let stack = &experiment.stacks[cell.stack];
+            match cell.phase {
+                Phase::Startup => starts.get(cell.stack).copied().unwrap_or(false),
+                Phase::Alone => experiment.is_in_lockstep(&stack.program),
+                // A stack that runs apart from the others has its runs alone.
+                Phase::Timed => stack.apart.is_none() || !experiment.is_in_lockstep(&stack.program),
+                _ => true,
+            }
+        })
         .collect()
+}
+
+/// The same cells in the groups that are made at once: blocks in lockstep, else one by one. A block stands where the
+/// first of its cells stood, so that their order is random too.
+pub fn blocks(experiment: &Experiment, cells: &[Cell]) -> Vec<Vec<Cell>> {
+    let mut blocks: Vec<Vec<Cell>> = Vec::new();
+    let mut places: HashMap<(&str, Phase, u32), usize> = HashMap::new();
+    for cell in cells {
+        let stack = &experiment.stacks[cell.stack];
+        let shared = matches!(cell.phase, Phase::Timed | Phase::Startup) && experiment.runs_in_lockstep(stack);
+        if !shared {
+            blocks.push(vec![*cell]);
+            continue;
+        }
+        let place = *places.entry((&stack.program, cell.phase, cell.repetition)).or_insert(blocks.len());
+        match blocks.get_mut(place) {
+            Some(block) => block.push(*cell),
+            None => blocks.push(vec![*cell]),
+        }
+    }
+    blocks
 }
 
 /// The cells that have no row yet. A row that the user interrupted does not count.

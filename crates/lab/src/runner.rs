@@ -15,7 +15,8 @@ use crate::interrupt::Interrupt;
 use crate::launch::{self, Finished, Invocation, LaunchError};
 use crate::machine;
 use crate::observation::{Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures};
-use crate::plan::Cell;
+use crate::lockstep;
+use crate::plan::{self, Cell};
 use crate::sampler::{Sampled, Sampler};
 use crate::serve;
 use crate::store::{Store, StoreError};
@@ -103,38 +104,29 @@ pub fn execute(
     bench: &Bench,
     progress: &mut dyn Progress,
 ) -> Result<Ending, RunError> {
-    for cell in &servers_begin_under_the_baseline(experiment, cells) {
+    let cells = servers_begin_under_the_baseline(experiment, cells);
+    for block in plan::blocks(experiment, &cells) {
         if bench.interrupt.is_set() {
             return Ok(Ending::Interrupted);
         }
-        let stack = experiment.stacks[cell.stack].clone();
-        if given_up(experiment, &stack.program, &stack.name)
-            || given_up(experiment, &stack.program, &experiment.baseline)
-        {
-            progress.ended(cell, None);
-            continue;
-        }
-        let Some(program) = experiment.programs.iter().find(|program| program.name == stack.program).cloned()
-        else {
+        let (left_out, made): (Vec<&Cell>, Vec<&Cell>) = block.iter().partition(|cell| {
+            let stack = &experiment.stacks[cell.stack];
+            given_up(experiment, &stack.program, &stack.name)
+                || given_up(experiment, &stack.program, &experiment.baseline)
+        });
+        left_out.iter().for_each(|cell| progress.ended(cell, None));
+        let Some(first) = made.first() else { continue };
+        let program = &experiment.stacks[first.stack].program;
+        let Some(program) = experiment.programs.iter().find(|one| one.name == *program).cloned() else {
             continue;
         };
-        progress.begins(cell, &stack);
-        let (row, track) = observe(experiment, cell, &program, &stack, bench)?;
-        store.append(&row)?;
-        // A watched run that was called off is made again, and then has its track.
-        if let Some(track) = track.filter(|_| row.outcome != Outcome::Interrupted) {
-            store.append_track(&track)?;
-            experiment.tracks.push(track);
-        }
-        progress.ended(cell, Some(&row));
-        let failed = stack.name == experiment.baseline
-            && cell.phase != Phase::Startup
-            && !row.outcome.is_ok()
-            && row.outcome != Outcome::Interrupted;
-        experiment.observations.push(row);
-        // Of several programs the others go on.
-        if failed && experiment.programs.len() == 1 && given_up(experiment, &stack.program, &stack.name) {
-            return Err(baseline_fails(experiment));
+        progress.begins(first, &experiment.stacks[first.stack]);
+        let observed = match made[..] {
+            [cell] => vec![observe(experiment, cell, &program, bench)?],
+            _ => observe_together(experiment, &made, &program, bench)?,
+        };
+        for (cell, (row, track)) in made.iter().zip(observed) {
+            keep(experiment, store, cell, row, track, progress)?;
         }
     }
     if bench.interrupt.is_set() {
@@ -170,6 +162,37 @@ fn servers_begin_under_the_baseline(experiment: &Experiment, cells: &[Cell]) -> 
 fn never_ready(row: &Observation) -> bool {
     matches!(row.outcome, Outcome::ServeFailed(_))
         && row.serve.as_ref().is_some_and(|serve| serve.ready_s == 0.0)
+}
+
+/// Appends a row, and the track of a watched run.
+fn keep(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    cell: &Cell,
+    mut row: Observation,
+    track: Option<MemoryTrack>,
+    progress: &mut dyn Progress,
+) -> Result<(), RunError> {
+    // Rows of a block are made before the first of them is kept.
+    row.order = experiment.observations.last().map_or(0, |last| last.order + 1);
+    store.append(&row)?;
+    // A watched run that was called off is made again, and then has its track.
+    if let Some(track) = track.filter(|_| row.outcome != Outcome::Interrupted) {
+        store.append_track(&track)?;
+        experiment.tracks.push(track);
+    }
+    progress.ended(cell, Some(&row));
+    let failed = row.stack == experiment.baseline
+        && cell.phase != Phase::Startup
+        && !row.outcome.is_ok()
+        && row.outcome != Outcome::Interrupted;
+    let (program, stack) = (row.program.clone(), row.stack.clone());
+    experiment.observations.push(row);
+    // Of several programs the others go on.
+    if failed && experiment.programs.len() == 1 && given_up(experiment, &program, &stack) {
+        return Err(baseline_fails(experiment));
+    }
+    Ok(())
 }
 
 /// Whether the last rows of a stack on its program all failed.
@@ -281,22 +304,55 @@ fn prepare(
         thp: Thp::from_word(&experiment.settings.thp).unwrap_or_default(),
         counters: experiment.machine.no_hardware_counters.is_none(),
         follow: false,
+        together: None,
     };
     Ok((invocation, scratch, page))
+}
+
+/// The rows of a block in lockstep, in the order of its cells.
+fn observe_together(
+    experiment: &Experiment,
+    cells: &[&Cell],
+    program: &ProgramInfo,
+    bench: &Bench,
+) -> Result<Vec<(Observation, Option<MemoryTrack>)>, RunError> {
+    let stack = |cell: &Cell| &experiment.stacks[cell.stack];
+    let prepared = cells.iter().map(|cell| prepare(experiment, cell, program, stack(cell), bench));
+    let prepared: Vec<(Invocation, Scratch, Option<StatsPage>)> = prepared.collect::<Result<_, _>>()?;
+    let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+    let load_average = machine::load()[0];
+    let invocations = prepared.iter().map(|(invocation, _, _)| invocation.clone()).collect();
+    let finished = lockstep::run(bench, invocations)?;
+    let rows = cells.iter().zip(&prepared).zip(finished).map(|((cell, (invocation, _, page)), finished)| {
+        let outcome = outcome(&finished, None, experiment, bench, invocation, cell.phase);
+        let row = row(experiment, cell, program, stack(cell), &finished, outcome, None)?;
+        let row = with_page(row, page.as_ref(), &finished);
+        Ok((Observation { started_unix_s, load_average, ..row }, None))
+    });
+    rows.collect()
+}
+
+/// The row with what the managers and layers of the run wrote on its statistics page.
+fn with_page(row: Observation, page: Option<&StatsPage>, finished: &Finished) -> Observation {
+    let told = page.and_then(|page| page.read().ok()).map(|slots| Told::of(&slots)).unwrap_or_default();
+    // What a checking quarantine found stands there, of a good run too.
+    let found = told.written_after_free.is_some_and(|found| found > 0);
+    let row = if found { Observation { stderr_tail: finished.error_tail.clone(), ..row } } else { row };
+    told.beside(row)
 }
 
 fn observe(
     experiment: &Experiment,
     cell: &Cell,
     program: &ProgramInfo,
-    stack: &StackInfo,
     bench: &Bench,
 ) -> Result<(Observation, Option<MemoryTrack>), RunError> {
+    let stack = &experiment.stacks[cell.stack];
     let (invocation, scratch, page) = prepare(experiment, cell, program, stack, bench)?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
     let load_average = machine::load()[0];
     let (finished, served, sampled) = match (&program.serve, cell.phase) {
-        (Some(info), Phase::Timed | Phase::Warmup | Phase::Profile) => {
+        (Some(info), Phase::Timed | Phase::Alone | Phase::Warmup | Phase::Profile) => {
             let load = Invocation {
                 command: program.load_in(info, scratch.path()),
                 timeout: invocation.timeout,
@@ -327,12 +383,9 @@ fn observe(
     let track =
         track.filter(|_| program.serve.is_none() || cell.repetition == 0 && cell.phase == Phase::Timed);
     let row = row(experiment, cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures))?;
-    let told = page.and_then(|page| page.read().ok()).map(|slots| Told::of(&slots)).unwrap_or_default();
-    // What a checking quarantine found stands there, of a good run too.
-    let found = told.written_after_free.is_some_and(|found| found > 0);
-    let row = if found { Observation { stderr_tail: finished.error_tail, ..row } } else { row };
+    let row = with_page(row, page.as_ref(), &finished);
     Ok((
-        Observation { started_unix_s, load_average, ..told.beside(row) },
+        Observation { started_unix_s, load_average, ..row },
         track.filter(|track| !track.samples.is_empty()),
     ))
 }
@@ -390,7 +443,7 @@ fn row(
         None => BTreeMap::new(),
     };
     Ok(Observation {
-        order: experiment.observations.last().map_or(0, |last| last.order + 1),
+        order: 0,
         repetition: cell.repetition,
         phase: cell.phase,
         program: program.name.clone(),

@@ -30,8 +30,12 @@ type Rows<'a> = BTreeMap<u32, &'a Observation>;
 pub struct Side<'a> {
     /// Stack name.
     pub stack: &'a str,
-    /// Good timed rows.
+    /// Good timed rows: in lockstep where the stack ran so, else by themselves.
     pub timed: Rows<'a>,
+    /// Good rows of runs alone beside a lockstep; empty where there is none.
+    alone: Rows<'a>,
+    /// Whether the timed rows ran in lockstep with others.
+    together: bool,
     starts: Rows<'a>,
     apart: bool,
 }
@@ -62,7 +66,12 @@ impl<'a> Sides<'a> {
         let mut all: Vec<Side> = stacks
             .map(|stack| Side {
                 stack: &stack.name,
-                timed: good(experiment, program, &stack.name, Phase::Timed),
+                timed: good(experiment, program, &stack.name, match stack.apart {
+                    Some(_) if experiment.is_in_lockstep(program) => Phase::Alone,
+                    _ => Phase::Timed,
+                }),
+                alone: good(experiment, program, &stack.name, Phase::Alone),
+                together: experiment.runs_in_lockstep(stack),
                 starts: good(experiment, program, &stack.name, Phase::Startup),
                 apart: false,
             })
@@ -96,8 +105,13 @@ impl Side<'_> {
         self.timed.iter().any(|(repetition, row)| {
             self.starts
                 .get(repetition)
-                .is_some_and(|start| row.cpu_s() <= start.cpu_s() || row.wall_s <= start.wall_s)
+                .is_some_and(|start| row.cpu_s() <= start.cpu_s() || self.walls() && row.wall_s <= start.wall_s)
         })
+    }
+
+    /// Whether start-up runs have elapsed times that mean something: not those that shared a processor.
+    fn walls(&self) -> bool {
+        self.alone.is_empty() && !self.together
     }
 
     /// Median CPU seconds of the start-up runs; `None` where there is none.
@@ -108,7 +122,15 @@ impl Side<'_> {
 
     /// The metric of one repetition; `None` where a row is missing, the machine does not give it, or it is zero.
     pub fn value(&self, metric: Metric, repetition: u32) -> Option<f64> {
-        let row = self.timed.get(&repetition)?;
+        self.value_of(metric, repetition, self.together)
+    }
+
+    /// The same of the run in lockstep, or of the run alone. Memory and elapsed time are always those of runs alone, where
+    /// there are such.
+    fn value_of(&self, metric: Metric, repetition: u32, together: bool) -> Option<f64> {
+        let needs_alone = matches!(metric, Metric::PeakRss | Metric::Wall) || !together;
+        let rows = if needs_alone && !self.alone.is_empty() { &self.alone } else { &self.timed };
+        let row = rows.get(&repetition)?;
         let raw = |row: &Observation| match metric {
             Metric::Cpu => Some(row.cpu_s()),
             Metric::Wall => Some(row.wall_s),
@@ -118,7 +140,10 @@ impl Side<'_> {
         let value = match (metric, &row.serve) {
             (Metric::Cpu, Some(serve)) => serve.loaded_cpu_s,
             (Metric::Wall, Some(serve)) => serve.load_s,
-            (Metric::Cpu | Metric::Wall | Metric::Instructions, None) if self.apart => {
+            (Metric::Cpu | Metric::Instructions, None) if self.apart => {
+                raw(row)? - raw(self.starts.get(&repetition)?)?
+            }
+            (Metric::Wall, None) if self.apart && self.walls() => {
                 raw(row)? - raw(self.starts.get(&repetition)?)?
             }
             _ => raw(row)?,
@@ -133,6 +158,8 @@ impl Side<'_> {
 
     /// Log ratios to `base` by repetition, `None` where either lacks it.
     pub fn log_ratios(&self, base: &Side, metric: Metric, repetitions: u32) -> Vec<Option<f64>> {
-        (0..repetitions).map(|r| Some((self.value(metric, r)? / base.value(metric, r)?).ln())).collect()
+        // A stack that ran apart is compared with the baseline's runs alone, too.
+        let base_of = |r| base.value_of(metric, r, self.together && base.together);
+        (0..repetitions).map(|r| Some((self.value(metric, r)? / base_of(r)?).ln())).collect()
     }
 }

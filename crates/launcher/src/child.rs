@@ -56,11 +56,12 @@ pub fn fork(spec: &Spec) -> io::Result<Waiting> {
     let failed = pipe()?;
     // SAFETY: getpid has no preconditions.
     let launcher = unsafe { libc::getpid() };
+    let pinned = spec.cpu.map(only);
     // SAFETY: this process has one thread; the child calls only async-signal-safe functions before exec.
     let pid = unsafe { libc::fork() };
     match pid {
         -1 => Err(io::Error::last_os_error()),
-        0 => exec(&argv, &envp, launcher, go, failed),
+        0 => exec(&argv, &envp, launcher, pinned.as_ref(), go, failed),
         _ => {
             for end in [go[0], failed[1]] {
                 // SAFETY: ours, open, and not used again on this side.
@@ -71,10 +72,22 @@ pub fn fork(spec: &Spec) -> io::Result<Waiting> {
     }
 }
 
+/// The set of one processor; the kernel refuses a number that it does not have.
+pub fn only(cpu: u32) -> libc::cpu_set_t {
+    // SAFETY: all zeroes is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    if (cpu as usize) < 8 * size_of::<libc::cpu_set_t>() {
+        // SAFETY: the number lies in the set, as just checked.
+        unsafe { libc::CPU_SET(cpu as usize, &mut set) };
+    }
+    set
+}
+
 fn exec(
     argv: &[*const libc::c_char],
     envp: &[*const libc::c_char],
     launcher: i32,
+    pinned: Option<&libc::cpu_set_t>,
     go: [i32; 2],
     failed: [i32; 2],
 ) -> ! {
@@ -95,7 +108,8 @@ fn exec(
         libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
         libc::close(go[1]);
         let mut byte = 0u8;
-        if libc::read(go[0], (&raw mut byte).cast(), 1) == 1 {
+        let placed = pinned.is_none_or(|set| libc::sched_setaffinity(0, size_of_val(set), set) == 0);
+        if placed && libc::read(go[0], (&raw mut byte).cast(), 1) == 1 {
             libc::execvpe(argv[0], argv.as_ptr(), envp.as_ptr());
         }
         let errno = *libc::__errno_location();

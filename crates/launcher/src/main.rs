@@ -1,6 +1,7 @@
 //! heaptoll-launch: execs one program, waits for it and everything it starts, and says what they used.
 
 mod child;
+mod company;
 mod family;
 
 use std::fs::File;
@@ -24,14 +25,35 @@ fn main() -> std::process::ExitCode {
             return std::process::ExitCode::from(2);
         }
     };
+    let mut report = passed(spec.report_fd);
+    let gate = spec.gate_fd.map(passed);
+    let family = match Family::prepare(&spec) {
+        Ok(family) => family,
+        Err(error) => {
+            let ended = Ended::SetupFailed(error.raw_os_error().unwrap_or(0));
+            return finish(&mut report, ended, Usage::default());
+        }
+    };
+    let (ended, usage) = run(&spec, &family, &mut report, gate);
+    let done = finish(&mut report, ended, usage);
+    if spec.refill && matches!(ended, Ended::Exit(_) | Ended::Signal(_)) {
+        company::keep(&spec, &family);
+    }
+    done
+}
+
+/// A descriptor that heaptoll passed.
+fn passed(fd: i32) -> File {
     // SAFETY: heaptoll passed this descriptor for us alone; nothing else in this process uses it. The program must
     // not find it open.
-    let mut report = unsafe {
-        libc::fcntl(spec.report_fd, libc::F_SETFD, libc::FD_CLOEXEC);
-        File::from_raw_fd(spec.report_fd)
-    };
-    let (ended, usage) = run(&spec, &mut report);
-    match say(&mut report, Message::Ended(ended, usage)) {
+    unsafe {
+        libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
+        File::from_raw_fd(fd)
+    }
+}
+
+fn finish(report: &mut File, ended: Ended, usage: Usage) -> std::process::ExitCode {
+    match say(report, Message::Ended(ended, usage)) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(_) => std::process::ExitCode::FAILURE,
     }
@@ -42,18 +64,19 @@ fn say(report: &mut File, message: Message) -> std::io::Result<()> {
     report.write_all(format!("{message}\n").as_bytes())
 }
 
-fn run(spec: &Spec, report: &mut File) -> (Ended, Usage) {
+fn run(spec: &Spec, family: &Family, report: &mut File, gate: Option<File>) -> (Ended, Usage) {
     let nothing = Usage::default();
-    let family = match Family::prepare(spec) {
-        Ok(family) => family,
-        Err(error) => return (Ended::SetupFailed(error.raw_os_error().unwrap_or(0)), nothing),
-    };
     let waiting = match child::fork(spec) {
         Ok(waiting) => waiting,
         Err(error) => return (Ended::SetupFailed(error.raw_os_error().unwrap_or(0)), nothing),
     };
     let pid = waiting.pid;
     let mut counters = spec.counters.then(|| Counters::open(pid));
+    if let Some(mut gate) = gate {
+        let _ = say(report, Message::Ready);
+        // It ends when heaptoll closes the other side, on purpose or by its own end; then the death signal is here.
+        let _ = std::io::copy(&mut gate, &mut std::io::sink());
+    }
     let start = Instant::now();
     if let Err(errno) = waiting.release() {
         return (Ended::ExecFailed(errno), nothing);

@@ -50,6 +50,8 @@ pub struct Usage {
 /// One line from the launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
+    /// The program is forked and waits for its gate to open.
+    Ready,
     /// The program has been exec'd as this process.
     Started(i32),
     /// Everything is over.
@@ -75,6 +77,7 @@ impl std::error::Error for MessageError {}
 impl std::fmt::Display for Message {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Message::Ready => write!(f, "ready"),
             Message::Started(pid) => write!(f, "started {pid}"),
             Message::Ended(ended, u) => {
                 let (word, number) = match ended {
@@ -119,6 +122,7 @@ impl std::str::FromStr for Message {
 fn parse(line: &str) -> Option<Message> {
     let mut words = line.split_ascii_whitespace();
     match words.next()? {
+        "ready" => Some(Message::Ready),
         "started" => Some(Message::Started(words.next()?.parse().ok()?)),
         "ended" => {
             let word = words.next()?;
@@ -184,6 +188,7 @@ mod tests {
             assert_eq!(message.to_string().parse(), Ok(message));
         }
         assert_eq!("started 42".parse(), Ok(Message::Started(42)));
+        assert_eq!(Message::Ready.to_string().parse(), Ok(Message::Ready));
     }
 
     #[test]

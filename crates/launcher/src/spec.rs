@@ -49,6 +49,13 @@ pub struct Spec {
     pub counters: bool,
     /// Descriptor on which the launcher writes its messages.
     pub report_fd: i32,
+    /// Processor that the program is pinned to; `None` for all that the launcher may use.
+    pub cpu: Option<u32>,
+    /// Descriptor whose end of file starts the program; without one it starts at once.
+    pub gate_fd: Option<i32>,
+    /// Whether the program is run again and again from its end on, unmeasured, until the launcher is cancelled: others
+    /// that share its processor then go on sharing it.
+    pub refill: bool,
     /// Process that must still be the launcher's parent once it has asked to be told of that one's death; 0 for any.
     pub parent: i32,
 }
@@ -80,6 +87,15 @@ impl Spec {
             "parent".into(),
             self.parent.to_string().into(),
         ];
+        if let Some(cpu) = self.cpu {
+            args.extend(["cpu".into(), cpu.to_string().into()]);
+        }
+        if let Some(gate) = self.gate_fd {
+            args.extend(["gate".into(), gate.to_string().into()]);
+        }
+        if self.refill {
+            args.push("refill".into());
+        }
         for (name, value) in &self.environment {
             args.push("env".into());
             args.push(name.clone());
@@ -109,6 +125,9 @@ impl Spec {
             match key.as_bytes() {
                 b"report" => spec.report_fd = number(value(&mut args, &key)?)?,
                 b"parent" => spec.parent = number(value(&mut args, &key)?)?,
+                b"cpu" => spec.cpu = Some(number(value(&mut args, &key)?)?),
+                b"gate" => spec.gate_fd = Some(number(value(&mut args, &key)?)?),
+                b"refill" => spec.refill = true,
                 b"timeout" => spec.timeout_ms = number(value(&mut args, &key)?)?,
                 b"counters" => spec.counters = number::<u8>(value(&mut args, &key)?)? != 0,
                 b"thp" => {
@@ -145,6 +164,9 @@ mod tests {
             thp: Thp::Never,
             counters: true,
             report_fd: 7,
+            cpu: Some(3),
+            gate_fd: Some(9),
+            refill: true,
             parent: 4711,
         };
         assert_eq!(Spec::from_args(spec.to_args()), Ok(spec));

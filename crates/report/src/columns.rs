@@ -157,6 +157,7 @@ pub fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Warmup => "warmup",
         Phase::Timed => "timed",
+        Phase::Alone => "alone",
         Phase::Startup => "startup",
         Phase::Profile => "profile",
         Phase::Traced => "traced",
@@ -207,7 +208,14 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), COLUMNS.len());
-        for value in [Phase::Warmup, Phase::Timed, Phase::Startup, Phase::Profile, Phase::Traced] {
+        for value in [
+            Phase::Warmup,
+            Phase::Timed,
+            Phase::Alone,
+            Phase::Startup,
+            Phase::Profile,
+            Phase::Traced,
+        ] {
             assert_eq!(serde_json::to_value(value).unwrap(), phase(value));
         }
         for value in

@@ -1,0 +1,62 @@
+//! A block in lockstep: all stacks of a program at once on one processor.
+//!
+//! The scheduler slices the processor between them every few milliseconds, so that a noisy neighbour, a slower clock or a
+//! busy sibling thread meets all of them alike, and each one's CPU time is its own. They are started by one gate, and one
+//! that has ended goes on as a filler until the last has ended (`heaptoll-launch`), so that all have the same company
+//! throughout. The idea is that of Bulej et al., Duet Benchmarking (2020), who give each of a pair a processor of its own.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use crate::launch::{self, Finished, Invocation, LaunchError, Running, Together};
+use crate::runner::Bench;
+
+/// Runs the invocations together on one processor and gives how each ended, in their order. Each has the time limit of
+/// all: together they take as long as one after the other.
+///
+/// # Errors
+/// A launcher cannot be started, or died.
+pub fn run(bench: &Bench, invocations: Vec<Invocation>) -> Result<Vec<Finished>, LaunchError> {
+    let (gate, open) = launch::pipe()?;
+    let together = Together { cpu: processor()?, gate: gate.as_raw_fd() };
+    let share = u32::try_from(invocations.len()).unwrap_or(u32::MAX);
+    let mut members: Vec<Running> = Vec::new();
+    for invocation in invocations {
+        let timeout = invocation.timeout.checked_mul(share).unwrap_or(Duration::MAX);
+        let invocation = Invocation { together: Some(together), timeout, ..invocation };
+        members.push(launch::start(&bench.launcher, &invocation, &bench.interrupt)?);
+    }
+    // All wait at the gate, which opens when its last writing end is closed.
+    drop::<OwnedFd>(open);
+    let finished: Vec<Result<Finished, LaunchError>> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            members.iter_mut().map(|member| scope.spawn(move || member.finish())).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(died()))).collect()
+    });
+    // Only now do the fillers end.
+    drop(members);
+    finished.into_iter().collect()
+}
+
+fn died() -> LaunchError {
+    std::io::Error::other("a thread that waited for a program died").into()
+}
+
+/// The processor of blocks: the last of those that this process may use, since the first serves most interrupts.
+///
+/// # Errors
+/// The kernel does not say which there are.
+pub fn processor() -> std::io::Result<u32> {
+    // SAFETY: all zeroes is an empty set, which the kernel fills in.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of_val(&set), &mut set) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        set
+    };
+    // SAFETY: the numbers lie in the set.
+    let last = (0..8 * size_of_val(&set)).rev().find(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) });
+    last.and_then(|cpu| u32::try_from(cpu).ok())
+        .ok_or_else(|| std::io::Error::other("no processor may be used"))
+}
