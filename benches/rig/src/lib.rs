@@ -56,6 +56,7 @@ fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settin
         proof: String::new(),
         warnings: vec![],
         tells: stack.tells,
+        apart: None,
     };
     let first = stacks.first().map(|stack| stack.name.as_str());
     Experiment {

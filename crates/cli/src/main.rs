@@ -12,6 +12,7 @@ mod lines;
 mod load;
 mod memory;
 mod outputs;
+mod pairing;
 mod preflights;
 mod programs_asked;
 mod progress;

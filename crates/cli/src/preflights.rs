@@ -5,21 +5,24 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use heaptoll_lab::experiment::{Experiment, ProgramInfo, StackInfo};
+use heaptoll_lab::experiment::{Experiment, Pairing, ProgramInfo, StackInfo};
 use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::lockstep;
 use heaptoll_lab::manager::Manager;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::runner::PINNED;
-use heaptoll_preflight::{Proof, Refusal, Request, inspect_manager, preflight};
+use heaptoll_preflight::{Effect, Proof, Refusal, Request, Watch, inspect_manager, preflight};
 use heaptoll_scratch::Scratch;
 use indicatif::ProgressBar;
 
 use crate::failure::Failure;
 use crate::lines::Lines;
-use crate::terminal;
+use crate::{pairing, terminal};
 
 /// The baseline's proof run may take this long: it sees every process that the program starts.
 const WHOLE: Duration = Duration::from_secs(10);
+/// The same where it decides whether all runs are watched to their end: what it writes last counts, too.
+const WATCHED: Duration = Duration::from_secs(60);
 /// The other managers' proof runs only have to show that calls arrive.
 const BEGINNING: Duration = Duration::from_secs(1);
 
@@ -32,6 +35,8 @@ pub struct Limits {
     pub longest: Duration,
     /// Exit status of success.
     pub expect_status: i32,
+    /// Whether the run is watched for what copies of it at the same time would meet.
+    pub watch: bool,
 }
 
 /// What a proof run showed besides.
@@ -43,6 +48,10 @@ pub struct ProofRun {
     pub finished: bool,
     /// Programs whose memory is mostly not malloc's, each in a sentence.
     pub elsewhere: Vec<String>,
+    /// What the run did beyond its own memory; `None` when it was not watched.
+    pub effects: Option<Vec<Effect>>,
+    /// The most that its processes held in memory that is no file's, added up, bytes.
+    pub anonymous_bytes: u64,
 }
 
 /// What preflight found for one manager on one program.
@@ -62,7 +71,7 @@ pub fn prove(
     interrupt: &Interrupt,
     limits: Limits,
 ) -> Result<Found, Failure> {
-    let Limits { whole, expect_status, .. } = limits;
+    let Limits { whole, expect_status, watch, .. } = limits;
     let scratch = Scratch::make().map_err(|error| {
         Failure::Usage(format!(
             "cannot make a scratch folder: {error}; is the temporary folder writable and not full?"
@@ -94,8 +103,13 @@ pub fn prove(
         limit: if program.serve.is_some() || !whole {
             BEGINNING
         } else {
-            WHOLE.min(limits.longest.max(BEGINNING))
+            (if watch { WATCHED } else { WHOLE }).min(limits.longest.max(BEGINNING))
         },
+        // Where the kernel does not say which processors there are, no run is paired.
+        watch: lockstep::processor()
+            .ok()
+            .filter(|_| watch)
+            .map(|cpu| Watch { cpu, exempt: vec![scratch.path().to_path_buf()] }),
         cancel: interrupt.flag(),
     };
     match preflight(&request) {
@@ -104,6 +118,8 @@ pub fn prove(
                 seconds: proof.seconds,
                 finished: proof.finished,
                 elsewhere: proof.elsewhere.clone(),
+                effects: proof.effects.clone(),
+                anonymous_bytes: proof.processes.iter().map(|process| process.anonymous_bytes).sum(),
             };
             let mut proven = stack(manager, name, program, proof, places);
             // What is asked for is nothing to be warned of.
@@ -132,6 +148,7 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, pla
         proof: proof.sentence,
         warnings: proof.warnings,
         tells,
+        apart: None,
     }
 }
 
@@ -161,32 +178,33 @@ pub fn run(
     let bar = ProgressBar::new((programs.len() * managers.len()) as u64);
     let _lines = Lines::of(&bar);
     let alone = programs.len() == 1;
+    let watch = experiment.settings.pairing == Pairing::Lockstep;
+    let machine = pairing::Machine::now();
     for program in &programs {
         let mut stacks: Vec<StackInfo> = Vec::new();
-        let mut proven: Vec<(&Manager, StackInfo)> = Vec::new();
+        let mut runs: Vec<ProofRun> = Vec::new();
+        let mut proven: Vec<(&Manager, StackInfo, ProofRun)> = Vec::new();
         let mut trouble = None;
-        let mut of_baseline = ProofRun::default();
         for (index, (manager, name)) in managers.iter().zip(&names).enumerate() {
             bar.set_message(format!("preflight: {} under {name}", program.name));
             let limits = Limits {
                 whole: index == 0,
                 longest: Duration::from_secs_f64(experiment.settings.timeout_s),
                 expect_status: experiment.settings.expect_status,
+                watch: watch && program.serve.is_none(),
             };
-            let like = proven.iter().find(|(other, _)| same_objects(other, manager));
+            let like = proven.iter().find(|(other, ..)| same_objects(other, manager));
             let found = match like {
-                Some((_, other)) => Ok(Found::Serves(as_proven(other, manager, name), ProofRun::default())),
+                Some((_, other, run)) => Ok(Found::Serves(as_proven(other, manager, name), run.clone())),
                 None => prove(manager, name, program, places, interrupt, limits),
             };
             match found {
                 Ok(Found::Serves(stack, run)) => {
-                    if index == 0 {
-                        of_baseline = run;
-                    }
                     if like.is_none() {
-                        proven.push((manager, stack.clone()));
+                        proven.push((manager, stack.clone(), run.clone()));
                     }
                     stacks.push(stack);
+                    runs.push(run);
                 }
                 Ok(Found::Refused(refusal)) if index == 0 => {
                     trouble = Some(refusal);
@@ -213,6 +231,8 @@ pub fn run(
                 experiment.programs.retain(|other| other.name != program.name);
             }
             None => {
+                pairing::decide(experiment.settings.pairing, program, &mut stacks, &runs, machine);
+                let of_baseline = runs.into_iter().next().unwrap_or_default();
                 // Of the program, and so of every manager.
                 for sentence in &of_baseline.elsewhere {
                     bar.suspend(|| terminal::warning(sentence));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use heaptoll_lab::compare::judge_outputs;
 use heaptoll_lab::comparison::Interval;
-use heaptoll_lab::experiment::{Experiment, ProgramInfo};
+use heaptoll_lab::experiment::{Experiment, Pairing, ProgramInfo};
 use heaptoll_lab::manager::Manager;
 use heaptoll_lab::observation::{Outcome, Phase};
 use heaptoll_lab::places::Places;
@@ -179,6 +179,7 @@ pub fn carry_out(
         timeout_s: arguments.timeout,
         thp: "",
         expect_status: arguments.expect_status,
+        pairing: Pairing::Interleaved,
     };
     let mut experiment = begin::describe(&beginning, places, &interrupt)?;
     if experiment.stacks.is_empty() {

@@ -79,7 +79,7 @@ pub struct ServeInfo {
 }
 
 /// What the preflight proved of one stack on one program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StackInfo {
     /// Program it was proved on.
     pub program: String,

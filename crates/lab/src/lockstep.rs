@@ -8,6 +8,8 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
+use heaptoll_launcher::affinity;
+
 use crate::launch::{self, Finished, Invocation, LaunchError, Running, Together};
 use crate::runner::Bench;
 
@@ -29,8 +31,7 @@ pub fn run(bench: &Bench, invocations: Vec<Invocation>) -> Result<Vec<Finished>,
     // All wait at the gate, which opens when its last writing end is closed.
     drop::<OwnedFd>(open);
     let finished: Vec<Result<Finished, LaunchError>> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            members.iter_mut().map(|member| scope.spawn(move || member.finish())).collect();
+        let threads: Vec<_> = members.iter_mut().map(|member| scope.spawn(move || member.finish())).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(died()))).collect()
     });
     // Only now do the fillers end.
@@ -47,16 +48,6 @@ fn died() -> LaunchError {
 /// # Errors
 /// The kernel does not say which there are.
 pub fn processor() -> std::io::Result<u32> {
-    // SAFETY: all zeroes is an empty set, which the kernel fills in.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of_val(&set), &mut set) != 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        set
-    };
-    // SAFETY: the numbers lie in the set.
-    let last = (0..8 * size_of_val(&set)).rev().find(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) });
-    last.and_then(|cpu| u32::try_from(cpu).ok())
-        .ok_or_else(|| std::io::Error::other("no processor may be used"))
+    let last = affinity::allowed()?.last().copied();
+    last.ok_or_else(|| std::io::Error::other("no processor may be used"))
 }

@@ -85,7 +85,8 @@ pub fn blocks(experiment: &Experiment, cells: &[Cell]) -> Vec<Vec<Cell>> {
     let mut places: HashMap<(&str, Phase, u32), usize> = HashMap::new();
     for cell in cells {
         let stack = &experiment.stacks[cell.stack];
-        let shared = matches!(cell.phase, Phase::Timed | Phase::Startup) && experiment.runs_in_lockstep(stack);
+        let shared =
+            matches!(cell.phase, Phase::Timed | Phase::Startup) && experiment.runs_in_lockstep(stack);
         if !shared {
             blocks.push(vec![*cell]);
             continue;

@@ -13,9 +13,9 @@ use thiserror::Error;
 use crate::experiment::{Experiment, ProgramInfo, StackInfo};
 use crate::interrupt::Interrupt;
 use crate::launch::{self, Finished, Invocation, LaunchError};
+use crate::lockstep;
 use crate::machine;
 use crate::observation::{Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures};
-use crate::lockstep;
 use crate::plan::{self, Cell};
 use crate::sampler::{Sampled, Sampler};
 use crate::serve;
@@ -325,7 +325,7 @@ fn observe_together(
     let finished = lockstep::run(bench, invocations)?;
     let rows = cells.iter().zip(&prepared).zip(finished).map(|((cell, (invocation, _, page)), finished)| {
         let outcome = outcome(&finished, None, experiment, bench, invocation, cell.phase);
-        let row = row(experiment, cell, program, stack(cell), &finished, outcome, None)?;
+        let row = row(cell, program, stack(cell), &finished, outcome, None)?;
         let row = with_page(row, page.as_ref(), &finished);
         Ok((Observation { started_unix_s, load_average, ..row }, None))
     });
@@ -382,12 +382,9 @@ fn observe(
     // Every server round is sampled; one track a stack is enough to draw.
     let track =
         track.filter(|_| program.serve.is_none() || cell.repetition == 0 && cell.phase == Phase::Timed);
-    let row = row(experiment, cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures))?;
+    let row = row(cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures))?;
     let row = with_page(row, page.as_ref(), &finished);
-    Ok((
-        Observation { started_unix_s, load_average, ..row },
-        track.filter(|track| !track.samples.is_empty()),
-    ))
+    Ok((Observation { started_unix_s, load_average, ..row }, track.filter(|track| !track.samples.is_empty())))
 }
 
 fn outcome(
@@ -427,7 +424,6 @@ fn outcome(
 }
 
 fn row(
-    experiment: &Experiment,
     cell: &Cell,
     program: &ProgramInfo,
     stack: &StackInfo,

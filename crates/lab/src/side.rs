@@ -66,10 +66,15 @@ impl<'a> Sides<'a> {
         let mut all: Vec<Side> = stacks
             .map(|stack| Side {
                 stack: &stack.name,
-                timed: good(experiment, program, &stack.name, match stack.apart {
-                    Some(_) if experiment.is_in_lockstep(program) => Phase::Alone,
-                    _ => Phase::Timed,
-                }),
+                timed: good(
+                    experiment,
+                    program,
+                    &stack.name,
+                    match stack.apart {
+                        Some(_) if experiment.is_in_lockstep(program) => Phase::Alone,
+                        _ => Phase::Timed,
+                    },
+                ),
                 alone: good(experiment, program, &stack.name, Phase::Alone),
                 together: experiment.runs_in_lockstep(stack),
                 starts: good(experiment, program, &stack.name, Phase::Startup),
@@ -103,9 +108,9 @@ impl<'a> Sides<'a> {
 impl Side<'_> {
     fn is_all_startup(&self) -> bool {
         self.timed.iter().any(|(repetition, row)| {
-            self.starts
-                .get(repetition)
-                .is_some_and(|start| row.cpu_s() <= start.cpu_s() || self.walls() && row.wall_s <= start.wall_s)
+            self.starts.get(repetition).is_some_and(|start| {
+                row.cpu_s() <= start.cpu_s() || self.walls() && row.wall_s <= start.wall_s
+            })
         })
     }
 

@@ -37,6 +37,7 @@ pub fn stack(program: &str, name: &str) -> StackInfo {
         proof: String::new(),
         warnings: vec![],
         tells: false,
+        apart: None,
     }
 }
 

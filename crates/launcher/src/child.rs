@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 
 use heaptoll_launcher::Spec;
+use heaptoll_launcher::affinity::only;
 
 /// A child that has been forked and waits to exec.
 pub struct Waiting {
@@ -70,17 +71,6 @@ pub fn fork(spec: &Spec) -> io::Result<Waiting> {
             Ok(Waiting { pid, go: go[1], failed: failed[0] })
         }
     }
-}
-
-/// The set of one processor; the kernel refuses a number that it does not have.
-pub fn only(cpu: u32) -> libc::cpu_set_t {
-    // SAFETY: all zeroes is an empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    if (cpu as usize) < 8 * size_of::<libc::cpu_set_t>() {
-        // SAFETY: the number lies in the set, as just checked.
-        unsafe { libc::CPU_SET(cpu as usize, &mut set) };
-    }
-    set
 }
 
 fn exec(

@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
+use heaptoll_launcher::affinity::only;
 use heaptoll_launcher::{Ended, Spec, Usage};
 
 use crate::child;
@@ -45,7 +46,7 @@ fn spin(spec: &Spec, family: &Family) {
     // SAFETY: this process has one thread, and the child calls only async-signal-safe functions; the set is whole.
     let pid = unsafe {
         let launcher = libc::getpid();
-        let set = spec.cpu.map(child::only);
+        let set = spec.cpu.map(only);
         match libc::fork() {
             0 => {
                 libc::setpgid(0, 0);

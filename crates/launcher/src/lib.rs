@@ -5,6 +5,7 @@
 //! few hundred KiB. It also adopts orphans (`PR_SET_CHILD_SUBREAPER`), so that a program which forks and leaves is
 //! still accounted for and never outlives its measurement.
 
+pub mod affinity;
 pub mod counters;
 mod message;
 mod spec;

@@ -17,6 +17,7 @@ fn main() -> std::process::ExitCode {
         preload: Vec::new(),
         count_layer: find_count_layer().unwrap_or_else(|| COUNT_LAYER.into()),
         limit: Duration::from_secs(10),
+        watch: None,
         cancel: Arc::new(AtomicBool::new(false)),
     };
     while let Some(word) = words.next() {

@@ -5,7 +5,17 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
+use heaptoll_launcher::affinity::only;
+
+use crate::filter;
 use crate::tree::Plan;
+
+/// What lets the child go on.
+pub const GO: u8 = b'g';
+/// The same, with the filter that stops it at calls that reach beyond its memory.
+pub const GO_WATCHED: u8 = b'w';
+/// What the child answers when the kernel refuses the filter; it goes on without.
+pub const UNWATCHED: u8 = b'u';
 
 /// Everything the child needs between fork and exec, where it may not allocate.
 pub struct Child {
@@ -18,6 +28,8 @@ pub struct Child {
     stderr: RawFd,
     go: RawFd,
     failure: RawFd,
+    filter: Vec<libc::sock_filter>,
+    pinned: Option<libc::cpu_set_t>,
 }
 
 /// A null-terminated array of C strings, with the strings.
@@ -60,6 +72,8 @@ impl Child {
             stderr: stderr.as_raw_fd(),
             go: go.as_raw_fd(),
             failure: failure.as_raw_fd(),
+            filter: if plan.watch.is_some() { filter::instructions() } else { Vec::new() },
+            pinned: plan.watch.map(|watch| only(watch.cpu)),
         })
     }
 
@@ -84,6 +98,12 @@ impl Child {
                 && libc::dup2(self.stdin, 0) == 0
                 && libc::dup2(self.stdout, 1) == 1
                 && libc::dup2(self.stderr, 2) == 2;
+            if let Some(set) = &self.pinned {
+                libc::sched_setaffinity(0, size_of_val(set), set);
+            }
+            if byte == GO_WATCHED && !filter::install(&self.filter) {
+                libc::write(self.failure, [UNWATCHED].as_ptr().cast(), 1);
+            }
             if good {
                 libc::execve(
                     self.program.as_ptr(),

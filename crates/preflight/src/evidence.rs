@@ -76,6 +76,11 @@ impl Evidence {
         Ok(Evidence { scratch, inner, files: Mutex::new(BTreeMap::from([(own_user(), own)])) })
     }
 
+    /// The folder of all its files.
+    pub fn folder(&self) -> &Path {
+        self.scratch.path()
+    }
+
     /// The variables that name the files to layers.
     pub fn environment(&self) -> [(OsString, OsString); 2] {
         [(VARIABLE.into(), stats(&self.inner).into()), (REPORT.into(), report(&self.inner).into())]
@@ -259,6 +264,7 @@ mod tests {
             images: vec![image(7, own_user()), image(8, NOBODY)],
             changes: vec![(7, 0, 0), (8, 0, 1)],
             traced: true,
+            effects: None,
             elapsed: Duration::ZERO,
         }
     }

@@ -7,9 +7,11 @@
 
 mod binding;
 mod child;
+mod effects;
 mod elf;
 mod elsewhere;
 mod evidence;
+mod filter;
 mod judge;
 mod manager;
 mod process;
@@ -20,12 +22,13 @@ mod refusal;
 mod request;
 mod tree;
 
+pub use effects::Effect;
 pub use manager::{check_load, inspect_manager};
 pub use program::inspect_program;
 pub use proof::{ManagerFacts, ProcessProof, ProgramFacts, Proof};
 pub use prove::preflight;
 pub use refusal::Refusal;
-pub use request::Request;
+pub use request::{Request, Watch};
 
 use std::path::PathBuf;
 

@@ -107,6 +107,7 @@ pub fn check_load_of(
     let mut environment: Vec<_> = environment.iter().filter(|(n, _)| n != "LD_PRELOAD").cloned().collect();
     environment.push(("LD_PRELOAD".into(), preload_list(preload)));
     let plan = Plan {
+        watch: None,
         program: PathBuf::from("/bin/sh"),
         arguments: vec!["sh".into(), "-c".into(), ":".into()],
         environment,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::effects::Effect;
+
 /// Evidence that the stack serves the program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
@@ -25,6 +27,10 @@ pub struct Proof {
     pub free_calls: u64,
     /// Whether every `exec` was seen by ptrace. Without it a process that never reported is not known about.
     pub ptrace: bool,
+    /// What the run did beyond its own memory, in order; `None` when it was not watched, because nobody wanted it or
+    /// ptrace and seccomp are not permitted.
+    #[serde(default)]
+    pub effects: Option<Vec<Effect>>,
     /// Whether the program came to its own end within the limit; otherwise the proof rests on its beginning.
     pub finished: bool,
     /// How the proof run ended, in words: `exit status 0`, `killed by signal 11`, `stopped after 0.5 s`.

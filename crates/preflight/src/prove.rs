@@ -16,7 +16,7 @@ use crate::process::own_user;
 use crate::program::inspect_program;
 use crate::proof::{ProcessProof, ProgramFacts, Proof};
 use crate::refusal::Refusal;
-use crate::request::Request;
+use crate::request::{Request, Watch};
 use crate::tree::{self, Ending, Plan, Run};
 
 /// Fewer calls than this in a program that works are suspicious: start-up alone makes some.
@@ -153,6 +153,10 @@ impl Sighting {
             let since = evidence.reported().and_then(|at| at.elapsed().ok());
             since.is_some_and(|since| since > FIRST_CALL || evidence.has_calls())
         };
+        let watch = request.watch.clone().map(|watch| {
+            let exempt = watch.exempt.iter().cloned().chain([evidence.folder().to_path_buf()]).collect();
+            Watch { exempt, ..watch }
+        });
         let plan = Plan {
             program: program.path.clone(),
             arguments: request.command.clone(),
@@ -164,6 +168,7 @@ impl Sighting {
             enough: &enough,
             begun: &begun,
             admit: &|user| evidence.admit(user),
+            watch: watch.as_ref(),
         };
         let run = tree::run(&plan, &request.cancel)?;
         let Left { reports, slots, left_out } = evidence
@@ -239,6 +244,7 @@ impl Sighting {
             malloc_calls,
             free_calls,
             ptrace: self.run.traced,
+            effects: self.run.effects,
             finished,
             outcome: self.run.ending.to_string(),
             seconds: self.run.elapsed.as_secs_f64(),

@@ -28,6 +28,18 @@ pub struct Request {
     pub count_layer: PathBuf,
     /// How long the program may run before it is stopped and judged by what was seen so far.
     pub limit: Duration,
+    /// How the run is watched for what it does beyond its own memory; `None`: it is not.
+    pub watch: Option<Watch>,
     /// Set by another thread to give up: the program is killed and [`Refusal::Cancelled`](crate::Refusal) returned.
     pub cancel: Arc<AtomicBool>,
+}
+
+/// How a run is watched for its effects ([`crate::Effect`]).
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    /// The processor that it is pinned to, as the kernel numbers it: how many threads a program or a manager starts may
+    /// depend on the processors it sees.
+    pub cpu: u32,
+    /// Folders in which the run may do what it likes: its scratch folder.
+    pub exempt: Vec<PathBuf>,
 }

@@ -18,9 +18,11 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::child::Child;
+use crate::child::{Child, GO, GO_WATCHED, UNWATCHED};
+use crate::effects::{Call, Effect, Effects};
 use crate::process::{auxiliary, cpu_clock, environment_of, monotonic_ns, own_user, process_of, user_of};
 use crate::refusal::Refusal;
+use crate::request::Watch;
 
 /// How much longer than its limit a command may take until its first process is loaded.
 const LOADING: Duration = Duration::from_secs(20);
@@ -54,6 +56,8 @@ pub struct Plan<'a> {
     pub begun: &'a (dyn Fn() -> bool + Sync),
     /// Called with the user of each image before it runs.
     pub admit: &'a (dyn Fn(u32) + Sync),
+    /// How it is watched for effects, where it is; without ptrace it is not.
+    pub watch: Option<&'a Watch>,
 }
 
 /// How a run ended.
@@ -114,6 +118,8 @@ pub struct Run {
     pub changes: Vec<(i32, u64, usize)>,
     /// Whether ptrace was permitted.
     pub traced: bool,
+    /// What it did beyond its own memory; `None` when it was not watched.
+    pub effects: Option<Vec<Effect>>,
     /// Wall time.
     pub elapsed: Duration,
 }
@@ -167,6 +173,10 @@ struct Tracer<'a> {
     /// Process of each live thread.
     threads: HashMap<i32, i32>,
     ending: Option<Ending>,
+    /// What it does beyond its own memory, where that is watched.
+    effects: Option<Effects>,
+    /// When the last event came.
+    last_event: Instant,
 }
 
 impl<'a> Tracer<'a> {
@@ -197,6 +207,7 @@ impl<'a> Tracer<'a> {
             | libc::PTRACE_O_TRACEVFORK
             | libc::PTRACE_O_TRACECLONE
             | libc::PTRACE_O_TRACEEXIT
+            | libc::PTRACE_O_TRACESECCOMP
             | libc::PTRACE_O_EXITKILL;
         let traced = plan.trace && ptrace(libc::PTRACE_SEIZE, root, options as usize);
         for output in [&stdout, &stderr] {
@@ -215,9 +226,13 @@ impl<'a> Tracer<'a> {
             processes: HashMap::new(),
             threads: HashMap::new(),
             ending: None,
+            effects: plan.watch.filter(|_| traced).map(|watch| Effects::except_in(&watch.exempt)),
+            last_event: Instant::now(),
         };
+        // Without a tracer the filtered calls would fail.
+        let signal = if tracer.effects.is_some() { GO_WATCHED } else { GO };
         // SAFETY: one readable byte, an open descriptor.
-        unsafe { libc::write(go.as_raw_fd(), b"g".as_ptr().cast(), 1) };
+        unsafe { libc::write(go.as_raw_fd(), (&raw const signal).cast(), 1) };
         drop(go);
         // The exec itself may stop for the tracer, so events have to be served while the outcome is awaited.
         // SAFETY: an open descriptor.
@@ -226,6 +241,10 @@ impl<'a> Tracer<'a> {
             let mut code = [0u8; 4];
             // SAFETY: four writable bytes, an open descriptor.
             let got = unsafe { libc::read(failure.as_raw_fd(), code.as_mut_ptr().cast(), 4) };
+            if got == 1 && code[0] == UNWATCHED {
+                tracer.effects = None;
+                continue;
+            }
             if got == 4 {
                 tracer.kill_all();
                 tracer.reap();
@@ -301,6 +320,7 @@ impl<'a> Tracer<'a> {
             images: self.images,
             changes: self.changes,
             traced: self.traced,
+            effects: self.effects.map(Effects::seen),
             elapsed,
         })
     }
@@ -336,6 +356,7 @@ impl<'a> Tracer<'a> {
                 return any;
             }
             any = true;
+            self.last_event = Instant::now();
             if libc::WIFSTOPPED(status) {
                 self.stopped(pid, status);
             } else {
@@ -406,6 +427,7 @@ impl<'a> Tracer<'a> {
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
                 self.forked(tid, pid)
             }
+            libc::PTRACE_EVENT_SECCOMP => self.called(tid),
             libc::PTRACE_EVENT_EXIT => {
                 self.account(pid);
                 self.weigh(pid);
@@ -421,6 +443,22 @@ impl<'a> Tracer<'a> {
             }
         }
         ptrace(libc::PTRACE_CONT, tid, 0);
+    }
+
+    /// A thread is stopped at a call that the filter does not let pass unseen.
+    fn called(&mut self, tid: i32) {
+        let Some(effects) = &mut self.effects else { return };
+        // SAFETY: all zeroes are registers; the tracee is stopped, and `registers` is a valid place for them.
+        let registers = unsafe {
+            let mut registers: libc::user_regs_struct = std::mem::zeroed();
+            let place = (&raw mut registers).cast::<c_void>();
+            (libc::ptrace(libc::PTRACE_GETREGS, tid, ptr::null_mut::<c_void>(), place) == 0)
+                .then_some(registers)
+        };
+        if let Some(r) = registers {
+            let arguments = [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9];
+            effects.take(&Call { tid, number: r.orig_rax.cast_signed(), arguments });
+        }
     }
 
     fn executed(&mut self, pid: i32) {
@@ -458,6 +496,11 @@ impl<'a> Tracer<'a> {
             return;
         }
         let process = process_of(child).unwrap_or(child);
+        if process != child
+            && let Some(effects) = &mut self.effects
+        {
+            effects.add(Effect::Threads);
+        }
         self.threads.insert(child, process);
         if process == child
             && !self.processes.contains_key(&child)
@@ -496,8 +539,13 @@ impl<'a> Tracer<'a> {
         any
     }
 
-    /// Sleeps until the program writes something, a millisecond at most: events of the tracer do not wake `poll`.
+    /// Sleeps until the program writes something, a millisecond at most: events of the tracer do not wake `poll`. Where
+    /// one has just come, the next may follow soon.
     fn wait_a_little(&self) {
+        if self.last_event.elapsed() < Duration::from_millis(2) {
+            std::thread::sleep(Duration::from_micros(20));
+            return;
+        }
         let mut waits: Vec<libc::pollfd> = self
             .outputs
             .iter()

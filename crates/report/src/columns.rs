@@ -208,14 +208,9 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), COLUMNS.len());
-        for value in [
-            Phase::Warmup,
-            Phase::Timed,
-            Phase::Alone,
-            Phase::Startup,
-            Phase::Profile,
-            Phase::Traced,
-        ] {
+        for value in
+            [Phase::Warmup, Phase::Timed, Phase::Alone, Phase::Startup, Phase::Profile, Phase::Traced]
+        {
             assert_eq!(serde_json::to_value(value).unwrap(), phase(value));
         }
         for value in

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use heaptoll_lab::comparison::{
     CollectionFigures, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
 };
-use heaptoll_lab::experiment::{Experiment, Machine, ProgramInfo, ServeInfo, Settings, StackInfo};
+use heaptoll_lab::experiment::{Experiment, Machine, Pairing, ProgramInfo, ServeInfo, Settings, StackInfo};
 use heaptoll_lab::observation::{
     ByOwner, Collections, Counters, ExactFigures, GeometryMisses, LocalityFigures, MemoryTrack, Observation,
     Outcome, Phase, ServeFigures,
@@ -169,6 +169,7 @@ pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
             warmup: 1,
             expect_status: 0,
             directory: "/home/user".into(),
+            pairing: Pairing::default(),
             seed: 7_310_582_937,
             timeout_s: 60.0,
             thp: if shape == Shape::Troubled { "never".into() } else { String::new() },
@@ -275,6 +276,7 @@ fn stack(shape: Shape, program: &str, s: usize) -> StackInfo {
         proof: format!("malloc bound to {name} in 1 process, 84210 calls seen"),
         warnings: Vec::new(),
         tells: s == 1,
+        apart: None,
     };
     if s == 0 {
         info.preload.clear();

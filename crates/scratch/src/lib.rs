@@ -4,8 +4,11 @@
 //! guessed, and it is locked (`flock`) as long as its owner lives: the kernel lets go of the lock however that ends. A
 //! folder gets its name only when it is locked, so one that has its name and no lock belongs to nobody any more.
 
+mod executable;
 mod left;
 mod user;
+
+pub use executable::write_executable;
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions, Permissions};

@@ -22,6 +22,7 @@ pub fn experiment(programs: &[&str], stacks: &[String], repetitions: u32) -> Exp
         proof: String::new(),
         warnings: vec![],
         tells: true,
+        apart: None,
     };
     Experiment {
         heaptoll_version: "0".into(),

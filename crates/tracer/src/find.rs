@@ -113,13 +113,10 @@ fn version_of(valgrind: &Path) -> Result<String, TracerError> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     fn file(path: &Path, text: &str) {
-        std::fs::write(path, text).expect("writes");
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("sets");
+        heaptoll_scratch::write_executable(path, text).expect("writes");
     }
 
     /// A tracer's folder and a PATH with a Valgrind that says `says`.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 use heaptoll_lab::compare::{compare, judge_outputs};
-use heaptoll_lab::experiment::{Experiment, StackInfo};
+use heaptoll_lab::experiment::{Experiment, Pairing, StackInfo};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::machine;
 use heaptoll_lab::manager::{self, Manager};
@@ -59,6 +59,24 @@ impl ThpWord {
     }
 }
 
+/// How runs are paired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PairingWord {
+    /// All managers at once on one processor: differences of one percent on a noisy machine
+    Lockstep,
+    /// One after the other in random order
+    Interleaved,
+}
+
+impl From<PairingWord> for Pairing {
+    fn from(word: PairingWord) -> Pairing {
+        match word {
+            PairingWord::Lockstep => Pairing::Lockstep,
+            PairingWord::Interleaved => Pairing::Interleaved,
+        }
+    }
+}
+
 /// Run a program under several managers and compare them.
 ///
 /// Every repetition runs the program once under every manager, in a fresh random order; ratios are paired within a
@@ -99,6 +117,10 @@ pub struct Arguments {
     /// Exit status with which the program ends when all is well
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
     expect_status: i32,
+    /// How runs are paired: `lockstep` runs all managers at once on one processor, wherever the program allows it and
+    /// with the reason in the table where not; `interleaved` one after the other
+    #[arg(long, value_enum, value_name = "HOW", default_value = "lockstep")]
+    pairing: PairingWord,
     /// Transparent huge pages of the measured processes [default: as the system has them]
     #[arg(long, value_enum, value_name = "WHEN")]
     thp: Option<ThpWord>,
@@ -117,7 +139,7 @@ pub struct Arguments {
 }
 
 /// What an experiment was begun with and is gone on with: to ask for it anew is refused, not ignored.
-const FIXED_AT_THE_BEGINNING: [&str; 20] = [
+const FIXED_AT_THE_BEGINNING: [&str; 21] = [
     "command",
     "program",
     "all",
@@ -138,6 +160,7 @@ const FIXED_AT_THE_BEGINNING: [&str; 20] = [
     "timeout",
     "expect_status",
     "thp",
+    "pairing",
 ];
 /// The manager that ratios are taken to when none is named.
 pub const DEFAULT_BASELINE: &str = "glibc";

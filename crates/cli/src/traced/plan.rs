@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use heaptoll_lab::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
+use heaptoll_lab::experiment::{Experiment, Pairing, ProgramInfo, Settings, StackInfo};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::machine;
 use heaptoll_lab::manager::{self, Manager};
@@ -180,6 +180,7 @@ fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<Progra
             thp: String::new(),
             expect_status: arguments.expect_status,
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
+            pairing: Pairing::Interleaved,
             // There is no seed to be made explicit.
             repeat_command: repeat_command(words, 0, true),
         },
@@ -230,6 +231,7 @@ fn prove(
             proof: STATIC.into(),
             warnings: vec!["statically linked: the figures are of the manager it was linked with".into()],
             tells: false,
+            apart: None,
         });
         statics.push(program.name.clone());
     }

@@ -1,6 +1,5 @@
 //! The bench of these tests: a folder with its own state and cache, a C compiler, and heaptoll to be started in it.
 
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -145,8 +144,7 @@ impl Bench {
     }
 
     pub fn script(&self, name: &str, text: &str) -> String {
-        std::fs::write(self.path(name), text).expect("writes");
-        std::fs::set_permissions(self.path(name), std::fs::Permissions::from_mode(0o755)).expect("chmod");
+        heaptoll_scratch::write_executable(&self.path(name), text).expect("writes");
         self.at(name)
     }
 

@@ -1,6 +1,5 @@
 //! Launching, with scripts in the launcher's place where it has to misbehave.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Instant;
 
@@ -11,12 +10,8 @@ use super::*;
 fn script(text: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("launch");
-    std::fs::write(
-        &path,
-        format!("#!/bin/sh\nsay() {{ echo \"$*\" >/proc/self/fd/$report; }}\nreport=$2\n{text}\n"),
-    )
-    .expect("writes");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("chmod");
+    let text = format!("#!/bin/sh\nsay() {{ echo \"$*\" >/proc/self/fd/$report; }}\nreport=$2\n{text}\n");
+    heaptoll_scratch::write_executable(&path, &text).expect("writes");
     (folder, path)
 }
 

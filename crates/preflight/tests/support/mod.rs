@@ -134,6 +134,7 @@ pub fn request(command: &[&str], preload: &[&Path]) -> Request {
         preload: preload.iter().map(|p| p.to_path_buf()).collect(),
         count_layer: layers().join(COUNT_LAYER),
         limit: Duration::from_secs(20),
+        watch: None,
         cancel: Arc::new(AtomicBool::new(false)),
     }
 }

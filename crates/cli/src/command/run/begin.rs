@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use heaptoll_lab::experiment::{Experiment, Settings};
+use heaptoll_lab::experiment::{Experiment, Pairing, Settings};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
@@ -37,6 +37,8 @@ pub struct Beginning<'a> {
     pub thp: &'static str,
     /// Exit status of success.
     pub expect_status: i32,
+    /// How runs are paired, where the program allows it.
+    pub pairing: Pairing,
 }
 
 /// Prepares a new experiment and its file.
@@ -74,6 +76,7 @@ pub fn begin(
             timeout_s: arguments.timeout,
             thp: arguments.thp.map(|thp| thp.word()).unwrap_or_default(),
             expect_status: arguments.expect_status,
+            pairing: arguments.pairing.into(),
         },
         places,
         interrupt,
@@ -109,6 +112,7 @@ pub fn describe(
             timeout_s: beginning.timeout_s,
             thp: beginning.thp.into(),
             expect_status: beginning.expect_status,
+            pairing: beginning.pairing,
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
             repeat_command: repeat_command(outputs::own_words(), seed, beginning.seed.is_some()),
         },

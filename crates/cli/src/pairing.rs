@@ -1,0 +1,160 @@
+//! Which stacks of a program may run at once on one processor, and why the others may not.
+//!
+//! What is known comes from the proof runs, which are watched (`heaptoll_preflight::Effect`): copies that run at the same
+//! time would meet in a file, a port or a lock; one that waits by the clock, or has several threads, does not share a
+//! processor as one that only computes does.
+
+use heaptoll_lab::experiment::{Pairing, ProgramInfo, StackInfo};
+use heaptoll_launcher::affinity;
+use heaptoll_preflight::Effect;
+
+use crate::preflights::ProofRun;
+
+/// All copies together may take this share of the memory that is available: 1 over it.
+const MEMORY_SHARE: u64 = 2;
+
+/// What the machine gives for runs at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine {
+    /// Processors that this process may use.
+    pub processors: usize,
+    /// Memory that is available, bytes.
+    pub available_bytes: u64,
+}
+
+impl Machine {
+    /// This one, now.
+    pub fn now() -> Machine {
+        let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+        let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
+        Machine {
+            processors: affinity::allowed().map_or(0, |all| all.len()),
+            available_bytes: kib.unwrap_or(0).saturating_mul(1024),
+        }
+    }
+}
+
+/// Marks the stacks that cannot run in lockstep, the baseline first, where lockstep is wanted.
+pub fn decide(
+    pairing: Pairing,
+    program: &ProgramInfo,
+    stacks: &mut [StackInfo],
+    runs: &[ProofRun],
+    machine: Machine,
+) {
+    let Some((baseline, of_baseline)) = stacks.first_mut().zip(runs.first()) else { return };
+    if pairing != Pairing::Lockstep {
+        return;
+    }
+    baseline.apart = why_not(program, of_baseline, runs.len(), machine);
+    if baseline.apart.is_some() {
+        return;
+    }
+    for (stack, run) in stacks[1..].iter_mut().zip(&runs[1..]) {
+        let threads = run.effects.as_ref().is_some_and(|effects| effects.contains(&Effect::Threads));
+        stack.apart = threads.then(|| "it starts threads in the program".to_owned());
+    }
+    let together = stacks.iter().filter(|stack| stack.apart.is_none()).count();
+    if together < 2 {
+        stacks[0].apart = Some("no other stack can run beside the baseline".to_owned());
+    }
+}
+
+/// Why no stack of the program can run at once with another.
+fn why_not(program: &ProgramInfo, run: &ProofRun, stacks: usize, machine: Machine) -> Option<String> {
+    if program.serve.is_some() {
+        return Some("it is a server, and its load generator needs a processor of its own".to_owned());
+    }
+    if machine.processors < 2 {
+        return Some("only one processor may be used".to_owned());
+    }
+    let Some(effects) = &run.effects else {
+        return Some("what it does could not be watched (ptrace and seccomp are needed)".to_owned());
+    };
+    if let Some(first) = effects.first() {
+        let more = effects.len() - 1;
+        return Some(if more == 0 { first.to_string() } else { format!("{first}, and {more} more") });
+    }
+    if !run.finished {
+        let seconds = run.seconds;
+        return Some(format!(
+            "its proof run was stopped after {seconds:.0} s: what it writes later is not known"
+        ));
+    }
+    let wanted = run.anonymous_bytes.saturating_mul(stacks as u64);
+    (wanted > machine.available_bytes / MEMORY_SHARE).then(|| {
+        let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+        let (wanted, there) = (gib(wanted), gib(machine.available_bytes));
+        format!("{stacks} at once would take {wanted:.1} GiB of the {there:.1} that are available")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_lab::experiment::ServeInfo;
+
+    use super::*;
+
+    const MACHINE: Machine = Machine { processors: 2, available_bytes: 8 << 30 };
+
+    fn proven(effects: &[Effect]) -> ProofRun {
+        ProofRun {
+            seconds: 1.0,
+            finished: true,
+            anonymous_bytes: 1 << 20,
+            effects: Some(effects.to_vec()),
+            ..ProofRun::default()
+        }
+    }
+
+    fn stacks(count: usize) -> Vec<StackInfo> {
+        let stack = |number: usize| StackInfo { name: format!("m{number}"), ..StackInfo::default() };
+        (0..count).map(stack).collect()
+    }
+
+    fn decided(program: &ProgramInfo, runs: &[ProofRun], machine: Machine) -> Vec<Option<String>> {
+        let mut stacks = stacks(runs.len());
+        decide(Pairing::Lockstep, program, &mut stacks, runs, machine);
+        stacks.into_iter().map(|stack| stack.apart).collect()
+    }
+
+    #[test]
+    fn stacks_that_only_compute_run_in_lockstep() {
+        let program = ProgramInfo::default();
+        assert_eq!(decided(&program, &[proven(&[]), proven(&[])], MACHINE), [None, None]);
+        let mut unasked = stacks(2);
+        let threads = [proven(&[Effect::Threads]), proven(&[])];
+        decide(Pairing::Interleaved, &program, &mut unasked, &threads, MACHINE);
+        assert!(unasked.iter().all(|stack| stack.apart.is_none()));
+    }
+
+    #[test]
+    fn a_stack_with_threads_runs_apart_and_the_others_together() {
+        let runs = [proven(&[]), proven(&[Effect::Threads]), proven(&[])];
+        let apart = decided(&ProgramInfo::default(), &runs, MACHINE);
+        assert!(apart[0].is_none() && apart[1].is_some() && apart[2].is_none(), "{apart:?}");
+        let apart = decided(&ProgramInfo::default(), &runs[..2], MACHINE);
+        assert!(apart.iter().all(Option::is_some), "nobody is left to run with: {apart:?}");
+    }
+
+    #[test]
+    fn each_reason_against_lockstep_is_given() {
+        let why = |program: &ProgramInfo, run: ProofRun, machine| {
+            decided(program, &[run, proven(&[])], machine)[0].clone().unwrap_or_default()
+        };
+        let plain = ProgramInfo::default();
+        let serve = ServeInfo { load: vec![], ready: "r".into(), figures: None, stop: "TERM".into() };
+        let server = ProgramInfo { serve: Some(serve), ..ProgramInfo::default() };
+        assert!(why(&server, proven(&[]), MACHINE).contains("server"));
+        assert!(why(&plain, proven(&[]), Machine { processors: 1, ..MACHINE }).contains("one processor"));
+        let unwatched = ProofRun { effects: None, ..proven(&[]) };
+        assert!(why(&plain, unwatched, MACHINE).contains("could not be watched"));
+        let writes = proven(&[Effect::Writes("/out".into()), Effect::Threads]);
+        assert_eq!(why(&plain, writes, MACHINE), "it writes /out, and 1 more");
+        let unfinished = ProofRun { finished: false, seconds: 60.0, ..proven(&[]) };
+        assert!(why(&plain, unfinished, MACHINE).contains("stopped after 60 s"));
+        let large = ProofRun { anonymous_bytes: 3 << 30, ..proven(&[]) };
+        assert!(why(&plain, large, MACHINE).contains("2 at once would take 6.0 GiB of the 8.0"));
+    }
+}

@@ -1,0 +1,52 @@
+//! The processors that a thread may run on.
+
+/// A set of one processor, as the kernel numbers them; of a number that cannot be, the empty set, which the kernel
+/// refuses.
+pub fn only(cpu: u32) -> libc::cpu_set_t {
+    // SAFETY: all zeroes is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    if (cpu as usize) < 8 * size_of::<libc::cpu_set_t>() {
+        // SAFETY: the number lies in the set, as just checked.
+        unsafe { libc::CPU_SET(cpu as usize, &mut set) };
+    }
+    set
+}
+
+/// The processors that this thread may use, in order.
+///
+/// # Errors
+/// The kernel does not say.
+pub fn allowed() -> std::io::Result<Vec<u32>> {
+    // SAFETY: all zeroes is an empty set, which the kernel fills in.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of_val(&set), &mut set) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        set
+    };
+    // SAFETY: the numbers lie in the set.
+    let held = (0..8 * size_of_val(&set)).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) });
+    Ok(held.filter_map(|cpu| u32::try_from(cpu).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_pinned_may_use_that_processor_only() {
+        let last = *allowed().expect("the kernel says").last().expect("one at least");
+        std::thread::spawn(move || {
+            let set = only(last);
+            // SAFETY: the set is whole and lives through the call.
+            assert_eq!(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) }, 0);
+            assert_eq!(allowed().expect("the kernel says"), [last]);
+            let none = only(u32::MAX);
+            // SAFETY: as above.
+            assert_ne!(unsafe { libc::sched_setaffinity(0, size_of_val(&none), &none) }, 0, "no processor");
+        })
+        .join()
+        .expect("the thread ends well");
+    }
+}
