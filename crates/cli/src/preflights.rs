@@ -57,7 +57,7 @@ pub struct ProofRun {
 /// What preflight found for one manager on one program.
 pub enum Found {
     /// It serves the program, as the proof run showed.
-    Serves(StackInfo, ProofRun),
+    Serves(Box<StackInfo>, ProofRun),
     /// It does not, and why.
     Refused(Refusal),
 }
@@ -125,7 +125,7 @@ pub fn prove(
             // What is asked for is nothing to be warned of.
             let expected = format!("the program ended with exit status {expect_status} in the proof run");
             proven.warnings.retain(|warning| expect_status == 0 || *warning != expected);
-            Ok(Found::Serves(proven, run))
+            Ok(Found::Serves(Box::new(proven), run))
         }
         Err(Refusal::Cancelled) => Err(Failure::Interrupted),
         Err(refusal) => Ok(Found::Refused(refusal)),
@@ -195,15 +195,17 @@ pub fn run(
             };
             let like = proven.iter().find(|(other, ..)| same_objects(other, manager));
             let found = match like {
-                Some((_, other, run)) => Ok(Found::Serves(as_proven(other, manager, name), run.clone())),
+                Some((_, other, run)) => {
+                    Ok(Found::Serves(Box::new(as_proven(other, manager, name)), run.clone()))
+                }
                 None => prove(manager, name, program, places, interrupt, limits),
             };
             match found {
                 Ok(Found::Serves(stack, run)) => {
                     if like.is_none() {
-                        proven.push((manager, stack.clone(), run.clone()));
+                        proven.push((manager, StackInfo::clone(&stack), run.clone()));
                     }
-                    stacks.push(stack);
+                    stacks.push(*stack);
                     runs.push(run);
                 }
                 Ok(Found::Refused(refusal)) if index == 0 => {

@@ -137,7 +137,7 @@ mod tests {
 
     /// What the filter answers, by a small interpreter of the instructions used here.
     fn answer(number: c_long, arguments: [u64; 6]) -> u32 {
-        let mut data = vec![0u8; 64];
+        let mut data = [0u8; 64];
         data[0..4].copy_from_slice(&(number as u32).to_le_bytes());
         data[4..8].copy_from_slice(&X86_64.to_le_bytes());
         for (place, argument) in arguments.iter().enumerate() {
