@@ -120,14 +120,51 @@ fn table(experiment: &Experiment, program: &str, sides: &Sides) -> ProgramTable 
         .filter(|interval| interval.pairs as usize >= FEWEST_PAIRS)
         .map(|interval| interval.high / interval.ratio)
         .collect();
-    let notes =
+    let mut notes =
         verdict::notes(experiment, program, &rows, &baseline_digests(experiment, program), sides.startup);
+    notes.extend(contradictions(experiment, sides, &rows));
     ProgramTable {
         program: program.into(),
         detectable_cpu_ratio: (!half_widths.is_empty()).then(|| median(&half_widths)),
         rows,
         notes,
     }
+}
+
+/// Stacks whose CPU ratio in lockstep and by itself cannot both be right: the one interval lies beyond the other. A manager
+/// may behave otherwise on one processor, or a program in company.
+fn contradictions(experiment: &Experiment, sides: &Sides, rows: &[Row]) -> Vec<String> {
+    let Some(base) = sides.find(&experiment.baseline).filter(|base| base.is_together()) else {
+        return vec![];
+    };
+    let others: Vec<&Side> =
+        sides.all.iter().filter(|side| side.is_together() && side.stack != base.stack).collect();
+    let series: Vec<_> =
+        others.iter().map(|side| side.log_ratios_by_itself(base, repetitions(experiment))).collect();
+    let intervals = statistics::paired(&series, ALPHA, experiment.settings.seed);
+    let pairs = others.iter().zip(intervals).filter_map(|(side, alone)| {
+        let row = rows.iter().find(|row| row.stack == side.stack)?;
+        Some((side.stack, row.figures.get(&Metric::Cpu)?.ratio?, alone?))
+    });
+    pairs
+        .filter(|(_, together, alone)| {
+            let enough = |interval: &Interval| interval.pairs as usize >= FEWEST_PAIRS;
+            enough(together) && enough(alone) && (together.high < alone.low || alone.high < together.low)
+        })
+        .map(|(stack, together, alone)| {
+            format!(
+                "{stack} takes {:.2} ({:.2}\u{2013}{:.2}) of {}'s CPU in lockstep on one processor, but {:.2} \
+                 ({:.2}\u{2013}{:.2}) by itself on all: believe the second, and see `--pairing interleaved`",
+                together.ratio,
+                together.low,
+                together.high,
+                experiment.baseline,
+                alone.ratio,
+                alone.low,
+                alone.high
+            )
+        })
+        .collect()
 }
 
 fn figure(values: &[f64], ratio: Option<Interval>) -> Option<Figure> {
@@ -141,7 +178,8 @@ fn figure(values: &[f64], ratio: Option<Interval>) -> Option<Figure> {
 
 fn row(experiment: &Experiment, program: &str, side: &Side, figures: BTreeMap<Metric, Figure>) -> Row {
     let marks = marks(experiment, program, side.stack);
-    let rows: Vec<&Observation> = side.timed.values().copied().collect();
+    // Pauses and elapsed times of runs that shared a processor are not a run's own.
+    let rows: Vec<&Observation> = side.by_itself().values().copied().collect();
     let middle = |values: Vec<f64>| (!values.is_empty()).then(|| median(&values));
     let mut by_name: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let of_loads = rows.iter().filter_map(|row| row.serve.as_ref()).flat_map(|serve| &serve.load_figures);
@@ -150,7 +188,7 @@ fn row(experiment: &Experiment, program: &str, side: &Side, figures: BTreeMap<Me
     }
     Row {
         stack: side.stack.into(),
-        good: rows.len() as u32,
+        good: side.timed.len() as u32,
         startup_cpu_s: side.startup_cpu_s(),
         minor_faults: median(&rows.iter().map(|row| row.minor_faults as f64).collect::<Vec<_>>()),
         heap_high_water_bytes: middle(

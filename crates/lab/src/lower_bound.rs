@@ -138,6 +138,15 @@ pub fn lower_bounds(experiment: &Experiment, repetitions: u32) -> LowerBounds {
     LowerBounds { programs: each.into_iter().map(|computed| computed.bounds).collect(), overall }
 }
 
+/// The row that says how much of a cost was memory management's. A collector's own CPU time holds in lockstep, too; its
+/// pauses and its memory are those of a run by itself.
+fn row_of<'a>(side: &Side<'a>, metric: Metric, repetition: u32) -> Option<&'a Observation> {
+    let timed = side.timed.get(&repetition).copied();
+    timed
+        .filter(|row| metric == Metric::Cpu && row.collector_cpu_ns.is_some())
+        .or_else(|| side.by_itself().get(&repetition).copied())
+}
+
 /// The bounds of a program, and the log ratios that they come from: by cost, stack and repetition.
 struct Computed {
     bounds: ProgramBounds,
@@ -156,7 +165,8 @@ impl Computed {
                 (0..repetitions)
                     .map(|repetition| {
                         let total = side.value(metric, repetition)?;
-                        let attributed = attributor.attributed(metric, total, side.timed.get(&repetition)?);
+                        let attributed =
+                            attributor.attributed(metric, total, row_of(side, metric, repetition)?);
                         Some(Cost { total, attributed })
                     })
                     .collect()

@@ -24,7 +24,8 @@ pub enum Startup {
     Everything,
 }
 
-type Rows<'a> = BTreeMap<u32, &'a Observation>;
+/// Rows of one stack by repetition.
+pub type Rows<'a> = BTreeMap<u32, &'a Observation>;
 
 /// Good rows of one stack on one program, by repetition.
 pub struct Side<'a> {
@@ -105,7 +106,23 @@ impl<'a> Sides<'a> {
     }
 }
 
-impl Side<'_> {
+impl<'a> Side<'a> {
+    /// Good rows of runs by themselves, on all processors: what holds for memory, pauses and elapsed times.
+    pub fn by_itself(&self) -> &Rows<'a> {
+        if self.alone.is_empty() { &self.timed } else { &self.alone }
+    }
+
+    /// Whether its CPU time is that of runs in lockstep with others, which have runs by themselves beside them.
+    pub fn is_together(&self) -> bool {
+        self.together && !self.alone.is_empty()
+    }
+
+    /// Log ratios of CPU time to `base` by repetition, of runs by themselves.
+    pub fn log_ratios_by_itself(&self, base: &Side, repetitions: u32) -> Vec<Option<f64>> {
+        let value = |side: &Side, repetition| side.value_of(Metric::Cpu, repetition, false);
+        (0..repetitions).map(|r| Some((value(self, r)? / value(base, r)?).ln())).collect()
+    }
+
     fn is_all_startup(&self) -> bool {
         self.timed.iter().any(|(repetition, row)| {
             self.starts.get(repetition).is_some_and(|start| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::comparison::{Figure, Interval, Metric, Row};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Pairing};
 use crate::observation::{Observation, Outcome, Phase};
 use crate::side::Startup;
 use crate::statistics::{FEWEST_PAIRS, median};
@@ -85,8 +85,11 @@ pub fn notes(
     startup: Startup,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    let timed =
-        || experiment.observations.iter().filter(|row| row.program == program && row.phase == Phase::Timed);
+    notes.extend(pairing_notes(experiment, program));
+    let timed = || {
+        let measured = |row: &&Observation| matches!(row.phase, Phase::Timed | Phase::Alone);
+        experiment.observations.iter().filter(|row| row.program == program).filter(measured)
+    };
     let pairs =
         rows.iter().filter_map(|row| row.figures.get(&Metric::Cpu)?.ratio).map(|ratio| ratio.pairs).max();
     if pairs.is_some_and(|pairs| (pairs as usize) < FEWEST_PAIRS) {
@@ -125,6 +128,35 @@ pub fn notes(
     notes.extend(memory_check(experiment, program));
     notes.extend(told_notes(experiment, program));
     notes
+}
+
+/// How the runs were paired, where lockstep was asked for.
+fn pairing_notes(experiment: &Experiment, program: &str) -> Vec<String> {
+    if experiment.settings.pairing != Pairing::Lockstep {
+        return vec![];
+    }
+    let stacks = || experiment.stacks.iter().filter(|stack| stack.program == program);
+    if !experiment.is_in_lockstep(program) {
+        let baseline = stacks().find(|stack| stack.name == experiment.baseline);
+        let why = baseline.and_then(|stack| stack.apart.as_deref()).unwrap_or("the baseline did not run");
+        return vec![format!("one run after the other, not in lockstep: {why}")];
+    }
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for stack in stacks() {
+        if let Some(why) = &stack.apart {
+            by_reason.entry(why).or_default().push(&stack.name);
+        }
+    }
+    let apart = by_reason.into_iter().map(|(why, names)| {
+        let baseline = &experiment.baseline;
+        format!(
+            "not in lockstep, but after and before runs of {baseline} by itself: {} ({why})",
+            names.join(", ")
+        )
+    });
+    let lockstep =
+        "CPU is of runs at once on one processor (lockstep); memory and elapsed time of runs alone";
+    std::iter::once(lockstep.to_owned()).chain(apart).collect()
 }
 
 /// How the line of a checking quarantine about a write begins; what is held at the end of a run is told of then.

@@ -199,7 +199,12 @@ pub(super) fn memory_over_time(experiment: &Experiment, program: &str, palette: 
 
 /// Every timed invocation as a dot in the order made, so that drift shows; bad rows as crosses.
 pub(super) fn invocations(rows: &[&Observation], palette: &Palette) -> Option<Plot> {
-    let timed: Vec<&&Observation> = rows.iter().filter(|row| row.phase == Phase::Timed).collect();
+    // Of a stack that did not run in lockstep with the others there are runs by itself only.
+    let has_timed = |stack: &str| rows.iter().any(|row| row.stack == stack && row.phase == Phase::Timed);
+    let timed: Vec<&&Observation> = rows
+        .iter()
+        .filter(|row| row.phase == Phase::Timed || row.phase == Phase::Alone && !has_timed(&row.stack))
+        .collect();
     let mut plot = plot();
     for stack in palette.names() {
         let mark = palette.mark(stack);

@@ -142,22 +142,23 @@ const LONG_S: f64 = 10.0;
 
 /// How long the runs will take, by the baseline's proof runs, where that is long.
 fn announced_time(experiment: &Experiment, proofs: &BTreeMap<String, ProofRun>) -> Option<String> {
-    let rounds = experiment.settings.repetitions + experiment.settings.warmup;
-    let mut longer = false;
-    let seconds: f64 = experiment
-        .stacks
-        .iter()
-        .filter_map(|stack| proofs.get(&stack.program))
-        .map(|proof| {
-            longer |= !proof.finished;
-            proof.seconds * f64::from(rounds)
-        })
-        .sum();
+    let (mut longer, mut seconds, mut runs) = (false, 0.0, 0);
+    for stack in &experiment.stacks {
+        let Some(proof) = proofs.get(&stack.program) else { continue };
+        // What runs in lockstep runs by itself, too.
+        let each = if experiment.runs_in_lockstep(stack) { 2 } else { 1 };
+        let rounds = each * experiment.settings.repetitions + experiment.settings.warmup;
+        longer |= !proof.finished;
+        seconds += proof.seconds * f64::from(rounds);
+        runs += rounds;
+    }
     (seconds >= LONG_S).then(|| {
         format!(
-            "{} runs to make ({} stacks, {rounds} rounds): {} {}, if a run takes what the proof run took",
-            experiment.stacks.len() * rounds as usize,
+            "{runs} runs to make ({} stacks, {} repetitions after {} warm-up): {} {}, if a run takes what the proof run \
+             took",
             experiment.stacks.len(),
+            experiment.settings.repetitions,
+            experiment.settings.warmup,
             if longer { "more than" } else { "about" },
             HumanDuration(Duration::from_secs_f64(seconds.min(1e9)))
         )

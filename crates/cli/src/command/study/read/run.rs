@@ -65,11 +65,11 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadErro
             put("cpu_s", &|repetition| side.value(Metric::Cpu, repetition));
             put("wall_s", &|repetition| side.value(Metric::Wall, repetition));
             for (metric, take) in PLAIN {
-                put(metric, &|repetition| side.timed.get(&repetition).and_then(|row| take(row)));
+                put(metric, &|repetition| side.by_itself().get(&repetition).and_then(|row| take(row)));
             }
             for name in figure_names(&side, &own) {
                 put(&format!("figure_{name}"), &|repetition| {
-                    let row = side.timed.get(&repetition)?;
+                    let row = side.by_itself().get(&repetition)?;
                     own.get(&row.order)?.get(&name).copied()
                 });
             }
@@ -88,11 +88,12 @@ fn own_figures(json: &serde_json::Value) -> BTreeMap<u32, BTreeMap<String, f64>>
         let numbers = figures.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
         Some((order, numbers.collect()))
     };
-    rows.iter().filter(|row| row["phase"] == "timed").filter_map(told).collect()
+    let measured = |row: &&serde_json::Value| row["phase"] == "timed" || row["phase"] == "alone";
+    rows.iter().filter(measured).filter_map(told).collect()
 }
 
 fn figure_names(side: &Side, own: &BTreeMap<u32, BTreeMap<String, f64>>) -> Vec<String> {
-    let of_rows = side.timed.values().filter_map(|row| own.get(&row.order));
+    let of_rows = side.by_itself().values().filter_map(|row| own.get(&row.order));
     let mut names: Vec<String> = of_rows.flat_map(|figures| figures.keys().cloned()).collect();
     names.sort();
     names.dedup();
@@ -114,7 +115,9 @@ pub fn refused(json: &serde_json::Value) -> Vec<(String, Option<String>, String)
     for stack in &experiment.stacks {
         let rows = || {
             experiment.observations.iter().filter(|row| {
-                row.phase == Phase::Timed && row.program == stack.program && row.stack == stack.name
+                matches!(row.phase, Phase::Timed | Phase::Alone)
+                    && row.program == stack.program
+                    && row.stack == stack.name
             })
         };
         let bad = || rows().filter(|row| !row.outcome.is_ok());
