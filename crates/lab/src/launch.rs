@@ -180,6 +180,7 @@ pub fn start(
         cpu: invocation.together.map(|together| together.cpu),
         gate_fd: invocation.together.map(|together| together.gate),
         refill: invocation.together.is_some(),
+        measured_only: vec![heaptoll_statspage::VARIABLE.into()],
         parent: i32::try_from(std::process::id()).unwrap_or(0),
     };
     let mut command = Command::new(launcher);

@@ -56,6 +56,8 @@ pub struct Spec {
     /// Whether the program is run again and again from its end on, unmeasured, until the launcher is cancelled: others
     /// that share its processor then go on sharing it.
     pub refill: bool,
+    /// Variables of `environment` that only the measured run has: what it finds by them is read when it has ended.
+    pub measured_only: Vec<OsString>,
     /// Process that must still be the launcher's parent once it has asked to be told of that one's death; 0 for any.
     pub parent: i32,
 }
@@ -96,6 +98,10 @@ impl Spec {
         if self.refill {
             args.push("refill".into());
         }
+        for name in &self.measured_only {
+            args.push("measured-only".into());
+            args.push(name.clone());
+        }
         for (name, value) in &self.environment {
             args.push("env".into());
             args.push(name.clone());
@@ -128,6 +134,7 @@ impl Spec {
                 b"cpu" => spec.cpu = Some(number(value(&mut args, &key)?)?),
                 b"gate" => spec.gate_fd = Some(number(value(&mut args, &key)?)?),
                 b"refill" => spec.refill = true,
+                b"measured-only" => spec.measured_only.push(value(&mut args, &key)?),
                 b"timeout" => spec.timeout_ms = number(value(&mut args, &key)?)?,
                 b"counters" => spec.counters = number::<u8>(value(&mut args, &key)?)? != 0,
                 b"thp" => {
@@ -167,6 +174,7 @@ mod tests {
             cpu: Some(3),
             gate_fd: Some(9),
             refill: true,
+            measured_only: vec!["HEAPTOLL_STATS".into()],
             parent: 4711,
         };
         assert_eq!(Spec::from_args(spec.to_args()), Ok(spec));

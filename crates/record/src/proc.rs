@@ -73,9 +73,14 @@ pub fn exe(pid: i32) -> Option<PathBuf> {
 }
 
 /// Whether its environment can be read and has no entry that begins like this.
+///
+/// In the middle of an `execve` the new image has neither arguments nor environment yet, which looks like a program that
+/// was started without any: only one that has its arguments has its environment, too.
 pub fn lacks(pid: i32, beginning: &[u8]) -> bool {
-    std::fs::read(format!("/proc/{pid}/environ"))
-        .is_ok_and(|bytes| !bytes.split(|&byte| byte == 0).any(|entry| entry.starts_with(beginning)))
+    let has_begun = !command(pid).is_empty();
+    has_begun
+        && std::fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|bytes| !bytes.split(|&byte| byte == 0).any(|entry| entry.starts_with(beginning)))
 }
 
 /// Its current folder.

@@ -19,7 +19,7 @@ fn a_full_device_as_output_fails_after_the_table_and_leaves_the_experiment_whole
         }
         arguments.extend(["--", "ls", "/"]);
         bench.heaptoll(&arguments).exits(1).shows(&["glibc#2"]).complains(&["/dev/full", "No space left"]);
-        assert_eq!(rows(&bench.json(&db)).len(), 10);
+        assert_eq!(rows(&bench.json(&db)).len(), 2 + 2 * 6);
         assert_eq!(form != "--csv", bench.path("good.csv").exists(), "the others are written");
     }
 }

@@ -67,7 +67,8 @@ fn ctrl_c_keeps_rows_ends_processes_and_resume_completes_the_plan_in_its_order()
     // Held in its sixth run, of fourteen.
     let folder = bench.at("");
     let words = [&program, &db, &folder, "6", &mark];
-    let common = [&["-m", "glibc", "-m", &manager, "-n", "6", "--seed", "42", "--"], &words[..]].concat();
+    let paired = ["-m", "glibc", "-m", &manager, "-n", "6", "--seed", "42", "--pairing", "interleaved", "--"];
+    let common = [&paired, &words[..]].concat();
     bench.heaptoll(&[&["run", "--db", &whole][..], &common].concat()).exits(0);
     let expected = cells(&bench.json(&whole));
     assert_eq!(expected.len(), 2 + 6 * 4);
@@ -193,7 +194,8 @@ fn a_killed_heaptoll_takes_its_program_along_and_can_be_resumed() {
     let bench = Bench::new();
     let program = bench.program("program", &format!("{HELD}{WITH_CHILD}"));
     let (db, mark) = (bench.at("e.db"), marker("kill"));
-    let common = ["-m", "glibc", "-m", "glibc", "-n", "2", "--warmup", "0", "--seed", "7", "--", &program];
+    let common = "-m glibc -m glibc -n 2 --warmup 0 --seed 7 --pairing interleaved --".split(' ');
+    let common: Vec<&str> = common.chain([program.as_str()]).collect();
     let folder = bench.at("");
     let words = [&db, &folder, "2", &mark];
     hold(&bench);
