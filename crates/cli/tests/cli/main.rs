@@ -15,6 +15,7 @@ mod instructions;
 mod launcher;
 mod ledgers;
 mod locality;
+mod lockstep;
 mod lower_bound;
 mod managers;
 mod marks;

@@ -1,0 +1,162 @@
+//! Runs at once on one processor: who is in it, who is not and why, and what becomes of the others when one fails.
+
+use std::collections::HashSet;
+
+use crate::bench::{
+    Bench, assert_none_left, eventually, marker, notes, outcomes, programs_with, rows, rows_of,
+};
+
+/// Some milliseconds of allocating, then whatever the test has it do.
+fn works(before_the_end: &str) -> String {
+    format!(
+        "#include <fcntl.h>\n#include <pthread.h>\n#include <sys/file.h>\n#include <sys/socket.h>\n\
+         #include <sys/un.h>\n#include <sys/ipc.h>\n#include <sys/shm.h>\n\
+         int main(void) {{ for (int i = 0; i < 300000; i++) {{ char *p = malloc(i % 500 + 1); *p = 1; free(p); }} \
+         {before_the_end} puts(\"done\"); return 0; }}"
+    )
+}
+
+#[test]
+fn stacks_of_a_program_that_only_computes_run_at_once() {
+    let bench = Bench::new();
+    let program = bench.program("computes", &works(""));
+    let db = bench.at("e.db");
+    let said = bench.heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "3", "--db", &db, "--", &program]);
+    said.exits(0).shows(&["at once on one processor (lockstep)"]);
+    let json = bench.json(&db);
+    for stack in ["glibc", "glibc#2"] {
+        for phase in ["timed", "startup", "alone"] {
+            assert_eq!(rows_of(&json, stack, phase).len(), 3, "{stack} {phase}");
+        }
+    }
+    let begun = |stack: &str| -> Vec<f64> {
+        rows_of(&json, stack, "timed").iter().filter_map(|row| row["started_unix_s"].as_f64()).collect()
+    };
+    assert_eq!(begun("glibc"), begun("glibc#2"), "a block begins once");
+    let orders: HashSet<u64> = rows(&json).iter().filter_map(|row| row["order"].as_u64()).collect();
+    assert_eq!(orders.len(), rows(&json).len(), "positions are unique");
+}
+
+#[test]
+fn interleaved_runs_are_had_by_asking() {
+    let bench = Bench::new();
+    let program = bench.program("computes", &works(""));
+    let db = bench.at("e.db");
+    let paired = ["--pairing", "interleaved", "-m", "glibc", "-m", "glibc", "-n", "1"];
+    bench.heaptoll(&[&["run", "--db", &db], &paired[..], &["--", &program]].concat()).exits(0);
+    let json = bench.json(&db);
+    assert!(rows_of(&json, "glibc", "alone").is_empty() && !notes(&json).contains("lockstep"));
+}
+
+/// Each of these would meet its copies, or does not share a processor as a program that only computes does.
+#[test]
+fn what_copies_would_meet_keeps_a_program_out_of_lockstep_with_the_reason() {
+    let cases = [
+        ("close(open(\"fixed\", O_WRONLY | O_CREAT, 0600));", "it writes "),
+        ("close(open(\"fixed\", O_RDONLY | O_CREAT, 0600));", "it writes "),
+        ("rename(\"nothing\", \"there\");", "it writes "),
+        ("unlink(\"nothing\");", "it writes "),
+        ("flock(open(\".\", O_RDONLY), LOCK_EX);", "it locks "),
+        (
+            "struct sockaddr_un a = {AF_UNIX, \"socket\"}; bind(socket(AF_UNIX, SOCK_STREAM, 0), (void *)&a, sizeof a);",
+            "it binds the socket ",
+        ),
+        ("shmctl(shmget(77, 4096, IPC_CREAT | 0600), IPC_RMID, 0);", "(shmget)"),
+        ("setsid();", "(setsid)"),
+        ("nice(1);", "(setpriority)"),
+        ("usleep(1000);", "(clock_nanosleep)"),
+        ("alarm(100);", "(alarm)"),
+        (
+            "pthread_t t; pthread_create(&t, 0, (void *(*)(void *))sleep, 0); pthread_join(t, 0);",
+            "several threads",
+        ),
+    ];
+    let bench = Bench::new();
+    for (number, (act, reason)) in cases.into_iter().enumerate() {
+        let program = bench.program(&format!("acts{number}"), &works(act));
+        let db = bench.at(&format!("{number}.db"));
+        let mut run =
+            bench.command(&["run", "-m", "glibc", "-m", "glibc", "-n", "1", "--warmup", "0", "--db", &db]);
+        run.args(["--", &program]).current_dir(bench.path("."));
+        let said: crate::bench::Said = run.output().expect("starts").into();
+        said.exits(0);
+        let json = bench.json(&db);
+        let notes = notes(&json);
+        assert!(notes.contains("not in lockstep") && notes.contains(reason), "{act}: {notes}");
+        assert!(rows_of(&json, "glibc", "alone").is_empty(), "{act}");
+    }
+}
+
+#[test]
+fn files_of_a_run_s_own_keep_nobody_out_of_lockstep() {
+    let bench = Bench::new();
+    let act = "char file[] = \"/tmp/heaptoll-own-XXXXXX\"; close(mkstemp(file)); close(open(file, O_RDWR)); \
+               unlink(file); char folder[] = \"/tmp/heaptoll-own-XXXXXX\"; mkdtemp(folder); char in[99]; \
+               sprintf(in, \"%s/in\", folder); close(open(in, O_WRONLY | O_CREAT, 0600)); unlink(in); rmdir(folder); \
+               close(open(\"/dev/null\", O_RDWR)); usleep(0); close(open(\"/etc/passwd\", O_RDONLY));";
+    let program = bench.program("own", &works(act));
+    let db = bench.at("e.db");
+    bench
+        .heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "1", "--db", &db, "--", &program])
+        .exits(0)
+        .shows(&["(lockstep)"]);
+}
+
+#[test]
+fn a_manager_that_starts_threads_runs_by_itself_and_the_others_at_once() {
+    let bench = Bench::new();
+    let threaded = bench.manager(
+        "threaded.so",
+        "#include <pthread.h>\nstatic void *wait_for_ever(void *x) { for (;;) pause(); return x; }\n\
+         __attribute__((constructor)) static void begin(void) { pthread_t t; pthread_create(&t, 0, wait_for_ever, 0); }",
+    );
+    let program = bench.program("computes", &works(""));
+    let db = bench.at("e.db");
+    bench
+        .heaptoll(&[
+            "run", "-m", "glibc", "-m", &threaded, "-m", "glibc", "-n", "2", "--db", &db, "--", &program,
+        ])
+        .exits(0)
+        .shows(&["it starts threads in the program", "(lockstep)"]);
+    let json = bench.json(&db);
+    assert!(rows_of(&json, &threaded, "timed").is_empty());
+    assert_eq!(rows_of(&json, &threaded, "alone").len(), 2);
+    assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 2);
+    let row = crate::bench::line(&json, &threaded);
+    assert_eq!(row["figures"]["cpu"]["ratio"]["pairs"], 2, "to runs of the baseline by itself: {row}");
+}
+
+#[test]
+fn a_stack_that_crashes_in_company_leaves_the_others_figures_alone() {
+    let bench = Bench::new();
+    let crashing = bench.manager(
+        "crashing.so",
+        "#define BEFORE(bytes) if (getenv(\"HEAPTOLL_PADDING\") && ++calls > 5000) abort();\nstatic int calls;",
+    );
+    let program = bench.program("computes", &works(""));
+    let db = bench.at("e.db");
+    let managers = ["-m", "glibc", "-m", &crashing, "-m", "glibc", "-n", "3", "--db", &db, "--", &program];
+    bench.heaptoll(&[&["run"], &managers[..]].concat()).exits(1).shows(&["killed by signal 6"]);
+    let json = bench.json(&db);
+    assert!(outcomes(&json, "glibc#2").iter().all(|outcome| outcome == "ok"));
+    assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 3);
+}
+
+#[test]
+fn ctrl_c_in_lockstep_ends_all_runs_and_their_fillers() {
+    let bench = Bench::new();
+    let (db, mark) = (bench.at("e.db"), marker("lockstep"));
+    // Only in measured runs, which have padding, one of the two waits for ever; the other's fillers keep it company.
+    let holding = bench.manager(
+        "holding.so",
+        "#define BEFORE(bytes) if (bytes == 77 && getenv(\"HEAPTOLL_PADDING\")) for (;;) pause();",
+    );
+    let program = bench.program("holds", "int main(void) { free(malloc(77)); puts(\"done\"); return 0; }");
+    let common =
+        ["-m", "glibc", "-m", &holding, "-n", "2", "--warmup", "0", "--db", &db, "--", &program, &mark];
+    let run = bench.start(&[&["run"], &common[..]].concat());
+    eventually("the held one runs", || !programs_with(&mark).is_empty());
+    run.signal(libc::SIGINT);
+    run.wait().exits(130);
+    assert_none_left(&mark);
+}
