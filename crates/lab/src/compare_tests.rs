@@ -233,3 +233,60 @@ fn writes_after_free_and_refused_calls_are_said_beside_the_table() {
     let refused = one("refused");
     assert!(refused.starts_with("under same ") && refused.contains("in 1 of 8 runs, 5 at most"), "{refused}");
 }
+
+/// Glibc and another in lockstep, and by themselves at other ratios.
+fn paired_both_ways(together: f64, alone: f64) -> Experiment {
+    let mut made = experiment(&["glibc", "fast"]);
+    made.settings.pairing = crate::experiment::Pairing::Lockstep;
+    for repetition in 0..8 {
+        // In company a run takes longer, by a drift that all of a block share.
+        let drift = 1.0 + f64::from(repetition);
+        let jitter = 1.0 + 0.001 * f64::from(repetition % 3);
+        for (stack, ratio) in [("glibc", 1.0), ("fast", together * jitter)] {
+            made.observations.push(row(stack, repetition, drift * ratio, 9000));
+        }
+        for (stack, ratio, kib) in [("glibc", 1.0, 1000), ("fast", alone * jitter, 1500)] {
+            let by_itself = row(stack, repetition, ratio, kib);
+            made.observations.push(Observation { phase: Phase::Alone, ..by_itself });
+        }
+    }
+    made
+}
+
+#[test]
+fn cpu_is_of_the_runs_at_once_and_memory_and_elapsed_time_of_those_alone() {
+    let compared = compare(&paired_both_ways(0.8, 0.8));
+    let fast = find(&compared.tables[0], "fast");
+    let ratio = |metric| fast.figures[&metric].ratio.unwrap().ratio;
+    assert!(
+        (ratio(Metric::Cpu) - 0.8).abs() < 0.01 && (ratio(Metric::PeakRss) - 1.5).abs() < 0.01,
+        "{fast:?}"
+    );
+    assert!((ratio(Metric::Wall) - 0.8).abs() < 0.01);
+    assert!(fast.figures[&Metric::Cpu].median > 2.0 * fast.figures[&Metric::Wall].median, "{fast:?}");
+    assert_eq!((fast.good, fast.figures[&Metric::Cpu].ratio.unwrap().pairs), (8, 8));
+    let notes = compared.tables[0].notes.join("\n");
+    assert!(notes.contains("(lockstep)") && !notes.contains("believe the second"), "{notes}");
+}
+
+#[test]
+fn ratios_in_lockstep_and_alone_that_contradict_each_other_are_noted() {
+    let notes = compare(&paired_both_ways(0.8, 1.1)).tables[0].notes.join("\n");
+    assert!(notes.contains("fast takes 0.80") && notes.contains("but 1.10"), "{notes}");
+}
+
+#[test]
+fn a_stack_apart_is_compared_with_the_baselines_runs_alone() {
+    let mut made = paired_both_ways(0.8, 1.1);
+    made.stacks[1].apart = Some("it starts threads".into());
+    made.observations.retain(|row| row.stack == "glibc" || row.phase == Phase::Alone);
+    made.stacks.push(crate::testing::stack("prog", "third"));
+    let third: Vec<Observation> =
+        made.observations.iter().filter(|row| row.stack == "glibc").cloned().collect();
+    made.observations.extend(third.into_iter().map(|row| Observation { stack: "third".into(), ..row }));
+    let compared = compare(&made);
+    let fast = find(&compared.tables[0], "fast").figures[&Metric::Cpu].ratio.unwrap();
+    assert!((fast.ratio - 1.1).abs() < 0.01 && fast.pairs == 8, "{fast:?}");
+    let notes = compared.tables[0].notes.join("\n");
+    assert!(notes.contains("fast (it starts threads)"), "{notes}");
+}

@@ -120,6 +120,7 @@ pub fn remaining(experiment: &Experiment, cells: Vec<Cell>) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::experiment;
     use proptest::prelude::*;
 
     proptest! {
@@ -135,6 +136,56 @@ mod tests {
             prop_assert!(cells.iter().all(|cell| cell.repetition == number && cell.env_padding < 4096));
             prop_assert_eq!(cells, repetition(stacks, &[Phase::Timed, Phase::Startup], number, seed));
         }
+    }
+
+    /// Stacks in lockstep but those at `apart`; the first is the baseline.
+    fn paired(stacks: usize, apart: &[usize]) -> Experiment {
+        let names: Vec<String> = (0..stacks).map(|number| format!("m{number}")).collect();
+        let mut made = experiment(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        made.settings.pairing = Pairing::Lockstep;
+        for &number in apart {
+            made.stacks[number].apart = Some("threads".into());
+        }
+        made
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_hold_each_cell_once_and_whole_repetitions_of_what_runs_at_once(
+            stacks in 2usize..9, apart in prop::collection::btree_set(1usize..9, 0..4), warmup in 0u32..3, seed: u64,
+        ) {
+            let apart: Vec<usize> = apart.into_iter().filter(|&number| number < stacks).collect();
+            let mut made = paired(stacks, &apart);
+            (made.settings.warmup, made.settings.seed, made.settings.repetitions) = (warmup, seed, 3);
+            let cells = plan(&made, &vec![true; stacks]);
+            let blocks = blocks(&made, &cells);
+            let sorted = |mut cells: Vec<Cell>| {
+                cells.sort_by_key(|cell| (cell.repetition, cell.phase, cell.stack));
+                cells
+            };
+            prop_assert_eq!(sorted(blocks.concat()), sorted(cells));
+            for block in &blocks {
+                let (phase, repetition) = (block[0].phase, block[0].repetition);
+                prop_assert!(block.iter().all(|cell| (cell.phase, cell.repetition) == (phase, repetition)));
+                let at_once = matches!(phase, Phase::Timed | Phase::Startup)
+                    && !apart.contains(&block[0].stack);
+                prop_assert_eq!(block.len(), if at_once { stacks - apart.len() } else { 1 });
+            }
+            for stack in 0..stacks {
+                let count = |phase| blocks.iter().flatten().filter(|c| c.stack == stack && c.phase == phase).count();
+                prop_assert_eq!(count(Phase::Timed), if apart.contains(&stack) { 0 } else { 3 });
+                prop_assert_eq!((count(Phase::Alone), count(Phase::Startup)), (3, 3));
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_whose_baseline_runs_apart_has_no_block() {
+        let mut made = paired(3, &[0]);
+        made.settings.repetitions = 2;
+        let cells = plan(&made, &[true; 3]);
+        assert!(cells.iter().all(|cell| cell.phase != Phase::Alone));
+        assert!(blocks(&made, &cells).iter().all(|block| block.len() == 1));
     }
 
     #[test]

@@ -121,10 +121,14 @@ pub fn execute(
             continue;
         };
         progress.begins(first, &experiment.stacks[first.stack]);
-        let observed = match made[..] {
+        let mut observed = match made[..] {
             [cell] => vec![observe(experiment, cell, &program, bench)?],
             _ => observe_together(experiment, &made, &program, bench)?,
         };
+        let next = experiment.observations.last().map_or(0, |last| last.order + 1);
+        (next..).zip(&mut observed).for_each(|(order, (row, _))| row.order = order);
+        // Rows of a block are compared with each other only, so a part of one is never kept.
+        store.append_all(observed.iter().map(|(row, _)| row))?;
         for (cell, (row, track)) in made.iter().zip(observed) {
             keep(experiment, store, cell, row, track, progress)?;
         }
@@ -164,18 +168,15 @@ fn never_ready(row: &Observation) -> bool {
         && row.serve.as_ref().is_some_and(|serve| serve.ready_s == 0.0)
 }
 
-/// Appends a row, and the track of a watched run.
+/// Takes a row that is stored into the experiment, and stores the track of a watched run.
 fn keep(
     experiment: &mut Experiment,
     store: &mut Store,
     cell: &Cell,
-    mut row: Observation,
+    row: Observation,
     track: Option<MemoryTrack>,
     progress: &mut dyn Progress,
 ) -> Result<(), RunError> {
-    // Rows of a block are made before the first of them is kept.
-    row.order = experiment.observations.last().map_or(0, |last| last.order + 1);
-    store.append(&row)?;
     // A watched run that was called off is made again, and then has its track.
     if let Some(track) = track.filter(|_| row.outcome != Outcome::Interrupted) {
         store.append_track(&track)?;

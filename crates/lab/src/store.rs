@@ -380,6 +380,18 @@ impl Store {
             .map_err(|cause| self.error(cause))
     }
 
+    /// Appends rows that belong together, all or none of them.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn append_all<'a>(&self, rows: impl IntoIterator<Item = &'a Observation>) -> Result<(), StoreError> {
+        let transaction = self.connection.unchecked_transaction().map_err(|cause| self.error(cause))?;
+        for row in rows {
+            self.append(row)?;
+        }
+        transaction.commit().map_err(|cause| self.error(cause))
+    }
+
     /// Appends memory over time of one row.
     ///
     /// # Errors
