@@ -29,8 +29,8 @@ use clap::{Parser, Subcommand};
 
 /// What does memory management cost this program, and what would another manager cost?
 ///
-/// heaptoll runs an unmodified program under many memory managers, in interleaved random order, proves each time
-/// which manager serves it, and compares CPU time and memory with intervals that hold for the whole table.
+/// heaptoll runs an unmodified program under many memory managers, at once on one processor or in interleaved random
+/// order, proves each time which manager serves it, and compares CPU time and memory with intervals that hold for the whole table.
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll", version, propagate_version = true)]
 #[command(after_help = "Start with: heaptoll run -- YOUR-PROGRAM ARGS...")]

@@ -79,8 +79,8 @@ impl From<PairingWord> for Pairing {
 
 /// Run a program under several managers and compare them.
 ///
-/// Every repetition runs the program once under every manager, in a fresh random order; ratios are paired within a
-/// repetition. A difference is claimed only when its interval, corrected for the number of comparisons in the table,
+/// Every repetition runs the program under every manager, at once on one processor where that may be and else in a fresh
+/// random order; ratios are paired within a repetition. A difference is claimed only when its interval, corrected for the number of comparisons in the table,
 /// excludes 1. Each row is stored as soon as it is measured: Ctrl-C loses nothing, and --resume goes on.
 ///
 /// Exit status: 0 all well; 1 a manager failed or gave wrong output, what was named was refused, or an output file could
