@@ -13,10 +13,12 @@ use crate::error::RecordError;
 use crate::ignored::Ignored;
 use crate::limits::LargeFiles;
 use crate::output::{self, Destination};
+use crate::proc;
 use crate::recorded::{Progress, Recorded, Recording};
 use crate::request::{Children, Request};
 use crate::session::{self, Session};
 use crate::strangers::{self, Strangers};
+use crate::strays::Strays;
 
 /// Words that one process may have out of its rings before the next one's turn.
 const BUDGET: usize = 1 << 16;
@@ -81,6 +83,7 @@ struct Recorder<'a> {
     /// How often the user had asked when the first process ended.
     asked: u32,
     followers: Followers,
+    strays: Strays,
 }
 
 /// Tells the user of each trouble once: a full disk shows while a trace is written and again when it ends.
@@ -103,6 +106,9 @@ struct Followers {
     next_look: Option<Instant>,
     pids: Vec<i32>,
     spoken_of: bool,
+    /// Images whose processes did not have the rings at the last look, and when the next is.
+    detached: HashSet<u32>,
+    next_detached: Option<Instant>,
 }
 
 impl<'a> Recorder<'a> {
@@ -144,6 +150,7 @@ impl<'a> Recorder<'a> {
             unseen_ns: 0,
             asked: 0,
             followers: Followers::default(),
+            strays: Strays::default(),
         })
     }
 
@@ -167,7 +174,7 @@ impl<'a> Recorder<'a> {
         self.recorded.wall = self.begun.elapsed();
         self.collect(true);
         self.look_for_unseen(true);
-        let left_out = left_out(&self.shared);
+        let left_out = left_out(&mut self.shared, self.strays.are_wild());
         self.recorded.warnings = self.strangers.into_warnings();
         self.recorded.warnings.extend(left_out);
         self.recorded
@@ -215,6 +222,7 @@ impl<'a> Recorder<'a> {
             self.unseen_ns = now_ns + LOOK_FOR_UNSEEN_NS;
             self.look_for_unseen(false);
         }
+        self.leave_detached(now_ns);
         self.speak_of_followers();
         self.collect(false);
         if self.is_stopped() {
@@ -248,12 +256,21 @@ impl<'a> Recorder<'a> {
     }
 
     fn begin(&mut self, arrival: &Arrival) {
+        // The rings are ours, too: nobody would end this wait.
+        if arrival.pid == std::process::id() as i32 {
+            self.strays.found_wild();
+            return;
+        }
         let first = self.first.take_if(|_| arrival.pid == self.child.pid);
         if first.is_none() && self.request.children == Children::Ignore {
             self.ignore(arrival);
             return;
         }
         let is_first = first.is_some();
+        if !arrival.was_there && !self.strays.admits() {
+            self.ignore(arrival);
+            return;
+        }
         let made = match first {
             Some(first) => Ok((self.request.output.clone(), first)),
             None => output::make_next(&self.request.output, arrival.pid),
@@ -263,6 +280,9 @@ impl<'a> Recorder<'a> {
             Ok(session) => {
                 if !is_first {
                     self.teller.progress.follows(arrival.pid, &path);
+                }
+                if !arrival.was_there {
+                    self.strays.begins(path);
                 }
                 self.deaths.watch(arrival.pid, arrival.image);
                 self.sessions.push(session);
@@ -337,6 +357,7 @@ impl<'a> Recorder<'a> {
             if let Some(trouble) = &recording.trouble {
                 self.teller.trouble(trouble);
             }
+            self.strays.ends(&recording.path, recording.events);
             let place = if is_first { 0 } else { self.recorded.recordings.len() };
             self.recorded.recordings.insert(place, recording);
         }
@@ -354,6 +375,30 @@ impl<'a> Recorder<'a> {
             self.followers.pids = strangers::followers(self.shared.path());
         }
         !self.followers.pids.is_empty()
+    }
+
+    /// Waits no longer, once the first process has ended, for processes that have not the rings: they have become others,
+    /// or never were recorded and the program has written their numbers into the list. In the middle of an exec a
+    /// process has none yet: twice is believed.
+    fn leave_detached(&mut self, now_ns: u64) {
+        let now = Instant::now();
+        if self.ended.is_none() || self.followers.next_detached.is_some_and(|next| now < next) {
+            return;
+        }
+        self.followers.next_detached = Some(now + LOOK_FOR_FOLLOWERS);
+        let rings = self.shared.path();
+        let without = |session: &&Session| proc::maps_file(session.pid, rings) == Some(false);
+        let detached: HashSet<u32> =
+            self.sessions.iter().filter(without).map(|session| session.image).collect();
+        let before = std::mem::take(&mut self.followers.detached);
+        for image in detached.intersection(&before) {
+            let Some(at) = self.sessions.iter().position(|session| session.image == *image) else { continue };
+            if self.sessions[at].events() == 0 {
+                self.strays.found_wild();
+            }
+            self.finish(at, "became a program that is not recorded", None, now_ns);
+        }
+        self.followers.detached = detached;
     }
 
     /// Says once who is waited for.
@@ -406,9 +451,14 @@ impl<'a> Recorder<'a> {
 }
 
 /// What found no room in the rings' file, in words.
-fn left_out(shared: &Shared) -> Vec<String> {
+fn left_out(shared: &mut Shared, wild: bool) -> Vec<String> {
     let left_out = shared.left_out();
-    [
+    let damaged = (left_out.damaged || wild).then(|| {
+        "the program wrote over the recording's list of processes or its counters, as by a wild pointer: what is in no \
+         trace is not known"
+            .to_string()
+    });
+    let counted = [
         (left_out.processes, "processes were not recorded: more ran at once than there is memory for"),
         (left_out.threads, "threads were not recorded: more ran at once than there is memory for"),
         (
@@ -422,6 +472,6 @@ fn left_out(shared: &Shared) -> Vec<String> {
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {what}"))
-    .collect()
+    .map(|(count, what)| format!("{count} {what}"));
+    damaged.into_iter().chain(counted).collect()
 }
