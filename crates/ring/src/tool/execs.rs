@@ -66,7 +66,13 @@ impl Execs {
         for index in 0..EXECS {
             let exec = map.exec(index);
             let who = exec.who.load(Ordering::Acquire);
+            if who == exec_state::FREE {
+                continue;
+            }
             if who & 255 <= exec_state::CLAIMED {
+                if asks {
+                    self.free_dead(map, index, who);
+                }
                 continue;
             }
             let (told, namespace) = ((who >> 8) as i32, exec.namespace.load(Ordering::Relaxed));
@@ -89,6 +95,20 @@ impl Execs {
             }
         }
         found
+    }
+
+    /// Makes an entry free whose process has died while it filled it in, or while it started another.
+    fn free_dead(&mut self, map: &Map, index: usize, who: u64) {
+        // It is written just behind the number: who stands still in between may lose its note.
+        let namespace = map.exec(index).namespace.load(Ordering::Relaxed);
+        if Whereabouts::of_number(map, (who >> 8) as i32, namespace).runs() {
+            self.dead.remove(&index);
+        } else if self.dead.get(&index) == Some(&who) {
+            self.free(map, index, who);
+            map.freed();
+        } else {
+            self.dead.insert(index, who);
+        }
     }
 
     /// Makes an entry free, if it is still the one that was looked at.
