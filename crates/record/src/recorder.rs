@@ -11,6 +11,7 @@ use crate::deaths::Deaths;
 use crate::endings::Endings;
 use crate::error::RecordError;
 use crate::ignored::Ignored;
+use crate::interrupt::Whose;
 use crate::limits::LargeFiles;
 use crate::output::{self, Destination};
 use crate::proc;
@@ -36,6 +37,9 @@ const ENOUGH: usize = 1 << 15;
 /// Processes that outlive the first one are looked for this often, and spoken of after this time.
 const LOOK_FOR_FOLLOWERS: Duration = Duration::from_millis(100);
 const SPEAK_AFTER: Duration = Duration::from_secs(2);
+const SPEAK_SOON: Duration = Duration::from_millis(500);
+/// How long one look for traces' ends waits, within which an interrupt is noticed.
+const LAST_NAMES: Duration = Duration::from_millis(25);
 /// What is still to come when the recording is stopped is waited for this long.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 /// Images that never registered are looked for this often, ns.
@@ -80,8 +84,7 @@ struct Recorder<'a> {
     rests: u32,
     tick_ns: u64,
     unseen_ns: u64,
-    /// How often the user had asked when the first process ended.
-    asked: u32,
+    whose: Whose,
     followers: Followers,
     strays: Strays,
 }
@@ -148,7 +151,7 @@ impl<'a> Recorder<'a> {
             rests: 0,
             tick_ns: 0,
             unseen_ns: 0,
-            asked: 0,
+            whose: Whose::default(),
             followers: Followers::default(),
             strays: Strays::default(),
         })
@@ -172,10 +175,10 @@ impl<'a> Recorder<'a> {
             self.rest(words);
         }
         self.recorded.wall = self.begun.elapsed();
-        self.collect(true);
+        self.collect_all();
         self.look_for_unseen(true);
         let left_out = left_out(&mut self.shared, self.strays.are_wild());
-        self.recorded.warnings = self.strangers.into_warnings();
+        self.recorded.warnings.extend(self.strangers.into_warnings());
         self.recorded.warnings.extend(left_out);
         self.recorded
     }
@@ -203,6 +206,7 @@ impl<'a> Recorder<'a> {
         self.shared.tick();
         // In this order: whoever is dead now has arrived before.
         let dead = self.deaths.look();
+        let asked = self.request.interrupt.asked();
         let ended = if self.ended.is_none() { self.child.ended() } else { None };
         self.welcome();
         for session in &mut self.sessions {
@@ -214,6 +218,7 @@ impl<'a> Recorder<'a> {
             self.bury(image, now_ns);
         }
         if let Some(ended) = ended {
+            self.whose.program_ended(asked, ended.was_signalled());
             self.first_ended(ended, now_ns);
         }
         let pids = self.sessions.iter().map(|session| (session.pid, session.exe.as_path()));
@@ -224,7 +229,7 @@ impl<'a> Recorder<'a> {
         }
         self.leave_detached(now_ns);
         self.speak_of_followers();
-        self.collect(false);
+        self.collect(Duration::ZERO);
         if self.is_stopped() {
             self.stop();
             return true;
@@ -320,7 +325,6 @@ impl<'a> Recorder<'a> {
 
     fn first_ended(&mut self, ended: Ended, now_ns: u64) {
         self.ended = Some((ended, Instant::now()));
-        self.asked = self.request.interrupt.asked();
         self.recorded.status = Some(ended.code());
         if let Some(at) = self.sessions.iter().position(|session| session.pid == self.child.pid) {
             self.finish(at, &ended.words(), Some(&ended), now_ns);
@@ -351,9 +355,25 @@ impl<'a> Recorder<'a> {
         self.endings.push(is_first, session.end(how, ended.copied(), now_ns));
     }
 
+    /// Waits for the ends of all traces: names of call stacks may take minutes, so one more interrupt ends that, too.
+    fn collect_all(&mut self) {
+        let asked = self.request.interrupt.asked();
+        while self.endings.waiting() > 0 && self.request.interrupt.asked() <= asked {
+            self.collect(LAST_NAMES);
+        }
+        self.collect(Duration::ZERO);
+        let left = self.endings.waiting();
+        if left > 0 {
+            self.recorded.status = None;
+            self.recorded
+                .warnings
+                .push(format!("{left} traces have no end: the recording was stopped while it was written"));
+        }
+    }
+
     /// Keeps those whose traces have been ended.
-    fn collect(&mut self, wait: bool) {
-        for (is_first, recording) in self.endings.collect(wait) {
+    fn collect(&mut self, longest: Duration) {
+        for (is_first, recording) in self.endings.collect(longest) {
             if let Some(trouble) = &recording.trouble {
                 self.teller.trouble(trouble);
             }
@@ -404,7 +424,9 @@ impl<'a> Recorder<'a> {
     /// Says once who is waited for.
     fn speak_of_followers(&mut self) {
         let Some((_, when)) = self.ended else { return };
-        if self.followers.spoken_of || when.elapsed() < SPEAK_AFTER {
+        // Who has interrupted the program wants to know soon who is left.
+        let after = if self.request.interrupt.asked() > 0 { SPEAK_SOON } else { SPEAK_AFTER };
+        if self.followers.spoken_of || when.elapsed() < after {
             return;
         }
         let recorded = self.sessions.iter().map(|session| session.pid);
@@ -426,8 +448,8 @@ impl<'a> Recorder<'a> {
         {
             self.child.signal(signal);
         }
-        let asked = interrupt.asked();
-        asked >= 2 || (self.ended.is_some() && asked > self.asked)
+        let since_end = self.ended.map_or(Duration::ZERO, |(_, when)| when.elapsed());
+        self.whose.stop(interrupt.asked(), since_end)
     }
 
     /// Leaves everybody alone who still runs, and ends their traces with what they have told until now.
