@@ -27,12 +27,12 @@ UNWINDABLE := --config 'build.rustflags=["-Cforce-unwind-tables=yes"]'
 UNSHELLED := --workspace $(addprefix --exclude ,$(OURS) tithe-static)
 
 .PHONY: help demo test test-slow study build tool preloaded stage peers-fast peers-slow install bench clean lint compile-tests \
-	stage-tests lint-rest test-tool test-layers test-managers
+	stage-tests lint-rest test-tool test-layers test-managers test-glibc
 
 help:
 	@echo "make demo               set up, build, compare real programs under all managers (about six minutes)"
 	@echo "make test               set up, build, lint, and run the tests"
-	@echo "make test-slow          run the tests that take long: the whole catalog, every case in every mode"
+	@echo "make test-slow          run the tests that take long: the whole catalog, every case in every mode, glibc's tests"
 	@echo "make study              repeat the papers: every table, figure and claim (about 40 minutes after building)"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
 	@echo "make bench              measure heaptoll itself, the peers, the historic managers beside their papers, the collectors"
@@ -155,8 +155,16 @@ test-layers:
 test-managers:
 	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED)
 
+# Nine minutes on two cores; all that scripts/glibc-tests knows take an hour.
+GLIBC_MANAGERS := glibc tithe tithe-collect mimalloc3 kingsley lea
+
 # The tests that are marked `ignore = "slow: ..."`. What is skipped by name is no test: it writes into the source tree.
 SLOW := --ignored --skip make_the_corpus --skip under_every_manager_here --skip every_manager_here_works
+
+# glibc's own tests of malloc, where their source can be had: a skip is said, and is no failure.
+test-glibc:
+	@$(IN_STAGE) CONFORMANCE=$(abspath $(TARGET))/debug/heaptoll-conformance scripts/glibc-tests $(GLIBC_MANAGERS) || \
+		{ code=$$?; test $$code = 77 && echo "SKIPPED: glibc's own tests of malloc"; }
 
 test-slow:
 	@scripts/setup test
@@ -164,6 +172,7 @@ test-slow:
 	@$(MAKE) --no-print-directory stage-tests
 	$(IN_STAGE) $(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-fail-fast -- $(SLOW)
 	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED) --no-fail-fast -- $(SLOW)
+	@$(MAKE) --no-print-directory test-glibc
 
 bench:
 	@scripts/setup bench

@@ -164,19 +164,14 @@ impl Mapped {
     }
 }
 
-/// Gives the chunk's pages memory now, rather than one by one while requests are timed; and asks whether there is any,
-/// which a store to the mapping of a file on a full disk would answer by SIGBUS. Kernels before 5.14 do not know the
-/// question: the stores will tell.
+/// Gives the chunk's pages memory now, rather than one by one while requests are timed; and whether there is any, which a
+/// store to the mapping of a file on a full disk would answer by SIGBUS.
+///
+/// # Safety
+/// Whole pages of the mapping.
 unsafe fn prefault(chunk: *mut c_void) -> bool {
-    // SAFETY: the caller's chunk: whole pages of the mapping.
-    unsafe {
-        let error = libc::__errno_location();
-        let kept = *error;
-        let done =
-            libc::madvise(chunk, CHUNK_BYTES, libc::MADV_POPULATE_WRITE) == 0 || *error == libc::EINVAL;
-        *error = kept;
-        done
-    }
+    // SAFETY: the caller's promise.
+    unsafe { heaptoll_populate::populate(chunk.cast(), CHUNK_BYTES) }.is_ok()
 }
 
 /// The path to the program, or its end.

@@ -43,6 +43,12 @@ impl Ended {
         code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
     }
 
+    /// Whether a signal of those that users send has ended it, or a shell says so of its program.
+    pub fn was_signalled(&self) -> bool {
+        let signals = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM];
+        signals.iter().any(|&signal| i32::from(self.code()) == 128 + signal)
+    }
+
     /// In words.
     pub fn words(&self) -> String {
         match (self.status.code(), self.status.signal()) {

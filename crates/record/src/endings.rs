@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::recorded::Recording;
 
@@ -60,13 +61,17 @@ impl Endings {
         }
     }
 
-    /// Those that have been ended since, in no order; with `wait`, all.
-    pub fn collect(&mut self, wait: bool) -> Vec<(bool, Recording)> {
+    /// Traces whose end is being written.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Those that have been ended since, in no order; waits so long for each.
+    pub fn collect(&mut self, longest: Duration) -> Vec<(bool, Recording)> {
         let mut found = std::mem::take(&mut self.done);
         let Some(thread) = &self.thread else { return found };
         while self.waiting > 0 {
-            let next = if wait { thread.done.recv().ok() } else { thread.done.try_recv().ok() };
-            let Some(next) = next else { break };
+            let Ok(next) = thread.done.recv_timeout(longest) else { break };
             self.waiting -= 1;
             found.push(next);
         }
@@ -94,19 +99,21 @@ mod tests {
     #[test]
     fn all_come_back() {
         let mut endings = Endings::default();
-        assert!(endings.collect(true).is_empty());
+        const LONG: Duration = Duration::from_secs(600);
+        assert!(endings.collect(LONG).is_empty());
         for events in 0..100 {
             endings.push(events == 7, move || {
                 std::thread::sleep(std::time::Duration::from_micros(100 * (events % 3)));
                 recording(events)
             });
         }
-        let mut all = endings.collect(false);
-        all.extend(endings.collect(true));
+        let mut all = endings.collect(Duration::ZERO);
+        all.extend(endings.collect(LONG));
         let mut seen: Vec<u64> = all.iter().map(|(_, recording)| recording.events).collect();
         seen.sort_unstable();
         assert_eq!(seen, (0..100).collect::<Vec<u64>>());
         assert_eq!(all.iter().filter(|(is_first, _)| *is_first).count(), 1);
-        assert!(endings.collect(true).is_empty());
+        assert!(endings.collect(LONG).is_empty());
+        assert_eq!(endings.waiting(), 0);
     }
 }

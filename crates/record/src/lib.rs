@@ -24,6 +24,7 @@ mod request;
 mod resolver;
 mod session;
 mod strangers;
+mod strays;
 mod symbols;
 mod told;
 mod watch;

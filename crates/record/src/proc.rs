@@ -2,7 +2,7 @@
 
 use std::fs::{read, read_link, read_to_string};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Its resident memory, KiB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,6 +55,14 @@ fn smaller_sum(first: u64, second: impl FnOnce() -> Option<u64>) -> u64 {
 fn sum(maps: &str, holds: impl Fn(&Range<u64>) -> bool) -> Option<u64> {
     let held = maps.lines().filter_map(anonymous).filter(|range| holds(range));
     (!maps.is_empty()).then(|| held.map(|range| range.end - range.start).sum())
+}
+
+/// Whether it has mapped a file, by the file's name, which must be unique; `None` when that cannot be known, or it is a
+/// zombie.
+pub fn maps_file(pid: i32, file: &Path) -> Option<bool> {
+    let name = file.file_name()?.as_encoded_bytes();
+    let maps = read(format!("/proc/{pid}/maps")).ok().filter(|maps| !maps.is_empty())?;
+    Some(maps.split(|&byte| byte == b'\n').any(|line| line.windows(name.len()).any(|part| part == name)))
 }
 
 /// The range of a line of `maps`, when no file lies behind it and it is no stack of the kernel's making.
@@ -110,7 +118,7 @@ pub fn children(pid: i32) -> Vec<i32> {
 }
 
 /// Whether this file has a loader, which would preload the layer; `None` when it cannot be read or is no ELF file.
-pub fn has_loader(exe: &std::path::Path) -> Option<bool> {
+pub fn has_loader(exe: &Path) -> Option<bool> {
     use std::io::Read;
     const PT_INTERP: u32 = 3;
     let mut head = vec![0; 4096];
@@ -152,6 +160,14 @@ mod tests {
         let bytes = mappings_bytes(pid, |range| range.contains(&address)).expect("it lives");
         assert!((4096..1 << 40).contains(&bytes) && bytes.is_multiple_of(4096), "{bytes}");
         assert_eq!(mappings_bytes(pid, |_| false), Some(0));
+    }
+
+    #[test]
+    fn mapped_files_are_found_by_name() {
+        let own = std::env::current_exe().expect("a name");
+        assert_eq!(maps_file(std::process::id() as i32, &own), Some(true));
+        assert_eq!(maps_file(std::process::id() as i32, Path::new("/no/such.rings")), Some(false));
+        assert_eq!(maps_file(0, &own), None);
     }
 
     #[test]

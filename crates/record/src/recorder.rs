@@ -11,12 +11,15 @@ use crate::deaths::Deaths;
 use crate::endings::Endings;
 use crate::error::RecordError;
 use crate::ignored::Ignored;
+use crate::interrupt::Whose;
 use crate::limits::LargeFiles;
 use crate::output::{self, Destination};
+use crate::proc;
 use crate::recorded::{Progress, Recorded, Recording};
 use crate::request::{Children, Request};
 use crate::session::{self, Session};
 use crate::strangers::{self, Strangers};
+use crate::strays::Strays;
 
 /// Words that one process may have out of its rings before the next one's turn.
 const BUDGET: usize = 1 << 16;
@@ -34,6 +37,9 @@ const ENOUGH: usize = 1 << 15;
 /// Processes that outlive the first one are looked for this often, and spoken of after this time.
 const LOOK_FOR_FOLLOWERS: Duration = Duration::from_millis(100);
 const SPEAK_AFTER: Duration = Duration::from_secs(2);
+const SPEAK_SOON: Duration = Duration::from_millis(500);
+/// How long one look for traces' ends waits, within which an interrupt is noticed.
+const LAST_NAMES: Duration = Duration::from_millis(25);
 /// What is still to come when the recording is stopped is waited for this long.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 /// Images that never registered are looked for this often, ns.
@@ -78,9 +84,9 @@ struct Recorder<'a> {
     rests: u32,
     tick_ns: u64,
     unseen_ns: u64,
-    /// How often the user had asked when the first process ended.
-    asked: u32,
+    whose: Whose,
     followers: Followers,
+    strays: Strays,
 }
 
 /// Tells the user of each trouble once: a full disk shows while a trace is written and again when it ends.
@@ -103,6 +109,9 @@ struct Followers {
     next_look: Option<Instant>,
     pids: Vec<i32>,
     spoken_of: bool,
+    /// Images whose processes did not have the rings at the last look, and when the next is.
+    detached: HashSet<u32>,
+    next_detached: Option<Instant>,
 }
 
 impl<'a> Recorder<'a> {
@@ -142,8 +151,9 @@ impl<'a> Recorder<'a> {
             rests: 0,
             tick_ns: 0,
             unseen_ns: 0,
-            asked: 0,
+            whose: Whose::default(),
             followers: Followers::default(),
+            strays: Strays::default(),
         })
     }
 
@@ -165,10 +175,10 @@ impl<'a> Recorder<'a> {
             self.rest(words);
         }
         self.recorded.wall = self.begun.elapsed();
-        self.collect(true);
+        self.collect_all();
         self.look_for_unseen(true);
-        let left_out = left_out(&self.shared);
-        self.recorded.warnings = self.strangers.into_warnings();
+        let left_out = left_out(&mut self.shared, self.strays.are_wild());
+        self.recorded.warnings.extend(self.strangers.into_warnings());
         self.recorded.warnings.extend(left_out);
         self.recorded
     }
@@ -196,6 +206,7 @@ impl<'a> Recorder<'a> {
         self.shared.tick();
         // In this order: whoever is dead now has arrived before.
         let dead = self.deaths.look();
+        let asked = self.request.interrupt.asked();
         let ended = if self.ended.is_none() { self.child.ended() } else { None };
         self.welcome();
         for session in &mut self.sessions {
@@ -207,6 +218,7 @@ impl<'a> Recorder<'a> {
             self.bury(image, now_ns);
         }
         if let Some(ended) = ended {
+            self.whose.program_ended(asked, ended.was_signalled());
             self.first_ended(ended, now_ns);
         }
         let pids = self.sessions.iter().map(|session| (session.pid, session.exe.as_path()));
@@ -215,8 +227,9 @@ impl<'a> Recorder<'a> {
             self.unseen_ns = now_ns + LOOK_FOR_UNSEEN_NS;
             self.look_for_unseen(false);
         }
+        self.leave_detached(now_ns);
         self.speak_of_followers();
-        self.collect(false);
+        self.collect(Duration::ZERO);
         if self.is_stopped() {
             self.stop();
             return true;
@@ -248,12 +261,21 @@ impl<'a> Recorder<'a> {
     }
 
     fn begin(&mut self, arrival: &Arrival) {
+        // The rings are ours, too: nobody would end this wait.
+        if arrival.pid == std::process::id() as i32 {
+            self.strays.found_wild();
+            return;
+        }
         let first = self.first.take_if(|_| arrival.pid == self.child.pid);
         if first.is_none() && self.request.children == Children::Ignore {
             self.ignore(arrival);
             return;
         }
         let is_first = first.is_some();
+        if !arrival.was_there && !self.strays.admits() {
+            self.ignore(arrival);
+            return;
+        }
         let made = match first {
             Some(first) => Ok((self.request.output.clone(), first)),
             None => output::make_next(&self.request.output, arrival.pid),
@@ -263,6 +285,9 @@ impl<'a> Recorder<'a> {
             Ok(session) => {
                 if !is_first {
                     self.teller.progress.follows(arrival.pid, &path);
+                }
+                if !arrival.was_there {
+                    self.strays.begins(path);
                 }
                 self.deaths.watch(arrival.pid, arrival.image);
                 self.sessions.push(session);
@@ -300,7 +325,6 @@ impl<'a> Recorder<'a> {
 
     fn first_ended(&mut self, ended: Ended, now_ns: u64) {
         self.ended = Some((ended, Instant::now()));
-        self.asked = self.request.interrupt.asked();
         self.recorded.status = Some(ended.code());
         if let Some(at) = self.sessions.iter().position(|session| session.pid == self.child.pid) {
             self.finish(at, &ended.words(), Some(&ended), now_ns);
@@ -331,12 +355,29 @@ impl<'a> Recorder<'a> {
         self.endings.push(is_first, session.end(how, ended.copied(), now_ns));
     }
 
+    /// Waits for the ends of all traces: names of call stacks may take minutes, so one more interrupt ends that, too.
+    fn collect_all(&mut self) {
+        let asked = self.request.interrupt.asked();
+        while self.endings.waiting() > 0 && self.request.interrupt.asked() <= asked {
+            self.collect(LAST_NAMES);
+        }
+        self.collect(Duration::ZERO);
+        let left = self.endings.waiting();
+        if left > 0 {
+            self.recorded.status = None;
+            self.recorded
+                .warnings
+                .push(format!("{left} traces have no end: the recording was stopped while it was written"));
+        }
+    }
+
     /// Keeps those whose traces have been ended.
-    fn collect(&mut self, wait: bool) {
-        for (is_first, recording) in self.endings.collect(wait) {
+    fn collect(&mut self, longest: Duration) {
+        for (is_first, recording) in self.endings.collect(longest) {
             if let Some(trouble) = &recording.trouble {
                 self.teller.trouble(trouble);
             }
+            self.strays.ends(&recording.path, recording.events);
             let place = if is_first { 0 } else { self.recorded.recordings.len() };
             self.recorded.recordings.insert(place, recording);
         }
@@ -356,10 +397,36 @@ impl<'a> Recorder<'a> {
         !self.followers.pids.is_empty()
     }
 
+    /// Waits no longer, once the first process has ended, for processes that have not the rings: they have become others,
+    /// or never were recorded and the program has written their numbers into the list. In the middle of an exec a
+    /// process has none yet: twice is believed.
+    fn leave_detached(&mut self, now_ns: u64) {
+        let now = Instant::now();
+        if self.ended.is_none() || self.followers.next_detached.is_some_and(|next| now < next) {
+            return;
+        }
+        self.followers.next_detached = Some(now + LOOK_FOR_FOLLOWERS);
+        let rings = self.shared.path();
+        let without = |session: &&Session| proc::maps_file(session.pid, rings) == Some(false);
+        let detached: HashSet<u32> =
+            self.sessions.iter().filter(without).map(|session| session.image).collect();
+        let before = std::mem::take(&mut self.followers.detached);
+        for image in detached.intersection(&before) {
+            let Some(at) = self.sessions.iter().position(|session| session.image == *image) else { continue };
+            if self.sessions[at].events() == 0 {
+                self.strays.found_wild();
+            }
+            self.finish(at, "became a program that is not recorded", None, now_ns);
+        }
+        self.followers.detached = detached;
+    }
+
     /// Says once who is waited for.
     fn speak_of_followers(&mut self) {
         let Some((_, when)) = self.ended else { return };
-        if self.followers.spoken_of || when.elapsed() < SPEAK_AFTER {
+        // Who has interrupted the program wants to know soon who is left.
+        let after = if self.request.interrupt.asked() > 0 { SPEAK_SOON } else { SPEAK_AFTER };
+        if self.followers.spoken_of || when.elapsed() < after {
             return;
         }
         let recorded = self.sessions.iter().map(|session| session.pid);
@@ -381,8 +448,8 @@ impl<'a> Recorder<'a> {
         {
             self.child.signal(signal);
         }
-        let asked = interrupt.asked();
-        asked >= 2 || (self.ended.is_some() && asked > self.asked)
+        let since_end = self.ended.map_or(Duration::ZERO, |(_, when)| when.elapsed());
+        self.whose.stop(interrupt.asked(), since_end)
     }
 
     /// Leaves everybody alone who still runs, and ends their traces with what they have told until now.
@@ -406,9 +473,14 @@ impl<'a> Recorder<'a> {
 }
 
 /// What found no room in the rings' file, in words.
-fn left_out(shared: &Shared) -> Vec<String> {
+fn left_out(shared: &mut Shared, wild: bool) -> Vec<String> {
     let left_out = shared.left_out();
-    [
+    let damaged = (left_out.damaged || wild).then(|| {
+        "the program wrote over the recording's list of processes or its counters, as by a wild pointer: what is in no \
+         trace is not known"
+            .to_string()
+    });
+    let counted = [
         (left_out.processes, "processes were not recorded: more ran at once than there is memory for"),
         (left_out.threads, "threads were not recorded: more ran at once than there is memory for"),
         (
@@ -422,6 +494,6 @@ fn left_out(shared: &Shared) -> Vec<String> {
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {what}"))
-    .collect()
+    .map(|(count, what)| format!("{count} {what}"));
+    damaged.into_iter().chain(counted).collect()
 }

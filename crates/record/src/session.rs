@@ -71,6 +71,11 @@ impl Session {
         })
     }
 
+    /// Events that it has told so far.
+    pub fn events(&self) -> u64 {
+        self.told.resolver().written().events()
+    }
+
     /// Its trace.
     pub fn path(&self) -> &Path {
         &self.path
@@ -160,6 +165,13 @@ fn words_of(losses: Losses) -> Option<String> {
         return Some(format!(
             "{threads} not recorded, as there was no memory for their rings; set XDG_RUNTIME_DIR to a folder with more"
         ));
+    }
+    if losses.unread {
+        return Some(
+            "events that lay in its rings were lost, as there was no memory for their pages; set XDG_RUNTIME_DIR to a \
+             folder with more"
+                .into(),
+        );
     }
     if losses.stopped {
         return Some("the process stopped telling its calls before it ended".into());

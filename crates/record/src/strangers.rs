@@ -13,6 +13,8 @@ const INTERVAL_NS: u64 = 5_000_000;
 const LONGEST_NS: u64 = 1_000_000_000;
 /// Files that are named.
 const SHOWN: usize = 6;
+/// Files that never registered that are kept: their names come from shared memory.
+const KEPT: usize = 1000;
 /// Generations of unreached processes that are looked through.
 const DEPTH: usize = 8;
 
@@ -31,8 +33,9 @@ pub struct Strangers {
     /// What was seen without that environment once.
     suspects: HashSet<(i32, PathBuf)>,
     warnings: Vec<String>,
-    /// Files that never registered.
+    /// Files that never registered, in order, and how many more images there were when no more were kept.
     unseen: Vec<PathBuf>,
+    unseen_more: usize,
     /// What recorded processes execute by now, when it is something else than what was recorded.
     became: HashMap<i32, PathBuf>,
 }
@@ -115,8 +118,13 @@ impl Strangers {
 
     /// A process executed this file, and no layer was loaded into it.
     pub fn unseen(&mut self, path: &Path) {
-        if !self.unseen.iter().any(|known| known == path) {
+        if self.unseen.iter().any(|known| known == path) {
+            return;
+        }
+        if self.unseen.len() < KEPT {
             self.unseen.push(path.to_path_buf());
+        } else {
+            self.unseen_more = self.unseen_more.saturating_add(1);
         }
     }
 
@@ -134,7 +142,7 @@ impl Strangers {
                 reason(path)
             ));
         }
-        let more = unseen.count();
+        let more = unseen.count().saturating_add(self.unseen_more);
         if more > 0 {
             warnings.push(format!("{more} other programs were started and not recorded either"));
         }

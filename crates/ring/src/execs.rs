@@ -60,8 +60,15 @@ impl Core {
         }
         let _errno = Errno::keep();
         let own = u64::from(sys::getpid() as u32) << 8;
-        // An earlier note of this process is of a call that failed and could not be withdrawn.
-        let Some(index) = self.claim(own | exec_state::BEGUN).or_else(|| self.claim_free()) else {
+        let tid = sys::gettid() as u32;
+        let mine = |entry: &Exec| entry.tid.load(Ordering::Relaxed) == tid;
+        // An earlier note of this thread is of a call that failed and could not be withdrawn; those of others are of calls
+        // under way.
+        let before = match state {
+            exec_state::BEGUN => self.claim(own | exec_state::BEGUN, own, mine),
+            _ => None,
+        };
+        let Some(index) = before.or_else(|| self.claim_free(own)) else {
             return Noted(None);
         };
         let Some(entry) = self.entry(index) else { return Noted(None) };
@@ -73,6 +80,7 @@ impl Core {
         entry.path_bytes.store(kept.len() as u32, Ordering::Relaxed);
         entry.namespace.store(sys::namespace(), Ordering::Relaxed);
         entry.since_ns.store(sys::now_ns(), Ordering::Relaxed);
+        entry.tid.store(tid, Ordering::Relaxed);
         if state != exec_state::CLAIMED {
             entry.who.store(own | state, Ordering::Release);
         }
@@ -80,11 +88,11 @@ impl Core {
     }
 
     /// Takes a free entry; waits a little for the tool to make one free. `None`: it is counted that there was none.
-    fn claim_free(&self) -> Option<usize> {
+    fn claim_free(&self, own: u64) -> Option<usize> {
         // SAFETY: asked by `note`, which has seen that this process is attached.
         let header = unsafe { self.mapped_header() };
         for _ in 0..PATIENCE {
-            let found = self.claim(exec_state::FREE);
+            let found = self.claim(exec_state::FREE, own, |_| true);
             if found.is_some() {
                 return found;
             }
@@ -109,15 +117,15 @@ impl Core {
         }
     }
 
-    /// Takes an entry whose word is `who`.
-    fn claim(&self, who: u64) -> Option<usize> {
+    /// Takes an entry whose word is `who`, and which is one `of` those wanted, for process `own`: when that has died, the
+    /// tool frees it.
+    fn claim(&self, who: u64, own: u64, of: impl Fn(&Exec) -> bool) -> Option<usize> {
+        let claimed = own | exec_state::CLAIMED;
         (0..EXECS).find(|&index| {
             self.entry(index).is_some_and(|entry| {
                 entry.who.load(Ordering::Relaxed) == who
-                    && entry
-                        .who
-                        .compare_exchange(who, exec_state::CLAIMED, Ordering::AcqRel, Ordering::Relaxed)
-                        .is_ok()
+                    && of(entry)
+                    && entry.who.compare_exchange(who, claimed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
             })
         })
     }

@@ -218,7 +218,8 @@ pub const FIXED: u32 = 1 << 31;
 /// behind the directory.
 #[repr(C, align(128))]
 pub struct Exec {
-    /// 0: free. 1: being filled in. Otherwise, from bit 8, the process number as the process sees it, and [`exec_state`].
+    /// 0: free. Otherwise [`exec_state`] and, from bit 8, a process number as the process sees it: of the one that is to
+    /// become another image; of the one that fills the note in, until then.
     pub who: AtomicU64,
     /// Inode of the namespace of that number; 0 unknown.
     pub namespace: AtomicU64,
@@ -228,13 +229,15 @@ pub struct Exec {
     pub path_bytes: AtomicU32,
     /// The file; the end of its path when longer.
     pub path: [AtomicU8; EXEC_PATH_BYTES],
+    /// The kernel's number of the thread that calls.
+    pub tid: AtomicU32,
 }
 
 /// The low byte of [`Exec::who`].
 pub mod exec_state {
     /// Nobody's.
     pub const FREE: u64 = 0;
-    /// Being filled in.
+    /// Being filled in, or of a call under way that starts a process.
     pub const CLAIMED: u64 = 1;
     /// The process is about to become, or has become, an image that should register.
     pub const BEGUN: u64 = 2;

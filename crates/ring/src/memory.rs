@@ -4,13 +4,12 @@
 //! the program. So each side reserves a page itself before it first touches it, but for the pages that the tool reserved
 //! before there was a program; what the other side wrote about a page is not enough, as anybody may have written there.
 
-use core::ffi::CStr;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::layout::{ENTRY_GROUP, Geometry, Header};
 use crate::rings::Core;
-use crate::sys::{self, Descriptor};
+use crate::sys;
 
 /// What memory of the rings is for: less of the budget is open to what is needed less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,21 +44,11 @@ fn charge(count: &AtomicU32, blocks: u32, budget: u32, need: Need) -> bool {
 
 impl Core {
     /// Reserves part of the file for this process's mapping. False: there is no memory, or it cannot be known.
-    fn reserve(&self, header: &Header, part: Range<usize>) -> bool {
+    fn reserve(header: &Header, part: Range<usize>) -> bool {
         let part = sys::whole_pages(part);
         let at = core::ptr::from_ref(header).cast::<u8>().cast_mut().wrapping_add(part.start);
         // SAFETY: the caller's part lies in the mapping, which begins with the header and ends with a page.
-        match unsafe { sys::populate(at, part.len()) } {
-            Ok(()) => true,
-            // A kernel before 5.14.
-            Err(libc::EINVAL) => {
-                // SAFETY: `path` is written before there is a header.
-                CStr::from_bytes_until_nul(unsafe { &*self.path.get() }).is_ok_and(|path| {
-                    Descriptor::open(path).is_ok_and(|file| file.reserve(part.start, part.len()))
-                })
-            }
-            Err(_) => false,
-        }
+        unsafe { heaptoll_populate::populate(at, part.len()) }.is_ok()
     }
 
     /// Whether an entry of the process table has memory; reserves it.
@@ -68,7 +57,7 @@ impl Core {
         if group == 0 || group as u32 == self.entry_group.load(Ordering::Relaxed) {
             return true;
         }
-        let has = self.reserve(header, geometry.entry_group(group));
+        let has = Self::reserve(header, geometry.entry_group(group));
         if has {
             self.entry_group.store(group as u32, Ordering::Relaxed);
         }
@@ -92,7 +81,7 @@ impl Core {
         if more > 0 && !charge(count, more, budget, need) {
             return false;
         }
-        if !self.reserve(header, geometry.blocks(ring, blocks.clone())) {
+        if !Self::reserve(header, geometry.blocks(ring, blocks.clone())) {
             if more > 0 {
                 count.fetch_sub(more, Ordering::AcqRel);
             }

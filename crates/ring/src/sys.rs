@@ -160,19 +160,6 @@ impl Descriptor {
         if map == libc::MAP_FAILED { ptr::null_mut() } else { map.cast() }
     }
 
-    /// Gives memory to part of the file and leaves what it holds as it is. False: there is none, or the file system cannot.
-    pub fn reserve(&self, from: usize, bytes: usize) -> bool {
-        loop {
-            // SAFETY: the call takes no pointers.
-            if unsafe { libc::syscall(libc::SYS_fallocate, self.0, 0, from, bytes) } == 0 {
-                return true;
-            }
-            if errno() != libc::EINTR {
-                return false;
-            }
-        }
-    }
-
     /// Whether somebody else holds a write lock on the first byte. `None` when the kernel will not say.
     pub fn locked(&self) -> Option<bool> {
         // SAFETY: zero is a valid `flock`, which the kernel fills in.
@@ -197,25 +184,6 @@ impl Drop for Descriptor {
 /// The pages that a range of bytes touches, as bytes.
 pub fn whole_pages(bytes: Range<usize>) -> Range<usize> {
     bytes.start / PAGE * PAGE..bytes.end.next_multiple_of(PAGE)
-}
-
-/// Gives memory to whole pages of a shared mapping and leaves what they hold as it is.
-///
-/// # Errors
-/// The error's number: EINVAL from a kernel before 5.14; EFAULT where the file has no memory for them, or ends earlier.
-///
-/// # Safety
-/// They are mapped.
-pub unsafe fn populate(at: *mut u8, bytes: usize) -> Result<(), c_int> {
-    loop {
-        // SAFETY: the caller's promise; the call changes nothing but where the pages come from.
-        let done = unsafe { libc::syscall(libc::SYS_madvise, at, bytes, libc::MADV_POPULATE_WRITE) };
-        match if done == 0 { 0 } else { errno() } {
-            0 => return Ok(()),
-            libc::EINTR | libc::EAGAIN => {}
-            error => return Err(error),
-        }
-    }
 }
 
 /// Gives a mapping back.

@@ -1,5 +1,6 @@
 //! The tool's side: making the file, reading the rings.
 
+mod copied;
 mod decode;
 mod error;
 mod execs;

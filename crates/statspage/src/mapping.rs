@@ -115,15 +115,10 @@ unsafe fn slots_of(header: *mut Header, length: usize) -> Option<u32> {
 }
 
 /// Gives a memory page of the mapping its memory; whether there is any. A store to one that has none, because the file
-/// system is full or the file has been cut, is a SIGBUS. Kernels before 5.14 do not know the question: they give the
-/// benefit of the doubt.
+/// system is full or the file has been cut, is a SIGBUS.
 fn populate(page: *mut c_void) -> bool {
-    // SAFETY: the kernel looks for itself whether the range is mapped, and changes nothing in it; errno's address is
-    // valid for the calling thread.
-    unsafe {
-        libc::madvise(page, PAGE_BYTES, libc::MADV_POPULATE_WRITE) == 0
-            || *libc::__errno_location() == libc::EINVAL
-    }
+    // SAFETY: a page of the mapping, which the kernel looks at itself.
+    unsafe { heaptoll_populate::populate(page.cast(), PAGE_BYTES) }.is_ok()
 }
 
 #[cfg(test)]

@@ -80,12 +80,6 @@ pub const EXCEPTIONS: &[Deviation] = &[
         "its free does nothing: what the test has filled the heap with stays",
     ),
     exception(
-        &["tithe", "tithe-explicit", "quarantine=1M,check=on/glibc"],
-        &["tst-tcfree1", "tst-tcfree2"],
-        true,
-        "a double free is reported and ignored; the test waits for SIGABRT",
-    ),
-    exception(
         &["tithe-collect", "bump", "bw16", "bw26", "sweep/glibc"],
         &["tst-tcfree1", "tst-tcfree2"],
         true,
@@ -104,7 +98,7 @@ pub const EXCEPTIONS: &[Deviation] = &[
         "a collection between the two looks reclaims what the test has dropped",
     ),
     exception(
-        MIMALLOC,
+        &["mimalloc3", "sweep,free=honour/mimalloc3"],
         &["tst-tcfree1", "tst-tcfree2"],
         false,
         "mimalloc does not notice a double free (the table of misuse)",

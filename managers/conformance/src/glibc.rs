@@ -176,15 +176,30 @@ impl Tests {
     }
 
     fn run(&self, test: &str, manager: &Manager, places: &Places) -> Result<End, Error> {
-        let mut environment = manager.environment.clone();
-        if test == "tst-mxfast" {
-            // As its makefile has it: without fast bins.
-            let tunables = "glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0";
-            environment.push(("GLIBC_TUNABLES".into(), tunables.into()));
-        }
+        let environment = environment(test, manager.environment.clone());
         let limit = Duration::from_secs(LIMIT_S);
         process::run(&self.folder.join(test), &[], &manager.preload(places), &environment, limit)
     }
+}
+
+/// The variables that a test runs with under a manager that has these.
+fn environment(test: &str, mut all: Vec<(String, String)>) -> Vec<(String, String)> {
+    match test {
+        "tst-mxfast" => {
+            // As its makefile has it: without fast bins.
+            let tunables = "glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0";
+            all.push(("GLIBC_TUNABLES".into(), tunables.into()));
+        }
+        // They wait for the end that a double free has under glibc, which ours give where they are set to.
+        "tst-tcfree1" | "tst-tcfree2" => {
+            all.iter_mut()
+                .filter(|(name, _)| name == "HEAPTOLL_QUARANTINE")
+                .for_each(|(_, value)| *value += ",abort=on");
+            all.push(("TITHE_ABORT".into(), "on".into()));
+        }
+        _ => {}
+    }
+    all
 }
 
 /// Compiles what the tests stand on into an archive. A file that needs more of glibc than there is here is left out: a
@@ -294,6 +309,15 @@ mod tests {
             took: Duration::ZERO,
             cpu: Duration::ZERO,
         }
+    }
+
+    #[test]
+    fn a_double_free_is_to_end_the_program_where_a_manager_can() {
+        let quarantine = || vec![("HEAPTOLL_QUARANTINE".to_string(), "size=1M,check=on".to_string())];
+        let set = environment("tst-tcfree1", quarantine());
+        assert_eq!(set[0].1, "size=1M,check=on,abort=on");
+        assert!(set.contains(&("TITHE_ABORT".into(), "on".into())));
+        assert_eq!(environment("tst-calloc", quarantine()), quarantine());
     }
 
     #[test]

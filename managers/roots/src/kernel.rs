@@ -111,6 +111,35 @@ pub fn pending() -> u64 {
     pending
 }
 
+/// Those of these signals that do something when they are unblocked: no others end a call that waits. The kernel keeps
+/// an ignored signal too while it is blocked.
+pub fn effective(signals: u64) -> u64 {
+    let by_default = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH];
+    let mut left = 0;
+    let mut rest = signals;
+    while rest != 0 {
+        let signal = rest.trailing_zeros() as c_int + 1;
+        let is_ignored = match handler(signal) {
+            Some(libc::SIG_IGN) => true,
+            Some(libc::SIG_DFL) => by_default.contains(&signal),
+            _ => false,
+        };
+        left |= u64::from(!is_ignored) << (signal - 1);
+        rest &= rest - 1;
+    }
+    left
+}
+
+/// What the process does with a signal, if the kernel says it.
+fn handler(signal: c_int) -> Option<libc::sighandler_t> {
+    // The kernel's own form: handler, flags, restorer, mask.
+    let mut action = [0_usize; 4];
+    let place = &raw mut action as usize;
+    // SAFETY: the action is writable, and of the kernel's size; none is set.
+    let asked = unsafe { call(libc::SYS_rt_sigaction, [signal as usize, 0, place, size_of::<u64>(), 0, 0]) };
+    asked.ok().map(|_| action[0])
+}
+
 /// Whether the word at an address can be read: the kernel looks at a set of signals before it refuses what is to be
 /// done with it.
 pub fn is_readable(word: usize) -> bool {

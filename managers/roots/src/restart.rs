@@ -119,8 +119,9 @@ pub unsafe fn go_on(context: &mut libc::ucontext_t, begun: u64) {
         // SAFETY: the caller's.
         return unsafe { leave::leave(context, Call { at, number: libc::SYS_restart_syscall as usize }) };
     }
-    // A signal that has come meanwhile ends the call, as its handler is about to run.
-    if kernel::pending() & !leave::mask(context) != 0 {
+    // A signal that has come meanwhile ends the call, as its handler is about to run. One that is ignored does not.
+    let pending = kernel::pending() & !leave::mask(context);
+    if pending != 0 && kernel::effective(pending) != 0 {
         return;
     }
     if let Way::Rest { at, parts } = way

@@ -337,6 +337,29 @@ fn a_signal_of_the_programs_ends_select() {
     });
 }
 
+/// Blocked while its thread stands still, it is kept by the kernel like any other.
+#[test]
+fn a_signal_that_is_ignored_ends_no_call() {
+    let _alone = alone(None, 60_000);
+    for (signal, ignore) in [(libc::SIGCHLD, false), (libc::SIGURG, false), (libc::SIGUSR2, true)] {
+        if ignore {
+            // SAFETY: no handler of ours runs for it.
+            unsafe { libc::signal(signal, libc::SIG_IGN) };
+        }
+        let waiter = Waiter::new(|| {
+            let (mut time, none) = (libc::timeval { tv_sec: 0, tv_usec: 400_000 }, std::ptr::null_mut);
+            // SAFETY: no descriptors; the time is valid.
+            i64::from(unsafe { libc::select(0, none(), none(), none(), &mut time) })
+        });
+        waiter.await_call(libc::SYS_pselect6);
+        let stopped = WORLD.stop().expect("all stop");
+        waiter.kill(signal);
+        drop(stopped);
+        let (result, error, took) = waiter.end();
+        assert_eq!(result, 0, "signal {signal}: error {error} after {took:?}");
+    }
+}
+
 #[test]
 fn a_signal_of_the_programs_ends_pause() {
     // SAFETY: no conditions.

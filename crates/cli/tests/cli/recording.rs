@@ -8,6 +8,7 @@ mod people;
 mod refusals;
 mod trees;
 mod unseen;
+mod wild;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -90,6 +90,9 @@ pub(crate) struct Reader {
     known: Option<HashSet<u32>>,
     /// Where the reader was when it last told an owner that waits how far it is.
     nudged: Option<(u32, usize)>,
+    /// Whether there may be words that cannot be reached: there is no memory for their pages, or how far the ring
+    /// reaches was written over.
+    cut: bool,
 }
 
 /// A word that is never written.
@@ -125,6 +128,7 @@ impl Reader {
             frames: Vec::new(),
             known: shared.then(HashSet::new),
             nudged: None,
+            cut: false,
         };
         reader.extend(map);
         reader
@@ -135,12 +139,13 @@ impl Reader {
     #[inline(never)]
     pub fn extend(&mut self, map: &Map) {
         let said = map.control(self.ring).consumer.0.reach.load(Ordering::Acquire);
-        let Some((blocks, fixed)) = map.geometry.reach(said) else { return };
         let before = (self.reach / map.geometry.block_words()) as u32;
-        // It may not be the owner who has written that.
-        if blocks < before || map.reserve(map.geometry.blocks(self.ring, before..blocks)).is_err() {
-            return;
-        }
+        let reached = map.geometry.reach(said).filter(|&(blocks, _)| {
+            // It may not be the owner who has written that.
+            blocks >= before && map.reserve(map.geometry.blocks(self.ring, before..blocks)).is_ok()
+        });
+        self.cut = reached.is_none();
+        let Some((blocks, fixed)) = reached else { return };
         (self.reach, self.fixed) = (blocks as usize * map.geometry.block_words(), fixed);
         if self.at < self.reach {
             self.words = map.words(self.ring);
@@ -154,6 +159,16 @@ impl Reader {
     #[inline(always)]
     fn is_at_the_edge(&self) -> bool {
         !self.fixed && self.at + self.block_mask >= self.reach
+    }
+
+    /// Whether the ring may have words that could not be reached at the last look.
+    pub fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Threads that have told something in it.
+    pub fn threads(&self) -> usize {
+        self.known.as_ref().map_or(1, |known| known.len().max(1))
     }
 
     /// Words that the ring has memory for.

@@ -27,13 +27,17 @@ pub struct Unseen {
 /// Which images have registered, and which should have.
 #[derive(Debug, Default)]
 pub(crate) struct Execs {
-    /// When the newest image of a process registered, ns, by namespace and the number there.
-    arrived: HashMap<(u64, i32), u64>,
+    /// When the newest image of a process registered, ns, and how many had before, by namespace and the number there.
+    arrived: HashMap<(u64, i32), (u64, u64)>,
+    /// Images that have registered.
+    images: u64,
     /// Those of the table whose processes were dead at the last look: what has arrived since had time to.
     dead: HashMap<usize, u64>,
     looks: u32,
 }
 
+/// Arrivals that are kept at most; then the older half goes. The table of notes is much shorter.
+const ARRIVALS: usize = 1 << 14;
 /// Processes are asked after with one look in so many.
 const SELDOM: u32 = 10;
 
@@ -44,7 +48,13 @@ impl Execs {
             let process = map.process(arrival.index);
             let told = (process.state.load(Ordering::Relaxed) >> 8) as i32;
             let namespace = process.namespace.load(Ordering::Relaxed);
-            self.arrived.insert((namespace, told), process.started_ns.load(Ordering::Relaxed));
+            let began_ns = process.started_ns.load(Ordering::Relaxed);
+            self.arrived.insert((namespace, told), (began_ns, self.images));
+            self.images += 1;
+        }
+        if self.arrived.len() > ARRIVALS {
+            let newer = self.images.saturating_sub(ARRIVALS as u64 / 2);
+            self.arrived.retain(|_, &mut (_, number)| number >= newer);
         }
     }
 
@@ -56,12 +66,18 @@ impl Execs {
         for index in 0..EXECS {
             let exec = map.exec(index);
             let who = exec.who.load(Ordering::Acquire);
+            if who == exec_state::FREE {
+                continue;
+            }
             if who & 255 <= exec_state::CLAIMED {
+                if asks {
+                    self.free_dead(map, index, who);
+                }
                 continue;
             }
             let (told, namespace) = ((who >> 8) as i32, exec.namespace.load(Ordering::Relaxed));
             let since_ns = exec.since_ns.load(Ordering::Relaxed);
-            let has_arrived = self.arrived.get(&(namespace, told)).is_some_and(|&at| at >= since_ns);
+            let has_arrived = self.arrived.get(&(namespace, told)).is_some_and(|&(at, _)| at >= since_ns);
             let without = who & 255 == exec_state::WITHOUT;
             if has_arrived && !without {
                 self.free(map, index, who);
@@ -81,6 +97,20 @@ impl Execs {
         found
     }
 
+    /// Makes an entry free whose process has died while it filled it in, or while it started another.
+    fn free_dead(&mut self, map: &Map, index: usize, who: u64) {
+        // It is written just behind the number: who stands still in between may lose its note.
+        let namespace = map.exec(index).namespace.load(Ordering::Relaxed);
+        if Whereabouts::of_number(map, (who >> 8) as i32, namespace).runs() {
+            self.dead.remove(&index);
+        } else if self.dead.get(&index) == Some(&who) {
+            self.free(map, index, who);
+            map.freed();
+        } else {
+            self.dead.insert(index, who);
+        }
+    }
+
     /// Makes an entry free, if it is still the one that was looked at.
     fn free(&mut self, map: &Map, index: usize, who: u64) {
         self.dead.remove(&index);
@@ -94,4 +124,34 @@ fn path(map: &Map, index: usize) -> PathBuf {
     let length = exec.path_bytes.load(Ordering::Relaxed) as usize;
     let bytes: Vec<u8> = exec.path.iter().take(length).map(|byte| byte.load(Ordering::Relaxed)).collect();
     PathBuf::from(OsStr::from_bytes(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::shared::{Options, Shared};
+
+    /// A program may write numbers into the process table for ever.
+    #[test]
+    fn arrivals_are_kept_in_bounded_number_the_newest_ones() {
+        let options = Options { rings: 1, ring_log2: 7, block_log2: 6, processes: 1, ..Options::default() };
+        let shared = Shared::create(&options).expect("a file can be made");
+        let arrival = Arrival {
+            index: 0,
+            image: 0,
+            pid: 1,
+            parent_pid: 1,
+            exe: PathBuf::new(),
+            started_ns: 0,
+            was_there: false,
+        };
+        let mut execs = Execs::default();
+        let last = 3 * ARRIVALS as u64;
+        for number in 1..=last {
+            shared.map.process(0).state.store(number << 8 | 1, Ordering::Relaxed);
+            execs.arrived(&shared.map, std::slice::from_ref(&arrival));
+            assert!(execs.arrived.len() <= ARRIVALS);
+        }
+        assert!(execs.arrived.contains_key(&(0, last as i32)) && !execs.arrived.contains_key(&(0, 1)));
+    }
 }

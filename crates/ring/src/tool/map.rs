@@ -19,7 +19,7 @@ use crate::sys;
 pub(crate) struct Map {
     pub path: PathBuf,
     /// Holds the lock.
-    pub file: File,
+    _file: File,
     pub geometry: Geometry,
     /// What producers were asked for; the header's copy may be anybody's by now.
     pub flags: Flags,
@@ -53,7 +53,7 @@ impl Map {
         let groups = geometry.processes.div_ceil(ENTRY_GROUP);
         let map = Map {
             path,
-            file,
+            _file: file,
             geometry,
             flags,
             created_ns: sys::now_ns(),
@@ -85,10 +85,8 @@ impl Map {
         let part = sys::whole_pages(part);
         debug_assert!(part.end <= self.geometry.bytes(self.geometry.rings).next_multiple_of(PAGE));
         // SAFETY: the part lies in the mapping.
-        match unsafe { sys::populate(self.base.wrapping_add(part.start), part.len()) } {
+        match unsafe { heaptoll_populate::populate(self.base.wrapping_add(part.start), part.len()) } {
             Ok(()) => Ok(()),
-            // A kernel before 5.14.
-            Err(libc::EINVAL) => reserve_in(&self.file, part),
             Err(libc::EFAULT) => Err(io::ErrorKind::StorageFull.into()),
             Err(error) => Err(io::Error::from_raw_os_error(error)),
         }
@@ -186,18 +184,6 @@ impl Drop for Map {
     fn drop(&mut self) {
         // SAFETY: our own mapping; those who point into it hold this alive.
         unsafe { libc::munmap(self.base.cast::<c_void>(), self.geometry.bytes(self.geometry.rings)) };
-    }
-}
-
-/// Reserves part of a file.
-///
-/// # Errors
-/// The system's.
-fn reserve_in(file: &File, part: Range<usize>) -> io::Result<()> {
-    // SAFETY: the call takes no pointers.
-    match unsafe { libc::fallocate(file.as_raw_fd(), 0, part.start as i64, part.len() as i64) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
     }
 }
 

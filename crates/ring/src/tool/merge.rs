@@ -14,6 +14,15 @@ use super::decode::{Head, Reader, Sink};
 use super::map::Map;
 use super::tap::Drained;
 
+/// Numbers that were passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Skipped {
+    /// Taken and not written.
+    pub missing: u64,
+    /// Places where numbers were written over.
+    pub wild: u64,
+}
+
 /// The readers of a process.
 pub(crate) struct Merge {
     map: Arc<Map>,
@@ -30,6 +39,8 @@ pub(crate) struct Merge {
     next: u64,
     /// Numbers that were skipped and have not come.
     skipped: u64,
+    /// Readers that there have been: as many numbers can be taken and not written, one by each owner.
+    owners: u64,
 }
 
 impl Merge {
@@ -43,10 +54,12 @@ impl Merge {
             unnumbered: None,
             next: 0,
             skipped: 0,
+            owners: 0,
         }
     }
 
     pub fn add(&mut self, reader: Reader) {
+        self.owners += 1;
         let place = self.readers.iter().position(Option::is_none).unwrap_or_else(|| {
             self.readers.push(None);
             self.readers.len() - 1
@@ -137,7 +150,11 @@ impl Merge {
                     self.heads.pop();
                     self.give_from(self.next.saturating_sub(1), place, budget, &mut drained, sink);
                 }
-                Some(taken) if self.next < taken => drained.missing += self.skip_to(number.min(taken)),
+                Some(taken) if self.next < taken => {
+                    let skipped = self.skip_to(number.min(taken));
+                    drained.missing += skipped.missing;
+                    drained.wild += skipped.wild;
+                }
                 _ => {
                     drained.blocked = true;
                     return drained;
@@ -146,12 +163,21 @@ impl Merge {
         }
     }
 
-    /// Goes on to number `to`; how many are skipped.
-    pub fn skip_to(&mut self, to: u64) -> u64 {
+    /// Goes on to number `to`. More than can be taken and not written are one damage: somebody has written over a
+    /// number, or over the words that carried those in between.
+    pub fn skip_to(&mut self, to: u64) -> Skipped {
         let skipped = to.saturating_sub(self.next);
         self.next += skipped;
+        if skipped > self.owners {
+            return Skipped { missing: 0, wild: 1 };
+        }
         self.skipped = self.skipped.saturating_add(skipped);
-        skipped
+        Skipped { missing: skipped, wild: 0 }
+    }
+
+    /// Threads that can have been killed between their number and its words.
+    pub fn threads(&self) -> u64 {
+        self.owners + self.readers().map(|reader| reader.threads() as u64 - 1).sum::<u64>()
     }
 
     /// The next number.

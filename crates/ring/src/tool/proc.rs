@@ -49,6 +49,11 @@ impl Whereabouts {
         self.pid
     }
 
+    /// Whether it was there when it was looked for, as far as the kernel tells.
+    pub fn was_there(&self) -> bool {
+        self.pid > 0 && self.started != Some(u64::MAX)
+    }
+
     /// Whether it is in another namespace.
     pub fn foreign(&self) -> bool {
         self.foreign

@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use super::copied::Copied;
 use super::error::RingError;
 use super::execs::{Execs, Unseen};
 use super::folder::{self, Place};
 use super::map::Map;
 use super::proc::{self, Whereabouts};
 use crate::flags::Flags;
-use crate::layout::{Geometry, MAGIC, VERSION, gate, state};
+use crate::layout::{Geometry, MAGIC, Registry, VERSION, gate, state};
 use crate::sys::{self, Descriptor};
 
 /// What the file is to be like.
@@ -59,7 +60,7 @@ impl Default for Options {
 pub struct Arrival {
     /// Its entry: for [`Tap::new`](crate::Tap::new).
     pub index: usize,
-    /// Counts images; the entry's number may be used again, this is not.
+    /// Counts arrivals; the entry's number may be used again, this is not.
     pub image: u32,
     /// Process number, as the tool sees it. 0 for a process of another namespace that has ended already.
     pub pid: i32,
@@ -69,6 +70,8 @@ pub struct Arrival {
     pub exe: PathBuf,
     /// ns since the file was made.
     pub started_ns: u64,
+    /// Whether the process was there when it arrived. One that was not may have ended, or never have been.
+    pub was_there: bool,
 }
 
 /// What could not be recorded.
@@ -82,6 +85,8 @@ pub struct LeftOut {
     pub events: u32,
     /// Execs that could not be noted: whether the images that came of them have registered is not known.
     pub execs: u32,
+    /// Somebody has written over the counters or the list of new processes: no more than this is known.
+    pub damaged: bool,
 }
 
 /// The shared file. Dropped, it is deleted, and producers detach instead of waiting.
@@ -94,6 +99,12 @@ pub struct Shared {
     /// Whether producers are to stand still.
     paused: AtomicBool,
     execs: Execs,
+    /// Images that have arrived.
+    arrived: u32,
+    /// What registrations count, of this order: processes, threads, events and execs left out, images.
+    counted: [Copied; 5],
+    /// Whether an entry of the list of new processes was none.
+    forged: bool,
 }
 
 /// Producers stand still until this is dropped.
@@ -159,6 +170,9 @@ impl Shared {
             highest: 0,
             paused: AtomicBool::new(false),
             execs: Execs::default(),
+            arrived: 0,
+            counted: Default::default(),
+            forged: false,
         })
     }
 
@@ -209,6 +223,7 @@ impl Shared {
     /// Process images that have registered since the last call, in order. A process that was followed and now has a
     /// new image, by exec, has [gone](crate::Tap::gone) in its old one.
     pub fn arrivals(&mut self) -> Vec<Arrival> {
+        self.count();
         let mut next = self.map.header().registry.0.newest.swap(0, Ordering::AcqRel);
         let mut found = Vec::new();
         let mut indices = HashSet::new();
@@ -226,10 +241,18 @@ impl Shared {
             if self.map.live().contains(&index) || !indices.insert(index) {
                 continue;
             }
+            if !self.is_filled_in(index) {
+                self.forged = true;
+                continue;
+            }
             found.push(self.arrival(index));
             self.highest = self.highest.max(index + 1);
         }
         found.reverse();
+        for arrival in &mut found {
+            arrival.image = self.arrived;
+            self.arrived = self.arrived.wrapping_add(1);
+        }
         self.execs.arrived(&self.map, &found);
         let mut live = self.map.live();
         for arrival in &found {
@@ -261,11 +284,33 @@ impl Shared {
         let parent = process.parent_pid.load(Ordering::Relaxed);
         Arrival {
             index,
-            image: process.image.load(Ordering::Relaxed),
+            image: 0,
             pid: at.pid(),
             parent_pid: if at.foreign() { proc::parent(at.pid()).unwrap_or(parent) } else { parent },
             exe: PathBuf::from(OsStr::from_bytes(&exe)),
             started_ns: process.started_ns.load(Ordering::Relaxed).saturating_sub(self.created_ns()),
+            was_there: at.was_there(),
+        }
+    }
+
+    /// Whether an entry is one that a process has filled in, as far as can be seen: one that was written over, or that
+    /// nobody has claimed, is not.
+    fn is_filled_in(&self, index: usize) -> bool {
+        let process = self.map.process(index);
+        let word = process.state.load(Ordering::Acquire);
+        word & 255 == state::CLAIMED
+            && (1..=MOST_PID).contains(&(word >> 8))
+            && process.started_ns.load(Ordering::Relaxed) != 0
+    }
+
+    /// Copies what registrations count.
+    fn count(&mut self) {
+        let Registry {
+            processes_left_out, threads_left_out, events_left_out, execs_left_out, images, ..
+        } = &self.map.header().registry.0;
+        let counters = [processes_left_out, threads_left_out, events_left_out, execs_left_out, images];
+        for (copied, counter) in self.counted.iter_mut().zip(counters) {
+            copied.look(counter.load(Ordering::Relaxed));
         }
     }
 
@@ -300,13 +345,18 @@ impl Shared {
     }
 
     /// What could not be recorded so far.
-    pub fn left_out(&self) -> LeftOut {
-        let registry = &self.map.header().registry.0;
+    pub fn left_out(&mut self) -> LeftOut {
+        self.count();
+        let [processes, threads, events, execs, images] = self.counted;
         LeftOut {
-            processes: registry.processes_left_out.load(Ordering::Relaxed),
-            threads: registry.threads_left_out.load(Ordering::Relaxed),
-            events: registry.events_left_out.load(Ordering::Relaxed),
-            execs: registry.execs_left_out.load(Ordering::Relaxed),
+            processes: processes.value(),
+            threads: threads.value(),
+            events: events.value(),
+            execs: execs.value(),
+            // Each image counts itself before it arrives.
+            damaged: self.forged
+                || self.counted.iter().any(|copied| copied.is_damaged())
+                || self.arrived > images.value(),
         }
     }
 
@@ -343,6 +393,8 @@ impl Drop for Paused<'_> {
 
 /// [`Process::detached`](crate::layout::Process::detached) of an image that another has replaced.
 pub(crate) const REPLACED: u32 = 2;
+/// Linux gives no larger process number.
+const MOST_PID: u64 = 1 << 22;
 /// A file of this age that no tool has locked was left behind.
 const STALE: Duration = Duration::from_secs(60);
 /// How often entries are looked for whose processes never registered.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::copied::Copied;
 use super::decode::{Reader, Sink, threads};
 use super::map::Map;
 use super::merge::Merge;
@@ -33,6 +34,9 @@ pub struct Losses {
     pub threads: u32,
     /// The process has stopped telling, although it was not dismissed.
     pub stopped: bool,
+    /// Words of a ring could not be reached before it was given to another thread, or at the end: there was no memory for
+    /// their pages.
+    pub unread: bool,
     /// Words of its rings that made no sense, and events that threads which live have not told: somebody has written
     /// over them.
     pub damaged: u64,
@@ -54,6 +58,10 @@ pub struct Tap {
     damaged: u64,
     /// Whether it was dismissed.
     dismissed: AtomicBool,
+    /// Threads that found no ring.
+    left_out: Copied,
+    /// Whether a ring was given up before all its words were reached.
+    unread: bool,
     /// As they were when it ended.
     losses: Option<Losses>,
 }
@@ -87,6 +95,8 @@ impl Tap {
             ended: false,
             damaged: 0,
             dismissed: AtomicBool::new(false),
+            left_out: Copied::default(),
+            unread: false,
             losses: None,
         }
     }
@@ -96,6 +106,7 @@ impl Tap {
         if self.ended {
             return Drained { idle: true, ..Drained::default() };
         }
+        self.look();
         self.adopt(sink);
         // No more than can be there: a thread that has run wild may write for ever.
         let budget = budget.min(self.merge.reach().max(1));
@@ -131,12 +142,17 @@ impl Tap {
             return losses;
         }
         let process = self.map.process(self.process);
-        // A thread that is killed takes one number with it.
-        let killed = u64::from(process.threads.load(Ordering::Relaxed));
+        let skipped = match self.merge.skipped() {
+            0 => 0,
+            // A thread that is killed takes one number with it.
+            skipped => skipped.saturating_sub(self.merge.threads()),
+        };
+        let damaged = self.damaged.saturating_add(u64::from(self.left_out.is_damaged()));
         Losses {
-            threads: process.threads_left_out.load(Ordering::Relaxed),
+            threads: self.left_out.value(),
+            unread: self.unread,
             stopped: process.detached.load(Ordering::Acquire) == 1 && !self.dismissed.load(Ordering::Relaxed),
-            damaged: self.damaged.saturating_add(self.merge.skipped().saturating_sub(killed)),
+            damaged: damaged.saturating_add(skipped),
         }
     }
 
@@ -147,6 +163,7 @@ impl Tap {
             return Drained { idle: true, ..Drained::default() };
         }
         let gone = self.gone();
+        self.look();
         self.adopt(sink);
         self.merge.wait_no_more();
         let taken = self.map.process(self.process).sequence.0.load(Ordering::Acquire);
@@ -162,7 +179,12 @@ impl Tap {
                 break;
             }
         }
-        all.missing += self.merge.skip_to(taken);
+        let skipped = self.merge.skip_to(taken);
+        all.missing += skipped.missing;
+        self.damaged += skipped.wild;
+        // What lies there now is all that there was.
+        self.merge.readers_mut().for_each(|reader| reader.extend(&self.map));
+        self.unread |= self.merge.readers().any(Reader::is_cut);
         self.losses = Some(self.losses());
         self.ended = true;
         self.map.live().retain(|&index| index != self.process);
@@ -236,6 +258,11 @@ impl Tap {
             }
         }
         Ok(())
+    }
+
+    /// Copies what it counts itself.
+    fn look(&mut self) {
+        self.left_out.look(self.map.process(self.process).threads_left_out.load(Ordering::Relaxed));
     }
 
     /// Finds the rings of new threads.
@@ -317,6 +344,7 @@ impl Tap {
                 reader.wait_no_more();
             } else if reader.empty() {
                 let ring = reader.ring;
+                self.unread |= reader.is_cut();
                 self.merge.remove(place);
                 self.map.recycle(ring);
             }

@@ -118,3 +118,28 @@ fn what_rings_have_grown_by_since_they_were_looked_at_is_given_at_the_end() {
     assert_eq!(sink.0.len(), 5 * 1999);
     assert_eq!(tap.losses(), crate::Losses::default());
 }
+
+/// The reader finds no memory for the pages by which a ring has grown, and the thread has ended.
+#[test]
+fn a_ring_whose_pages_could_not_be_reached_leaves_a_loss() {
+    for at_the_end in [false, true] {
+        let (mut shared, rings) = large(8 << 15);
+        let arrival = shared.arrivals().remove(0);
+        let mut tap = Tap::new(&shared, arrival.index);
+        let mut sink = Addresses::default();
+        let worker = Worker::new();
+        worker.run(move || tell(rings, 1..2));
+        tap.drain(1000, &mut sink);
+        // Two words each: the ring of two blocks becomes one of four.
+        worker.run(move || tell(rings, 2..800));
+        drop(worker);
+        cut(&shared, 2, 2);
+        let begun = Instant::now();
+        while !tap.losses().unread && !at_the_end && begun.elapsed() < Duration::from_secs(120) {
+            tap.drain(1000, &mut sink);
+        }
+        tap.end(&mut sink);
+        assert!(tap.losses().unread, "at the end: {at_the_end}, {:?}", tap.losses());
+        assert!((500..=512).contains(&sink.0.len()), "{}", sink.0.len());
+    }
+}
