@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use heaptoll_lab::experiment::{Experiment, Settings};
 use heaptoll_lab::interrupt::Interrupt;
@@ -10,10 +10,10 @@ use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::store::Store;
 use heaptoll_lab::{machine, own_cost};
-use indicatif::HumanDuration;
 
 use super::resume::warn_of_settings_in_the_environment;
 use super::{Arguments, REPETITIONS};
+use crate::estimate::Estimate;
 use crate::failure::Failure;
 use crate::preflights::ProofRun;
 use crate::programs_asked::Asked;
@@ -133,9 +133,6 @@ pub fn describe(
     Ok(experiment)
 }
 
-/// Less than this needs no announcement, s.
-const LONG_S: f64 = 10.0;
-
 /// How long the runs will take, by the baseline's proof runs, where that is long.
 fn announced_time(experiment: &Experiment, proofs: &BTreeMap<String, ProofRun>) -> Option<String> {
     let rounds = experiment.settings.repetitions + experiment.settings.warmup;
@@ -149,15 +146,14 @@ fn announced_time(experiment: &Experiment, proofs: &BTreeMap<String, ProofRun>) 
             proof.seconds * f64::from(rounds)
         })
         .sum();
-    (seconds >= LONG_S).then(|| {
-        format!(
-            "{} runs to make ({} stacks, {rounds} rounds): {} {}, if a run takes what the proof run took",
-            experiment.stacks.len() * rounds as usize,
-            experiment.stacks.len(),
-            if longer { "more than" } else { "about" },
-            HumanDuration(Duration::from_secs_f64(seconds.min(1e9)))
-        )
-    })
+    let (runs, stacks) = (experiment.stacks.len() * rounds as usize, experiment.stacks.len());
+    let estimate = Estimate {
+        what: format!("{runs} runs to make ({stacks} stacks, {rounds} rounds)"),
+        seconds,
+        at_least: longer,
+        provided: "a run takes what the proof run took".into(),
+    };
+    estimate.sentence()
 }
 
 /// Measures what an invocation itself costs, and makes the experiment's file.
