@@ -8,6 +8,7 @@
 #include "ring.h"
 #include "system.h"
 
+#include "pub_tool_debuginfo.h"
 #include "pub_tool_oset.h"
 
 #define MOST_FRAMES 255
@@ -66,18 +67,38 @@ static void make_room(void)
       named = VG_(OSetWord_Create)(VG_(malloc), "heaptoll.named", VG_(free));
 }
 
-/* The name without the address that Valgrind puts before it: "function (file:line)" or "function (in object)". */
-static void tell_name(Addr frame)
+/* Which object the code is in, and where. */
+static void tell_object(DiEpoch epoch, Addr frame)
 {
-   const HChar *text, *colon;
+   HChar text[4096];
+   UInt length;
+   DebugInfo *const object = VG_(find_DebugInfo)(epoch, frame);
+   if (!object)
+      return;
+   length = VG_(snprintf)(text, sizeof text, "%lx %s", frame - (Addr)VG_(DebugInfo_get_text_bias)(object),
+                          VG_(DebugInfo_get_filename)(object));
+   ht_ring_text(HT_TEXT_FRAME_OBJECT, frame, text, length < sizeof text ? length : sizeof text - 1);
+}
+
+/* Names without the address that Valgrind puts before them: "function (file:line)" or "function (in object)". Where code
+ * was inlined each function has one, innermost first. */
+static void tell_names(Addr frame)
+{
+   const DiEpoch epoch = VG_(current_DiEpoch)();
+   InlIPCursor *inlined;
    if (VG_(OSetWord_Contains)(named, frame))
       return;
    VG_(OSetWord_Insert)(named, frame);
-   text = VG_(describe_IP)(VG_(current_DiEpoch)(), frame, NULL);
-   colon = VG_(strstr)(text, ": ");
-   if (colon)
-      text = colon + 2;
-   ht_ring_text(HT_TEXT_FRAME, frame, text, VG_(strlen)(text));
+   inlined = VG_(new_IIPC)(epoch, frame);
+   do {
+      const HChar *text = VG_(describe_IP)(epoch, frame, inlined);
+      const HChar *const colon = VG_(strstr)(text, ": ");
+      if (colon)
+         text = colon + 2;
+      ht_ring_text(HT_TEXT_FRAME, frame, text, VG_(strlen)(text));
+   } while (VG_(next_IIPC)(inlined));
+   VG_(delete_IIPC)(inlined);
+   tell_object(epoch, frame);
 }
 
 void ht_sites_enter(ThreadId tid)
@@ -104,7 +125,7 @@ void ht_sites_enter(ThreadId tid)
       site->frames = VG_(malloc)("heaptoll.site", (count ? count : 1) * sizeof(Addr));
       for (at = 0; at < count; at++) {
          site->frames[at] = words[at] = frames[at];
-         tell_name(frames[at]);
+         tell_names(frames[at]);
       }
       ht_ring_event(HT_SITE_DEFINITION, count + 256 * (ULong)site->number, words, count);
    }

@@ -58,10 +58,11 @@ enum {
 
 /* What an HT_TEXT is; in brackets the word that goes before its bytes. */
 enum {
-   HT_TEXT_FRAME = 1,         /* name of a frame (its address) */
+   HT_TEXT_FRAME = 1,         /* name of a frame (its address); one for each inlined function, innermost first */
    HT_TEXT_OBJECT = 2,        /* object file that was loaded (where its text begins) */
    HT_TEXT_WARNING = 3,       /* something the user should know (0) */
-   HT_TEXT_ROUTINE_OBJECT = 4 /* object that a routine belongs to (the routine) */
+   HT_TEXT_ROUTINE_OBJECT = 4, /* object that a routine belongs to (the routine) */
+   HT_TEXT_FRAME_OBJECT = 5   /* address in the object in hexadecimal, a blank, the object that a frame is in (its address) */
 };
 
 /* Protection bits and origins of an HT_MAP. */

@@ -58,8 +58,8 @@ const FAMILY: [&str; 20] = [
     "realpath",
     "open_memstream",
 ];
-/// What calls `main` and threads, and marks of the recorder that are no functions.
-const BEGINNINGS: [&str; 9] = [
+/// What calls `main` and threads.
+const BEGINNINGS: [&str; 7] = [
     "_start",
     "__libc_start_main",
     "__libc_start_call_main",
@@ -67,9 +67,9 @@ const BEGINNINGS: [&str; 9] = [
     "clone",
     "clone3",
     "start_thread",
-    "[deeper frames]",
-    "[unknown callers]",
 ];
+/// Marks of the recorder that are no functions.
+const MARKS: [&str; 2] = ["[deeper frames]", "[unknown callers]"];
 
 /// Whether a frame is the program's own code. `short` is its function as [`crate::short`] gives it.
 pub fn is_own(frame: &Frame, short: &str) -> bool {
@@ -77,13 +77,18 @@ pub fn is_own(frame: &Frame, short: &str) -> bool {
     if LIBRARIES.iter().any(|library| object.starts_with(library)) {
         return false;
     }
-    if allocates(short) || BEGINNINGS.contains(&short) || is_of_libc(short) {
+    if allocates(short) || begins(short) || MARKS.contains(&short) || is_of_libc(short) {
         return false;
     }
     match namespace(short) {
         Some(namespace) => !NAMESPACES.contains(&namespace),
         None => !is_of_library_source(frame.line),
     }
+}
+
+/// Whether a stack begins with a function: what calls `main`, or a thread's own.
+pub(crate) fn begins(short: &str) -> bool {
+    BEGINNINGS.contains(&short)
 }
 
 /// Whether a function only hands a request on to malloc.

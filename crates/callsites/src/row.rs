@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::frame::Frame;
 use crate::frame::file_name;
-use crate::own::{allocates, is_own};
+use crate::own::{allocates, begins, is_own};
 use crate::short::short;
 
 /// A frame of a row, and how often it stands there one after the other.
@@ -30,6 +30,7 @@ pub(crate) struct Named {
     line: String,
     own: bool,
     allocates: bool,
+    begins: bool,
 }
 
 impl Named {
@@ -43,6 +44,7 @@ impl Named {
         Named {
             own: is_own(frame, &function),
             allocates: allocates(&function),
+            begins: begins(&function),
             line: frame.short_line().to_owned(),
             name,
         }
@@ -58,7 +60,9 @@ impl Row {
     /// Of a stack, innermost frame first: the first `shown` frames of the program's own code. When there are none, the
     /// first of what is not malloc; when there are none of these either, the first.
     pub(crate) fn new<'a>(stack: impl Iterator<Item = &'a Named> + Clone, shown: usize) -> Row {
-        let own = Row::folded(stack.clone().filter(|frame| frame.own), shown);
+        // What is below them is no code: the walk has gone past the end of the stack.
+        let called = stack.clone().take_while(|frame| !frame.begins);
+        let own = Row::folded(called.filter(|frame| frame.own), shown);
         if !own.steps.is_empty() {
             return own;
         }
@@ -150,6 +154,13 @@ mod tests {
         assert_eq!(row(&stack, 3), "Index::add (index.cc:120) < p+0x40 < main");
         assert_eq!(row(&stack, 1), "Index::add (index.cc:120)");
         assert_eq!(row(&stack, 0), "Index::add (index.cc:120)");
+    }
+
+    #[test]
+    fn nothing_is_shown_from_below_main() {
+        let stack = [("f", "a.c:1"), ("main", ""), ("__libc_start_main@@GLIBC_2.34", ""), ("", ""), ("", "")];
+        assert_eq!(row(&stack, 9), "f (a.c:1) < main");
+        assert_eq!(row(&[("f", "a.c:1"), ("start_thread", ""), ("clone", ""), ("", "")], 9), "f (a.c:1)");
     }
 
     #[test]

@@ -1,29 +1,30 @@
 //! Call stacks as rows, those that read alike put together.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use crate::frame::Frame;
 use crate::row::{Named, Row};
 
 /// Rows of a table, by number.
-#[derive(Debug, Clone, Default)]
-pub struct Rows {
+#[derive(Debug, Clone)]
+pub struct Rows<Number = u64> {
     shown: usize,
     /// By the caller's number of a frame.
-    frames: HashMap<u64, Named>,
+    frames: HashMap<Number, Named>,
     rows: Vec<Row>,
     numbers: HashMap<Vec<(String, String)>, usize>,
 }
 
-impl Rows {
+impl<Number: Copy + Eq + Hash> Rows<Number> {
     /// None yet; each is to show so many frames of the program's own code.
-    pub fn new(shown: usize) -> Rows {
-        Rows { shown, ..Rows::default() }
+    pub fn new(shown: usize) -> Self {
+        Rows { shown, frames: HashMap::new(), rows: Vec::new(), numbers: HashMap::new() }
     }
 
     /// The number of the row of a stack: its frames by number, innermost first. `frame` gives what a number stands for;
     /// numbers that it does not know are left out. A stack without a frame has the row `not recorded`.
-    pub fn stack<'a>(&mut self, stack: &[u64], frame: impl Fn(u64) -> Option<Frame<'a>>) -> usize {
+    pub fn stack<'a>(&mut self, stack: &[Number], frame: impl Fn(Number) -> Option<Frame<'a>>) -> usize {
         for &number in stack {
             if !self.frames.contains_key(&number)
                 && let Some(frame) = frame(number)

@@ -29,9 +29,13 @@ pub fn short(name: &str) -> String {
     if out.trim().is_empty() { name.to_owned() } else { out }
 }
 
-/// Without ` [clone .cold]`.
+/// Without ` [clone .cold]`, and without the version of a library's symbol: `fopen@@GLIBC_2.2.5`.
 fn without_clone(name: &str) -> &str {
-    name.split(" [clone").next().unwrap_or(name)
+    let name = name.split(" [clone").next().unwrap_or(name);
+    match name.split_once('@') {
+        Some((function, _)) if !function.is_empty() => function,
+        _ => name,
+    }
 }
 
 /// Parameters are left out; an anonymous namespace is named as gcc names it.
@@ -208,6 +212,8 @@ mod tests {
             ("my_operator_thing(int)", "my_operator_thing"),
             ("Tree* keep<Tree>(Tree const&)", "keep<…>"),
             ("main", "main"),
+            ("pthread_create@@GLIBC_2.34", "pthread_create"),
+            ("fopen@GLIBC_2.2.5", "fopen"),
             ("(below main)", "(below main)"),
         ] {
             assert_eq!(short(name), shown, "{name}");

@@ -4,6 +4,7 @@ mod command;
 #[cfg(test)]
 mod documented;
 mod documents;
+mod estimate;
 mod extras;
 mod failure;
 mod frames;

@@ -1,16 +1,22 @@
-//! Says which of Debian's objects is taken where a manager that was named is not built here.
+//! Says which manager is taken where there is none of just the name that was given: Debian's object for one that is not
+//! built here, the newest version for a name without one.
 
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::stack;
 
 use crate::terminal;
 
-/// A note for each of these words whose manager Debian's object stands in for.
+/// A note for each of these words that stands for a manager of another name.
 pub fn note<'a>(known: &[Manager], words: impl IntoIterator<Item = &'a String>) {
     let mut noted = Vec::new();
     for word in words {
         let rest = stack::layers(word).map_or(word.as_str(), |(_, rest)| rest);
         let name = rest.split(',').next().unwrap_or(rest);
+        if let Some(version) = manager::version_for(known, name).filter(|_| !noted.contains(&name)) {
+            noted.push(name);
+            terminal::note(&format!("{name} is {} here", version.name));
+            continue;
+        }
         let Some(stand_in) = manager::stand_in(known, name).filter(|_| !noted.contains(&name)) else {
             continue;
         };

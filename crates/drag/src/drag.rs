@@ -291,6 +291,7 @@ impl Sink for Drag {
             Event::Pointer { value } => self.pointer(value),
             Event::Site { site, frames } => self.sites.define(site, frames),
             Event::Text { what: Text::Frame, word, bytes } => self.sites.name_frame(word, bytes),
+            Event::Text { what: Text::FrameObject, word, bytes } => self.sites.place_frame(word, bytes),
             _ => {}
         }
     }

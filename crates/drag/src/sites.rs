@@ -6,12 +6,49 @@ use heaptoll_callsites::{Frame, Rows};
 
 /// Sites and frames kept; more are numbers.
 const KEPT: usize = 1 << 20;
+/// Functions inlined into one another at one address that are kept.
+const INLINED: usize = 64;
+
+/// The code at an address.
+#[derive(Debug, Clone, Default)]
+struct Code {
+    /// As the tracer writes them, innermost first; several where functions were inlined.
+    places: Vec<String>,
+    /// Path of the file that it is in, and its address there; empty when it is not known.
+    object: String,
+    offset: u64,
+}
+
+impl Code {
+    /// One of the places of the code at an address.
+    fn frame(&self, at: usize, address: u64) -> Frame<'_> {
+        let place = self.places.get(at).map(|place| Frame::parse(place, address)).unwrap_or_default();
+        match self.object.as_str() {
+            // An address in memory tells nothing of where it lies in its object.
+            "" if place.function.is_empty() => Frame { offset: address, ..Frame::default() },
+            "" => place,
+            object => Frame { object, offset: self.offset, ..place },
+        }
+    }
+
+    /// All places in words.
+    fn words(&self, address: u64) -> Vec<String> {
+        let word = |place: &String| match place.strip_prefix("???") {
+            Some(rest) => format!("{address:#x}{rest}"),
+            None => place.clone(),
+        };
+        match self.places.as_slice() {
+            [] => vec![format!("{address:#x}")],
+            places => places.iter().map(word).collect(),
+        }
+    }
+}
 
 /// Call sites and the names of their frames.
 #[derive(Debug, Clone, Default)]
 pub struct Sites {
     frames: HashMap<u32, Vec<u64>>,
-    names: HashMap<u64, String>,
+    codes: HashMap<u64, Code>,
 }
 
 impl Sites {
@@ -22,36 +59,49 @@ impl Sites {
         }
     }
 
-    /// A frame's name.
+    /// A frame's name. Where functions were inlined it has several, which come one after the other.
     pub fn name_frame(&mut self, frame: u64, name: &[u8]) {
-        if self.names.len() < KEPT {
-            self.names.insert(frame, String::from_utf8_lossy(name).into_owned());
+        if let Some(code) = self.code(frame)
+            && code.places.len() < INLINED
+        {
+            code.places.push(String::from_utf8_lossy(name).into_owned());
         }
+    }
+
+    /// The object that a frame lies in: `1139 /usr/bin/x`, the address there in hexadecimal. Anything else says nothing.
+    pub fn place_frame(&mut self, frame: u64, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        let Some((offset, object)) = text.split_once(' ') else { return };
+        let Ok(offset) = u64::from_str_radix(offset, 16) else { return };
+        if let Some(code) = self.code(frame) {
+            (code.offset, code.object) = (offset, object.to_owned());
+        }
+    }
+
+    fn code(&mut self, frame: u64) -> Option<&mut Code> {
+        let kept = self.codes.len() < KEPT || self.codes.contains_key(&frame);
+        kept.then(|| self.codes.entry(frame).or_default())
     }
 
     /// All frames of a site, innermost first: `parse (parse.c:12)`, `0x401136` where there is no name.
     pub fn frames(&self, site: u32) -> Vec<String> {
         let frames = self.frames.get(&site).map(Vec::as_slice).unwrap_or_default();
-        let name = |frame: &u64| match self.names.get(frame) {
-            Some(name) if !name.starts_with("???") => name.clone(),
-            Some(name) => format!("{frame:#x}{}", name.trim_start_matches('?')),
-            None => format!("{frame:#x}"),
-        };
-        frames.iter().map(name).collect()
+        let unknown = Code::default();
+        let words = |frame: &u64| self.codes.get(frame).unwrap_or(&unknown).words(*frame);
+        frames.iter().flat_map(words).collect()
     }
 
     /// The row of a site: its first frames of the program's own code, `parse (parse.c:12) < read < main`. Site 0 is
     /// `not known`.
-    pub fn row(&self, site: u32, rows: &mut Rows) -> usize {
+    pub fn row(&self, site: u32, rows: &mut Rows<(u64, usize)>) -> usize {
         let Some(stack) = self.frames.get(&site).filter(|stack| site != 0 && !stack.is_empty()) else {
             return rows.text(&if site == 0 { "not known".to_owned() } else { format!("site {site}") });
         };
-        rows.stack(stack, |frame| {
-            // An address in memory tells nothing of where it lies in its object.
-            let parsed = self.names.get(&frame).map(|name| Frame::parse(name, frame)).unwrap_or_default();
-            let nameless = Frame { offset: frame, ..Frame::default() };
-            Some(if parsed.function.is_empty() { nameless } else { parsed })
-        })
+        let places = |frame: &u64| self.codes.get(frame).map_or(1, |code| code.places.len().max(1));
+        let numbers: Vec<(u64, usize)> =
+            stack.iter().flat_map(|frame| (0..places(frame)).map(|at| (*frame, at))).collect();
+        let unknown = Code::default();
+        rows.stack(&numbers, |(frame, at)| Some(self.codes.get(&frame).unwrap_or(&unknown).frame(at, frame)))
     }
 }
 
@@ -82,5 +132,31 @@ mod tests {
         assert_eq!(rows.name(0), "make_node (node.c:12) < 0x4 < 0x5");
         assert_eq!(rows.name(1), "make_node (node.c:12) < main < 0x5");
         assert_eq!((rows.name(2), rows.name(3)), ("not known".into(), "site 9".into()));
+    }
+
+    /// Code of a library that is inlined into the program's had the name of the program's function and the library's
+    /// line, and functions of libraries that come with their source had no library.
+    #[test]
+    fn inlined_code_and_objects_tell_what_is_the_programs_own() {
+        let mut sites = Sites::default();
+        sites.define(1, &[9, 8, 7, 6, 5]);
+        for (frame, name) in [
+            (9, "allocate_dtv (elf/../rtld-malloc.h:44)"),
+            (8, "to_vec (/rustc/0123/library/alloc/src/slice.rs:5)"),
+            (8, "add (/src/rs.rs:7)"),
+            (8, "rs::Store::fill (/src/rs.rs:12)"),
+            (7, "??? (in /usr/bin/rs)"),
+            (6, "(below main) (csu/libc-start.c:360)"),
+        ] {
+            sites.name_frame(frame, name.as_bytes());
+        }
+        sites.place_frame(9, b"1234 /lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
+        sites.place_frame(7, b"1139 /usr/bin/rs");
+        sites.place_frame(7, b"no place");
+        let mut rows = Rows::new(9);
+        let row = sites.row(1, &mut rows);
+        assert_eq!(rows.name(row), "add (rs.rs:7) < rs::Store::fill < rs+0x1139", "and nothing below main");
+        assert_eq!(sites.frames(1).len(), 7);
+        assert_eq!(sites.frames(1)[4], "0x7 (in /usr/bin/rs)");
     }
 }

@@ -514,6 +514,12 @@ fn unknown(known: &[Manager], name: &str) -> ManagerError {
     }
 }
 
+/// The manager that a name without a version stands for: `mimalloc3` for `mimalloc`.
+pub fn version_for<'a>(known: &'a [Manager], name: &str) -> Option<&'a Manager> {
+    let is_exact = known.iter().any(|manager| manager.name == name);
+    newest(known, name).filter(|_| !is_exact)
+}
+
 /// The newest of the managers built here whose name is this one with a version behind: `mimalloc3` for `mimalloc`.
 fn newest<'a>(known: &'a [Manager], name: &str) -> Option<&'a Manager> {
     let version = |manager: &&Manager| manager.name.strip_prefix(name)?.parse::<u32>().ok();
@@ -658,6 +664,15 @@ mod tests {
         known.push(manager("jemalloc", Kind::Built, None));
         assert_eq!(found(&known, "jemalloc").as_deref(), Some("jemalloc"));
         assert!(stand_in(&known, "jemalloc").is_none());
+    }
+
+    #[test]
+    fn a_name_without_a_version_stands_for_the_newest() {
+        let built = |name| manager(name, Kind::Built, None);
+        let known = [glibc(), built("mimalloc2"), built("mimalloc3")];
+        let stands_for = |name| version_for(&known, name).map(|manager| manager.name.as_str());
+        assert_eq!(stands_for("mimalloc"), Some("mimalloc3"));
+        assert_eq!((stands_for("mimalloc3"), stands_for("glibc"), stands_for("nope")), (None, None, None));
     }
 
     #[test]

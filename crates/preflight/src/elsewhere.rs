@@ -38,25 +38,64 @@ pub fn of<'a>(
     found
 }
 
+/// What is known of a program by its name alone: a sentence for a runtime whose objects are not malloc's.
+pub fn own_heap(exe: &Path, environment: &[(OsString, OsString)]) -> Option<String> {
+    let name = exe.file_name()?.to_string_lossy();
+    if is_python(&name) {
+        return (!takes_all_from_malloc(environment)).then(|| python(&name));
+    }
+    runtime(&name).map(|runtime| besides(&name, runtime.heap))
+}
+
+/// Of a program whose environment is not known any more.
+pub fn own_heap_of_trace(exe: &Path) -> Option<String> {
+    let name = exe.file_name()?.to_string_lossy();
+    match is_python(&name) {
+        true => Some(format!(
+            "{name} takes objects of up to 512 bytes from an allocator of its own: they are not in the trace, unless \
+             PYTHONMALLOC=malloc was set when it was recorded"
+        )),
+        false => runtime(&name).map(|runtime| besides(&name, runtime.heap)),
+    }
+}
+
+/// A name without its version.
+fn stem(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+fn is_python(name: &str) -> bool {
+    stem(name) == "python"
+}
+
+fn runtime(name: &str) -> Option<&'static Runtime> {
+    RUNTIMES.iter().find(|runtime| runtime.programs.contains(&stem(name)))
+}
+
+fn python(name: &str) -> String {
+    format!(
+        "{name} takes objects of up to 512 bytes from an allocator of its own and not from malloc: set \
+         PYTHONMALLOC=malloc to have all of them from malloc"
+    )
+}
+
+fn besides(name: &str, place: &str) -> String {
+    format!("{name} has {place} besides malloc's, which no manager changes")
+}
+
 fn sentence(name: &str, process: &ProcessProof, environment: &[(OsString, OsString)]) -> Option<String> {
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    if stem == "python" {
-        return (!takes_all_from_malloc(environment)).then(|| {
-            format!(
-                "{name} takes objects of up to 512 bytes from an allocator of its own and not from malloc: set \
-                 PYTHONMALLOC=malloc to compare managers on all of them"
-            )
-        });
+    if is_python(name) {
+        return (!takes_all_from_malloc(environment)).then(|| python(name));
     }
     let (held, asked) = (process.anonymous_bytes, process.requested_bytes);
-    let runtime = RUNTIMES.iter().find(|runtime| runtime.programs.contains(&stem));
+    let runtime = runtime(name);
     // All that was ever asked for is more than what was live at once: less than half of what is held is certain.
     if held < MUCH || runtime.is_none() && asked >= held / 2 {
         return None;
     }
     let place = runtime.map_or("mappings or an allocator of its own", |runtime| runtime.heap);
     if asked >= held {
-        return Some(format!("{name} has {place} besides malloc's, which no manager changes"));
+        return Some(besides(name, place));
     }
     Some(format!(
         "{name} held {} of memory, and asked malloc for {} in all: the rest is {place}, which no manager changes",
@@ -109,6 +148,19 @@ mod tests {
         );
         let own = said("/opt/server", 101, 9, &[]);
         assert!(own[0].contains("asked malloc for 9.0 MiB in all"), "{own:?}");
+    }
+
+    #[test]
+    fn runtimes_are_known_by_their_names_alone() {
+        let of = |exe: &str, set: &[(OsString, OsString)]| own_heap(Path::new(exe), set);
+        let malloc = [("PYTHONMALLOC".into(), "malloc".into())];
+        assert!(of("/usr/bin/python3.11", &[]).is_some_and(|said| said.contains("PYTHONMALLOC=malloc")));
+        assert_eq!(of("/usr/bin/python3.11", &malloc), None);
+        assert!(of("/usr/bin/node", &malloc).is_some_and(|said| said.contains("V8's own heap")));
+        assert_eq!(of("/usr/bin/gawk", &[]), None);
+        let of_trace = own_heap_of_trace(Path::new("/usr/bin/python3"));
+        assert!(of_trace.is_some_and(|said| said.contains("unless PYTHONMALLOC=malloc was set")));
+        assert_eq!(own_heap_of_trace(Path::new("/usr/bin/gawk")), None);
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod request;
 mod tree;
 
 pub use effects::Effect;
+pub use elsewhere::{own_heap, own_heap_of_trace};
 pub use manager::{check_load, inspect_manager};
 pub use program::inspect_program;
 pub use proof::{ManagerFacts, ProcessProof, ProgramFacts, Proof};

@@ -185,6 +185,26 @@ impl Sighting {
         self.witnesses.iter().filter_map(|w| w.report.as_ref())
     }
 
+    /// What may be the reason that a program made no call of malloc.
+    fn why_no_calls(&self, program: &ProgramFacts) -> String {
+        if !program.hidden_allocator.is_empty() {
+            return format!(
+                "{} defines {} inside",
+                program.binary.display(),
+                program.hidden_allocator.join(", ")
+            );
+        }
+        let otherwise = "it may not allocate at all, or bring an allocator inside";
+        if self.run.ending != Ending::Stopped {
+            return otherwise.to_owned();
+        }
+        format!(
+            "the proof run ended after {:.1} s, before the program did: a program that allocates later only, as a server \
+             that waits for requests, must allocate once when it starts; else {otherwise}",
+            self.run.elapsed.as_secs_f64()
+        )
+    }
+
     fn judge(
         self,
         request: &Request,
@@ -199,12 +219,7 @@ impl Sighting {
         let malloc_calls = sum(|w| w.process.malloc_calls);
         let free_calls = sum(|w| w.process.free_calls);
         if malloc_calls == 0 {
-            let hint = if program.hidden_allocator.is_empty() {
-                "it may not allocate at all, or bring an allocator inside".to_owned()
-            } else {
-                format!("{} defines {} inside", program.binary.display(), program.hidden_allocator.join(", "))
-            };
-            return Err(Refusal::NoCalls { program: program.path.clone(), hint });
+            return Err(Refusal::NoCalls { program: program.path.clone(), hint: self.why_no_calls(program) });
         }
         let bound_to = reached
             .iter()

@@ -117,7 +117,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Text {
-    /// The name of a frame; the word is its address.
+    /// The name of a frame; the word is its address. Of inlined code there are several, innermost first.
     Frame = 1,
     /// An object file that was loaded; the word is where its text begins.
     Object = 2,
@@ -125,12 +125,15 @@ pub enum Text {
     Warning = 3,
     /// The object that a routine belongs to; the word is the routine's number.
     RoutineObject = 4,
+    /// Where a frame lies: the address in its object in hexadecimal, a blank, and the object. The word is the frame's
+    /// address.
+    FrameObject = 5,
 }
 
 impl Text {
     /// By its number.
     pub fn from_number(number: u64) -> Option<Text> {
-        [Text::Frame, Text::Object, Text::Warning, Text::RoutineObject]
+        [Text::Frame, Text::Object, Text::Warning, Text::RoutineObject, Text::FrameObject]
             .into_iter()
             .find(|text| *text as u64 == number)
     }

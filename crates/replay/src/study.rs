@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heaptoll_trace::{Ending, Header, Memory, Sample, tables};
 use rand::seq::SliceRandom;
@@ -52,8 +52,12 @@ pub struct Request {
 pub trait Progress {
     /// Something takes its time.
     fn says(&mut self, what: &str);
+    /// So many runs are to be made, of so many calls each; one under the manager that does nothing takes this long.
+    fn begins(&mut self, runs: usize, calls: u64, one: Duration);
     /// A run is over.
     fn ran(&mut self, done: usize, of: usize);
+    /// Each manager was run once in each pass, in this time; so many runs are left.
+    fn first_round(&mut self, took: Duration, done: usize, left: usize);
 }
 
 /// What came of it.
@@ -376,7 +380,18 @@ impl Conductor<'_> {
         progress: &mut dyn Progress,
     ) -> Result<bool, ReplayError> {
         let plan = self.plan(study);
+        let begun = Instant::now();
+        if !self.null_run(study, 0)? {
+            return Ok(false);
+        }
+        // It is no repetition of the plan.
+        study.own_ns.clear();
+        progress.begins(plan.len(), study.facts.calls * u64::from(self.request.repetitions), begun.elapsed());
+        let begun = Instant::now();
         for (done, cell) in plan.iter().enumerate() {
+            if done > 0 && (cell.number, plan[done - 1].number) == (1, 0) {
+                progress.first_round(begun.elapsed(), done, plan.len() - done);
+            }
             if interrupt.load(Ordering::Relaxed) {
                 return Ok(false);
             }
@@ -393,18 +408,23 @@ impl Conductor<'_> {
         Ok(true)
     }
 
+    /// What the driver itself takes. False: interrupted.
+    fn null_run(&self, study: &mut Study, padding: u32) -> Result<bool, ReplayError> {
+        // What the null manager hands out is not meant to be touched.
+        let (program, job) = self.job(Pass::Throughput, Touch::None, true);
+        match self.starter.run(&self.null, program, &job, padding)? {
+            Ended::Done(outcome, _) => {
+                study.own_ns.push(outcome.cpu_ns as f64 / outcome.calls.max(1) as f64);
+            }
+            Ended::Failed(why) => return Err(ReplayError::OwnCost(why)),
+            Ended::Interrupted => return Ok(false),
+        }
+        Ok(true)
+    }
+
     fn cell(&self, study: &mut Study, cell: &Cell) -> Result<bool, ReplayError> {
         let Some(index) = cell.stack else {
-            // What the null manager hands out is not meant to be touched.
-            let (program, job) = self.job(cell.pass, Touch::None, true);
-            match self.starter.run(&self.null, program, &job, cell.padding)? {
-                Ended::Done(outcome, _) => {
-                    study.own_ns.push(outcome.cpu_ns as f64 / outcome.calls.max(1) as f64)
-                }
-                Ended::Failed(why) => return Err(ReplayError::OwnCost(why)),
-                Ended::Interrupted => return Ok(false),
-            }
-            return Ok(true);
+            return self.null_run(study, cell.padding);
         };
         let subject = &mut study.subjects[index];
         let touch = match (cell.pass, &subject.collector) {

@@ -1,7 +1,8 @@
-"use strict";
 (() => {
   const figures = JSON.parse(document.getElementById("charts").textContent);
   const places = [...document.querySelectorAll(".chart")];
+  // Charts so near to what is in sight are drawn with it, px.
+  const MARGIN = 300;
 
   // Charts name colours and fonts as the style sheet does; what they are depends on the theme.
   function resolved(value, styles) {
@@ -21,15 +22,23 @@
     return Plotly.react(place, figure.data, figure.layout, figure.config);
   }
 
-  // What is in sight first, the others while the page is idle, so that a long page answers at once.
+  function drawMissing(which) {
+    which.filter((place) => !place.dataset.drawn).forEach(draw);
+  }
+
+  function isInSight(place) {
+    const { top, bottom } = place.getBoundingClientRect();
+    return bottom > -MARGIN && top < innerHeight + MARGIN;
+  }
+
+  // What is in sight at once, the others while the page is idle, so that a long page answers soon.
   function drawAll() {
+    drawMissing(places.filter(isInSight));
     const seen = new IntersectionObserver((entries) => {
-      for (const entry of entries) {
-        if (!entry.isIntersecting) continue;
-        seen.unobserve(entry.target);
-        if (!entry.target.dataset.drawn) draw(entry.target);
-      }
-    }, { rootMargin: "300px" });
+      const inSight = entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target);
+      inSight.forEach((place) => seen.unobserve(place));
+      drawMissing(inSight);
+    }, { rootMargin: `${MARGIN}px` });
     places.forEach((place) => seen.observe(place));
     const rest = [...places];
     (function next() {
@@ -38,7 +47,7 @@
         document.documentElement.dataset.charts = "drawn";
         return;
       }
-      if (!place.dataset.drawn) draw(place);
+      drawMissing([place]);
       setTimeout(next, 0);
     })();
   }
@@ -47,25 +56,26 @@
     places.filter((place) => place.dataset.drawn).forEach(draw);
   }
 
-  async function start() {
+  function start() {
     const packed = document.getElementById("engine").textContent.trim();
-    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
+    script.textContent = unpacked(Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0)));
     document.head.append(script);
     if (typeof Plotly === "undefined") throw new Error("the charting library did not start");
     drawAll();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
     matchMedia("print").addEventListener("change", redraw);
+    addEventListener("beforeprint", () => drawMissing(places));
   }
 
-  start().catch((error) => {
+  try {
+    start();
+  } catch (error) {
     const note = document.getElementById("no-charts");
     note.textContent = `The charts cannot be drawn here (${error.message}). The tables hold the same figures.`;
     note.hidden = false;
     places.forEach((place) => { place.closest("figure").hidden = true; });
-  });
+  }
 
   for (const box of document.querySelectorAll(".command")) {
     const [command, button] = [box.querySelector("pre"), box.querySelector("button")];

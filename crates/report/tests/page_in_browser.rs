@@ -200,6 +200,33 @@ fn studies() {
     }
 }
 
+/// Pictures that were taken as soon as the page was loaded had empty charts: the library was unpacked in the background.
+#[test]
+fn charts_in_sight_are_drawn_when_the_page_counts_as_loaded() {
+    let Some(browser) = chromium_or_note() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let counted = "<script>addEventListener('load', () => {
+      const seen = [...document.querySelectorAll('.chart')].filter((chart) => chart.getBoundingClientRect().top < innerHeight);
+      const drawn = seen.filter((chart) => chart.querySelector('svg .js-line, svg .barlayer path'));
+      console.log(`LOADED ${drawn.length} of ${seen.length}.`);
+    });</script></body>";
+    std::fs::write(&page, html::document::render(&document()).unwrap().replace("</body>", counted)).unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"])
+        .args(["--disable-background-networking", "--enable-logging=stderr", "--v=0", "--dump-dom"])
+        .arg("--window-size=1000,1200")
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    let loaded = log.lines().find_map(|line| line.split_once("LOADED ")?.1.split('.').next());
+    let (drawn, seen) =
+        loaded.and_then(|counts| counts.split_once(" of ")).unwrap_or_else(|| panic!("{log}"));
+    assert!(drawn == seen && seen != "0", "{drawn} of {seen}");
+}
+
 /// Nothing of a page is folded away or cut on paper.
 #[test]
 fn studies_on_paper() {

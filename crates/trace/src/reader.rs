@@ -1,7 +1,7 @@
 //! The reader: events in batches, in bounded memory, from anything that gives bytes.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -318,7 +318,10 @@ pub(crate) fn damage(tables: &mut Tables, bytes: u64, what: &str) {
 /// Reads what a file begins with.
 pub(crate) fn begin<R: Read>(framer: &mut Framer<R>, tables: &mut Tables) -> Result<(), TraceError> {
     let name = tables.name().to_string();
-    let error = |source| TraceError::system("read", &name, source);
+    let error = |source: io::Error| match source.kind() {
+        io::ErrorKind::IsADirectory => TraceError::NotATrace { name: name.clone(), looks: "a folder".into() },
+        _ => TraceError::system("read", &name, source),
+    };
     let seen = framer.peek(FILE_HEAD).map_err(error)?;
     if seen.len() >= FILE_HEAD && seen[..8] == FILE_MAGIC {
         let version = u32_at(seen, 8);

@@ -30,7 +30,7 @@ impl Options {
     pub(crate) fn arguments(&self, folder: &Path, consumer: u32) -> Vec<String> {
         let yes_no = |name: &str, value: bool| format!("--{name}={}", if value { "yes" } else { "no" });
         let folder = folder.display();
-        vec![
+        let mut all: Vec<String> = vec![
             "--tool=heaptoll".into(),
             // What the user set for other tools is none of this one's.
             "--command-line-only=yes".into(),
@@ -48,7 +48,13 @@ impl Options {
             format!("--sites={}", self.sites),
             yes_no("pointers", self.pointers),
             yes_no("pin", self.pin),
-            "--".into(),
-        ]
+        ];
+        if self.sites > 0 {
+            // Without, inlined code of a library has the name of the function that it was inlined into. Whose code it
+            // is shows in the folders of its source.
+            all.extend(["--read-inline-info=yes", "--fullpath-after="].map(String::from));
+        }
+        all.push("--".into());
+        all
     }
 }

@@ -25,7 +25,8 @@ struct Heard {
     brk_bytes: u64,
     brk_most: u64,
     kernel: Vec<(u64, bool)>,
-    names: HashMap<u64, String>,
+    names: HashMap<u64, Vec<String>>,
+    objects: HashMap<u64, String>,
     sites: HashMap<u32, Vec<u64>>,
     /// Requested bytes and site of calls of malloc.
     calls: Vec<(u64, u32)>,
@@ -48,7 +49,11 @@ impl Sink for Heard {
             Event::Kernel { length, store, .. } => self.kernel.push((*length, *store)),
             Event::Site { site, frames } => drop(self.sites.insert(*site, frames.to_vec())),
             Event::Text { what: Text::Frame, word, bytes } => {
-                self.names.insert(*word, String::from_utf8_lossy(bytes).into_owned());
+                let name = String::from_utf8_lossy(bytes).into_owned();
+                self.names.entry(*word).or_default().push(name);
+            }
+            Event::Text { what: Text::FrameObject, word, bytes } => {
+                self.objects.insert(*word, String::from_utf8_lossy(bytes).into_owned());
             }
             Event::Enter { routine: Routine::Malloc, arguments, site, .. } => {
                 self.calls.push((arguments[0], *site));
@@ -137,17 +142,37 @@ fn sites_begin_at_the_caller_and_are_told_once() {
     let frames = |bytes: u64| {
         let sites: Vec<u32> = heard.calls.iter().filter(|call| call.0 == bytes).map(|call| call.1).collect();
         assert!(sites.iter().all(|site| *site == sites[0] && *site != 0), "{sites:?}");
-        let names = heard.sites[&sites[0]].iter().map(|frame| heard.names[frame].clone());
+        let names = heard.sites[&sites[0]].iter().map(|frame| heard.names[frame].join(" < "));
         (sites.len(), names.collect::<Vec<_>>())
     };
     let (calls, names) = frames(1001);
     assert_eq!((calls, names.len()), (5, 3));
-    for (name, function) in
-        names.iter().zip(["inner (program.c:3)", "outer (program.c:4)", "main (program.c:5)"])
-    {
-        assert!(name.starts_with(function), "{names:?}");
+    // With the folders of the source: they show whose code it is.
+    for (name, (function, line)) in names.iter().zip([
+        ("inner (/", "/program.c:3)"),
+        ("outer (/", "/program.c:4)"),
+        ("main (/", "/program.c:5)"),
+    ]) {
+        assert!(name.starts_with(function) && name.ends_with(line), "{names:?}");
     }
     assert!(frames(1002).1[1].starts_with("main"), "{:?}", frames(1002));
+    let object = &heard.objects[&heard.sites[&heard.calls[0].1][0]];
+    assert!(object.contains(" /") && object.ends_with("/program"), "{object}");
+}
+
+/// Code that was inlined had the name of the function around it, and its own line.
+#[test]
+fn an_inlined_function_has_a_name_of_its_own() {
+    let source = "#include <stdlib.h>\n\
+                  static inline __attribute__((always_inline)) void *within(int n) { return malloc(n); }\n\
+                  __attribute__((noinline)) void *around(int n) { void *p = within(n); return (char *)p + (n == 0); }\n\
+                  int main(void) { around(1001); return 0; }";
+    let traced = run(source, &Options { sites: 3, ..Options::default() });
+    let heard = &traced.images[0].sink;
+    let site = heard.calls.iter().find(|call| call.0 == 1001).map(|call| call.1).expect("its call");
+    let names = &heard.names[&heard.sites[&site][0]];
+    let functions: Vec<&str> = names.iter().filter_map(|name| name.split(' ').next()).collect();
+    assert_eq!(functions, ["within", "around"], "{names:?}");
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! `heaptoll ledger`: Where the memory of a program is.
 
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, FromArgMatches, ValueEnum};
 use heaptoll_ledger::{EXTRA, Ledger, LedgerError, Point};
+use heaptoll_preflight::own_heap_of_trace;
 use heaptoll_report::document::Document;
+use heaptoll_report::format::plural;
 use heaptoll_trace::Tables;
 use serde::Serialize;
 
@@ -14,6 +17,7 @@ use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
 use crate::memory::MemoryArguments;
 use crate::programs_asked::SizeWord;
+use crate::terminal;
 
 mod coarse;
 mod collector;
@@ -93,7 +97,8 @@ enum Figures<'a> {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     if let Some(trace) = &arguments.trace {
-        return show(trace, &format!("heaptoll ledger {}", word(trace)), arguments);
+        let shown = show(trace, &format!("heaptoll ledger {}", word(trace)), arguments);
+        return shown.map_err(|failure| with_dashes(failure, trace));
     }
     let scratch = heaptoll_scratch::Scratch::make().map_err(|error| {
         Failure::Usage(format!("no temporary folder for the trace: {error}; name a file by -o"))
@@ -105,10 +110,27 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let trace = largest(&first);
     if trace != first {
-        eprintln!("heaptoll: of the processes of this command, {} was the largest", shown(&trace));
+        terminal::note(&format!(
+            "of the processes of this command that were looked at, {} had the most resident memory at a look: the \
+             ledger is of it",
+            shown(&trace)
+        ));
     }
     let shown = show(&trace, &again(arguments), arguments)?;
     Ok(if status == 0 { shown } else { failure::TROUBLE })
+}
+
+/// Where a program was given in place of a trace, says how it is measured.
+fn with_dashes(failure: Failure, trace: &Path) -> Failure {
+    let is_program =
+        trace.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    match failure {
+        Failure::Refused(_) if is_program => Failure::Usage(format!(
+            "{failure}; to measure a program, put it behind `--`: heaptoll ledger -- {}",
+            word(trace)
+        )),
+        other => other,
+    }
 }
 
 /// What `heaptoll record` is asked for.
@@ -238,6 +260,7 @@ fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failur
 /// What every document of a trace says besides.
 fn finish(document: &mut Document, tables: &Tables, command: &str) {
     document.warnings.extend(tables.warnings.iter().cloned());
+    document.warnings.extend(own_heap_of_trace(Path::new(&tables.header.exe)));
     if let Some(missed) = missed_peak(tables) {
         document.warnings.push(missed);
     }
@@ -261,11 +284,11 @@ fn missed_peak(tables: &Tables) -> Option<String> {
     let seen = tables.samples.iter().max_by_key(|sample| sample.rss_kib)?;
     (seen.rss_kib > looked_at + looked_at / 20).then(|| {
         format!(
-            "The peak was not looked at: {} KiB were resident after {:.3} s, and {looked_at} KiB at the largest of the \
-             {} looks. What follows is of the looks.",
+            "The peak was not looked at: {} KiB were resident after {:.3} s, and {looked_at} KiB at the largest of \
+             {}. What follows is of these moments.",
             seen.rss_kib,
             seen.time_ns as f64 / 1e9,
-            ledger.moments.len()
+            plural(ledger.moments.len(), "look")
         )
     })
 }

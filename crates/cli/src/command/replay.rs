@@ -19,6 +19,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::command::run::positive_seconds;
 use crate::documents::DocumentOutputs;
+use crate::estimate::Estimate;
 use crate::failure::{self, Failure};
 use crate::lines::Lines;
 use crate::memory::MemoryArguments;
@@ -215,6 +216,12 @@ struct Bar {
 }
 
 impl Bar {
+    fn announce(&self, estimate: &Estimate) {
+        if let Some(words) = estimate.sentence() {
+            self.bar.suspend(|| terminal::note(&words));
+        }
+    }
+
     fn new() -> Bar {
         let bar = ProgressBar::new(0);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
@@ -227,6 +234,26 @@ impl Bar {
 impl Progress for Bar {
     fn says(&mut self, what: &str) {
         self.bar.set_message(what.to_string());
+    }
+
+    fn begins(&mut self, runs: usize, calls: u64, one: Duration) {
+        let estimate = Estimate {
+            what: format!("{runs} runs to make, of {calls} calls each"),
+            seconds: runs as f64 * one.as_secs_f64(),
+            at_least: true,
+            provided: "a run takes what one under a manager that does nothing took".into(),
+        };
+        self.announce(&estimate);
+    }
+
+    fn first_round(&mut self, took: Duration, done: usize, left: usize) {
+        let estimate = Estimate {
+            what: format!("{left} more runs to make"),
+            seconds: left as f64 * took.as_secs_f64() / done.max(1) as f64,
+            at_least: false,
+            provided: "they take what those of the first round took".into(),
+        };
+        self.announce(&estimate);
     }
 
     fn ran(&mut self, done: usize, of: usize) {

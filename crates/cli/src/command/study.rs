@@ -4,7 +4,6 @@
 //! figure has a command that repeats it, and a study can do nothing that a user could not. What the commands write as
 //! JSON is read as cells ([`read`]); what follows from them, the verdicts and the exhibits, is the studies crate's.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -12,9 +11,8 @@ use clap::Args;
 use heaptoll_lab::machine;
 use heaptoll_lab::manager;
 use heaptoll_lab::places::Places;
-use heaptoll_studies::paper::budget::{Length, Speed, plan};
+use heaptoll_studies::paper::budget::Length;
 use heaptoll_studies::paper::definition::all;
-use heaptoll_studies::paper::within::{Within, least_s, within};
 
 use self::asked::{Here, studies, words as taken_out_words};
 use self::keep::{Asked, Folder};
@@ -29,6 +27,7 @@ use crate::terminal;
 
 mod asked;
 mod book;
+mod budget;
 mod chapter;
 mod child;
 mod commands;
@@ -146,6 +145,15 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     {
         return Err(Failure::NothingToCompare("no step can be run here: see the warnings above".into()));
     }
+    let length = match (asked.quick, asked.budget_s) {
+        (true, _) => Length::Quick,
+        (false, Some(seconds)) => Length::Seconds(seconds),
+        (false, None) => Length::Whole,
+    };
+    let has_size = |program: &str, size: &str| here.has_size(program, size);
+    if let (None, Length::Seconds(seconds)) = (&arguments.resume, length) {
+        budget::check(&fitted, seconds, &has_size)?;
+    }
     let interrupt = watch_for_interrupt()?;
     let folder = match folder {
         Some(folder) => folder,
@@ -158,11 +166,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let mut session = Session {
         folder: &folder,
         studies: &fitted,
-        length: match (asked.quick, asked.budget_s) {
-            (true, _) => Length::Quick,
-            (false, Some(seconds)) => Length::Seconds(seconds),
-            (false, None) => Length::Whole,
-        },
+        length,
         begun,
         more_time: arguments.resume.is_some() && arguments.budget.is_some(),
         measure: Measure {
@@ -172,11 +176,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             seed: asked.seed,
             catalog: asked.catalog.as_deref(),
         },
-        has_size: &|program, size| here.has_size(program, size),
+        has_size: &has_size,
     };
-    if arguments.resume.is_none() {
-        warn_of_a_short_budget(&session);
-    }
     let ran: Ran = session.run();
     let results = show::results(&asked, &fitted, &taken_out, &ran, facts::facts(&here, &fitted), load);
     let code = show::deliver(&arguments.outputs, &results, Some(&folder))?;
@@ -190,27 +191,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         return Ok(failure::INTERRUPTED);
     }
     Ok(if ran.trouble() { failure::TROUBLE } else { code })
-}
-
-/// Says before the first step how many claims the time is enough for, where it is not enough for all.
-fn warn_of_a_short_budget(session: &Session) {
-    let Length::Seconds(seconds) = session.length else { return };
-    let (studies, has_size) = (session.studies, session.has_size);
-    let plan = plan(studies, session.length, has_size, &Speed::default(), &BTreeSet::new());
-    let Within { decided, all } = within(studies, &plan.planned);
-    match (decided, least_s(studies, has_size)) {
-        (0, Some(least)) if all > 0 => terminal::warning(&format!(
-            "--budget: {} is too little for any of the {all} claims; the first can be decided with about {} \
-             (--quick shows every step in its shortest form and decides nothing that is timed)",
-            front::took(seconds),
-            front::took(least)
-        )),
-        (1.., _) if decided < all => terminal::note(&format!(
-            "--budget: {} is enough for {decided} of {all} claims",
-            front::took(seconds)
-        )),
-        _ => {}
-    }
 }
 
 /// A new study.

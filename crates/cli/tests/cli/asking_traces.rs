@@ -56,6 +56,33 @@ fn trace(bench: &Bench, name: &str, sites: bool) -> String {
 }
 
 #[test]
+fn what_is_no_trace_is_named_and_a_program_is_shown_its_place() {
+    let bench = Bench::new();
+    let program = bench.program("prog", "int main(void) { free(malloc(9)); return 0; }");
+    bench.heaptoll(&["stat", &bench.at("")]).exits(2).complains(&["it looks like a folder"]);
+    let hint = format!("put it behind `--`: heaptoll ledger -- {program}");
+    bench.heaptoll(&["ledger", &program]).exits(2).complains(&["it looks like a program", &hint]);
+}
+
+/// `run` says it of CPython; a recording of it has none of these objects either.
+#[test]
+fn a_recording_of_a_runtime_with_a_heap_of_its_own_says_so() {
+    let bench = Bench::new();
+    let python = bench.program("python3.11", "int main(void) { free(malloc(9)); return 0; }");
+    let trace = bench.at("t");
+    let record =
+        |words: &[&str]| bench.heaptoll(&[&["record", "-f", "-o", &trace, "--"], words].concat()).exits(0);
+    record(&[&python]).complains(&["set PYTHONMALLOC=malloc"]);
+    bench.heaptoll(&["stat", &trace]).exits(0).shows(&["unless PYTHONMALLOC=malloc was set"]);
+    bench
+        .heaptoll(&["replay", &trace, "-m", "glibc", "-n", "1"])
+        .exits(0)
+        .shows(&["unless PYTHONMALLOC=malloc"]);
+    let set = record(&["env", "PYTHONMALLOC=malloc", &python]);
+    assert!(!set.err.contains("set PYTHONMALLOC"), "{}", set.err);
+}
+
+#[test]
 fn stat_counts_what_is_in_a_trace() {
     let bench = Bench::new();
     let trace = trace(&bench, "made.heaptoll", true);

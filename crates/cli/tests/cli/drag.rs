@@ -149,6 +149,9 @@ fn a_program_of_known_drag_has_it() {
     };
     assert_eq!(site("make_void")["space_bytes"]["void"].as_u64(), Some(3000 * 60 * STEP));
     assert_eq!(site("make_used")["space_bytes"]["use"].as_u64(), Some(100 * 20 * STEP));
+    // Unwinding goes on below main: what it finds there is none of the program.
+    let name = site("make_void")["name"].as_str().unwrap_or_default();
+    assert!(name.starts_with("make_void") && name.ends_with("< main"), "{name}");
     let stores = &figures["pointers"]["program"];
     assert_eq!(
         (&stores["older_to_younger"], &stores["younger_to_older"], &stores["to_itself"]),

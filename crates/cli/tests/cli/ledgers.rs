@@ -263,7 +263,7 @@ fn of_several_processes_the_largest_is_shown_and_a_failure_passed_on() {
     let trace = bench.at("kept.heaptoll");
     let script = format!("{program}; exit 3");
     let said = bench.heaptoll(&["ledger", "-o", &trace, "--", "sh", "-c", &script]).exits(1);
-    said.complains(&["was the largest"]).shows(&["holder"]);
+    said.complains(&["had the most resident memory at a look"]).shows(&["holder"]);
     assert!(bench.path("kept.heaptoll").exists());
     bench.heaptoll(&["ledger", "-o", &trace, "--", "true"]).exits(2);
 }

@@ -313,6 +313,10 @@ fn what_cannot_be_carried_out_is_refused_before_anything_runs() {
     refused(&["./none.toml"], &["cannot read the study ./none.toml"]);
     refused(&["zorn1992", "--only", "nothing"], &["there is no such step", "zorn1992-time"]);
     refused(&["zorn1992", "--budget", "soon"], &["10m"]);
+    refused(
+        &["boehm-myths", "--budget", "1s"],
+        &["in 1.0 s no step can be run", "the first can be decided with about"],
+    );
     refused(&["zorn1992", "--budget", "10m", "--quick"], &["cannot be used with"]);
     refused(&["zorn1992", "--html", "/nowhere/o.html"], &["/nowhere/o.html"]);
     refused(&["--resume", &bench.at("")], &["asked.json"]);

@@ -183,7 +183,7 @@ pub fn render(book: &Book) -> Result<String, ReportError> {
         how: texts(&book.how),
         version: env!("CARGO_PKG_VERSION"),
         style: include_str!("../../templates/style.css"),
-        script: include_str!("../../templates/page.js"),
+        script: engine::SCRIPT,
         engine: engine::packed()?,
         charts: shelf.json(),
         tally: parts(claims()),

@@ -106,7 +106,7 @@ pub fn render(page: &CurvesPage) -> Result<String, ReportError> {
         title: format::printable(&page.title),
         version: env!("CARGO_PKG_VERSION"),
         style: include_str!("../../templates/style.css"),
-        script: include_str!("../../templates/page.js"),
+        script: engine::SCRIPT,
         engine: engine::packed()?,
         charts: shelf.json(),
         notes: page.notes.iter().map(|note| format::printable(note)).collect(),

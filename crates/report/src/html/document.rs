@@ -73,7 +73,7 @@ pub fn render(document: &Document) -> Result<String, ReportError> {
         warnings: document.warnings.iter().map(|text| format::printable(text)).collect(),
         version: env!("CARGO_PKG_VERSION"),
         style: include_str!("../../templates/style.css"),
-        script: include_str!("../../templates/page.js"),
+        script: engine::SCRIPT,
         engine: engine::packed()?,
         charts: shelf.json(),
         sections,

@@ -1,8 +1,8 @@
 //! The charting library inside the page.
 //!
 //! The page must open years from now without a network, so plotly.js travels in it: compressed, since that is a
-//! third of its size, and unpacked by the browser's own `DecompressionStream` (in every browser since 2023). Where
-//! there is none the page says so, and its tables carry the same figures.
+//! third of its size, and unpacked by the page's own script, so that what is in sight is drawn before the page counts as
+//! loaded. Where that fails the page says so, and its tables carry the same figures.
 
 use std::io::Write;
 
@@ -12,6 +12,10 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::ReportError;
+
+/// What unpacks plotly.js and draws.
+pub(super) const SCRIPT: &str =
+    concat!(include_str!("../../templates/inflate.js"), include_str!("../../templates/page.js"));
 
 /// plotly.js, gzip in base64.
 pub(super) fn packed() -> Result<String, ReportError> {

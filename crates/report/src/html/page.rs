@@ -7,7 +7,7 @@ use heaptoll_lab::experiment::Experiment;
 use super::palette::Palette;
 use super::program::{BoundLine, Program, environment};
 use super::views::{Chip, Fact, Ratio};
-use super::{Place, Shelf, charts};
+use super::{Place, Shelf, charts, engine};
 use crate::format::{self, NONE, plural};
 use crate::terminal::overall_verdict;
 
@@ -115,7 +115,7 @@ impl Page {
         let programs = comparison.tables.iter().enumerate();
         Page {
             style: include_str!("../../templates/style.css"),
-            script: include_str!("../../templates/page.js"),
+            script: engine::SCRIPT,
             engine: String::new(),
             charts: String::new(),
             title: title(experiment, &palette),

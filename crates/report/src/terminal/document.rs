@@ -1,6 +1,6 @@
 //! A [`Document`] in the terminal: its sentences and tables. Charts are for the page; the tables hold their figures.
 
-use super::fit::{fit, heading, limits};
+use super::fit::{fit, heading, is_too_narrow, limits};
 use super::style::{Style, Tone, right};
 use crate::document::{Document, Item, Section, Table};
 
@@ -46,6 +46,28 @@ fn render_table(table: &Table, style: &Style) -> String {
     if !table.caption.is_empty() {
         out += &style.paragraph("", &table.caption, Tone::Dim);
     }
+    out += &if is_too_narrow(table, style) { list(table, style) } else { columns(table, style) };
+    for note in &table.notes {
+        out += &style.paragraph("-", note, Tone::Dim);
+    }
+    out
+}
+
+/// Rows one under the other: the name, and its figures in a sentence.
+fn list(table: &Table, style: &Style) -> String {
+    let mut out = String::new();
+    for row in &table.rows {
+        let Some((name, figures)) = row.split_first() else { continue };
+        out += &style.paragraph("", name, Tone::Plain);
+        let titles = table.columns.iter().skip(1).map(|column| &column.title);
+        let figures: Vec<String> =
+            titles.zip(figures).map(|(title, figure)| format!("{title}: {figure}")).collect();
+        out += &style.paragraph(" ", &figures.join(", "), Tone::Dim);
+    }
+    out
+}
+
+fn columns(table: &Table, style: &Style) -> String {
     let headings: Vec<String> = (0..table.columns.len()).map(|at| heading(table, at, style)).collect();
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
     let named = headings.iter().any(|heading| !heading.is_empty());
@@ -60,11 +82,7 @@ fn render_table(table: &Table, style: &Style) -> String {
     style.pad(&mut drawn);
     let figures: Vec<usize> = (0..table.columns.len()).filter(|&at| table.columns[at].figures).collect();
     right(&mut drawn, &figures);
-    out += &style.lines(&drawn);
-    for note in &table.notes {
-        out += &style.paragraph("-", note, Tone::Dim);
-    }
-    out
+    style.lines(&drawn)
 }
 
 #[cfg(test)]
@@ -120,6 +138,29 @@ mod tests {
         let style = Style { color: false, width: None, unicode: true };
         let text = render_document(&document, &style);
         assert!(!text.contains('─') && text.contains("by kind\nmalloc"), "{text}");
+    }
+
+    /// On 40 columns a call site had a column of four characters, and as many lines as it has syllables.
+    #[test]
+    fn a_long_name_has_lines_of_its_own_where_figures_leave_it_none() {
+        let mut document = document();
+        let figures = ["stacks", "objects", "bytes", "never freed"].map(Column::figures);
+        document.sections[0].items = vec![Item::Table(Table {
+            columns: std::iter::once(Column::sites("site")).chain(figures).collect(),
+            rows: vec![
+                ["rs::Store::add (rs.rs:6) < rs::main", "4", "40 070", "1.14 MiB", "0 B"]
+                    .map(String::from)
+                    .into(),
+            ],
+            ..Table::default()
+        })];
+        let render =
+            |width| render_document(&document, &Style { color: false, width: Some(width), unicode: true });
+        let narrow = render(40);
+        assert!(narrow.contains("\nrs::Store::add (rs.rs:6) < rs::main\n"), "{narrow}");
+        assert!(narrow.contains("stacks: 4, objects: 40"), "{narrow}");
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+        assert!(!render(100).contains("stacks: 4"), "{}", render(100));
     }
 
     #[test]

@@ -46,7 +46,26 @@ pub fn render(experiment: &Experiment, comparison: &Comparison, style: &Style, e
     if let Some(text) = left_to_ask_for(comparison, extras) {
         out.push_str(&style.paragraph("", &text, Tone::Dim));
     }
+    for text in asked_in_vain(comparison, extras) {
+        out.push_str(&style.paragraph("", text, Tone::Dim));
+    }
     out
+}
+
+/// Why a table that was asked for is not there.
+fn asked_in_vain(comparison: &Comparison, extras: Extras) -> impl Iterator<Item = &'static str> {
+    let no_collections = extras.collections && !comparison.tables.iter().any(has_collections);
+    let no_bounds = extras.bounds && !comparison.lower_bounds.programs.iter().any(bounds::is_shown);
+    [
+        (no_collections, "No garbage collections (--collections): no manager of this experiment counted any."),
+        (
+            no_bounds,
+            "No lower bounds of overhead (--bounds): they need two managers, or one whose costs are known, and two \
+             repetitions in which all of them ran well.",
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(is_missing, why)| is_missing.then_some(why))
 }
 
 /// Which tables there are besides, and how to have them.
@@ -708,7 +727,12 @@ mod tests {
         }
         let text =
             render(&experiment, &comparison, &Style { color: false, width: Some(120), unicode: true }, ALL);
-        assert!(!text.contains("garbage collections"), "{text}");
+        assert!(!text.contains("garbage collections  "), "{text}");
+        assert!(text.contains("No garbage collections (--collections): no manager"), "and why: {text}");
+        comparison.lower_bounds.programs.clear();
+        let text =
+            render(&experiment, &comparison, &Style { color: false, width: Some(120), unicode: true }, ALL);
+        assert!(text.contains("No lower bounds of overhead (--bounds): they need"), "{text}");
     }
 
     #[test]

@@ -13,10 +13,22 @@ const LEAST: usize = 24;
 pub(super) fn limits(table: &Table, at: usize, style: &Style) -> Option<(usize, usize)> {
     let column = table.columns.get(at).filter(|column| column.lines > 0)?;
     let Some(width) = style.width else { return Some((UNBOUNDED, 1)) };
-    let others = table.columns.iter().enumerate().filter(|(other, _)| *other != at);
-    // Two spaces between columns.
-    let taken: usize = others.map(|(other, _)| 2 + narrowest(table, other)).sum();
-    Some((usize::from(width).saturating_sub(taken + 2).max(LEAST), column.lines))
+    Some((usize::from(width).saturating_sub(taken(table, at) + 2).max(LEAST), column.lines))
+}
+
+/// Whether the figures beside a long name leave it no place on the terminal.
+pub(super) fn is_too_narrow(table: &Table, style: &Style) -> bool {
+    let is_short_of = |width: u16| {
+        let mut long = table.columns.iter().enumerate().filter(|(_, column)| column.lines > 0);
+        long.any(|(at, _)| usize::from(width) < taken(table, at) + 2 + LEAST)
+    };
+    style.width.is_some_and(is_short_of)
+}
+
+/// Characters that the other columns need, with two spaces between columns.
+fn taken(table: &Table, at: usize) -> usize {
+    let others = (0..table.columns.len()).filter(|other| *other != at);
+    others.map(|other| 2 + narrowest(table, other)).sum()
 }
 
 /// A heading, on several lines where it would take width from a column that is short of it.
@@ -95,6 +107,10 @@ mod tests {
         assert_eq!(limits(&table, 0, &style(Some(100))), Some((100 - 10 - 3 - 2, 2)));
         assert_eq!(limits(&table, 0, &style(None)), Some((UNBOUNDED, 1)));
         assert_eq!(limits(&table, 0, &style(Some(20))), Some((LEAST, 2)));
+        assert_eq!(
+            [None, Some(100), Some(38)].map(|width| is_too_narrow(&table, &style(width))),
+            [false, false, true]
+        );
         assert_eq!(limits(&table, 1, &style(Some(100))), None);
         assert_eq!(heading(&table, 1, &style(Some(100))), "bytes at\nthe peak");
         assert_eq!(heading(&table, 1, &style(None)), "bytes at the peak");

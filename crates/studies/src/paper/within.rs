@@ -10,12 +10,17 @@ use super::definition::{Claim, Study};
 /// A longer time than anybody gives, s.
 const LONGEST_S: f64 = 48.0 * 3600.0;
 
-/// Claims that can be decided, and those that are tested at all.
+/// A shorter time than any step takes, s.
+const SHORTEST_S: f64 = 1.0;
+
+/// Claims that can be decided, those that are tested at all, and all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Within {
     /// Every step of theirs is run in a form that decides.
     pub decided: usize,
-    /// All that have a test.
+    /// Those that have a test.
+    pub tested: usize,
+    /// All.
     pub all: usize,
 }
 
@@ -38,12 +43,16 @@ pub fn within(studies: &[Study], planned: &[Planned]) -> Within {
         let of_step = |step: &str| planned.iter().find(|planned| planned.step == step);
         claim.tests.iter().all(|test| of_step(&test.quantity.step).is_some_and(decides))
     };
-    Within { decided: tested.iter().filter(is_decided).count(), all: tested.len() }
+    Within {
+        decided: tested.iter().filter(is_decided).count(),
+        tested: tested.len(),
+        all: studies.iter().map(|study| study.claims.len()).sum(),
+    }
 }
 
-/// The least time in which one claim at least can be decided, s, to a quarter of itself.
+/// The least time in which one claim at least can be decided, s, to a tenth of itself.
 pub fn least_s(studies: &[Study], has_size: HasSize<'_>) -> Option<f64> {
-    let times = std::iter::successors(Some(60.0), |seconds| Some(seconds * 1.25));
+    let times = std::iter::successors(Some(SHORTEST_S), |seconds| Some(seconds * 1.1));
     times.take_while(|seconds| *seconds <= LONGEST_S).find(|seconds| {
         let planned = plan(studies, Length::Seconds(*seconds), has_size, &Speed::default(), &BTreeSet::new());
         within(studies, &planned.planned).decided > 0
@@ -66,8 +75,11 @@ mod tests {
         };
         assert_eq!(of(1.0).decided, 0);
         let whole = of(LONGEST_S);
-        assert!(whole.decided == whole.all && whole.all > 10, "{whole:?}");
+        assert!(whole.decided == whole.tested && whole.tested > 10, "{whole:?}");
+        assert_eq!(whole.all, study[0].claims.len());
         let least = least_s(&study, &|_, _| true).expect("some time is enough");
         assert!(of(least).decided > 0 && least < LONGEST_S, "{least}");
+        // The least of all: it was a minute where five seconds were enough.
+        assert_eq!(of(0.85 * least).decided, 0, "{least}");
     }
 }

@@ -115,15 +115,16 @@ fn verdict(figures: &BoundFigures) -> Vec<String> {
         )
     }];
     match figures.recorded.peak_heap_bytes {
-        Some(peak) if peak >= best => said.push(format!(
-            "The heap of {} was {} at its peak: {} more than the best packing, {} more than the lower bound. It is the \
-             first that could have been saved, and at most the second; what a manager without knowledge of the future \
-             could have saved is less.",
-            manager(figures),
-            whole_bytes(peak),
-            percent(peak as f64 / best as f64 - 1.0),
-            percent(peak as f64 / lower as f64 - 1.0)
-        )),
+        Some(peak) if peak >= best => said.extend([
+            format!(
+                "The heap of {} was {} at its peak: {} more than the best packing, {} more than the lower bound.",
+                manager(figures),
+                whole_bytes(peak),
+                percent(peak as f64 / best as f64 - 1.0),
+                percent(peak as f64 / lower as f64 - 1.0)
+            ),
+            savings(peak, best, lower),
+        ]),
         Some(peak) if peak >= lower => said.push(format!(
             "The heap of {} was {} at its peak: less than the best packing found here, at most {} more than necessary.",
             manager(figures),
@@ -151,6 +152,22 @@ fn verdict(figures: &BoundFigures) -> Vec<String> {
     }
     said.push(behind_the_peak(figures));
     said
+}
+
+/// What other managers could have saved of a heap of `peak` bytes.
+fn savings(peak: u64, best: u64, lower: u64) -> String {
+    let (by_best, by_any) = (whole_bytes(peak - best), whole_bytes(peak - lower));
+    let limit = if best == lower {
+        format!(
+            "A manager that knows the future could have saved {by_best}, and no other could have saved more."
+        )
+    } else {
+        format!(
+            "A manager that knows the future could have saved {by_best}; none that does not move objects could have \
+             saved more than {by_any}."
+        )
+    };
+    format!("{limit} One that does not know the future saves less.")
 }
 
 /// That the bounds are of the peak, and what is known of the time behind it.
@@ -277,6 +294,13 @@ mod tests {
     fn the_verdict_fits_the_figures() {
         let said = |best, peak| verdict(&figures(best, peak)).join(" ");
         assert!(said(1000, None).contains("The smallest heap is 1000 B"));
+        assert!(
+            said(1000, Some(1500)).contains("could have saved 500 B, and no other could have saved more")
+        );
+        assert!(
+            said(1100, Some(1500))
+                .contains("could have saved 400 B; none that does not move objects could have")
+        );
         assert!(said(1000, None).contains("heaptoll replay"));
         assert!(said(1010, Some(1200)).contains("1.0 % apart"));
         assert!(said(1000, Some(1200)).contains("20.0 % more than the best packing"));

@@ -1,6 +1,7 @@
 //! The runs of one program: what is right, what each collector's smallest heap is, what the baselines report.
 
 use std::ffi::OsString;
+use std::time::Instant;
 
 use heaptoll_lab::experiment::ProgramInfo;
 use heaptoll_lab::manager::Manager;
@@ -12,13 +13,21 @@ use indicatif::ProgressBar;
 use super::asked;
 use super::attempt::{Attempt, Runs, Set};
 use super::figures::{Baseline, Collector, Program};
+use crate::estimate::Estimate;
 use crate::failure::Failure;
 use crate::preflights::{Found, Limits, prove};
+use crate::terminal;
 
 /// Heaps are whole pages.
 const PAGE: u64 = 4096;
 /// No heap beyond so many times what the program used without a limit, and beyond this many bytes, is tried.
 const CEILING: (u64, u64) = (16, 256 << 20);
+/// Runs under glibc that show what is right.
+const RIGHT_RUNS: u32 = 2;
+/// Heaps that a search tries, about, beside the runs at either side of the edge.
+const HEAPS_TRIED: usize = 12;
+/// How much longer runs take under a collector in a small heap, about.
+const COLLECTED: f64 = 2.0;
 /// Runs of one search, at most.
 const MOST_RUNS: u32 = 120;
 /// What managers without a count of refused calls say when their heap is full.
@@ -92,7 +101,9 @@ impl Plan<'_> {
     /// Ctrl-C, the program does not work without any limit, or heaptoll's own machinery failed.
     pub fn measure(&self, program: &ProgramInfo, into: &mut Program) -> Result<(), Failure> {
         reachable(program)?;
+        let begun = Instant::now();
         let right = self.right(program)?;
+        self.announce(program, begun.elapsed().as_secs_f64() / f64::from(RIGHT_RUNS));
         into.steady_output = right.digest.is_some();
         for collector in self.collectors {
             let row = self.collector(program, &right, collector)?;
@@ -110,11 +121,27 @@ impl Plan<'_> {
         Ok(())
     }
 
+    /// Says how long the program will take, where that is long; `run_s` is what a run under glibc took.
+    fn announce(&self, program: &ProgramInfo, run_s: f64) {
+        let searches = self.collectors.len() * (1 + HEAPS_TRIED + 2 * self.repeats as usize);
+        let baselines = self.allocators.len() * (self.every.len() + 1) * self.repeats as usize;
+        let runs = searches + baselines;
+        let estimate = Estimate {
+            what: format!("{}: some {runs} runs to make", program.name),
+            seconds: runs as f64 * run_s * COLLECTED,
+            at_least: false,
+            provided: "a run under a collector takes twice as long as one under glibc".into(),
+        };
+        if let Some(words) = estimate.sentence() {
+            self.bar.suspend(|| terminal::note(&words));
+        }
+    }
+
     /// What the program does under the C library's own malloc, twice.
     fn right(&self, program: &ProgramInfo) -> Result<Right, Failure> {
         let mut right = Right { status: self.expect_status, digest: None };
         let mut digests = Vec::new();
-        for _ in 0..2 {
+        for _ in 0..RIGHT_RUNS {
             let attempt = self.runs.attempt(program, &Set::default())?;
             if !right.is(&attempt) {
                 return Err(Failure::NothingToCompare(format!(

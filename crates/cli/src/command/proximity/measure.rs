@@ -1,6 +1,7 @@
 //! The runs: how much a program allocates, then each collector at each period, the periods interleaved in random order.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use heaptoll_events::EventsFile;
 use heaptoll_lab::compare::ALPHA;
@@ -19,8 +20,10 @@ use super::asked;
 use super::figures::{Program, Scale, Stack};
 use crate::command::minheap;
 use crate::command::minheap::attempt::{Attempt, Runs, Set};
+use crate::estimate::Estimate;
 use crate::failure::Failure;
 use crate::preflights::{Found, Limits, prove};
+use crate::terminal;
 
 /// The variable that names the file of events.
 const VARIABLE: &str = "HEAPTOLL_EVENTS";
@@ -67,7 +70,9 @@ impl Plan<'_> {
     /// Ctrl-C, the program does not work or marks no requests, or heaptoll's own machinery failed.
     pub fn measure(&self, program: &ProgramInfo, into: &mut Program) -> Result<(), Failure> {
         self.bar.set_message(format!("{}: how much it allocates", program.name));
+        let begun = Instant::now();
         let first = self.first(program)?;
+        self.announce(program, begun.elapsed().as_secs_f64());
         into.requested_bytes = first.0;
         let measured = self.stacks(program, &first, into);
         let scales = || into.stacks.iter().flat_map(|stack| &stack.scales);
@@ -76,6 +81,24 @@ impl Plan<'_> {
         let scales = into.stacks.iter_mut().flat_map(|stack| &mut stack.scales);
         scales.zip(found).for_each(|(scale, found)| scale.stretches = found);
         measured
+    }
+
+    /// Says how long the program will take, where that is long; `run_s` is what a run without a collector took.
+    fn announce(&self, program: &ProgramInfo, run_s: f64) {
+        let (stacks, settings) = (self.stacks.len(), self.collections.len());
+        let runs = stacks * settings * self.repetitions as usize;
+        let estimate = Estimate {
+            what: format!(
+                "{}: {runs} runs to make ({stacks} stacks, {settings} numbers of collections, {} runs of each)",
+                program.name, self.repetitions
+            ),
+            seconds: runs as f64 * run_s,
+            at_least: true,
+            provided: "a run takes what the first one took, which had no collections".into(),
+        };
+        if let Some(words) = estimate.sentence() {
+            self.bar.suspend(|| terminal::note(&words));
+        }
     }
 
     fn stacks(

@@ -1,7 +1,9 @@
 //! What is said of a recording, on standard error.
 
+use std::ffi::OsString;
 use std::path::Path;
 
+use heaptoll_preflight::own_heap;
 use heaptoll_record::{Progress, Recorded, Recording, Request, folder_of_others};
 use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds};
 
@@ -40,8 +42,26 @@ pub fn summary(request: &Request, recorded: &Recorded, brief: bool) {
     let Some(first) = recorded.recordings.first() else { return };
     if !brief {
         traces(request, recorded, first);
+        own_heaps(request, recorded).iter().for_each(|sentence| terminal::warning(sentence));
     }
     troubles(request, recorded, first, brief);
+}
+
+/// Programs whose objects are not all malloc's, each in a sentence.
+fn own_heaps(request: &Request, recorded: &Recorded) -> Vec<String> {
+    // `env NAME=VALUE program` sets it, too.
+    let in_command = request.command.iter().filter_map(|word| {
+        let (name, value) = word.to_str()?.split_once('=')?;
+        Some((name.into(), value.into()))
+    });
+    let environment: Vec<(OsString, OsString)> =
+        std::env::vars_os().chain(request.environment.iter().cloned()).chain(in_command).collect();
+    let mut sentences = Vec::new();
+    for recording in recorded.recordings.iter().filter(|recording| recording.events > 0) {
+        let sentence = own_heap(&recording.exe, &environment);
+        sentences.extend(sentence.filter(|sentence| !sentences.contains(sentence)));
+    }
+    sentences
 }
 
 /// Which traces there are.

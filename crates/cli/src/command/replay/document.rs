@@ -1,8 +1,11 @@
 //! A replay in words.
 
+use std::path::Path;
+
 use heaptoll_lab::comparison::Interval;
 use heaptoll_lab::manager::Manager;
 use heaptoll_lab::statistics::FEWEST_PAIRS;
+use heaptoll_preflight::own_heap_of_trace;
 use heaptoll_replay::drift::Verdict;
 use heaptoll_replay::findings::{Findings, Row};
 use heaptoll_replay::job::Touch;
@@ -84,6 +87,7 @@ pub fn verdict(index: usize, row: &Row) -> String {
 
 fn warnings(found: &Findings) -> Vec<String> {
     let mut all = found.warnings.clone();
+    all.extend(found.command.first().and_then(|program| own_heap_of_trace(Path::new(program))));
     if !found.complete {
         all.push("interrupted: not all runs were made".into());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use heaptoll_lab::experiment::{Experiment, Pairing, Settings};
 use heaptoll_lab::interrupt::Interrupt;
@@ -10,10 +10,10 @@ use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::store::Store;
 use heaptoll_lab::{machine, own_cost};
-use indicatif::HumanDuration;
 
 use super::resume::warn_of_settings_in_the_environment;
 use super::{Arguments, REPETITIONS};
+use crate::estimate::Estimate;
 use crate::failure::Failure;
 use crate::preflights::ProofRun;
 use crate::programs_asked::Asked;
@@ -137,9 +137,6 @@ pub fn describe(
     Ok(experiment)
 }
 
-/// Less than this needs no announcement, s.
-const LONG_S: f64 = 10.0;
-
 /// How long the runs will take, by the baseline's proof runs, where that is long.
 fn announced_time(experiment: &Experiment, proofs: &BTreeMap<String, ProofRun>) -> Option<String> {
     let (mut longer, mut seconds, mut runs) = (false, 0.0, 0);
@@ -152,17 +149,18 @@ fn announced_time(experiment: &Experiment, proofs: &BTreeMap<String, ProofRun>) 
         seconds += proof.seconds * f64::from(rounds);
         runs += rounds;
     }
-    (seconds >= LONG_S).then(|| {
-        format!(
-            "{runs} runs to make ({} stacks, {} repetitions after {} warm-up): {} {}, if a run takes what the proof run \
-             took",
+    let estimate = Estimate {
+        what: format!(
+            "{runs} runs to make ({} stacks, {} repetitions after {} warm-up)",
             experiment.stacks.len(),
             experiment.settings.repetitions,
-            experiment.settings.warmup,
-            if longer { "more than" } else { "about" },
-            HumanDuration(Duration::from_secs_f64(seconds.min(1e9)))
-        )
-    })
+            experiment.settings.warmup
+        ),
+        seconds,
+        at_least: longer,
+        provided: "a run takes what the proof run took".into(),
+    };
+    estimate.sentence()
 }
 
 /// Measures what an invocation itself costs, and makes the experiment's file.

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use heaptoll_analyse::subject::Subject;
+use heaptoll_preflight::own_heap_of_trace;
 use heaptoll_report::format::{date, shell_command};
 
 use super::words::{number, time_ns};
@@ -31,6 +32,7 @@ pub fn warnings(subject: &Subject, misfits: u64) -> Vec<String> {
     if subject.ended.is_none() && warnings.is_empty() {
         warnings.push("the trace has no end: what came after its last event is not known".to_owned());
     }
+    warnings.extend(own_heap_of_trace(Path::new(&subject.exe)));
     if misfits > 0 {
         warnings.push(format!(
             "{} events name objects that are not there: lifetimes and live bytes are off by them",

@@ -10,7 +10,7 @@ use heaptoll_studies::paper::definition::Study;
 use heaptoll_studies::paper::exhibit;
 use heaptoll_studies::paper::figures::{Absent, Figures};
 use heaptoll_studies::paper::results::{Chapter, Ended as Ending, Ran as RanStep, Results};
-use heaptoll_studies::paper::verdict;
+use heaptoll_studies::paper::verdict::{self, Answer};
 
 use super::asked::{self, TakenOut};
 use super::book::book;
@@ -225,9 +225,11 @@ pub fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Fol
             DocumentOutputs { html: Some(folder.path().join(PAGE)), json: Some(folder.path().join(RESULTS)) };
         code = kept.write(SCHEMA, results, || html::book::render(&book));
     }
-    // Many chapters are a page; the terminal then has the verdicts.
+    // Many chapters are a page; the terminal then has the verdicts. So it has where there is nothing else to show.
     let style = terminal::style();
-    let short = results.chapters.len() > 1 || outputs.html.is_some();
+    let mut verdicts = results.chapters.iter().flat_map(|chapter| &chapter.verdicts).peekable();
+    let nothing = verdicts.peek().is_some() && verdicts.all(|verdict| verdict.answer == Answer::NotMeasured);
+    let short = results.chapters.len() > 1 || outputs.html.is_some() || nothing;
     let text = || if short { render_verdicts(&book, &style) } else { render_book(&book, &style) };
     Ok(outputs.give(text, || html::book::render(&book), SCHEMA, results)?.max(code))
 }

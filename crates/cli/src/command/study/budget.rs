@@ -1,0 +1,51 @@
+//! What a budget is enough for, before anything is run and kept.
+
+use std::collections::BTreeSet;
+
+use heaptoll_studies::paper::budget::{HasSize, Length, Speed, plan};
+use heaptoll_studies::paper::definition::Study;
+use heaptoll_studies::paper::within::{Within, least_s, within};
+
+use super::front::took;
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Refuses a time in which no step can be run, and says how many claims the time is enough for where it is not enough
+/// for all.
+///
+/// # Errors
+/// No step can be run in that time.
+pub fn check(studies: &[Study], seconds: f64, has_size: HasSize<'_>) -> Result<(), Failure> {
+    let plan = plan(studies, Length::Seconds(seconds), has_size, &Speed::default(), &BTreeSet::new());
+    let Within { decided, tested, all } = within(studies, &plan.planned);
+    let claims = if tested == all {
+        format!("{all} claims")
+    } else {
+        format!("{tested} claims that have a test (of {all} in all)")
+    };
+    if decided > 0 {
+        if decided < tested {
+            terminal::note(&format!("--budget: {} is enough for {decided} of the {claims}", took(seconds)));
+        }
+        return Ok(());
+    }
+    let least = match least_s(studies, has_size).filter(|_| tested > 0) {
+        Some(least) => format!("; the first can be decided with about {}", took(least)),
+        None => String::new(),
+    };
+    if plan.planned.is_empty() {
+        return Err(Failure::Usage(format!(
+            "--budget: in {} no step can be run{least} (--quick shows every step in its shortest form and decides \
+             nothing that is timed)",
+            took(seconds)
+        )));
+    }
+    if tested > 0 {
+        terminal::warning(&format!(
+            "--budget: {} is too little for any of the {claims}{least} (--quick shows every step in its shortest form \
+             and decides nothing that is timed)",
+            took(seconds)
+        ));
+    }
+    Ok(())
+}
