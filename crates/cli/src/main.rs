@@ -4,6 +4,7 @@ mod command;
 #[cfg(test)]
 mod documented;
 mod documents;
+mod duration;
 mod estimate;
 mod extras;
 mod failure;

@@ -180,6 +180,8 @@ pub fn carry_out(
         thp: "",
         expect_status: arguments.expect_status,
         pairing: Pairing::Interleaved,
+        precision: None,
+        budget_s: None,
     };
     let mut experiment = begin::describe(&beginning, places, &interrupt)?;
     if experiment.stacks.is_empty() {

@@ -75,7 +75,7 @@ pub fn compare(experiment: &Experiment) -> Comparison {
         .collect();
     Comparison {
         baseline: experiment.baseline.clone(),
-        alpha: ALPHA,
+        alpha: experiment.alpha(),
         tables: programs.iter().map(|(program, sides)| table(experiment, program, sides)).collect(),
         overall: overall(experiment, &programs),
         lower_bounds: lower_bounds(experiment, repetitions(experiment)),
@@ -95,7 +95,7 @@ fn table(experiment: &Experiment, program: &str, sides: &Sides) -> ProgramTable 
             }
         }
     }
-    let intervals = statistics::paired(&series, ALPHA, experiment.settings.seed);
+    let intervals = statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
     let ratio = |index: usize, metric: Metric| -> Option<Interval> {
         members.iter().position(|member| *member == (index, metric)).and_then(|at| intervals[at])
     };
@@ -141,7 +141,7 @@ fn contradictions(experiment: &Experiment, sides: &Sides, rows: &[Row]) -> Vec<S
         sides.all.iter().filter(|side| side.is_together() && side.stack != base.stack).collect();
     let series: Vec<_> =
         others.iter().map(|side| side.log_ratios_by_itself(base, repetitions(experiment))).collect();
-    let intervals = statistics::paired(&series, ALPHA, experiment.settings.seed);
+    let intervals = statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
     let pairs = others.iter().zip(intervals).filter_map(|(side, alone)| {
         let row = rows.iter().find(|row| row.stack == side.stack)?;
         Some((side.stack, row.figures.get(&Metric::Cpu)?.ratio?, alone?))
@@ -292,7 +292,7 @@ fn overall(experiment: &Experiment, programs: &[(&str, Sides)]) -> Vec<OverallRo
             counts.push(programs.len() as u32);
         }
     }
-    let intervals = statistics::paired(&series, ALPHA, experiment.settings.seed);
+    let intervals = statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
     let mut rows: Vec<OverallRow> = names
         .iter()
         .enumerate()

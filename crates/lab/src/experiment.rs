@@ -1,8 +1,12 @@
 //! Everything one experiment file holds besides its rows: what was compared, how, and on which machine.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::compare::ALPHA;
 use crate::observation::{MemoryTrack, Observation};
+use crate::precision::STOPPED_ALPHA;
 use crate::words::RawWord;
 
 /// The machine an experiment ran on; stored because no figure means anything without it.
@@ -135,6 +139,16 @@ pub struct Settings {
     /// Folder it was begun in, where names in the command are looked up; empty when unknown.
     #[serde(default)]
     pub directory: String,
+    /// Half-width of its CPU intervals, as a share, at which a program has enough repetitions; `None` where the number
+    /// of repetitions was given.
+    #[serde(default)]
+    pub precision: Option<f64>,
+    /// Seconds of measuring after which the experiment ends however wide its intervals are.
+    #[serde(default)]
+    pub budget_s: Option<f64>,
+    /// Programs that had enough, and after how many repetitions.
+    #[serde(default)]
+    pub enough: BTreeMap<String, u32>,
     /// How runs are paired; interleaved in files of before there was another way.
     #[serde(default)]
     pub pairing: Pairing,
@@ -177,6 +191,11 @@ impl Experiment {
         let baseline = |stack: &&StackInfo| stack.program == program && stack.name == self.baseline;
         self.settings.pairing == Pairing::Lockstep
             && self.stacks.iter().find(baseline).is_some_and(|stack| stack.apart.is_none())
+    }
+
+    /// The family-wise level of its tables.
+    pub fn alpha(&self) -> f64 {
+        if self.settings.precision.is_some() { STOPPED_ALPHA } else { ALPHA }
     }
 
     /// Whether this stack runs in lockstep with the baseline of its program.

@@ -13,6 +13,7 @@ pub mod observation;
 pub mod own_cost;
 pub mod places;
 pub mod plan;
+pub mod precision;
 pub mod runner;
 pub mod sampler;
 pub mod serve;

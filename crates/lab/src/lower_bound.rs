@@ -10,7 +10,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::compare::ALPHA;
 use crate::comparison::{Interval, Metric};
 use crate::experiment::Experiment;
 use crate::observation::{Observation, Phase};
@@ -188,7 +187,7 @@ impl Computed {
                 },
             )
             .collect();
-        let intervals = statistics::paired(&family, ALPHA, experiment.settings.seed);
+        let intervals = statistics::paired(&family, experiment.alpha(), experiment.settings.seed);
         let mut bounds = [0, 1].map(|cost| -> Option<Bounds> {
             let baseline = chosen[cost]?;
             let middle = |at: usize, figure: fn(Cost) -> Option<f64>| -> f64 {
@@ -359,7 +358,7 @@ fn overall(experiment: &Experiment, each: &[Computed], repetitions: u32) -> Vec<
             counts.push(programs.len() as u32);
         }
     }
-    let intervals = statistics::paired(&family, ALPHA, experiment.settings.seed);
+    let intervals = statistics::paired(&family, experiment.alpha(), experiment.settings.seed);
     let bound = |(number, name): (usize, &&str)| OverallBound {
         stack: (*name).into(),
         programs: counts[COSTS.len() * number],

@@ -62,8 +62,13 @@ pub fn plan(experiment: &Experiment, starts: &[bool]) -> Vec<Cell> {
         Pairing::Interleaved => &[Phase::Timed, Phase::Startup],
         Pairing::Lockstep => &[Phase::Timed, Phase::Startup, Phase::Alone],
     };
-    let timed =
-        (0..settings.repetitions).flat_map(|number| repetition(stacks, phases, number, settings.seed));
+    let has_enough = |cell: &Cell| {
+        let enough = settings.enough.get(&experiment.stacks[cell.stack].program);
+        enough.is_some_and(|&enough| cell.repetition >= enough)
+    };
+    let timed = (0..settings.repetitions)
+        .flat_map(|number| repetition(stacks, phases, number, settings.seed))
+        .filter(|cell| !has_enough(cell));
     warm.chain(timed)
         .filter(|cell| {
             let stack = &experiment.stacks[cell.stack];

@@ -15,6 +15,7 @@ use heaptoll_lab::runner::{self, Bench, Ending, Progress};
 use heaptoll_lab::store::Store;
 use heaptoll_report::terminal::render;
 
+use crate::duration::duration;
 use crate::extras::ExtraTables;
 use crate::failure::{self, Failure};
 use crate::load::{self, Work};
@@ -24,6 +25,7 @@ use crate::progress::Bar;
 use crate::terminal;
 
 pub mod begin;
+mod goal;
 pub mod resume;
 
 use begin::begin;
@@ -105,6 +107,13 @@ pub struct Arguments {
     /// Timed repetitions; below 6 no difference can be claimed [default: 10]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repetitions: Option<u32>,
+    /// Repeat each program until its CPU intervals are as narrow as this either way, such as 1%; 8 repetitions at least,
+    /// and 400 or the time of --budget at most
+    #[arg(long, value_name = "P", conflicts_with = "repetitions", value_parser = goal::precision)]
+    precision: Option<f64>,
+    /// Measure for so long, such as 5m: programs with narrow enough intervals (--precision) end before
+    #[arg(long, value_name = "TIME", conflicts_with = "repetitions", value_parser = duration)]
+    budget: Option<f64>,
     /// Repetitions before that, not compared; the first is watched and gives memory over time
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
     warmup: u32,
@@ -139,7 +148,7 @@ pub struct Arguments {
 }
 
 /// What an experiment was begun with and is gone on with: to ask for it anew is refused, not ignored.
-const FIXED_AT_THE_BEGINNING: [&str; 21] = [
+const FIXED_AT_THE_BEGINNING: [&str; 23] = [
     "command",
     "program",
     "all",
@@ -161,6 +170,8 @@ const FIXED_AT_THE_BEGINNING: [&str; 21] = [
     "expect_status",
     "thp",
     "pairing",
+    "precision",
+    "budget",
 ];
 /// The manager that ratios are taken to when none is named.
 pub const DEFAULT_BASELINE: &str = "glibc";
@@ -194,7 +205,7 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     };
     terminal::note(&format!("every row is kept in {}", store.path().display()));
 
-    let ended = measure(&mut experiment, &mut store, &places, &interrupt);
+    let ended = goal::measure(&mut experiment, &mut store, &places, &interrupt);
     let known = manager::known(&places)?;
     show(arguments, &mut experiment, &store, &known, ended)
 }
@@ -224,6 +235,25 @@ pub fn measure_unless(
     interrupt: &Interrupt,
     futile: Futile,
 ) -> (Result<Ending, runner::RunError>, Option<String>) {
+    if let Some(text) = load::at_the_beginning(&machine::read()) {
+        terminal::warning(&text);
+    }
+    let work = Work::begin();
+    let measured = lacking(experiment, store, places, interrupt, futile);
+    if let Some(text) = work.and_then(|work| work.of_others(experiment.machine.cores)) {
+        terminal::warning(&text);
+    }
+    measured
+}
+
+/// Makes the invocations that an experiment lacks by now, without a word about the machine.
+fn lacking(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    places: &Places,
+    interrupt: &Interrupt,
+    futile: Futile,
+) -> (Result<Ending, runner::RunError>, Option<String>) {
     let starts: Vec<bool> = experiment
         .stacks
         .iter()
@@ -237,18 +267,11 @@ pub fn measure_unless(
         start_layer: places.start_layer(),
         interrupt: interrupt.clone(),
     };
-    if let Some(text) = load::at_the_beginning(&machine::read()) {
-        terminal::warning(&text);
-    }
-    let work = Work::begin();
     let bar = Bar::new(&cells, experiment);
     let futile = (experiment.programs.len() == 1).then_some(futile);
     let mut watched = Watched { bar, futile, interrupt, why: None };
     let ended = runner::execute(experiment, &cells, store, &bench, &mut watched);
     watched.bar.clear();
-    if let Some(text) = work.and_then(|work| work.of_others(experiment.machine.cores)) {
-        terminal::warning(&text);
-    }
     (ended, watched.why)
 }
 

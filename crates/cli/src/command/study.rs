@@ -31,7 +31,6 @@ mod budget;
 mod chapter;
 mod child;
 mod commands;
-mod duration;
 mod exhibits;
 mod facts;
 mod front;
@@ -69,7 +68,7 @@ pub struct Arguments {
     studies: Vec<String>,
     /// The time for all: fewer programs and repetitions where it is short, and what that costs in precision is said
     /// [default: as long as it takes]
-    #[arg(long, value_name = "TIME", value_parser = duration::duration)]
+    #[arg(long, value_name = "TIME", value_parser = crate::duration::duration)]
     budget: Option<f64>,
     /// The shortest form: few programs, the smallest inputs, two repetitions, which decide no timed claim
     #[arg(long, conflicts_with = "budget")]

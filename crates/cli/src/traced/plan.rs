@@ -181,6 +181,9 @@ fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<Progra
             expect_status: arguments.expect_status,
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
             pairing: Pairing::Interleaved,
+            precision: None,
+            budget_s: None,
+            enough: BTreeMap::new(),
             // There is no seed to be made explicit.
             repeat_command: repeat_command(words, 0, true),
         },

@@ -160,3 +160,35 @@ fn ctrl_c_in_lockstep_ends_all_runs_and_their_fillers() {
     run.wait().exits(130);
     assert_none_left(&mark);
 }
+
+#[test]
+fn runs_go_on_until_the_time_is_over_or_intervals_are_narrow() {
+    let bench = Bench::new();
+    let program = bench.program("computes", &works(""));
+    // So wide that the first look is the last.
+    let db = bench.at("narrow.db");
+    let common = ["-m", "glibc", "-m", "glibc", "--warmup", "0"];
+    let precise = ["--precision", "100%", "--db", &db, "--", &program];
+    let said = bench.heaptoll(&[&["run"], &common[..], &precise].concat()).exits(0);
+    said.complains(&["after 8 repetitions all 1 CPU intervals are within 100.00 %"]);
+    let json = bench.json(&db);
+    assert_eq!(rows_of(&json, "glibc", "timed").len(), 8);
+    assert_eq!(json["experiment"]["settings"]["precision"], 1.0);
+    assert_eq!(
+        json["comparison"]["alpha"], 0.04,
+        "the level where an experiment decides itself when it ends"
+    );
+    // So short that there is no time for a second look.
+    let db = bench.at("short.db");
+    let short = ["--precision", "0.01%", "--budget", "1", "--db", &db, "--", &program];
+    bench
+        .heaptoll(&[&["run"], &common[..], &short].concat())
+        .exits(0)
+        .complains(&["1 of 1 CPU intervals are wider"]);
+    assert!(rows_of(&bench.json(&db), "glibc", "timed").len() >= 8);
+    // What is decided by the spread is not given as a number, too.
+    for both in [["--precision", "1%"], ["--budget", "5m"]] {
+        bench.heaptoll(&[&["run", "-n", "9"], &both[..], &["--", &program]].concat()).exits(2);
+    }
+    bench.heaptoll(&["run", "--precision", "1", "--", &program]).exits(2).complains(&["such as 1%"]);
+}

@@ -8,6 +8,7 @@ use heaptoll_lab::experiment::{Experiment, Pairing, Settings};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
+use heaptoll_lab::precision::FIRST_LOOK;
 use heaptoll_lab::store::Store;
 use heaptoll_lab::{machine, own_cost};
 
@@ -39,6 +40,10 @@ pub struct Beginning<'a> {
     pub expect_status: i32,
     /// How runs are paired, where the program allows it.
     pub pairing: Pairing,
+    /// Half-width of CPU intervals that is enough, as a share; without one the repetitions decide.
+    pub precision: Option<f64>,
+    /// Measuring ends after so many seconds, where it has no number of repetitions.
+    pub budget_s: Option<f64>,
 }
 
 /// Prepares a new experiment and its file.
@@ -70,13 +75,19 @@ pub fn begin(
         &Beginning {
             asked: &arguments.asked,
             managers: &managers,
-            repetitions: arguments.repetitions.unwrap_or(REPETITIONS),
+            repetitions: arguments.repetitions.unwrap_or(match (arguments.precision, arguments.budget) {
+                (None, None) => REPETITIONS,
+                _ => FIRST_LOOK,
+            }),
             warmup: arguments.warmup,
             seed: arguments.seed,
             timeout_s: arguments.timeout,
             thp: arguments.thp.map(|thp| thp.word()).unwrap_or_default(),
             expect_status: arguments.expect_status,
             pairing: arguments.pairing.into(),
+            // With a budget alone no interval is narrow enough.
+            precision: arguments.precision.or(arguments.budget.map(|_| 0.0)),
+            budget_s: arguments.budget,
         },
         places,
         interrupt,
@@ -113,6 +124,9 @@ pub fn describe(
             thp: beginning.thp.into(),
             expect_status: beginning.expect_status,
             pairing: beginning.pairing,
+            precision: beginning.precision,
+            budget_s: beginning.budget_s,
+            enough: BTreeMap::new(),
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
             repeat_command: repeat_command(outputs::own_words(), seed, beginning.seed.is_some()),
         },

@@ -1,0 +1,98 @@
+//! Runs that go on until intervals are narrow enough, or the time is over.
+
+use std::time::Instant;
+
+use heaptoll_lab::compare::{compare, judge_outputs};
+use heaptoll_lab::experiment::Experiment;
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::places::Places;
+use heaptoll_lab::precision::{Look, MOST, look};
+use heaptoll_lab::runner::{Ending, RunError};
+use heaptoll_lab::store::Store;
+
+use super::lacking;
+use crate::terminal;
+
+/// A half-width as an option gives it: `1%`, as a share.
+pub fn precision(text: &str) -> Result<f64, String> {
+    let percent = text.trim().strip_suffix('%').map(str::trim_end);
+    match percent.and_then(|number| number.parse::<f64>().ok()) {
+        Some(percent) if (0.01..=100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("give percent between .01 and 100, such as 1%".into()),
+    }
+}
+
+/// Makes the invocations that an experiment lacks; where it decides itself how many those are, look by look.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn measure(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    places: &Places,
+    interrupt: &Interrupt,
+) -> Result<Ending, RunError> {
+    let begun = Instant::now();
+    let mut ended = super::measure(experiment, store, places, interrupt);
+    while experiment.settings.precision.is_some() && matches!(ended, Ok(Ending::Complete)) {
+        // Rows are judged on a copy: what an output is judged by may still change.
+        let mut judged = experiment.clone();
+        judge_outputs(&mut judged);
+        let found = look(experiment, &compare(&judged), begun.elapsed().as_secs_f64());
+        if let Some(text) = sentence(experiment, &found) {
+            terminal::note(&text);
+        }
+        let Some(next) = found.next else { break };
+        let made = experiment.settings.repetitions;
+        for program in found.enough {
+            experiment.settings.enough.entry(program).or_insert(made);
+        }
+        experiment.settings.repetitions = next;
+        experiment.complete = false;
+        store.describe(experiment)?;
+        ended = lacking(experiment, store, places, interrupt, &|_| None).0;
+    }
+    ended
+}
+
+/// What a look finds, in words; nothing where only the time decides and it goes on.
+fn sentence(experiment: &Experiment, found: &Look) -> Option<String> {
+    let wanted = experiment.settings.precision.filter(|&wanted| wanted > 0.0)?;
+    let (made, all) = (experiment.settings.repetitions, found.all);
+    let percent = |share: f64| format!("{:.2} %", 100.0 * share);
+    let Some(widest) = found.wide.first() else {
+        return Some(format!(
+            "after {made} repetitions all {all} CPU intervals are within {}",
+            percent(wanted)
+        ));
+    };
+    let needed = if widest.needed > f64::from(MOST) {
+        format!("more than the {MOST} repetitions that are made at most")
+    } else {
+        format!("some {:.0} repetitions", widest.needed.ceil())
+    };
+    let over = if found.next.is_none() { "; the time is over" } else { "" };
+    Some(format!(
+        "after {made} repetitions {} of {all} CPU intervals are wider than {}; the widest, {} on {}, is {} either way \
+         and would take {needed}{over}",
+        found.wide.len(),
+        percent(wanted),
+        widest.stack,
+        widest.program,
+        percent(widest.half),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_precision_is_given_in_percent() {
+        assert_eq!(precision("1%"), Ok(0.01));
+        assert_eq!(precision("2.5 %"), Ok(0.025));
+        for wrong in ["1", "0.01", "0%", "-1%", "101%", "x%", "%", "NaN%", ""] {
+            assert!(precision(wrong).is_err(), "{wrong}");
+        }
+    }
+}
