@@ -326,7 +326,8 @@ pub struct Across {
 }
 
 /// Compares what two experiments have in common: same program, same stack. The rows were not measured together,
-/// so a change of the machine between them shows as a difference; the caller says so.
+/// so a change of the machine between them shows as a difference; the caller says so. Of what ran in lockstep its runs by
+/// themselves are compared.
 pub fn across(a: &Experiment, b: &Experiment) -> Vec<Across> {
     let mut lines = Vec::new();
     let mut series = Vec::new();
@@ -335,7 +336,7 @@ pub fn across(a: &Experiment, b: &Experiment) -> Vec<Across> {
         for in_a in &sides_a.all {
             let Some(in_b) = sides_b.find(in_a.stack) else { continue };
             for metric in [Metric::Cpu, Metric::PeakRss] {
-                let (values_a, values_b) = (in_a.values(metric), in_b.values(metric));
+                let (values_a, values_b) = (in_a.values_by_itself(metric), in_b.values_by_itself(metric));
                 if values_a.is_empty() || values_b.is_empty() {
                     continue;
                 }

@@ -290,3 +290,15 @@ fn a_stack_apart_is_compared_with_the_baselines_runs_alone() {
     let notes = compared.tables[0].notes.join("\n");
     assert!(notes.contains("fast (it starts threads)"), "{notes}");
 }
+
+#[test]
+fn experiments_in_lockstep_and_not_are_compared_by_their_runs_alone() {
+    let together = paired_both_ways(0.8, 1.1);
+    let mut interleaved = together.clone();
+    interleaved.settings.pairing = crate::experiment::Pairing::Interleaved;
+    interleaved.observations.retain(|row| row.phase == Phase::Alone);
+    interleaved.observations.iter_mut().for_each(|row| row.phase = Phase::Timed);
+    for line in across(&together, &interleaved) {
+        assert!((line.b_median / line.a_median - 1.0).abs() < 1e-9, "{line:?}");
+    }
+}

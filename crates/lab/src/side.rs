@@ -117,6 +117,12 @@ impl<'a> Side<'a> {
         self.together && !self.alone.is_empty()
     }
 
+    /// The metric of its runs by themselves, where there are such: what may be compared with another experiment's, in
+    /// which it had other company or none.
+    pub fn values_by_itself(&self, metric: Metric) -> Vec<f64> {
+        self.by_itself().keys().filter_map(|repetition| self.value_of(metric, *repetition, false)).collect()
+    }
+
     /// Log ratios of CPU time to `base` by repetition, of runs by themselves.
     pub fn log_ratios_by_itself(&self, base: &Side, repetitions: u32) -> Vec<Option<f64>> {
         let value = |side: &Side, repetition| side.value_of(Metric::Cpu, repetition, false);
