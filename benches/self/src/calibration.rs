@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use heaptoll_lab::compare::{ALPHA, compare};
-use heaptoll_lab::experiment::Experiment;
+use heaptoll_lab::experiment::{Experiment, Pairing};
 use heaptoll_lab::observation::{Observation, Phase};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::statistics::paired;
@@ -66,12 +66,12 @@ fn relabelled(measured: &Experiment, rows: &[Vec<Pair>], n: usize, rng: &mut Cha
 }
 
 /// Measures and resamples.
-pub fn run(repetitions_made: u32, resamplings: u32, n: usize) -> Result<(), BenchError> {
+pub fn run(pairing: Pairing, repetitions_made: u32, resamplings: u32, n: usize) -> Result<(), BenchError> {
     let places = Places::find()?;
     let stacks: Vec<Stack> = (0..STACKS)
         .map(|i| Stack { name: format!("glibc#{i}"), preload: vec![], environment: vec![], tells: false })
         .collect();
-    let measured = rig::run(&places, rig::cfrac(&places)?, &stacks, repetitions_made, 1992)?;
+    let measured = rig::paired(&places, rig::cfrac(&places)?, &stacks, repetitions_made, 1992, pairing)?;
     let rows = repetitions(&measured);
     if rows.len() < n {
         return Err(BenchError::Unexpected(format!(

@@ -4,11 +4,13 @@
 mod calibration;
 mod child;
 mod error;
+mod pairing;
 mod power;
 mod rig;
 mod truth;
 
 use clap::{Parser, Subcommand};
+use heaptoll_lab::experiment::Pairing;
 
 use crate::error::BenchError;
 
@@ -28,6 +30,9 @@ enum Command {
     Truth,
     /// How often equal managers are told apart, by resampling glibc-against-glibc rows
     Calibration {
+        /// Measure them in lockstep
+        #[arg(long)]
+        lockstep: bool,
         /// Repetitions measured
         #[arg(short, long, default_value_t = 40)]
         repetitions: u32,
@@ -50,6 +55,12 @@ enum Command {
         #[arg(long, default_value_t = 10)]
         experiments: u32,
     },
+    /// How far glibc differs from itself, in lockstep and one after the other, quiet and beside busy processes
+    Pairing {
+        /// Repetitions of each program
+        #[arg(short, default_value_t = 30)]
+        n: u32,
+    },
     /// Touch memory and tell what the kernel says of it (run by `truth`)
     #[command(hide = true)]
     Touch {
@@ -68,8 +79,12 @@ fn main() -> std::process::ExitCode {
     let result = match Cli::parse().command {
         Command::OwnCost => truth::own_cost(),
         Command::Truth => truth::truth(),
-        Command::Calibration { repetitions, resamplings, n } => calibration::run(repetitions, resamplings, n),
+        Command::Calibration { lockstep, repetitions, resamplings, n } => {
+            let pairing = if lockstep { Pairing::Lockstep } else { Pairing::Interleaved };
+            calibration::run(pairing, repetitions, resamplings, n)
+        }
         Command::Power { percent, n, experiments } => power::run(percent, n, experiments),
+        Command::Pairing { n } => pairing::run(n),
         Command::Touch { mib } => child::touch(mib),
         Command::Spin { ms } => child::spin(ms),
     };

@@ -1,7 +1,7 @@
 //! The experiment of these benches: the catalog's cfrac, at its quick size, under stacks given by hand.
 
 use heaptoll_catalog::{Catalog, Prepared, Size};
-use heaptoll_lab::experiment::{Experiment, Settings, StackInfo};
+use heaptoll_lab::experiment::{Experiment, Pairing, Settings, StackInfo};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::observation::Observation;
 use heaptoll_lab::places::Places;
@@ -20,9 +20,14 @@ impl Progress for Quiet {
 
 /// The catalog's `cfrac` at its quick size, about a tenth of a second.
 pub fn cfrac(places: &Places) -> Result<Prepared, BenchError> {
+    program(places, "cfrac")
+}
+
+/// A program of the catalog at its quick size.
+pub fn program(places: &Places, name: &str) -> Result<Prepared, BenchError> {
     let catalog = Catalog::load(&places.catalog())?;
     let folders = heaptoll_catalog::Places { bin: places.programs(), inputs_cache: Places::inputs() };
-    Ok(catalog.find("cfrac")?.prepare(Size::Quick, &folders)?)
+    Ok(catalog.find(name)?.prepare(Size::Quick, &folders)?)
 }
 
 /// Runs `program` under the stacks, the first being the baseline, `repetitions` times.
@@ -33,7 +38,20 @@ pub fn run(
     repetitions: u32,
     seed: u64,
 ) -> Result<Experiment, BenchError> {
-    let settings = Settings { repetitions, warmup: 1, seed, timeout_s: 120.0, ..Settings::default() };
+    paired(places, program, stacks, repetitions, seed, Pairing::Interleaved)
+}
+
+/// [`run`], paired in this way.
+pub fn paired(
+    places: &Places,
+    program: Prepared,
+    stacks: &[Stack],
+    repetitions: u32,
+    seed: u64,
+    pairing: Pairing,
+) -> Result<Experiment, BenchError> {
+    let settings =
+        Settings { repetitions, warmup: 1, seed, timeout_s: 120.0, pairing, ..Settings::default() };
     let bench = Bench {
         launcher: places.launcher(),
         start_layer: places.start_layer(),

@@ -372,5 +372,5 @@ fn a_file_that_is_not_there_is_named() {
     let error = Reader::open(Path::new("/nonexistent/trace")).unwrap_err().to_string();
     assert_eq!(error, "cannot open /nonexistent/trace: No such file or directory (os error 2)");
     let error = tables(Path::new("/")).unwrap_err().to_string();
-    assert_eq!(error, "cannot read /: Is a directory (os error 21)");
+    assert_eq!(error, "/ is no trace of heaptoll: it looks like a folder; `heaptoll record` makes traces");
 }

@@ -1,0 +1,98 @@
+//! How far glibc differs from itself: in lockstep, and by runs one after the other in the same experiment.
+//!
+//! Each repetition of an experiment in lockstep also runs every stack by itself, so both ways meet the same minutes of the
+//! machine. First on the machine as it is, then beside four processes that never rest.
+
+use std::process::{Child, Command, Stdio};
+
+use heaptoll_lab::experiment::{Experiment, Pairing};
+use heaptoll_lab::observation::Phase;
+use heaptoll_lab::places::Places;
+
+use crate::rig::{self, Stack};
+use crate::{BenchError, say};
+
+/// Programs of which the target is of.
+const PROGRAMS: [&str; 4] = ["cfrac", "gawk", "lua", "perl"];
+/// Processes that never rest, in the second half.
+const BUSY: usize = 4;
+/// Standard deviation of a log ratio that is to be reached.
+const TARGET: f64 = 0.006;
+
+/// Processes that use the processors until this is dropped.
+struct Load(Vec<Child>);
+
+impl Load {
+    fn start(count: usize) -> Result<Load, BenchError> {
+        let tool = std::env::current_exe().map_err(BenchError::system("find this program"))?;
+        let mut load = Load(Vec::new());
+        for _ in 0..count {
+            let mut spin = Command::new(&tool);
+            spin.args(["spin", "86400000"]).stdout(Stdio::null());
+            load.0.push(spin.spawn().map_err(BenchError::system("start a busy process"))?);
+        }
+        Ok(load)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Log ratios of CPU time of the second stack to the first, by repetition.
+fn log_ratios(experiment: &Experiment, phase: Phase) -> Vec<f64> {
+    let cpu_s = |stack: &str, repetition: u32| {
+        let mut rows = experiment.observations.iter();
+        let own =
+            rows.find(|row| row.phase == phase && row.stack == stack && row.repetition == repetition)?;
+        own.outcome.is_ok().then(|| own.cpu_s())
+    };
+    let stacks = &experiment.stacks;
+    (0..experiment.settings.repetitions)
+        .filter_map(|repetition| {
+            let (first, second) = (cpu_s(&stacks[0].name, repetition)?, cpu_s(&stacks[1].name, repetition)?);
+            Some((second / first).ln())
+        })
+        .collect()
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)).sqrt()
+}
+
+/// Measures all programs both ways, `repetitions` times.
+pub fn run(repetitions: u32) -> Result<(), BenchError> {
+    let places = Places::find()?;
+    let stacks = ["glibc", "glibc#2"].map(|name| Stack {
+        name: name.into(),
+        preload: vec![],
+        environment: vec![],
+        tells: false,
+    });
+    for busy in [0, BUSY] {
+        let load = Load::start(busy)?;
+        for name in PROGRAMS {
+            let program = rig::program(&places, name)?;
+            let measured = rig::paired(&places, program, &stacks, repetitions, 1992, Pairing::Lockstep)?;
+            let (together, alone) =
+                (log_ratios(&measured, Phase::Timed), log_ratios(&measured, Phase::Alone));
+            if together.len() < 2 || alone.len() < 2 {
+                return Err(BenchError::Unexpected(format!("{name} did not run to its end")));
+            }
+            let (together, alone) = (deviation(&together), deviation(&alone));
+            say(
+                &format!("{name}, {} busy processes, {repetitions} pairs: sd, alone", load.0.len()),
+                format!("{together:.4}, {alone:.4}"),
+                &format!("at most {TARGET}"),
+                together <= TARGET,
+            );
+        }
+    }
+    Ok(())
+}
