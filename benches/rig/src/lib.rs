@@ -57,6 +57,7 @@ fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settin
         warnings: vec![],
         tells: stack.tells,
         apart: None,
+        makes_files: false,
     };
     let first = stacks.first().map(|stack| stack.name.as_str());
     Experiment {

@@ -4,9 +4,11 @@
 //! time would meet in a file, a port or a lock; one that waits by the clock, or has several threads, does not share a
 //! processor as one that only computes does.
 
+use std::path::PathBuf;
+
 use heaptoll_lab::experiment::{Pairing, ProgramInfo, StackInfo};
 use heaptoll_launcher::affinity;
-use heaptoll_preflight::Effect;
+use heaptoll_preflight::{Effect, Watched};
 
 use crate::preflights::ProofRun;
 
@@ -47,18 +49,43 @@ pub fn decide(
     if pairing != Pairing::Lockstep {
         return;
     }
-    baseline.apart = why_not(program, of_baseline, runs.len(), machine);
+    baseline.apart = why_not(program, of_baseline, runs.len(), machine).or_else(|| meeting_files(runs));
     if baseline.apart.is_some() {
         return;
     }
+    let makes_files = of_baseline.watched.as_ref().is_some_and(|watched| !watched.made.is_empty());
+    stacks.iter_mut().for_each(|stack| stack.makes_files = makes_files);
     for (stack, run) in stacks[1..].iter_mut().zip(&runs[1..]) {
-        let threads = run.effects.as_ref().is_some_and(|effects| effects.contains(&Effect::Threads));
+        let threads = run.watched.as_ref().is_some_and(|watched| watched.effects.contains(&Effect::Threads));
         stack.apart = threads.then(|| "it starts threads in the program".to_owned());
     }
     let together = stacks.iter().filter(|stack| stack.apart.is_none()).count();
     if together < 2 {
         stacks[0].apart = Some("no other stack can run beside the baseline".to_owned());
     }
+}
+
+/// Whether the next proof run is to go to its end, too: the baseline's made files, and no other shows yet whether each run
+/// makes them under names of its own.
+pub fn wants_another_whole(runs: &[ProofRun]) -> bool {
+    let makes = |run: &ProofRun| run.watched.as_ref().is_some_and(|watched| !watched.made.is_empty());
+    runs.first().is_some_and(makes) && !runs[1..].iter().any(|run| run.finished && !run.copied)
+}
+
+/// A file that the baseline's run made and another's, too, under the same name; or any, where no other run ended.
+fn meeting_files(runs: &[ProofRun]) -> Option<String> {
+    let made = |run: &ProofRun| run.watched.as_ref().map(|watched| watched.made.clone()).unwrap_or_default();
+    let of_baseline = made(runs.first()?);
+    let first = of_baseline.first()?;
+    let others: Vec<&ProofRun> = runs[1..].iter().filter(|run| run.finished && !run.copied).collect();
+    if others.is_empty() {
+        return Some(format!(
+            "it makes {}, and no second run shows whether under that name each time",
+            first.display()
+        ));
+    }
+    let again = |path: &&PathBuf| others.iter().any(|run| made(run).contains(path));
+    of_baseline.iter().find(again).map(|path| format!("it makes {} in each run", path.display()))
 }
 
 /// Why no stack of the program can run at once with another.
@@ -69,7 +96,7 @@ fn why_not(program: &ProgramInfo, run: &ProofRun, stacks: usize, machine: Machin
     if machine.processors < 2 {
         return Some("only one processor may be used".to_owned());
     }
-    let Some(effects) = &run.effects else {
+    let Some(Watched { effects, .. }) = &run.watched else {
         return Some("what it does could not be watched (ptrace and seccomp are needed)".to_owned());
     };
     if let Some(first) = effects.first() {
@@ -103,7 +130,7 @@ mod tests {
             seconds: 1.0,
             finished: true,
             anonymous_bytes: 1 << 20,
-            effects: Some(effects.to_vec()),
+            watched: Some(Watched { effects: effects.to_vec(), made: vec![] }),
             ..ProofRun::default()
         }
     }
@@ -135,7 +162,32 @@ mod tests {
         let apart = decided(&ProgramInfo::default(), &runs, MACHINE);
         assert!(apart[0].is_none() && apart[1].is_some() && apart[2].is_none(), "{apart:?}");
         let apart = decided(&ProgramInfo::default(), &runs[..2], MACHINE);
-        assert!(apart.iter().all(Option::is_some), "nobody is left to run with: {apart:?}");
+        assert!(apart.iter().all(Option::is_some), "no stack is left to run with: {apart:?}");
+    }
+
+    #[test]
+    fn files_under_the_same_name_in_two_runs_keep_them_apart_and_others_do_not() {
+        let makes = |name: &str| ProofRun {
+            watched: Some(Watched { effects: vec![], made: vec![name.into()] }),
+            ..proven(&[])
+        };
+        let plain = ProgramInfo::default();
+        let first = |runs: &[ProofRun]| decided(&plain, runs, MACHINE)[0].clone();
+        assert_eq!(first(&[makes("/tmp/a1"), makes("/tmp/b2")]), None);
+        assert_eq!(first(&[makes("/lock"), makes("/lock")]).as_deref(), Some("it makes /lock in each run"));
+        // What did not end, or is the same run, shows nothing.
+        let unended = ProofRun { finished: false, ..makes("/tmp/b2") };
+        let copied = ProofRun { copied: true, ..makes("/tmp/a1") };
+        for other in [unended, copied] {
+            let runs = [makes("/tmp/a1"), other];
+            assert!(
+                wants_another_whole(&runs) && first(&runs).is_some_and(|why| why.contains("no second run"))
+            );
+        }
+        assert!(!wants_another_whole(&[proven(&[])]) && !wants_another_whole(&[makes("/a"), proven(&[])]));
+        let mut stacks = stacks(2);
+        decide(Pairing::Lockstep, &plain, &mut stacks, &[makes("/tmp/a1"), makes("/tmp/b2")], MACHINE);
+        assert!(stacks.iter().all(|stack| stack.makes_files && stack.apart.is_none()));
     }
 
     #[test]
@@ -148,7 +200,7 @@ mod tests {
         let server = ProgramInfo { serve: Some(serve), ..ProgramInfo::default() };
         assert!(why(&server, proven(&[]), MACHINE).contains("server"));
         assert!(why(&plain, proven(&[]), Machine { processors: 1, ..MACHINE }).contains("one processor"));
-        let unwatched = ProofRun { effects: None, ..proven(&[]) };
+        let unwatched = ProofRun { watched: None, ..proven(&[]) };
         assert!(why(&plain, unwatched, MACHINE).contains("could not be watched"));
         let writes = proven(&[Effect::Writes("/out".into()), Effect::Threads]);
         assert_eq!(why(&plain, writes, MACHINE), "it writes /out, and 1 more");

@@ -11,7 +11,7 @@ use heaptoll_lab::lockstep;
 use heaptoll_lab::manager::Manager;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::runner::PINNED;
-use heaptoll_preflight::{Effect, Proof, Refusal, Request, Watch, inspect_manager, preflight};
+use heaptoll_preflight::{Proof, Refusal, Request, Watch, Watched, inspect_manager, preflight};
 use heaptoll_scratch::Scratch;
 use indicatif::ProgressBar;
 
@@ -49,7 +49,9 @@ pub struct ProofRun {
     /// Programs whose memory is mostly not malloc's, each in a sentence.
     pub elsewhere: Vec<String>,
     /// What the run did beyond its own memory; `None` when it was not watched.
-    pub effects: Option<Vec<Effect>>,
+    pub watched: Option<Watched>,
+    /// It is another stack's run, which serves for this one too.
+    pub copied: bool,
     /// The most that its processes held in memory that is no file's, added up, bytes.
     pub anonymous_bytes: u64,
 }
@@ -118,7 +120,7 @@ pub fn prove(
                 seconds: proof.seconds,
                 finished: proof.finished,
                 elsewhere: proof.elsewhere.clone(),
-                effects: proof.effects.clone(),
+                watched: proof.watched.clone(),
                 anonymous_bytes: proof.processes.iter().map(|process| process.anonymous_bytes).sum(),
             };
             let mut proven = stack(manager, name, program, proof, places);
@@ -149,6 +151,7 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, pla
         warnings: proof.warnings,
         tells,
         apart: None,
+        makes_files: false,
     }
 }
 
@@ -188,7 +191,7 @@ pub fn run(
         for (index, (manager, name)) in managers.iter().zip(&names).enumerate() {
             bar.set_message(format!("preflight: {} under {name}", program.name));
             let limits = Limits {
-                whole: index == 0,
+                whole: index == 0 || watch && pairing::wants_another_whole(&runs),
                 longest: Duration::from_secs_f64(experiment.settings.timeout_s),
                 expect_status: experiment.settings.expect_status,
                 watch: watch && program.serve.is_none(),
@@ -196,7 +199,8 @@ pub fn run(
             let like = proven.iter().find(|(other, ..)| same_objects(other, manager));
             let found = match like {
                 Some((_, other, run)) => {
-                    Ok(Found::Serves(Box::new(as_proven(other, manager, name)), run.clone()))
+                    let copied = ProofRun { copied: true, ..run.clone() };
+                    Ok(Found::Serves(Box::new(as_proven(other, manager, name)), copied))
                 }
                 None => prove(manager, name, program, places, interrupt, limits),
             };

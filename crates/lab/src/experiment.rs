@@ -107,6 +107,9 @@ pub struct StackInfo {
     /// Why this stack does not run in lockstep with the others of its program, where they do.
     #[serde(default)]
     pub apart: Option<String>,
+    /// Whether the program makes files of its own, which a run that is ended early would leave behind.
+    #[serde(default)]
+    pub makes_files: bool,
 }
 
 /// How the runs of one repetition meet the machine's noise.

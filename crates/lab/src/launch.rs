@@ -56,6 +56,8 @@ pub struct Together {
     pub cpu: u32,
     /// A descriptor whose end of file starts the program; it stays the caller's.
     pub gate: RawFd,
+    /// Whether a loop keeps the processor shared from the program's end on, and not the program again.
+    pub by_loop: bool,
 }
 
 /// Something of the system or of heaptoll's own that failed; the program is not to blame.
@@ -180,6 +182,7 @@ pub fn start(
         cpu: invocation.together.map(|together| together.cpu),
         gate_fd: invocation.together.map(|together| together.gate),
         refill: invocation.together.is_some(),
+        refill_by_loop: invocation.together.is_some_and(|together| together.by_loop),
         measured_only: vec![heaptoll_statspage::VARIABLE.into()],
         parent: i32::try_from(std::process::id()).unwrap_or(0),
     };

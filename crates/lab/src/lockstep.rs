@@ -14,13 +14,14 @@ use crate::launch::{self, Finished, Invocation, LaunchError, Running, Together};
 use crate::runner::Bench;
 
 /// Runs the invocations together on one processor and gives how each ended, in their order. Each has the time limit of
-/// all: together they take as long as one after the other.
+/// all: together they take as long as one after the other. With `by_loop` what has ended is not run again: fillers are ended
+/// in the middle, and would leave the program's files behind.
 ///
 /// # Errors
 /// A launcher cannot be started, or died.
-pub fn run(bench: &Bench, invocations: Vec<Invocation>) -> Result<Vec<Finished>, LaunchError> {
+pub fn run(bench: &Bench, invocations: Vec<Invocation>, by_loop: bool) -> Result<Vec<Finished>, LaunchError> {
     let (gate, open) = launch::pipe()?;
-    let together = Together { cpu: processor()?, gate: gate.as_raw_fd() };
+    let together = Together { cpu: processor()?, gate: gate.as_raw_fd(), by_loop };
     let share = u32::try_from(invocations.len()).unwrap_or(u32::MAX);
     let mut members: Vec<Running> = Vec::new();
     for invocation in invocations {

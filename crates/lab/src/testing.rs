@@ -38,6 +38,7 @@ pub fn stack(program: &str, name: &str) -> StackInfo {
         warnings: vec![],
         tells: false,
         apart: None,
+        makes_files: false,
     }
 }
 

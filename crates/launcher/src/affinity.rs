@@ -36,12 +36,12 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_pinned_may_use_that_processor_only() {
-        let last = *allowed().expect("the kernel says").last().expect("one at least");
+        let last = *allowed().expect("it is known").last().expect("one at least");
         std::thread::spawn(move || {
             let set = only(last);
             // SAFETY: the set is whole and lives through the call.
             assert_eq!(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) }, 0);
-            assert_eq!(allowed().expect("the kernel says"), [last]);
+            assert_eq!(allowed().expect("it is known"), [last]);
             let none = only(u32::MAX);
             // SAFETY: as above.
             assert_ne!(unsafe { libc::sched_setaffinity(0, size_of_val(&none), &none) }, 0, "no processor");

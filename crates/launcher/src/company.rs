@@ -18,6 +18,9 @@ const SHORTEST: Duration = Duration::from_millis(2);
 /// Runs the program again and again until the launcher is cancelled.
 pub fn keep(spec: &Spec, family: &Family) {
     redirect_output();
+    if spec.refill_by_loop {
+        return spin(spec, family);
+    }
     let mut spec = spec.clone();
     spec.environment.retain(|(name, _)| !spec.measured_only.contains(name));
     let spec = &spec;

@@ -56,6 +56,8 @@ pub struct Spec {
     /// Whether the program is run again and again from its end on, unmeasured, until the launcher is cancelled: others
     /// that share its processor then go on sharing it.
     pub refill: bool,
+    /// Whether a loop stands in for the program from its end on.
+    pub refill_by_loop: bool,
     /// Variables of `environment` that only the measured run has: what it finds by them is read when it has ended.
     pub measured_only: Vec<OsString>,
     /// Process that must still be the launcher's parent once it has asked to be told of that one's death; 0 for any.
@@ -98,6 +100,9 @@ impl Spec {
         if self.refill {
             args.push("refill".into());
         }
+        if self.refill_by_loop {
+            args.push("refill-by-loop".into());
+        }
         for name in &self.measured_only {
             args.push("measured-only".into());
             args.push(name.clone());
@@ -134,6 +139,7 @@ impl Spec {
                 b"cpu" => spec.cpu = Some(number(value(&mut args, &key)?)?),
                 b"gate" => spec.gate_fd = Some(number(value(&mut args, &key)?)?),
                 b"refill" => spec.refill = true,
+                b"refill-by-loop" => spec.refill_by_loop = true,
                 b"measured-only" => spec.measured_only.push(value(&mut args, &key)?),
                 b"timeout" => spec.timeout_ms = number(value(&mut args, &key)?)?,
                 b"counters" => spec.counters = number::<u8>(value(&mut args, &key)?)? != 0,
@@ -174,6 +180,7 @@ mod tests {
             cpu: Some(3),
             gate_fd: Some(9),
             refill: true,
+            refill_by_loop: true,
             measured_only: vec!["HEAPTOLL_STATS".into()],
             parent: 4711,
         };

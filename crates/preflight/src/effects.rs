@@ -2,7 +2,8 @@
 //! addresses it binds, locks, names of the system, its place with the scheduler, and waiting by the clock.
 //!
 //! The tracer reads a call's arguments when the filter ([`crate::filter`]) stops it, before the kernel carries it out.
-//! Files that the run itself made under a name of their own (`O_EXCL`, a new folder) belong to it and are no effect.
+//! Files that the run itself makes where nothing was (`O_EXCL`, a new folder) are kept apart: whether they belong to it
+//! alone shows in a second run, which makes them under other names then.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 /// Most effects that are kept of a run.
 const KEPT: usize = 64;
+/// Most files that are kept of those that a run makes.
+const MADE: usize = 1024;
 
 /// One effect.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -25,11 +28,11 @@ pub enum Effect {
     Binds(String),
     /// It connects to this address.
     Connects(String),
-    /// It uses an object of the whole system, by this call.
+    /// It uses an object of the whole system, or works past its system calls, by this call.
     Shares(String),
     /// It changes how or where the kernel runs it, by this call.
     Schedules(String),
-    /// It waits for a time, or asks for a signal at one, by this call.
+    /// It waits for a time, or sets a timer, by this call.
     Waits(String),
     /// It has more than one thread.
     Threads,
@@ -42,7 +45,7 @@ impl fmt::Display for Effect {
             Effect::Locks(path) => write!(f, "it locks {}", path.display()),
             Effect::Binds(address) => write!(f, "it binds {address}"),
             Effect::Connects(address) => write!(f, "it connects to {address}"),
-            Effect::Shares(call) => write!(f, "it uses an object of the whole system ({call})"),
+            Effect::Shares(call) => write!(f, "it uses what is not its own alone ({call})"),
             Effect::Schedules(call) => write!(f, "it changes how the kernel schedules it ({call})"),
             Effect::Waits(call) => write!(f, "it waits by the clock ({call})"),
             Effect::Threads => write!(f, "it has several threads"),
@@ -50,12 +53,21 @@ impl fmt::Display for Effect {
     }
 }
 
+/// What a run did beyond its own memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watched {
+    /// Effects, in order.
+    pub effects: Vec<Effect>,
+    /// Files and folders that it made where nothing was, in order.
+    pub made: Vec<PathBuf>,
+}
+
 /// What was seen of one run.
 #[derive(Debug, Default)]
 pub struct Effects {
     seen: BTreeSet<Effect>,
-    /// Files and folders that the run made under names that nothing had.
-    own: BTreeSet<PathBuf>,
+    /// Files and folders that the run made where nothing was.
+    made: BTreeSet<PathBuf>,
     /// Folders of heaptoll's, where the run may do what it likes.
     exempt: Vec<PathBuf>,
 }
@@ -79,8 +91,8 @@ impl Effects {
     }
 
     /// All of them, in order.
-    pub fn seen(self) -> Vec<Effect> {
-        self.seen.into_iter().collect()
+    pub fn watched(self) -> Watched {
+        Watched { effects: self.seen.into_iter().collect(), made: self.made.into_iter().collect() }
     }
 
     /// Adds one.
@@ -134,6 +146,8 @@ impl Effects {
             libc::SYS_semget if a[0] as u32 != private => self.add(Effect::Shares(name("semget"))),
             libc::SYS_msgget if a[0] as u32 != private => self.add(Effect::Shares(name("msgget"))),
             libc::SYS_mq_open => self.add(Effect::Shares(name("mq_open"))),
+            // What it submits makes no system call that could be watched.
+            libc::SYS_io_uring_setup => self.add(Effect::Shares(name("io_uring_setup"))),
             libc::SYS_setsid => self.add(Effect::Schedules(name("setsid"))),
             libc::SYS_setpriority => self.add(Effect::Schedules(name("setpriority"))),
             libc::SYS_sched_setaffinity => self.add(Effect::Schedules(name("sched_setaffinity"))),
@@ -160,8 +174,13 @@ impl Effects {
     fn makes(&mut self, path: Option<PathBuf>) {
         // What is there already is not made: the call fails.
         match path {
-            Some(path) if path.symlink_metadata().is_err() && self.own.len() < 4096 => {
-                self.own.insert(path);
+            Some(path) if path.symlink_metadata().is_err() && !self.is_own(&path) => {
+                // Of more than are kept, the first that is not is as good as written.
+                if self.made.len() < MADE {
+                    self.made.insert(path);
+                } else {
+                    self.add(Effect::Writes(path));
+                }
             }
             _ => {}
         }
@@ -203,7 +222,7 @@ impl Effects {
         device
             || path.starts_with("/proc")
             || self.exempt.iter().any(kept)
-            || path.ancestors().any(|folder| self.own.contains(folder))
+            || path.ancestors().any(|folder| self.made.contains(folder))
     }
 }
 

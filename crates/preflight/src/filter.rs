@@ -17,7 +17,7 @@ const ARGUMENTS: u32 = 16;
 pub const WRITES: i32 = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
 
 /// Calls that stop whatever their arguments are.
-const ALWAYS: [c_long; 44] = [
+const ALWAYS: [c_long; 45] = [
     libc::SYS_creat,
     libc::SYS_openat2,
     libc::SYS_rename,
@@ -62,6 +62,7 @@ const ALWAYS: [c_long; 44] = [
     libc::SYS_timerfd_settime,
     libc::SYS_mknod,
     libc::SYS_mknodat,
+    libc::SYS_io_uring_setup,
 ];
 
 /// Calls that stop when an argument has one of these bits: the call, the argument's place, the bits.

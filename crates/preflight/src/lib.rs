@@ -22,7 +22,7 @@ mod refusal;
 mod request;
 mod tree;
 
-pub use effects::Effect;
+pub use effects::{Effect, Watched};
 pub use elsewhere::{own_heap, own_heap_of_trace};
 pub use manager::{check_load, inspect_manager};
 pub use program::inspect_program;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::effects::Effect;
+use crate::effects::Watched;
 
 /// Evidence that the stack serves the program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Proof {
     /// What the run did beyond its own memory, in order; `None` when it was not watched, because nobody wanted it or
     /// ptrace and seccomp are not permitted.
     #[serde(default)]
-    pub effects: Option<Vec<Effect>>,
+    pub watched: Option<Watched>,
     /// Whether the program came to its own end within the limit; otherwise the proof rests on its beginning.
     pub finished: bool,
     /// How the proof run ended, in words: `exit status 0`, `killed by signal 11`, `stopped after 0.5 s`.

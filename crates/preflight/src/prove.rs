@@ -259,7 +259,7 @@ impl Sighting {
             malloc_calls,
             free_calls,
             ptrace: self.run.traced,
-            effects: self.run.effects,
+            watched: self.run.watched,
             finished,
             outcome: self.run.ending.to_string(),
             seconds: self.run.elapsed.as_secs_f64(),

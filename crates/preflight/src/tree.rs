@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::child::{Child, GO, GO_WATCHED, UNWATCHED};
-use crate::effects::{Call, Effect, Effects};
+use crate::effects::{Call, Effect, Effects, Watched};
 use crate::process::{auxiliary, cpu_clock, environment_of, monotonic_ns, own_user, process_of, user_of};
 use crate::refusal::Refusal;
 use crate::request::Watch;
@@ -119,7 +119,7 @@ pub struct Run {
     /// Whether ptrace was permitted.
     pub traced: bool,
     /// What it did beyond its own memory; `None` when it was not watched.
-    pub effects: Option<Vec<Effect>>,
+    pub watched: Option<Watched>,
     /// Wall time.
     pub elapsed: Duration,
 }
@@ -320,7 +320,7 @@ impl<'a> Tracer<'a> {
             images: self.images,
             changes: self.changes,
             traced: self.traced,
-            effects: self.effects.map(Effects::seen),
+            watched: self.effects.map(Effects::watched),
             elapsed,
         })
     }

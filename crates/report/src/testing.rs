@@ -280,6 +280,7 @@ fn stack(shape: Shape, program: &str, s: usize) -> StackInfo {
         warnings: Vec::new(),
         tells: s == 1,
         apart: None,
+        makes_files: false,
     };
     if s == 0 {
         info.preload.clear();

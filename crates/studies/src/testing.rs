@@ -23,6 +23,7 @@ pub fn experiment(programs: &[&str], stacks: &[String], repetitions: u32) -> Exp
         warnings: vec![],
         tells: true,
         apart: None,
+        makes_files: false,
     };
     Experiment {
         heaptoll_version: "0".into(),

@@ -254,13 +254,7 @@ fn lacking(
     interrupt: &Interrupt,
     futile: Futile,
 ) -> (Result<Ending, runner::RunError>, Option<String>) {
-    let starts: Vec<bool> = experiment
-        .stacks
-        .iter()
-        .map(|stack| {
-            experiment.programs.iter().any(|program| program.name == stack.program && program.serve.is_none())
-        })
-        .collect();
+    let starts = starts(experiment);
     let cells = plan::remaining(experiment, plan::plan(experiment, &starts));
     let bench = Bench {
         launcher: places.launcher(),
@@ -273,6 +267,14 @@ fn lacking(
     let ended = runner::execute(experiment, &cells, store, &bench, &mut watched);
     watched.bar.clear();
     (ended, watched.why)
+}
+
+/// Which stacks have start-up runs: those of programs that are no servers.
+fn starts(experiment: &Experiment) -> Vec<bool> {
+    let starts = |stack: &StackInfo| {
+        experiment.programs.iter().any(|program| program.name == stack.program && program.serve.is_none())
+    };
+    experiment.stacks.iter().map(starts).collect()
 }
 
 /// A bar that calls the rest off when it is for nothing.

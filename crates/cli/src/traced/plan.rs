@@ -235,6 +235,7 @@ fn prove(
             warnings: vec!["statically linked: the figures are of the manager it was linked with".into()],
             tells: false,
             apart: None,
+            makes_files: false,
         });
         statics.push(program.name.clone());
     }

@@ -192,3 +192,37 @@ fn runs_go_on_until_the_time_is_over_or_intervals_are_narrow() {
     }
     bench.heaptoll(&["run", "--precision", "1", "--", &program]).exits(2).complains(&["such as 1%"]);
 }
+
+#[test]
+fn files_made_under_the_same_name_in_each_run_keep_a_program_out_of_lockstep() {
+    let bench = Bench::new();
+    let cases = [
+        "if (open(\"lock\", O_WRONLY | O_CREAT | O_EXCL, 0600) < 0) return 3; unlink(\"lock\");",
+        "if (mkdir(\"build\", 0700)) return 4; rmdir(\"build\");",
+    ];
+    for (number, act) in cases.into_iter().enumerate() {
+        let program = bench.program(&format!("makes{number}"), &works(&format!("{act} usleep(0);")));
+        let db = bench.at(&format!("{number}.db"));
+        let mut run = bench.command(&["run", "-m", "glibc", "-m", "glibc", "-n", "2", "--db", &db]);
+        run.args(["--", &program]).current_dir(bench.path("."));
+        let said: crate::bench::Said = run.output().expect("starts").into();
+        said.exits(0).shows(&["not in lockstep: it makes ", "in each run"]);
+        assert!(outcomes(&bench.json(&db), "glibc").iter().all(|outcome| outcome == "ok"));
+    }
+}
+
+#[test]
+fn fillers_leave_no_files_of_the_program_behind() {
+    let bench = Bench::new();
+    let folder = bench.at("own");
+    std::fs::create_dir(&folder).expect("makes");
+    let act = "char file[999]; sprintf(file, \"%s/XXXXXX\", getenv(\"OWN\")); close(mkstemp(file)); \
+               for (int i = 0; i < 300000; i++) free(malloc(i % 100)); unlink(file);";
+    let program = bench.program("temporary", &works(act));
+    let slow = bench.manager("slow.so", "#define BEFORE(bytes) for (volatile int i = 0; i < 50; i++);");
+    let mut run =
+        bench.command(&["run", "-m", "glibc", "-m", &slow, "-n", "3", "--warmup", "0", "--", &program]);
+    let said: crate::bench::Said = run.env("OWN", &folder).output().expect("starts").into();
+    said.exits(0).shows(&["(lockstep)"]);
+    assert_eq!(std::fs::read_dir(&folder).expect("reads").count(), 0);
+}

@@ -8,6 +8,7 @@ use heaptoll_lab::experiment::{Experiment, Pairing, Settings};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
+use heaptoll_lab::plan;
 use heaptoll_lab::precision::FIRST_LOOK;
 use heaptoll_lab::store::Store;
 use heaptoll_lab::{machine, own_cost};
@@ -153,7 +154,7 @@ pub fn describe(
 
 /// How long the runs will take, by the baseline's proof runs, where that is long.
 fn announced_time(experiment: &Experiment, proofs: &BTreeMap<String, ProofRun>) -> Option<String> {
-    let (mut longer, mut seconds, mut runs) = (false, 0.0, 0);
+    let (mut longer, mut seconds) = (false, 0.0);
     for stack in &experiment.stacks {
         let Some(proof) = proofs.get(&stack.program) else { continue };
         // What runs in lockstep runs by itself, too.
@@ -161,8 +162,9 @@ fn announced_time(experiment: &Experiment, proofs: &BTreeMap<String, ProofRun>) 
         let rounds = each * experiment.settings.repetitions + experiment.settings.warmup;
         longer |= !proof.finished;
         seconds += proof.seconds * f64::from(rounds);
-        runs += rounds;
     }
+    // Start-up runs are counted as the progress line counts them.
+    let runs = plan::plan(experiment, &super::starts(experiment)).len();
     let estimate = Estimate {
         what: format!(
             "{runs} runs to make ({} stacks, {} repetitions after {} warm-up)",
