@@ -77,7 +77,7 @@ mod tests {
     use crate::testing::{Shape, experiment};
 
     /// Maps whose keys are data; their one documented path ends in `.*`, except metrics, which are named.
-    const MAPS: [&str; 2] = ["load_figures", "figures"];
+    const MAPS: [&str; 3] = ["load_figures", "figures", "enough"];
 
     fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
         match value {
