@@ -121,6 +121,7 @@ pub fn prove(
                 finished: proof.finished,
                 elsewhere: proof.elsewhere.clone(),
                 watched: proof.watched.clone(),
+                copied: false,
                 anonymous_bytes: proof.processes.iter().map(|process| process.anonymous_bytes).sum(),
             };
             let mut proven = stack(manager, name, program, proof, places);
