@@ -49,7 +49,9 @@ pub fn decide(
     if pairing != Pairing::Lockstep {
         return;
     }
-    baseline.apart = why_not(program, of_baseline, runs.len(), machine).or_else(|| meeting_files(runs));
+    baseline.apart = why_not(program, of_baseline, machine)
+        .or_else(|| too_much_memory(runs, machine))
+        .or_else(|| meeting_files(runs));
     if baseline.apart.is_some() {
         return;
     }
@@ -89,7 +91,7 @@ fn meeting_files(runs: &[ProofRun]) -> Option<String> {
 }
 
 /// Why no stack of the program can run at once with another.
-fn why_not(program: &ProgramInfo, run: &ProofRun, stacks: usize, machine: Machine) -> Option<String> {
+fn why_not(program: &ProgramInfo, run: &ProofRun, machine: Machine) -> Option<String> {
     if program.serve.is_some() {
         return Some("it is a server, and its load generator needs a processor of its own".to_owned());
     }
@@ -109,11 +111,21 @@ fn why_not(program: &ProgramInfo, run: &ProofRun, stacks: usize, machine: Machin
             "its proof run was stopped after {seconds:.0} s: what it writes later is not known"
         ));
     }
-    let wanted = run.anonymous_bytes.saturating_mul(stacks as u64);
+    None
+}
+
+/// Whether all stacks at once would take too much memory. A run that was stopped early counts as the baseline's, if that
+/// held more.
+fn too_much_memory(runs: &[ProofRun], machine: Machine) -> Option<String> {
+    let of_baseline = runs.first()?.anonymous_bytes;
+    let held = |run: &ProofRun| {
+        if run.finished { run.anonymous_bytes } else { run.anonymous_bytes.max(of_baseline) }
+    };
+    let wanted: u64 = runs.iter().map(held).fold(0, u64::saturating_add);
     (wanted > machine.available_bytes / MEMORY_SHARE).then(|| {
         let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
         let (wanted, there) = (gib(wanted), gib(machine.available_bytes));
-        format!("{stacks} at once would take {wanted:.1} GiB of the {there:.1} that are available")
+        format!("{} at once would take {wanted:.1} GiB of the {there:.1} that are available", runs.len())
     })
 }
 
@@ -206,7 +218,7 @@ mod tests {
         assert_eq!(why(&plain, writes, MACHINE), "it writes /out, and 1 more");
         let unfinished = ProofRun { finished: false, seconds: 60.0, ..proven(&[]) };
         assert!(why(&plain, unfinished, MACHINE).contains("stopped after 60 s"));
-        let large = ProofRun { anonymous_bytes: 3 << 30, ..proven(&[]) };
-        assert!(why(&plain, large, MACHINE).contains("2 at once would take 6.0 GiB of the 8.0"));
+        let large = ProofRun { anonymous_bytes: 5 << 30, ..proven(&[]) };
+        assert!(why(&plain, large, MACHINE).contains("2 at once would take 5.0 GiB of the 8.0"));
     }
 }

@@ -52,7 +52,7 @@ pub struct ProofRun {
     pub watched: Option<Watched>,
     /// It is another stack's run, which serves for this one too.
     pub copied: bool,
-    /// The most that its processes held in memory that is no file's, added up, bytes.
+    /// The most that its processes held at once in memory that is no file's, bytes.
     pub anonymous_bytes: u64,
 }
 
@@ -122,7 +122,7 @@ pub fn prove(
                 elsewhere: proof.elsewhere.clone(),
                 watched: proof.watched.clone(),
                 copied: false,
-                anonymous_bytes: proof.processes.iter().map(|process| process.anonymous_bytes).sum(),
+                anonymous_bytes: proof.together_bytes,
             };
             let mut proven = stack(manager, name, program, proof, places);
             // What is asked for is nothing to be warned of.

@@ -107,15 +107,27 @@ impl Effects {
         let a = call.arguments;
         let here = libc::AT_FDCWD as u32 as u64;
         match call.number {
-            libc::SYS_open => self.opens(call.path(here, a[0]), a[1] as i32),
-            libc::SYS_openat => self.opens(call.path(a[0], a[1]), a[2] as i32),
+            libc::SYS_open => self.opens(call, here, a[0], a[1] as i32),
+            libc::SYS_openat => self.opens(call, a[0], a[1], a[2] as i32),
             libc::SYS_openat2 => {
                 let flags = call.memory::<8>(a[2]).map_or(0, |bytes| u64::from_le_bytes(bytes) as i32);
                 if flags & crate::filter::WRITES != 0 {
-                    self.opens(call.path(a[0], a[1]), flags);
+                    self.opens(call, a[0], a[1], flags);
                 }
             }
-            libc::SYS_creat | libc::SYS_truncate => self.writes(call.path(here, a[0])),
+            libc::SYS_creat | libc::SYS_truncate => self.writes(call.target(here, a[0])),
+            libc::SYS_ftruncate | libc::SYS_fallocate => self.writes(call.file_of(a[0])),
+            libc::SYS_chmod
+            | libc::SYS_chown
+            | libc::SYS_lchown
+            | libc::SYS_utime
+            | libc::SYS_utimes
+            | libc::SYS_setxattr
+            | libc::SYS_lsetxattr => self.writes(call.target(here, a[0])),
+            libc::SYS_fchmodat | libc::SYS_fchownat => self.writes(call.target(a[0], a[1])),
+            // Without a name it is of the descriptor.
+            libc::SYS_utimensat if a[1] == 0 => self.writes(call.file_of(a[0])),
+            libc::SYS_utimensat => self.writes(call.target(a[0], a[1])),
             libc::SYS_mkdir => self.makes(call.path(here, a[0])),
             libc::SYS_mkdirat => self.makes(call.path(a[0], a[1])),
             libc::SYS_unlink | libc::SYS_rmdir | libc::SYS_mknod => self.writes(call.path(here, a[0])),
@@ -133,6 +145,7 @@ impl Effects {
             libc::SYS_flock | libc::SYS_fcntl => self.locks(call.file_of(a[0])),
             libc::SYS_bind => self.binds(call.socket_address(a[1], a[2])),
             libc::SYS_connect => self.connects(call.socket_address(a[1], a[2])),
+            libc::SYS_sendto => self.connects(call.socket_address(a[4], a[5])),
             _ => self.take_other(call),
         }
     }
@@ -145,6 +158,7 @@ impl Effects {
             libc::SYS_shmget if a[0] as u32 != private => self.add(Effect::Shares(name("shmget"))),
             libc::SYS_semget if a[0] as u32 != private => self.add(Effect::Shares(name("semget"))),
             libc::SYS_msgget if a[0] as u32 != private => self.add(Effect::Shares(name("msgget"))),
+            libc::SYS_sendmsg | libc::SYS_sendmmsg => self.add(Effect::Shares(name("sendmsg"))),
             libc::SYS_mq_open => self.add(Effect::Shares(name("mq_open"))),
             // What it submits makes no system call that could be watched.
             libc::SYS_io_uring_setup => self.add(Effect::Shares(name("io_uring_setup"))),
@@ -162,18 +176,24 @@ impl Effects {
         }
     }
 
-    fn opens(&mut self, path: Option<PathBuf>, flags: i32) {
+    fn opens(&mut self, call: &Call, folder: u64, name: u64, flags: i32) {
         // Without a name, or under one that nothing had: the kernel refuses it otherwise.
         if flags & libc::O_TMPFILE == libc::O_TMPFILE {
             return;
         }
         let own = libc::O_CREAT | libc::O_EXCL;
-        if flags & own == own { self.makes(path) } else { self.writes(path) }
+        // A new name is no link; what is there may be one, and what it leads to is written.
+        if flags & own == own {
+            self.makes(call.path(folder, name))
+        } else {
+            self.writes(call.target(folder, name))
+        }
     }
 
     fn makes(&mut self, path: Option<PathBuf>) {
         // What is there already is not made: the call fails.
         match path {
+            None => self.writes(None),
             Some(path) if path.symlink_metadata().is_err() && !self.is_own(&path) => {
                 // Of more than are kept, the first that is not is as good as written.
                 if self.made.len() < MADE {
@@ -187,14 +207,19 @@ impl Effects {
     }
 
     fn writes(&mut self, path: Option<PathBuf>) {
-        if let Some(path) = path.filter(|path| !self.is_own(path)) {
-            self.add(Effect::Writes(path));
+        // What cannot be read is held against the program.
+        match path {
+            None => self.add(Effect::Writes("a file whose name could not be read".into())),
+            Some(path) if self.is_own(&path) => {}
+            Some(path) => self.add(Effect::Writes(path)),
         }
     }
 
     fn locks(&mut self, path: Option<PathBuf>) {
-        if let Some(path) = path.filter(|path| !self.is_own(path)) {
-            self.add(Effect::Locks(path));
+        match path {
+            None => self.add(Effect::Locks("a file whose name could not be read".into())),
+            Some(path) if self.is_own(&path) => {}
+            Some(path) => self.add(Effect::Locks(path)),
         }
     }
 
@@ -219,7 +244,9 @@ impl Effects {
         let device =
             path.starts_with("/dev") && !path.starts_with("/dev/shm") && !path.starts_with("/dev/mqueue");
         let kept = |own: &PathBuf| path.starts_with(own);
-        device
+        // Pipes and their like have a name without a folder.
+        !path.is_absolute()
+            || device
             || path.starts_with("/proc")
             || self.exempt.iter().any(kept)
             || path.ancestors().any(|folder| self.made.contains(folder))
@@ -349,6 +376,26 @@ impl Call {
             _ => self.file_of(folder)?,
         };
         Some(resolve(&folder, &name))
+    }
+
+    /// The file that a path of the call leads to, links followed as the thread would follow them.
+    fn target(&self, folder: u64, address: u64) -> Option<PathBuf> {
+        let path = self.path(folder, address)?;
+        // Links of a process's own, which would lead to this process's files here.
+        let own = [("/proc/self/", ""), ("/proc/thread-self/", ""), ("/dev/fd/", "fd/")]
+            .iter()
+            .find_map(|(start, within)| Some(PathBuf::from(within).join(path.strip_prefix(start).ok()?)))
+            .or_else(|| {
+                let number = ["/dev/stdin", "/dev/stdout", "/dev/stderr"]
+                    .iter()
+                    .position(|name| path == Path::new(name))?;
+                Some(PathBuf::from(format!("fd/{number}")))
+            });
+        let path = own.map_or(path, |rest| PathBuf::from(format!("/proc/{}", self.tid)).join(rest));
+        if path.starts_with("/proc") {
+            return Some(std::fs::read_link(&path).unwrap_or(path));
+        }
+        Some(path.canonicalize().unwrap_or(path))
     }
 
     /// The file behind a descriptor.

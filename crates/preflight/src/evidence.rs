@@ -264,6 +264,7 @@ mod tests {
             images: vec![image(7, own_user()), image(8, NOBODY)],
             changes: vec![(7, 0, 0), (8, 0, 1)],
             traced: true,
+            together_bytes: 0,
             watched: None,
             elapsed: Duration::ZERO,
         }

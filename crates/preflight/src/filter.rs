@@ -1,7 +1,8 @@
 //! The seccomp filter of a proof run: it stops the program for the tracer at the calls that reach beyond the process.
 //!
 //! The kernel runs the filter at each system call, so that all other calls cost some ns and no stop. Opening a file to
-//! read it is one of these. Programs of another architecture (32 bit) are not stopped: they go unwatched.
+//! read it is one of these. A call of another
+//! architecture (32 bit) always stops: it goes unwatched, which is an effect of its own.
 
 use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_JUMP, BPF_K, BPF_LD, BPF_RET, BPF_STMT, BPF_W};
 use libc::{c_long, sock_filter, sock_fprog};
@@ -13,11 +14,14 @@ const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
 
+/// What the filter tells the tracer with a call of another architecture.
+pub const FOREIGN: u16 = 1;
+
 /// Flags with which an open file can change, or come into being.
 pub const WRITES: i32 = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
 
 /// Calls that stop whatever their arguments are.
-const ALWAYS: [c_long; 45] = [
+const ALWAYS: [c_long; 60] = [
     libc::SYS_creat,
     libc::SYS_openat2,
     libc::SYS_rename,
@@ -63,10 +67,26 @@ const ALWAYS: [c_long; 45] = [
     libc::SYS_mknod,
     libc::SYS_mknodat,
     libc::SYS_io_uring_setup,
+    libc::SYS_ftruncate,
+    libc::SYS_fallocate,
+    libc::SYS_chmod,
+    libc::SYS_fchmodat,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_fchownat,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_sendmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_kill,
 ];
 
 /// Calls that stop when an argument has one of these bits: the call, the argument's place, the bits.
-const WITH_BITS: [(c_long, u32, i32); 2] = [(libc::SYS_open, 1, WRITES), (libc::SYS_openat, 2, WRITES)];
+const WITH_BITS: [(c_long, u32, i32); 3] =
+    [(libc::SYS_open, 1, WRITES), (libc::SYS_openat, 2, WRITES), (libc::SYS_sendto, 4, -1)];
 
 /// Commands of `fcntl` that lock, for which it stops.
 const LOCKS: [i32; 4] = [libc::F_SETLK, libc::F_SETLKW, libc::F_OFD_SETLK, libc::F_OFD_SETLKW];
@@ -99,7 +119,8 @@ pub fn instructions() -> Vec<sock_filter> {
     let pass = || give(libc::SECCOMP_RET_ALLOW);
     // SAFETY: builds a value from its arguments.
     let native = unsafe { BPF_JUMP((BPF_JMP | BPF_JEQ | BPF_K) as u16, X86_64, 1, 0) };
-    let mut code = vec![load(ARCHITECTURE), native, pass(), load(NUMBER)];
+    let foreign = give(libc::SECCOMP_RET_TRACE | u32::from(FOREIGN));
+    let mut code = vec![load(ARCHITECTURE), native, foreign, load(NUMBER)];
     for number in ALWAYS {
         code.extend([when_equal(number as u32), stop()]);
     }

@@ -259,6 +259,7 @@ impl Sighting {
             malloc_calls,
             free_calls,
             ptrace: self.run.traced,
+            together_bytes: self.run.together_bytes,
             watched: self.run.watched,
             finished,
             outcome: self.run.ending.to_string(),

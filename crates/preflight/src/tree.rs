@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use crate::child::{Child, GO, GO_WATCHED, UNWATCHED};
 use crate::effects::{Call, Effect, Effects, Watched};
+use crate::filter::FOREIGN;
 use crate::process::{auxiliary, cpu_clock, environment_of, monotonic_ns, own_user, process_of, user_of};
 use crate::refusal::Refusal;
 use crate::request::Watch;
@@ -31,6 +32,8 @@ const GRACE: Duration = Duration::from_millis(500);
 /// When the caller is first asked whether enough was seen; then after twice that time, and so on, for the answer may
 /// take a while.
 const QUESTION: Duration = Duration::from_millis(100);
+/// Of more processes than this not all are weighed whenever one ends.
+const WEIGHED: usize = 64;
 /// Bytes of standard error that are kept.
 const KEPT: usize = 16 * 1024;
 
@@ -118,6 +121,8 @@ pub struct Run {
     pub changes: Vec<(i32, u64, usize)>,
     /// Whether ptrace was permitted.
     pub traced: bool,
+    /// The most memory that is no file's that all its processes held at once, bytes, as far as was looked; 0 without ptrace.
+    pub together_bytes: u64,
     /// What it did beyond its own memory; `None` when it was not watched.
     pub watched: Option<Watched>,
     /// Wall time.
@@ -173,6 +178,8 @@ struct Tracer<'a> {
     /// Process of each live thread.
     threads: HashMap<i32, i32>,
     ending: Option<Ending>,
+    /// The most that its processes held at once, bytes.
+    together_bytes: u64,
     /// What it does beyond its own memory, where that is watched.
     effects: Option<Effects>,
     /// When the last event came.
@@ -226,6 +233,7 @@ impl<'a> Tracer<'a> {
             processes: HashMap::new(),
             threads: HashMap::new(),
             ending: None,
+            together_bytes: 0,
             effects: plan.watch.filter(|_| traced).map(|watch| Effects::except_in(&watch.exempt)),
             last_event: Instant::now(),
         };
@@ -275,6 +283,7 @@ impl<'a> Tracer<'a> {
             }
             if self.started.elapsed() > question && self.ending.is_none() {
                 question *= 2;
+                self.weigh_all();
                 if (self.plan.enough)() {
                     stopped = true;
                     break;
@@ -320,6 +329,7 @@ impl<'a> Tracer<'a> {
             images: self.images,
             changes: self.changes,
             traced: self.traced,
+            together_bytes: self.together_bytes,
             watched: self.effects.map(Effects::watched),
             elapsed,
         })
@@ -414,6 +424,12 @@ impl<'a> Tracer<'a> {
         }
     }
 
+    /// Reads what all processes hold now.
+    fn weigh_all(&mut self) {
+        let held = self.processes.keys().filter_map(|&pid| anonymous_bytes(pid)).sum();
+        self.together_bytes = self.together_bytes.max(held);
+    }
+
     fn stopped(&mut self, tid: i32, status: c_int) {
         let signal = libc::WSTOPSIG(status);
         let known = self.threads.get(&tid).copied();
@@ -431,6 +447,9 @@ impl<'a> Tracer<'a> {
             libc::PTRACE_EVENT_EXIT => {
                 self.account(pid);
                 self.weigh(pid);
+                if self.processes.len() <= WEIGHED {
+                    self.weigh_all();
+                }
             }
             libc::PTRACE_EVENT_STOP => {
                 let group = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
@@ -447,7 +466,16 @@ impl<'a> Tracer<'a> {
 
     /// A thread is stopped at a call that the filter does not let pass unseen.
     fn called(&mut self, tid: i32) {
+        let mut said: libc::c_ulong = 0;
+        // SAFETY: the tracee is stopped; `said` is a valid place.
+        unsafe {
+            libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, ptr::null_mut::<c_void>(), ptr::from_mut(&mut said))
+        };
         let Some(effects) = &mut self.effects else { return };
+        if said == libc::c_ulong::from(FOREIGN) {
+            effects.add(Effect::Shares("calls of another architecture".to_owned()));
+            return;
+        }
         // SAFETY: all zeroes are registers; the tracee is stopped, and `registers` is a valid place for them.
         let registers = unsafe {
             let mut registers: libc::user_regs_struct = std::mem::zeroed();
@@ -457,7 +485,13 @@ impl<'a> Tracer<'a> {
         };
         if let Some(r) = registers {
             let arguments = [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9];
-            effects.take(&Call { tid, number: r.orig_rax.cast_signed(), arguments });
+            let number = r.orig_rax.cast_signed();
+            let target = r.rdi as i32;
+            // A signal to a process that is not of this run may find a copy's by its name.
+            if number == libc::SYS_kill && target > 0 && !self.threads.contains_key(&target) {
+                effects.add(Effect::Shares("kill of a process that it did not start".to_owned()));
+            }
+            effects.take(&Call { tid, number, arguments });
         }
     }
 

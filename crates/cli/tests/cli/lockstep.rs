@@ -62,6 +62,16 @@ fn what_copies_would_meet_keeps_a_program_out_of_lockstep_with_the_reason() {
             "it binds the socket ",
         ),
         ("shmctl(shmget(77, 4096, IPC_CREAT | 0600), IPC_RMID, 0);", "(shmget)"),
+        (
+            "char self[99]; sprintf(self, \"/proc/self/fd/%d\", open(\"there\", O_RDONLY)); open(self, O_WRONLY);",
+            "it writes ",
+        ),
+        ("symlink(\"there\", \"link\"); close(open(\"link\", O_RDWR)); unlink(\"link\");", "it writes "),
+        ("int f = open(\"there\", O_RDONLY); if (ftruncate(f, 0)) close(f);", "it writes "),
+        ("chmod(\"there\", 0600);", "it writes "),
+        ("open((char *)1, O_WRONLY);", "could not be read"),
+        ("__asm__ volatile(\"int $0x80\" : : \"a\"(20) : \"memory\");", "another architecture"),
+        ("kill(1, 0);", "did not start"),
         ("setsid();", "(setsid)"),
         ("nice(1);", "(setpriority)"),
         ("usleep(1000);", "(clock_nanosleep)"),
@@ -72,6 +82,7 @@ fn what_copies_would_meet_keeps_a_program_out_of_lockstep_with_the_reason() {
         ),
     ];
     let bench = Bench::new();
+    std::fs::write(bench.path("there"), "").expect("writes");
     for (number, (act, reason)) in cases.into_iter().enumerate() {
         let program = bench.program(&format!("acts{number}"), &works(act));
         let db = bench.at(&format!("{number}.db"));
