@@ -360,8 +360,13 @@ impl Call {
         self.bytes(address, N)?.try_into().ok()
     }
 
-    /// A path that the call names, in full.
+    /// A path that the call names, in full, the links of its folder followed.
     fn path(&self, folder: u64, address: u64) -> Option<PathBuf> {
+        Some(resolve(Path::new("/"), &self.named(folder, address)?))
+    }
+
+    /// A path that the call names, in full.
+    fn named(&self, folder: u64, address: u64) -> Option<PathBuf> {
         // A string near the end of a mapping is read up to there.
         let to_page_end = 4096 - (address & 4095) as usize;
         let mut bytes = self.bytes(address, to_page_end)?;
@@ -375,12 +380,12 @@ impl Call {
             _ if name.is_absolute() => PathBuf::from("/"),
             _ => self.file_of(folder)?,
         };
-        Some(resolve(&folder, &name))
+        Some(folder.join(name))
     }
 
     /// The file that a path of the call leads to, links followed as the thread would follow them.
     fn target(&self, folder: u64, address: u64) -> Option<PathBuf> {
-        let path = self.path(folder, address)?;
+        let path = self.named(folder, address)?;
         // Links of a process's own, which would lead to this process's files here.
         let own = [("/proc/self/", ""), ("/proc/thread-self/", ""), ("/dev/fd/", "fd/")]
             .iter()
@@ -395,7 +400,7 @@ impl Call {
         if path.starts_with("/proc") {
             return Some(std::fs::read_link(&path).unwrap_or(path));
         }
-        Some(path.canonicalize().unwrap_or(path))
+        path.canonicalize().ok().or_else(|| Some(resolve(Path::new("/"), &path)))
     }
 
     /// The file behind a descriptor.
