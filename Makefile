@@ -30,7 +30,7 @@ UNSHELLED := --workspace $(addprefix --exclude ,$(OURS) tithe-static)
 	stage-tests lint-rest test-tool test-layers test-managers test-glibc
 
 help:
-	@echo "make demo               set up, build, compare real programs under all managers (about six minutes)"
+	@echo "make demo               set up, build, compare real programs under all managers (about eight minutes)"
 	@echo "make test               set up, build, lint, and run the tests"
 	@echo "make test-slow          run the tests that take long: the whole catalog, every case in every mode, glibc's tests"
 	@echo "make study              repeat the papers: every table, figure and claim (about 40 minutes after building)"
