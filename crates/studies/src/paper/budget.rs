@@ -165,8 +165,7 @@ impl Form {
             |option: &str, otherwise: usize| listed(&step.options, option).unwrap_or(otherwise) as f64;
         // Preflight proves each program with each stack first.
         let (stacks, cell_s) = match step.kind {
-            // Each repetition runs in lockstep and alone.
-            Kind::Run => (managers, f64::from(2 * self.repetitions + 1) * run_s),
+            Kind::Run => (managers, f64::from(self.repetitions + 1) * run_s),
             Kind::Instructions => (managers, 12.0 * run_s + 1.0),
             Kind::Locality => (managers, 150.0 * run_s + 1.0),
             Kind::Lifetimes => (managers, 6.0 * run_s + 1.0),

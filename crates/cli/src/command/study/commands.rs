@@ -66,6 +66,10 @@ impl<'a> Extent<'a> {
             }
             Kind::Instructions | Kind::Locality | Kind::Lifetimes | Kind::Minheap => {}
         }
+        if step.kind == Kind::Run {
+            // At once all managers keep company with the slowest, and some of the papers' take minutes.
+            give("--pairing", "interleaved");
+        }
         if step.kind == Kind::Run && planned.repetitions < FEWEST_FOR_A_WARM_UP {
             give("--warmup", "0");
         }
@@ -173,7 +177,7 @@ mod tests {
         let of = step("run", "managers = ['kingsley', 'quarantine=2M/mimalloc3', 'lea']");
         assert_eq!(
             repeat(&of, &planned(1, 2, 10)),
-            "heaptoll run --baseline kingsley -n 10 --seed 7 --size quick -m kingsley -m 'quarantine=2M/mimalloc3' -p cfrac"
+            "heaptoll run --baseline kingsley -n 10 --seed 7 --pairing interleaved --size quick -m kingsley -m 'quarantine=2M/mimalloc3' -p cfrac"
         );
         assert!(repeat(&of, &planned(1, 2, 2)).contains(" --warmup 0 "));
     }
