@@ -27,6 +27,9 @@ const HELD: &str = r#"
     }
 "#;
 
+/// Runs that are counted are made one by one.
+const INTERLEAVED: [&str; 3] = ["--pairing", "interleaved", "--"];
+
 /// How many runs [`HELD`] has counted.
 fn runs(bench: &Bench) -> u64 {
     std::fs::metadata(bench.path("runs")).map_or(0, |file| file.len())
@@ -303,8 +306,9 @@ fn a_file_that_another_run_writes_is_not_resumed_but_can_be_read() {
     hold(&bench);
     let folder = bench.at("");
     let words = [&program, &db, &folder, "4"];
-    let run = bench
-        .start(&[&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "3", "--"], &words[..]].concat());
+    let run = bench.start(
+        &[&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "3"], &INTERLEAVED, &words[..]].concat(),
+    );
     eventually("it is held in the fourth run", || runs(&bench) == 4);
     bench
         .heaptoll(&["run", "--resume", &db])
