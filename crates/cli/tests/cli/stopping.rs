@@ -307,7 +307,8 @@ fn a_file_that_another_run_writes_is_not_resumed_but_can_be_read() {
     let folder = bench.at("");
     let words = [&program, &db, &folder, "4"];
     let run = bench.start(
-        &[&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "3"], &INTERLEAVED, &words[..]].concat(),
+        &[&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "3"][..], &INTERLEAVED, &words[..]]
+            .concat(),
     );
     eventually("it is held in the fourth run", || runs(&bench) == 4);
     bench
