@@ -17,6 +17,9 @@ const KEPT: usize = 64;
 /// Most files that are kept of those that a run makes.
 const MADE: usize = 1024;
 
+/// In the place of a path that the tracer cannot read.
+const UNREADABLE: &str = "a file whose name could not be read";
+
 /// One effect.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Effect {
@@ -133,7 +136,8 @@ impl Effects {
             libc::SYS_unlink | libc::SYS_rmdir | libc::SYS_mknod => self.writes(call.path(here, a[0])),
             libc::SYS_unlinkat | libc::SYS_mknodat => self.writes(call.path(a[0], a[1])),
             libc::SYS_rename => {
-                [a[0], a[1]].map(|name| self.writes(call.path(here, name))).into_iter().collect()
+                self.writes(call.path(here, a[0]));
+                self.writes(call.path(here, a[1]));
             }
             libc::SYS_renameat | libc::SYS_renameat2 => {
                 self.writes(call.path(a[0], a[1]));
@@ -207,19 +211,18 @@ impl Effects {
     }
 
     fn writes(&mut self, path: Option<PathBuf>) {
-        // What cannot be read is held against the program.
-        match path {
-            None => self.add(Effect::Writes("a file whose name could not be read".into())),
-            Some(path) if self.is_own(&path) => {}
-            Some(path) => self.add(Effect::Writes(path)),
-        }
+        self.touches(path, Effect::Writes);
     }
 
     fn locks(&mut self, path: Option<PathBuf>) {
-        match path {
-            None => self.add(Effect::Locks("a file whose name could not be read".into())),
-            Some(path) if self.is_own(&path) => {}
-            Some(path) => self.add(Effect::Locks(path)),
+        self.touches(path, Effect::Locks);
+    }
+
+    /// Adds the effect of a file that is not the run's own. What cannot be read is held against the program.
+    fn touches(&mut self, path: Option<PathBuf>, effect: fn(PathBuf) -> Effect) {
+        let path = path.unwrap_or_else(|| UNREADABLE.into());
+        if path == Path::new(UNREADABLE) || !self.is_own(&path) {
+            self.add(effect(path));
         }
     }
 
