@@ -71,7 +71,7 @@ pub fn run(pairing: Pairing, repetitions_made: u32, resamplings: u32, n: usize) 
     let stacks: Vec<Stack> = (0..STACKS)
         .map(|i| Stack { name: format!("glibc#{i}"), preload: vec![], environment: vec![], tells: false })
         .collect();
-    let measured = rig::paired(&places, rig::cfrac(&places)?, &stacks, repetitions_made, 1992, pairing)?;
+    let measured = rig::run(&places, rig::cfrac(&places)?, &stacks, repetitions_made, 1992, pairing)?;
     let rows = repetitions(&measured);
     if rows.len() < n {
         return Err(BenchError::Unexpected(format!(

@@ -4,6 +4,7 @@
 mod calibration;
 mod child;
 mod error;
+mod load;
 mod pairing;
 mod power;
 mod rig;
@@ -43,7 +44,7 @@ enum Command {
         #[arg(short, default_value_t = 10)]
         n: usize,
     },
-    /// How often a manager slowed by a known 3 % is told from itself
+    /// How often a manager slowed by a known amount is told from itself
     Power {
         /// Slow-down in per cent of the program's CPU
         #[arg(long, default_value_t = 3.0)]
@@ -54,6 +55,15 @@ enum Command {
         /// Experiments
         #[arg(long, default_value_t = 10)]
         experiments: u32,
+        /// Experiments of the manager against itself
+        #[arg(long, default_value_t = 10)]
+        equal: u32,
+        /// Measure them in lockstep
+        #[arg(long)]
+        lockstep: bool,
+        /// Processes that never rest beside them
+        #[arg(long, default_value_t = 0)]
+        busy: usize,
     },
     /// How far glibc differs from itself, in lockstep and one after the other, quiet and beside busy processes
     Pairing {
@@ -80,10 +90,11 @@ fn main() -> std::process::ExitCode {
         Command::OwnCost => truth::own_cost(),
         Command::Truth => truth::truth(),
         Command::Calibration { lockstep, repetitions, resamplings, n } => {
-            let pairing = if lockstep { Pairing::Lockstep } else { Pairing::Interleaved };
-            calibration::run(pairing, repetitions, resamplings, n)
+            calibration::run(pairing(lockstep), repetitions, resamplings, n)
         }
-        Command::Power { percent, n, experiments } => power::run(percent, n, experiments),
+        Command::Power { percent, n, experiments, equal, lockstep, busy } => {
+            power::run(&power::Plan { percent, n, experiments, equal, pairing: pairing(lockstep), busy })
+        }
         Command::Pairing { n } => pairing::run(n),
         Command::Touch { mib } => child::touch(mib),
         Command::Spin { ms } => child::spin(ms),
@@ -95,6 +106,10 @@ fn main() -> std::process::ExitCode {
             std::process::ExitCode::FAILURE
         }
     }
+}
+
+fn pairing(lockstep: bool) -> Pairing {
+    if lockstep { Pairing::Lockstep } else { Pairing::Interleaved }
 }
 
 /// One figure beside its target. A target missed is said, not hidden: benches inform, tests decide.

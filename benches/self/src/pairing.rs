@@ -3,46 +3,18 @@
 //! Each repetition of an experiment in lockstep also runs every stack by itself, so both ways meet the same minutes of the
 //! machine. First on the machine as it is, then beside four processes that never rest.
 
-use std::process::{Child, Command, Stdio};
-
 use heaptoll_lab::experiment::{Experiment, Pairing};
 use heaptoll_lab::observation::Phase;
 use heaptoll_lab::places::Places;
 
+use crate::load::{BUSY, Load};
 use crate::rig::{self, Stack};
 use crate::{BenchError, say};
 
 /// Programs of which the target is of.
 const PROGRAMS: [&str; 4] = ["cfrac", "gawk", "lua", "perl"];
-/// Processes that never rest, in the second half.
-const BUSY: usize = 4;
 /// Standard deviation of a log ratio that is to be reached.
 const TARGET: f64 = 0.006;
-
-/// Processes that use the processors until this is dropped.
-struct Load(Vec<Child>);
-
-impl Load {
-    fn start(count: usize) -> Result<Load, BenchError> {
-        let tool = std::env::current_exe().map_err(BenchError::system("find this program"))?;
-        let mut load = Load(Vec::new());
-        for _ in 0..count {
-            let mut spin = Command::new(&tool);
-            spin.args(["spin", "86400000"]).stdout(Stdio::null());
-            load.0.push(spin.spawn().map_err(BenchError::system("start a busy process"))?);
-        }
-        Ok(load)
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
 
 /// Log ratios of CPU time of the second stack to the first, by repetition.
 fn log_ratios(experiment: &Experiment, phase: Phase) -> Vec<f64> {
@@ -76,10 +48,10 @@ pub fn run(repetitions: u32) -> Result<(), BenchError> {
         tells: false,
     });
     for busy in [0, BUSY] {
-        let load = Load::start(busy)?;
+        let _load = Load::start(busy)?;
         for name in PROGRAMS {
             let program = rig::program(&places, name)?;
-            let measured = rig::paired(&places, program, &stacks, repetitions, 1992, Pairing::Lockstep)?;
+            let measured = rig::run(&places, program, &stacks, repetitions, 1992, Pairing::Lockstep)?;
             let (together, alone) =
                 (log_ratios(&measured, Phase::Timed), log_ratios(&measured, Phase::Alone));
             if together.len() < 2 || alone.len() < 2 {
@@ -87,7 +59,7 @@ pub fn run(repetitions: u32) -> Result<(), BenchError> {
             }
             let (together, alone) = (deviation(&together), deviation(&alone));
             say(
-                &format!("{name}, {} busy processes, {repetitions} pairs: sd, alone", load.0.len()),
+                &format!("{name}, {} busy processes, {repetitions} pairs: sd, alone", busy),
                 format!("{together:.4}, {alone:.4}"),
                 &format!("at most {TARGET}"),
                 together <= TARGET,

@@ -37,17 +37,6 @@ pub fn run(
     stacks: &[Stack],
     repetitions: u32,
     seed: u64,
-) -> Result<Experiment, BenchError> {
-    paired(places, program, stacks, repetitions, seed, Pairing::Interleaved)
-}
-
-/// [`run`], paired in this way.
-pub fn paired(
-    places: &Places,
-    program: Prepared,
-    stacks: &[Stack],
-    repetitions: u32,
-    seed: u64,
     pairing: Pairing,
 ) -> Result<Experiment, BenchError> {
     let settings =

@@ -37,6 +37,19 @@ pub fn duration(text: &str) -> Result<f64, String> {
     if seconds > 0.0 && seconds <= 1e7 { Ok(seconds) } else { Err(refuse()) }
 }
 
+/// Seconds of a time slice, given in milliseconds: `3ms`, `.5ms`.
+///
+/// # Errors
+/// It is none that the kernel gives, in words.
+pub fn slice(text: &str) -> Result<f64, String> {
+    let (shortest, longest) = heaptoll_launcher::slice::LIMITS;
+    let milliseconds = text.strip_suffix("ms").and_then(|number| number.trim_end().parse::<f64>().ok());
+    match milliseconds.map(|milliseconds| milliseconds / 1e3) {
+        Some(seconds) if (shortest.as_secs_f64()..=longest.as_secs_f64()).contains(&seconds) => Ok(seconds),
+        _ => Err("give a slice between .1ms and 100ms, such as 3ms".into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +61,15 @@ mod tests {
         assert_eq!(duration("90"), Ok(90.0));
         assert_eq!(duration("1.5m"), Ok(90.0));
         assert_eq!(duration("2m5s"), Ok(125.0));
+    }
+
+    #[test]
+    fn slices_are_given_in_milliseconds() {
+        assert_eq!(slice("3ms"), Ok(0.003));
+        assert_eq!(slice("100 ms"), Ok(0.1));
+        for text in ["3", "ms", "3s", "0ms", ".05ms", "101ms", "-1ms", "nanms"] {
+            assert!(slice(text).is_err(), "{text}");
+        }
     }
 
     #[test]

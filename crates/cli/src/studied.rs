@@ -180,6 +180,7 @@ pub fn carry_out(
         thp: "",
         expect_status: arguments.expect_status,
         pairing: Pairing::Interleaved,
+        slice_s: None,
         precision: None,
         budget_s: None,
     };

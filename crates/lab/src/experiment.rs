@@ -155,6 +155,9 @@ pub struct Settings {
     /// How runs are paired; interleaved in files of before there was another way.
     #[serde(default)]
     pub pairing: Pairing,
+    /// Time slice of programs in lockstep, seconds; `None` for the kernel's own.
+    #[serde(default)]
+    pub slice_s: Option<f64>,
     /// The heaptoll command that repeats the experiment, each argument.
     pub repeat_command: Vec<String>,
 }

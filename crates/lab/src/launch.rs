@@ -54,6 +54,8 @@ pub struct Invocation {
 pub struct Together {
     /// The processor, as the kernel numbers it.
     pub cpu: u32,
+    /// Time slice that the program is given; `None` for the kernel's own.
+    pub slice: Option<Duration>,
     /// A descriptor whose end of file starts the program; it stays the caller's.
     pub gate: RawFd,
     /// Whether a loop keeps the processor shared from the program's end on, and not the program again.
@@ -180,6 +182,10 @@ pub fn start(
         counters: invocation.counters,
         report_fd: theirs.as_raw_fd(),
         cpu: invocation.together.map(|together| together.cpu),
+        slice_us: invocation
+            .together
+            .and_then(|together| together.slice)
+            .map_or(0, |slice| u64::try_from(slice.as_micros()).unwrap_or(u64::MAX)),
         gate_fd: invocation.together.map(|together| together.gate),
         refill: invocation.together.is_some(),
         refill_by_loop: invocation.together.is_some_and(|together| together.by_loop),

@@ -19,9 +19,14 @@ use crate::runner::Bench;
 ///
 /// # Errors
 /// A launcher cannot be started, or died.
-pub fn run(bench: &Bench, invocations: Vec<Invocation>, by_loop: bool) -> Result<Vec<Finished>, LaunchError> {
+pub fn run(
+    bench: &Bench,
+    invocations: Vec<Invocation>,
+    by_loop: bool,
+    slice: Option<Duration>,
+) -> Result<Vec<Finished>, LaunchError> {
     let (gate, open) = launch::pipe()?;
-    let together = Together { cpu: processor()?, gate: gate.as_raw_fd(), by_loop };
+    let together = Together { cpu: processor()?, slice, gate: gate.as_raw_fd(), by_loop };
     let share = u32::try_from(invocations.len()).unwrap_or(u32::MAX);
     let mut members: Vec<Running> = Vec::new();
     for invocation in invocations {

@@ -323,7 +323,12 @@ fn observe_together(
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
     let load_average = machine::load()[0];
     let invocations = prepared.iter().map(|(invocation, _, _)| invocation.clone()).collect();
-    let finished = lockstep::run(bench, invocations, stack(cells[0]).makes_files)?;
+    let finished = lockstep::run(
+        bench,
+        invocations,
+        stack(cells[0]).makes_files,
+        experiment.settings.slice_s.map(Duration::from_secs_f64),
+    )?;
     let rows = cells.iter().zip(&prepared).zip(finished).map(|((cell, (invocation, _, page)), finished)| {
         let outcome = outcome(&finished, None, experiment, bench, invocation, cell.phase);
         let row = row(cell, program, stack(cell), &finished, outcome, None)?;

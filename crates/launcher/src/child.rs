@@ -3,9 +3,11 @@
 use std::ffi::{CString, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
+use std::time::Duration;
 
 use heaptoll_launcher::Spec;
 use heaptoll_launcher::affinity::only;
+use heaptoll_launcher::slice;
 
 /// A child that has been forked and waits to exec.
 pub struct Waiting {
@@ -62,7 +64,7 @@ pub fn fork(spec: &Spec) -> io::Result<Waiting> {
     let pid = unsafe { libc::fork() };
     match pid {
         -1 => Err(io::Error::last_os_error()),
-        0 => exec(&argv, &envp, launcher, pinned.as_ref(), go, failed),
+        0 => exec(&argv, &envp, launcher, (pinned.as_ref(), spec.slice()), go, failed),
         _ => {
             for end in [go[0], failed[1]] {
                 // SAFETY: ours, open, and not used again on this side.
@@ -77,7 +79,7 @@ fn exec(
     argv: &[*const libc::c_char],
     envp: &[*const libc::c_char],
     launcher: i32,
-    pinned: Option<&libc::cpu_set_t>,
+    (pinned, slice): (Option<&libc::cpu_set_t>, Option<Duration>),
     go: [i32; 2],
     failed: [i32; 2],
 ) -> ! {
@@ -99,6 +101,8 @@ fn exec(
         libc::close(go[1]);
         let mut byte = 0u8;
         let placed = pinned.is_none_or(|set| libc::sched_setaffinity(0, size_of_val(set), set) == 0);
+        // A kernel without slices keeps its own; heaptoll finds that out before it asks for any.
+        let _ = slice.map(slice::set);
         if placed && libc::read(go[0], (&raw mut byte).cast(), 1) == 1 {
             libc::execvpe(argv[0], argv.as_ptr(), envp.as_ptr());
         }

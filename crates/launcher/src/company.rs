@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use heaptoll_launcher::affinity::only;
+use heaptoll_launcher::slice;
 use heaptoll_launcher::{Ended, Spec, Usage};
 
 use crate::child;
@@ -59,6 +60,7 @@ fn spin(spec: &Spec, family: &Family) {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 let placed =
                     set.as_ref().is_none_or(|set| libc::sched_setaffinity(0, size_of_val(set), set) == 0);
+                let _ = spec.slice().map(slice::set);
                 if libc::getppid() != launcher || !placed {
                     libc::_exit(0);
                 }

@@ -8,6 +8,7 @@
 pub mod affinity;
 pub mod counters;
 mod message;
+pub mod slice;
 mod spec;
 
 pub use message::{Ended, Message, MessageError, Usage};

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::Duration;
 
 /// Transparent huge pages for one process and its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,6 +52,8 @@ pub struct Spec {
     pub report_fd: i32,
     /// Processor that the program is pinned to; `None` for all that the launcher may use.
     pub cpu: Option<u32>,
+    /// Time slice that the program is given, microseconds; 0 for the kernel's own.
+    pub slice_us: u64,
     /// Descriptor whose end of file starts the program; without one it starts at once.
     pub gate_fd: Option<i32>,
     /// Whether the program is run again and again from its end on, unmeasured, until the launcher is cancelled: others
@@ -77,6 +80,11 @@ impl std::fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 impl Spec {
+    /// Time slice that the program is given; `None` for the kernel's own.
+    pub fn slice(&self) -> Option<Duration> {
+        (self.slice_us > 0).then(|| Duration::from_micros(self.slice_us))
+    }
+
     /// The argument list that [`Spec::from_args`] reads.
     pub fn to_args(&self) -> Vec<OsString> {
         let mut args: Vec<OsString> = vec![
@@ -93,6 +101,9 @@ impl Spec {
         ];
         if let Some(cpu) = self.cpu {
             args.extend(["cpu".into(), cpu.to_string().into()]);
+        }
+        if self.slice_us > 0 {
+            args.extend(["slice".into(), self.slice_us.to_string().into()]);
         }
         if let Some(gate) = self.gate_fd {
             args.extend(["gate".into(), gate.to_string().into()]);
@@ -137,6 +148,7 @@ impl Spec {
                 b"report" => spec.report_fd = number(value(&mut args, &key)?)?,
                 b"parent" => spec.parent = number(value(&mut args, &key)?)?,
                 b"cpu" => spec.cpu = Some(number(value(&mut args, &key)?)?),
+                b"slice" => spec.slice_us = number(value(&mut args, &key)?)?,
                 b"gate" => spec.gate_fd = Some(number(value(&mut args, &key)?)?),
                 b"refill" => spec.refill = true,
                 b"refill-by-loop" => spec.refill_by_loop = true,
@@ -178,6 +190,7 @@ mod tests {
             counters: true,
             report_fd: 7,
             cpu: Some(3),
+            slice_us: 30_000,
             gate_fd: Some(9),
             refill: true,
             refill_by_loop: true,

@@ -170,6 +170,7 @@ pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
             expect_status: 0,
             directory: "/home/user".into(),
             pairing: Pairing::default(),
+            slice_s: None,
             precision: Some(0.01),
             budget_s: Some(300.0),
             enough: [("cfrac".to_owned(), 8)].into(),

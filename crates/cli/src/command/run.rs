@@ -15,7 +15,7 @@ use heaptoll_lab::runner::{self, Bench, Ending, Progress};
 use heaptoll_lab::store::Store;
 use heaptoll_report::terminal::render;
 
-use crate::duration::duration;
+use crate::duration::{duration, slice};
 use crate::extras::ExtraTables;
 use crate::failure::{self, Failure};
 use crate::load::{self, Work};
@@ -130,6 +130,9 @@ pub struct Arguments {
     /// with the reason in the table where not; `interleaved` one after the other
     #[arg(long, value_enum, value_name = "HOW", default_value = "lockstep")]
     pairing: PairingWord,
+    /// Time slice of managers in lockstep, from .1ms to 100ms, on Linux 6.12 and later [default: the kernel's own]
+    #[arg(long, value_name = "TIME", value_parser = slice)]
+    slice: Option<f64>,
     /// Transparent huge pages of the measured processes [default: as the system has them]
     #[arg(long, value_enum, value_name = "WHEN")]
     thp: Option<ThpWord>,
@@ -148,7 +151,8 @@ pub struct Arguments {
 }
 
 /// What an experiment was begun with and is gone on with: to ask for it anew is refused, not ignored.
-const FIXED_AT_THE_BEGINNING: [&str; 23] = [
+const FIXED_AT_THE_BEGINNING: [&str; 24] = [
+    "slice",
     "command",
     "program",
     "all",

@@ -181,6 +181,7 @@ fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<Progra
             expect_status: arguments.expect_status,
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
             pairing: Pairing::Interleaved,
+            slice_s: None,
             precision: None,
             budget_s: None,
             enough: BTreeMap::new(),

@@ -41,6 +41,8 @@ pub struct Beginning<'a> {
     pub expect_status: i32,
     /// How runs are paired, where the program allows it.
     pub pairing: Pairing,
+    /// Time slice of programs in lockstep, s; the kernel's own without one.
+    pub slice_s: Option<f64>,
     /// Half-width of CPU intervals that is enough, as a share; without one the repetitions decide.
     pub precision: Option<f64>,
     /// Measuring ends after so many seconds, where it has no number of repetitions.
@@ -86,6 +88,7 @@ pub fn begin(
             thp: arguments.thp.map(|thp| thp.word()).unwrap_or_default(),
             expect_status: arguments.expect_status,
             pairing: arguments.pairing.into(),
+            slice_s: arguments.slice,
             // With a budget alone no interval is narrow enough.
             precision: arguments.precision.or(arguments.budget.map(|_| 0.0)),
             budget_s: arguments.budget,
@@ -125,6 +128,7 @@ pub fn describe(
             thp: beginning.thp.into(),
             expect_status: beginning.expect_status,
             pairing: beginning.pairing,
+            slice_s: beginning.slice_s,
             precision: beginning.precision,
             budget_s: beginning.budget_s,
             enough: BTreeMap::new(),
