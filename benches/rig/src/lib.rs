@@ -51,13 +51,8 @@ fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settin
         name: stack.name.clone(),
         preload: stack.preload.iter().map(|path| path.display().to_string()).collect(),
         environment: stack.environment.clone(),
-        version: String::new(),
-        origin: String::new(),
-        proof: String::new(),
-        warnings: vec![],
         tells: stack.tells,
-        apart: None,
-        makes_files: false,
+        ..StackInfo::default()
     };
     let first = stacks.first().map(|stack| stack.name.as_str());
     Experiment {

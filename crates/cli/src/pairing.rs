@@ -4,6 +4,7 @@
 //! time would meet in a file, a port or a lock; one that waits by the clock, or has several threads, does not share a
 //! processor as one that only computes does.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use heaptoll_lab::experiment::{Pairing, ProgramInfo, StackInfo};
@@ -45,12 +46,13 @@ pub fn decide(
     runs: &[ProofRun],
     machine: Machine,
 ) {
+    let blocks: Vec<u32> = stacks.iter().map(|stack| stack.block).collect();
     let Some((baseline, of_baseline)) = stacks.first_mut().zip(runs.first()) else { return };
     if pairing != Pairing::Lockstep {
         return;
     }
     baseline.apart = why_not(program, of_baseline, machine)
-        .or_else(|| too_much_memory(runs, machine))
+        .or_else(|| too_much_memory(&blocks, runs, machine))
         .or_else(|| meeting_files(runs));
     if baseline.apart.is_some() {
         return;
@@ -61,9 +63,11 @@ pub fn decide(
         let threads = run.watched.as_ref().is_some_and(|watched| watched.effects.contains(&Effect::Threads));
         stack.apart = threads.then(|| "it starts threads in the program".to_owned());
     }
-    let together = stacks.iter().filter(|stack| stack.apart.is_none()).count();
-    if together < 2 {
-        stacks[0].apart = Some("no other stack can run beside the baseline".to_owned());
+    for at in 0..stacks.len() {
+        let beside = |other: &&StackInfo| other.block == stacks[at].block && other.apart.is_none();
+        if stacks[at].apart.is_none() && stacks.iter().filter(beside).count() < 2 {
+            stacks[at].apart = Some("no other stack can run beside it".to_owned());
+        }
     }
 }
 
@@ -114,18 +118,23 @@ fn why_not(program: &ProgramInfo, run: &ProofRun, machine: Machine) -> Option<St
     None
 }
 
-/// Whether all stacks at once would take too much memory. A run that was stopped early counts as the baseline's, if that
-/// held more.
-fn too_much_memory(runs: &[ProofRun], machine: Machine) -> Option<String> {
+/// Whether the stacks of one block at once would take too much memory. A run that was stopped early counts as the
+/// baseline's, if that held more.
+fn too_much_memory(blocks: &[u32], runs: &[ProofRun], machine: Machine) -> Option<String> {
     let of_baseline = runs.first()?.anonymous_bytes;
     let held = |run: &ProofRun| {
         if run.finished { run.anonymous_bytes } else { run.anonymous_bytes.max(of_baseline) }
     };
-    let wanted: u64 = runs.iter().map(held).fold(0, u64::saturating_add);
-    (wanted > machine.available_bytes / MEMORY_SHARE).then(|| {
+    let mut wanted: BTreeMap<u32, (usize, u64)> = BTreeMap::new();
+    for (block, run) in blocks.iter().zip(runs) {
+        let (stacks, bytes) = wanted.entry(*block).or_default();
+        (*stacks, *bytes) = (*stacks + 1, bytes.saturating_add(held(run)));
+    }
+    let (stacks, bytes) = wanted.into_values().max_by_key(|(_, bytes)| *bytes)?;
+    (bytes > machine.available_bytes / MEMORY_SHARE).then(|| {
         let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-        let (wanted, there) = (gib(wanted), gib(machine.available_bytes));
-        format!("{} at once would take {wanted:.1} GiB of the {there:.1} that are available", runs.len())
+        let (wanted, there) = (gib(bytes), gib(machine.available_bytes));
+        format!("{stacks} at once would take {wanted:.1} GiB of the {there:.1} that are available")
     })
 }
 
@@ -175,6 +184,25 @@ mod tests {
         assert!(apart[0].is_none() && apart[1].is_some() && apart[2].is_none(), "{apart:?}");
         let apart = decided(&ProgramInfo::default(), &runs[..2], MACHINE);
         assert!(apart.iter().all(Option::is_some), "no stack is left to run with: {apart:?}");
+    }
+
+    #[test]
+    fn blocks_of_a_program_are_decided_one_by_one() {
+        let decided = |blocks: &[u32], runs: &[ProofRun]| {
+            let mut stacks = stacks(runs.len());
+            stacks.iter_mut().zip(blocks).for_each(|(stack, block)| stack.block = *block);
+            decide(Pairing::Lockstep, &ProgramInfo::default(), &mut stacks, runs, MACHINE);
+            stacks.into_iter().map(|stack| stack.apart).collect::<Vec<_>>()
+        };
+        // Of three and a half GiB two stacks run at once, and four do not.
+        let large = || ProofRun { anonymous_bytes: 3 << 29, ..proven(&[]) };
+        let four = [large(), large(), large(), large()];
+        assert_eq!(decided(&[0, 0, 1, 1], &four), [None, None, None, None]);
+        assert!(decided(&[0; 4], &four)[0].is_some());
+        let threads = [proven(&[]), proven(&[]), proven(&[]), proven(&[Effect::Threads])];
+        let apart = decided(&[0, 0, 1, 1], &threads);
+        assert!(apart[0].is_none() && apart[1].is_none(), "{apart:?}");
+        assert_eq!(apart[2].as_deref(), Some("no other stack can run beside it"));
     }
 
     #[test]

@@ -153,6 +153,7 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, pla
         tells,
         apart: None,
         makes_files: false,
+        block: 0,
     }
 }
 
@@ -166,13 +167,14 @@ pub fn row_names(managers: &[Manager]) -> Vec<String> {
     names
 }
 
-/// Fills the experiment's stacks and refusals. Gives what the baseline's proof runs showed, by program.
+/// Fills the experiment's stacks and refusals; `blocks` are the managers' blocks in lockstep. Gives what the baseline's proof runs showed, by program.
 ///
 /// # Errors
 /// The program itself cannot be measured, or the baseline does not serve it.
 pub fn run(
     experiment: &mut Experiment,
     managers: &[Manager],
+    blocks: &[u32],
     places: &Places,
     interrupt: &Interrupt,
 ) -> Result<BTreeMap<String, ProofRun>, Failure> {
@@ -210,7 +212,7 @@ pub fn run(
                     if like.is_none() {
                         proven.push((manager, StackInfo::clone(&stack), run.clone()));
                     }
-                    stacks.push(*stack);
+                    stacks.push(StackInfo { block: blocks.get(index).copied().unwrap_or(0), ..*stack });
                     runs.push(run);
                 }
                 Ok(Found::Refused(refusal)) if index == 0 => {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use heaptoll_lab::compare::judge_outputs;
 use heaptoll_lab::comparison::Interval;
-use heaptoll_lab::experiment::{Experiment, Pairing, ProgramInfo};
+use heaptoll_lab::experiment::{Experiment, ProgramInfo};
 use heaptoll_lab::manager::Manager;
 use heaptoll_lab::observation::{Outcome, Phase};
 use heaptoll_lab::places::Places;
@@ -20,7 +20,9 @@ use serde::Serialize;
 
 use crate::command::run::begin::{self, Beginning};
 use crate::command::run::resume::{go_where_it_began, resume};
-use crate::command::run::{Futile, measure, measure_unless, positive_seconds, watch_for_interrupt};
+use crate::command::run::{
+    Futile, PairingWord, measure, measure_unless, positive_seconds, watch_for_interrupt,
+};
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
 use crate::lines::Lines;
@@ -48,6 +50,10 @@ pub struct StudyArguments {
     /// Exit status with which the program ends when all is well
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
     pub expect_status: i32,
+    /// How runs are paired: `lockstep` runs a manager with all its settings at once on one processor, wherever the
+    /// program allows it; `interleaved` one after the other
+    #[arg(long, value_enum, value_name = "HOW", default_value = "lockstep")]
+    pub pairing: PairingWord,
     /// File that keeps the rows [default: a new one in $XDG_STATE_HOME/heaptoll]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub db: Option<PathBuf>,
@@ -143,7 +149,8 @@ pub fn visit(
     Ok(visited)
 }
 
-/// Runs every program under every stack, interleaved in random order, and keeps the rows. The first stack is the
+/// Runs every program under every stack and keeps the rows. In lockstep the stacks of one subject run at once: those for
+/// which `subject` gives the same name, since ratios are taken to others of it. The first stack is the
 /// baseline of the experiment: a program that does not run under it is left out, and its output is the right one.
 /// When `futile` gives a reason the rest is called off, with the reason. With `--resume` the file says what is run, and `stacks` says nothing: read the stacks of the experiment.
 ///
@@ -153,6 +160,7 @@ pub fn carry_out(
     arguments: &StudyArguments,
     places: &Places,
     stacks: &[Manager],
+    subject: &dyn Fn(&str) -> Option<String>,
     futile: Futile,
 ) -> Result<Carried, Failure> {
     arguments.outputs.check()?;
@@ -173,13 +181,14 @@ pub fn carry_out(
     let beginning = Beginning {
         asked: &arguments.asked,
         managers: stacks,
+        blocks: blocks(stacks, subject),
         repetitions: arguments.repetitions.unwrap_or(REPETITIONS),
         warmup: arguments.warmup,
         seed: arguments.seed,
         timeout_s: arguments.timeout,
         thp: "",
         expect_status: arguments.expect_status,
-        pairing: Pairing::Interleaved,
+        pairing: arguments.pairing.into(),
         slice_s: None,
         precision: None,
         budget_s: None,
@@ -199,6 +208,20 @@ pub fn carry_out(
         return Err(Failure::NothingToCompare(why));
     }
     finish(experiment, store.path().into(), ended)
+}
+
+/// The block of each stack: one for each subject, and one for all that have none.
+fn blocks(stacks: &[Manager], subject: &dyn Fn(&str) -> Option<String>) -> Vec<u32> {
+    let mut subjects: Vec<Option<String>> = Vec::new();
+    let block_of = |stack: &Manager| {
+        let own = subject(&stack.name);
+        let known = subjects.iter().position(|other| *other == own).unwrap_or_else(|| {
+            subjects.push(own);
+            subjects.len() - 1
+        });
+        u32::try_from(known).unwrap_or(u32::MAX)
+    };
+    stacks.iter().map(block_of).collect()
 }
 
 /// Goes on with a study's experiment where it was stopped.
@@ -293,8 +316,11 @@ impl Carried {
             (
                 "plan",
                 format!(
-                    "{} repetitions, each stack once in each, in random order; seed {}; {} before them, not compared",
-                    settings.repetitions, settings.seed, settings.warmup
+                    "{} repetitions, each stack once in each, {}in random order; seed {}; {} before them, not compared",
+                    settings.repetitions,
+                    self.at_once(),
+                    settings.seed,
+                    settings.warmup
                 ),
             ),
             ("rows", self.path.display().to_string()),
@@ -314,6 +340,16 @@ impl Carried {
         ]
         .map(|(name, text)| (name.to_string(), text))
         .into()
+    }
+
+    /// Which stacks run at once, where any do.
+    fn at_once(&self) -> String {
+        let all = &self.experiment.programs;
+        match all.iter().filter(|program| self.experiment.is_in_lockstep(&program.name)).count() {
+            0 => String::new(),
+            some if some == all.len() => "at once and alone, ".into(),
+            some => format!("at once and alone for {some} of {} programs, ", all.len()),
+        }
     }
 
     /// The command that makes it again.

@@ -292,6 +292,27 @@ fn a_stack_apart_is_compared_with_the_baselines_runs_alone() {
 }
 
 #[test]
+fn a_stack_in_lockstep_is_compared_with_one_apart_by_runs_alone_of_both() {
+    let mut made = paired_both_ways(0.8, 1.1);
+    made.stacks.push(crate::experiment::StackInfo {
+        apart: Some("threads".into()),
+        ..crate::testing::stack("prog", "apart")
+    });
+    let alone: Vec<Observation> = made
+        .observations
+        .iter()
+        .filter(|row| row.stack == "glibc" && row.phase == Phase::Alone)
+        .cloned()
+        .collect();
+    made.observations.extend(alone.into_iter().map(|row| Observation { stack: "apart".into(), ..row }));
+    let sides = crate::side::Sides::of(&made, "prog");
+    let (fast, apart) = (sides.find("fast").unwrap(), sides.find("apart").unwrap());
+    for ratio in fast.log_ratios(apart, Metric::Cpu, 8) {
+        assert!((ratio.unwrap() - 1.1f64.ln()).abs() < 0.01, "{ratio:?}");
+    }
+}
+
+#[test]
 fn experiments_in_lockstep_and_not_are_compared_by_their_runs_alone() {
     let together = paired_both_ways(0.8, 1.1);
     let mut interleaved = together.clone();

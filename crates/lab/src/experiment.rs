@@ -110,6 +110,9 @@ pub struct StackInfo {
     /// Whether the program makes files of its own, which a run that is ended early would leave behind.
     #[serde(default)]
     pub makes_files: bool,
+    /// Which of its program's blocks it runs in: in lockstep only stacks of one block run at once.
+    #[serde(default)]
+    pub block: u32,
 }
 
 /// How the runs of one repetition meet the machine's noise.

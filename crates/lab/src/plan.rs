@@ -5,7 +5,8 @@
 //! of the environment is random too, because it moves the stack and with it cache and branch aliasing (Mytkowicz
 //! et al. 2009).
 //!
-//! In lockstep the stacks of a program are one block of cells, which are made at once; what it does not give, memory and
+//! In lockstep the stacks of a program are a block of cells, which are made at once, or several where ratios are taken
+//! within each (a manager and its quarantines); what it does not give, memory and
 //! elapsed time, comes from runs alone beside it.
 
 use rand::seq::SliceRandom;
@@ -87,7 +88,7 @@ pub fn plan(experiment: &Experiment, starts: &[bool]) -> Vec<Cell> {
 /// first of its cells stood, so that their order is random too.
 pub fn blocks(experiment: &Experiment, cells: &[Cell]) -> Vec<Vec<Cell>> {
     let mut blocks: Vec<Vec<Cell>> = Vec::new();
-    let mut places: HashMap<(&str, Phase, u32), usize> = HashMap::new();
+    let mut places: HashMap<(&str, u32, Phase, u32), usize> = HashMap::new();
     for cell in cells {
         let stack = &experiment.stacks[cell.stack];
         let shared =
@@ -96,7 +97,8 @@ pub fn blocks(experiment: &Experiment, cells: &[Cell]) -> Vec<Vec<Cell>> {
             blocks.push(vec![*cell]);
             continue;
         }
-        let place = *places.entry((&stack.program, cell.phase, cell.repetition)).or_insert(blocks.len());
+        let place =
+            *places.entry((&stack.program, stack.block, cell.phase, cell.repetition)).or_insert(blocks.len());
         match blocks.get_mut(place) {
             Some(block) => block.push(*cell),
             None => blocks.push(vec![*cell]),
@@ -182,6 +184,19 @@ mod tests {
                 prop_assert_eq!((count(Phase::Alone), count(Phase::Startup)), (3, 3));
             }
         }
+    }
+
+    #[test]
+    fn stacks_of_two_blocks_run_at_once_within_each_only() {
+        let mut made = paired(4, &[]);
+        made.settings.repetitions = 2;
+        made.stacks[2].block = 1;
+        made.stacks[3].block = 1;
+        let blocks = blocks(&made, &plan(&made, &[false; 4]));
+        let of = |block: &Vec<Cell>| block.iter().map(|cell| cell.stack / 2).collect::<Vec<_>>();
+        let at_once: Vec<Vec<usize>> = blocks.iter().filter(|block| block.len() > 1).map(of).collect();
+        assert_eq!(at_once.len(), 4, "two a repetition");
+        assert!(at_once.iter().all(|block| *block == [0, 0] || *block == [1, 1]), "{at_once:?}");
     }
 
     #[test]

@@ -186,8 +186,9 @@ impl<'a> Side<'a> {
 
     /// Log ratios to `base` by repetition, `None` where either lacks it.
     pub fn log_ratios(&self, base: &Side, metric: Metric, repetitions: u32) -> Vec<Option<f64>> {
-        // A stack that ran apart is compared with the baseline's runs alone, too.
-        let base_of = |r| base.value_of(metric, r, self.together && base.together);
-        (0..repetitions).map(|r| Some((self.value(metric, r)? / base_of(r)?).ln())).collect()
+        // Where one of the two ran apart, the other's runs alone are compared with it.
+        let together = self.together && base.together;
+        let value = |side: &Side, repetition| side.value_of(metric, repetition, together);
+        (0..repetitions).map(|r| Some((value(self, r)? / value(base, r)?).ln())).collect()
     }
 }

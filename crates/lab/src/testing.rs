@@ -39,6 +39,7 @@ pub fn stack(program: &str, name: &str) -> StackInfo {
         tells: false,
         apart: None,
         makes_files: false,
+        block: 0,
     }
 }
 

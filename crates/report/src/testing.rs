@@ -282,6 +282,7 @@ fn stack(shape: Shape, program: &str, s: usize) -> StackInfo {
         tells: s == 1,
         apart: None,
         makes_files: false,
+        block: 0,
     };
     if s == 0 {
         info.preload.clear();

@@ -206,8 +206,10 @@ const MEASURES: [Measure; 4] = [Measure::MutatorWall, Measure::MutatorCpu, Measu
 fn value(side: &Side, measure: Measure, repetition: u32) -> Option<f64> {
     let row: &Observation = side.timed.get(&repetition)?;
     let told = || row.collections.filter(|_| row.serve.is_none());
+    // Elapsed times are those of runs alone, and so are the pauses that are taken off.
+    let alone = || side.by_itself().get(&repetition)?.collections.filter(|_| row.serve.is_none());
     let left = match measure {
-        Measure::MutatorWall => side.value(Metric::Wall, repetition)? - told()?.pause_total_ns as f64 / 1e9,
+        Measure::MutatorWall => side.value(Metric::Wall, repetition)? - alone()?.pause_total_ns as f64 / 1e9,
         Measure::MutatorCpu => {
             told()?;
             side.value(Metric::Cpu, repetition)? - row.collector_cpu_ns? as f64 / 1e9
@@ -223,7 +225,7 @@ fn log_ratios(side: &Side, over: &Side, measure: Measure, repetitions: u32) -> V
 }
 
 fn medians(side: &Side) -> Option<Medians> {
-    let told: Vec<_> = side.timed.values().filter_map(|row| row.collections).collect();
+    let told: Vec<_> = side.by_itself().values().filter_map(|row| row.collections).collect();
     let of = |measure: Measure| -> Option<f64> {
         let values: Vec<f64> = side.timed.keys().filter_map(|r| value(side, measure, *r)).collect();
         (!values.is_empty()).then(|| median(&values))

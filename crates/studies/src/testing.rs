@@ -24,6 +24,7 @@ pub fn experiment(programs: &[&str], stacks: &[String], repetitions: u32) -> Exp
         tells: true,
         apart: None,
         makes_files: false,
+        block: 0,
     };
     Experiment {
         heaptoll_version: "0".into(),

@@ -3,7 +3,7 @@
 use clap::Args;
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
-use heaptoll_studies::delay::{NO_DELAY, study};
+use heaptoll_studies::delay::{NO_DELAY, part, study};
 use heaptoll_units::size;
 
 use crate::failure::Failure;
@@ -17,8 +17,8 @@ mod sections;
 /// What it costs when freed memory waits: time and memory over the size of a quarantine.
 ///
 /// Collectors hand memory back late. A quarantine does the same to an allocator: what the program frees is held until
-/// so many bytes wait, and then freed at once. The program runs under each manager with quarantines of several sizes, in
-/// interleaved random order; ratios are to the quarantine of 1 byte, which delays nothing and costs as much itself
+/// so many bytes wait, and then freed at once. The program runs under each manager with quarantines of several sizes, at
+/// once on one processor where it allows that; ratios are to the quarantine of 1 byte, which delays nothing and costs as much itself
 /// (Sareen and Blackburn 2022, section 7). What that one costs over the manager without it is told apart.
 ///
 /// Exit status: 0 all well; 1 a stack failed, gave wrong output or was refused, or an output file could not be written;
@@ -57,7 +57,7 @@ fn quarantine(text: &str) -> Result<u64, String> {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
     let stacks = if arguments.study.resume.is_some() { vec![] } else { stacks(arguments, &places)? };
-    let carried = studied::carry_out(&arguments.study, &places, &stacks, &|_| None)?;
+    let carried = studied::carry_out(&arguments.study, &places, &stacks, &subject, &|_| None)?;
     let found = study(&carried.experiment);
     if found.managers.is_empty() {
         return Err(Failure::Usage(format!(
@@ -68,6 +68,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let document = document::document(&found, &carried);
     let figures = carried.figures(&found, published::beside(&found));
     carried.deliver(&arguments.study.outputs, "delay", &document, &figures)
+}
+
+/// The manager behind a quarantine or without one: what has further settings is another subject, but keeps it company.
+fn subject(stack: &str) -> Option<String> {
+    part(stack).map(|(subject, _)| subject)
 }
 
 /// Each manager without a layer, and behind a quarantine of every size.

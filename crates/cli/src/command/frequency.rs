@@ -5,7 +5,7 @@ use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::observation::{Observation, Phase};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::stack::LayerKind;
-use heaptoll_studies::frequency::{FIXED, Period, study};
+use heaptoll_studies::frequency::{FIXED, Period, part, study};
 use heaptoll_units::size;
 
 use crate::failure::Failure;
@@ -18,8 +18,8 @@ mod sections;
 
 /// What collections cost the program besides their pauses: the mutator's time over how often is collected.
 ///
-/// The program runs over a collector that stops it after so many bytes, with several such periods, in interleaved random
-/// order. What is compared is the mutator's time: elapsed time less pauses, and CPU less the collector's. The same is done
+/// The program runs over a collector that stops it after so many bytes, with several such periods, at once on one
+/// processor where it allows that. What is compared is the mutator's time: elapsed time less pauses, and CPU less the collector's. The same is done
 /// with collections that only identify what is dead, and with reclamation at some collections only (Sareen and
 /// Blackburn 2022, section 5), which tells the disturbance of a collection from the delay of reuse. Marking has one
 /// thread, and a collection is over when its pause is.
@@ -63,8 +63,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
     let stacks = if arguments.study.resume.is_some() { vec![] } else { stacks(arguments, &places)? };
     let most_often = arguments.every.iter().min().copied();
-    let carried =
-        studied::carry_out(&arguments.study, &places, &stacks, &|row| without_collections(row, most_often?))?;
+    let carried = studied::carry_out(&arguments.study, &places, &stacks, &subject, &|row| {
+        without_collections(row, most_often?)
+    })?;
     let found = study(&carried.experiment);
     if found.collectors.is_empty() {
         return Err(Failure::Usage(format!(
@@ -75,6 +76,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let document = document::document(&found, &carried);
     let figures = carried.figures(&found, published::beside(&found));
     carried.deliver(&arguments.study.outputs, "frequency", &document, &figures)
+}
+
+/// The collector, whatever its period.
+fn subject(stack: &str) -> Option<String> {
+    part(stack).map(|(collector, _)| collector)
 }
 
 /// What to say of a whole run that collects most often of all, and had nothing to collect: neither have the others.

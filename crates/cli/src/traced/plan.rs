@@ -237,12 +237,13 @@ fn prove(
             tells: false,
             apart: None,
             makes_files: false,
+            block: 0,
         });
         statics.push(program.name.clone());
     }
     experiment.programs.retain(|program| !statics.contains(&program.name));
     if !experiment.programs.is_empty() {
-        preflights::run(experiment, managers, places, interrupt)?;
+        preflights::run(experiment, managers, &[], places, interrupt)?;
     }
     let kept: Vec<String> = experiment.programs.iter().map(|program| program.name.clone()).collect();
     experiment.programs = asked

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::bench::{Bench, assert_described, database, eventually, marker, programs_with, read_json};
+use crate::bench::{
+    Bench, assert_described, database, eventually, marker, programs_with, read_json, rows_of,
+};
 
 /// Takes, writes and frees 400 blocks of 64 KiB one after another: one is live at a time, the others wait.
 const ONE_AT_A_TIME: &str = r#"
@@ -62,6 +64,30 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
     assert!(std::fs::read_to_string(&html).expect("a page").contains("toself"));
     // The rows are an experiment's, as others are.
     bench.heaptoll(&["report", &db]).exits(0).shows(&["quarantine=8M/glibc", "quarantine=1B/glibc"]);
+}
+
+#[test]
+fn a_manager_and_its_quarantines_run_at_once_and_no_other_manager_beside_them() {
+    let bench = Bench::new();
+    let program = bench.program("queue", ONE_AT_A_TIME);
+    let db = bench.at("delay.db");
+    let words = ["delay", "-m", "glibc", "-m", "lea", "--sizes", "64K", "-n", "1", "--db", &db];
+    let html = bench.at("delay.html");
+    bench.heaptoll(&[&words[..], &["--html", &html, "--", &program]].concat()).exits(0);
+    assert!(std::fs::read_to_string(&html).expect("a page").contains("at once and alone"));
+    let json = bench.json(&db);
+    let begun = |stack: &str| rows_of(&json, stack, "timed")[0]["started_unix_s"].as_f64().expect("a time");
+    for manager in ["glibc", "lea"] {
+        for delayed in ["1B", "64K"].map(|size| format!("quarantine={size}/{manager}")) {
+            assert_eq!(begun(manager), begun(&delayed), "{delayed}");
+            assert_eq!(rows_of(&json, &delayed, "alone").len(), 1);
+        }
+    }
+    assert_ne!(begun("glibc"), begun("lea"));
+    let interleaved = bench.at("interleaved.db");
+    let words = ["delay", "--pairing", "interleaved", "-m", "glibc", "--sizes", "64K", "-n", "1"];
+    bench.heaptoll(&[&words[..], &["--db", &interleaved, "--", &program]].concat()).exits(0);
+    assert!(rows_of(&bench.json(&interleaved), "glibc", "alone").is_empty());
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub struct Beginning<'a> {
     pub asked: &'a Asked,
     /// The managers, the baseline first.
     pub managers: &'a [Manager],
+    /// The block of each manager in lockstep; all in one where it has none.
+    pub blocks: Vec<u32>,
     /// Timed repetitions.
     pub repetitions: u32,
     /// Repetitions before them.
@@ -78,6 +80,7 @@ pub fn begin(
         &Beginning {
             asked: &arguments.asked,
             managers: &managers,
+            blocks: vec![],
             repetitions: arguments.repetitions.unwrap_or(match (arguments.precision, arguments.budget) {
                 (None, None) => REPETITIONS,
                 _ => FIRST_LOOK,
@@ -145,7 +148,7 @@ pub fn describe(
         own_cost: None,
         complete: false,
     };
-    let proofs = preflights::run(&mut experiment, beginning.managers, places, interrupt)?;
+    let proofs = preflights::run(&mut experiment, beginning.managers, &beginning.blocks, places, interrupt)?;
     if let Some(text) = announced_time(&experiment, &proofs) {
         terminal::note(&text);
     }
