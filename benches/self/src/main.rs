@@ -3,12 +3,15 @@
 
 mod calibration;
 mod child;
+mod company;
 mod error;
 mod load;
 mod pairing;
 mod power;
 mod rig;
 mod truth;
+
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 use heaptoll_lab::experiment::Pairing;
@@ -71,6 +74,18 @@ enum Command {
         #[arg(short, default_value_t = 30)]
         n: u32,
     },
+    /// How far ratios of runs at once lie from those of runs alone, by company, slice and footprint
+    Company {
+        /// Repetitions of each
+        #[arg(short, default_value_t = 8)]
+        n: u32,
+        /// Numbers of stacks that run at once
+        #[arg(long, value_delimiter = ',', default_value = "2,5,8", value_parser = at_once)]
+        at_once: Vec<usize>,
+        /// Only the pairs with this in their names
+        #[arg(long, default_value = "")]
+        only: String,
+    },
     /// Touch memory and tell what the kernel says of it (run by `truth`)
     #[command(hide = true)]
     Touch {
@@ -96,6 +111,7 @@ fn main() -> std::process::ExitCode {
             power::run(&power::Plan { percent, n, experiments, equal, pairing: pairing(lockstep), busy })
         }
         Command::Pairing { n } => pairing::run(n),
+        Command::Company { n, at_once, only } => company::run(&company::Plan { n, companies: at_once, only }),
         Command::Touch { mib } => child::touch(mib),
         Command::Spin { ms } => child::spin(ms),
     };
@@ -105,6 +121,23 @@ fn main() -> std::process::ExitCode {
             eprintln!("heaptoll-bench: {error}");
             std::process::ExitCode::FAILURE
         }
+    }
+}
+
+/// A number of stacks that run at once: two at least.
+fn at_once(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&stacks| stacks >= 2).ok_or_else(|| "give two stacks or more".into())
+}
+
+/// Builds a shared object of a C source of ours.
+fn c_object(folder: &Path, name: &str, source: &str) -> Result<PathBuf, BenchError> {
+    let (file, object) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.so")));
+    std::fs::write(&file, source).map_err(BenchError::system("write a C source"))?;
+    let mut cc = std::process::Command::new("cc");
+    let built = cc.args(["-O2", "-shared", "-fPIC", "-fno-builtin", "-o"]).arg(&object).arg(&file).status();
+    match built.map_err(BenchError::system("cc"))?.success() {
+        true => Ok(object),
+        false => Err(BenchError::Unexpected(format!("cc could not build {name}.c"))),
     }
 }
 

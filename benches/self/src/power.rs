@@ -3,8 +3,7 @@
 //! `delay.c` forwards to glibc and spins a settable number of turns in every malloc. What a turn costs on this
 //! machine and program is measured first, against zero turns, so that the slow-down is known and not assumed.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use heaptoll_lab::compare::{compare, judge_outputs};
 use heaptoll_lab::comparison::{Interval, Metric};
@@ -13,28 +12,10 @@ use heaptoll_lab::places::Places;
 
 use crate::load::Load;
 use crate::rig::{self, Stack};
-use crate::{BenchError, say};
+use crate::{BenchError, c_object, say};
 
-const SOURCE: &str = include_str!("../delay.c");
 /// Turns of the calibration run: enough that their cost stands far above the noise.
 const MANY_TURNS: f64 = 100.0;
-
-fn build(folder: &Path) -> Result<PathBuf, BenchError> {
-    let source = folder.join("delay.c");
-    let object = folder.join("delay.so");
-    std::fs::write(&source, SOURCE).map_err(BenchError::system("write delay.c"))?;
-    let status = Command::new("cc")
-        .args(["-O2", "-shared", "-fPIC", "-fno-builtin", "-o"])
-        .arg(&object)
-        .arg(&source)
-        .status()
-        .map_err(BenchError::system("cc"))?;
-    if status.success() {
-        Ok(object)
-    } else {
-        Err(BenchError::Unexpected("cc could not build delay.c".into()))
-    }
-}
 
 fn stack(name: &str, object: &Path, turns: f64) -> Stack {
     Stack {
@@ -83,7 +64,7 @@ pub fn run(plan: &Plan) -> Result<(), BenchError> {
     let Plan { percent, n, experiments, equal, pairing, busy } = *plan;
     let places = Places::find()?;
     let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
-    let object = build(folder.path())?;
+    let object = c_object(folder.path(), "delay", include_str!("../delay.c"))?;
     let pair = |turns: f64| [stack("delay", &object, 0.0), stack("delayed", &object, turns)];
     let _load = Load::start(busy)?;
     let many = cpu_ratio(&places, &pair(MANY_TURNS), pairing, 20, 1)?.ratio;

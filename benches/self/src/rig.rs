@@ -39,8 +39,21 @@ pub fn run(
     seed: u64,
     pairing: Pairing,
 ) -> Result<Experiment, BenchError> {
+    sliced(places, program, stacks, repetitions, seed, pairing, None)
+}
+
+/// [`run`], with time slices of so many seconds in lockstep.
+pub fn sliced(
+    places: &Places,
+    program: Prepared,
+    stacks: &[Stack],
+    repetitions: u32,
+    seed: u64,
+    pairing: Pairing,
+    slice_s: Option<f64>,
+) -> Result<Experiment, BenchError> {
     let settings =
-        Settings { repetitions, warmup: 1, seed, timeout_s: 120.0, pairing, ..Settings::default() };
+        Settings { repetitions, warmup: 1, seed, timeout_s: 120.0, pairing, slice_s, ..Settings::default() };
     let bench = Bench {
         launcher: places.launcher(),
         start_layer: places.start_layer(),
