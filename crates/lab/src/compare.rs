@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::company;
 use crate::comparison::{
     CollectionFigures, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
 };
@@ -56,7 +57,8 @@ fn baseline_digests(experiment: &Experiment, program: &str) -> Vec<String> {
 
 const METRICS: [Metric; 4] = [Metric::Cpu, Metric::Wall, Metric::PeakRss, Metric::Instructions];
 
-fn repetitions(experiment: &Experiment) -> u32 {
+/// Repetitions that were begun.
+pub(crate) fn repetitions(experiment: &Experiment) -> u32 {
     experiment
         .observations
         .iter()
@@ -122,49 +124,15 @@ fn table(experiment: &Experiment, program: &str, sides: &Sides) -> ProgramTable 
         .collect();
     let mut notes =
         verdict::notes(experiment, program, &rows, &baseline_digests(experiment, program), sides.startup);
-    notes.extend(contradictions(experiment, sides, &rows));
+    let company = company::effect(experiment, sides);
+    notes.extend(company::notes(experiment, sides, &rows, company));
     ProgramTable {
         program: program.into(),
         detectable_cpu_ratio: (!half_widths.is_empty()).then(|| median(&half_widths)),
         rows,
         notes,
+        company,
     }
-}
-
-/// Stacks whose CPU ratio in lockstep and by itself cannot both be right: the one interval lies beyond the other. A manager
-/// may behave otherwise on one processor, or a program in company.
-fn contradictions(experiment: &Experiment, sides: &Sides, rows: &[Row]) -> Vec<String> {
-    let Some(base) = sides.find(&experiment.baseline).filter(|base| base.is_together()) else {
-        return vec![];
-    };
-    let others: Vec<&Side> =
-        sides.all.iter().filter(|side| side.is_together() && side.stack != base.stack).collect();
-    let series: Vec<_> =
-        others.iter().map(|side| side.log_ratios_by_itself(base, repetitions(experiment))).collect();
-    let intervals = statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
-    let pairs = others.iter().zip(intervals).filter_map(|(side, alone)| {
-        let row = rows.iter().find(|row| row.stack == side.stack)?;
-        Some((side.stack, row.figures.get(&Metric::Cpu)?.ratio?, alone?))
-    });
-    pairs
-        .filter(|(_, together, alone)| {
-            let enough = |interval: &Interval| interval.pairs as usize >= FEWEST_PAIRS;
-            enough(together) && enough(alone) && (together.high < alone.low || alone.high < together.low)
-        })
-        .map(|(stack, together, alone)| {
-            format!(
-                "{stack} takes {:.2} ({:.2}\u{2013}{:.2}) of {}'s CPU in lockstep on one processor, but {:.2} \
-                 ({:.2}\u{2013}{:.2}) by itself on all: believe the second, and see `--pairing interleaved`",
-                together.ratio,
-                together.low,
-                together.high,
-                experiment.baseline,
-                alone.ratio,
-                alone.low,
-                alone.high
-            )
-        })
-        .collect()
 }
 
 fn figure(values: &[f64], ratio: Option<Interval>) -> Option<Figure> {

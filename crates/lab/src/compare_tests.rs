@@ -267,6 +267,27 @@ fn cpu_is_of_the_runs_at_once_and_memory_and_elapsed_time_of_those_alone() {
     assert_eq!((fast.good, fast.figures[&Metric::Cpu].ratio.unwrap().pairs), (8, 8));
     let notes = compared.tables[0].notes.join("\n");
     assert!(notes.contains("(lockstep)") && !notes.contains("believe the second"), "{notes}");
+    let company = compared.tables[0].company.unwrap();
+    assert!(!company.differs && (company.ratio - 1.0).abs() < 0.01, "{company:?}");
+    assert!(notes.contains("no effect seen"), "{notes}");
+}
+
+#[test]
+fn what_company_does_to_a_table_is_noted() {
+    let mut made = paired_both_ways(0.8, 0.9);
+    // Two stacks that company moves by as much: the mean is over both.
+    made.stacks.push(crate::testing::stack("prog", "other"));
+    let other: Vec<Observation> =
+        made.observations.iter().filter(|row| row.stack == "fast").cloned().collect();
+    made.observations.extend(other.into_iter().map(|row| Observation { stack: "other".into(), ..row }));
+    let table = &compare(&made).tables[0];
+    let company = table.company.unwrap();
+    assert!(company.differs && (company.ratio - 0.8 / 0.9).abs() < 0.01, "{company:?}");
+    assert!(table.notes.iter().any(|note| note.contains("by -11.1 %")), "{:?}", table.notes);
+    made.observations.retain(|row| row.phase != Phase::Alone || row.repetition < 3);
+    assert!(compare(&made).tables[0].company.is_none(), "too few pairs");
+    made.settings.pairing = crate::experiment::Pairing::Interleaved;
+    assert!(compare(&made).tables[0].company.is_none(), "no company");
 }
 
 #[test]

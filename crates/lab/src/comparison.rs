@@ -111,6 +111,10 @@ pub struct ProgramTable {
     pub notes: Vec<String>,
     /// The smallest CPU difference, as a ratio above 1, that this data would have shown (median half width).
     pub detectable_cpu_ratio: Option<f64>,
+    /// What company does to the CPU ratios of runs in lockstep: ratios at once over those of runs alone, geometric mean
+    /// over stacks. `None` where there is no lockstep, or too few pairs.
+    #[serde(default)]
+    pub company: Option<Interval>,
 }
 
 /// One stack over all programs: the geometric mean of its ratios, interval over repetitions.

@@ -1,5 +1,6 @@
 //! The laboratory: plan an experiment, execute its cells, measure them, store rows, compare them.
 
+mod company;
 pub mod compare;
 pub mod comparison;
 pub mod experiment;

@@ -544,6 +544,7 @@ fn compare(experiment: &Experiment) -> Comparison {
             rows,
             notes,
             detectable_cpu_ratio: Some(1.021),
+            company: None,
         });
     }
     let mut overall = Vec::new();
