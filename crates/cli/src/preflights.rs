@@ -11,6 +11,7 @@ use heaptoll_lab::lockstep;
 use heaptoll_lab::manager::Manager;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::runner::PINNED;
+use heaptoll_lab::working_copy;
 use heaptoll_preflight::{Proof, Refusal, Request, Watch, Watched, inspect_manager, preflight};
 use heaptoll_scratch::Scratch;
 use indicatif::ProgressBar;
@@ -35,6 +36,8 @@ pub struct Limits {
     pub longest: Duration,
     /// Exit status of success.
     pub expect_status: i32,
+    /// Whether it runs in a copy of the current folder.
+    pub working_copy: bool,
     /// Whether the run is watched for what copies of it at the same time would meet.
     pub watch: bool,
 }
@@ -79,6 +82,12 @@ pub fn prove(
             "cannot make a scratch folder: {error}; is the temporary folder writable and not full?"
         ))
     })?;
+    let directory = match (limits.working_copy, std::env::current_dir()) {
+        (true, Ok(here)) => Some(
+            working_copy::make(&here, scratch.path()).map_err(|error| Failure::Usage(error.to_string()))?,
+        ),
+        _ => None,
+    };
     let mut environment: Vec<(OsString, OsString)> =
         std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD" && name != "LD_AUDIT").collect();
     let mut set = |name: &str, value: OsString| {
@@ -94,10 +103,13 @@ pub fn prove(
     for (name, value) in &manager.environment {
         set(name, value.into());
     }
+    if let Some(copy) = &directory {
+        set("PWD", copy.into());
+    }
     let request = Request {
         command: program.command_in(scratch.path()),
         environment,
-        directory: None,
+        directory,
         stdin: program.stdin.as_ref().map(PathBuf::from),
         layers: manager.layers.iter().map(|layer| layer.kind.object(places)).collect(),
         preload: manager.object.iter().cloned().collect(),
@@ -197,6 +209,7 @@ pub fn run(
                 whole: index == 0 || watch && pairing::wants_another_whole(&runs),
                 longest: Duration::from_secs_f64(experiment.settings.timeout_s),
                 expect_status: experiment.settings.expect_status,
+                working_copy: experiment.settings.working_copy,
                 watch: watch && program.serve.is_none(),
             };
             let like = proven.iter().find(|(other, ..)| same_objects(other, manager));

@@ -190,6 +190,7 @@ pub fn carry_out(
         expect_status: arguments.expect_status,
         pairing: arguments.pairing.into(),
         slice_s: None,
+        working_copy: false,
         precision: None,
         budget_s: None,
     };

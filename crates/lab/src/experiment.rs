@@ -158,6 +158,9 @@ pub struct Settings {
     /// How runs are paired; interleaved in files of before there was another way.
     #[serde(default)]
     pub pairing: Pairing,
+    /// Whether each run has a copy of the folder, and runs there.
+    #[serde(default)]
+    pub working_copy: bool,
     /// Time slice of programs in lockstep, seconds; `None` for the kernel's own.
     #[serde(default)]
     pub slice_s: Option<f64>,

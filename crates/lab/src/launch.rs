@@ -35,6 +35,8 @@ pub struct Invocation {
     pub environment: Vec<(String, String)>,
     /// Objects for `LD_PRELOAD`, in order.
     pub preload: Vec<PathBuf>,
+    /// Folder that it runs in; heaptoll's own when absent.
+    pub directory: Option<PathBuf>,
     /// Standard input; `/dev/null` when absent.
     pub stdin: Option<PathBuf>,
     /// Time limit; zero for none.
@@ -196,6 +198,9 @@ pub fn start(
     command.args(spec.to_args()).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     // Whatever the user preloads or audits in the shell would ride along in every run, glibc's too.
     command.env_remove("LD_PRELOAD").env_remove("LD_AUDIT");
+    if let Some(directory) = &invocation.directory {
+        command.current_dir(directory);
+    }
     let (fd, gate) = (theirs.as_raw_fd(), spec.gate_fd);
     // SAFETY: what `ready_to_launch` calls is async-signal-safe, and both descriptors stay open until after spawn.
     unsafe { command.pre_exec(move || ready_to_launch(fd, gate)) };

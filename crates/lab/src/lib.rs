@@ -27,3 +27,4 @@ mod testing;
 pub mod told;
 mod verdict;
 pub mod words;
+pub mod working_copy;

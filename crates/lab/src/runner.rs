@@ -21,6 +21,7 @@ use crate::sampler::{Sampled, Sampler};
 use crate::serve;
 use crate::store::{Store, StoreError};
 use crate::told::Told;
+use crate::working_copy::{self, WorkingCopyError};
 
 /// Pace of memory samples in a watched run.
 const PACE: Duration = Duration::from_millis(5);
@@ -72,6 +73,9 @@ pub enum RunError {
     /// Scratch folders or the statistics page.
     #[error("cannot make a scratch folder: {0}; is the temporary folder writable and not full?")]
     Scratch(std::io::Error),
+    /// A run's own folder.
+    #[error(transparent)]
+    WorkingCopy(#[from] WorkingCopyError),
     /// The baseline itself does not work.
     #[error(
         "{program} fails under the baseline {stack} itself: {outcome}{said}{}", advice(.outcome, *.never_ready).map(|text| format!("\n{text}")).unwrap_or_default()
@@ -285,6 +289,11 @@ fn prepare(
     let mut environment = environment_of(program, scratch.path());
     environment.extend(stack.environment.iter().cloned());
     environment.push(("HEAPTOLL_PADDING".into(), "x".repeat(cell.env_padding as usize)));
+    let directory = match experiment.settings.working_copy {
+        true => Some(working_copy::make(Path::new(&experiment.settings.directory), scratch.path())?),
+        false => None,
+    };
+    environment.extend(directory.iter().map(|copy| ("PWD".into(), copy.display().to_string())));
     let page = if stack.tells && cell.phase != Phase::Startup {
         let (page, variable) = page_in(&scratch)?;
         environment.push(variable);
@@ -300,6 +309,7 @@ fn prepare(
         command: program.command_in(scratch.path()),
         environment,
         preload,
+        directory,
         stdin: program.stdin.as_ref().map(PathBuf::from),
         timeout: Duration::from_secs_f64(experiment.settings.timeout_s),
         thp: Thp::from_word(&experiment.settings.thp).unwrap_or_default(),

@@ -171,6 +171,7 @@ pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
             directory: "/home/user".into(),
             pairing: Pairing::default(),
             slice_s: None,
+            working_copy: false,
             precision: Some(0.01),
             budget_s: Some(300.0),
             enough: [("cfrac".to_owned(), 8)].into(),

@@ -69,7 +69,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 fn tried(manager: &Manager, places: &Places) -> Result<(bool, String), Failure> {
     let small =
         ProgramInfo { name: "ls".into(), command: vec!["ls".into(), "/".into()], ..ProgramInfo::default() };
-    let limits = Limits { whole: true, longest: Duration::MAX, expect_status: 0, watch: false };
+    let limits =
+        Limits { whole: true, longest: Duration::MAX, expect_status: 0, working_copy: false, watch: false };
     Ok(match prove(manager, &manager.name, &small, places, &Interrupt::default(), limits)? {
         Found::Serves(stack, _) if stack.warnings.is_empty() => (true, "passes".into()),
         Found::Serves(stack, _) => (true, format!("passes; {}", stack.warnings.join("; "))),

@@ -133,6 +133,10 @@ pub struct Arguments {
     /// Time slice of managers in lockstep, from .1ms to 100ms, on Linux 6.12 and later [default: the kernel's own]
     #[arg(long, value_name = "TIME", value_parser = slice)]
     slice: Option<f64>,
+    /// Give each run a copy of the current folder to run in (at most 1 GiB): a program that writes there may run at once
+    /// with others, and finds nothing of an earlier run
+    #[arg(long, conflicts_with = "serve")]
+    working_copy: bool,
     /// Transparent huge pages of the measured processes [default: as the system has them]
     #[arg(long, value_enum, value_name = "WHEN")]
     thp: Option<ThpWord>,
@@ -151,7 +155,8 @@ pub struct Arguments {
 }
 
 /// What an experiment was begun with and is gone on with: to ask for it anew is refused, not ignored.
-const FIXED_AT_THE_BEGINNING: [&str; 24] = [
+const FIXED_AT_THE_BEGINNING: [&str; 25] = [
+    "working_copy",
     "slice",
     "command",
     "program",

@@ -182,6 +182,7 @@ fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<Progra
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
             pairing: Pairing::Interleaved,
             slice_s: None,
+            working_copy: false,
             precision: None,
             budget_s: None,
             enough: BTreeMap::new(),

@@ -237,3 +237,31 @@ fn fillers_leave_no_files_of_the_program_behind() {
     said.exits(0).shows(&["(lockstep)"]);
     assert_eq!(std::fs::read_dir(&folder).expect("reads").count(), 0);
 }
+
+#[test]
+fn a_program_that_writes_where_it_runs_is_in_lockstep_in_copies_of_the_folder() {
+    let bench = Bench::new();
+    let program = bench.program(
+        "writes",
+        &works(
+            "FILE *f = fopen(\"fixed\", \"a+\"); fprintf(f, \"x\"); fflush(f); long all = ftell(f); fclose(f); \
+             printf(\"%ld\\n\", all);",
+        ),
+    );
+    let (db, here) = (bench.at("e.db"), bench.path("here"));
+    std::fs::create_dir(&here).expect("a folder");
+    let heaptoll_in = |folder: &std::path::Path, words: &[&str]| -> crate::bench::Said {
+        bench.command(words).current_dir(folder).output().expect("heaptoll starts").into()
+    };
+    let run = ["run", "--working-copy", "-m", "glibc", "-m", "glibc", "-n", "2", "--db", &db, "--", &program];
+    heaptoll_in(&here, &run).exits(0).shows(&["at once on one processor (lockstep)"]);
+    let json = bench.json(&db);
+    assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 2);
+    // Each run begins with the folder as it is: one byte is written to a file that is not there, and it stays so.
+    let full_runs = rows(&json).iter().filter(|row| row["phase"] != "startup");
+    let digests: HashSet<&str> = full_runs.filter_map(|row| row["output_digest"].as_str()).collect();
+    assert_eq!(digests.len(), 1, "{digests:?}");
+    assert!(!here.join("fixed").exists());
+    let of_all = ["run", "--working-copy", "--", "/bin/true"];
+    heaptoll_in(std::path::Path::new("/"), &of_all).exits(2).complains(&["TMPDIR"]);
+}

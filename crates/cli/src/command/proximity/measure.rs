@@ -223,6 +223,7 @@ impl Plan<'_> {
             whole: false,
             longest: std::time::Duration::from_secs_f64(self.runs.timeout_s),
             expect_status: self.expect_status,
+            working_copy: false,
             watch: false,
         };
         let found = prove(stack, &stack.name, program, self.runs.places, self.runs.interrupt, limits)?;

@@ -11,7 +11,7 @@ use heaptoll_lab::places::Places;
 use heaptoll_lab::plan;
 use heaptoll_lab::precision::FIRST_LOOK;
 use heaptoll_lab::store::Store;
-use heaptoll_lab::{machine, own_cost};
+use heaptoll_lab::{machine, own_cost, working_copy};
 
 use super::resume::warn_of_settings_in_the_environment;
 use super::{Arguments, REPETITIONS};
@@ -43,6 +43,8 @@ pub struct Beginning<'a> {
     pub expect_status: i32,
     /// How runs are paired, where the program allows it.
     pub pairing: Pairing,
+    /// Whether each run has a copy of the folder.
+    pub working_copy: bool,
     /// Time slice of programs in lockstep, s; the kernel's own without one.
     pub slice_s: Option<f64>,
     /// Half-width of CPU intervals that is enough, as a share; without one the repetitions decide.
@@ -67,6 +69,12 @@ pub fn begin(
         ));
     }
     check_new_db(arguments.db.as_deref())?;
+    if arguments.working_copy {
+        let here = std::env::current_dir();
+        let here =
+            here.map_err(|error| Failure::Usage(format!("the current folder is not there: {error}")))?;
+        working_copy::check(&here).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
     let managers = choose_managers(arguments, places)?;
     let thp = machine::read().thp;
     if let Some(asked) = arguments.thp.filter(|asked| !asked.is_allowed_where(&thp)) {
@@ -92,6 +100,7 @@ pub fn begin(
             expect_status: arguments.expect_status,
             pairing: arguments.pairing.into(),
             slice_s: arguments.slice,
+            working_copy: arguments.working_copy,
             // With a budget alone no interval is narrow enough.
             precision: arguments.precision.or(arguments.budget.map(|_| 0.0)),
             budget_s: arguments.budget,
@@ -132,6 +141,7 @@ pub fn describe(
             expect_status: beginning.expect_status,
             pairing: beginning.pairing,
             slice_s: beginning.slice_s,
+            working_copy: beginning.working_copy,
             precision: beginning.precision,
             budget_s: beginning.budget_s,
             enough: BTreeMap::new(),
