@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod comparison;
+pub mod disturbance;
 pub mod experiment;
 pub mod interrupt;
 pub mod launch;
@@ -18,6 +19,8 @@ pub mod runner;
 pub mod sampler;
 pub mod serve;
 pub mod side;
+pub mod sight;
+pub mod slow;
 pub mod stack;
 pub mod statistics;
 pub mod store;
