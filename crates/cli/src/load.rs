@@ -21,8 +21,8 @@ pub fn at_the_beginning(machine: &Machine) -> Option<String> {
 }
 
 /// What to say of what disturbed while all was measured.
-pub fn meanwhile(found: &Disturbance, cores: u32) -> Vec<String> {
-    let others = (found.seconds >= LEAST_S).then(|| others(found, f64::from(cores))).flatten();
+pub fn meanwhile(found: &Disturbance, processors: usize) -> Vec<String> {
+    let others = (found.seconds >= LEAST_S).then(|| others(found, processors as f64)).flatten();
     let held_s = found.throttled.unwrap_or(0.0) * found.seconds;
     let held = (held_s > 0.0).then(|| {
         format!(
@@ -33,11 +33,11 @@ pub fn meanwhile(found: &Disturbance, cores: u32) -> Vec<String> {
     others.into_iter().chain(held).collect()
 }
 
-fn others(found: &Disturbance, cores: f64) -> Option<String> {
-    let used = (found.other_work + found.steal) * cores;
-    (used > SHARE * cores).then(|| {
+fn others(found: &Disturbance, processors: f64) -> Option<String> {
+    let used = (found.other_work + found.steal) * processors;
+    (used > SHARE * processors).then(|| {
         format!(
-            "other work took {used:.1} of {cores:.0} processors while this was measured: times are longer and intervals \
+            "other work took {used:.1} of {processors:.0} processors while this was measured: times are longer and intervals \
              wider than on a quiet machine"
         )
     })

@@ -24,6 +24,7 @@ use crate::extras::ExtraTables;
 use crate::failure::{self, Failure};
 use crate::load;
 use crate::outputs::Outputs;
+use crate::pairing;
 use crate::programs_asked::Asked;
 use crate::progress::Bar;
 use crate::terminal;
@@ -89,6 +90,9 @@ impl From<PairingWord> for Pairing {
 /// Every repetition runs the program under every manager, at once on one processor where that may be and else in a fresh
 /// random order; ratios are paired within a repetition. A difference is claimed only when its interval, corrected for the number of comparisons in the table,
 /// excludes 1. Each row is stored as soon as it is measured: Ctrl-C loses nothing, and --resume goes on.
+///
+/// After the first five repetitions a line says which CPU differences this machine will show in the time that is left. Under
+/// each table stands what else the machine did meanwhile: steal, interrupts, other work.
 ///
 /// Exit status: 0 all well; 1 a manager failed or gave wrong output, what was named was refused, or an output file could
 /// not be written; 2 the request cannot be carried out; 130 interrupted.
@@ -246,7 +250,9 @@ pub fn measure_unless(
     let since = Since::now();
     let measured = lacking(experiment, store, places, interrupt, futile);
     let found = since.and_then(|since| since.disturbance(None));
-    for text in found.map_or(vec![], |found| load::meanwhile(&found, experiment.machine.cores)) {
+    // Not the cores of the machine's description, of which a limit of CPU time takes some off.
+    let processors = pairing::Machine::now().processors;
+    for text in found.map_or(vec![], |found| load::meanwhile(&found, processors)) {
         terminal::warning(&text);
     }
     measured

@@ -68,10 +68,10 @@ mod tests {
     #[test]
     fn what_will_be_seen_is_one_sentence() {
         assert_eq!(
-            sentence(&[of("a", 0.011, 0.02)], 14, 24.0, None).as_deref(),
+            sentence(&[of("a", 0.011, 0.02)], 15, 30.0, None).as_deref(),
             Some(
-                "this machine now: CPU differences of about 1.1 % in 60 seconds more (14 repetitions), 2.0 % for slow; \
-                 --precision 1% would take about 56 repetitions in 6 minutes"
+                "this machine now: CPU differences of about 1.1 % in 60 seconds more (15 repetitions), 2.0 % for slow; \
+                 --precision 1% would take about 60 repetitions in 6 minutes"
             )
         );
         let several =
