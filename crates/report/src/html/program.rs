@@ -140,6 +140,8 @@ pub(super) struct Invocation {
     pub load: String,
     /// Share of the span that was stolen, percent.
     pub steal: String,
+    /// Share of it that interrupts took, percent.
+    pub interrupts: String,
     /// Share of the processors that ran other work, percent, and whether the span was loaded.
     pub other_work: String,
     /// How it ended.
@@ -437,6 +439,7 @@ fn invocation(row: &Observation) -> Invocation {
         faults: format::count(row.minor_faults as f64),
         load: format!("{:.2}", row.load_average),
         steal: disturbance.map_or(NONE.to_owned(), |found| format::percent(found.steal)),
+        interrupts: disturbance.map_or(NONE.to_owned(), |found| format::percent(found.interrupts)),
         other_work: disturbance.map_or(NONE.to_owned(), |found| {
             let loaded = if found.is_loaded() == Some(true) { ", loaded" } else { "" };
             format::percent(found.other_work) + loaded
