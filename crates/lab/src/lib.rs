@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod comparison;
+mod cpu_limit;
 pub mod disturbance;
 pub mod experiment;
 pub mod interrupt;

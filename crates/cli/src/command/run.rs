@@ -1,7 +1,6 @@
 //! `heaptoll run`: the main job.
 
 use std::path::PathBuf;
-use std::time::Instant;
 
 use clap::{Args, Parser, ValueEnum};
 use heaptoll_lab::compare::{compare, judge_outputs};
@@ -10,12 +9,10 @@ use heaptoll_lab::experiment::{Experiment, Pairing, StackInfo};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::machine;
 use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::observation::{Observation, Phase};
+use heaptoll_lab::observation::Observation;
 use heaptoll_lab::places::Places;
-use heaptoll_lab::plan::{self, Cell};
+use heaptoll_lab::plan::Cell;
 use heaptoll_lab::runner::{self, Bench, Ending, Progress};
-use heaptoll_lab::sight::{FIRST, sights};
-use heaptoll_lab::slow::leave_slow_apart;
 use heaptoll_lab::store::Store;
 use heaptoll_report::terminal::render;
 
@@ -33,6 +30,7 @@ pub mod begin;
 mod goal;
 pub mod resume;
 mod sight;
+mod stages;
 
 use begin::begin;
 use resume::{go_where_it_began, resume};
@@ -271,56 +269,12 @@ fn lacking(
         start_layer: places.start_layer(),
         interrupt: interrupt.clone(),
     };
-    let bar = Bar::new(&planned(experiment), experiment);
+    let bar = Bar::new(&stages::planned(experiment), experiment);
     let futile = (experiment.programs.len() == 1).then_some(futile);
     let mut watched = Watched { bar, futile, interrupt, why: None };
-    let ended = stages(experiment, store, &bench, &mut watched);
+    let ended = stages::execute(experiment, store, &bench, &mut watched);
     watched.bar.clear();
     (ended, watched.why)
-}
-
-/// The cells that an experiment lacks by now.
-fn planned(experiment: &Experiment) -> Vec<Cell> {
-    plan::remaining(experiment, plan::plan(experiment, &starts(experiment)))
-}
-
-/// Makes what is lacking: warm-ups, which show what is too slow for the others' company; the first repetitions, which
-/// show what the rest will; the rest.
-fn stages(
-    experiment: &mut Experiment,
-    store: &mut Store,
-    bench: &Bench,
-    watched: &mut Watched,
-) -> Result<Ending, runner::RunError> {
-    let is_warmup = |cell: &Cell| matches!(cell.phase, Phase::Profile | Phase::Warmup);
-    let warm: Vec<Cell> = planned(experiment).into_iter().filter(is_warmup).collect();
-    if runner::execute_part(experiment, &warm, store, bench, watched)? == Ending::Interrupted {
-        return Ok(Ending::Interrupted);
-    }
-    if leave_slow_apart(experiment) {
-        store.describe(experiment)?;
-        watched.bar.clear();
-        watched.bar = Bar::new(&planned(experiment), experiment);
-    }
-    let all = experiment.settings.repetitions;
-    // Warm-ups of what was given up have no row.
-    let timed = planned(experiment).into_iter().filter(|cell| !is_warmup(cell));
-    let (first, rest): (Vec<Cell>, Vec<Cell>) = timed.partition(|cell| cell.repetition < FIRST);
-    // What was begun before, on a machine as it was then, says nothing of this one now.
-    let begun = experiment.observations.iter().any(|row| row.phase == Phase::Timed);
-    if begun || rest.is_empty() {
-        return runner::execute(experiment, &[first, rest].concat(), store, bench, watched);
-    }
-    let since = Instant::now();
-    if runner::execute_part(experiment, &first, store, bench, watched)? == Ending::Interrupted {
-        return Ok(Ending::Interrupted);
-    }
-    let spent_s = since.elapsed().as_secs_f64();
-    let sentence = sight::sentence(&sights(experiment, all), all, spent_s, experiment.settings.precision);
-    if let Some(text) = sentence {
-        watched.bar.note(&text);
-    }
-    runner::execute(experiment, &rest, store, bench, watched)
 }
 
 /// Which stacks have start-up runs: those of programs that are no servers.
