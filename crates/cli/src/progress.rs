@@ -10,6 +10,7 @@ use heaptoll_lab::runner::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::lines::Lines;
+use crate::terminal;
 
 /// A bar on standard error; lines when that is no terminal.
 pub struct Bar {
@@ -62,6 +63,11 @@ impl Bar {
             };
             self.waiting.iter().map(of).sum()
         })
+    }
+
+    /// A remark while the bar stands.
+    pub fn note(&self, text: &str) {
+        self.bar.suspend(|| terminal::note(text));
     }
 
     /// Takes the bar off the terminal.

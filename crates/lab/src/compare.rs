@@ -6,6 +6,7 @@ use crate::company;
 use crate::comparison::{
     CollectionFigures, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
 };
+use crate::disturbance::{Disturbance, Disturbed};
 use crate::experiment::Experiment;
 use crate::lower_bound::lower_bounds;
 use crate::observation::{Collections, Observation, Outcome, Phase};
@@ -129,10 +130,30 @@ fn table(experiment: &Experiment, program: &str, sides: &Sides) -> ProgramTable 
     ProgramTable {
         program: program.into(),
         detectable_cpu_ratio: (!half_widths.is_empty()).then(|| median(&half_widths)),
+        disturbance: disturbed(experiment, program),
         rows,
         notes,
         company,
     }
+}
+
+/// What disturbed the timed runs of a program; rows of one block share their span.
+fn disturbed(experiment: &Experiment, program: &str) -> Option<Disturbed> {
+    let timed =
+        experiment.observations.iter().filter(|row| row.program == program && row.phase == Phase::Timed);
+    let block = |row: &Observation| {
+        let mut stacks = experiment.stacks.iter();
+        stacks
+            .find(|stack| stack.program == program && stack.name == row.stack)
+            .map_or(0, |stack| stack.block)
+    };
+    let spans = timed.filter_map(|row| Some(((row.repetition, block(row)), row.disturbance?)));
+    let spans: Vec<Disturbance> = if experiment.is_in_lockstep(program) {
+        spans.collect::<BTreeMap<(u32, u32), Disturbance>>().into_values().collect()
+    } else {
+        spans.map(|(_, span)| span).collect()
+    };
+    Disturbed::of(&spans)
 }
 
 fn figure(values: &[f64], ratio: Option<Interval>) -> Option<Figure> {
@@ -159,6 +180,9 @@ fn row(experiment: &Experiment, program: &str, side: &Side, figures: BTreeMap<Me
         good: side.timed.len() as u32,
         startup_cpu_s: side.startup_cpu_s(),
         minor_faults: median(&rows.iter().map(|row| row.minor_faults as f64).collect::<Vec<_>>()),
+        involuntary_switches_per_cpu_s: middle(
+            side.timed.values().filter(|row| row.cpu_s() > 0.0).map(|row| switches_per_cpu_s(row)).collect(),
+        ),
         heap_high_water_bytes: middle(
             rows.iter().filter_map(|row| row.heap_high_water_bytes).map(|bytes| bytes as f64).collect(),
         ),
@@ -169,6 +193,10 @@ fn row(experiment: &Experiment, program: &str, side: &Side, figures: BTreeMap<Me
         marks,
         figures,
     }
+}
+
+fn switches_per_cpu_s(row: &Observation) -> f64 {
+    row.involuntary_switches as f64 / row.cpu_s()
 }
 
 fn collections(rows: &[&Observation]) -> Option<CollectionFigures> {

@@ -291,6 +291,36 @@ fn what_company_does_to_a_table_is_noted() {
 }
 
 #[test]
+fn blocks_in_lockstep_count_once_for_what_disturbed_them_and_runs_one_by_one() {
+    let mut made = paired_both_ways(0.8, 0.8);
+    for row in &mut made.observations {
+        let other_work = if row.repetition < 3 { 0.5 } else { 0.0 };
+        row.disturbance =
+            Some(Disturbance { seconds: 2.0, other_work, throttled: Some(0.0), ..Disturbance::default() });
+    }
+    let found = |made: &Experiment| compare(made).tables[0].disturbance.expect("disturbance");
+    let blocks = found(&made);
+    assert_eq!((blocks.blocks, blocks.loaded, blocks.mean.seconds), (8, 3, 16.0));
+    assert!((blocks.mean.other_work - 3.0 / 16.0).abs() < 1e-12, "{blocks:?}");
+    made.settings.pairing = crate::experiment::Pairing::Interleaved;
+    assert_eq!((found(&made).blocks, found(&made).loaded), (16, 6));
+    made.observations.iter_mut().for_each(|row| row.disturbance = None);
+    assert_eq!(compare(&made).tables[0].disturbance, None, "a file of before it was measured");
+}
+
+#[test]
+fn involuntary_switches_are_those_of_a_second_of_cpu_time() {
+    let mut made = paired_both_ways(0.8, 0.8);
+    for row in &mut made.observations {
+        let each_s = if row.phase == Phase::Alone { 7.0 } else { 100.0 };
+        row.involuntary_switches = (each_s * row.cpu_s()).round() as u64;
+    }
+    let compared = compare(&made);
+    let switches = |stack| find(&compared.tables[0], stack).involuntary_switches_per_cpu_s.expect("a rate");
+    assert!((switches("glibc") - 100.0).abs() < 1.0 && (switches("fast") - 100.0).abs() < 1.0);
+}
+
+#[test]
 fn ratios_in_lockstep_and_alone_that_contradict_each_other_are_noted() {
     let notes = compare(&paired_both_ways(0.8, 1.1)).tables[0].notes.join("\n");
     assert!(notes.contains("fast takes 0.80") && notes.contains("but 1.10"), "{notes}");

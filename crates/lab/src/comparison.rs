@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::disturbance::Disturbed;
 use crate::lower_bound::LowerBounds;
 
 /// A ratio to the baseline with its interval; simultaneous over all ratios of its table (family-wise 95 %).
@@ -87,6 +88,9 @@ pub struct Row {
     pub startup_cpu_s: Option<f64>,
     /// Median minor faults.
     pub minor_faults: f64,
+    /// Median of involuntary context switches a second of the run's CPU time: how often a time slice was cut off or ended.
+    #[serde(default)]
+    pub involuntary_switches_per_cpu_s: Option<f64>,
     /// Median heap high-water, bytes, from managers that tell.
     pub heap_high_water_bytes: Option<f64>,
     /// Garbage collections: medians over the good timed rows, from managers that tell.
@@ -115,6 +119,9 @@ pub struct ProgramTable {
     /// over stacks. `None` where there is no lockstep, or too few pairs.
     #[serde(default)]
     pub company: Option<Interval>,
+    /// What else the machine did during the timed runs: the blocks, where those ran in lockstep.
+    #[serde(default)]
+    pub disturbance: Option<Disturbed>,
 }
 
 /// One stack over all programs: the geometric mean of its ratios, interval over repetitions.

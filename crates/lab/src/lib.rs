@@ -3,6 +3,8 @@
 mod company;
 pub mod compare;
 pub mod comparison;
+mod cpu_limit;
+pub mod disturbance;
 pub mod experiment;
 pub mod interrupt;
 pub mod launch;
@@ -19,6 +21,8 @@ pub mod runner;
 pub mod sampler;
 pub mod serve;
 pub mod side;
+pub mod sight;
+pub mod slow;
 pub mod stack;
 pub mod statistics;
 pub mod store;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::disturbance::Disturbance;
+
 /// Why the invocation was made. Only `Timed` rows are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -262,6 +264,10 @@ pub struct Observation {
     /// Present for traced runs that simulated caches.
     #[serde(default)]
     pub locality: Option<LocalityFigures>,
+    /// What else the machine did meanwhile; in lockstep the same for all rows of a block. Missing for start-up runs, which
+    /// are shorter than the kernel's clock can show, and in files of before it was measured.
+    #[serde(default)]
+    pub disturbance: Option<Disturbance>,
 }
 
 impl Observation {

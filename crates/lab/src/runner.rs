@@ -10,6 +10,7 @@ use heaptoll_statspage::{StatsPage, VARIABLE};
 use regex::Regex;
 use thiserror::Error;
 
+use crate::disturbance::Since;
 use crate::experiment::{Experiment, ProgramInfo, StackInfo};
 use crate::interrupt::Interrupt;
 use crate::launch::{self, Finished, Invocation, LaunchError};
@@ -97,11 +98,30 @@ pub enum RunError {
     Pattern(#[from] regex::Error),
 }
 
-/// Makes the cells in order, appending each row to the file and to the experiment.
+/// Makes the cells in order, appending each row to the file and to the experiment, which is complete then.
 ///
 /// # Errors
 /// See [`RunError`].
 pub fn execute(
+    experiment: &mut Experiment,
+    cells: &[Cell],
+    store: &mut Store,
+    bench: &Bench,
+    progress: &mut dyn Progress,
+) -> Result<Ending, RunError> {
+    let ending = execute_part(experiment, cells, store, bench, progress)?;
+    if ending == Ending::Complete {
+        experiment.complete = true;
+        store.describe(experiment)?;
+    }
+    Ok(ending)
+}
+
+/// The same of a part of an experiment's cells, which is not complete then.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn execute_part(
     experiment: &mut Experiment,
     cells: &[Cell],
     store: &mut Store,
@@ -137,12 +157,7 @@ pub fn execute(
             keep(experiment, store, cell, row, track, progress)?;
         }
     }
-    if bench.interrupt.is_set() {
-        return Ok(Ending::Interrupted);
-    }
-    experiment.complete = true;
-    store.describe(experiment)?;
-    Ok(Ending::Complete)
+    Ok(if bench.interrupt.is_set() { Ending::Interrupted } else { Ending::Complete })
 }
 
 /// The cells with each server's first watched or warm-up run moved to its baseline: one that is never ready, because its
@@ -320,6 +335,11 @@ fn prepare(
     Ok((invocation, scratch, page))
 }
 
+/// The beginning of a span in which it is measured what disturbs. A start-up run is shorter than that can be.
+fn since(phase: Phase) -> Option<Since> {
+    if phase == Phase::Startup { None } else { Since::now() }
+}
+
 /// The rows of a block in lockstep, in the order of its cells.
 fn observe_together(
     experiment: &Experiment,
@@ -331,7 +351,7 @@ fn observe_together(
     let prepared = cells.iter().map(|cell| prepare(experiment, cell, program, stack(cell), bench));
     let prepared: Vec<(Invocation, Scratch, Option<StatsPage>)> = prepared.collect::<Result<_, _>>()?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
-    let load_average = machine::load()[0];
+    let (load_average, since) = (machine::load()[0], since(cells[0].phase));
     let invocations = prepared.iter().map(|(invocation, _, _)| invocation.clone()).collect();
     let finished = lockstep::run(
         bench,
@@ -339,11 +359,12 @@ fn observe_together(
         stack(cells[0]).makes_files,
         experiment.settings.slice_s.map(Duration::from_secs_f64),
     )?;
+    let disturbance = since.and_then(|since| since.disturbance(lockstep::processor().ok()));
     let rows = cells.iter().zip(&prepared).zip(finished).map(|((cell, (invocation, _, page)), finished)| {
         let outcome = outcome(&finished, None, experiment, bench, invocation, cell.phase);
         let row = row(cell, program, stack(cell), &finished, outcome, None)?;
         let row = with_page(row, page.as_ref(), &finished);
-        Ok((Observation { started_unix_s, load_average, ..row }, None))
+        Ok((Observation { started_unix_s, load_average, disturbance, ..row }, None))
     });
     rows.collect()
 }
@@ -366,7 +387,7 @@ fn observe(
     let stack = &experiment.stacks[cell.stack];
     let (invocation, scratch, page) = prepare(experiment, cell, program, stack, bench)?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
-    let load_average = machine::load()[0];
+    let (load_average, since) = (machine::load()[0], since(cell.phase));
     let (finished, served, sampled) = match (&program.serve, cell.phase) {
         (Some(info), Phase::Timed | Phase::Alone | Phase::Warmup | Phase::Profile) => {
             let load = Invocation {
@@ -386,6 +407,7 @@ fn observe(
         }
         _ => (launch::run(&bench.launcher, &invocation, &bench.interrupt)?, None, None),
     };
+    let disturbance = since.and_then(|since| since.disturbance(None));
     let outcome = outcome(&finished, served.as_ref(), experiment, bench, &invocation, cell.phase);
     let track = sampled.map(|Sampled { samples, vm_hwm_kib, anonymous_peak_kib }| MemoryTrack {
         program: program.name.clone(),
@@ -400,7 +422,8 @@ fn observe(
         track.filter(|_| program.serve.is_none() || cell.repetition == 0 && cell.phase == Phase::Timed);
     let row = row(cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures))?;
     let row = with_page(row, page.as_ref(), &finished);
-    Ok((Observation { started_unix_s, load_average, ..row }, track.filter(|track| !track.samples.is_empty())))
+    let row = Observation { started_unix_s, load_average, disturbance, ..row };
+    Ok((row, track.filter(|track| !track.samples.is_empty())))
 }
 
 fn outcome(
@@ -488,5 +511,6 @@ fn row(
         serve,
         exact: None,
         locality: None,
+        disturbance: None,
     })
 }

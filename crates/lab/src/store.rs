@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
+use crate::disturbance::Disturbance;
 use crate::experiment::Experiment;
 use crate::observation::{Counters, MemoryTrack, Observation};
 
@@ -31,7 +32,8 @@ CREATE TABLE observation (
     started_unix_s REAL NOT NULL, load_average REAL NOT NULL, env_padding INTEGER NOT NULL,
     stderr_tail TEXT NOT NULL, left_behind INTEGER NOT NULL, serve TEXT, collections TEXT, exact TEXT, locality TEXT,
     collector_cpu_ns INTEGER, used_high_bytes INTEGER, refused_calls INTEGER, held_high_bytes INTEGER,
-    written_after_free INTEGER, figures TEXT);
+    written_after_free INTEGER, figures TEXT,
+    span_s REAL, steal REAL, interrupts REAL, other_work REAL, throttled REAL);
 CREATE TABLE memory_sample (
     program TEXT NOT NULL, stack TEXT NOT NULL, repetition INTEGER NOT NULL, t_s REAL NOT NULL, rss_kib INTEGER NOT NULL);
 CREATE TABLE memory_mark (
@@ -41,7 +43,7 @@ CREATE TABLE memory_mark (
 
 /// Columns that files of the same layout may lack, because they were begun before there were such figures. They come
 /// last in their tables and may be null.
-const ADDED: [(&str, &str, &str); 10] = [
+const ADDED: [(&str, &str, &str); 15] = [
     ("observation", "collections", "TEXT"),
     ("observation", "exact", "TEXT"),
     ("observation", "locality", "TEXT"),
@@ -51,6 +53,11 @@ const ADDED: [(&str, &str, &str); 10] = [
     ("observation", "held_high_bytes", "INTEGER"),
     ("observation", "written_after_free", "INTEGER"),
     ("observation", "figures", "TEXT"),
+    ("observation", "span_s", "REAL"),
+    ("observation", "steal", "REAL"),
+    ("observation", "interrupts", "REAL"),
+    ("observation", "other_work", "REAL"),
+    ("observation", "throttled", "REAL"),
     ("memory_mark", "anonymous_peak_kib", "INTEGER"),
 ];
 
@@ -331,12 +338,13 @@ impl Store {
         let exact = row.exact.as_ref().map(|exact| json(exact)).transpose()?;
         let locality = row.locality.as_ref().map(|locality| json(locality)).transpose()?;
         let own = (!row.figures.is_empty()).then(|| json(&row.figures)).transpose()?;
+        let disturbance = row.disturbance;
         // SQLite's integers are signed; figures beyond 2^63 do not occur.
         let n = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         self.connection
             .execute(
                 "INSERT INTO observation VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,\
-                 ?20,?21,?22,?23,?24,?25,?26,?27,?28,?29,?30,?31,?32,?33,?34,?35,?36)",
+                 ?20,?21,?22,?23,?24,?25,?26,?27,?28,?29,?30,?31,?32,?33,?34,?35,?36,?37,?38,?39,?40,?41)",
                 params![
                     row.order,
                     row.repetition,
@@ -374,6 +382,11 @@ impl Store {
                     row.held_high_bytes.map(n),
                     row.written_after_free.map(n),
                     own,
+                    disturbance.map(|one| one.seconds),
+                    disturbance.map(|one| one.steal),
+                    disturbance.map(|one| one.interrupts),
+                    disturbance.map(|one| one.other_work),
+                    disturbance.and_then(|one| one.throttled),
                 ],
             )
             .map(drop)
@@ -453,6 +466,14 @@ impl Store {
                     Ok::<_, rusqlite::Error>(value.map(|value| value.max(0) as u64))
                 };
                 let later = |index: usize| if index > last { Ok(None) } else { row.get(index) };
+                let real =
+                    |index: usize| if index > last { Ok(None) } else { row.get::<_, Option<f64>>(index) };
+                let disturbance = match (real(36)?, real(37)?, real(38)?, real(39)?) {
+                    (Some(seconds), Some(steal), Some(interrupts), Some(other_work)) => {
+                        Some(Disturbance { seconds, steal, interrupts, other_work, throttled: real(40)? })
+                    }
+                    _ => None,
+                };
                 let observation = Observation {
                     order: row.get(0)?,
                     repetition: row.get(1)?,
@@ -493,6 +514,7 @@ impl Store {
                     serve: None,
                     exact: None,
                     locality: None,
+                    disturbance,
                 };
                 let figures = [row.get(26)?, later(27)?, later(28)?, later(29)?, later(35)?];
                 Ok((observation, [row.get(2)?, row.get(5)?], figures))

@@ -38,6 +38,13 @@ fn what_is_stored_comes_back() {
             refused_calls: (index == 1).then_some(0),
             held_high_bytes: (index == 2).then_some(1),
             written_after_free: (index == 2).then_some(3),
+            disturbance: (index > 0).then_some(Disturbance {
+                seconds: 1.5,
+                steal: 0.25,
+                interrupts: 0.5,
+                other_work: 0.75,
+                throttled: (index == 1).then_some(0.125),
+            }),
             figures: if index == 2 { [("pause_ms".to_string(), 1.25)].into() } else { BTreeMap::new() },
             phase: if index == 2 { Phase::Traced } else { Phase::Timed },
             exact: (index == 2).then_some(ExactFigures {
@@ -76,14 +83,15 @@ fn what_is_stored_comes_back() {
     assert_eq!(Store::resume(&path).expect("resumes").1, made);
 }
 
-/// A file without these columns, with one row, is read, and gone on with by another.
-fn goes_on_without(columns: &[&str], before: Observation, after: Observation) {
+/// A file without this column of rows and those that came after it, with one row, is read, and gone on with by another.
+fn goes_on_without(first: &str, before: Observation, after: Observation) {
     let folder = folder();
     let path = folder.path().join("e.db");
     let mut made = experiment(&["glibc"]);
     let store = Store::create(&path, &made).expect("creates");
     store.append(&before).expect("appends");
-    for column in columns {
+    let of_rows = ADDED.iter().filter(|(table, ..)| *table == "observation").map(|(_, column, _)| *column);
+    for column in of_rows.skip_while(|column| *column != first) {
         let statement = format!("ALTER TABLE observation DROP COLUMN {column}");
         store.connection.execute_batch(&statement).expect("becomes an older file");
     }
@@ -95,23 +103,13 @@ fn goes_on_without(columns: &[&str], before: Observation, after: Observation) {
     assert_eq!(Store::read(&path).expect("reads").observations, made.observations);
 }
 
-/// What came with layers, and what came after.
-const OF_LAYERS: [&str; 6] = [
-    "collector_cpu_ns",
-    "used_high_bytes",
-    "refused_calls",
-    "held_high_bytes",
-    "written_after_free",
-    "figures",
-];
-
 #[test]
 fn a_file_from_before_traced_runs_is_read_and_gone_on_with() {
     let collections = Some(Collections { count: 5, ..Collections::default() });
     let before = Observation { collections, ..row("glibc", 0, 0.1, 77) };
     let exact = Some(ExactFigures { allocations: 9, ..ExactFigures::default() });
     let after = Observation { order: 1, phase: Phase::Traced, exact, ..row("glibc", 1, 0.1, 77) };
-    goes_on_without(&[&["exact", "locality"][..], &OF_LAYERS].concat(), before, after);
+    goes_on_without("exact", before, after);
 }
 
 #[test]
@@ -119,7 +117,7 @@ fn a_file_from_before_layers_is_read_and_gone_on_with() {
     let locality = Some(LocalityFigures { line_bytes: 64, ..LocalityFigures::default() });
     let before = Observation { locality, ..row("glibc", 0, 0.1, 77) };
     let after = Observation { order: 1, used_high_bytes: Some(9), ..row("glibc", 1, 0.1, 77) };
-    goes_on_without(&OF_LAYERS, before, after);
+    goes_on_without("collector_cpu_ns", before, after);
 }
 
 #[test]
@@ -127,7 +125,16 @@ fn a_file_from_before_programs_told_figures_is_read_and_gone_on_with() {
     let before = Observation { written_after_free: Some(2), ..row("glibc", 0, 0.1, 77) };
     let figures = [("heap_kib".to_string(), 5.5)].into();
     let after = Observation { order: 1, figures, ..row("glibc", 1, 0.1, 77) };
-    goes_on_without(&["figures"], before, after);
+    goes_on_without("figures", before, after);
+}
+
+#[test]
+fn a_file_from_before_disturbance_was_measured_is_read_and_gone_on_with() {
+    let disturbance =
+        Disturbance { seconds: 1.5, steal: 0.25, throttled: Some(0.125), ..Disturbance::default() };
+    let before = Observation { figures: [("heap_kib".to_string(), 5.5)].into(), ..row("glibc", 0, 0.1, 77) };
+    let after = Observation { order: 1, disturbance: Some(disturbance), ..row("glibc", 1, 0.1, 77) };
+    goes_on_without("span_s", before, after);
 }
 
 #[test]
@@ -139,13 +146,11 @@ fn a_file_from_before_collections_is_read_and_gone_on_with() {
     store
         .connection
         .execute_batch(
-            "ALTER TABLE observation DROP COLUMN exact; ALTER TABLE observation DROP COLUMN locality;
-             ALTER TABLE observation DROP COLUMN collector_cpu_ns; ALTER TABLE observation DROP COLUMN used_high_bytes;
-             ALTER TABLE observation DROP COLUMN refused_calls; ALTER TABLE observation DROP COLUMN held_high_bytes;
-             ALTER TABLE observation DROP COLUMN written_after_free; ALTER TABLE observation DROP COLUMN figures;
-             ALTER TABLE observation DROP COLUMN collections; ALTER TABLE memory_mark DROP COLUMN anonymous_peak_kib;
-             INSERT INTO memory_mark VALUES ('prog', 'glibc', 0, 3)",
+            &ADDED.map(|(table, column, _)| format!("ALTER TABLE {table} DROP COLUMN {column};")).concat(),
         )
+        .and_then(|()| {
+            store.connection.execute_batch("INSERT INTO memory_mark VALUES ('prog', 'glibc', 0, 3)")
+        })
         .expect("becomes an older file");
     drop(store);
     let read = Store::read(&path).expect("reads");

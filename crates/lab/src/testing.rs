@@ -79,5 +79,6 @@ pub fn row(stack: &str, repetition: u32, cpu_s: f64, peak_rss_kib: u64) -> Obser
         serve: None,
         exact: None,
         locality: None,
+        disturbance: None,
     }
 }

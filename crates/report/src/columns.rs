@@ -1,6 +1,7 @@
 //! The columns of one observation as a flat table: CSV and Parquet are both written from this list, so that they
 //! cannot differ in a name, a unit or in what may be missing.
 
+use heaptoll_lab::disturbance::Disturbance;
 use heaptoll_lab::observation::{ExactFigures, LocalityFigures, Observation, Outcome, Phase};
 
 /// What a column holds.
@@ -125,6 +126,12 @@ pub static COLUMNS: &[Column] = &[
         // As with a load's figures.
         false => serde_json::to_string(&o.figures).map_or(Value::Missing, Value::Text),
     }),
+    optional("span_s", Kind::Real, |o| disturbance(o, |d| Some(d.seconds))),
+    optional("steal_share", Kind::Real, |o| disturbance(o, |d| Some(d.steal))),
+    optional("interrupt_share", Kind::Real, |o| disturbance(o, |d| Some(d.interrupts))),
+    optional("other_work_share", Kind::Real, |o| disturbance(o, |d| Some(d.other_work))),
+    optional("throttled_share", Kind::Real, |o| disturbance(o, |d| d.throttled)),
+    optional("loaded", Kind::Integer, |o| maybe(o.disturbance.and_then(|d| d.is_loaded()).map(u64::from))),
 ];
 
 fn text(value: &str) -> Value {
@@ -146,6 +153,10 @@ fn exact(row: &Observation, get: impl Fn(&ExactFigures) -> u64) -> Value {
 
 fn locality(row: &Observation, get: impl Fn(&LocalityFigures) -> Value) -> Value {
     row.locality.as_ref().map_or(Value::Missing, get)
+}
+
+fn disturbance(row: &Observation, get: impl Fn(&Disturbance) -> Option<f64>) -> Value {
+    row.disturbance.as_ref().and_then(get).map_or(Value::Missing, Value::Real)
 }
 
 fn server(row: &Observation, get: impl Fn(&heaptoll_lab::observation::ServeFigures) -> Value) -> Value {

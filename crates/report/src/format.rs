@@ -1,6 +1,7 @@
 //! Figures and names as text: one place decides how many digits a reader sees, and nothing unprintable gets past it.
 
-use heaptoll_lab::comparison::{Figure, Interval, Metric};
+use heaptoll_lab::comparison::{Figure, Interval, Metric, ProgramTable};
+use heaptoll_lab::disturbance::Disturbed;
 use heaptoll_lab::experiment::Experiment;
 
 /// What is printed where there is no figure.
@@ -112,6 +113,41 @@ pub fn percent_off(value: f64) -> String {
         p if p >= 0.95 => format!("{} %", trim(format!("{p:.1}"))),
         p => format!("{p:.1} %"),
     }
+}
+
+/// A share as a percentage: `9 %`, `0.4 %`.
+pub fn percent(share: f64) -> String {
+    percent_off(1.0 + share)
+}
+
+/// What else the machine did while a table was measured, and how much of it is too much.
+pub fn disturbed(found: &Disturbed) -> String {
+    let mean = &found.mean;
+    let held = mean.throttled.filter(|&share| share > 0.0);
+    let held = held.map_or(String::new(), |share| format!(", held back by cpu.max {}", percent(share)));
+    let judged = match (found.loaded, found.blocks) {
+        (0, _) => "quiet".to_owned(),
+        (loaded, blocks) if loaded == blocks => "loaded".to_owned(),
+        (loaded, blocks) => {
+            format!("{} of {} loaded", count(loaded.into()), plural(blocks as usize, "block"))
+        }
+    };
+    format!(
+        "machine meanwhile: steal {}, interrupts {}, other work {} of the processors{held}: {judged}",
+        percent(mean.steal),
+        percent(mean.interrupts),
+        percent(mean.other_work)
+    )
+}
+
+/// How often runs lost their processor, over the stacks of a table.
+pub fn switches(table: &ProgramTable) -> Option<String> {
+    let all = || table.rows.iter().filter_map(|row| row.involuntary_switches_per_cpu_s);
+    let (least, most) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
+    Some(match (count(least), count(most)) {
+        (least, most) if least == most => format!("involuntary context switches: {least} a CPU second"),
+        (least, most) => format!("involuntary context switches: {least} to {most} a CPU second, by stack"),
+    })
 }
 
 /// A median in the unit its metric is shown in (seconds, MiB or a count), without the unit.
@@ -226,6 +262,8 @@ pub fn left_out(experiment: &Experiment) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_lab::disturbance::Disturbance;
+
     use super::*;
 
     fn around(ratio: f64, low: f64, high: f64) -> Interval {
@@ -269,6 +307,19 @@ mod tests {
                 .iter()
                 .all(|f| f(f64::NAN) == NONE)
         );
+    }
+
+    #[test]
+    fn disturbance_is_judged_in_words() {
+        let mean =
+            Disturbance { steal: 0.003, interrupts: 0.001, other_work: 0.45, ..Disturbance::default() };
+        let text = |loaded, throttled| {
+            disturbed(&Disturbed { mean: Disturbance { throttled, ..mean }, blocks: 10, loaded })
+        };
+        let start = "machine meanwhile: steal 0.3 %, interrupts 0.1 %, other work 45 % of the processors";
+        assert_eq!(text(0, None), format!("{start}: quiet"));
+        assert_eq!(text(7, Some(0.0)), format!("{start}: 7 of 10 blocks loaded"));
+        assert_eq!(text(10, Some(0.12)), format!("{start}, held back by cpu.max 12 %: loaded"));
     }
 
     #[test]

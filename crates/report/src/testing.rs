@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use heaptoll_lab::comparison::{
     CollectionFigures, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
 };
+use heaptoll_lab::disturbance::{Disturbance, Disturbed};
 use heaptoll_lab::experiment::{Experiment, Machine, Pairing, ProgramInfo, ServeInfo, Settings, StackInfo};
 use heaptoll_lab::observation::{
     ByOwner, Collections, Counters, ExactFigures, GeometryMisses, LocalityFigures, MemoryTrack, Observation,
@@ -392,6 +393,17 @@ fn row(
         serve,
         exact: None,
         locality: None,
+        disturbance: (shape != Shape::Troubled).then(|| disturbance(noise, cpu)),
+    }
+}
+
+fn disturbance(noise: &mut Noise, seconds: f64) -> Disturbance {
+    Disturbance {
+        seconds,
+        steal: 0.005 * noise.next(),
+        interrupts: 0.002,
+        other_work: 0.15 + 0.1 * noise.next(),
+        throttled: Some(0.0),
     }
 }
 
@@ -505,6 +517,7 @@ fn compare(experiment: &Experiment) -> Comparison {
                 marks: bad.iter().map(|(what, n)| format!("{n}x {what}")).collect(),
                 startup_cpu_s: figures.get(&Metric::Cpu).map(|f| f.median * 0.0006),
                 minor_faults: median(good.iter().map(|o| o.minor_faults as f64).collect()),
+                involuntary_switches_per_cpu_s: (!good.is_empty()).then_some(40.0),
                 heap_high_water_bytes: good.first().and_then(|o| o.heap_high_water_bytes).map(|b| b as f64),
                 collections: good.first().and_then(|o| o.collections).map(|c| CollectionFigures {
                     count: c.count as f64,
@@ -540,12 +553,16 @@ fn compare(experiment: &Experiment) -> Comparison {
         if !experiment.complete {
             notes.push("5 pairs at most: differences under 8 % cannot be seen".to_owned());
         }
+        let rows_of =
+            experiment.observations.iter().filter(|o| o.phase == Phase::Timed && o.program == program.name);
+        let spans: Vec<Disturbance> = rows_of.filter_map(|o| o.disturbance).collect();
         tables.push(ProgramTable {
             program: program.name.clone(),
             rows,
             notes,
             detectable_cpu_ratio: Some(1.021),
             company: None,
+            disturbance: Disturbed::of(&spans),
         });
     }
     let mut overall = Vec::new();

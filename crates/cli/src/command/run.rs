@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 use heaptoll_lab::compare::{compare, judge_outputs};
+use heaptoll_lab::disturbance::Since;
 use heaptoll_lab::experiment::{Experiment, Pairing, StackInfo};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::machine;
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::observation::Observation;
 use heaptoll_lab::places::Places;
-use heaptoll_lab::plan::{self, Cell};
+use heaptoll_lab::plan::Cell;
 use heaptoll_lab::runner::{self, Bench, Ending, Progress};
 use heaptoll_lab::store::Store;
 use heaptoll_report::terminal::render;
@@ -18,8 +19,9 @@ use heaptoll_report::terminal::render;
 use crate::duration::{duration, slice};
 use crate::extras::ExtraTables;
 use crate::failure::{self, Failure};
-use crate::load::{self, Work};
+use crate::load;
 use crate::outputs::Outputs;
+use crate::pairing;
 use crate::programs_asked::Asked;
 use crate::progress::Bar;
 use crate::terminal;
@@ -27,6 +29,8 @@ use crate::terminal;
 pub mod begin;
 mod goal;
 pub mod resume;
+mod sight;
+mod stages;
 
 use begin::begin;
 use resume::{go_where_it_began, resume};
@@ -84,6 +88,9 @@ impl From<PairingWord> for Pairing {
 /// Every repetition runs the program under every manager, at once on one processor where that may be and else in a fresh
 /// random order; ratios are paired within a repetition. A difference is claimed only when its interval, corrected for the number of comparisons in the table,
 /// excludes 1. Each row is stored as soon as it is measured: Ctrl-C loses nothing, and --resume goes on.
+///
+/// After the first five repetitions a line says which CPU differences this machine will show in the time that is left. Under
+/// each table stands what else the machine did meanwhile: steal, interrupts, other work.
 ///
 /// Exit status: 0 all well; 1 a manager failed or gave wrong output, what was named was refused, or an output file could
 /// not be written; 2 the request cannot be carried out; 130 interrupted.
@@ -247,9 +254,12 @@ pub fn measure_unless(
     if let Some(text) = load::at_the_beginning(&machine::read()) {
         terminal::warning(&text);
     }
-    let work = Work::begin();
+    let since = Since::now();
     let measured = lacking(experiment, store, places, interrupt, futile);
-    if let Some(text) = work.and_then(|work| work.of_others(experiment.machine.cores)) {
+    let found = since.and_then(|since| since.disturbance(None));
+    // Not the cores of the machine's description, of which a limit of CPU time takes some off.
+    let processors = pairing::Machine::now().processors;
+    for text in found.map_or(vec![], |found| load::meanwhile(&found, processors)) {
         terminal::warning(&text);
     }
     measured
@@ -263,17 +273,15 @@ fn lacking(
     interrupt: &Interrupt,
     futile: Futile,
 ) -> (Result<Ending, runner::RunError>, Option<String>) {
-    let starts = starts(experiment);
-    let cells = plan::remaining(experiment, plan::plan(experiment, &starts));
     let bench = Bench {
         launcher: places.launcher(),
         start_layer: places.start_layer(),
         interrupt: interrupt.clone(),
     };
-    let bar = Bar::new(&cells, experiment);
+    let bar = Bar::new(&stages::planned(experiment), experiment);
     let futile = (experiment.programs.len() == 1).then_some(futile);
     let mut watched = Watched { bar, futile, interrupt, why: None };
-    let ended = runner::execute(experiment, &cells, store, &bench, &mut watched);
+    let ended = stages::execute(experiment, store, &bench, &mut watched);
     watched.bar.clear();
     (ended, watched.why)
 }

@@ -245,6 +245,7 @@ fn row<S>(plan: &Plan, cell: &Cell, traced: &Traced<S>) -> Observation {
         serve: None,
         exact: Some(exact(traced)),
         locality: None,
+        disturbance: None,
     }
 }
 

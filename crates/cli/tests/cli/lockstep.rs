@@ -22,7 +22,7 @@ fn stacks_of_a_program_that_only_computes_run_at_once() {
     let program = bench.program("computes", &works(""));
     let db = bench.at("e.db");
     let said = bench.heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "3", "--db", &db, "--", &program]);
-    said.exits(0).shows(&["at once on one processor (lockstep)"]);
+    said.exits(0).shows(&["at once on one processor (lockstep)", "machine meanwhile: steal "]);
     let json = bench.json(&db);
     for stack in ["glibc", "glibc#2"] {
         for phase in ["timed", "startup", "alone"] {
@@ -33,6 +33,13 @@ fn stacks_of_a_program_that_only_computes_run_at_once() {
         rows_of(&json, stack, "timed").iter().filter_map(|row| row["started_unix_s"].as_f64()).collect()
     };
     assert_eq!(begun("glibc"), begun("glibc#2"), "a block begins once");
+    let disturbed = |stack: &str, phase: &str| -> Vec<serde_json::Value> {
+        rows_of(&json, stack, phase).iter().map(|row| row["disturbance"].clone()).collect()
+    };
+    assert_eq!(disturbed("glibc", "timed"), disturbed("glibc#2", "timed"), "a block is disturbed once");
+    assert!(disturbed("glibc", "alone").iter().all(|one| one["seconds"].as_f64().is_some_and(|s| s > 0.0)));
+    assert!(disturbed("glibc", "startup").iter().all(serde_json::Value::is_null));
+    assert_eq!(json["comparison"]["tables"][0]["disturbance"]["blocks"], 3);
     let orders: HashSet<u64> = rows(&json).iter().filter_map(|row| row["order"].as_u64()).collect();
     assert_eq!(orders.len(), rows(&json).len(), "positions are unique");
 }
@@ -135,6 +142,28 @@ fn a_manager_that_starts_threads_runs_by_itself_and_the_others_at_once() {
     assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 2);
     let row = crate::bench::line(&json, &threaded);
     assert_eq!(row["figures"]["cpu"]["ratio"]["pairs"], 2, "to runs of the baseline by itself: {row}");
+}
+
+#[test]
+fn a_stack_that_is_slow_in_its_warm_up_runs_by_itself_and_the_others_at_once() {
+    let bench = Bench::new();
+    // Processor time, which no load of the machine makes more of.
+    let slow = bench.manager(
+        "slow.so",
+        "#include <time.h>\n__attribute__((destructor)) static void burn(void) \
+         { while (clock() < CLOCKS_PER_SEC * 2 / 5) ; }",
+    );
+    let program = bench.program("computes", &works(""));
+    let db = bench.at("e.db");
+    bench
+        .heaptoll(&["run", "-m", "glibc", "-m", &slow, "-m", "glibc", "-n", "1", "--db", &db, "--", &program])
+        .exits(0)
+        .shows(&["its warm-up took ", "(lockstep)"]);
+    let json = bench.json(&db);
+    assert!(rows_of(&json, &slow, "timed").is_empty());
+    assert_eq!(rows_of(&json, &slow, "alone").len(), 1);
+    assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 1);
+    assert_eq!(json["experiment"]["complete"], true);
 }
 
 #[test]

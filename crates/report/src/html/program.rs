@@ -138,6 +138,12 @@ pub(super) struct Invocation {
     pub faults: String,
     /// Load average before it.
     pub load: String,
+    /// Share of the span that was stolen, percent.
+    pub steal: String,
+    /// Share of it that interrupts took, percent.
+    pub interrupts: String,
+    /// Share of the processors that ran other work, percent, and whether the span was loaded.
+    pub other_work: String,
     /// How it ended.
     pub outcome: String,
     /// Whether well.
@@ -178,6 +184,7 @@ impl Program {
             });
         let refused = experiment.refused.iter().filter(|(program, ..)| *program == table.program);
         let mut notes: Vec<String> = table.notes.iter().map(|note| format::printable(note)).collect();
+        notes.extend(table.disturbance.as_ref().map(format::disturbed));
         if let Some(ratio) = table.detectable_cpu_ratio {
             notes.push(format!(
                 "CPU differences under about {} could not be seen here.",
@@ -332,6 +339,9 @@ fn extra_columns(table: &ProgramTable, observations: &[&Observation]) -> (Vec<St
     column("TLB misses 10⁶".into(), &|row| {
         counted(row, |c| c.dtlb_misses).map(|n| format::significant(n / 1e6))
     });
+    column("Involuntary switches a CPU s".into(), &|row| {
+        row.involuntary_switches_per_cpu_s.map(format::significant)
+    });
     column("Heap peak MiB".into(), &|row| row.heap_high_water_bytes.map(format::mib_from_bytes));
     if collected(table) {
         column("Collections".into(), &|row| row.collections.map(|c| format::count(c.count)));
@@ -417,6 +427,7 @@ fn peaks(experiment: &Experiment, table: &ProgramTable, palette: &Palette) -> Ve
 }
 
 fn invocation(row: &Observation) -> Invocation {
+    let disturbance = row.disturbance.as_ref();
     Invocation {
         order: row.order,
         repetition: row.repetition + 1,
@@ -427,6 +438,12 @@ fn invocation(row: &Observation) -> Invocation {
         rss: format::mib_from_kib(row.peak_rss_kib as f64),
         faults: format::count(row.minor_faults as f64),
         load: format!("{:.2}", row.load_average),
+        steal: disturbance.map_or(NONE.to_owned(), |found| format::percent(found.steal)),
+        interrupts: disturbance.map_or(NONE.to_owned(), |found| format::percent(found.interrupts)),
+        other_work: disturbance.map_or(NONE.to_owned(), |found| {
+            let loaded = if found.is_loaded() == Some(true) { ", loaded" } else { "" };
+            format::percent(found.other_work) + loaded
+        }),
         outcome: format::printable(&row.outcome.to_string()),
         ok: row.outcome.is_ok(),
     }

@@ -176,6 +176,11 @@ fn program(
     for note in &table.notes {
         out.push_str(&style.paragraph("-", note, Tone::Plain));
     }
+    for text in
+        [table.disturbance.as_ref().map(format::disturbed), format::switches(table)].into_iter().flatten()
+    {
+        out.push_str(&style.paragraph("-", &text, Tone::Dim));
+    }
     if let Some(ratio) = table.detectable_cpu_ratio {
         let text =
             format!("CPU differences under about {} could not be seen here", format::percent_off(ratio));

@@ -1,0 +1,62 @@
+//! The stages of an experiment: what each shows decides on what comes after it.
+
+use std::time::Instant;
+
+use heaptoll_lab::experiment::Experiment;
+use heaptoll_lab::observation::Phase;
+use heaptoll_lab::plan::{self, Cell};
+use heaptoll_lab::runner::{self, Bench, Ending};
+use heaptoll_lab::sight::{FIRST, sights};
+use heaptoll_lab::slow::leave_slow_apart;
+use heaptoll_lab::store::Store;
+
+use super::sight::sentence;
+use super::{Watched, starts};
+use crate::progress::Bar;
+
+/// The cells that an experiment lacks by now.
+pub fn planned(experiment: &Experiment) -> Vec<Cell> {
+    plan::remaining(experiment, plan::plan(experiment, &starts(experiment)))
+}
+
+/// Makes what is lacking: warm-ups, which show what is too slow for the others' company; the first repetitions, which
+/// show what the rest will; the rest.
+///
+/// # Errors
+/// See [`runner::RunError`].
+pub fn execute(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    bench: &Bench,
+    watched: &mut Watched,
+) -> Result<Ending, runner::RunError> {
+    let is_warmup = |cell: &Cell| matches!(cell.phase, Phase::Profile | Phase::Warmup);
+    let warm: Vec<Cell> = planned(experiment).into_iter().filter(is_warmup).collect();
+    if runner::execute_part(experiment, &warm, store, bench, watched)? == Ending::Interrupted {
+        return Ok(Ending::Interrupted);
+    }
+    if leave_slow_apart(experiment) {
+        store.describe(experiment)?;
+        watched.bar.clear();
+        watched.bar = Bar::new(&planned(experiment), experiment);
+    }
+    let all = experiment.settings.repetitions;
+    // Warm-ups of what was given up have no row.
+    let timed = planned(experiment).into_iter().filter(|cell| !is_warmup(cell));
+    let (first, rest): (Vec<Cell>, Vec<Cell>) = timed.partition(|cell| cell.repetition < FIRST);
+    // What was begun before, on a machine as it was then, says nothing of this one now.
+    let begun = experiment.observations.iter().any(|row| row.phase == Phase::Timed);
+    if begun || rest.is_empty() {
+        return runner::execute(experiment, &[first, rest].concat(), store, bench, watched);
+    }
+    let since = Instant::now();
+    if runner::execute_part(experiment, &first, store, bench, watched)? == Ending::Interrupted {
+        return Ok(Ending::Interrupted);
+    }
+    let spent_s = since.elapsed().as_secs_f64();
+    let text = sentence(&sights(experiment, all), all, spent_s, experiment.settings.precision);
+    if let Some(text) = text {
+        watched.bar.note(&text);
+    }
+    runner::execute(experiment, &rest, store, bench, watched)
+}
