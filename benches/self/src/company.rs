@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
+use heaptoll_catalog::Size;
 use heaptoll_lab::comparison::Metric;
 use heaptoll_lab::experiment::{Experiment, Pairing};
 use heaptoll_lab::manager;
@@ -97,7 +98,7 @@ fn measured(
         let like = &pair.stacks[number % 2];
         stacks.push(Stack { name: format!("{}#{number}", like.name), ..like.clone() });
     }
-    let program = rig::program(places, pair.program)?;
+    let program = rig::program(places, pair.program, Size::Quick)?;
     let slice_s = slice_ms.map(|ms| f64::from(ms) / 1e3);
     let experiment: Experiment = rig::sliced(places, program, &stacks, n, 1994, Pairing::Lockstep, slice_s)?;
     let sides = Sides::of(&experiment, pair.program);

@@ -14,6 +14,7 @@ mod truth;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
+use heaptoll_catalog::Size;
 use heaptoll_lab::experiment::Pairing;
 
 use crate::error::BenchError;
@@ -58,6 +59,9 @@ enum Command {
         /// Experiments
         #[arg(long, default_value_t = 10)]
         experiments: u32,
+        /// Half a second a run, and not a tenth
+        #[arg(long)]
+        longer: bool,
         /// Experiments of the manager against itself
         #[arg(long, default_value_t = 10)]
         equal: u32,
@@ -107,8 +111,17 @@ fn main() -> std::process::ExitCode {
         Command::Calibration { lockstep, repetitions, resamplings, n } => {
             calibration::run(pairing(lockstep), repetitions, resamplings, n)
         }
-        Command::Power { percent, n, experiments, equal, lockstep, busy } => {
-            power::run(&power::Plan { percent, n, experiments, equal, pairing: pairing(lockstep), busy })
+        Command::Power { percent, n, experiments, longer, equal, lockstep, busy } => {
+            let size = if longer { Size::Demo } else { Size::Quick };
+            power::run(&power::Plan {
+                percent,
+                n,
+                size,
+                experiments,
+                equal,
+                pairing: pairing(lockstep),
+                busy,
+            })
         }
         Command::Pairing { n } => pairing::run(n),
         Command::Company { n, at_once, only } => company::run(&company::Plan { n, companies: at_once, only }),

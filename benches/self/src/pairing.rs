@@ -3,6 +3,7 @@
 //! Each repetition of an experiment in lockstep also runs every stack by itself, so both ways meet the same minutes of the
 //! machine. First on the machine as it is, then beside four processes that never rest.
 
+use heaptoll_catalog::Size;
 use heaptoll_lab::experiment::{Experiment, Pairing};
 use heaptoll_lab::observation::Phase;
 use heaptoll_lab::places::Places;
@@ -50,7 +51,7 @@ pub fn run(repetitions: u32) -> Result<(), BenchError> {
     for busy in [0, BUSY] {
         let _load = Load::start(busy)?;
         for name in PROGRAMS {
-            let program = rig::program(&places, name)?;
+            let program = rig::program(&places, name, Size::Quick)?;
             let measured = rig::run(&places, program, &stacks, repetitions, 1992, Pairing::Lockstep)?;
             let (together, alone) =
                 (log_ratios(&measured, Phase::Timed), log_ratios(&measured, Phase::Alone));

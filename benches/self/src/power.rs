@@ -1,10 +1,11 @@
 //! Is a manager that is slower by a known few per cent told from itself?
 //!
-//! `delay.c` forwards to glibc and spins a settable number of turns in every malloc. What a turn costs on this
+//! `delay.c` forwards to glibc and spins a settable number of turns in every sixteenth malloc. What a turn costs on this
 //! machine and program is measured first, against zero turns, so that the slow-down is known and not assumed.
 
 use std::path::Path;
 
+use heaptoll_catalog::Size;
 use heaptoll_lab::compare::{compare, judge_outputs};
 use heaptoll_lab::comparison::{Interval, Metric};
 use heaptoll_lab::experiment::Pairing;
@@ -15,7 +16,7 @@ use crate::rig::{self, Stack};
 use crate::{BenchError, c_object, say};
 
 /// Turns of the calibration run: enough that their cost stands far above the noise.
-const MANY_TURNS: f64 = 100.0;
+const MANY_TURNS: f64 = 1600.0;
 
 fn stack(name: &str, object: &Path, turns: f64) -> Stack {
     Stack {
@@ -33,6 +34,8 @@ pub struct Plan {
     pub percent: f64,
     /// Repetitions of each experiment.
     pub n: u32,
+    /// Size of the program, cfrac: how long a run is decides what is seen.
+    pub size: Size,
     /// Experiments with the slow-down.
     pub experiments: u32,
     /// Experiments of the manager against itself.
@@ -47,11 +50,12 @@ pub struct Plan {
 fn cpu_ratio(
     places: &Places,
     stacks: &[Stack],
+    size: Size,
     pairing: Pairing,
     n: u32,
     seed: u64,
 ) -> Result<Interval, BenchError> {
-    let mut experiment = rig::run(places, rig::cfrac(places)?, stacks, n, seed, pairing)?;
+    let mut experiment = rig::run(places, rig::program(places, "cfrac", size)?, stacks, n, seed, pairing)?;
     judge_outputs(&mut experiment);
     let comparison = compare(&experiment);
     let row = comparison.tables[0].rows.iter().find(|row| row.stack == stacks[1].name);
@@ -61,27 +65,27 @@ fn cpu_ratio(
 
 /// Measures the turn, then the experiments.
 pub fn run(plan: &Plan) -> Result<(), BenchError> {
-    let Plan { percent, n, experiments, equal, pairing, busy } = *plan;
+    let Plan { percent, n, size, experiments, equal, pairing, busy } = *plan;
     let places = Places::find()?;
     let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
     let object = c_object(folder.path(), "delay", include_str!("../delay.c"))?;
     let pair = |turns: f64| [stack("delay", &object, 0.0), stack("delayed", &object, turns)];
     let _load = Load::start(busy)?;
-    let many = cpu_ratio(&places, &pair(MANY_TURNS), pairing, 20, 1)?.ratio;
+    let many = cpu_ratio(&places, &pair(MANY_TURNS), size, pairing, 20, 1)?.ratio;
     let turns = (MANY_TURNS * (percent / 100.0) / (many - 1.0)).round();
     println!(
-        "{MANY_TURNS} turns a malloc cost {:.1} % of cfrac's CPU; {percent} % are {turns} turns",
+        "{MANY_TURNS} turns in 16 calls of malloc cost {:.1} % of cfrac's CPU; {percent} % are {turns} turns",
         100.0 * (many - 1.0)
     );
     let (mut claimed, mut itself) = (0, 0);
     for experiment in 0..experiments {
-        let found = cpu_ratio(&places, &pair(turns), pairing, n, 100 + u64::from(experiment))?;
+        let found = cpu_ratio(&places, &pair(turns), size, pairing, n, 100 + u64::from(experiment))?;
         claimed += u32::from(found.differs && found.ratio > 1.0);
         let claim = if found.differs { "" } else { "  not claimed" };
         println!("  {:.4} ({:.4} to {:.4}){claim}", found.ratio, found.low, found.high);
     }
     for experiment in 0..equal {
-        let found = cpu_ratio(&places, &pair(0.0), pairing, n, 200 + u64::from(experiment))?;
+        let found = cpu_ratio(&places, &pair(0.0), size, pairing, n, 200 + u64::from(experiment))?;
         itself += u32::from(found.differs);
     }
     say(

@@ -20,14 +20,14 @@ impl Progress for Quiet {
 
 /// The catalog's `cfrac` at its quick size, about a tenth of a second.
 pub fn cfrac(places: &Places) -> Result<Prepared, BenchError> {
-    program(places, "cfrac")
+    program(places, "cfrac", Size::Quick)
 }
 
-/// A program of the catalog at its quick size.
-pub fn program(places: &Places, name: &str) -> Result<Prepared, BenchError> {
+/// A program of the catalog.
+pub fn program(places: &Places, name: &str, size: Size) -> Result<Prepared, BenchError> {
     let catalog = Catalog::load(&places.catalog())?;
     let folders = heaptoll_catalog::Places { bin: places.programs(), inputs_cache: Places::inputs() };
-    Ok(catalog.find(name)?.prepare(Size::Quick, &folders)?)
+    Ok(catalog.find(name)?.prepare(size, &folders)?)
 }
 
 /// Runs `program` under the stacks, the first being the baseline, `repetitions` times.
