@@ -101,7 +101,7 @@ fn exec(
         libc::close(go[1]);
         let mut byte = 0u8;
         let placed = pinned.is_none_or(|set| libc::sched_setaffinity(0, size_of_val(set), set) == 0);
-        // A kernel without slices keeps its own; heaptoll finds that out before it asks for any.
+        // heaptoll has tried it before; where it fails all the same, the program runs with the kernel's slices.
         let _ = slice.map(slice::set);
         if placed && libc::read(go[0], (&raw mut byte).cast(), 1) == 1 {
             libc::execvpe(argv[0], argv.as_ptr(), envp.as_ptr());

@@ -29,6 +29,15 @@ pub fn set(slice: Duration) -> io::Result<()> {
     }
 }
 
+/// Whether this kernel gives a thread a slice of its own: tries it on one that ends.
+///
+/// # Errors
+/// As [`set`], or no thread can be started.
+pub fn try_one(slice: Duration) -> io::Result<()> {
+    let tried = std::thread::Builder::new().spawn(move || set(slice))?;
+    tried.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tried it died")))
+}
+
 /// The slice of this thread; `None` where the kernel knows none.
 ///
 /// # Errors
@@ -63,5 +72,6 @@ mod tests {
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP)),
         }
         assert_eq!(own().expect("it is known"), before);
+        assert_eq!(try_one(Duration::from_millis(20)).is_ok(), taken == Some(Duration::from_millis(20)));
     }
 }

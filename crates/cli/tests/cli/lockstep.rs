@@ -294,3 +294,22 @@ fn a_program_that_writes_where_it_runs_is_in_lockstep_in_copies_of_the_folder() 
     let of_all = ["run", "--working-copy", "--", "/bin/true"];
     heaptoll_in(std::path::Path::new("/"), &of_all).exits(2).complains(&["TMPDIR"]);
 }
+
+#[test]
+fn slices_are_for_runs_at_once_and_of_lengths_that_the_kernel_gives() {
+    let bench = Bench::new();
+    let program = bench.program("computes", &works(""));
+    let run = |words: &[&str]| {
+        bench.heaptoll(&[&["run", "-m", "glibc", "-n", "1"], words, &["--", &program]].concat())
+    };
+    run(&["--slice", "10ms", "--pairing", "interleaved"]).exits(2).complains(&["for runs at once"]);
+    run(&["--slice", "1s"]).exits(2).complains(&["between .1ms and 100ms"]);
+    let db = bench.at("e.db");
+    let sliced = run(&["--slice", "10ms", "-m", "glibc", "--db", &db]);
+    // Before Linux 6.12 it is refused.
+    if sliced.code == Some(2) {
+        sliced.complains(&["6.12"]);
+    } else {
+        assert_eq!(bench.json(&db)["experiment"]["settings"]["slice_s"], 0.01);
+    }
+}

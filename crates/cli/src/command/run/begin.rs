@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use heaptoll_lab::experiment::{Experiment, Pairing, Settings};
 use heaptoll_lab::interrupt::Interrupt;
@@ -12,6 +12,8 @@ use heaptoll_lab::plan;
 use heaptoll_lab::precision::FIRST_LOOK;
 use heaptoll_lab::store::Store;
 use heaptoll_lab::{machine, own_cost, working_copy};
+
+use heaptoll_launcher::slice;
 
 use super::resume::warn_of_settings_in_the_environment;
 use super::{Arguments, REPETITIONS};
@@ -69,6 +71,9 @@ pub fn begin(
         ));
     }
     check_new_db(arguments.db.as_deref())?;
+    if let Some(slice) = arguments.slice {
+        can_slice(arguments.pairing.into(), slice)?;
+    }
     if arguments.working_copy {
         let here = std::env::current_dir();
         let here =
@@ -111,6 +116,20 @@ pub fn begin(
     nothing_left(&experiment, !arguments.manager.is_empty() && managers.len() == 1)?;
     let store = keep(&mut experiment, arguments.db.as_deref(), places, interrupt)?;
     Ok((store, experiment))
+}
+
+/// Whether slices of `slice_s` seconds can be given.
+fn can_slice(pairing: Pairing, slice_s: f64) -> Result<(), Failure> {
+    if pairing != Pairing::Lockstep {
+        return Err(Failure::Usage(
+            "--slice is for runs at once: leave it out, or use --pairing lockstep".into(),
+        ));
+    }
+    slice::try_one(Duration::from_secs_f64(slice_s)).map_err(|error| {
+        Failure::Usage(format!(
+            "--slice: this system gives ordinary programs no time slices of their own, which needs Linux 6.12 or later: {error}"
+        ))
+    })
 }
 
 /// Finds the programs, proves every manager on each, and describes the experiment; nothing is measured yet.
