@@ -182,6 +182,7 @@ pub fn carry_out(
         pairing: Pairing::Interleaved,
         precision: None,
         budget_s: None,
+        exact: false,
     };
     let mut experiment = begin::describe(&beginning, places, &interrupt)?;
     if experiment.stacks.is_empty() {

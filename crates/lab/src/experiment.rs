@@ -155,6 +155,9 @@ pub struct Settings {
     /// How runs are paired; interleaved in files of before there was another way.
     #[serde(default)]
     pub pairing: Pairing,
+    /// Whether each program also runs once under each stack and the tracer, for exact counts.
+    #[serde(default)]
+    pub exact: bool,
     /// The heaptoll command that repeats the experiment, each argument.
     pub repeat_command: Vec<String>,
 }
@@ -178,6 +181,9 @@ pub struct Experiment {
     pub stacks: Vec<StackInfo>,
     /// Stacks that were asked for and left out, with the reason: (program, stack, reason).
     pub refused: Vec<(String, String, String)>,
+    /// What the reader of exact counts must know, reasons why there are none among them: (program, stack, sentence).
+    #[serde(default)]
+    pub exact_notes: Vec<(String, String, String)>,
     /// Every row.
     pub observations: Vec<Observation>,
     /// Memory over time.

@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod comparison;
+pub mod exact;
 pub mod experiment;
 pub mod interrupt;
 pub mod launch;

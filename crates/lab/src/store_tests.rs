@@ -51,6 +51,7 @@ fn what_is_stored_comes_back() {
                 caches: vec![GeometryMisses {
                     cache: "32K/8".into(),
                     misses: ByOwner { allocator: 7, ..ByOwner::default() },
+                    wait_cycles: Some(14),
                 }],
                 ..LocalityFigures::default()
             }),

@@ -1,7 +1,7 @@
 //! The columns of one observation as a flat table: CSV and Parquet are both written from this list, so that they
 //! cannot differ in a name, a unit or in what may be missing.
 
-use heaptoll_lab::observation::{ExactFigures, LocalityFigures, Observation, Outcome, Phase};
+use heaptoll_lab::observation::{ByOwner, ExactFigures, LocalityFigures, Observation, Outcome, Phase};
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +125,9 @@ pub static COLUMNS: &[Column] = &[
         // As with a load's figures.
         false => serde_json::to_string(&o.figures).map_or(Value::Missing, Value::Text),
     }),
+    optional("program_startup_instructions", Kind::Integer, |o| startup(o, |s| s.program)),
+    optional("allocator_startup_instructions", Kind::Integer, |o| startup(o, |s| s.allocator)),
+    optional("collector_startup_instructions", Kind::Integer, |o| startup(o, |s| s.collector)),
 ];
 
 fn text(value: &str) -> Value {
@@ -142,6 +145,11 @@ fn maybe(value: Option<u64>) -> Value {
 
 fn exact(row: &Observation, get: impl Fn(&ExactFigures) -> u64) -> Value {
     row.exact.as_ref().map_or(Value::Missing, |figures| integer(get(figures)))
+}
+
+fn startup(row: &Observation, get: impl Fn(&ByOwner) -> u64) -> Value {
+    let startup = row.exact.as_ref().and_then(|exact| exact.startup.as_ref());
+    startup.map_or(Value::Missing, |figures| integer(get(figures)))
 }
 
 fn locality(row: &Observation, get: impl Fn(&LocalityFigures) -> Value) -> Value {

@@ -15,6 +15,7 @@ use heaptoll_lab::observation::{
     ByOwner, Collections, Counters, ExactFigures, GeometryMisses, LocalityFigures, MemoryTrack, Observation,
     Outcome, Phase, ServeFigures,
 };
+use heaptoll_lab::side::Startup;
 use heaptoll_lab::words::RawWord;
 
 pub use book::book;
@@ -97,6 +98,7 @@ fn exact(noise: &mut Noise) -> ExactFigures {
         heap_high_water_bytes: Some((noise.next() * 1e8) as u64),
         images: 1,
         whole: true,
+        startup: Some(by_owner(noise)),
     }
 }
 
@@ -105,7 +107,11 @@ fn locality(noise: &mut Noise) -> LocalityFigures {
         references: by_owner(noise),
         line_bytes: 64,
         page_bytes: 4096,
-        caches: vec![GeometryMisses { cache: "32K/8".into(), misses: by_owner(noise) }],
+        caches: vec![GeometryMisses {
+            cache: "32K/8".into(),
+            misses: by_owner(noise),
+            wait_cycles: Some(14),
+        }],
         pages_touched: (noise.next() * 1e5) as u64,
         sampled_one_in: 1,
     }
@@ -173,6 +179,7 @@ pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
             precision: Some(0.01),
             budget_s: Some(300.0),
             enough: [("cfrac".to_owned(), 8)].into(),
+            exact: shape == Shape::Suite,
             seed: 7_310_582_937,
             timeout_s: 60.0,
             thp: if shape == Shape::Troubled { "never".into() } else { String::new() },
@@ -186,6 +193,7 @@ pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
             .flat_map(|p| (0..stacks).map(move |s| stack(shape, name_of(*p), s)))
             .collect(),
         refused: Vec::new(),
+        exact_notes: Vec::new(),
         observations,
         tracks,
         own_cost: Some((0.00063, 212)),
@@ -200,6 +208,8 @@ pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
             ),
             (HOSTILE.into(), "hoard".into(), "no such file: ./libhoard.so".into()),
         ];
+        experiment.exact_notes =
+            vec![(HOSTILE.into(), "glibc".into(), format!("left out: its last words were {HOSTILE}"))];
         experiment.observations.pop();
     }
     let comparison = compare(&experiment);
@@ -537,11 +547,13 @@ fn compare(experiment: &Experiment) -> Comparison {
         if !experiment.complete {
             notes.push("5 pairs at most: differences under 8 % cannot be seen".to_owned());
         }
+        let exact = heaptoll_lab::exact::table(experiment, &program.name, Startup::Apart, &rows);
         tables.push(ProgramTable {
             program: program.name.clone(),
             rows,
             notes,
             detectable_cpu_ratio: Some(1.021),
+            exact,
         });
     }
     let mut overall = Vec::new();

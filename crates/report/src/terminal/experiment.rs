@@ -146,6 +146,11 @@ fn program(
         out.push('\n');
         out.push_str(&load(table, style));
     }
+    if let Some(exact) = &table.exact {
+        out.push('\n');
+        out.push_str(&super::exact::render(comparison, exact, style));
+        out.push('\n');
+    }
     if extras.collections && has_collections(table) {
         out.push('\n');
         out.push_str(&collections(table, style));
