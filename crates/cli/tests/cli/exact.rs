@@ -27,7 +27,8 @@ fn exact_counts_stand_beside_measured_ratios_and_are_read_back_and_gone_on_with(
     let (db, page, csv) = (bench.at("e.db"), bench.at("page.html"), bench.at("rows.csv"));
     let managers = ["-m", "glibc", "-m", "glibc", "-m", &busy, "-n", "1", "--warmup", "0", "--db", &db];
     let said = bench.heaptoll(&[&["run", "--exact"], &managers[..], &["--", &program]].concat()).exits(0);
-    said.shows(&["exact counts", "instructions", "too few repetitions to state a difference in time"]);
+    let said =
+        said.shows(&["exact counts", "instructions", "too few repetitions to state a difference in time"]);
     let shown = said.out.split("exact counts").nth(1).map(str::to_owned);
 
     let outputs = ["--html", &page, "--csv", &csv];
@@ -56,7 +57,7 @@ fn exact_counts_stand_beside_measured_ratios_and_are_read_back_and_gone_on_with(
     let figures = bench.at("instructions.json");
     bench.heaptoll(&["instructions", "-m", &busy, "--json", &figures, "--", &program]).exits(0);
     let counted = read_json(&figures);
-    let owners = &counted["programs"][0]["managers"][1]["figures"]["amounts"]["owners"];
+    let owners = &counted["programs"][0]["managers"][1]["figures"]["owners"];
     let all: u64 = ["program", "allocator", "collector"]
         .iter()
         .filter_map(|who| owners[who]["instructions"].as_u64())
