@@ -4,9 +4,12 @@
 //! when their difference (as a logarithm) is 2/3 to 3/2 of CPU's: instructions are not all alike, and less than that is
 //! no finding. Below a quarter of CPU's, or below [`SAME`], the difference is not in instructions.
 //!
-//! **Memory.** A cache's misses, or page faults, are named where their difference could matter: where it, times the
-//! cycles that one is assumed to cost, is [`MATTERS`] of the baseline's instructions or more. Each is held against that by
-//! itself; they are not added up. Named are those that point to where instructions leave the CPU ratio unexplained.
+//! Where no CPU difference is claimed, instructions are within what was seen up to [`SAME`] beyond the interval.
+//!
+//! **Memory.** A cache's misses, or page faults, are named where their difference could account for something: where it,
+//! times the cycles that one is assumed to cost, is a tenth ([`PART`]) or more of what instructions leave unexplained, as a
+//! share of the baseline's instructions, and [`MATTERS`] of these in any case. Each is held against that by itself; they
+//! are not added up. Named are those that point to where instructions leave the CPU ratio unexplained.
 
 use crate::comparison::Interval;
 use crate::statistics::FEWEST_PAIRS;
@@ -14,7 +17,9 @@ use crate::statistics::FEWEST_PAIRS;
 /// Instructions differ from this share on.
 pub const SAME: f64 = 0.005;
 /// A difference of misses or faults could matter from this many cycles an instruction of the baseline on.
-pub const MATTERS: f64 = 0.005;
+pub const MATTERS: f64 = 0.002;
+/// And from this share of what instructions leave unexplained on.
+pub const PART: f64 = 0.1;
 /// What a page fault is assumed to take, cycles: half a microsecond or so with the page to be cleared.
 pub const FAULT_CYCLES: f64 = 2000.0;
 
@@ -92,29 +97,30 @@ fn share(instructions: f64, cpu: &Interval) -> Share {
 
 fn claimed(axis: &Axis, cpu: &Interval) -> Option<String> {
     let (executes, takes) = (executes(axis), takes(cpu.ratio));
-    // Where the CPU ratio lies from where instructions alone would put it.
-    let more = cpu.ratio > axis.instructions;
-    let memory = memory(axis, more);
+    // How far the CPU ratio lies from where instructions alone would put it.
+    let left = (cpu.ratio / axis.instructions).ln();
+    let memory = memory(axis, left);
     Some(match (share(axis.instructions, cpu), memory) {
         (Share::Agrees, _) => return None,
         (Share::None, Some(memory)) => {
             format!("{takes}, but {executes}: the difference is in memory, not in instructions ({memory})")
         }
-        (Share::None, None) => format!("{takes}, but {executes}: {}", unseen(axis, more)),
+        (Share::None, None) => format!("{takes}, but {executes}: {}", unseen(axis, left)),
         (Share::Part, Some(memory)) => format!("{executes} and {takes}: the rest is in memory ({memory})"),
-        (Share::Part, None) => format!("{executes} and {takes}; of the rest, {}", unseen(axis, more)),
+        (Share::Part, None) => format!("{executes} and {takes}; of the rest, {}", unseen(axis, left)),
         (Share::Beyond, Some(memory)) => {
-            let back = if more { "memory takes part of it back" } else { "memory makes part of it good" };
+            let back =
+                if left > 0.0 { "memory takes part of it back" } else { "memory makes part of it good" };
             format!("{executes}, but {takes} only: {back} ({memory})")
         }
         (Share::Beyond, None) => format!(
             "{executes}, but {takes} only: those that make the difference are cheaper than the average; {}",
-            unseen(axis, more)
+            unseen(axis, left)
         ),
         (Share::Opposite, Some(memory)) => {
             format!("{executes}, but {takes}: memory outweighs them ({memory})")
         }
-        (Share::Opposite, None) => format!("{executes}, but {takes}: {}", unseen(axis, more)),
+        (Share::Opposite, None) => format!("{executes}, but {takes}: {}", unseen(axis, left)),
     })
 }
 
@@ -122,41 +128,43 @@ fn unclaimed(axis: &Axis, cpu: Option<&Interval>) -> Option<String> {
     let executes = executes(axis);
     let enough = cpu.filter(|cpu| cpu.pairs as usize >= FEWEST_PAIRS);
     if axis.instructions.ln().abs() < SAME {
-        let memory = [true, false].into_iter().find_map(|more| memory(axis, more))?;
+        // What could cost as much as instructions have to differ by.
+        let named = [1.0, -1.0].into_iter().filter_map(|way| memory(axis, way * SAME / PART));
+        let memory = named.collect::<Vec<String>>().join(", ");
         let time = if enough.is_some() { "no difference in time was seen" } else { FEW };
-        return Some(format!("{executes}, with {memory}; {time}"));
+        return (!memory.is_empty()).then(|| format!("{executes}, with {memory}; {time}"));
     }
     let Some(cpu) = enough else { return Some(format!("{executes}; {FEW}")) };
-    if (cpu.low..=cpu.high).contains(&axis.instructions) {
+    // To the nearer end of the interval, which holds 1.
+    let left = (axis.instructions.clamp(cpu.low, cpu.high) / axis.instructions).ln();
+    if left.abs() < SAME {
         return Some(format!("{executes}; the difference in time is below what this run could see"));
     }
-    let more = axis.instructions < cpu.low;
-    let within = format!("its CPU ratio is between {:.3} and {:.3}", cpu.low, cpu.high);
-    Some(match memory(axis, more) {
-        Some(memory) => format!("{executes}, but {within}: memory evens it out ({memory})"),
-        None => format!("{executes}, but {within}: {}", unseen(axis, more)),
+    let between = format!("its CPU ratio is between {:.3} and {:.3}", cpu.low, cpu.high);
+    Some(match memory(axis, left) {
+        Some(memory) => format!("{executes}, but {between}: memory evens it out ({memory})"),
+        None => format!("{executes}, but {between}: {}", unseen(axis, left)),
     })
 }
 
 const FEW: &str = "there are too few repetitions to state a difference in time";
 
-/// Misses and faults that could matter and point to more time, or to less.
-fn memory(axis: &Axis, more: bool) -> Option<String> {
-    let matters =
-        |part: &&Part| part.wait.abs() >= MATTERS * axis.of_instructions && (part.wait > 0.0) == more;
-    let named: Vec<String> = axis
-        .parts
-        .iter()
-        .filter(matters)
-        .map(|part| format!("{} times {}'s {}", times(part.ratio), axis.baseline, part.what))
-        .collect();
+/// Misses and faults that could account for a part of what is `left` unexplained: of more time, or of less.
+fn memory(axis: &Axis, left: f64) -> Option<String> {
+    let least = MATTERS.max(PART * left.abs()) * axis.of_instructions;
+    let could = |part: &&Part| part.wait.abs() >= least && (part.wait > 0.0) == (left > 0.0);
+    let named = axis.parts.iter().filter(could).enumerate().map(|(at, part)| {
+        let whose = if at == 0 { format!("{}'s", axis.baseline) } else { "its".into() };
+        format!("{} times {whose} {}", times(part.ratio), part.what)
+    });
+    let named: Vec<String> = named.collect();
     (!named.is_empty()).then(|| named.join(", "))
 }
 
 /// That nothing counted accounts for it.
-fn unseen(axis: &Axis, more: bool) -> String {
+fn unseen(axis: &Axis, left: f64) -> String {
     let nothing = "neither misses nor page faults account for it";
-    match memory(axis, !more) {
+    match memory(axis, -left) {
         Some(other) => format!("{nothing} (what was counted points the other way: {other})"),
         None => nothing.into(),
     }

@@ -139,6 +139,28 @@ fn each_disagreement_has_its_sentence() {
     }
 }
 
+/// A tenth of what instructions leave unexplained is the least that is named.
+#[test]
+fn a_few_misses_more_are_not_what_a_large_difference_is_in() {
+    let few = ("misses of 1M/16", 1250, 1000, 200.0);
+    assert!(said(1.0, cpu(1.9, 0.02), &[few]).contains("neither misses"));
+    assert!(said(1.0, cpu(1.3, 0.02), &[few]).contains("in memory, not in instructions (1.25 times"));
+}
+
+/// An end of an interval is not known to a tenth of a percent.
+#[test]
+fn what_lies_hardly_beyond_an_interval_is_below_what_was_seen() {
+    let interval = Interval { ratio: 1.02, low: 0.984, high: 1.054, differs: false, pairs: 8 };
+    assert!(said(0.982, Some(interval), &[]).ends_with("below what this run could see"));
+    assert!(said(0.97, Some(interval), &[]).contains("between 0.984 and 1.054: neither"));
+}
+
+#[test]
+fn several_parts_are_named_in_one_list() {
+    let words = said(1.0, cpu(1.2, 0.02), &[MORE, ("page faults", 200, 100, 2000.0), FEWER]);
+    assert!(words.ends_with("(2.00 times glibc's misses of 1M/16, 2.00 times its page faults)"), "{words}");
+}
+
 #[test]
 fn nothing_is_stated_where_counts_and_time_agree() {
     for (case, instructions, cpu, parts) in [
