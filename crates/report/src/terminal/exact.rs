@@ -1,16 +1,12 @@
 //! Exact counts of one program beside its measured CPU ratio.
 
+use comfy_table::Table;
 use heaptoll_lab::comparison::{Comparison, ExactRow, ExactTable};
 
 use super::experiment::{ratio_text, tone};
 use super::style::{Style, Tone, right};
 use crate::exact;
 use crate::format::NONE;
-
-/// Columns of the narrowest terminal that the table is shown on as one; else its figures go into lines.
-const NARROWEST: u16 = 56;
-/// What a column of figures takes, at most.
-const FIGURE: usize = 14;
 
 /// The table, the sentences on what disagrees, and what was left out.
 pub(super) fn render(comparison: &Comparison, table: &ExactTable, style: &Style) -> String {
@@ -30,33 +26,43 @@ pub(super) fn render(comparison: &Comparison, table: &ExactTable, style: &Style)
     out
 }
 
+/// As wide a table as fits, the interval on the line of its ratio or under it; else lines.
 fn figures(comparison: &Comparison, table: &ExactTable, style: &Style) -> String {
-    let headings = exact::headings(table);
-    let needed = u16::try_from(16 + headings.len() * FIGURE).unwrap_or(u16::MAX);
-    if style.width.is_some_and(|width| width < needed.max(NARROWEST)) {
-        return list(comparison, table, &headings, style);
+    for split in [false, true] {
+        let filled = filled(comparison, table, style, split);
+        let needed: u16 = filled.column_max_content_widths().iter().map(|width| width + 2).sum();
+        if style.width.is_none_or(|width| width >= needed) {
+            return style.lines(&filled);
+        }
     }
+    list(comparison, table, style)
+}
+
+fn filled(comparison: &Comparison, table: &ExactTable, style: &Style, split: bool) -> Table {
+    let headings = exact::headings(table);
+    let measured = if split { "CPU ratio,\nmeasured" } else { "CPU ratio, measured" };
     let all: Vec<&str> = std::iter::once("exact counts")
         .chain(headings.iter().map(String::as_str))
-        .chain(["CPU ratio, measured"])
+        .chain([measured])
         .collect();
     let mut text = style.table(&all);
     for row in &table.rows {
         let mut cells = vec![style.cell(&row.stack, Tone::Plain)];
         cells.extend(exact::cells(table, row).iter().map(|cell| style.cell(cell, Tone::Plain)));
         cells.push(match &row.cpu {
-            Some(interval) => style.cell(&ratio_text(interval, false), tone(interval)),
+            Some(interval) => style.cell(&ratio_text(interval, split), tone(interval)),
             None => style.cell(&without(comparison, row), Tone::Dim),
         });
         text.add_row(cells);
     }
     style.pad(&mut text);
     right(&mut text, &(1..=headings.len()).collect::<Vec<_>>());
-    style.lines(&text)
+    text
 }
 
 /// For terminals too narrow for columns.
-fn list(comparison: &Comparison, table: &ExactTable, headings: &[String], style: &Style) -> String {
+fn list(comparison: &Comparison, table: &ExactTable, style: &Style) -> String {
+    let headings = exact::headings(table);
     let mut out = String::new();
     for row in &table.rows {
         let figures: Vec<String> = headings
