@@ -133,8 +133,13 @@ fn notes(experiment: &Experiment, program: &str) -> Vec<String> {
             None => by_text.push((text, vec![stack])),
         }
     }
-    let mut notes: Vec<String> =
-        by_text.into_iter().map(|(text, stacks)| format!("{}: {text}", stacks.join(", "))).collect();
+    let mut notes: Vec<String> = by_text
+        .into_iter()
+        .map(|(text, stacks)| match stacks.join(", ") {
+            of_all if of_all.is_empty() => text.to_owned(),
+            stacks => format!("{stacks}: {text}"),
+        })
+        .collect();
     let traced =
         experiment.observations.iter().filter(|row| row.phase == Phase::Traced && row.program == program);
     notes.extend(traced.filter_map(|row| {

@@ -181,7 +181,8 @@ pub struct Experiment {
     pub stacks: Vec<StackInfo>,
     /// Stacks that were asked for and left out, with the reason: (program, stack, reason).
     pub refused: Vec<(String, String, String)>,
-    /// What the reader of exact counts must know, reasons why there are none among them: (program, stack, sentence).
+    /// What the reader of exact counts must know, reasons why there are none among them: (program, stack, sentence);
+    /// of all its stacks where that is empty.
     #[serde(default)]
     pub exact_notes: Vec<(String, String, String)>,
     /// Every row.

@@ -132,7 +132,7 @@ pub struct Arguments {
     /// with the reason in the table where not; `interleaved` one after the other
     #[arg(long, value_enum, value_name = "HOW", default_value = "lockstep")]
     pairing: PairingWord,
-    /// Afterwards run each program once more under each manager and a tracer (some 100 times slower), and set exact
+    /// Afterwards run each program once more under each manager and a tracer (some 60 times slower), and set exact
     /// ratios beside the measured one: instructions, misses of this machine's data caches, pages. Needs Valgrind
     #[arg(long)]
     exact: bool,

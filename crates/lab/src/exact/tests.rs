@@ -130,6 +130,8 @@ fn what_was_left_out_is_stated_once_for_all_stacks_with_the_same_reason() {
     made.exact_notes.push(("elsewhere".into(), "lean".into(), "of another program".into()));
     let table = table_of(made.clone());
     assert_eq!(table.notes, ["lean, other: not counted: it does not run"]);
+    made.exact_notes.push(("prog".into(), String::new(), "of all".into()));
+    assert_eq!(table_of(made.clone()).notes[1], "of all");
     // A run that was ended early counts for nothing.
     let mut torn = traced("glibc", 10, 0, 1);
     torn.outcome = Outcome::Timeout(1.0);
