@@ -7,7 +7,7 @@ mod words;
 
 use crate::comparison::{CacheCounted, Counted, ExactRow, ExactTable, Metric, Row};
 use crate::experiment::Experiment;
-use crate::observation::{ExactFigures, LocalityFigures, Observation, Phase};
+use crate::observation::{ExactFigures, GeometryMisses, LocalityFigures, Observation, Phase};
 use crate::side::Startup;
 use words::{Axis, Part};
 
@@ -79,32 +79,16 @@ fn of(row: &Row, run: Run, base_row: &Row, base: Run, less_startup: bool) -> Exa
         ratio: (!is_baseline && of > 0).then(|| count as f64 / of as f64),
     };
     let instructions = counted(run.instructions(less_startup), base.instructions(less_startup));
-    let pairs: Vec<_> = match (run.locality, base.locality) {
-        (Some(own), Some(of)) => own.caches.iter().zip(&of.caches).collect(),
-        _ => vec![],
-    };
-    let same_machine = pairs.iter().all(|(own, of)| own.cache == of.cache);
-    let pairs = if same_machine { pairs } else { vec![] };
-    let misses = pairs.iter().map(|(own, of)| CacheCounted {
+    let misses = caches(run, base).map(|(own, of)| CacheCounted {
         cache: own.cache.clone(),
         misses: counted(own.misses.total(), of.misses.total()),
     });
     let pages =
         run.locality.map(|own| counted(own.pages_touched, base.locality.map_or(0, |of| of.pages_touched)));
-    let faults = (row.good > 0 && base_row.good > 0)
-        .then(|| counted(row.minor_faults.round() as u64, base_row.minor_faults.round() as u64));
+    let faults =
+        (row.good > 0 && base_row.good > 0).then(|| counted(median_faults(row), median_faults(base_row)));
     let cpu = row.figures.get(&Metric::Cpu).and_then(|figure| figure.ratio);
-    let mut parts: Vec<Part> = pairs
-        .iter()
-        .filter_map(|(own, of)| {
-            let wait = of.wait_cycles? as f64;
-            Part::of(format!("misses of {}", of.cache), own.misses.total(), of.misses.total(), wait)
-        })
-        .collect();
-    parts.extend(faults.and_then(|faults| {
-        let of = base_row.minor_faults.round() as u64;
-        Part::of("page faults".into(), faults.count, of, words::FAULT_CYCLES)
-    }));
+    let parts = parts(run, base, faults.map(|faults| (faults.count, median_faults(base_row))));
     let axis = instructions.ratio.map(|ratio| Axis {
         baseline: base.stack,
         instructions: ratio,
@@ -121,6 +105,28 @@ fn of(row: &Row, run: Run, base_row: &Row, base: Run, less_startup: bool) -> Exa
         cpu,
         words: axis.and_then(|axis| words::words(&axis)).unwrap_or_default(),
     }
+}
+
+fn median_faults(row: &Row) -> u64 {
+    row.minor_faults.round() as u64
+}
+
+/// The caches of both runs, where they are those of one machine.
+fn caches<'a>(run: Run<'a>, base: Run<'a>) -> impl Iterator<Item = (&'a GeometryMisses, &'a GeometryMisses)> {
+    let of = |run: Run<'a>| run.locality.map_or(&[][..], |locality| &locality.caches[..]);
+    let (own, of) = (of(run), of(base));
+    let is_one = own.iter().map(|cache| &cache.cache).eq(of.iter().map(|cache| &cache.cache));
+    own.iter().zip(of).filter(move |_| is_one)
+}
+
+/// Misses and page faults (this stack's and the baseline's) with what they are assumed to cost.
+fn parts(run: Run, base: Run, faults: Option<(u64, u64)>) -> Vec<Part> {
+    let misses = caches(run, base).filter_map(|(own, of)| {
+        let wait = of.wait_cycles? as f64;
+        Part::of(format!("misses of {}", of.cache), own.misses.total(), of.misses.total(), wait)
+    });
+    let faults = faults.and_then(|(own, of)| Part::of("page faults".into(), own, of, words::FAULT_CYCLES));
+    misses.chain(faults).collect()
 }
 
 /// What was noted when the runs were made, and traced runs that are not good.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::compare::{compare, judge_outputs};
-use crate::observation::{ByOwner, GeometryMisses, Outcome};
+use crate::observation::{ByOwner, Outcome};
 use crate::testing::{experiment, row};
 
 fn counts(program: u64, allocator: u64) -> ByOwner {
@@ -104,6 +104,20 @@ fn start_up_is_taken_off_instructions_where_it_is_off_cpu_time() {
         "{:?}",
         table.notes
     );
+}
+
+/// An experiment that was gone on with on another machine has caches of two.
+#[test]
+fn misses_of_two_machines_are_not_compared() {
+    let mut made = measured(&["glibc", "lean"]);
+    made.observations.iter_mut().for_each(|row| row.output_digest = "traced".into());
+    made.observations.push(traced("glibc", 100_000_000, 0, 10_000));
+    let mut other = traced("lean", 100_000_000, 0, 2_000);
+    other.locality.iter_mut().for_each(|locality| locality.caches[0].cache = "8M/16".into());
+    made.observations.push(other);
+    let table = table_of(made);
+    assert!(of(&table, "lean").misses.is_empty(), "{table:?}");
+    assert!(of(&table, "lean").words.contains("neither misses"), "{table:?}");
 }
 
 #[test]

@@ -78,6 +78,8 @@ pub fn count(
     let launcher = places.launcher();
     let fitness = match fitness_of(cells.iter().map(|cell| &cell.stack), tracer, &launcher, interrupt) {
         Err(Failure::Interrupted) => return Ok(Ending::Interrupted),
+        // There is something that was measured.
+        Err(Failure::Refused(error)) => return Err(Failure::Trouble(error)),
         other => other?,
     };
     judge(experiment, &mut cells, &fitness);
@@ -90,6 +92,16 @@ pub fn count(
         timeout_s: experiment.settings.timeout_s.max(LIMIT_S),
         expect_status: experiment.settings.expect_status,
     };
+    if all(experiment, store, &bench, &cells)? == Ending::Interrupted {
+        return Ok(Ending::Interrupted);
+    }
+    experiment.complete = true;
+    store.describe(experiment)?;
+    Ok(Ending::Complete)
+}
+
+/// The runs one after the other; of a program whose baseline was not counted, none.
+fn all(experiment: &mut Experiment, store: &Store, bench: &Bench, cells: &[Cell]) -> Result<Ending, Failure> {
     let (machine, _) = asked::machine(None, None).map_err(Failure::Usage)?;
     for (number, cell) in cells.iter().enumerate() {
         if !cell.is_baseline && !baseline_is_counted(experiment, &cell.program.name) {
@@ -98,14 +110,11 @@ pub fn count(
             continue;
         }
         let place = format!("exact counts {}/{}", number + 1, cells.len());
-        if interrupt.is_set()
-            || one(experiment, store, &bench, cell, &place, &machine)? == Ending::Interrupted
-        {
+        let stops = bench.interrupt.is_set();
+        if stops || one(experiment, store, bench, cell, &place, &machine)? == Ending::Interrupted {
             return Ok(Ending::Interrupted);
         }
     }
-    experiment.complete = true;
-    store.describe(experiment)?;
     Ok(Ending::Complete)
 }
 
