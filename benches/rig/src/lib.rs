@@ -74,6 +74,7 @@ fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settin
         }],
         stacks: stacks.iter().map(stack).collect(),
         refused: vec![],
+        exact_notes: vec![],
         observations: vec![],
         tracks: vec![],
         own_cost: None,

@@ -193,6 +193,7 @@ pub fn carry_out(
         working_copy: false,
         precision: None,
         budget_s: None,
+        exact: false,
     };
     let mut experiment = begin::describe(&beginning, places, &interrupt)?;
     if experiment.stacks.is_empty() {

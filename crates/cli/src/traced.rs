@@ -7,12 +7,17 @@
 mod arguments;
 mod cell;
 mod execute;
+mod fit;
 mod plan;
 mod remarks;
 mod scratch;
+mod single;
 pub mod stored;
 
-pub use arguments::TracedArguments;
+pub use arguments::{LIMIT_S, TracedArguments};
 pub use cell::{Cell, Figures, Heard, ImageWords};
 pub use execute::{Ending, execute};
+pub use fit::{NOT_MEASURABLE, fitness_of, other_path};
 pub use plan::{Plan, plan};
+pub use remarks::of as remarks_of;
+pub use single::{Bench, Run};

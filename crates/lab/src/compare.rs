@@ -7,6 +7,7 @@ use crate::comparison::{
     CollectionFigures, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
 };
 use crate::disturbance::{Disturbance, Disturbed};
+use crate::exact;
 use crate::experiment::Experiment;
 use crate::lower_bound::lower_bounds;
 use crate::observation::{Collections, Observation, Outcome, Phase};
@@ -40,20 +41,22 @@ pub fn judge_outputs(experiment: &mut Experiment) {
     }
 }
 
-/// The distinct digests of the baseline's good rows.
+/// The distinct digests of the baseline's good rows: of measured ones, and of traced ones where there are no others. A
+/// program may print otherwise under the tracer, and that proves nothing against its measured runs.
 fn baseline_digests(experiment: &Experiment, program: &str) -> Vec<String> {
-    let mut digests: Vec<String> = experiment
-        .observations
-        .iter()
-        .filter(|row| {
-            row.program == program && row.stack == experiment.baseline && row.phase != Phase::Startup
-        })
-        .filter(|row| matches!(row.outcome, Outcome::Ok | Outcome::WrongOutput))
-        .map(|row| row.output_digest.clone())
-        .collect();
-    digests.sort();
-    digests.dedup();
-    digests
+    let digests = |counts: fn(Phase) -> bool| {
+        let of_baseline = experiment
+            .observations
+            .iter()
+            .filter(|row| row.program == program && row.stack == experiment.baseline && counts(row.phase));
+        let good = of_baseline.filter(|row| matches!(row.outcome, Outcome::Ok | Outcome::WrongOutput));
+        let mut digests: Vec<String> = good.map(|row| row.output_digest.clone()).collect();
+        digests.sort();
+        digests.dedup();
+        digests
+    };
+    let measured = digests(Phase::is_measured);
+    if measured.is_empty() { digests(|phase| phase == Phase::Traced) } else { measured }
 }
 
 const METRICS: [Metric; 4] = [Metric::Cpu, Metric::Wall, Metric::PeakRss, Metric::Instructions];
@@ -128,6 +131,7 @@ fn table(experiment: &Experiment, program: &str, sides: &Sides) -> ProgramTable 
     let company = company::effect(experiment, sides);
     notes.extend(company::notes(experiment, sides, &rows, company));
     ProgramTable {
+        exact: exact::table(experiment, program, sides.startup, &rows),
         program: program.into(),
         detectable_cpu_ratio: (!half_widths.is_empty()).then(|| median(&half_widths)),
         disturbance: disturbed(experiment, program),
@@ -218,7 +222,7 @@ fn marks(experiment: &Experiment, program: &str, stack: &str) -> Vec<String> {
     let bad = experiment
         .observations
         .iter()
-        .filter(|row| row.program == program && row.stack == stack && row.phase != Phase::Startup)
+        .filter(|row| row.program == program && row.stack == stack && row.phase.is_measured())
         .filter(|row| !row.outcome.is_ok() && row.outcome != Outcome::Interrupted);
     for row in bad {
         *counts.entry(row.outcome.to_string()).or_default() += 1;

@@ -164,6 +164,9 @@ pub struct Settings {
     /// Time slice of programs in lockstep, seconds; `None` for the kernel's own.
     #[serde(default)]
     pub slice_s: Option<f64>,
+    /// Whether each program also runs once under each stack and the tracer, for exact counts.
+    #[serde(default)]
+    pub exact: bool,
     /// The heaptoll command that repeats the experiment, each argument.
     pub repeat_command: Vec<String>,
 }
@@ -187,6 +190,10 @@ pub struct Experiment {
     pub stacks: Vec<StackInfo>,
     /// Stacks that were asked for and left out, with the reason: (program, stack, reason).
     pub refused: Vec<(String, String, String)>,
+    /// What the reader of exact counts must know, reasons why there are none among them: (program, stack, sentence);
+    /// of all its stacks where that is empty.
+    #[serde(default)]
+    pub exact_notes: Vec<(String, String, String)>,
     /// Every row.
     pub observations: Vec<Observation>,
     /// Memory over time.

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod comparison;
 mod cpu_limit;
 pub mod disturbance;
+pub mod exact;
 pub mod experiment;
 pub mod interrupt;
 pub mod launch;

@@ -28,6 +28,13 @@ pub enum Phase {
     Traced,
 }
 
+impl Phase {
+    /// Whether the program ran as users run it, from its beginning to its end: neither start-up alone nor traced.
+    pub fn is_measured(self) -> bool {
+        !matches!(self, Phase::Startup | Phase::Traced)
+    }
+}
+
 /// How the invocation ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
@@ -141,6 +148,16 @@ pub struct ExactFigures {
     pub images: u32,
     /// Whether all of them were heard to their end; if not, the figures are those until then.
     pub whole: bool,
+    /// Instructions before `main` of the first process image, where its `main` was seen: what start-up runs execute.
+    #[serde(default)]
+    pub startup: Option<ByOwner>,
+}
+
+impl ByOwner {
+    /// Of all of them.
+    pub fn total(&self) -> u64 {
+        self.program.saturating_add(self.allocator).saturating_add(self.collector)
+    }
 }
 
 /// Misses of one cache.
@@ -150,6 +167,10 @@ pub struct GeometryMisses {
     pub cache: String,
     /// Misses.
     pub misses: ByOwner,
+    /// Cycles that a reference which this cache does not have is assumed to wait when the next one serves it, or memory
+    /// after the last; `None` in files of before it was stored.
+    #[serde(default)]
+    pub wait_cycles: Option<u64>,
 }
 
 /// What a program's references would do to caches and memories, of the process image that executed most.

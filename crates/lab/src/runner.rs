@@ -220,7 +220,7 @@ fn given_up(experiment: &Experiment, program: &str, stack: &str) -> bool {
     let mut last = experiment.observations.iter().rev().filter(|row| {
         row.program == program
             && row.stack == stack
-            && row.phase != Phase::Startup
+            && row.phase.is_measured()
             && row.outcome != Outcome::Interrupted
     });
     let newest: Vec<&Observation> = last.by_ref().take(GIVE_UP_AFTER).collect();
@@ -244,7 +244,7 @@ fn advice(outcome: &Outcome, never_ready: bool) -> Option<String> {
 
 /// The advice for programs without a single good run under the baseline, when the plan was too short to give up.
 pub fn advice_where_the_baseline_failed(experiment: &Experiment) -> Option<String> {
-    let of_baseline = |row: &&Observation| row.stack == experiment.baseline && row.phase != Phase::Startup;
+    let of_baseline = |row: &&Observation| row.stack == experiment.baseline && row.phase.is_measured();
     experiment.programs.iter().filter(|program| program.serve.is_none()).find_map(|program| {
         let mut rows =
             experiment.observations.iter().filter(of_baseline).filter(|row| row.program == program.name);

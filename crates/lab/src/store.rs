@@ -303,6 +303,7 @@ impl Store {
         self.put("programs", &experiment.programs)?;
         self.put("stacks", &experiment.stacks)?;
         self.put("refused", &experiment.refused)?;
+        self.put("exact_notes", &experiment.exact_notes)?;
         self.put("own_cost", &experiment.own_cost)?;
         self.put("complete", &experiment.complete)
     }
@@ -316,13 +317,17 @@ impl Store {
     }
 
     fn get<T: DeserializeOwned>(&self, key: &str) -> Result<T, StoreError> {
+        self.find(key)?.ok_or_else(|| self.damaged(&format!("no `{key}`")))
+    }
+
+    /// What an older file may lack.
+    fn find<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, StoreError> {
         let text: Option<String> = self
             .connection
             .query_row("SELECT value FROM description WHERE key = ?1", [key], |row| row.get(0))
             .optional()
             .map_err(|cause| self.error(cause))?;
-        let text = text.ok_or_else(|| self.damaged(&format!("no `{key}`")))?;
-        serde_json::from_str(&text).map_err(|error| self.damaged(&format!("`{key}`: {error}")))
+        maybe(text).map_err(|error| self.damaged(&format!("`{key}`: {error}")))
     }
 
     /// Appends one row; on disk when this returns.
@@ -444,6 +449,7 @@ impl Store {
             programs: self.get("programs")?,
             stacks: self.get("stacks")?,
             refused: self.get("refused")?,
+            exact_notes: self.find("exact_notes")?.unwrap_or_default(),
             own_cost: self.get("own_cost")?,
             complete: self.get("complete")?,
             observations: self.observations()?,

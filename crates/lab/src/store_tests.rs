@@ -58,6 +58,7 @@ fn what_is_stored_comes_back() {
                 caches: vec![GeometryMisses {
                     cache: "32K/8".into(),
                     misses: ByOwner { allocator: 7, ..ByOwner::default() },
+                    wait_cycles: Some(14),
                 }],
                 ..LocalityFigures::default()
             }),
@@ -95,6 +96,10 @@ fn goes_on_without(first: &str, before: Observation, after: Observation) {
         let statement = format!("ALTER TABLE observation DROP COLUMN {column}");
         store.connection.execute_batch(&statement).expect("becomes an older file");
     }
+    store
+        .connection
+        .execute_batch("DELETE FROM description WHERE key = 'exact_notes'")
+        .expect("no older has it");
     drop(store);
     assert_eq!(Store::read(&path).expect("reads").observations, std::slice::from_ref(&before));
     let (store, _) = Store::resume(&path).expect("resumes");
@@ -110,6 +115,24 @@ fn a_file_from_before_traced_runs_is_read_and_gone_on_with() {
     let exact = Some(ExactFigures { allocations: 9, ..ExactFigures::default() });
     let after = Observation { order: 1, phase: Phase::Traced, exact, ..row("glibc", 1, 0.1, 77) };
     goes_on_without("exact", before, after);
+}
+
+#[test]
+fn counts_from_before_start_up_was_counted_are_read() {
+    let folder = folder();
+    let path = folder.path().join("e.db");
+    let store = Store::create(&path, &experiment(&["glibc"])).expect("creates");
+    let exact = Some(ExactFigures { startup: Some(ByOwner::default()), ..ExactFigures::default() });
+    let caches =
+        vec![GeometryMisses { cache: "32K/8".into(), misses: ByOwner::default(), wait_cycles: Some(14) }];
+    let locality = Some(LocalityFigures { caches, ..LocalityFigures::default() });
+    store.append(&Observation { exact, locality, ..row("glibc", 0, 0.1, 77) }).expect("appends");
+    let older = "UPDATE observation SET exact = json_remove(exact, '$.startup'), \
+                 locality = json_remove(locality, '$.caches[0].wait_cycles')";
+    assert_eq!(store.connection.execute(older, []).expect("becomes an older file"), 1);
+    let read = Store::read(&path).expect("reads").observations.remove(0);
+    assert_eq!(read.exact, Some(ExactFigures::default()));
+    assert_eq!(read.locality.expect("kept").caches[0].wait_cycles, None);
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub fn experiment(stacks: &[&str]) -> Experiment {
         refused: vec![],
         observations: vec![],
         tracks: vec![],
+        exact_notes: vec![],
         own_cost: None,
         complete: false,
     }

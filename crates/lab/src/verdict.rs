@@ -170,7 +170,7 @@ fn told_notes(experiment: &Experiment, program: &str) -> Vec<String> {
         let runs: Vec<&Observation> = experiment
             .observations
             .iter()
-            .filter(|row| row.program == program && row.stack == *stack && row.phase != Phase::Startup)
+            .filter(|row| row.program == program && row.stack == *stack && row.phase.is_measured())
             .collect();
         let most = |figure: fn(&Observation) -> Option<u64>| {
             let told: Vec<u64> =

@@ -15,6 +15,7 @@ pub mod hierarchy;
 pub mod ids;
 pub mod image;
 pub mod machine;
+pub mod machine_only;
 pub mod over_time;
 pub mod pages;
 pub mod placement;

@@ -2,7 +2,7 @@
 //! cannot differ in a name, a unit or in what may be missing.
 
 use heaptoll_lab::disturbance::Disturbance;
-use heaptoll_lab::observation::{ExactFigures, LocalityFigures, Observation, Outcome, Phase};
+use heaptoll_lab::observation::{ByOwner, ExactFigures, LocalityFigures, Observation, Outcome, Phase};
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +132,9 @@ pub static COLUMNS: &[Column] = &[
     optional("other_work_share", Kind::Real, |o| disturbance(o, |d| Some(d.other_work))),
     optional("throttled_share", Kind::Real, |o| disturbance(o, |d| d.throttled)),
     optional("loaded", Kind::Integer, |o| maybe(o.disturbance.and_then(|d| d.is_loaded()).map(u64::from))),
+    optional("program_startup_instructions", Kind::Integer, |o| startup(o, |s| s.program)),
+    optional("allocator_startup_instructions", Kind::Integer, |o| startup(o, |s| s.allocator)),
+    optional("collector_startup_instructions", Kind::Integer, |o| startup(o, |s| s.collector)),
 ];
 
 fn text(value: &str) -> Value {
@@ -149,6 +152,11 @@ fn maybe(value: Option<u64>) -> Value {
 
 fn exact(row: &Observation, get: impl Fn(&ExactFigures) -> u64) -> Value {
     row.exact.as_ref().map_or(Value::Missing, |figures| integer(get(figures)))
+}
+
+fn startup(row: &Observation, get: impl Fn(&ByOwner) -> u64) -> Value {
+    let startup = row.exact.as_ref().and_then(|exact| exact.startup.as_ref());
+    startup.map_or(Value::Missing, |figures| integer(get(figures)))
 }
 
 fn locality(row: &Observation, get: impl Fn(&LocalityFigures) -> Value) -> Value {

@@ -9,6 +9,7 @@ pub mod columns;
 pub mod csv;
 pub mod document;
 pub mod error;
+mod exact;
 pub mod files;
 pub mod format;
 pub mod html;

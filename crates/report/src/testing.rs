@@ -16,6 +16,7 @@ use heaptoll_lab::observation::{
     ByOwner, Collections, Counters, ExactFigures, GeometryMisses, LocalityFigures, MemoryTrack, Observation,
     Outcome, Phase, ServeFigures,
 };
+use heaptoll_lab::side::Startup;
 use heaptoll_lab::words::RawWord;
 
 pub use book::book;
@@ -98,6 +99,7 @@ fn exact(noise: &mut Noise) -> ExactFigures {
         heap_high_water_bytes: Some((noise.next() * 1e8) as u64),
         images: 1,
         whole: true,
+        startup: Some(by_owner(noise)),
     }
 }
 
@@ -106,7 +108,11 @@ fn locality(noise: &mut Noise) -> LocalityFigures {
         references: by_owner(noise),
         line_bytes: 64,
         page_bytes: 4096,
-        caches: vec![GeometryMisses { cache: "32K/8".into(), misses: by_owner(noise) }],
+        caches: vec![GeometryMisses {
+            cache: "32K/8".into(),
+            misses: by_owner(noise),
+            wait_cycles: Some(14),
+        }],
         pages_touched: (noise.next() * 1e5) as u64,
         sampled_one_in: 1,
     }
@@ -176,6 +182,7 @@ pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
             precision: Some(0.01),
             budget_s: Some(300.0),
             enough: [("cfrac".to_owned(), 8)].into(),
+            exact: shape == Shape::Suite,
             seed: 7_310_582_937,
             timeout_s: 60.0,
             thp: if shape == Shape::Troubled { "never".into() } else { String::new() },
@@ -189,6 +196,7 @@ pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
             .flat_map(|p| (0..stacks).map(move |s| stack(shape, name_of(*p), s)))
             .collect(),
         refused: Vec::new(),
+        exact_notes: Vec::new(),
         observations,
         tracks,
         own_cost: Some((0.00063, 212)),
@@ -203,6 +211,8 @@ pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
             ),
             (HOSTILE.into(), "hoard".into(), "no such file: ./libhoard.so".into()),
         ];
+        experiment.exact_notes =
+            vec![(HOSTILE.into(), "glibc".into(), format!("left out: its last words were {HOSTILE}"))];
         experiment.observations.pop();
     }
     let comparison = compare(&experiment);
@@ -556,6 +566,7 @@ fn compare(experiment: &Experiment) -> Comparison {
         let rows_of =
             experiment.observations.iter().filter(|o| o.phase == Phase::Timed && o.program == program.name);
         let spans: Vec<Disturbance> = rows_of.filter_map(|o| o.disturbance).collect();
+        let exact = heaptoll_lab::exact::table(experiment, &program.name, Startup::Apart, &rows);
         tables.push(ProgramTable {
             program: program.name.clone(),
             rows,
@@ -563,6 +574,7 @@ fn compare(experiment: &Experiment) -> Comparison {
             detectable_cpu_ratio: Some(1.021),
             company: None,
             disturbance: Disturbed::of(&spans),
+            exact,
         });
     }
     let mut overall = Vec::new();

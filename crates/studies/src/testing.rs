@@ -40,6 +40,7 @@ pub fn experiment(programs: &[&str], stacks: &[String], repetitions: u32) -> Exp
         refused: vec![],
         observations: vec![],
         tracks: vec![],
+        exact_notes: vec![],
         own_cost: None,
         complete: true,
     }

@@ -37,6 +37,7 @@ struct Witness<S> {
     refused: BTreeMap<(u32, u32), u64>,
     warnings: Vec<String>,
     ended: Option<i32>,
+    before_main: Option<[Clock; 3]>,
     /// Whether the last that was told is that another image follows.
     exec: bool,
     /// Whether anything was told at all.
@@ -73,6 +74,7 @@ impl<S: Sink> Sink for Witness<S> {
             }
             Event::Exec { .. } => self.exec = true,
             Event::End { status, .. } => self.ended = Some(*status),
+            Event::Main { before } => self.before_main = Some(*before),
             _ => {}
         }
         self.sink.event(event);
@@ -98,6 +100,7 @@ impl<S: Sink> Hearing<S> {
             refused: BTreeMap::new(),
             warnings: Vec::new(),
             ended: None,
+            before_main: None,
             exec: false,
             any: false,
         };
@@ -169,6 +172,7 @@ impl<S: Sink> Hearing<S> {
             image,
             sink: witness.sink,
             totals: decoder.totals(),
+            before_main: witness.before_main,
             calls: witness.calls,
             ending,
             damage,
@@ -188,6 +192,7 @@ impl<S: Sink> Hearing<S> {
             image,
             sink: witness.sink,
             totals: decoder.totals(),
+            before_main: witness.before_main,
             calls: witness.calls,
             ending: ImageEnding::Untold(why.into()),
             damage,

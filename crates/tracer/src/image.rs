@@ -69,6 +69,8 @@ pub struct TracedImage<S> {
     pub sink: S,
     /// What each owner executed, by the numbers of [`heaptoll_reference::Owner`], all threads together.
     pub totals: [Clock; 3],
+    /// What of that came before `main`, where its `main` was seen to begin.
+    pub before_main: Option<[Clock; 3]>,
     /// Calls of the malloc family.
     pub calls: Calls,
     /// How it ended.

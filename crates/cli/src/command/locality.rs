@@ -21,7 +21,7 @@ use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
 use crate::traced::{self, Cell, Ending, TracedArguments, execute, plan};
 
-mod asked;
+pub mod asked;
 mod curves;
 mod document;
 mod figures;
@@ -229,23 +229,30 @@ fn one(cell: &Cell, heard: traced::Heard<Listener>) -> Option<(About, Heard)> {
     Some((about, simulated))
 }
 
-/// What is stored of a run. System calls count as the program's.
+/// System calls count as the program's.
+pub fn owners(split: &Split<u64>) -> ByOwner {
+    ByOwner { program: split.program + split.system, allocator: split.allocator, collector: split.collector }
+}
+
+/// Misses of the machine's caches, as they are stored.
+pub fn machine_misses(machine: &Machine, levels: &Levels) -> Vec<GeometryMisses> {
+    let caches = machine.levels.iter().zip(&machine.cycles).zip(levels);
+    caches
+        .map(|((level, cycles), misses)| GeometryMisses {
+            cache: format!("{}/{}", size_text(level.bytes), level.ways),
+            misses: owners(&all(misses)),
+            wait_cycles: Some(*cycles),
+        })
+        .collect()
+}
+
+/// What is stored of a run.
 fn locality(heard: &Heard, machine: &Machine, sampling: Option<Sampling>) -> LocalityFigures {
-    let owners = |split: &Split<u64>| ByOwner {
-        program: split.program + split.system,
-        allocator: split.allocator,
-        collector: split.collector,
-    };
-    let levels: &Levels = &heard.machine;
-    let caches = machine.levels.iter().zip(levels).map(|(level, misses)| GeometryMisses {
-        cache: format!("{}/{}", size_text(level.bytes), level.ways),
-        misses: owners(&all(misses)),
-    });
     LocalityFigures {
         references: owners(&heard.profile.references),
         line_bytes: heard.profile.line_bytes,
         page_bytes: heard.profile.page_bytes,
-        caches: caches.collect(),
+        caches: machine_misses(machine, &heard.machine),
         pages_touched: heard.pages_touched(),
         sampled_one_in: sampling.map_or(1, |sampling| 1 << sampling.shift),
     }

@@ -27,6 +27,7 @@ use crate::progress::Bar;
 use crate::terminal;
 
 pub mod begin;
+mod exact;
 mod goal;
 pub mod resume;
 mod sight;
@@ -98,6 +99,7 @@ impl From<PairingWord> for Pairing {
 #[command(after_help = "Examples:\n  heaptoll run -- gawk -f report.awk data.txt\n  \
     heaptoll run -m glibc -m ./libmine.so -n 20 --html out.html -- ./server --selftest\n  \
     heaptoll run --program cfrac --program lua --size demo\n  \
+    heaptoll run --exact -m mimalloc3 --program cfrac             (is it instructions, or memory?)\n  \
     heaptoll run -m quarantine=1B/mimalloc -m quarantine=2M/mimalloc -- ./prog     (what do delayed frees cost?)\n  \
     heaptoll run -m glibc -m glibc -- ./prog        (A/A: what does this machine's noise look like?)\n  \
     heaptoll run --serve 'redis-server --port 0 --unixsocket {tmp}/s' --ready '(?i)ready to accept connections' \\\n    \
@@ -144,6 +146,10 @@ pub struct Arguments {
     /// with others, and finds nothing of an earlier run
     #[arg(long, conflicts_with = "serve")]
     working_copy: bool,
+    /// Afterwards run each program once more under each manager and a tracer (some 60 times slower), and set exact
+    /// ratios beside the measured one: instructions, misses of this machine's data caches, pages. Needs Valgrind
+    #[arg(long)]
+    exact: bool,
     /// Transparent huge pages of the measured processes [default: as the system has them]
     #[arg(long, value_enum, value_name = "WHEN")]
     thp: Option<ThpWord>,
@@ -210,6 +216,8 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
     arguments.outputs.check()?;
     let interrupt = watch_for_interrupt()?;
+    // What cannot be counted is refused before anything is measured.
+    let asked_for = if arguments.exact { Some(exact::tracer(&places)?) } else { None };
     let (mut store, mut experiment) = match &arguments.resume {
         Some(path) => {
             let resumed = resume(path, arguments.repetitions)?;
@@ -219,9 +227,20 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
         }
         None => begin(&arguments, &places, &interrupt)?,
     };
+    let tracer = match asked_for {
+        None if experiment.settings.exact => Some(exact::tracer(&places)?),
+        other => other,
+    };
+    if tracer.is_some() {
+        exact::add(&mut experiment, &store)?;
+    }
     terminal::note(&format!("every row is kept in {}", store.path().display()));
 
-    let ended = goal::measure(&mut experiment, &mut store, &places, &interrupt);
+    let mut ended: Result<Ending, Failure> =
+        goal::measure(&mut experiment, &mut store, &places, &interrupt).map_err(Failure::from);
+    if let (Ok(Ending::Complete), Some(tracer)) = (&ended, &tracer) {
+        ended = exact::count(&mut experiment, &store, &places, tracer, &interrupt);
+    }
     let known = manager::known(&places)?;
     show(arguments, &mut experiment, &store, &known, ended)
 }
@@ -324,7 +343,7 @@ fn show(
     experiment: &mut Experiment,
     store: &Store,
     known: &[Manager],
-    ended: Result<Ending, runner::RunError>,
+    ended: Result<Ending, Failure>,
 ) -> Result<u8, Failure> {
     judge_outputs(experiment);
     let comparison = compare(experiment);

@@ -9,7 +9,7 @@ use crate::command::run::{DEFAULT_BASELINE, positive_seconds};
 use crate::programs_asked::{Asked, SizeWord};
 
 /// Seconds after which a run is ended when none are named: the tracer takes some ten to a hundred times the program's.
-const LIMIT_S: f64 = 3600.0;
+pub const LIMIT_S: f64 = 3600.0;
 
 /// What to run under which managers.
 #[derive(Debug, Args)]

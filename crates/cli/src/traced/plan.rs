@@ -11,11 +11,12 @@ use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::store::StoreError;
 use heaptoll_preflight::{Refusal, inspect_program};
-use heaptoll_tracer::{Fitness, Tracer, fitness};
-use indicatif::ProgressBar;
+use heaptoll_tracer::{Fitness, Tracer};
 
 use super::arguments::TracedArguments;
 use super::cell::Cell;
+use super::fit::{NOT_MEASURABLE, fitness_of, other_path};
+use super::single::Bench;
 use crate::command::run::begin::{check_db, now, repeat_command};
 use crate::command::run::resume::warn_of_settings_in_the_environment;
 use crate::command::run::{DEFAULT_BASELINE, watch_for_interrupt};
@@ -56,6 +57,19 @@ impl Plan {
             (stack.name.clone(), words.join(", "))
         })
         .collect()
+    }
+
+    /// What its runs are made with.
+    pub(super) fn bench(&self) -> Bench<'_> {
+        Bench {
+            copied: None,
+            tracer: &self.tracer,
+            launcher: &self.launcher,
+            announce: &self.announce,
+            interrupt: &self.interrupt,
+            timeout_s: self.experiment.settings.timeout_s,
+            expect_status: self.experiment.settings.expect_status,
+        }
     }
 
     /// What was asked for and left out: (program, manager, reason).
@@ -186,6 +200,7 @@ fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<Progra
             precision: None,
             budget_s: None,
             enough: BTreeMap::new(),
+            exact: false,
             // There is no seed to be made explicit.
             repeat_command: repeat_command(words, 0, true),
         },
@@ -196,6 +211,7 @@ fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<Progra
         refused: vec![],
         observations: vec![],
         tracks: vec![],
+        exact_notes: vec![],
         own_cost: None,
         complete: false,
     }
@@ -262,30 +278,13 @@ fn judge(
     places: &Places,
     interrupt: &Interrupt,
 ) -> Result<BTreeMap<String, String>, Failure> {
-    let mut found: BTreeMap<String, Fitness> = BTreeMap::new();
-    let bar = ProgressBar::new_spinner();
-    for stack in experiment.stacks.iter().filter(|stack| stack.proof != STATIC) {
-        if found.contains_key(&stack.name) || interrupt.is_set() {
-            continue;
-        }
-        bar.set_message(format!("does {} run under the tracer?", stack.name));
-        bar.tick();
-        let preload: Vec<PathBuf> = stack.preload.iter().map(PathBuf::from).collect();
-        match fitness(tracer, &places.launcher(), &preload, &stack.environment, interrupt) {
-            Ok(fitness) => found.insert(stack.name.clone(), fitness),
-            Err(_) if interrupt.is_set() => return Err(Failure::Interrupted),
-            Err(error) => return Err(Failure::Refused(Box::new(error))),
-        };
-    }
-    bar.finish_and_clear();
-    if interrupt.is_set() {
-        return Err(Failure::Interrupted);
-    }
+    let managers = experiment.stacks.iter().filter(|stack| stack.proof != STATIC);
+    let found = fitness_of(managers, tracer, &places.launcher(), interrupt)?;
     let mut cautions = BTreeMap::new();
     for (name, fitness) in found {
         match fitness {
             Fitness::NotMeasurable(why) => {
-                let why = format!("it does not run under the tracer: {why}");
+                let why = format!("{NOT_MEASURABLE}: {why}");
                 let of = |stack: &StackInfo| stack.name == name && stack.proof != STATIC;
                 let stacks = experiment.stacks.iter().filter(|stack| of(stack));
                 let refused: Vec<_> =
@@ -294,9 +293,7 @@ fn judge(
                 experiment.refused.extend(refused);
             }
             Fitness::OtherPath(why) => {
-                let caution = format!(
-                    "under the tracer {name} takes another path than natively: {why}; its figures are of that path"
-                );
+                let caution = other_path(&name, &why);
                 cautions.insert(name, caution);
             }
             Fitness::Works => {}

@@ -290,6 +290,9 @@ fn a_program_that_writes_where_it_runs_is_in_lockstep_in_copies_of_the_folder() 
     let full_runs = rows(&json).iter().filter(|row| row["phase"] != "startup");
     let digests: HashSet<&str> = full_runs.filter_map(|row| row["output_digest"].as_str()).collect();
     assert_eq!(digests.len(), 1, "{digests:?}");
+    let exact = heaptoll_in(&here, &["run", "--resume", &db, "--exact"]);
+    exact.exits(0);
+    assert_eq!(rows_of(&bench.json(&db), "glibc", "traced").len(), 1);
     assert!(!here.join("fixed").exists());
     let of_all = ["run", "--working-copy", "--", "/bin/true"];
     heaptoll_in(std::path::Path::new("/"), &of_all).exits(2).complains(&["TMPDIR"]);

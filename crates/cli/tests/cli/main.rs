@@ -9,6 +9,7 @@ mod delay;
 mod disks;
 mod documented;
 mod drag;
+mod exact;
 mod files;
 mod frequency;
 mod instructions;

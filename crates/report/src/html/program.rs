@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use heaptoll_lab::comparison::{Comparison, Metric, ProgramTable, Row};
+use heaptoll_lab::comparison::{Comparison, ExactRow, ExactTable, Metric, ProgramTable, Row};
 use heaptoll_lab::experiment::Experiment;
 use heaptoll_lab::lower_bound::ProgramBounds;
 use heaptoll_lab::observation::{Counters, Observation, Phase};
@@ -14,6 +14,7 @@ use super::views::{Chip, Fact, Ratio};
 use super::{Place, Shelf};
 use crate::bounds::{self, Bound, Line};
 use crate::columns;
+use crate::exact;
 use crate::format::{self, NONE};
 
 /// A section.
@@ -34,6 +35,8 @@ pub(super) struct Program {
     pub extra_headings: Vec<String>,
     /// The table.
     pub rows: Vec<ProgramRow>,
+    /// Exact counts beside the measured ratio; one without rows where only something is to be said, or nothing.
+    pub exact: Exact,
     /// What memory management costs at least.
     pub bounds: Vec<BoundLine>,
     /// How to read that, and what is missing.
@@ -82,6 +85,29 @@ pub(super) struct ProgramRow {
     pub verdict: String,
     /// On the frontier of CPU and memory.
     pub frontier: bool,
+}
+
+/// Exact counts.
+#[derive(Default)]
+pub(super) struct Exact {
+    /// Headings of the figures.
+    pub headings: Vec<String>,
+    /// One a stack.
+    pub rows: Vec<ExactLine>,
+    /// Where counts and time disagree, what was left out, how to read it.
+    pub notes: Vec<String>,
+}
+
+/// One stack's exact counts.
+pub(super) struct ExactLine {
+    /// Stack.
+    pub chip: Chip,
+    /// Is the baseline.
+    pub baseline: bool,
+    /// As many as headings.
+    pub cells: Vec<String>,
+    /// The measured CPU ratio.
+    pub cpu: Ratio,
 }
 
 /// One stack's lower bound of overhead.
@@ -194,6 +220,10 @@ impl Program {
         let bounds = comparison.lower_bounds.programs.iter().find(|found| found.program == table.program);
         let bounds = bounds.filter(|found| bounds::is_shown(found));
         Program {
+            exact: table
+                .exact
+                .as_ref()
+                .map_or_else(Exact::default, |found| exact(found, comparison, palette)),
             bounds: bounds.map_or(Vec::new(), |found| bound_lines(found, palette)),
             bound_notes: bounds.map_or(Vec::new(), |found| {
                 let sentence = bounds::sentence(found);
@@ -221,6 +251,28 @@ impl Program {
             bad: bad(&rows, palette),
             measured: !table.rows.is_empty(),
         }
+    }
+}
+
+fn exact(found: &ExactTable, comparison: &Comparison, palette: &Palette) -> Exact {
+    let line = |row: &ExactRow| {
+        let baseline = row.stack == comparison.baseline;
+        ExactLine {
+            chip: Chip::of(&row.stack, palette),
+            baseline,
+            cells: exact::cells(found, row),
+            cpu: Ratio::of(row.cpu.as_ref(), if baseline { "baseline" } else { NONE }),
+        }
+    };
+    let mut notes = exact::disagreements(found);
+    notes.extend(found.notes.iter().cloned());
+    if exact::has_rows(found) {
+        notes.push(exact::sentence(found));
+    }
+    Exact {
+        headings: exact::headings(found).iter().map(|heading| format::printable(heading)).collect(),
+        rows: found.rows.iter().map(line).collect(),
+        notes: notes.iter().map(|note| format::printable(note)).collect(),
     }
 }
 

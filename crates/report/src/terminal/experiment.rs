@@ -146,6 +146,11 @@ fn program(
         out.push('\n');
         out.push_str(&load(table, style));
     }
+    if let Some(exact) = &table.exact {
+        out.push('\n');
+        out.push_str(&super::exact::render(comparison, exact, style));
+        out.push('\n');
+    }
     if extras.collections && has_collections(table) {
         out.push('\n');
         out.push_str(&collections(table, style));
@@ -192,7 +197,7 @@ fn program(
 /// The last line on standard error of the first run that failed: often the reason.
 fn last_words<'a>(experiment: &'a Experiment, program: &str, stack: &str) -> Option<&'a str> {
     let rows = experiment.observations.iter().filter(|row| row.program == program && row.stack == stack);
-    rows.filter(|row| !row.outcome.is_ok())
+    rows.filter(|row| row.phase.is_measured() && !row.outcome.is_ok())
         .find_map(|row| row.stderr_tail.lines().rev().map(str::trim).find(|line| !line.is_empty()))
 }
 

@@ -3,6 +3,7 @@
 mod book;
 mod catalog;
 mod document;
+mod exact;
 mod experiment;
 mod fit;
 mod pair;

@@ -5,14 +5,10 @@
 //! to load and to search is more work for it, so what comes before `main` is taken off where it is known.
 
 use heaptoll_costs::{Figures, Group};
+use heaptoll_lab::exact::{LOOKED_UP, OTHER_WORK};
 use heaptoll_report::format::count;
 
 use super::results::{Disagreement, ProgramResults, Row};
-
-/// Differences up to here are not mentioned, as a share.
-const ALLOWED: f64 = 0.001;
-/// Nor are so few instructions: functions that are looked up at their first call, in more objects or fewer.
-const LOOKED_UP: f64 = 50_000.0;
 
 /// How a row's application instructions stand to the baseline's; what comes before `main` is taken off both where it
 /// is known of both.
@@ -62,7 +58,7 @@ fn application(row: &Row, baseline: &Row) -> Option<String> {
     let ratio = against(row, baseline)?;
     let off = ratio - 1.0;
     let instructions = off.abs() * baseline.application()? as f64;
-    if off.abs() <= ALLOWED || instructions <= LOOKED_UP {
+    if off.abs() <= OTHER_WORK || instructions <= LOOKED_UP {
         return None;
     }
     let started = row.application_proper().is_some() && baseline.application_proper().is_some();
@@ -120,7 +116,7 @@ fn calls(row: &Row, baseline: &Row) -> Option<String> {
             kinds.iter().zip(counts(mine, group).into_iter().zip(counts(theirs, group)))
         {
             // A few are the loader's and the manager's constructors'.
-            if mine.abs_diff(theirs) as f64 > ALLOWED * theirs.max(mine).max(10_000) as f64 {
+            if mine.abs_diff(theirs) as f64 > OTHER_WORK * theirs.max(mine).max(10_000) as f64 {
                 differences.push(format!(
                     "{} {name}{kind} instead of {}",
                     count(mine as f64),

@@ -53,6 +53,8 @@ pub struct Beginning<'a> {
     pub precision: Option<f64>,
     /// Measuring ends after so many seconds, where it has no number of repetitions.
     pub budget_s: Option<f64>,
+    /// Whether traced runs follow.
+    pub exact: bool,
 }
 
 /// Prepares a new experiment and its file.
@@ -109,6 +111,7 @@ pub fn begin(
             // With a budget alone no interval is narrow enough.
             precision: arguments.precision.or(arguments.budget.map(|_| 0.0)),
             budget_s: arguments.budget,
+            exact: arguments.exact,
         },
         places,
         interrupt,
@@ -164,6 +167,7 @@ pub fn describe(
             precision: beginning.precision,
             budget_s: beginning.budget_s,
             enough: BTreeMap::new(),
+            exact: beginning.exact,
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
             repeat_command: repeat_command(outputs::own_words(), seed, beginning.seed.is_some()),
         },
@@ -174,6 +178,7 @@ pub fn describe(
         refused: vec![],
         observations: vec![],
         tracks: vec![],
+        exact_notes: vec![],
         own_cost: None,
         complete: false,
     };

@@ -1,0 +1,48 @@
+//! Which managers run under the tracer, and whether they do there what they do natively: each is tried once.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use heaptoll_lab::experiment::StackInfo;
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_tracer::{Fitness, Tracer, fitness};
+use indicatif::ProgressBar;
+
+use crate::failure::Failure;
+
+/// How the reason begins for which a manager has no exact counts.
+pub const NOT_MEASURABLE: &str = "it does not run under the tracer";
+
+/// What the reader of a manager's figures must know that does something else under the tracer.
+pub fn other_path(name: &str, why: &str) -> String {
+    format!("under the tracer {name} takes another path than natively: {why}; its figures are of that path")
+}
+
+/// How the managers of these stacks fare under the tracer, by name.
+///
+/// # Errors
+/// The tracer or the launcher is at fault, or Ctrl-C.
+pub fn fitness_of<'a>(
+    stacks: impl Iterator<Item = &'a StackInfo>,
+    tracer: &Tracer,
+    launcher: &Path,
+    interrupt: &Interrupt,
+) -> Result<BTreeMap<String, Fitness>, Failure> {
+    let mut found: BTreeMap<String, Fitness> = BTreeMap::new();
+    let bar = ProgressBar::new_spinner();
+    for stack in stacks {
+        if found.contains_key(&stack.name) || interrupt.is_set() {
+            continue;
+        }
+        bar.set_message(format!("does {} run under the tracer?", stack.name));
+        bar.tick();
+        let preload: Vec<PathBuf> = stack.preload.iter().map(PathBuf::from).collect();
+        match fitness(tracer, launcher, &preload, &stack.environment, interrupt) {
+            Ok(fitness) => found.insert(stack.name.clone(), fitness),
+            Err(_) if interrupt.is_set() => break,
+            Err(error) => return Err(Failure::Refused(Box::new(error))),
+        };
+    }
+    bar.finish_and_clear();
+    if interrupt.is_set() { Err(Failure::Interrupted) } else { Ok(found) }
+}

@@ -1,0 +1,201 @@
+//! One traced run: made, shown as it goes, and made a row of.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_lab::launch::{Finished, Invocation};
+use heaptoll_lab::observation::{ByOwner, Counters, ExactFigures, Observation, Outcome, Phase};
+use heaptoll_lab::runner::environment_of;
+use heaptoll_lab::{machine, working_copy};
+
+use heaptoll_launcher::Ended;
+use heaptoll_reference::{Clock, Owner, Sink};
+use heaptoll_tracer::{Image, Options, Progress, Traced, Tracer, TracerError, trace_with};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::cell::Cell;
+use super::scratch;
+use crate::command::run::begin::now;
+use crate::failure::Failure;
+use crate::lines::Lines;
+
+/// What a traced run is made with.
+#[derive(Clone, Copy)]
+pub struct Bench<'a> {
+    /// The tracer.
+    pub tracer: &'a Tracer,
+    /// The launcher.
+    pub launcher: &'a Path,
+    /// The layer that asks a manager to tell its collections.
+    pub announce: &'a Path,
+    /// Ctrl-C.
+    pub interrupt: &'a Interrupt,
+    /// Folder of which each run has a copy to run in; without one they run where heaptoll does.
+    pub copied: Option<&'a Path>,
+    /// Time limit, s.
+    pub timeout_s: f64,
+    /// Exit status of success.
+    pub expect_status: i32,
+}
+
+/// A run that was made.
+pub struct Run<S> {
+    /// What was heard.
+    pub traced: Traced<S>,
+    /// Its row, whose place in the experiment and repetition are still 0; without what a sink has found.
+    pub row: Observation,
+}
+
+impl Bench<'_> {
+    /// One run. `place` is its place among all, for the progress line. What keeps a cell from being heard is the inner
+    /// error; it does not end the others.
+    ///
+    /// # Errors
+    /// There is no place for a scratch folder, or for a copy of the folder it runs in.
+    pub fn run<S: Sink>(
+        &self,
+        cell: &Cell,
+        options: &Options,
+        place: &str,
+        begin: &mut impl FnMut(&Cell, &Image) -> S,
+    ) -> Result<Result<Run<S>, TracerError>, Failure> {
+        let scratch = scratch::make()?;
+        let invocation = invocation(self, cell, &scratch)?;
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+            bar.set_style(style);
+        }
+        let title = format!("{place}  {} under {}", cell.program.name, cell.stack.name);
+        bar.set_message(title.clone());
+        let _lines = Lines::of(&bar);
+        let (started_unix_s, load_average) = (now().as_secs_f64(), machine::load()[0]);
+        let traced = trace_with(
+            self.tracer,
+            self.launcher,
+            &invocation,
+            options,
+            self.interrupt,
+            |image| begin(cell, image),
+            |progress| bar.set_message(format!("{title}: {}", how_far(&progress))),
+        );
+        bar.finish_and_clear();
+        Ok(traced.map(|traced| {
+            let row = Observation { started_unix_s, load_average, ..row(self, cell, &traced) };
+            Run { traced, row }
+        }))
+    }
+}
+
+/// Progress in words.
+fn how_far(progress: &Progress) -> String {
+    let millions = progress.instructions as f64 / 1e6;
+    let images = match progress.images {
+        0 | 1 => String::new(),
+        many => format!(", {many} process images"),
+    };
+    format!("{millions:.0} million instructions{images}, {} s", progress.elapsed.as_secs())
+}
+
+fn invocation(
+    bench: &Bench,
+    cell: &Cell,
+    scratch: &heaptoll_scratch::Scratch,
+) -> Result<Invocation, Failure> {
+    let copy = bench.copied.map(|folder| working_copy::make(folder, scratch.path())).transpose();
+    let directory = copy.map_err(|error| Failure::Run(error.into()))?;
+    let mut environment = environment_of(&cell.program, scratch.path());
+    environment.extend(cell.stack.environment.iter().cloned());
+    environment.extend(directory.iter().map(|copy| ("PWD".into(), copy.display().to_string())));
+    let mut preload: Vec<PathBuf> = cell.stack.preload.iter().map(PathBuf::from).collect();
+    // It asks the manager behind it to tell its collections.
+    if cell.stack.tells && bench.announce.is_file() {
+        preload.insert(0, bench.announce.to_path_buf());
+    }
+    Ok(Invocation {
+        command: cell.program.command_in(scratch.path()),
+        environment,
+        preload,
+        directory,
+        stdin: cell.program.stdin.as_ref().map(PathBuf::from),
+        timeout: Duration::from_secs_f64(bench.timeout_s),
+        ..Invocation::default()
+    })
+}
+
+fn outcome<S>(bench: &Bench, traced: &Traced<S>) -> Outcome {
+    match traced.finished.ended {
+        _ if bench.interrupt.is_set() => Outcome::Interrupted,
+        Ended::Cancelled => Outcome::Interrupted,
+        Ended::Timeout => Outcome::Timeout(bench.timeout_s),
+        Ended::ExecFailed(errno) | Ended::SetupFailed(errno) => {
+            Outcome::NotStarted(std::io::Error::from_raw_os_error(errno).to_string())
+        }
+        Ended::Exit(status) if status == bench.expect_status => Outcome::Ok,
+        Ended::Exit(status) => Outcome::Exit(status),
+        Ended::Signal(number) => Outcome::Signal(number),
+    }
+}
+
+fn row<S>(bench: &Bench, cell: &Cell, traced: &Traced<S>) -> Observation {
+    let Finished { usage, output_bytes, digest, error_tail, .. } = &traced.finished;
+    let outcome = outcome(bench, traced);
+    Observation {
+        order: 0,
+        repetition: 0,
+        phase: Phase::Traced,
+        program: cell.program.name.clone(),
+        stack: cell.stack.name.clone(),
+        user_s: usage.user_us as f64 / 1e6,
+        system_s: usage.system_us as f64 / 1e6,
+        wall_s: usage.wall_ns as f64 / 1e9,
+        peak_rss_kib: usage.peak_rss_kib,
+        minor_faults: usage.minor_faults,
+        major_faults: usage.major_faults,
+        voluntary_switches: usage.voluntary_switches,
+        involuntary_switches: usage.involuntary_switches,
+        output_bytes: *output_bytes,
+        output_digest: digest.clone(),
+        heap_high_water_bytes: None,
+        collections: None,
+        collector_cpu_ns: None,
+        used_high_bytes: None,
+        refused_calls: None,
+        held_high_bytes: None,
+        written_after_free: None,
+        figures: Default::default(),
+        counters: Counters::default(),
+        started_unix_s: 0.0,
+        load_average: 0.0,
+        env_padding: 0,
+        stderr_tail: if outcome.is_ok() { String::new() } else { error_tail.clone() },
+        left_behind: usage.left_behind,
+        outcome,
+        serve: None,
+        exact: Some(exact(traced)),
+        locality: None,
+        disturbance: None,
+    }
+}
+
+fn exact<S>(traced: &Traced<S>) -> ExactFigures {
+    let totals = traced.totals();
+    let by_owner = |clocks: &[Clock; 3], figure: fn(&Clock) -> u64| ByOwner {
+        program: figure(&clocks[Owner::Program as usize]),
+        allocator: figure(&clocks[Owner::Allocator as usize]),
+        collector: figure(&clocks[Owner::Collector as usize]),
+    };
+    let of = |figure: fn(&Clock) -> u64| by_owner(&totals, figure);
+    let startup = traced.images.first().and_then(|image| image.before_main);
+    ExactFigures {
+        instructions: of(|clock| clock.instructions),
+        loads: of(|clock| clock.loads),
+        stores: of(|clock| clock.stores),
+        allocations: traced.images.iter().map(|image| image.calls.allocations).sum(),
+        frees: traced.images.iter().map(|image| image.calls.frees).sum(),
+        heap_high_water_bytes: None,
+        images: u32::try_from(traced.images.len()).unwrap_or(u32::MAX),
+        whole: traced.is_whole(),
+        startup: startup.map(|before| by_owner(&before, |clock| clock.instructions)),
+    }
+}

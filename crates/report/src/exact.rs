@@ -1,0 +1,103 @@
+//! The words and figures of exact counts, the same in the terminal and on the page.
+
+use heaptoll_lab::comparison::{Counted, ExactRow, ExactTable};
+
+use crate::format::{self, NONE};
+
+/// Headings of the figures, between the stack's name and the CPU ratio.
+pub fn headings(table: &ExactTable) -> Vec<String> {
+    let mut headings = vec!["instructions".to_owned()];
+    if let Some(row) = table.rows.first() {
+        headings.extend(row.misses.iter().map(|cache| cache.cache.clone()));
+    }
+    if has_pages(table) {
+        headings.push("pages".into());
+    }
+    headings.push("faults".into());
+    headings
+}
+
+/// As many cells: the baseline's counts, the others' ratios to it.
+pub fn cells(table: &ExactTable, row: &ExactRow) -> Vec<String> {
+    let caches = table.rows.first().map_or(0, |row| row.misses.len());
+    let mut cells = vec![cell(Some(&row.instructions))];
+    cells.extend((0..caches).map(|at| cell(row.misses.get(at).map(|cache| &cache.misses))));
+    if has_pages(table) {
+        cells.push(cell(row.pages.as_ref()));
+    }
+    cells.push(cell(row.faults.as_ref()));
+    cells
+}
+
+/// Whether there are figures to show; else only notes.
+pub fn has_rows(table: &ExactTable) -> bool {
+    !table.rows.is_empty()
+}
+
+fn has_pages(table: &ExactTable) -> bool {
+    table.rows.iter().any(|row| row.pages.is_some())
+}
+
+/// A sentence for each stack whose counts and time disagree.
+pub fn disagreements(table: &ExactTable) -> Vec<String> {
+    let disagree = table.rows.iter().filter(|row| !row.words.is_empty());
+    disagree.map(|row| format!("{}: {}", row.stack, row.words)).collect()
+}
+
+/// How to read the table.
+pub fn sentence(table: &ExactTable) -> String {
+    let baseline = table.rows.first().map_or("", |row| row.stack.as_str());
+    let less = if table.less_startup { " without start-up" } else { "" };
+    let caches: Vec<String> =
+        table.rows.first().map_or(vec![], |row| row.misses.iter().map(|cache| cache.cache.clone()).collect());
+    let simulated = match caches.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; {}: misses of the data caches of the machine, simulated; pages: different ones referred to",
+            format::and_list(&caches)
+        ),
+    };
+    format!(
+        "Exact counts are of one traced run each, counts under {baseline} and ratios to them under the others. \
+         Instructions: in user mode{less}{simulated}. Faults are medians of the measured runs. None of these is time, and branches, instruction fetches, huge pages and \
+         the kernel's work are in none of them."
+    )
+}
+
+fn cell(counted: Option<&Counted>) -> String {
+    match counted {
+        None => NONE.into(),
+        Some(Counted { ratio: Some(ratio), .. }) if *ratio < 9.995 => format!("{ratio:.3}"),
+        Some(Counted { ratio: Some(ratio), .. }) => format::ratio(*ratio),
+        Some(Counted { count, ratio: None }) => short(*count),
+    }
+}
+
+/// A count in few digits: `812`, `31.4 k`, `612 M`.
+fn short(count: u64) -> String {
+    let scaled = |by: f64, unit: &str| {
+        format!("{} {unit}", format::significant((count as f64 / by * 1e3).round() / 1e3))
+    };
+    match count {
+        0..=9_999 => count.to_string(),
+        10_000..=9_999_999 => scaled(1e3, "k"),
+        10_000_000..=9_999_999_999 => scaled(1e6, "M"),
+        _ => scaled(1e9, "G"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_short_and_ratios_have_three_decimals() {
+        let of = |count, ratio| cell(Some(&Counted { count, ratio }));
+        assert_eq!(
+            [0, 812, 31_400, 612_345_678, 12_345_678_901].map(|count| of(count, None)).join(", "),
+            "0, 812, 31.40 k, 612.3 M, 12.35 G"
+        );
+        assert_eq!([0.97, 1.0004, 12.3].map(|ratio| of(7, Some(ratio))).join(" "), "0.970 1.000 12.3");
+        assert_eq!(cell(None), NONE);
+    }
+}
