@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use heaptoll_lab::compare::judge_outputs;
 use heaptoll_lab::comparison::Interval;
-use heaptoll_lab::experiment::{Experiment, ProgramInfo};
+use heaptoll_lab::experiment::{Experiment, Pairing, ProgramInfo};
 use heaptoll_lab::manager::Manager;
 use heaptoll_lab::observation::{Outcome, Phase};
 use heaptoll_lab::places::Places;
@@ -50,9 +50,10 @@ pub struct StudyArguments {
     /// Exit status with which the program ends when all is well
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
     pub expect_status: i32,
-    /// How runs are paired: `lockstep` runs a manager with all its settings at once on one processor, wherever the
-    /// program allows it; `interleaved` one after the other
-    #[arg(long, value_enum, value_name = "HOW", default_value = "lockstep")]
+    /// How runs are paired: `interleaved` one after the other; `lockstep` a manager with all its settings at once on one
+    /// processor, wherever the program allows it, which sees smaller differences, but a large delay or heap costs more in
+    /// company than alone
+    #[arg(long, value_enum, value_name = "HOW", default_value = "interleaved")]
     pub pairing: PairingWord,
     /// File that keeps the rows [default: a new one in $XDG_STATE_HOME/heaptoll]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -67,7 +68,8 @@ pub struct StudyArguments {
 }
 
 /// What a study was begun with and is gone on with.
-const FIXED_AT_THE_BEGINNING: [&str; 16] = [
+const FIXED_AT_THE_BEGINNING: [&str; 17] = [
+    "pairing",
     "command",
     "program",
     "all",
@@ -287,6 +289,7 @@ impl Carried {
         if self.ending == Ending::Interrupted {
             all.push("interrupted: not all runs were made".into());
         }
+        all.extend(self.company());
         all.extend(refusals(&self.experiment));
         let mut failed: BTreeMap<(&str, &str), BTreeMap<String, u32>> = BTreeMap::new();
         for row in self.failed() {
@@ -342,6 +345,25 @@ impl Carried {
         ]
         .map(|(name, text)| (name.to_string(), text))
         .into()
+    }
+
+    /// What has to be known of runs in lockstep, where that was asked for.
+    fn company(&self) -> Vec<String> {
+        if self.experiment.settings.pairing != Pairing::Lockstep {
+            return vec![];
+        }
+        let mut all = vec![
+            "CPU is of runs at once on one processor, where caches are colder and managers that act by the clock do more: \
+             believe a difference that `--pairing interleaved` shows too"
+                .to_owned(),
+        ];
+        for program in &self.experiment.programs {
+            let of_it = self.experiment.stacks.iter().filter(|stack| stack.program == program.name);
+            let mut apart: Vec<String> = of_it.filter_map(|stack| stack.apart.clone()).collect();
+            apart.dedup();
+            all.extend(apart.into_iter().map(|why| format!("{}: not all in lockstep: {why}", program.name)));
+        }
+        all
     }
 
     /// Which stacks run at once, where any do.

@@ -1,92 +1,128 @@
 //! What company does to ratios: those of runs at once on one processor against those of runs alone.
 //!
-//! A program that shares a processor finds its caches colder after each switch, and that costs one manager more than
-//! another. Each repetition in lockstep has runs alone beside it, and their ratios, which are noisier, tell by how much
-//! company moves a table, or how far that can be told.
+//! A program that shares a processor finds its caches colder after each switch, and one that acts by the clock does more
+//! between two of its instructions; both cost one manager more than another. Each repetition in lockstep has runs alone
+//! beside it, and their ratios, which are noisier, show by how much company moves a table, or how far that can be told. A
+//! stack whose two ratios contradict each other is judged by its runs alone.
 
-use crate::comparison::{Interval, Metric, Row};
+use crate::comparison::{CompanyEffect, Interval, Metric};
 use crate::experiment::Experiment;
 use crate::side::{Side, Sides};
-use crate::statistics::{self, FEWEST_PAIRS};
+use crate::statistics::{self, FEWEST_PAIRS, median};
 
-/// The baseline and the other stacks that ran in lockstep and alone.
-fn both_ways<'s, 'e>(
-    experiment: &Experiment,
-    sides: &'s Sides<'e>,
-) -> Option<(&'s Side<'e>, Vec<&'s Side<'e>>)> {
-    let base = sides.find(&experiment.baseline).filter(|base| base.is_together())?;
-    let others = sides.all.iter().filter(|side| side.is_together() && side.stack != base.stack).collect();
-    Some((base, others))
+/// So many times the page faults of runs alone, and so many more, show that a manager does other work in company.
+const FAULTS_TIMES: f64 = 1.25;
+const FAULTS_MORE: f64 = 200.0;
+
+/// What company does to one program's table.
+#[derive(Debug, Default)]
+pub struct Company {
+    /// The stack that it moves most.
+    pub effect: Option<CompanyEffect>,
+    /// Sentences that the reader must see.
+    pub notes: Vec<String>,
 }
 
-/// Ratios of CPU time at once over those alone, the geometric mean over stacks; `None` without lockstep, or with too few
-/// pairs for an interval.
-pub fn effect(experiment: &Experiment, sides: &Sides) -> Option<Interval> {
-    let (base, others) = both_ways(experiment, sides)?;
-    let repetitions = crate::compare::repetitions(experiment);
-    let stacks: Vec<Vec<Option<f64>>> = others
-        .iter()
-        .map(|side| {
-            let together = side.log_ratios(base, Metric::Cpu, repetitions);
-            let alone = side.log_ratios_by_itself(base, repetitions);
-            together.iter().zip(alone).map(|(together, alone)| Some((*together)? - alone?)).collect()
-        })
-        .collect();
-    let mean = |repetition: usize| {
-        let values: Vec<f64> = stacks.iter().filter_map(|stack| stack[repetition]).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+/// Compares both ways, and takes stacks that they contradict each other on out of the lockstep of `sides`: their CPU
+/// ratios are then those of runs alone.
+pub fn settle(experiment: &Experiment, sides: &mut Sides) -> Company {
+    let Some(base) = sides.find(&experiment.baseline).filter(|base| base.is_together()) else {
+        return Company::default();
     };
-    let series: Vec<Option<f64>> = (0..repetitions as usize).map(mean).collect();
-    let found = statistics::paired(&[series], crate::compare::ALPHA, experiment.settings.seed)[0];
-    found.filter(|found| found.pairs as usize >= FEWEST_PAIRS)
+    let others: Vec<&Side> =
+        sides.all.iter().filter(|side| side.is_beside(base) && side.stack != base.stack).collect();
+    let both = Both::of(experiment, base, &others);
+    let effect = effect(&both.moved, &others);
+    let mut notes: Vec<String> = effect.iter().map(sentence).collect();
+    notes.extend(others.iter().filter_map(|side| other_faults(side)));
+    let mut contradicted: Vec<String> = Vec::new();
+    for (side, (together, alone)) in others.iter().zip(both.together.iter().zip(&both.alone)) {
+        let (Some(together), Some(alone)) = (together, alone) else { continue };
+        let enough = |interval: &Interval| interval.pairs as usize >= FEWEST_PAIRS;
+        if enough(together) && enough(alone) && (together.high < alone.low || alone.high < together.low) {
+            notes.push(contradiction(side.stack, &experiment.baseline, together, alone));
+            contradicted.push(side.stack.to_owned());
+        }
+    }
+    sides.leave_lockstep(&contradicted);
+    Company { effect, notes }
 }
 
-/// The effect on the whole table in words, and the stacks whose two ratios contradict each other.
-pub fn notes(experiment: &Experiment, sides: &Sides, rows: &[Row], effect: Option<Interval>) -> Vec<String> {
-    effect.iter().map(sentence).chain(contradictions(experiment, sides, rows)).collect()
+/// Intervals by stack: of ratios at once, of ratios alone, and of the first over the second.
+struct Both {
+    together: Vec<Option<Interval>>,
+    alone: Vec<Option<Interval>>,
+    moved: Vec<Option<Interval>>,
 }
 
-fn sentence(effect: &Interval) -> String {
-    let percent = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
-    let (by, low, high) = (percent(effect.ratio), percent(effect.low), percent(effect.high));
-    if effect.differs {
-        format!(
-            "against runs alone company moves the CPU ratios by {by} ({low} to {high}): a smaller difference may be \
-             company's, and not the managers'"
-        )
-    } else {
-        format!("against runs alone company moves the CPU ratios by {by} ({low} to {high}): no effect seen")
+impl Both {
+    fn of(experiment: &Experiment, base: &Side, others: &[&Side]) -> Both {
+        let repetitions = crate::compare::repetitions(experiment);
+        let together: Vec<Vec<Option<f64>>> =
+            others.iter().map(|side| side.log_ratios(base, Metric::Cpu, repetitions)).collect();
+        let alone: Vec<Vec<Option<f64>>> =
+            others.iter().map(|side| side.log_ratios_by_itself(base, repetitions)).collect();
+        let moved: Vec<Vec<Option<f64>>> = together
+            .iter()
+            .zip(&alone)
+            .map(|(together, alone)| together.iter().zip(alone).map(|(t, a)| Some((*t)? - (*a)?)).collect())
+            .collect();
+        let paired = |series: &[Vec<Option<f64>>]| {
+            statistics::paired(series, experiment.alpha(), experiment.settings.seed)
+        };
+        Both { together: paired(&together), alone: paired(&alone), moved: paired(&moved) }
     }
 }
 
-/// Stacks whose CPU ratio in lockstep and by itself cannot both be right: the one interval lies beyond the other. A manager
-/// may behave otherwise on one processor, or a program in company.
-fn contradictions(experiment: &Experiment, sides: &Sides, rows: &[Row]) -> Vec<String> {
-    let Some((base, others)) = both_ways(experiment, sides) else { return vec![] };
-    let repetitions = crate::compare::repetitions(experiment);
-    let series: Vec<_> = others.iter().map(|side| side.log_ratios_by_itself(base, repetitions)).collect();
-    let intervals = statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
-    let pairs = others.iter().zip(intervals).filter_map(|(side, alone)| {
-        let row = rows.iter().find(|row| row.stack == side.stack)?;
-        Some((side.stack, row.figures.get(&Metric::Cpu)?.ratio?, alone?))
-    });
-    pairs
-        .filter(|(_, together, alone)| {
-            let enough = |interval: &Interval| interval.pairs as usize >= FEWEST_PAIRS;
-            enough(together) && enough(alone) && (together.high < alone.low || alone.high < together.low)
-        })
-        .map(|(stack, together, alone)| {
-            format!(
-                "{stack} takes {:.2} ({:.2}\u{2013}{:.2}) of {}'s CPU in lockstep on one processor, but {:.2} \
-                 ({:.2}\u{2013}{:.2}) by itself on all: believe the second, and see `--pairing interleaved`",
-                together.ratio,
-                together.low,
-                together.high,
-                experiment.baseline,
-                alone.ratio,
-                alone.low,
-                alone.high
-            )
-        })
-        .collect()
+/// The stack that company moves most, of those that it is seen to move, else of all; `None` with too few pairs.
+fn effect(moved: &[Option<Interval>], others: &[&Side]) -> Option<CompanyEffect> {
+    let known = || {
+        let all = others.iter().zip(moved).filter_map(|(side, moved)| Some((side.stack, (*moved)?)));
+        all.filter(|(_, moved)| moved.pairs as usize >= FEWEST_PAIRS)
+    };
+    let (stack, ratio) = known().max_by(|(_, one), (_, other)| {
+        let by = |moved: &Interval| (moved.differs, moved.ratio.ln().abs());
+        by(one).partial_cmp(&by(other)).unwrap_or(std::cmp::Ordering::Equal)
+    })?;
+    let within = known().map(|(_, moved)| (moved.high - 1.0).max(1.0 - moved.low)).fold(0.0, f64::max);
+    Some(CompanyEffect { stack: stack.to_owned(), ratio, within })
+}
+
+fn sentence(effect: &CompanyEffect) -> String {
+    let percent = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
+    let CompanyEffect { stack, ratio, within } = effect;
+    if ratio.differs {
+        format!(
+            "company moves CPU ratios: {stack}'s by {} ({} to {}) against runs alone, more than any other's",
+            percent(ratio.ratio),
+            percent(ratio.low),
+            percent(ratio.high)
+        )
+    } else {
+        format!(
+            "company is not seen to move CPU ratios; they lie within {:.1} % of those of runs alone, as far as these show",
+            100.0 * within
+        )
+    }
+}
+
+/// That a stack takes more page faults in company than alone, which are nearly free of noise.
+fn other_faults(side: &Side) -> Option<String> {
+    let (together, alone) = side.faults_both_ways()?;
+    let (together, alone) = (median(&together), median(&alone));
+    (together > FAULTS_TIMES * alone && together - alone > FAULTS_MORE).then(|| {
+        format!(
+            "{} takes {together:.0} page faults at once with others and {alone:.0} alone: it acts by the clock, and does \
+             more in company, which its CPU ratio holds (see `--pairing interleaved`)",
+            side.stack
+        )
+    })
+}
+
+fn contradiction(stack: &str, baseline: &str, together: &Interval, alone: &Interval) -> String {
+    format!(
+        "{stack} takes {:.2} ({:.2}\u{2013}{:.2}) of {baseline}'s CPU at once with others, but {:.2} \
+         ({:.2}\u{2013}{:.2}) alone: the second stands here, and counts",
+        together.ratio, together.low, together.high, alone.ratio, alone.low, alone.high
+    )
 }

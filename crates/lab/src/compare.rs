@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::company;
+use crate::company::{self, Company};
 use crate::comparison::{
     CollectionFigures, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
 };
@@ -74,21 +74,30 @@ pub(crate) fn repetitions(experiment: &Experiment) -> u32 {
 
 /// Every table of an experiment. Call [`judge_outputs`] first.
 pub fn compare(experiment: &Experiment) -> Comparison {
+    let mut companies = Vec::new();
     let programs: Vec<(&str, Sides)> = experiment
         .programs
         .iter()
-        .map(|program| (program.name.as_str(), Sides::of(experiment, &program.name)))
+        .map(|program| {
+            let mut sides = Sides::of(experiment, &program.name);
+            companies.push(company::settle(experiment, &mut sides));
+            (program.name.as_str(), sides)
+        })
         .collect();
     Comparison {
         baseline: experiment.baseline.clone(),
         alpha: experiment.alpha(),
-        tables: programs.iter().map(|(program, sides)| table(experiment, program, sides)).collect(),
+        tables: programs
+            .iter()
+            .zip(companies)
+            .map(|((program, sides), company)| table(experiment, program, sides, company))
+            .collect(),
         overall: overall(experiment, &programs),
         lower_bounds: lower_bounds(experiment, repetitions(experiment)),
     }
 }
 
-fn table(experiment: &Experiment, program: &str, sides: &Sides) -> ProgramTable {
+fn table(experiment: &Experiment, program: &str, sides: &Sides, company: Company) -> ProgramTable {
     let repetitions = repetitions(experiment);
     // One family: every stack but the baseline, every metric that has values.
     let mut members: Vec<(usize, Metric)> = Vec::new();
@@ -128,8 +137,7 @@ fn table(experiment: &Experiment, program: &str, sides: &Sides) -> ProgramTable 
         .collect();
     let mut notes =
         verdict::notes(experiment, program, &rows, &baseline_digests(experiment, program), sides.startup);
-    let company = company::effect(experiment, sides);
-    notes.extend(company::notes(experiment, sides, &rows, company));
+    notes.extend(company.notes);
     ProgramTable {
         exact: exact::table(experiment, program, sides.startup, &rows),
         program: program.into(),
@@ -137,7 +145,7 @@ fn table(experiment: &Experiment, program: &str, sides: &Sides) -> ProgramTable 
         disturbance: disturbed(experiment, program),
         rows,
         notes,
-        company,
+        company: company.effect,
     }
 }
 

@@ -115,16 +115,26 @@ pub struct ProgramTable {
     pub notes: Vec<String>,
     /// The smallest CPU difference, as a ratio above 1, that this data would have shown (median half width).
     pub detectable_cpu_ratio: Option<f64>,
-    /// What company does to the CPU ratios of runs in lockstep: ratios at once over those of runs alone, geometric mean
-    /// over stacks. `None` where there is no lockstep, or too few pairs.
+    /// What company does to the CPU ratios of runs in lockstep. `None` where there is no lockstep, or too few pairs.
     #[serde(default)]
-    pub company: Option<Interval>,
+    pub company: Option<CompanyEffect>,
     /// What else the machine did during the timed runs: the blocks, where those ran in lockstep.
     #[serde(default)]
     pub disturbance: Option<Disturbed>,
     /// Exact counts beside the measured ratio, where a traced run counted.
     #[serde(default)]
     pub exact: Option<ExactTable>,
+}
+
+/// What company on one processor does to the CPU ratio of the stack that it moves most.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CompanyEffect {
+    /// The stack.
+    pub stack: String,
+    /// Its ratio at once over its ratio alone.
+    pub ratio: Interval,
+    /// How far from those alone the ratios of all stacks may lie, as a share: the widest side of their intervals.
+    pub within: f64,
 }
 
 /// A figure that was counted once.

@@ -326,7 +326,7 @@ fn prepare(
         preload,
         directory,
         stdin: program.stdin.as_ref().map(PathBuf::from),
-        timeout: Duration::from_secs_f64(experiment.settings.timeout_s),
+        timeout: Duration::try_from_secs_f64(experiment.settings.timeout_s).unwrap_or(Duration::MAX),
         thp: Thp::from_word(&experiment.settings.thp).unwrap_or_default(),
         counters: experiment.machine.no_hardware_counters.is_none(),
         follow: false,
@@ -357,7 +357,7 @@ fn observe_together(
         bench,
         invocations,
         stack(cells[0]).makes_files,
-        experiment.settings.slice_s.map(Duration::from_secs_f64),
+        experiment.settings.slice_s.and_then(|slice_s| Duration::try_from_secs_f64(slice_s).ok()),
     )?;
     let disturbance = since.and_then(|since| since.disturbance(lockstep::processor().ok()));
     let rows = cells.iter().zip(&prepared).zip(finished).map(|((cell, (invocation, _, page)), finished)| {

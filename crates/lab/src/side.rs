@@ -39,6 +39,8 @@ pub struct Side<'a> {
     together: bool,
     starts: Rows<'a>,
     apart: bool,
+    /// Stacks of one block ran at once.
+    block: u32,
 }
 
 /// One program's sides, in the order of its stacks.
@@ -80,6 +82,7 @@ impl<'a> Sides<'a> {
                 together: experiment.runs_in_lockstep(stack),
                 starts: good(experiment, program, &stack.name, Phase::Startup),
                 apart: false,
+                block: stack.block,
             })
             .collect();
         let made =
@@ -100,6 +103,13 @@ impl<'a> Sides<'a> {
         Sides { all, startup }
     }
 
+    /// Has these stacks judged by their runs alone.
+    pub fn leave_lockstep(&mut self, stacks: &[String]) {
+        for side in self.all.iter_mut().filter(|side| stacks.iter().any(|stack| stack == side.stack)) {
+            side.together = false;
+        }
+    }
+
     /// The side of a stack.
     pub fn find(&self, stack: &str) -> Option<&Side<'a>> {
         self.all.iter().find(|side| side.stack == stack)
@@ -115,6 +125,18 @@ impl<'a> Side<'a> {
     /// Whether its CPU time is that of runs in lockstep with others, which have runs by themselves beside them.
     pub fn is_together(&self) -> bool {
         self.together && !self.alone.is_empty()
+    }
+
+    /// Whether it ran in lockstep with `base`.
+    pub fn is_beside(&self, base: &Side) -> bool {
+        self.is_together() && base.is_together() && self.block == base.block
+    }
+
+    /// Minor page faults of its runs at once and alone; `None` where either is missing.
+    pub fn faults_both_ways(&self) -> Option<(Vec<f64>, Vec<f64>)> {
+        let faults = |rows: &Rows| rows.values().map(|row| row.minor_faults as f64).collect::<Vec<_>>();
+        let (together, alone) = (faults(&self.timed), faults(&self.alone));
+        (!together.is_empty() && !alone.is_empty()).then_some((together, alone))
     }
 
     /// The metric of its runs by themselves, where there are such: what may be compared with another experiment's, in
@@ -187,7 +209,7 @@ impl<'a> Side<'a> {
     /// Log ratios to `base` by repetition, `None` where either lacks it.
     pub fn log_ratios(&self, base: &Side, metric: Metric, repetitions: u32) -> Vec<Option<f64>> {
         // Where one of the two ran apart, the other's runs alone are compared with it.
-        let together = self.together && base.together;
+        let together = self.together && base.together && self.block == base.block;
         let value = |side: &Side, repetition| side.value_of(metric, repetition, together);
         (0..repetitions).map(|r| Some((value(self, r)? / value(base, r)?).ln())).collect()
     }

@@ -38,9 +38,12 @@ fn slow(experiment: &Experiment, program: &str, block: u32) -> Vec<(usize, Strin
     let warm = |stack: &str| -> Option<(f64, bool)> {
         let of_it =
             || rows().filter(|row| row.stack == stack && matches!(row.phase, Phase::Profile | Phase::Warmup));
-        let cpu: Vec<f64> = of_it().map(|row| row.cpu_s()).collect();
-        let timed_out = of_it().all(|row| matches!(row.outcome, Outcome::Timeout(_)));
-        (!cpu.is_empty()).then(|| (median(&cpu), timed_out))
+        let good = of_it().filter(|row| row.outcome.is_ok());
+        let cpu: Vec<f64> = good.map(|row| row.cpu_s()).collect();
+        let timed_out = of_it().count() > 0 && of_it().all(|row| matches!(row.outcome, Outcome::Timeout(_)));
+        // What failed otherwise shows nothing of its speed.
+        (timed_out || !cpu.is_empty())
+            .then(|| (if cpu.is_empty() { f64::INFINITY } else { median(&cpu) }, timed_out))
     };
     let together = experiment
         .stacks
@@ -51,7 +54,12 @@ fn slow(experiment: &Experiment, program: &str, block: u32) -> Vec<(usize, Strin
     let together: Vec<(usize, &str, (f64, bool))> = together
         .filter_map(|(index, stack)| Some((index, stack.name.as_str(), warm(&stack.name)?)))
         .collect();
-    let typical = median(&together.iter().map(|(_, _, (cpu, _))| *cpu).collect::<Vec<_>>());
+    let usual = together.iter().map(|(_, _, (cpu, _))| *cpu).filter(|cpu| cpu.is_finite());
+    let usual: Vec<f64> = usual.collect();
+    if usual.is_empty() {
+        return vec![];
+    }
+    let typical = median(&usual);
     let why = |(index, name, (cpu, timed_out)): &(usize, &str, (f64, bool))| {
         let slow = *cpu > TIMES * typical && cpu - typical > LEAST_S;
         if *name == experiment.baseline || !(slow || *timed_out) {
@@ -130,7 +138,16 @@ mod tests {
     fn a_stack_that_hangs_in_its_warm_up_runs_apart() {
         let mut made = warmed_up(&[1.0, 1.0, 0.0]);
         made.observations[2].outcome = Outcome::Timeout(5.0);
-        assert_eq!(apart(made), [2]);
+        assert_eq!(apart(made.clone()), [2]);
+        made.observations.iter_mut().for_each(|row| row.outcome = Outcome::Timeout(5.0));
+        assert!(apart(made).is_empty());
+    }
+
+    #[test]
+    fn stacks_that_fail_in_their_warm_up_make_no_other_slow() {
+        let mut made = warmed_up(&[1.0, 1.0, 0.01, 0.01, 0.01]);
+        made.observations[2..].iter_mut().for_each(|row| row.outcome = Outcome::Exit(3));
+        assert!(apart(made).is_empty());
     }
 
     #[test]

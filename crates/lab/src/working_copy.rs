@@ -1,6 +1,7 @@
 //! A copy of the user's folder for each run, where the user allows it: a program that writes there then meets neither its
 //! copies that run at the same time nor what an earlier run left.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -21,6 +22,9 @@ pub enum WorkingCopyError {
     /// The copy would lie in what is copied.
     #[error("{} holds the temporary folder, in which copies are made: set TMPDIR to another", .0.display())]
     HoldsTheCopies(PathBuf),
+    /// Its name cannot be kept.
+    #[error("the name of {} is not UTF-8 text, which --working-copy needs: rename it", .0.display())]
+    Name(PathBuf),
     /// `cp` failed.
     #[error("cannot copy {} for a run: {why}", .folder.display())]
     Copy {
@@ -39,6 +43,9 @@ pub fn check(folder: &Path) -> Result<(), WorkingCopyError> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     if real(&std::env::temp_dir()).starts_with(real(folder)) {
         return Err(WorkingCopyError::HoldsTheCopies(folder.into()));
+    }
+    if folder.to_str().is_none() {
+        return Err(WorkingCopyError::Name(folder.into()));
     }
     if holds_more(folder, LARGEST_BYTES) {
         return Err(WorkingCopyError::Large(folder.into()));
@@ -74,9 +81,12 @@ pub fn make(folder: &Path, scratch: &Path) -> Result<PathBuf, WorkingCopyError> 
     let mut cp = Command::new("cp");
     // Copies of small files cost little beside a run; the kernel shares large ones where the file system can.
     cp.args(["-a", "--reflink=auto", "--"]).arg(folder).arg(&copy).stdin(Stdio::null());
+    // Ctrl-C ends the runs, in order; a copy under way is finished first.
+    cp.process_group(0);
     let done = cp.output().map_err(|error| refuse(error.to_string()))?;
     match done.status.success() {
         true => Ok(copy),
+        false if done.stderr.is_empty() => Err(refuse(format!("cp ended with {}", done.status))),
         false => Err(refuse(String::from_utf8_lossy(&done.stderr).trim().to_owned())),
     }
 }

@@ -8,7 +8,7 @@ mod book;
 use std::collections::BTreeMap;
 
 use heaptoll_lab::comparison::{
-    CollectionFigures, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
+    CollectionFigures, CompanyEffect, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
 };
 use heaptoll_lab::disturbance::{Disturbance, Disturbed};
 use heaptoll_lab::experiment::{Experiment, Machine, Pairing, ProgramInfo, ServeInfo, Settings, StackInfo};
@@ -572,7 +572,11 @@ fn compare(experiment: &Experiment) -> Comparison {
             rows,
             notes,
             detectable_cpu_ratio: Some(1.021),
-            company: None,
+            company: Some(CompanyEffect {
+                stack: "mimalloc3".into(),
+                ratio: Interval { ratio: 0.97, low: 0.95, high: 0.99, differs: true, pairs: 10 },
+                within: 0.05,
+            }),
             disturbance: Disturbed::of(&spans),
             exact,
         });

@@ -37,7 +37,7 @@ pub fn remove(above: &Path, settled: Duration) {
             && !is_lived_in(&path)
         {
             // What cannot be removed is in nobody's way.
-            let _ = fs::remove_dir_all(&path);
+            crate::remove(&path);
         }
     }
 }

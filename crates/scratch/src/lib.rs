@@ -96,8 +96,25 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // What cannot be removed is in nobody's way.
-        let _ = fs::remove_dir_all(&self.path);
+        remove(&self.path);
     }
+}
+
+/// Removes a folder with all that is in it. A folder in it that its owner may not write to, as a copied one may be, is
+/// made writable first.
+fn remove(folder: &Path) {
+    if fs::remove_dir_all(folder).is_ok() {
+        return;
+    }
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(next) = folders.pop() {
+        let _ = fs::set_permissions(&next, Permissions::from_mode(0o700));
+        let entries = fs::read_dir(next).into_iter().flatten().flatten();
+        folders.extend(
+            entries.filter(|one| one.file_type().is_ok_and(|kind| kind.is_dir())).map(|one| one.path()),
+        );
+    }
+    let _ = fs::remove_dir_all(folder);
 }
 
 /// Removes what killed runs of this user have left in `above`, at the first call of this process.

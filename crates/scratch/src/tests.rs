@@ -164,3 +164,16 @@ fn a_folder_of_another_user_is_left_alone() {
     left::remove(above.path(), Duration::ZERO);
     assert!(theirs.is_dir());
 }
+
+/// Root may remove it anyway: for other users this shows something.
+#[test]
+fn a_folder_that_holds_one_without_permission_to_write_is_removed() {
+    let above = tempfile::tempdir().expect("a folder");
+    let scratch = Scratch::make_in(above.path()).expect("a scratch folder");
+    let (path, inner) = (scratch.path().to_path_buf(), scratch.path().join("copy/read-only"));
+    fs::create_dir_all(&inner).expect("folders");
+    fs::write(inner.join("file"), "1").expect("a file");
+    fs::set_permissions(&inner, Permissions::from_mode(0o555)).expect("the mode");
+    drop(scratch);
+    assert!(!path.exists());
+}

@@ -17,8 +17,8 @@ mod sections;
 /// What it costs when freed memory waits: time and memory over the size of a quarantine.
 ///
 /// Collectors hand memory back late. A quarantine does the same to an allocator: what the program frees is held until
-/// so many bytes wait, and then freed at once. The program runs under each manager with quarantines of several sizes, at
-/// once on one processor where it allows that; ratios are to the quarantine of 1 byte, which delays nothing and costs as much itself
+/// so many bytes wait, and then freed at once. The program runs under each manager with quarantines of several sizes, in
+/// interleaved random order; ratios are to the quarantine of 1 byte, which delays nothing and costs as much itself
 /// (Sareen and Blackburn 2022, section 7). What that one costs over the manager without it is told apart.
 ///
 /// Exit status: 0 all well; 1 a stack failed, gave wrong output or was refused, or an output file could not be written;

@@ -18,8 +18,8 @@ mod sections;
 
 /// What collections cost the program besides their pauses: the mutator's time over how often is collected.
 ///
-/// The program runs over a collector that stops it after so many bytes, with several such periods, at once on one
-/// processor where it allows that. What is compared is the mutator's time: elapsed time less pauses, and CPU less the collector's. The same is done
+/// The program runs over a collector that stops it after so many bytes, with several such periods, in interleaved random
+/// order. What is compared is the mutator's time: elapsed time less pauses, and CPU less the collector's. The same is done
 /// with collections that only identify what is dead, and with reclamation at some collections only (Sareen and
 /// Blackburn 2022, section 5), which tells the disturbance of a collection from the delay of reuse. Marking has one
 /// thread, and a collection is over when its pause is.

@@ -71,10 +71,25 @@ fn a_manager_and_its_quarantines_run_at_once_and_no_other_manager_beside_them() 
     let bench = Bench::new();
     let program = bench.program("queue", ONE_AT_A_TIME);
     let db = bench.at("delay.db");
-    let words = ["delay", "-m", "glibc", "-m", "lea", "--sizes", "64K", "-n", "1", "--db", &db];
-    let html = bench.at("delay.html");
-    bench.heaptoll(&[&words[..], &["--html", &html, "--", &program]].concat()).exits(0);
+    let words = [
+        "delay",
+        "--pairing",
+        "lockstep",
+        "-m",
+        "glibc",
+        "-m",
+        "lea",
+        "--sizes",
+        "64K",
+        "-n",
+        "1",
+        "--db",
+        &db,
+    ];
+    let (html, file) = (bench.at("delay.html"), bench.at("delay.json"));
+    bench.heaptoll(&[&words[..], &["--json", &file, "--html", &html, "--", &program]].concat()).exits(0);
     assert!(std::fs::read_to_string(&html).expect("a page").contains("at once and alone"));
+    assert!(read_json(&file)["warnings"].to_string().contains("--pairing interleaved"));
     let json = bench.json(&db);
     let begun = |stack: &str| rows_of(&json, stack, "timed")[0]["started_unix_s"].as_f64().expect("a time");
     for manager in ["glibc", "lea"] {
@@ -84,8 +99,9 @@ fn a_manager_and_its_quarantines_run_at_once_and_no_other_manager_beside_them() 
         }
     }
     assert_ne!(begun("glibc"), begun("lea"));
+    bench.heaptoll(&["delay", "--resume", &db, "--pairing", "interleaved"]).exits(2);
     let interleaved = bench.at("interleaved.db");
-    let words = ["delay", "--pairing", "interleaved", "-m", "glibc", "--sizes", "64K", "-n", "1"];
+    let words = ["delay", "-m", "glibc", "--sizes", "64K", "-n", "1"];
     bench.heaptoll(&[&words[..], &["--db", &interleaved, "--", &program]].concat()).exits(0);
     assert!(rows_of(&bench.json(&interleaved), "glibc", "alone").is_empty());
 }

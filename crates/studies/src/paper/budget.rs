@@ -170,13 +170,11 @@ impl Form {
             Kind::Locality => (managers, 150.0 * run_s + 1.0),
             Kind::Lifetimes => (managers, 6.0 * run_s + 1.0),
             // One byte is always among the sizes; each manager also runs without the layer.
-            Kind::Delay => {
-                (managers * (listed("--sizes", 9) + 2.0), f64::from(BOTH_WAYS * self.repetitions + 1) * run_s)
-            }
+            Kind::Delay => (managers * (listed("--sizes", 9) + 2.0), f64::from(self.repetitions + 1) * run_s),
             Kind::Frequency => {
                 let stacks = listed("--every", 3) + listed("--reclaim", 3) - 1.0;
                 // A collector that collects often takes longer than the program does.
-                (managers * stacks, COLLECTED * f64::from(BOTH_WAYS * self.repetitions + 1) * run_s)
+                (managers * stacks, COLLECTED * f64::from(self.repetitions + 1) * run_s)
             }
             Kind::Proximity => (managers * listed("--collections", 3), f64::from(self.repetitions) * run_s),
             Kind::Minheap => {
@@ -191,8 +189,6 @@ impl Form {
     }
 }
 
-/// Runs of a repetition in lockstep: one at once with others, one alone.
-const BOTH_WAYS: u32 = 2;
 /// How much longer runs take under collections by the period.
 const COLLECTED: f64 = 2.0;
 /// Heaps that a search for the smallest one tries.

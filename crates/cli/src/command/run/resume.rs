@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use heaptoll_lab::experiment::Experiment;
-use heaptoll_lab::machine;
 use heaptoll_lab::store::Store;
+use heaptoll_lab::{machine, working_copy};
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -34,6 +34,10 @@ pub fn resume(path: &Path, repetitions: Option<u32>) -> Result<(Store, Experimen
                 "{object}, which the experiment preloads, is gone; put it back to go on"
             )));
         }
+    }
+    if experiment.settings.working_copy {
+        let folder = Path::new(&experiment.settings.directory);
+        working_copy::check(folder).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     warn_of_settings_in_the_environment(&experiment);
     let now = machine::read();
