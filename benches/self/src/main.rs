@@ -77,6 +77,9 @@ enum Command {
         /// Repetitions of each program
         #[arg(short, default_value_t = 30)]
         n: u32,
+        /// Half a second a run, and not a tenth
+        #[arg(long)]
+        longer: bool,
     },
     /// How far ratios of runs at once lie from those of runs alone, by company, slice and footprint
     Company {
@@ -112,18 +115,17 @@ fn main() -> std::process::ExitCode {
             calibration::run(pairing(lockstep), repetitions, resamplings, n)
         }
         Command::Power { percent, n, experiments, longer, equal, lockstep, busy } => {
-            let size = if longer { Size::Demo } else { Size::Quick };
             power::run(&power::Plan {
                 percent,
                 n,
-                size,
+                size: size(longer),
                 experiments,
                 equal,
                 pairing: pairing(lockstep),
                 busy,
             })
         }
-        Command::Pairing { n } => pairing::run(n),
+        Command::Pairing { n, longer } => pairing::run(n, size(longer)),
         Command::Company { n, at_once, only } => company::run(&company::Plan { n, companies: at_once, only }),
         Command::Touch { mib } => child::touch(mib),
         Command::Spin { ms } => child::spin(ms),
@@ -152,6 +154,10 @@ fn c_object(folder: &Path, name: &str, source: &str) -> Result<PathBuf, BenchErr
         true => Ok(object),
         false => Err(BenchError::Unexpected(format!("cc could not build {name}.c"))),
     }
+}
+
+fn size(longer: bool) -> Size {
+    if longer { Size::Demo } else { Size::Quick }
 }
 
 fn pairing(lockstep: bool) -> Pairing {

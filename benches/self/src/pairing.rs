@@ -40,7 +40,7 @@ fn deviation(values: &[f64]) -> f64 {
 }
 
 /// Measures all programs both ways, `repetitions` times.
-pub fn run(repetitions: u32) -> Result<(), BenchError> {
+pub fn run(repetitions: u32, size: Size) -> Result<(), BenchError> {
     let places = Places::find()?;
     let stacks = ["glibc", "glibc#2"].map(|name| Stack {
         name: name.into(),
@@ -51,7 +51,7 @@ pub fn run(repetitions: u32) -> Result<(), BenchError> {
     for busy in [0, BUSY] {
         let _load = Load::start(busy)?;
         for name in PROGRAMS {
-            let program = rig::program(&places, name, Size::Quick)?;
+            let program = rig::program(&places, name, size)?;
             let measured = rig::run(&places, program, &stacks, repetitions, 1992, Pairing::Lockstep)?;
             let (together, alone) =
                 (log_ratios(&measured, Phase::Timed), log_ratios(&measured, Phase::Alone));

@@ -22,7 +22,7 @@ pub fn own_cost() -> Result<(), BenchError> {
     let costs: Vec<(f64, i64)> = runs?.into_iter().flatten().collect();
     let ms = median(&costs.iter().map(|cost| cost.0 * 1e3).collect::<Vec<_>>());
     let kib = median(&costs.iter().map(|cost| cost.1 as f64).collect::<Vec<_>>());
-    say("own time above fork, exec and wait", format!("{ms:.2} ms"), "<= 2 ms", ms <= 2.0);
+    say("own time above fork, exec and wait", format!("{ms:.2} ms"), "<= 1 ms", ms <= 1.0);
     say("own share in the reported peak memory", format!("{kib:.0} KiB"), "<= 1024 KiB", kib <= 1024.0);
     let held = own_cost::launcher_memory(&launcher, &Interrupt::default())?
         .ok_or_else(|| BenchError::Unexpected("the launcher's own memory could not be read".into()))?;
