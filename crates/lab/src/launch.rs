@@ -35,7 +35,7 @@ pub struct Invocation {
     pub environment: Vec<(String, String)>,
     /// Objects for `LD_PRELOAD`, in order.
     pub preload: Vec<PathBuf>,
-    /// Folder that it runs in; heaptoll's own when absent.
+    /// Folder that it runs in, which `PWD` then names; heaptoll's own when absent.
     pub directory: Option<PathBuf>,
     /// Standard input; `/dev/null` when absent.
     pub stdin: Option<PathBuf>,
@@ -167,6 +167,9 @@ pub fn start(
     let mut environment: Vec<(String, String)> = invocation.environment.clone();
     if !invocation.preload.is_empty() {
         environment.push(("LD_PRELOAD".into(), preload_value(&invocation.preload)?));
+    }
+    if let Some(directory) = &invocation.directory {
+        environment.push(("PWD".into(), directory.display().to_string()));
     }
     let stdin = match &invocation.stdin {
         None => Stdio::null(),

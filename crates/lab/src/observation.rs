@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::disturbance::Disturbance;
+use crate::launch::Finished;
 
 /// Why the invocation was made. Only `Timed` rows are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -292,6 +293,53 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// What the launcher reports of a run of a program under a stack; nothing of its place in the experiment, nor of what
+    /// managers, loads and tracers found.
+    pub fn of_run(
+        phase: Phase,
+        (program, stack): (&str, &str),
+        run: &Finished,
+        outcome: Outcome,
+    ) -> Observation {
+        let usage = &run.usage;
+        Observation {
+            order: 0,
+            repetition: 0,
+            phase,
+            program: program.into(),
+            stack: stack.into(),
+            user_s: usage.user_us as f64 / 1e6,
+            system_s: usage.system_us as f64 / 1e6,
+            wall_s: usage.wall_ns as f64 / 1e9,
+            peak_rss_kib: usage.peak_rss_kib,
+            minor_faults: usage.minor_faults,
+            major_faults: usage.major_faults,
+            voluntary_switches: usage.voluntary_switches,
+            involuntary_switches: usage.involuntary_switches,
+            output_bytes: run.output_bytes,
+            output_digest: run.digest.clone(),
+            heap_high_water_bytes: None,
+            collections: None,
+            collector_cpu_ns: None,
+            used_high_bytes: None,
+            refused_calls: None,
+            held_high_bytes: None,
+            written_after_free: None,
+            figures: BTreeMap::new(),
+            counters: Counters::default(),
+            started_unix_s: 0.0,
+            load_average: 0.0,
+            env_padding: 0,
+            stderr_tail: if outcome.is_ok() { String::new() } else { run.error_tail.clone() },
+            left_behind: usage.left_behind,
+            outcome,
+            serve: None,
+            exact: None,
+            locality: None,
+            disturbance: None,
+        }
+    }
+
     /// User plus system CPU seconds.
     pub fn cpu_s(&self) -> f64 {
         self.user_s + self.system_s

@@ -308,7 +308,6 @@ fn prepare(
         true => Some(working_copy::make(Path::new(&experiment.settings.directory), scratch.path())?),
         false => None,
     };
-    environment.extend(directory.iter().map(|copy| ("PWD".into(), copy.display().to_string())));
     let page = if stack.tells && cell.phase != Phase::Startup {
         let (page, variable) = page_in(&scratch)?;
         environment.push(variable);
@@ -470,47 +469,18 @@ fn row(
     outcome: Outcome,
     serve: Option<ServeFigures>,
 ) -> Result<Observation, RunError> {
-    let usage = &finished.usage;
-    let [instructions, cycles, llc_misses, dtlb_misses] = usage.counters;
+    let [instructions, cycles, llc_misses, dtlb_misses] = finished.usage.counters;
     // What it says of itself; a program that was stopped before main says nothing.
     let figures = match &program.figures {
         Some(pattern) => serve::read_figures(&Regex::new(pattern)?, &finished.error_tail),
         None => BTreeMap::new(),
     };
     Ok(Observation {
-        order: 0,
         repetition: cell.repetition,
-        phase: cell.phase,
-        program: program.name.clone(),
-        stack: stack.name.clone(),
-        user_s: usage.user_us as f64 / 1e6,
-        system_s: usage.system_us as f64 / 1e6,
-        wall_s: usage.wall_ns as f64 / 1e9,
-        peak_rss_kib: usage.peak_rss_kib,
-        minor_faults: usage.minor_faults,
-        major_faults: usage.major_faults,
-        voluntary_switches: usage.voluntary_switches,
-        involuntary_switches: usage.involuntary_switches,
-        output_bytes: finished.output_bytes,
-        output_digest: finished.digest.clone(),
-        heap_high_water_bytes: None,
-        collections: None,
-        collector_cpu_ns: None,
-        used_high_bytes: None,
-        refused_calls: None,
-        held_high_bytes: None,
-        written_after_free: None,
         figures,
         counters: Counters { instructions, cycles, llc_misses, dtlb_misses },
-        started_unix_s: 0.0,
-        load_average: 0.0,
         env_padding: cell.env_padding,
-        stderr_tail: if outcome.is_ok() { String::new() } else { finished.error_tail.clone() },
-        left_behind: usage.left_behind,
-        outcome,
         serve,
-        exact: None,
-        locality: None,
-        disturbance: None,
+        ..Observation::of_run(cell.phase, (&program.name, &stack.name), finished, outcome)
     })
 }

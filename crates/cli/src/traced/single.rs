@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::launch::{Finished, Invocation};
-use heaptoll_lab::observation::{ByOwner, Counters, ExactFigures, Observation, Outcome, Phase};
+use heaptoll_lab::launch::Invocation;
+use heaptoll_lab::observation::{ByOwner, ExactFigures, Observation, Outcome, Phase};
 use heaptoll_lab::runner::environment_of;
 use heaptoll_lab::{machine, working_copy};
 
@@ -106,7 +106,6 @@ fn invocation(
     let directory = copy.map_err(|error| Failure::Run(error.into()))?;
     let mut environment = environment_of(&cell.program, scratch.path());
     environment.extend(cell.stack.environment.iter().cloned());
-    environment.extend(directory.iter().map(|copy| ("PWD".into(), copy.display().to_string())));
     let mut preload: Vec<PathBuf> = cell.stack.preload.iter().map(PathBuf::from).collect();
     // It asks the manager behind it to tell its collections.
     if cell.stack.tells && bench.announce.is_file() {
@@ -138,43 +137,14 @@ fn outcome<S>(bench: &Bench, traced: &Traced<S>) -> Outcome {
 }
 
 fn row<S>(bench: &Bench, cell: &Cell, traced: &Traced<S>) -> Observation {
-    let Finished { usage, output_bytes, digest, error_tail, .. } = &traced.finished;
-    let outcome = outcome(bench, traced);
     Observation {
-        order: 0,
-        repetition: 0,
-        phase: Phase::Traced,
-        program: cell.program.name.clone(),
-        stack: cell.stack.name.clone(),
-        user_s: usage.user_us as f64 / 1e6,
-        system_s: usage.system_us as f64 / 1e6,
-        wall_s: usage.wall_ns as f64 / 1e9,
-        peak_rss_kib: usage.peak_rss_kib,
-        minor_faults: usage.minor_faults,
-        major_faults: usage.major_faults,
-        voluntary_switches: usage.voluntary_switches,
-        involuntary_switches: usage.involuntary_switches,
-        output_bytes: *output_bytes,
-        output_digest: digest.clone(),
-        heap_high_water_bytes: None,
-        collections: None,
-        collector_cpu_ns: None,
-        used_high_bytes: None,
-        refused_calls: None,
-        held_high_bytes: None,
-        written_after_free: None,
-        figures: Default::default(),
-        counters: Counters::default(),
-        started_unix_s: 0.0,
-        load_average: 0.0,
-        env_padding: 0,
-        stderr_tail: if outcome.is_ok() { String::new() } else { error_tail.clone() },
-        left_behind: usage.left_behind,
-        outcome,
-        serve: None,
         exact: Some(exact(traced)),
-        locality: None,
-        disturbance: None,
+        ..Observation::of_run(
+            Phase::Traced,
+            (&cell.program.name, &cell.stack.name),
+            &traced.finished,
+            outcome(bench, traced),
+        )
     }
 }
 
