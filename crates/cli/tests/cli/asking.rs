@@ -1,12 +1,12 @@
 //! Requests that make no sense are refused with exit status 2, before anything is run or written.
 
-use crate::bench::Bench;
+use crate::fixture::Fixture;
 
 #[track_caller]
 fn refused(arguments: &[&str], words: &[&str]) {
-    let bench = Bench::new();
-    bench.heaptoll(arguments).exits(2).complains(words);
-    assert!(!bench.path("state").exists(), "nothing is stored for {arguments:?}");
+    let fixture = Fixture::new();
+    fixture.heaptoll(arguments).exits(2).complains(words);
+    assert!(!fixture.path("state").exists(), "nothing is stored for {arguments:?}");
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn unknown_names_list_what_there_is() {
 fn standard_input_that_cannot_be_read_is_refused() {
     refused(&["run", "--stdin", "/nonexistent/input", "--", "cat"], &["--stdin /nonexistent/input"]);
     refused(&["run", "--stdin", "/tmp", "--", "cat"], &["--stdin /tmp", "no file that every run can read"]);
-    let bench = Bench::new();
-    let status = std::process::Command::new("mkfifo").arg(bench.path("fifo")).status();
+    let fixture = Fixture::new();
+    let status = std::process::Command::new("mkfifo").arg(fixture.path("fifo")).status();
     assert!(status.is_ok_and(|status| status.success()), "mkfifo runs");
-    refused(&["run", "--stdin", &bench.at("fifo"), "--", "cat"], &["no file that every run can read"]);
+    refused(&["run", "--stdin", &fixture.at("fifo"), "--", "cat"], &["no file that every run can read"]);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn patterns_and_commands_of_servers_are_checked_first() {
 fn huge_pages_everywhere_are_refused_where_the_system_does_not_give_them() {
     let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if setting.contains("[always]") {
-        Bench::new()
+        Fixture::new()
             .heaptoll(&["run", "--thp", "always", "-m", "glibc", "-n", "1", "--warmup", "0", "--", "true"])
             .exits(0);
     } else {
@@ -108,14 +108,14 @@ fn huge_pages_everywhere_are_refused_where_the_system_does_not_give_them() {
 
 #[test]
 fn a_place_where_the_experiment_cannot_be_kept_is_refused_before_anything_runs() {
-    let bench = Bench::new();
-    let marker = bench.at("was-run");
-    let run = |db: &str| bench.heaptoll(&["run", "-m", "glibc", "--db", db, "--", "touch", &marker]);
+    let fixture = Fixture::new();
+    let marker = fixture.at("was-run");
+    let run = |db: &str| fixture.heaptoll(&["run", "-m", "glibc", "--db", db, "--", "touch", &marker]);
     run("/no/such/folder/e.db").exits(2).complains(&["/no/such/folder/e.db", "there is no folder"]);
     run("/proc/e.db").exits(2).complains(&["/proc/e.db"]);
-    let mut command = bench.command(&["run", "-m", "glibc", "--", "touch", &marker]);
-    let said: crate::bench::Said =
+    let mut command = fixture.command(&["run", "-m", "glibc", "--", "touch", &marker]);
+    let output: crate::fixture::CommandOutput =
         command.env("XDG_STATE_HOME", "/proc/state").output().expect("runs").into();
-    said.exits(2).complains(&["/proc/state/heaptoll", "--db"]);
-    assert!(!bench.path("was-run").exists());
+    output.exits(2).complains(&["/proc/state/heaptoll", "--db"]);
+    assert!(!fixture.path("was-run").exists());
 }

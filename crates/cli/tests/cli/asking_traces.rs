@@ -7,7 +7,7 @@ use std::process::Stdio;
 use heaptoll_trace::{Allocation, Ending, Frame, Header, Kind, Settings, Site, Sites, TraceFile, Writer};
 use serde_json::Value;
 
-use crate::bench::{Bench, Said, read_json};
+use crate::fixture::{CommandOutput, Fixture, read_json};
 
 /// Objects that the made trace has.
 const OBJECTS: u64 = 1000;
@@ -17,7 +17,7 @@ fn call(size: u64, site: u32) -> Allocation {
 }
 
 /// Writes a trace: objects of 1000 bytes, each freed when one more was made but for the first ten, and one that grows.
-fn trace(bench: &Bench, name: &str, sites: bool) -> String {
+fn trace(fixture: &Fixture, name: &str, sites: bool) -> String {
     let header = Header {
         command: vec!["/usr/bin/made".into(), "-x \u{1b}[2J".into()],
         manager: "glibc".into(),
@@ -25,7 +25,7 @@ fn trace(bench: &Bench, name: &str, sites: bool) -> String {
         latency: true,
         ..Header::default()
     };
-    let out = TraceFile::create(&bench.path(name), true).expect("makes the trace");
+    let out = TraceFile::create(&fixture.path(name), true).expect("makes the trace");
     let settings = Settings { events_per_chunk: 128, ..Settings::default() };
     let mut writer = Writer::new(out, &header, &settings).expect("begins");
     let mut previous = None;
@@ -52,29 +52,29 @@ fn trace(bench: &Bench, name: &str, sites: bool) -> String {
         ..Ending::default()
     };
     writer.finish(&ending).expect("ends");
-    bench.at(name)
+    fixture.at(name)
 }
 
 #[test]
 fn what_is_no_trace_is_named_and_a_program_is_shown_its_place() {
-    let bench = Bench::new();
-    let program = bench.program("prog", "int main(void) { free(malloc(9)); return 0; }");
-    bench.heaptoll(&["stat", &bench.at("")]).exits(2).complains(&["it looks like a folder"]);
+    let fixture = Fixture::new();
+    let program = fixture.program("prog", "int main(void) { free(malloc(9)); return 0; }");
+    fixture.heaptoll(&["stat", &fixture.at("")]).exits(2).complains(&["it looks like a folder"]);
     let hint = format!("put it behind `--`: heaptoll ledger -- {program}");
-    bench.heaptoll(&["ledger", &program]).exits(2).complains(&["it looks like a program", &hint]);
+    fixture.heaptoll(&["ledger", &program]).exits(2).complains(&["it looks like a program", &hint]);
 }
 
 /// `run` says it of CPython; a recording of it has none of these objects either.
 #[test]
 fn a_recording_of_a_runtime_with_a_heap_of_its_own_says_so() {
-    let bench = Bench::new();
-    let python = bench.program("python3.11", "int main(void) { free(malloc(9)); return 0; }");
-    let trace = bench.at("t");
+    let fixture = Fixture::new();
+    let python = fixture.program("python3.11", "int main(void) { free(malloc(9)); return 0; }");
+    let trace = fixture.at("t");
     let record =
-        |words: &[&str]| bench.heaptoll(&[&["record", "-f", "-o", &trace, "--"], words].concat()).exits(0);
+        |words: &[&str]| fixture.heaptoll(&[&["record", "-f", "-o", &trace, "--"], words].concat()).exits(0);
     record(&[&python]).complains(&["set PYTHONMALLOC=malloc"]);
-    bench.heaptoll(&["stat", &trace]).exits(0).shows(&["unless PYTHONMALLOC=malloc was set"]);
-    bench
+    fixture.heaptoll(&["stat", &trace]).exits(0).shows(&["unless PYTHONMALLOC=malloc was set"]);
+    fixture
         .heaptoll(&["replay", &trace, "-m", "glibc", "-n", "1"])
         .exits(0)
         .shows(&["unless PYTHONMALLOC=malloc"]);
@@ -84,13 +84,18 @@ fn a_recording_of_a_runtime_with_a_heap_of_its_own_says_so() {
 
 #[test]
 fn stat_counts_what_is_in_a_trace() {
-    let bench = Bench::new();
-    let trace = trace(&bench, "made.heaptoll", true);
-    let (json, html) = (bench.at("stat.json"), bench.at("stat.html"));
-    let said = bench.heaptoll(&["stat", &trace, "--json", &json, "--html", &html]).exits(0);
-    let said =
-        said.shows(&["What made allocates", "objects allocated", "realloc", "left_hand < main", "12.7 KiB"]);
-    assert!(!said.out.contains("\u{1b}[2J"), "the program's name moves the cursor:\n{}", said.out);
+    let fixture = Fixture::new();
+    let trace = trace(&fixture, "made.heaptoll", true);
+    let (json, html) = (fixture.at("stat.json"), fixture.at("stat.html"));
+    let output = fixture.heaptoll(&["stat", &trace, "--json", &json, "--html", &html]).exits(0);
+    let output = output.shows(&[
+        "What made allocates",
+        "objects allocated",
+        "realloc",
+        "left_hand < main",
+        "12.7 KiB",
+    ]);
+    assert!(!output.out.contains("\u{1b}[2J"), "the program's name moves the cursor:\n{}", output.out);
     let page = std::fs::read_to_string(&html).expect("the page is there");
     assert!(page.contains("Live bytes by bytes allocated") && page.contains("What made allocates"));
 
@@ -111,7 +116,7 @@ fn stat_counts_what_is_in_a_trace() {
     assert_eq!(figures["latencies"][0]["percentiles"][0], serde_json::json!([50.0, 40]));
     assert_eq!(figures["latencies"][2]["max_ns"], 20);
     assert_eq!(figures["sites"][0]["objects"], 500);
-    assert!(said.out.contains("by bytes never freed"), "{}", said.out);
+    assert!(output.out.contains("by bytes never freed"), "{}", output.out);
     let left_hand = &figures["call_sites"][0];
     assert_eq!((&left_hand["name"], &left_hand["stacks"]), (&"left_hand < main".into(), &1.into()));
     assert_eq!(left_hand["stack"][1]["function"], "main", "whole stacks: {left_hand}");
@@ -119,7 +124,7 @@ fn stat_counts_what_is_in_a_trace() {
         figures["frames"][figures["sites"][1]["stack"][0].as_u64().expect("a number") as usize]["function"],
         "left_hand"
     );
-    bench.heaptoll(&["stat", &trace, "--frames", "1", "--json", &json]).exits(0);
+    fixture.heaptoll(&["stat", &trace, "--frames", "1", "--json", &json]).exits(0);
     assert_eq!(read_json(&json)["call_sites"][0]["name"], "left_hand");
     assert_eq!(figures["sizes"]["commonest"][0]["size"], 1000);
     assert_eq!(figures["subject"]["warnings"], Value::Array(vec![]));
@@ -127,24 +132,24 @@ fn stat_counts_what_is_in_a_trace() {
 
 #[test]
 fn a_trace_that_needs_more_memory_than_allowed_is_refused_with_what_it_needs() {
-    let bench = Bench::new();
-    let trace = trace(&bench, "made.heaptoll", true);
+    let fixture = Fixture::new();
+    let trace = trace(&fixture, "made.heaptoll", true);
     for command in ["stat", "lifetimes", "bound", "replay"] {
-        let refused = bench.heaptoll(&[command, &trace, "--memory-limit", "100"]).exits(2);
+        let refused = fixture.heaptoll(&[command, &trace, "--memory-limit", "100"]).exits(2);
         refused.complains(&["12 objects alive at once", "100 bytes", "--memory-limit 1M"]);
     }
-    bench.heaptoll(&["export", &trace, "--memory-limit", "0", "-o", &bench.at("x.parquet")]).exits(2);
-    bench.heaptoll(&["stat", &trace, "--memory-limit", "much"]).exits(2).complains(&["4G"]);
-    bench.heaptoll(&["stat", &trace, "--memory-limit", "1M"]).exits(0);
+    fixture.heaptoll(&["export", &trace, "--memory-limit", "0", "-o", &fixture.at("x.parquet")]).exits(2);
+    fixture.heaptoll(&["stat", &trace, "--memory-limit", "much"]).exits(2).complains(&["4G"]);
+    fixture.heaptoll(&["stat", &trace, "--memory-limit", "1M"]).exits(0);
 }
 
 #[test]
 fn lifetimes_are_told_by_size_site_and_thread() {
-    let bench = Bench::new();
-    let trace = trace(&bench, "made.heaptoll", true);
-    let json = bench.at("lifetimes.json");
-    let html = bench.at("lifetimes.html");
-    bench.heaptoll(&["lifetimes", &trace, "--json", &json, "--html", &html]).exits(0).shows(&[
+    let fixture = Fixture::new();
+    let trace = trace(&fixture, "made.heaptoll", true);
+    let json = fixture.at("lifetimes.json");
+    let html = fixture.at("lifetimes.html");
+    fixture.heaptoll(&["lifetimes", &trace, "--json", &json, "--html", &html]).exits(0).shows(&[
         "How long the objects of made live",
         "513 to 1024 B",
         "Still live at exit",
@@ -162,7 +167,7 @@ fn lifetimes_are_told_by_size_site_and_thread() {
     assert_eq!(figures["survival"][1]["younger"][0]["objects"], 0.0, "1 ms old when they end");
     assert_eq!(figures["survival"][1]["younger"][1]["objects"], 0.989);
     let sites = |by: &str| {
-        bench.heaptoll(&["lifetimes", &trace, "--by", by, "--json", &json]).exits(0);
+        fixture.heaptoll(&["lifetimes", &trace, "--by", by, "--json", &json]).exits(0);
         read_json(&json)["groups"].as_array().expect("groups").len()
     };
     assert_eq!((sites("site"), sites("thread")), (2, 1));
@@ -170,40 +175,40 @@ fn lifetimes_are_told_by_size_site_and_thread() {
 
 #[test]
 fn what_is_no_trace_is_refused_and_what_it_lacks_is_said() {
-    let bench = Bench::new();
-    let bare = trace(&bench, "bare.heaptoll", false);
-    bench.heaptoll(&["lifetimes", &bare, "--by", "site"]).exits(2).complains(&["bare.heaptoll", "--sites"]);
-    std::fs::write(bench.path("a.txt"), "hello, world\n".repeat(99)).expect("writes");
+    let fixture = Fixture::new();
+    let bare = trace(&fixture, "bare.heaptoll", false);
+    fixture.heaptoll(&["lifetimes", &bare, "--by", "site"]).exits(2).complains(&["bare.heaptoll", "--sites"]);
+    std::fs::write(fixture.path("a.txt"), "hello, world\n".repeat(99)).expect("writes");
     for command in ["stat", "lifetimes"] {
-        bench.heaptoll(&[command, &bench.at("a.txt")]).exits(2).complains(&["a.txt", "no trace"]);
-        bench.heaptoll(&[command, &bench.at("gone")]).exits(2).complains(&["gone", "No such file"]);
-        bench.heaptoll(&[command, &bench.at("")]).exits(2);
-        bench.heaptoll(&[command, &bare, "--html", "/nowhere/x.html"]).exits(2).complains(&["/nowhere"]);
+        fixture.heaptoll(&[command, &fixture.at("a.txt")]).exits(2).complains(&["a.txt", "no trace"]);
+        fixture.heaptoll(&[command, &fixture.at("gone")]).exits(2).complains(&["gone", "No such file"]);
+        fixture.heaptoll(&[command, &fixture.at("")]).exits(2);
+        fixture.heaptoll(&[command, &bare, "--html", "/nowhere/x.html"]).exits(2).complains(&["/nowhere"]);
     }
 }
 
 #[test]
 fn a_trace_that_was_cut_off_is_summed_up_with_a_warning() {
-    let bench = Bench::new();
-    let whole = std::fs::read(trace(&bench, "made.heaptoll", true)).expect("reads");
-    std::fs::write(bench.path("cut.heaptoll"), &whole[..whole.len() / 2]).expect("writes");
-    let json = bench.at("cut.json");
-    let cut = bench.at("cut.heaptoll");
-    bench.heaptoll(&["stat", &cut, "--json", &json]).exits(0).shows(&["!", "the trace stops after"]);
+    let fixture = Fixture::new();
+    let whole = std::fs::read(trace(&fixture, "made.heaptoll", true)).expect("reads");
+    std::fs::write(fixture.path("cut.heaptoll"), &whole[..whole.len() / 2]).expect("writes");
+    let json = fixture.at("cut.json");
+    let cut = fixture.at("cut.heaptoll");
+    fixture.heaptoll(&["stat", &cut, "--json", &json]).exits(0).shows(&["!", "the trace stops after"]);
     let figures = read_json(&json);
     let objects = figures["objects"].as_u64().expect("a count");
     assert!((100..OBJECTS).contains(&objects), "{objects}");
     assert!(!figures["subject"]["warnings"].as_array().expect("warnings").is_empty());
     assert_eq!(figures["subject"]["ended"], Value::Null);
-    bench.heaptoll(&["lifetimes", &cut]).exits(0).shows(&["!"]);
+    fixture.heaptoll(&["lifetimes", &cut]).exits(0).shows(&["!"]);
 }
 
 #[test]
 fn a_trace_may_come_through_a_pipe_and_its_figures_leave_through_one() {
-    let bench = Bench::new();
-    let bytes = std::fs::read(trace(&bench, "made.heaptoll", true)).expect("reads");
+    let fixture = Fixture::new();
+    let bytes = std::fs::read(trace(&fixture, "made.heaptoll", true)).expect("reads");
     for command in ["stat", "lifetimes"] {
-        let mut child = bench
+        let mut child = fixture
             .command(&[command, "-", "--json", "-"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -213,8 +218,8 @@ fn a_trace_may_come_through_a_pipe_and_its_figures_leave_through_one() {
         let mut stdin = child.stdin.take().expect("a pipe");
         stdin.write_all(&bytes).expect("writes");
         drop(stdin);
-        let said = Said::from(child.wait_with_output().expect("ends")).exits(0);
-        let figures: Value = serde_json::from_str(&said.out).expect("nothing but JSON");
+        let output = CommandOutput::from(child.wait_with_output().expect("ends")).exits(0);
+        let figures: Value = serde_json::from_str(&output.out).expect("nothing but JSON");
         assert_eq!(figures["schema"], format!("heaptoll-{command}/1"));
     }
 }
@@ -235,14 +240,14 @@ fn leaves(path: &str, value: &Value, into: &mut Vec<String>) {
 
 #[test]
 fn every_field_of_the_json_is_described() {
-    let bench = Bench::new();
-    let trace = trace(&bench, "made.heaptoll", true);
-    let json = bench.at("o.json");
+    let fixture = Fixture::new();
+    let trace = trace(&fixture, "made.heaptoll", true);
+    let json = fixture.at("o.json");
     let docs = include_str!("../../../../docs/trace-json.md");
     let described = docs.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
     let described: Vec<&str> = described.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
     for command in [&["stat"][..], &["lifetimes", "--by", "site"]] {
-        bench.heaptoll(&[command, &[&trace, "--json", &json]].concat()).exits(0);
+        fixture.heaptoll(&[command, &[&trace, "--json", &json]].concat()).exits(0);
         let mut found = Vec::new();
         leaves("", &read_json(&json), &mut found);
         assert!(found.len() > 30, "{found:?}");
@@ -275,11 +280,11 @@ int main(void) {
 
 #[test]
 fn a_recorded_program_has_the_lifetimes_it_was_written_to_have() {
-    let bench = Bench::new();
-    let program = bench.program("ages", KNOWN_AGES);
-    let (trace, json) = (bench.at("ages.heaptoll"), bench.at("ages.json"));
-    bench.heaptoll(&["record", "-o", &trace, "--", &program]).exits(0);
-    bench.heaptoll(&["lifetimes", &trace, "--json", &json]).exits(0);
+    let fixture = Fixture::new();
+    let program = fixture.program("ages", KNOWN_AGES);
+    let (trace, json) = (fixture.at("ages.heaptoll"), fixture.at("ages.json"));
+    fixture.heaptoll(&["record", "-o", &trace, "--", &program]).exits(0);
+    fixture.heaptoll(&["lifetimes", &trace, "--json", &json]).exits(0);
     let figures = read_json(&json);
     let groups = figures["groups"].as_array().expect("groups");
     let group = |up_to: u64| {
@@ -307,7 +312,7 @@ fn a_recorded_program_has_the_lifetimes_it_was_written_to_have() {
     assert_eq!(small["age"], 1);
     assert!(small["objects"].as_f64().is_some_and(|alive| alive < 0.1), "{small}");
 
-    bench.heaptoll(&["stat", &trace, "--json", &json]).exits(0);
+    fixture.heaptoll(&["stat", &trace, "--json", &json]).exits(0);
     let figures = read_json(&json);
     let commonest = figures["sizes"]["commonest"].as_array().expect("sizes");
     let made = |size: u64| commonest.iter().find(|row| row["size"] == size).map(|row| row["objects"].clone());

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::bench::{
-    Bench, assert_described, database, eventually, marker, programs_with, read_json, rows_of,
+use crate::fixture::{
+    Fixture, assert_described, database, eventually, marker, programs_with, read_json, rows_of,
 };
 
 /// Takes, writes and frees 400 blocks of 64 KiB one after another: one is live at a time, the others wait.
@@ -31,11 +31,11 @@ fn point(json: &Value, size: u64) -> &Value {
 
 #[test]
 fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
-    let bench = Bench::new();
-    let program = bench.program("queue", ONE_AT_A_TIME);
-    let (db, file, html) = (bench.at("delay.db"), bench.at("delay.json"), bench.at("delay.html"));
+    let fixture = Fixture::new();
+    let program = fixture.program("queue", ONE_AT_A_TIME);
+    let (db, file, html) = (fixture.at("delay.db"), fixture.at("delay.json"), fixture.at("delay.html"));
     let words = ["delay", "-m", "glibc", "--sizes", "64K,8M", "-n", "2", "--seed", "7", "--db", &db];
-    bench
+    fixture
         .heaptoll(&[&words[..], &["--json", &file, "--html", &html, "--", &program]].concat())
         .exits(0)
         .shows(&[
@@ -63,14 +63,14 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
     }
     assert!(std::fs::read_to_string(&html).expect("a page").contains("toself"));
     // The rows are an experiment's, as others are.
-    bench.heaptoll(&["report", &db]).exits(0).shows(&["quarantine=8M/glibc", "quarantine=1B/glibc"]);
+    fixture.heaptoll(&["report", &db]).exits(0).shows(&["quarantine=8M/glibc", "quarantine=1B/glibc"]);
 }
 
 #[test]
 fn a_manager_and_its_quarantines_run_at_once_and_no_other_manager_beside_them() {
-    let bench = Bench::new();
-    let program = bench.program("queue", ONE_AT_A_TIME);
-    let db = bench.at("delay.db");
+    let fixture = Fixture::new();
+    let program = fixture.program("queue", ONE_AT_A_TIME);
+    let db = fixture.at("delay.db");
     let words = [
         "delay",
         "--pairing",
@@ -86,11 +86,11 @@ fn a_manager_and_its_quarantines_run_at_once_and_no_other_manager_beside_them() 
         "--db",
         &db,
     ];
-    let (html, file) = (bench.at("delay.html"), bench.at("delay.json"));
-    bench.heaptoll(&[&words[..], &["--json", &file, "--html", &html, "--", &program]].concat()).exits(0);
+    let (html, file) = (fixture.at("delay.html"), fixture.at("delay.json"));
+    fixture.heaptoll(&[&words[..], &["--json", &file, "--html", &html, "--", &program]].concat()).exits(0);
     assert!(std::fs::read_to_string(&html).expect("a page").contains("at once and alone"));
     assert!(read_json(&file)["warnings"].to_string().contains("--pairing interleaved"));
-    let json = bench.json(&db);
+    let json = fixture.json(&db);
     let begun = |stack: &str| rows_of(&json, stack, "timed")[0]["started_unix_s"].as_f64().expect("a time");
     for manager in ["glibc", "lea"] {
         for delayed in ["1B", "64K"].map(|size| format!("quarantine={size}/{manager}")) {
@@ -99,33 +99,33 @@ fn a_manager_and_its_quarantines_run_at_once_and_no_other_manager_beside_them() 
         }
     }
     assert_ne!(begun("glibc"), begun("lea"));
-    bench.heaptoll(&["delay", "--resume", &db, "--pairing", "interleaved"]).exits(2);
-    let interleaved = bench.at("interleaved.db");
+    fixture.heaptoll(&["delay", "--resume", &db, "--pairing", "interleaved"]).exits(2);
+    let interleaved = fixture.at("interleaved.db");
     let words = ["delay", "-m", "glibc", "--sizes", "64K", "-n", "1"];
-    bench.heaptoll(&[&words[..], &["--db", &interleaved, "--", &program]].concat()).exits(0);
-    assert!(rows_of(&bench.json(&interleaved), "glibc", "alone").is_empty());
+    fixture.heaptoll(&[&words[..], &["--db", &interleaved, "--", &program]].concat()).exits(0);
+    assert!(rows_of(&fixture.json(&interleaved), "glibc", "alone").is_empty());
 }
 
 #[test]
 fn a_study_is_extended_and_shown_again_and_no_other_experiment_is() {
-    let bench = Bench::new();
-    let program = bench.program("queue", ONE_AT_A_TIME);
-    let (db, file) = (bench.at("delay.db"), bench.at("delay.json"));
+    let fixture = Fixture::new();
+    let program = fixture.program("queue", ONE_AT_A_TIME);
+    let (db, file) = (fixture.at("delay.db"), fixture.at("delay.json"));
     let words = ["delay", "-m", "glibc", "--sizes", "1M", "-n", "1", "--db", &db, "--", &program];
-    bench.heaptoll(&words).exits(0);
-    bench.heaptoll(&["delay", "--resume", &db, "-n", "2", "--json", &file]).exits(0).shows(&["1M"]);
+    fixture.heaptoll(&words).exits(0);
+    fixture.heaptoll(&["delay", "--resume", &db, "-n", "2", "--json", &file]).exits(0).shows(&["1M"]);
     let json = read_json(&file);
     assert_eq!((point(&json, 1 << 20)["good"].as_u64(), &json["repetitions"]), (Some(2), &2.into()));
     // Two pairs give a range and never claim.
     assert_eq!(point(&json, 1 << 20)["over_no_delay"]["cpu"]["differs"], false);
-    let other = bench.at("run.db");
-    bench.heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &other, "--", &program]).exits(0);
-    bench.heaptoll(&["delay", "--resume", &other]).exits(2).complains(&["not of this study"]);
+    let other = fixture.at("run.db");
+    fixture.heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &other, "--", &program]).exits(0);
+    fixture.heaptoll(&["delay", "--resume", &other]).exits(2).complains(&["not of this study"]);
 }
 
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_runs() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let words = |more: &[&str]| -> Vec<String> {
         ["delay"].iter().chain(more).chain(&["--", "ls"]).map(|word| word.to_string()).collect()
     };
@@ -138,19 +138,19 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     ] {
         let words = words(more);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        bench.heaptoll(&words).exits(2).complains(&[why]);
+        fixture.heaptoll(&words).exits(2).complains(&[why]);
     }
-    bench.heaptoll(&["delay", "-m", "glibc"]).exits(2).complains(&["nothing to run"]);
+    fixture.heaptoll(&["delay", "-m", "glibc"]).exits(2).complains(&["nothing to run"]);
 }
 
 #[test]
 fn an_interrupted_study_keeps_its_rows_and_goes_on() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mark = marker("delay");
-    let program = bench.program("slow", "int main(void) { free(malloc(9)); usleep(150000); return 0; }");
-    let db = bench.at("delay.db");
+    let program = fixture.program("slow", "int main(void) { free(malloc(9)); usleep(150000); return 0; }");
+    let db = fixture.at("delay.db");
     let words = ["delay", "-m", "glibc", "--sizes", "4K", "-n", "30", "--db", &db, "--", &program, &mark];
-    let running = bench.start(&words);
+    let running = fixture.start(&words);
     let rows = || {
         let open = database(&db).ok()?;
         open.query_row("SELECT count(*) FROM observation WHERE phase = 'timed'", [], |row| {
@@ -160,14 +160,14 @@ fn an_interrupted_study_keeps_its_rows_and_goes_on() {
     };
     eventually("rows", || rows().is_some_and(|rows| rows >= 3) && !programs_with(&mark).is_empty());
     running.signal(libc::SIGINT);
-    let said = running.wait().exits(130).complains(&["heaptoll delay --resume"]);
-    assert!(said.out.contains("interrupted: not all runs were made"), "{}", said.out);
+    let output = running.wait().exits(130).complains(&["heaptoll delay --resume"]);
+    assert!(output.out.contains("interrupted: not all runs were made"), "{}", output.out);
 }
 
 #[test]
 fn a_program_that_fails_under_a_delay_is_said_to() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "fails",
         r#"int main(void) {
             const char *setting = getenv("HEAPTOLL_QUARANTINE");
@@ -175,7 +175,7 @@ fn a_program_that_fails_under_a_delay_is_said_to() {
             return setting && strstr(setting, "size=4096") ? 3 : 0;
         }"#,
     );
-    bench
+    fixture
         .heaptoll(&["delay", "-m", "glibc", "--sizes", "4K,1M", "-n", "2", "--", &program])
         .exits(1)
         .shows(&["under quarantine=4K/glibc: 2x exit status 3"]);
@@ -183,11 +183,11 @@ fn a_program_that_fails_under_a_delay_is_said_to() {
 
 #[test]
 fn several_programs_have_means_and_stand_beside_the_papers() {
-    let bench = Bench::new();
-    let file = bench.at("delay.json");
+    let fixture = Fixture::new();
+    let file = fixture.at("delay.json");
     let words =
         ["delay", "-m", "mimalloc3", "-p", "cfrac", "-p", "espresso", "--quick", "--sizes", "2M", "-n", "1"];
-    bench.heaptoll(&[&words[..], &["--json", &file]].concat()).exits(0).shows(&[
+    fixture.heaptoll(&[&words[..], &["--json", &file]].concat()).exits(0).shows(&[
         "Geometric means over programs",
         "Beside Sareen and Blackburn (2022)",
         "too few good pairs",

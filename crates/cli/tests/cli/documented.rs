@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Instant;
 
-use crate::bench::{Bench, Said};
+use crate::fixture::{CommandOutput, Fixture};
 use commands::{Shown, of_markdown};
 
 #[path = "../documented/commands.rs"]
@@ -50,19 +50,19 @@ fn filled(word: &str, command: &str) -> String {
 #[test]
 #[ignore = "slow: runs every command of the README, some of them hundreds of times"]
 fn every_command_of_the_readme_runs() {
-    let bench = Bench::new();
-    bench.program(
+    let fixture = Fixture::new();
+    fixture.program(
         "your-program",
         "int main(void) { for (int i = 0; i < 90000; i++) free(malloc(i)); return 0; }",
     );
-    bench.program(
+    fixture.program(
         "small-program",
         "int main(void) { for (int i = 0; i < 2000; i++) free(malloc(1000)); return 0; }",
     );
-    std::fs::rename(bench.manager("mine", ""), bench.path("mine.so")).expect("renames");
-    let heaptoll = |words: &[&str]| -> Said {
-        let mut command: Command = bench.command(words);
-        command.current_dir(bench.path(".")).output().expect("heaptoll starts").into()
+    std::fs::rename(fixture.manager("mine", ""), fixture.path("mine.so")).expect("renames");
+    let heaptoll = |words: &[&str]| -> CommandOutput {
+        let mut command: Command = fixture.command(words);
+        command.current_dir(fixture.path(".")).output().expect("heaptoll starts").into()
     };
     heaptoll(&["record", "--sites", "-o", "t.heaptoll", "--", "./your-program"]).exits(0);
     for db in ["a.db", "b.db"] {
@@ -89,12 +89,12 @@ fn every_command_of_the_readme_runs() {
         words.splice(1..1, little);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let begun = Instant::now();
-        let said = heaptoll(&words);
-        eprintln!("{:6.1} s  exit {:?}  heaptoll {line}", begun.elapsed().as_secs_f64(), said.code);
+        let output = heaptoll(&words);
+        eprintln!("{:6.1} s  exit {:?}  heaptoll {line}", begun.elapsed().as_secs_f64(), output.code);
         // A study of collections says of a program without any that there is nothing to study.
-        let nothing = words[0] == "frequency" && said.err.contains("not one collection");
-        if said.code != Some(0) && !nothing {
-            failed.push(format!("{place}: heaptoll {line}\n{}\n{}", said.out, said.err));
+        let nothing = words[0] == "frequency" && output.err.contains("not one collection");
+        if output.code != Some(0) && !nothing {
+            failed.push(format!("{place}: heaptoll {line}\n{}\n{}", output.out, output.err));
         }
         ran += 1;
     }

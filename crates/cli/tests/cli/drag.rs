@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::bench::{Bench, Said, read_json};
+use crate::fixture::{CommandOutput, Fixture, read_json};
 
 /// Objects of sizes that nothing else has. The clock of bytes goes in steps of 64 KiB, that of instructions in loops of
 /// two instructions that touch nothing.
@@ -68,12 +68,12 @@ const STEP: u64 = 65536;
 /// somewhere between.
 const SLACK: u64 = 2_000_000;
 
-/// The command's JSON, and what it said.
-fn dragged(bench: &Bench, options: &[&str], command: &[&str]) -> (Value, Said) {
-    let file = bench.at("drag.json");
+/// The command's JSON and its output.
+fn dragged(fixture: &Fixture, options: &[&str], command: &[&str]) -> (Value, CommandOutput) {
+    let file = fixture.at("drag.json");
     let arguments = [&["drag", "--json", &file], options, &["--"], command].concat();
-    let said = bench.heaptoll(&arguments).exits(0);
-    (read_json(&file), said)
+    let output = fixture.heaptoll(&arguments).exits(0);
+    (read_json(&file), output)
 }
 
 fn figures<'a>(json: &'a Value, manager: &str) -> &'a Value {
@@ -121,8 +121,8 @@ fn assert_known(figures: &Value) {
 }
 
 /// Whether a manager is built here.
-fn is_there(bench: &Bench, manager: &str) -> bool {
-    let known = bench.heaptoll(&["managers"]).exits(0).out;
+fn is_there(fixture: &Fixture, manager: &str) -> bool {
+    let known = fixture.heaptoll(&["managers"]).exits(0).out;
     let found = known.lines().any(|line| line.split_whitespace().next() == Some(manager));
     if !found {
         eprintln!("skipped: {manager} is not built");
@@ -132,11 +132,11 @@ fn is_there(bench: &Bench, manager: &str) -> bool {
 
 #[test]
 fn a_program_of_known_drag_has_it() {
-    let bench = Bench::new();
-    let program = bench.program("known", KNOWN);
-    let page = bench.at("drag.html");
-    let (json, said) =
-        dragged(&bench, &["--sites", "--pointers", "--html", &page, "--stdin", "/dev/zero"], &[&program]);
+    let fixture = Fixture::new();
+    let program = fixture.program("known", KNOWN);
+    let page = fixture.at("drag.html");
+    let (json, output) =
+        dragged(&fixture, &["--sites", "--pointers", "--html", &page, "--stdin", "/dev/zero"], &[&program]);
     assert_eq!((&json["schema"], &json["complete"]), (&"heaptoll-drag/1".into(), &true.into()));
     let figures = figures(&json, "glibc");
     assert_known(figures);
@@ -157,26 +157,29 @@ fn a_program_of_known_drag_has_it() {
         (&stores["older_to_younger"], &stores["younger_to_older"], &stores["to_itself"]),
         (&1000.into(), &300.into(), &7.into())
     );
-    said.shows(&["make_void", "older to younger", "By size", "Over time"]);
+    output.shows(&["make_void", "older to younger", "By size", "Over time"]);
     let page = std::fs::read_to_string(page).expect("it was written");
     assert!(page.contains("Drag and void by call site"));
 }
 
 #[test]
 fn managers_do_not_change_what_the_program_does() {
-    let bench = Bench::new();
-    let program = bench.program("known", KNOWN);
+    let fixture = Fixture::new();
+    let program = fixture.program("known", KNOWN);
     let managers: Vec<&str> = ["kingsley", "lea", "tithe", "tithe-collect"]
         .into_iter()
-        .filter(|name| is_there(&bench, name))
+        .filter(|name| is_there(&fixture, name))
         .collect();
     let options: Vec<&str> = managers.iter().flat_map(|name| ["-m", name]).collect();
-    let (json, said) =
-        dragged(&bench, &[&options[..], &["--clock", "bytes", "--stdin", "/dev/zero"]].concat(), &[&program]);
+    let (json, output) = dragged(
+        &fixture,
+        &[&options[..], &["--clock", "bytes", "--stdin", "/dev/zero"]].concat(),
+        &[&program],
+    );
     for manager in managers.into_iter().chain(["glibc"]) {
         assert_known(figures(&json, manager));
     }
-    assert!(!said.out.contains("the program itself"), "{}", said.out);
+    assert!(!output.out.contains("the program itself"), "{}", output.out);
 }
 
 /// Frees 64 MiB in blocks of 1000 bytes, and forgets one block in ten instead.
@@ -193,12 +196,12 @@ const LITTER: &str = r#"
 
 #[test]
 fn what_a_collector_does_with_freed_blocks_is_told() {
-    let bench = Bench::new();
-    let program = bench.program("litter", LITTER);
-    if !is_there(&bench, "bw16") || !is_there(&bench, "tithe") {
+    let fixture = Fixture::new();
+    let program = fixture.program("litter", LITTER);
+    if !is_there(&fixture, "bw16") || !is_there(&fixture, "tithe") {
         return;
     }
-    let (json, said) = dragged(&bench, &["-m", "bw16", "-m", "tithe", "--clock", "bytes"], &[&program]);
+    let (json, output) = dragged(&fixture, &["-m", "bw16", "-m", "tithe", "--clock", "bytes"], &[&program]);
     assert!(figures(&json, "glibc")["collector"].is_null());
     // It does nothing at a free: blocks come again only after a collection.
     let ignoring = &figures(&json, "bw16")["collector"];
@@ -211,29 +214,32 @@ fn what_a_collector_does_with_freed_blocks_is_told() {
     let at_once = &figures(&json, "tithe")["collector"];
     assert_eq!(at_once["reclaims_at_free"], true, "{at_once:#}");
     assert_eq!(figures(&json, "tithe")["all"]["space_bytes"]["unreclaimed"], 0);
-    said.shows(&["freed, not reclaimed", "What collectors hold"]);
+    output.shows(&["freed, not reclaimed", "What collectors hold"]);
 }
 
 #[test]
 fn processes_of_a_command_are_told_together_and_the_largest_alone() {
-    let bench = Bench::new();
-    let program = bench.program("known", KNOWN);
+    let fixture = Fixture::new();
+    let program = fixture.program("known", KNOWN);
     let command = format!("{program} </dev/zero; {program} </dev/zero");
-    let (json, said) = dragged(&bench, &[], &["sh", "-c", &command]);
+    let (json, output) = dragged(&fixture, &[], &["sh", "-c", &command]);
     let row = &json["programs"][0]["managers"][0];
     assert_known(&row["figures"]);
     let together = &row["all_images"];
     assert!(together["images"].as_u64() >= Some(2), "{together:#}");
     let one = row["figures"]["all"]["all"]["objects"].as_u64().expect("a figure");
     assert!(together["all"]["objects"].as_u64() >= Some(2 * one), "{together:#}");
-    said.shows(&["all process images together"]);
+    output.shows(&["all process images together"]);
 }
 
 #[test]
 fn wrong_requests_are_refused() {
-    let bench = Bench::new();
-    bench.heaptoll(&["drag"]).exits(2).complains(&["nothing to run"]);
-    bench.heaptoll(&["drag", "--clock", "sun", "--", "true"]).exits(2).complains(&["instructions", "bytes"]);
-    bench.heaptoll(&["drag", "--json", "/nowhere/a", "--", "true"]).exits(2).complains(&["/nowhere/a"]);
-    bench.heaptoll(&["drag", "-m", "nobody", "--", "true"]).exits(2).complains(&["nobody"]);
+    let fixture = Fixture::new();
+    fixture.heaptoll(&["drag"]).exits(2).complains(&["nothing to run"]);
+    fixture
+        .heaptoll(&["drag", "--clock", "sun", "--", "true"])
+        .exits(2)
+        .complains(&["instructions", "bytes"]);
+    fixture.heaptoll(&["drag", "--json", "/nowhere/a", "--", "true"]).exits(2).complains(&["/nowhere/a"]);
+    fixture.heaptoll(&["drag", "-m", "nobody", "--", "true"]).exits(2).complains(&["nobody"]);
 }

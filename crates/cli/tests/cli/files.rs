@@ -3,46 +3,46 @@
 
 use rusqlite::Connection;
 
-use crate::bench::{Bench, Said, read_json, rows};
+use crate::fixture::{CommandOutput, Fixture, read_json, rows};
 
 /// A small experiment in a file.
-fn experiment(bench: &Bench, name: &str) -> (String, String) {
-    let db = bench.at(name);
-    let said = bench
+fn experiment(fixture: &Fixture, name: &str) -> (String, String) {
+    let db = fixture.at(name);
+    let output = fixture
         .heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "6", "--db", &db, "--", "ls", "/"])
         .exits(0);
-    (db, said.out)
+    (db, output.out)
 }
 
 #[test]
 fn all_forms_of_output_are_readable_and_a_report_gives_the_same() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let forms =
-        |prefix: &str| ["html", "json", "csv", "parquet"].map(|form| bench.at(&format!("{prefix}.{form}")));
-    let db = bench.at("e.db");
+        |prefix: &str| ["html", "json", "csv", "parquet"].map(|form| fixture.at(&format!("{prefix}.{form}")));
+    let db = fixture.at("e.db");
     let with = |first: &[&str], files: &[String; 4], last: &[&str]| {
         let outputs = ["--html", &files[0], "--json", &files[1], "--csv", &files[2], "--parquet", &files[3]];
-        bench.heaptoll(&[first, &outputs[..], last].concat()).exits(0)
+        fixture.heaptoll(&[first, &outputs[..], last].concat()).exits(0)
     };
     let ran =
         with(&["run", "-m", "glibc", "-m", "glibc", "-n", "6", "--db", &db], &forms("a"), &["--", "ls", "/"]);
     let reported = with(&["report", &db], &forms("b"), &[]);
     assert_eq!(ran.out, reported.out, "the same table");
-    let json = read_json(&bench.at("a.json"));
-    assert_eq!(json, read_json(&bench.at("b.json")));
+    let json = read_json(&fixture.at("a.json"));
+    assert_eq!(json, read_json(&fixture.at("b.json")));
     assert_eq!(json["schema"], "heaptoll.experiment/1");
     let count = rows(&json).len();
     // Watched; then in each repetition in lockstep, start-up, and alone.
     assert_eq!(count, 2 + 6 * 6);
-    let csv = std::fs::read_to_string(bench.path("a.csv")).expect("reads");
+    let csv = std::fs::read_to_string(fixture.path("a.csv")).expect("reads");
     assert_eq!(csv.lines().count(), 1 + count);
     assert!(csv.lines().next().is_some_and(|header| header.contains("peak_rss_kib")));
-    let parquet = std::fs::read(bench.path("a.parquet")).expect("reads");
+    let parquet = std::fs::read(fixture.path("a.parquet")).expect("reads");
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
-    let html = std::fs::read_to_string(bench.path("a.html")).expect("reads");
+    let html = std::fs::read_to_string(fixture.path("a.html")).expect("reads");
     assert!(html.to_lowercase().contains("<!doctype html") && html.contains("glibc#2"));
     for name in ["csv", "parquet", "html"] {
-        let read = |prefix: &str| std::fs::read(bench.path(&format!("{prefix}.{name}"))).expect("reads");
+        let read = |prefix: &str| std::fs::read(fixture.path(&format!("{prefix}.{name}"))).expect("reads");
         assert_eq!(read("a"), read("b"), "{name}");
     }
     assert!(ran.err.contains(&format!("heaptoll report {db}")), "{}", ran.err);
@@ -50,19 +50,23 @@ fn all_forms_of_output_are_readable_and_a_report_gives_the_same() {
 
 #[test]
 fn nothing_but_text_goes_to_pipes() {
-    let bench = Bench::new();
-    let (db, out) = experiment(&bench, "e.db");
+    let fixture = Fixture::new();
+    let (db, out) = experiment(&fixture, "e.db");
     for arguments in [&["report", &db][..], &["managers"], &["programs"], &["compare", &db, &db]] {
-        let said = bench.heaptoll(arguments).exits(0);
-        assert!(!said.out.contains('\x1b') && !said.err.contains('\x1b'), "{arguments:?}: {}", said.out);
+        let output = fixture.heaptoll(arguments).exits(0);
+        assert!(
+            !output.out.contains('\x1b') && !output.err.contains('\x1b'),
+            "{arguments:?}: {}",
+            output.out
+        );
     }
     assert!(!out.contains('\x1b'));
 }
 
 /// Runs a command on a terminal (of util-linux's `script`) and gives what appeared there.
-fn on_a_terminal(bench: &Bench, no_color: bool, db: &str) -> String {
+fn on_a_terminal(fixture: &Fixture, no_color: bool, db: &str) -> String {
     let mut command = std::process::Command::new("script");
-    bench.furnish(&mut command);
+    fixture.prepare(&mut command);
     command.args(["-qec", &format!("{} report {db}", env!("CARGO_BIN_EXE_heaptoll")), "/dev/null"]);
     if no_color {
         command.env("NO_COLOR", "1");
@@ -77,9 +81,9 @@ fn on_a_terminal(bench: &Bench, no_color: bool, db: &str) -> String {
 
 #[test]
 fn colour_is_for_terminals_that_did_not_ask_for_none() {
-    let bench = Bench::new();
-    let (db, _) = experiment(&bench, "e.db");
-    let (with, without) = (on_a_terminal(&bench, false, &db), on_a_terminal(&bench, true, &db));
+    let fixture = Fixture::new();
+    let (db, _) = experiment(&fixture, "e.db");
+    let (with, without) = (on_a_terminal(&fixture, false, &db), on_a_terminal(&fixture, true, &db));
     assert!(with.contains("glibc#2") && without.contains("glibc#2"), "{with}{without}");
     assert!(with.contains("\x1b["), "coloured: {with}");
     assert!(!without.contains("\x1b["), "not coloured: {without}");
@@ -87,11 +91,11 @@ fn colour_is_for_terminals_that_did_not_ask_for_none() {
 
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {
-    let bench = Bench::new();
-    let (db, _) = experiment(&bench, "e.db");
+    let fixture = Fixture::new();
+    let (db, _) = experiment(&fixture, "e.db");
     let script = "\"$0\" report \"$1\" | head -c 1 >/dev/null; echo ${PIPESTATUS[0]}";
     let mut command = std::process::Command::new("bash");
-    bench.furnish(&mut command);
+    fixture.prepare(&mut command);
     let output =
         command.args(["-c", script, env!("CARGO_BIN_EXE_heaptoll"), &db]).output().expect("bash runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0");
@@ -100,10 +104,10 @@ fn a_reader_that_leaves_early_is_no_error() {
 
 #[test]
 fn an_existing_file_is_never_overwritten_by_an_experiment() {
-    let bench = Bench::new();
-    let precious = bench.at("precious");
+    let fixture = Fixture::new();
+    let precious = fixture.at("precious");
     std::fs::write(&precious, "words").expect("writes");
-    bench
+    fixture
         .heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &precious, "--", "ls"])
         .exits(2)
         .complains(&["precious exists already", "--resume"]);
@@ -112,63 +116,63 @@ fn an_existing_file_is_never_overwritten_by_an_experiment() {
 
 /// Every command that reads an experiment refuses this file, with these words.
 #[track_caller]
-fn refused_by_all(bench: &Bench, whole: &str, bad: &str, words: &[&str]) {
+fn refused_by_all(fixture: &Fixture, whole: &str, bad: &str, words: &[&str]) {
     let before = std::fs::read(bad).ok();
     for arguments in
         [&["report", bad][..], &["compare", whole, bad], &["compare", bad, whole], &["run", "--resume", bad]]
     {
-        let said = bench.heaptoll(arguments).exits(2).complains(words).complains(&[bad]);
-        assert_eq!(said.out, "", "{arguments:?}");
-        assert!(!said.err.contains("panicked"), "{}", said.err);
+        let output = fixture.heaptoll(arguments).exits(2).complains(words).complains(&[bad]);
+        assert_eq!(output.out, "", "{arguments:?}");
+        assert!(!output.err.contains("panicked"), "{}", output.err);
     }
     assert_eq!(std::fs::read(bad).ok(), before, "it is left as it was");
 }
 
 #[test]
 fn files_of_others_are_refused() {
-    let bench = Bench::new();
-    let (whole, _) = experiment(&bench, "e.db");
-    refused_by_all(&bench, &whole, &bench.at("missing.db"), &["does not exist"]);
-    let text = bench.at("text.db");
+    let fixture = Fixture::new();
+    let (whole, _) = experiment(&fixture, "e.db");
+    refused_by_all(&fixture, &whole, &fixture.at("missing.db"), &["does not exist"]);
+    let text = fixture.at("text.db");
     std::fs::write(&text, "words and words and words. ".repeat(100)).expect("writes");
-    refused_by_all(&bench, &whole, &text, &["not a heaptoll experiment"]);
-    let empty = bench.at("empty.db");
+    refused_by_all(&fixture, &whole, &text, &["not a heaptoll experiment"]);
+    let empty = fixture.at("empty.db");
     std::fs::write(&empty, "").expect("writes");
-    refused_by_all(&bench, &whole, &empty, &["not a heaptoll experiment"]);
-    let foreign = bench.at("foreign.db");
+    refused_by_all(&fixture, &whole, &empty, &["not a heaptoll experiment"]);
+    let foreign = fixture.at("foreign.db");
     Connection::open(&foreign).and_then(|db| db.execute_batch("CREATE TABLE t (x)")).expect("makes");
-    refused_by_all(&bench, &whole, &foreign, &["SQLite file of another program"]);
-    std::fs::create_dir(bench.path("folder.db")).expect("makes");
-    refused_by_all(&bench, &whole, &bench.at("folder.db"), &["folder.db"]);
+    refused_by_all(&fixture, &whole, &foreign, &["SQLite file of another program"]);
+    std::fs::create_dir(fixture.path("folder.db")).expect("makes");
+    refused_by_all(&fixture, &whole, &fixture.at("folder.db"), &["folder.db"]);
 }
 
 #[test]
 fn a_newer_layout_is_refused_with_the_advice_to_update() {
-    let bench = Bench::new();
-    let (whole, _) = experiment(&bench, "e.db");
-    let newer = bench.at("newer.db");
+    let fixture = Fixture::new();
+    let (whole, _) = experiment(&fixture, "e.db");
+    let newer = fixture.at("newer.db");
     std::fs::copy(&whole, &newer).expect("copies");
     Connection::open(&newer).and_then(|db| db.pragma_update(None, "user_version", 99)).expect("updates");
-    refused_by_all(&bench, &whole, &newer, &["layout 99", "update heaptoll"]);
+    refused_by_all(&fixture, &whole, &newer, &["layout 99", "update heaptoll"]);
 }
 
 #[test]
 fn damaged_files_are_refused() {
-    let bench = Bench::new();
-    let (whole, _) = experiment(&bench, "e.db");
+    let fixture = Fixture::new();
+    let (whole, _) = experiment(&fixture, "e.db");
     let bytes = std::fs::read(&whole).expect("reads");
     for (name, cut) in
         [("head.db", 50), ("page.db", 4096), ("half.db", bytes.len() / 2), ("most.db", bytes.len() - 1)]
     {
-        let bad = bench.at(name);
+        let bad = fixture.at(name);
         std::fs::write(&bad, &bytes[..cut]).expect("writes");
-        refused_by_all(&bench, &whole, &bad, &[]);
+        refused_by_all(&fixture, &whole, &bad, &[]);
     }
     let mut dirty = bytes.clone();
     dirty[4096..].fill(0xa5);
-    let bad = bench.at("dirty.db");
+    let bad = fixture.at("dirty.db");
     std::fs::write(&bad, dirty).expect("writes");
-    refused_by_all(&bench, &whole, &bad, &["damaged"]);
+    refused_by_all(&fixture, &whole, &bad, &["damaged"]);
     for (name, sql) in [
         ("lost.db", "DROP TABLE observation"),
         ("key.db", "DELETE FROM description WHERE key = 'settings'"),
@@ -176,60 +180,60 @@ fn damaged_files_are_refused() {
         ("type.db", "UPDATE observation SET user_s = 'soon' WHERE position = 2"),
         ("phase.db", "UPDATE observation SET phase = '\"later\"' WHERE position = 2"),
     ] {
-        let bad = bench.at(name);
+        let bad = fixture.at(name);
         std::fs::copy(&whole, &bad).expect("copies");
         Connection::open(&bad).and_then(|db| db.execute_batch(sql)).expect("damages");
-        refused_by_all(&bench, &whole, &bad, &[]);
+        refused_by_all(&fixture, &whole, &bad, &[]);
     }
 }
 
 #[test]
 fn a_row_cut_short_by_a_crash_does_not_keep_the_others_from_being_read() {
-    let bench = Bench::new();
-    let (whole, _) = experiment(&bench, "e.db");
-    let count = rows(&bench.json(&whole)).len();
+    let fixture = Fixture::new();
+    let (whole, _) = experiment(&fixture, "e.db");
+    let count = rows(&fixture.json(&whole)).len();
     // What is on the disk when the machine stops in the middle of a transaction: changed pages, and the journal
     // that undoes them.
-    let crashed = bench.at("crashed.db");
+    let crashed = fixture.at("crashed.db");
     let db = Connection::open(&whole).expect("opens");
     db.execute_batch("PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN; UPDATE observation SET stderr_tail = hex(zeroblob(3000));")
         .expect("changes");
     std::fs::copy(&whole, &crashed).expect("copies");
     std::fs::copy(format!("{whole}-journal"), format!("{crashed}-journal")).expect("copies the journal");
     db.execute_batch("ROLLBACK").expect("rolls back");
-    bench.heaptoll(&["report", &crashed]).exits(0).shows(&["glibc#2"]);
-    assert_eq!(rows(&bench.json(&crashed)).len(), count);
+    fixture.heaptoll(&["report", &crashed]).exits(0).shows(&["glibc#2"]);
+    assert_eq!(rows(&fixture.json(&crashed)).len(), count);
 }
 
 #[test]
 fn an_experiment_in_a_folder_that_cannot_be_written_can_be_read() {
     use std::os::unix::fs::PermissionsExt;
-    let bench = Bench::new();
-    std::fs::create_dir(bench.path("archive")).expect("makes");
-    let (db, out) = experiment(&bench, "archive/e.db");
-    for (path, mode) in [(db.clone(), 0o444), (bench.at("archive"), 0o555)] {
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path("archive")).expect("makes");
+    let (db, out) = experiment(&fixture, "archive/e.db");
+    for (path, mode) in [(db.clone(), 0o444), (fixture.at("archive"), 0o555)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("chmod");
     }
-    assert_eq!(bench.heaptoll(&["report", &db]).exits(0).out, out);
+    assert_eq!(fixture.heaptoll(&["report", &db]).exits(0).out, out);
 }
 
 #[test]
 fn two_experiments_are_compared_where_they_have_something_in_common() {
-    let bench = Bench::new();
-    let ((a, _), (b, _)) = (experiment(&bench, "a.db"), experiment(&bench, "b.db"));
-    bench.heaptoll(&["compare", &a, &b]).exits(0).shows(&["ls", "glibc#2", "CPU s", "peak RSS MiB"]);
-    let other = bench.at("other.db");
-    bench.heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &other, "--", "uname"]).exits(0);
-    bench.heaptoll(&["compare", &a, &other]).exits(2).complains(&["no program and manager in common"]);
+    let fixture = Fixture::new();
+    let ((a, _), (b, _)) = (experiment(&fixture, "a.db"), experiment(&fixture, "b.db"));
+    fixture.heaptoll(&["compare", &a, &b]).exits(0).shows(&["ls", "glibc#2", "CPU s", "peak RSS MiB"]);
+    let other = fixture.at("other.db");
+    fixture.heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &other, "--", "uname"]).exits(0);
+    fixture.heaptoll(&["compare", &a, &other]).exits(2).complains(&["no program and manager in common"]);
 }
 
 #[test]
 fn experiments_without_a_name_get_one_each_below_the_state_folder() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for _ in 0..2 {
-        bench.heaptoll(&["run", "-m", "glibc", "-n", "1", "--", "ls", "/"]).exits(0);
+        fixture.heaptoll(&["run", "-m", "glibc", "-n", "1", "--", "ls", "/"]).exits(0);
     }
-    let names: Vec<String> = std::fs::read_dir(bench.path("state/heaptoll"))
+    let names: Vec<String> = std::fs::read_dir(fixture.path("state/heaptoll"))
         .expect("the folder is there")
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -240,21 +244,21 @@ fn experiments_without_a_name_get_one_each_below_the_state_folder() {
 
 #[test]
 fn the_command_that_repeats_an_experiment_repeats_it() {
-    let bench = Bench::new();
-    let json = bench.at("o.json");
-    let db = bench.at("e.db");
+    let fixture = Fixture::new();
+    let json = fixture.at("o.json");
+    let db = fixture.at("e.db");
     let run = ["run", "-m", "glibc", "-m", "glibc", "-n", "2", "--db", &db, "--json", &json, "--", "ls", "/"];
-    bench.heaptoll(&run).exits(0);
+    fixture.heaptoll(&run).exits(0);
     let first = read_json(&json);
     let words: Vec<String> = first["experiment"]["settings"]["repeat_command"]
         .as_array()
         .expect("words")
         .iter()
-        .map(crate::bench::text)
+        .map(crate::fixture::text)
         .collect();
     assert_eq!(words[0], "heaptoll");
     let words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
-    bench.heaptoll(&words).exits(0);
+    fixture.heaptoll(&words).exits(0);
     let second = read_json(&json);
     assert_eq!(first["experiment"]["settings"]["seed"], second["experiment"]["settings"]["seed"]);
     let order = |json: &serde_json::Value| -> Vec<(String, String)> {
@@ -264,36 +268,36 @@ fn the_command_that_repeats_an_experiment_repeats_it() {
 }
 
 /// Runs a command twice under glibc into a file of this name.
-fn twice(bench: &Bench, name: &str, rest: &[&str]) -> String {
-    let db = bench.at(name);
+fn twice(fixture: &Fixture, name: &str, rest: &[&str]) -> String {
+    let db = fixture.at(name);
     let run = ["run", "-m", "glibc", "-n", "2", "--warmup", "0", "--db", &db];
-    bench.heaptoll(&[&run[..], rest].concat()).exits(0);
+    fixture.heaptoll(&[&run[..], rest].concat()).exits(0);
     db
 }
 
 #[test]
 fn different_work_is_compared_only_on_demand() {
-    let bench = Bench::new();
-    let a = twice(&bench, "a.db", &["--", "sh", "-c", "seq 2000"]);
-    let b = twice(&bench, "b.db", &["--", "sh", "-c", "seq 20"]);
+    let fixture = Fixture::new();
+    let a = twice(&fixture, "a.db", &["--", "sh", "-c", "seq 2000"]);
+    let b = twice(&fixture, "b.db", &["--", "sh", "-c", "seq 20"]);
     let words = ["sh: the command is", "seq 2000", "seq 20'"];
-    let said = bench.heaptoll(&["compare", &a, &b]).exits(2).complains(&words).complains(&["--anyway"]);
-    assert_eq!(said.out, "");
-    let said = bench.heaptoll(&["compare", "--anyway", &a, &b]).exits(0).shows(&["CPU s"]);
-    said.complains(&words).complains(&["warning:", "the output differs"]);
-    let quiet = bench.heaptoll(&["compare", &a, &a]).exits(0);
+    let output = fixture.heaptoll(&["compare", &a, &b]).exits(2).complains(&words).complains(&["--anyway"]);
+    assert_eq!(output.out, "");
+    let output = fixture.heaptoll(&["compare", "--anyway", &a, &b]).exits(0).shows(&["CPU s"]);
+    output.complains(&words).complains(&["warning:", "the output differs"]);
+    let quiet = fixture.heaptoll(&["compare", &a, &a]).exits(0);
     assert_eq!(quiet.err, "", "the same work is compared without a word");
 }
 
 #[test]
 fn another_standard_input_is_other_work() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let with = |name: &str, words: &str| {
-        std::fs::write(bench.path(words), words).expect("writes");
-        twice(&bench, name, &["--stdin", &bench.at(words), "--", "cat"])
+        std::fs::write(fixture.path(words), words).expect("writes");
+        twice(&fixture, name, &["--stdin", &fixture.at(words), "--", "cat"])
     };
     let (a, b) = (with("a.db", "one"), with("b.db", "two"));
-    bench.heaptoll(&["compare", &a, &b]).exits(2).complains(&[
+    fixture.heaptoll(&["compare", &a, &b]).exits(2).complains(&[
         "cat: standard input is",
         "/one in A",
         "/two in B",
@@ -302,58 +306,58 @@ fn another_standard_input_is_other_work() {
 
 #[test]
 fn the_same_command_with_other_output_huge_pages_or_manager_is_warned_of() {
-    let bench = Bench::new();
-    let file = bench.at("words");
+    let fixture = Fixture::new();
+    let file = fixture.at("words");
     let with = |name: &str, words: &str, rest: &[&str]| {
         std::fs::write(&file, words).expect("writes");
-        twice(&bench, name, &[rest, &["--", "cat", &file]].concat())
+        twice(&fixture, name, &[rest, &["--", "cat", &file]].concat())
     };
     let (a, b) = (with("a.db", "one", &[]), with("b.db", "two", &["--thp", "never"]));
     let change = "UPDATE description SET value = replace(value, '\"version\":\"unknown\"', '\"version\":\"9\"') \
                   WHERE key = 'stacks'";
-    bench
+    fixture
         .heaptoll(&["compare", &a, &b])
         .exits(0)
         .shows(&["cat"])
         .complains(&["cat: the output differs", "other input"]);
-    let manager = bench.manager("other.so", "");
+    let manager = fixture.manager("other.so", "");
     let (c, d) = (with("c.db", "one", &["-m", &manager]), with("d.db", "one", &["-m", &manager]));
     Connection::open(&d).and_then(|db| db.execute_batch(change)).expect("updates");
     let version = ["other.so's version differs: unknown in A, 9 in B"];
-    bench.heaptoll(&["compare", &c, &d]).exits(0).complains(&version);
+    fixture.heaptoll(&["compare", &c, &d]).exits(0).complains(&version);
     // Where the system has no huge pages to forbid, there is nothing to differ in.
-    if bench.json(&a)["experiment"]["machine"]["thp"] != "never" {
-        bench.heaptoll(&["compare", &a, &b]).exits(0).complains(&["huge pages differs", "never in B"]);
+    if fixture.json(&a)["experiment"]["machine"]["thp"] != "never" {
+        fixture.heaptoll(&["compare", &a, &b]).exits(0).complains(&["huge pages differs", "never in B"]);
     }
 }
 
 #[test]
 fn a_program_with_other_input_is_left_out_and_the_others_are_compared() {
-    let bench = Bench::new();
-    std::fs::create_dir(bench.path("catalog")).expect("makes");
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path("catalog")).expect("makes");
     for (name, word) in [("same", "3"), ("other", "{rounds}")] {
         let entry = format!(
             "name = \"{name}\"\nabout = \"made for a test\"\nthreads = 1\ncommand = [\"/usr/bin/seq\", \"{word}\"]\n\
              [sizes.quick]\nparameters = {{ rounds = 2 }}\n[sizes.demo]\nparameters = {{ rounds = 4 }}\n"
         );
-        std::fs::write(bench.path(&format!("catalog/{name}.toml")), entry).expect("writes");
+        std::fs::write(fixture.path(&format!("catalog/{name}.toml")), entry).expect("writes");
     }
-    let catalog = bench.at("catalog");
+    let catalog = fixture.at("catalog");
     let run = |name: &str, size: &str| {
         let rest = ["--catalog", &catalog, "--program", "same", "--program", "other", "--size", size];
-        twice(&bench, name, &rest)
+        twice(&fixture, name, &rest)
     };
     let (a, b) = (run("a.db", "quick"), run("b.db", "demo"));
-    let said = bench.heaptoll(&["compare", &a, &b]).exits(0).shows(&["same"]);
-    assert!(!said.out.contains("other"), "{}", said.out);
-    said.complains(&["left out", "other: the command is `/usr/bin/seq 2` in A"]);
+    let output = fixture.heaptoll(&["compare", &a, &b]).exits(0).shows(&["same"]);
+    assert!(!output.out.contains("other"), "{}", output.out);
+    output.complains(&["left out", "other: the command is `/usr/bin/seq 2` in A"]);
 }
 
 #[test]
 fn a_home_that_is_none_is_refused_instead_of_taking_another() {
-    let bench = Bench::new();
-    let mut command = bench.command(&["managers"]);
-    command.env("HEAPTOLL_HOME", bench.path("nowhere"));
-    let said = Said::from(command.output().expect("starts"));
-    said.exits(2).complains(&["nowhere", "HEAPTOLL_HOME"]);
+    let fixture = Fixture::new();
+    let mut command = fixture.command(&["managers"]);
+    command.env("HEAPTOLL_HOME", fixture.path("nowhere"));
+    let output = CommandOutput::from(command.output().expect("starts"));
+    output.exits(2).complains(&["nowhere", "HEAPTOLL_HOME"]);
 }

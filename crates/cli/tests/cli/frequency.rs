@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::bench::{Bench, assert_described, read_json};
+use crate::fixture::{Fixture, assert_described, read_json};
 
 /// Allocates 64 MiB in small blocks, keeps the last 1000, and forgets the others without a free.
 const FORGETS: &str = r#"
@@ -27,12 +27,12 @@ fn setting(study: &Value, every: u64, reclaim: u64) -> &Value {
 }
 
 fn collects_as_often_as_asked(collector: &str) {
-    let bench = Bench::new();
-    let program = bench.program("forgets", FORGETS);
-    let file = bench.at("frequency.json");
+    let fixture = Fixture::new();
+    let program = fixture.program("forgets", FORGETS);
+    let file = fixture.at("frequency.json");
     let words =
         ["frequency", "-m", collector, "--every", "1M,4M", "--reclaim", "1,4", "-n", "2", "--json", &file];
-    bench
+    fixture
         .heaptoll(&[&words[..], &["--", &program]].concat())
         .exits(0)
         .shows(&[
@@ -76,10 +76,10 @@ fn the_sweep_layer_collects_as_often_as_asked() {
 
 #[test]
 fn a_program_that_hardly_allocates_says_nothing_of_frequency() {
-    let bench = Bench::new();
-    let program = bench
+    let fixture = Fixture::new();
+    let program = fixture
         .program("quiet", "int main(void) { for (int i = 0; i < 40; i++) free(malloc(100000)); return 0; }");
-    bench
+    fixture
         .heaptoll(&[
             "frequency",
             "-m",
@@ -99,36 +99,36 @@ fn a_program_that_hardly_allocates_says_nothing_of_frequency() {
 
 #[test]
 fn what_cannot_be_given_a_period_is_refused_before_anything_runs() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for (collector, why) in [
         ("glibc", "put the sweep layer in front"),
         ("sweep,every=4M/glibc", "give them by --every"),
         ("quarantine=1B/glibc", "name one sweep layer"),
     ] {
-        bench.heaptoll(&["frequency", "-m", collector, "--", "ls"]).exits(2).complains(&[why]);
+        fixture.heaptoll(&["frequency", "-m", collector, "--", "ls"]).exits(2).complains(&[why]);
     }
-    bench.heaptoll(&["frequency", "--every", "0", "--", "ls"]).exits(2).complains(&["give sizes above 0"]);
+    fixture.heaptoll(&["frequency", "--every", "0", "--", "ls"]).exits(2).complains(&["give sizes above 0"]);
 }
 
 #[test]
 fn the_papers_periods_have_means_and_stand_beside_the_papers() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // Twice the same work in two programs: 40 collections at 8 MiB.
     let longer = FORGETS.replace("64 << 20", "320 << 20");
-    let catalog = bench.path("catalog");
+    let catalog = fixture.path("catalog");
     std::fs::create_dir_all(&catalog).expect("makes");
     for name in ["one", "two"] {
-        let path = bench.program(name, &longer);
+        let path = fixture.program(name, &longer);
         let entry = format!(
             "name = \"{name}\"\nabout = \"forgets\"\ncommand = [\"{path}\"]\n[sizes.quick]\nparameters = {{}}\n"
         );
         std::fs::write(catalog.join(format!("{name}.toml")), entry).expect("writes");
     }
-    let file = bench.at("frequency.json");
-    let catalog = bench.at("catalog");
+    let file = fixture.at("frequency.json");
+    let catalog = fixture.at("catalog");
     let words =
         ["frequency", "-m", "tithe-collect", "--reclaim", "1", "--every", "8M,32M", "-n", "2", "--quick"];
-    bench
+    fixture
         .heaptoll(&[&words[..], &["--catalog", &catalog, "-p", "one", "-p", "two", "--json", &file]].concat())
         .exits(0)
         .shows(&[
@@ -143,12 +143,12 @@ fn the_papers_periods_have_means_and_stand_beside_the_papers() {
 
 #[test]
 fn a_program_without_a_collection_ends_the_study_at_once() {
-    let bench = Bench::new();
-    let program = bench.program("little", "int main(void) { free(malloc(99)); return 0; }");
-    let counter = bench.at("runs");
-    let script = bench.script("counted", &format!("#!/bin/sh\necho x >> {counter}\nexec {program}\n"));
+    let fixture = Fixture::new();
+    let program = fixture.program("little", "int main(void) { free(malloc(99)); return 0; }");
+    let counter = fixture.at("runs");
+    let script = fixture.script("counted", &format!("#!/bin/sh\necho x >> {counter}\nexec {program}\n"));
     let words = ["frequency", "-m", "sweep/glibc", "--every", "16M,64M", "--reclaim", "1", "-n", "9", "--"];
-    bench
+    fixture
         .heaptoll(&[&words[..], &[&script]].concat())
         .exits(2)
         .complains(&["not one collection in a whole run", "--every 1M"]);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::bench::{Bench, Said, read_json};
+use crate::fixture::{CommandOutput, Fixture, read_json};
 
 /// A manager of five instructions a malloc (two loads, the return address one of them, and a store) and one a free (a
 /// load), over 16 MiB of static data.
@@ -47,12 +47,12 @@ const KNOWN: &str = r#"
     }
 "#;
 
-/// The command's JSON, and what it said.
-fn counted(bench: &Bench, options: &[&str], command: &[&str]) -> (Value, Said) {
-    let file = bench.at("counted.json");
+/// The command's JSON and its output.
+fn counted(fixture: &Fixture, options: &[&str], command: &[&str]) -> (Value, CommandOutput) {
+    let file = fixture.at("counted.json");
     let arguments = [&["instructions", "--json", &file], options, &["--"], command].concat();
-    let said = bench.heaptoll(&arguments).exits(0);
-    (read_json(&file), said)
+    let output = fixture.heaptoll(&arguments).exits(0);
+    (read_json(&file), output)
 }
 
 fn row<'a>(json: &'a Value, manager: &str) -> &'a Value {
@@ -77,11 +77,11 @@ fn number(value: &Value) -> u64 {
 
 #[test]
 fn known_costs_are_counted_to_the_instruction() {
-    let bench = Bench::new();
-    let (program, five) = (bench.program("known", KNOWN), bench.object("five.so", FIVE));
-    let page = bench.at("page.html");
-    let (json, said) = counted(&bench, &["-m", &five, "--html", &page], &[&program]);
-    said.shows(&[
+    let fixture = Fixture::new();
+    let (program, five) = (fixture.program("known", KNOWN), fixture.object("five.so", FIVE));
+    let page = fixture.at("page.html");
+    let (json, output) = counted(&fixture, &["-m", &five, "--html", &page], &[&program]);
+    output.shows(&[
         "a malloc",
         "% of application",
         "mapped at most",
@@ -130,9 +130,9 @@ fn known_costs_are_counted_to_the_instruction() {
 
 #[test]
 fn application_instructions_are_the_same_under_all_managers() {
-    let bench = Bench::new();
-    let program = bench.program("known", KNOWN);
-    let (json, _) = counted(&bench, &["-m", "kingsley", "-m", "knuth"], &[&program]);
+    let fixture = Fixture::new();
+    let program = fixture.program("known", KNOWN);
+    let (json, _) = counted(&fixture, &["-m", "kingsley", "-m", "knuth"], &[&program]);
     assert_eq!(json["programs"][0]["warnings"].as_array().map(Vec::len), Some(0), "{json:#}");
     let application = |manager: &str| {
         let row = row(&json, manager);
@@ -184,10 +184,10 @@ const WITH_THREAD: &str = r#"
 
 #[test]
 fn a_thread_of_a_managers_constructor_is_not_the_programs() {
-    let bench = Bench::new();
-    let program = bench.program("threaded", WITH_THREAD);
-    let own = bench.object("own.so", &format!("{OWN_THREAD}{FIVE}"));
-    let (json, _) = counted(&bench, &["-m", &own], &[&program]);
+    let fixture = Fixture::new();
+    let program = fixture.program("threaded", WITH_THREAD);
+    let own = fixture.object("own.so", &format!("{OWN_THREAD}{FIVE}"));
+    let (json, _) = counted(&fixture, &["-m", &own], &[&program]);
     let (glibc, own) = (row(&json, "glibc"), row(&json, &own));
     let of = |row: &Value, owner: &str| number(&row["figures"]["owners"][owner]["instructions"]);
     assert!(of(own, "collector") > 2_000_000, "{own:#}");
@@ -203,10 +203,10 @@ fn a_thread_of_a_managers_constructor_is_not_the_programs() {
 
 #[test]
 fn two_runs_of_a_deterministic_program_agree_exactly() {
-    let bench = Bench::new();
-    let program = bench.program("known", KNOWN);
-    let (once, _) = counted(&bench, &["-m", "lea", "--repeat", "2"], &[&program]);
-    let (again, _) = counted(&bench, &["-m", "lea"], &[&program]);
+    let fixture = Fixture::new();
+    let program = fixture.program("known", KNOWN);
+    let (once, _) = counted(&fixture, &["-m", "lea", "--repeat", "2"], &[&program]);
+    let (again, _) = counted(&fixture, &["-m", "lea"], &[&program]);
     for manager in ["glibc", "lea"] {
         let (once, again) = (row(&once, manager), row(&again, manager));
         assert_eq!((&once["runs"], &once["agree"]), (&2.into(), &true.into()), "{once:#}");
@@ -221,10 +221,10 @@ const BY_NUMBER: &str =
 
 #[test]
 fn runs_that_do_not_agree_are_told() {
-    let bench = Bench::new();
-    let program = bench.program("numbered", BY_NUMBER);
-    let (json, said) = counted(&bench, &["--repeat", "3"], &[&program]);
-    said.shows(&["3 runs do not agree"]);
+    let fixture = Fixture::new();
+    let program = fixture.program("numbered", BY_NUMBER);
+    let (json, output) = counted(&fixture, &["--repeat", "3"], &[&program]);
+    output.shows(&["3 runs do not agree"]);
     let glibc = row(&json, "glibc");
     assert_eq!(glibc["agree"], false);
     assert!(number(&glibc["differ_by"]["application_instructions"]) > 0, "{glibc:#}");
@@ -242,9 +242,9 @@ const BY_ADDRESS: &str = r#"
 
 #[test]
 fn a_program_that_works_by_addresses_is_told() {
-    let bench = Bench::new();
-    let (program, five) = (bench.program("hashes", BY_ADDRESS), bench.object("five.so", FIVE));
-    let (json, _) = counted(&bench, &["-m", &five], &[&program]);
+    let fixture = Fixture::new();
+    let (program, five) = (fixture.program("hashes", BY_ADDRESS), fixture.object("five.so", FIVE));
+    let (json, _) = counted(&fixture, &["-m", &five], &[&program]);
     let warnings = json["programs"][0]["warnings"].to_string();
     assert!(warnings.contains("application instructions than under glibc"), "{warnings}");
     assert!(warnings.contains("hashes of pointers"), "{warnings}");
@@ -252,23 +252,23 @@ fn a_program_that_works_by_addresses_is_told() {
 
 #[test]
 fn a_block_that_nobody_made_is_told() {
-    let bench = Bench::new();
-    let five = bench.object("five.so", FIVE);
+    let fixture = Fixture::new();
+    let five = fixture.object("five.so", FIVE);
     let program =
-        bench.program("stray", "static char byte; int main(void) { free(&byte); free(malloc(8)); }");
-    let (json, said) = counted(&bench, &["--baseline", &five], &[&program]);
-    said.shows(&["were given a block that was not seen to be made"]);
+        fixture.program("stray", "static char byte; int main(void) { free(&byte); free(malloc(8)); }");
+    let (json, output) = counted(&fixture, &["--baseline", &five], &[&program]);
+    output.shows(&["were given a block that was not seen to be made"]);
     assert_eq!(routine(row(&json, &five), "free")["unknown_calls"], 1);
 }
 
 /// Where debugging symbols of the C library are installed, its first name for it is a local one.
 #[test]
 fn posix_memalign_of_the_c_library_is_recognised() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let source = "#include <stdlib.h>\nint main(void) { void *block; for (int i = 0; i < 50; i++) {\n\
         if (posix_memalign(&block, 64, 100)) return 1; free(block); } return 0; }";
-    let program = bench.program("aligned", source);
-    let (json, _) = counted(&bench, &[], &[&program]);
+    let program = fixture.program("aligned", source);
+    let (json, _) = counted(&fixture, &[], &[&program]);
     let glibc = row(&json, "glibc");
     assert_eq!(routine(glibc, "posix_memalign")["calls"], 50);
     assert_eq!(routine(glibc, "free")["unknown_calls"], 0);
@@ -276,10 +276,11 @@ fn posix_memalign_of_the_c_library_is_recognised() {
 
 #[test]
 fn of_several_process_images_the_busiest_is_tabled_and_all_are_summed() {
-    let bench = Bench::new();
-    let program = bench.program("known", KNOWN);
-    let (json, said) = counted(&bench, &[], &["/bin/sh", "-c", &format!("{program}; {program} again; :")]);
-    said.shows(&["All process images together"]);
+    let fixture = Fixture::new();
+    let program = fixture.program("known", KNOWN);
+    let (json, output) =
+        counted(&fixture, &[], &["/bin/sh", "-c", &format!("{program}; {program} again; :")]);
+    output.shows(&["All process images together"]);
     let glibc = row(&json, "glibc");
     assert_eq!(glibc["all_images"]["images"], 5, "the shell, what it forked, and two programs");
     assert!(number(&glibc["figures"]["startup_instructions"]) > 10_000, "its own loader");
@@ -314,17 +315,17 @@ fn callgrind(function: &str, program: &str) -> u64 {
         ])
         .output()
         .expect("valgrind runs: scripts/setup installs it");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let output = String::from_utf8_lossy(&output.stderr).into_owned();
     let line =
-        said.lines().find_map(|line| line.split_once("Collected :")).unwrap_or_else(|| panic!("{said}"));
-    line.1.trim().parse().unwrap_or_else(|_| panic!("{said}"))
+        output.lines().find_map(|line| line.split_once("Collected :")).unwrap_or_else(|| panic!("{output}"));
+    line.1.trim().parse().unwrap_or_else(|_| panic!("{output}"))
 }
 
 #[test]
 fn callgrind_counts_the_same() {
-    let bench = Bench::new();
-    let program = bench.program("mixed", MIXED);
-    let (json, _) = counted(&bench, &[], &[&program]);
+    let fixture = Fixture::new();
+    let program = fixture.program("mixed", MIXED);
+    let (json, _) = counted(&fixture, &[], &[&program]);
     let glibc = row(&json, "glibc");
     for name in ["malloc", "free"] {
         let (ours, theirs) =
@@ -374,10 +375,10 @@ fn described_as(path: &str) -> String {
 
 #[test]
 fn every_field_of_the_json_is_described() {
-    let bench = Bench::new();
-    let program = bench.program("known", KNOWN);
+    let fixture = Fixture::new();
+    let program = fixture.program("known", KNOWN);
     let command = ["/bin/sh", "-c", &format!("{program}; :")];
-    let (json, _) = counted(&bench, &[], &command);
+    let (json, _) = counted(&fixture, &[], &command);
     let docs = include_str!("../../../../docs/instructions.md");
     let cells = docs.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
     let described: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();

@@ -4,39 +4,39 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::process::{Command, Stdio};
 
-use crate::bench::{Bench, assert_none_left, eventually, marker, programs_with};
+use crate::fixture::{Fixture, assert_none_left, eventually, marker, programs_with};
 
 #[test]
 fn the_catalog_is_listed() {
-    Bench::new().heaptoll(&["programs"]).exits(0).shows(&["cfrac", "gawk", "redis", "bundled"]);
+    Fixture::new().heaptoll(&["programs"]).exits(0).shows(&["cfrac", "gawk", "redis", "bundled"]);
 }
 
 #[test]
 fn help_documents_the_exit_status() {
-    let help = Bench::new().heaptoll(&["run", "--help"]).exits(0).shows(&["Exit status:"]).out;
+    let help = Fixture::new().heaptoll(&["run", "--help"]).exits(0).shows(&["Exit status:"]).out;
     // Wherever its lines are broken.
     let words: Vec<&str> = help.split_whitespace().collect();
     assert!(words.join(" ").contains("130 interrupted"), "{help}");
-    Bench::new().heaptoll(&["--version"]).exits(0).shows(&["heaptoll "]);
+    Fixture::new().heaptoll(&["--version"]).exits(0).shows(&["heaptoll "]);
 }
 
 #[test]
 fn a_missing_installation_is_explained() {
-    let bench = Bench::new();
-    std::fs::create_dir(bench.path("bin")).expect("makes");
-    std::fs::copy(env!("CARGO_BIN_EXE_heaptoll"), bench.path("bin/heaptoll")).expect("copies");
-    let mut command = Command::new(bench.path("bin/heaptoll"));
-    bench.furnish(&mut command);
-    let said: crate::bench::Said =
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path("bin")).expect("makes");
+    std::fs::copy(env!("CARGO_BIN_EXE_heaptoll"), fixture.path("bin/heaptoll")).expect("copies");
+    let mut command = Command::new(fixture.path("bin/heaptoll"));
+    fixture.prepare(&mut command);
+    let output: crate::fixture::CommandOutput =
         command.env_remove("HEAPTOLL_HOME").args(["run", "--", "ls"]).output().expect("runs").into();
-    said.exits(2).complains(&["heaptoll-launch", "make build", "HEAPTOLL_HOME"]);
+    output.exits(2).complains(&["heaptoll-launch", "make build", "HEAPTOLL_HOME"]);
 }
 
 #[test]
 fn a_catalog_program_runs_and_its_output_is_the_expected_one() {
-    let bench = Bench::new();
-    let json = bench.at("o.json");
-    bench
+    let fixture = Fixture::new();
+    let json = fixture.at("o.json");
+    fixture
         .heaptoll(&[
             "run",
             "--program",
@@ -52,24 +52,24 @@ fn a_catalog_program_runs_and_its_output_is_the_expected_one() {
             &json,
         ])
         .exits(0);
-    let read = crate::bench::read_json(&json);
-    let row = crate::bench::rows_of(&read, "glibc", "timed")[0];
+    let read = crate::fixture::read_json(&json);
+    let row = crate::fixture::rows_of(&read, "glibc", "timed")[0];
     assert_eq!(row["outcome"]["kind"], "ok");
     assert_eq!(row["output_digest"], read["experiment"]["programs"][0]["expected_digest"]);
 }
 
 /// Starts the launcher as heaptoll does, with further words of its order; gives it and the lines of its report.
 fn launch(
-    bench: &Bench,
+    fixture: &Fixture,
     order: &[&str],
     command: &[&str],
 ) -> (std::process::Child, BufReader<std::fs::File>) {
-    launch_as(bench, &[], order, command)
+    launch_as(fixture, &[], order, command)
 }
 
 /// As [`launch`], through a command that execs its arguments (as another user, say).
 fn launch_as(
-    bench: &Bench,
+    fixture: &Fixture,
     through: &[&str],
     order: &[&str],
     command: &[&str],
@@ -88,7 +88,7 @@ fn launch_as(
     let mut words: Vec<&std::ffi::OsStr> = through.iter().map(std::ffi::OsStr::new).collect();
     words.push(path.as_os_str());
     let mut launcher = Command::new(words[0]);
-    bench.furnish(&mut launcher);
+    fixture.prepare(&mut launcher);
     launcher.args(&words[1..]).args(["report", &report]).args(order).arg("--").args(command);
     let child = launcher.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the launcher starts");
     drop(theirs);
@@ -103,35 +103,35 @@ fn line_of(report: &mut BufReader<std::fs::File>) -> String {
 
 #[test]
 fn a_launcher_whose_parent_is_gone_already_runs_nothing() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let run = |parent: u32| {
         let parent = parent.to_string();
-        let (mut child, mut report) = launch(&bench, &["parent", &parent], &["touch", &bench.at("ran")]);
+        let (mut child, mut report) = launch(&fixture, &["parent", &parent], &["touch", &fixture.at("ran")]);
         let line = line_of(&mut report);
         child.wait().expect("waits");
         line
     };
     // The number of a process that is not its parent, as after heaptoll's death.
     assert!(run(1).starts_with(&format!("ended setup-failed {} ", libc::ESRCH)));
-    assert!(!bench.path("ran").exists());
+    assert!(!fixture.path("ran").exists());
     assert!(run(std::process::id()).starts_with("started "));
-    assert!(bench.path("ran").exists());
+    assert!(fixture.path("ran").exists());
 }
 
 /// A set-user-ID program of root's that sleeps, in a folder open to all; `None` where it cannot be made.
-fn privileged_sleeper(bench: &Bench) -> Option<String> {
+fn privileged_sleeper(fixture: &Fixture) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
-    if !crate::bench::is_root() {
+    if !crate::fixture::is_root() {
         eprintln!("only root can make a set-user-ID program of root's; nothing to test");
         return None;
     }
     let open = |name: &str, mode| {
         let permissions = std::fs::Permissions::from_mode(mode);
-        std::fs::set_permissions(bench.path(name), permissions).expect("chmod");
+        std::fs::set_permissions(fixture.path(name), permissions).expect("chmod");
     };
     // Truly root: an effective user alone could still be signalled by the user it came from.
     let source = "int main(int c, char **v) { int failed = setuid(0) != 0; if (c < 2) return failed; for (;;) pause(); }";
-    let sleeper = bench.program("sleeper", source);
+    let sleeper = fixture.program("sleeper", source);
     open("sleeper", 0o4755);
     open(".", 0o777);
     let becomes_root = Command::new(NOBODY[0]).args(&NOBODY[1..]).arg(&sleeper).status();
@@ -154,11 +154,11 @@ fn end_survivors(mark: &str) {
 
 #[test]
 fn a_child_that_cannot_be_killed_does_not_hold_the_launcher() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mark = marker("privileged");
-    let Some(sleeper) = privileged_sleeper(&bench) else { return };
+    let Some(sleeper) = privileged_sleeper(&fixture) else { return };
     let begun = std::time::Instant::now();
-    let (mut child, mut report) = launch_as(&bench, &NOBODY, &["timeout", "300"], &[&sleeper, &mark]);
+    let (mut child, mut report) = launch_as(&fixture, &NOBODY, &["timeout", "300"], &[&sleeper, &mark]);
     assert!(line_of(&mut report).starts_with("started "));
     let line = line_of(&mut report);
     assert!(child.wait().expect("waits").success());
@@ -173,18 +173,18 @@ fn a_child_that_cannot_be_killed_does_not_hold_the_launcher() {
 
 #[test]
 fn a_run_with_a_child_that_cannot_be_killed_ends_and_says_so() {
-    let bench = Bench::new();
-    let (mark, flag, db) = (marker("survivor"), bench.at("flag"), bench.at("e.db"));
-    let Some(sleeper) = privileged_sleeper(&bench) else { return };
+    let fixture = Fixture::new();
+    let (mark, flag, db) = (marker("survivor"), fixture.at("flag"), fixture.at("e.db"));
+    let Some(sleeper) = privileged_sleeper(&fixture) else { return };
     // Only when the file is there, and so not in the proof run.
-    let program = bench.program(
+    let program = fixture.program(
         "starts",
         "int main(int c, char **v) { free(malloc(9)); if (access(v[1], F_OK)) return 0; puts(\"out\"); \
          fflush(stdout); if (!fork()) { execv(v[2], v + 2); _exit(1); } for (;;) pause(); }",
     );
-    let as_nobody = |arguments: &[&str]| -> crate::bench::Said {
+    let as_nobody = |arguments: &[&str]| -> crate::fixture::CommandOutput {
         let mut command = Command::new(NOBODY[0]);
-        bench.furnish(&mut command);
+        fixture.prepare(&mut command);
         command.args(&NOBODY[1..]).arg(env!("CARGO_BIN_EXE_heaptoll")).args(arguments);
         command.stdin(Stdio::null()).output().expect("runs").into()
     };
@@ -192,30 +192,30 @@ fn a_run_with_a_child_that_cannot_be_killed_ends_and_says_so() {
     as_nobody(&[&run[..], &["--", &program, &flag, &sleeper, &mark]].concat()).exits(0);
     std::fs::write(&flag, "").expect("writes");
     let begun = std::time::Instant::now();
-    let said = as_nobody(&["run", "--resume", &db, "-n", "2"]);
+    let output = as_nobody(&["run", "--resume", &db, "-n", "2"]);
     let took = begun.elapsed();
     let survivors = programs_with(&mark).len();
     end_survivors(&mark);
-    said.exits(1);
+    output.exits(1);
     assert!(took < std::time::Duration::from_secs(11), "{took:?}");
-    let json = bench.json(&db);
-    let row = crate::bench::rows_of(&json, "glibc", "timed")[1];
+    let json = fixture.json(&db);
+    let row = crate::fixture::rows_of(&json, "glibc", "timed")[1];
     assert_eq!((&row["outcome"]["kind"], survivors), (&"timeout".into(), 1));
     assert_eq!(row["output_bytes"], 4, "what it wrote before is kept: {row}");
-    let said = crate::bench::text(&row["stderr_tail"]);
-    assert!(said.contains("heaptoll could not kill 1 process of another user; it still runs"), "{row}");
+    let output = crate::fixture::text(&row["stderr_tail"]);
+    assert!(output.contains("heaptoll could not kill 1 process of another user; it still runs"), "{row}");
 }
 
 #[test]
 fn a_termination_request_to_the_launcher_ends_the_tree_and_is_reported() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mark = marker("launcher");
-    let program = bench.program(
+    let program = fixture.program(
         "tree",
         "int main(int c, char **v) { signal(SIGTERM, SIG_IGN); if (!fork()) { setsid(); if (!fork()) for (;;) pause(); \
          for (;;) pause(); } for (;;) pause(); }",
     );
-    let (mut child, mut report) = launch(&bench, &[], &[&program, &mark]);
+    let (mut child, mut report) = launch(&fixture, &[], &[&program, &mark]);
     let mut line = String::new();
     report.read_line(&mut line).expect("reads");
     assert!(line.starts_with("started "), "{line}");
@@ -232,6 +232,7 @@ fn a_termination_request_to_the_launcher_ends_the_tree_and_is_reported() {
 #[test]
 fn the_launcher_started_by_hand_explains_itself() {
     let launcher = crate::marks::stage().join("lib/heaptoll/heaptoll-launch");
-    let said: crate::bench::Said = Command::new(launcher).arg("ls").output().expect("starts").into();
-    said.exits(2).complains(&["is started by heaptoll, not by hand"]);
+    let output: crate::fixture::CommandOutput =
+        Command::new(launcher).arg("ls").output().expect("starts").into();
+    output.exits(2).complains(&["is started by heaptoll, not by hand"]);
 }

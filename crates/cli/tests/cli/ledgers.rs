@@ -3,21 +3,21 @@
 
 use serde_json::Value;
 
-use crate::bench::{Bench, Said};
+use crate::fixture::{CommandOutput, Fixture};
 
 /// The ledger of a command as JSON.
 #[track_caller]
-fn ledger(bench: &Bench, options: &[&str], command: &[&str]) -> Value {
+fn ledger(fixture: &Fixture, options: &[&str], command: &[&str]) -> Value {
     let mut arguments = vec!["ledger", "--json", "-"];
     arguments.extend(options);
     if !command.is_empty() {
         arguments.push("--");
         arguments.extend(command);
     }
-    let said = bench.heaptoll(&arguments);
-    assert_eq!(said.code, Some(0), "{arguments:?}:\n{}\n{}", said.out, said.err);
-    serde_json::from_str(&said.out)
-        .unwrap_or_else(|error| panic!("{arguments:?}: {error}:\n{}\n{}", said.out, said.err))
+    let output = fixture.heaptoll(&arguments);
+    assert_eq!(output.code, Some(0), "{arguments:?}:\n{}\n{}", output.out, output.err);
+    serde_json::from_str(&output.out)
+        .unwrap_or_else(|error| panic!("{arguments:?}: {error}:\n{}\n{}", output.out, output.err))
 }
 
 /// Whose figures these are, for a panic.
@@ -107,15 +107,15 @@ const HOLDER: &str = r#"
 "#;
 
 /// The program of [`HOLDER`].
-fn holder(bench: &Bench) -> String {
-    bench.program("holder", &format!("{HOLD}{HOLDER}"))
+fn holder(fixture: &Fixture) -> String {
+    fixture.program("holder", &format!("{HOLD}{HOLDER}"))
 }
 
 #[test]
 fn a_known_program_is_where_it_should_be() {
-    let bench = Bench::new();
-    let program = holder(&bench);
-    let figures = ledger(&bench, &[], &[&program]);
+    let fixture = Fixture::new();
+    let program = holder(&fixture);
+    let figures = ledger(&fixture, &[], &[&program]);
     assert_sound(&figures);
     let last = moments(&figures).last().expect("one");
     assert_eq!(figures["manager"], "glibc");
@@ -133,8 +133,8 @@ fn a_known_program_is_where_it_should_be() {
 }
 
 /// Runs a real program under a manager, if that is there.
-fn real(bench: &Bench, manager: &str, options: &[&str], command: &[&str]) -> Option<Value> {
-    let known = bench.heaptoll(&["managers"]).exits(0).out;
+fn real(fixture: &Fixture, manager: &str, options: &[&str], command: &[&str]) -> Option<Value> {
+    let known = fixture.heaptoll(&["managers"]).exits(0).out;
     let is_there = known.lines().any(|line| line.split_whitespace().next() == Some(manager));
     if !is_there {
         eprintln!("skipped: {manager} is not built");
@@ -142,7 +142,7 @@ fn real(bench: &Bench, manager: &str, options: &[&str], command: &[&str]) -> Opt
     }
     let mut all = vec!["-m", manager];
     all.extend(options);
-    let figures = ledger(bench, &all, command);
+    let figures = ledger(fixture, &all, command);
     assert_sound(&figures);
     assert_eq!(figures["manager"], manager);
     Some(figures)
@@ -155,7 +155,7 @@ const PERL: [&str; 3] =
 
 #[test]
 fn real_programs_close_under_every_sort_of_manager() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let gawk = [
         "gawk",
         "BEGIN { for (i = 0; i < 600000; i++) a[i % 40000] = i \" \" i; print length(a) > \"/dev/null\" }",
@@ -167,7 +167,7 @@ fn real_programs_close_under_every_sort_of_manager() {
     ];
     for manager in ["glibc", "mimalloc3", "jemalloc", "tithe", "tithe-collect", "bw16", "knuth"] {
         for command in [&PERL[..], &gawk, &python] {
-            if let Some(figures) = real(&bench, manager, &[], command) {
+            if let Some(figures) = real(&fixture, manager, &[], command) {
                 // Not the one with the largest resident set: that may be from before the first block.
                 let fullest = moment(&figures, "most_live");
                 assert!(line(fullest, "live", "resident") > 0, "{}: {fullest:#}", whose(&figures));
@@ -178,10 +178,10 @@ fn real_programs_close_under_every_sort_of_manager() {
 
 #[test]
 fn what_a_collector_has_not_reclaimed_is_dead() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // Frees everything at once: under tithe-collect, where free does nothing, it is dead and not live. At least 256 KiB are
     // handed out before a collection: there is none.
-    let program = bench.program(
+    let program = fixture.program(
         "dropper",
         &format!(
             "{HOLD} int main(void) {{
@@ -191,7 +191,7 @@ fn what_a_collector_has_not_reclaimed_is_dead() {
             return 0; }}"
         ),
     );
-    let Some(figures) = real(&bench, "tithe-collect", &[], &[&program]) else { return };
+    let Some(figures) = real(&fixture, "tithe-collect", &[], &[&program]) else { return };
     let told = |moment: &&Value| !moment["census"].is_null();
     let most = moments(&figures).iter().filter(told).max_by_key(|moment| total(moment, "dead"));
     let most = most.expect("a census");
@@ -202,9 +202,9 @@ fn what_a_collector_has_not_reclaimed_is_dead() {
 
 #[test]
 fn forced_collections_tell_headroom_from_what_is_held() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // Keeps the addresses of blocks that it has freed, and drops others by and by.
-    let program = bench.program(
+    let program = fixture.program(
         "keeper",
         &format!(
             "{HOLD} static char *kept[2000];
@@ -216,7 +216,7 @@ fn forced_collections_tell_headroom_from_what_is_held() {
             return kept[0] == 0; }}"
         ),
     );
-    let Some(figures) = real(&bench, "tithe-collect", &["--collect"], &[&program]) else { return };
+    let Some(figures) = real(&fixture, "tithe-collect", &["--collect"], &[&program]) else { return };
     assert_eq!(figures["collected"], true);
     let told = |moment: &&Value| moment["census"]["live_after_collection_bytes"].is_u64();
     let told: Vec<&Value> = moments(&figures).iter().filter(told).collect();
@@ -231,14 +231,14 @@ fn forced_collections_tell_headroom_from_what_is_held() {
 
 #[test]
 fn a_trace_without_looks_gives_the_coarse_sum() {
-    let bench = Bench::new();
-    let program = holder(&bench);
-    let trace = bench.at("plain.heaptoll");
-    bench.heaptoll(&["record", "-o", &trace, "--", &program]).exits(0);
-    let said = bench.heaptoll(&["ledger", &trace]).exits(0);
-    said.shows(&["recorded without --ledger", "Rest KiB"]);
-    let said = bench.heaptoll(&["ledger", &trace, "--json", "-"]).exits(0);
-    let figures: Value = serde_json::from_str(&said.out).expect("JSON");
+    let fixture = Fixture::new();
+    let program = holder(&fixture);
+    let trace = fixture.at("plain.heaptoll");
+    fixture.heaptoll(&["record", "-o", &trace, "--", &program]).exits(0);
+    let output = fixture.heaptoll(&["ledger", &trace]).exits(0);
+    output.shows(&["recorded without --ledger", "Rest KiB"]);
+    let output = fixture.heaptoll(&["ledger", &trace, "--json", "-"]).exits(0);
+    let figures: Value = serde_json::from_str(&output.out).expect("JSON");
     assert_eq!(figures["kind"], "coarse");
     let last = figures["points"].as_array().and_then(|points| points.last()).expect("points");
     assert!(bytes(&last["live_bytes"]) > 10_000 * 1000);
@@ -246,35 +246,35 @@ fn a_trace_without_looks_gives_the_coarse_sum() {
 
 #[test]
 fn what_is_no_trace_is_refused() {
-    let bench = Bench::new();
-    std::fs::write(bench.path("text"), "hello\n").expect("writes");
-    let refused = |arguments: &[&str]| -> Said { bench.heaptoll(arguments).exits(2) };
-    refused(&["ledger", &bench.at("text")]);
-    refused(&["ledger", &bench.at("nothing")]).complains(&["nothing"]);
+    let fixture = Fixture::new();
+    std::fs::write(fixture.path("text"), "hello\n").expect("writes");
+    let refused = |arguments: &[&str]| -> CommandOutput { fixture.heaptoll(arguments).exits(2) };
+    refused(&["ledger", &fixture.at("text")]);
+    refused(&["ledger", &fixture.at("nothing")]).complains(&["nothing"]);
     refused(&["ledger"]);
-    refused(&["ledger", &bench.at("text"), "--", "true"]);
+    refused(&["ledger", &fixture.at("text"), "--", "true"]);
     refused(&["ledger", "--", "/nothing/of/the/kind"]);
 }
 
 #[test]
 fn of_several_processes_the_largest_is_shown_and_a_failure_passed_on() {
-    let bench = Bench::new();
-    let program = holder(&bench);
-    let trace = bench.at("kept.heaptoll");
+    let fixture = Fixture::new();
+    let program = holder(&fixture);
+    let trace = fixture.at("kept.heaptoll");
     let script = format!("{program}; exit 3");
-    let said = bench.heaptoll(&["ledger", "-o", &trace, "--", "sh", "-c", &script]).exits(1);
-    said.complains(&["had the most resident memory at a look"]).shows(&["holder"]);
-    assert!(bench.path("kept.heaptoll").exists());
-    bench.heaptoll(&["ledger", "-o", &trace, "--", "true"]).exits(2);
+    let output = fixture.heaptoll(&["ledger", "-o", &trace, "--", "sh", "-c", &script]).exits(1);
+    output.complains(&["had the most resident memory at a look"]).shows(&["holder"]);
+    assert!(fixture.path("kept.heaptoll").exists());
+    fixture.heaptoll(&["ledger", "-o", &trace, "--", "true"]).exits(2);
 }
 
 #[test]
 fn the_page_and_the_figures_are_written() {
-    let bench = Bench::new();
-    let program = holder(&bench);
-    let (page, json) = (bench.at("out.html"), bench.at("out.json"));
-    let said = bench.heaptoll(&["ledger", "--html", &page, "--json", &json, "--", &program]).exits(0);
-    said.shows(&["Where the memory is", "external fragmentation", "resident set"]);
+    let fixture = Fixture::new();
+    let program = holder(&fixture);
+    let (page, json) = (fixture.at("out.html"), fixture.at("out.json"));
+    let output = fixture.heaptoll(&["ledger", "--html", &page, "--json", &json, "--", &program]).exits(0);
+    output.shows(&["Where the memory is", "external fragmentation", "resident set"]);
     let page = std::fs::read_to_string(page).expect("a page");
     assert!(page.contains("Resident memory over time"));
     assert_sound(&serde_json::from_str(&std::fs::read_to_string(json).expect("a file")).expect("JSON"));
@@ -282,9 +282,9 @@ fn the_page_and_the_figures_are_written() {
 
 #[test]
 fn a_trace_that_does_not_stay_is_not_offered() {
-    let bench = Bench::new();
-    let program = holder(&bench);
-    let said = bench.heaptoll(&["ledger", "--", &program]).exits(0);
-    assert!(!said.err.contains("heaptoll stat"), "{}", said.err);
-    assert!(said.out.contains("Where the memory is"), "{}", said.out);
+    let fixture = Fixture::new();
+    let program = holder(&fixture);
+    let output = fixture.heaptoll(&["ledger", "--", &program]).exits(0);
+    assert!(!output.err.contains("heaptoll stat"), "{}", output.err);
+    assert!(output.out.contains("Where the memory is"), "{}", output.out);
 }

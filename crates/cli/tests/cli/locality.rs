@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::bench::{Bench, read_json, rows};
+use crate::fixture::{Fixture, read_json, rows};
 
 /// The figures of a program under some managers; no native run, no sampling.
-fn simulated(bench: &Bench, options: &[&str], command: &[&str]) -> Value {
-    let file = bench.at("l.json");
-    let db = bench.at("l.db");
+fn simulated(fixture: &Fixture, options: &[&str], command: &[&str]) -> Value {
+    let file = fixture.at("l.json");
+    let db = fixture.at("l.db");
     let fixed = ["locality", "--sample", "exact", "--cache", "32K/8,1M/16", "--json", &file, "--db", &db];
-    bench.heaptoll(&[&fixed, options, &["--"], command].concat()).exits(0);
+    fixture.heaptoll(&[&fixed, options, &["--"], command].concat()).exits(0);
     read_json(&file)["programs"][0].clone()
 }
 
@@ -48,12 +48,12 @@ const SWEEP: &str = "int main(int count, char **words) {
 
 #[test]
 fn a_sweep_misses_all_lines_of_each_round_or_none() {
-    let bench = Bench::new();
-    let program = bench.program("sweep", SWEEP);
-    let few = simulated(&bench, &[], &[&program, "20"])["rows"][0].clone();
-    bench.heaptoll(&["report", &bench.at("l.db")]).exits(0);
-    std::fs::remove_file(bench.path("l.db")).expect("it was kept");
-    let row = &simulated(&bench, &[], &[&program, "60"])["rows"][0];
+    let fixture = Fixture::new();
+    let program = fixture.program("sweep", SWEEP);
+    let few = simulated(&fixture, &[], &[&program, "20"])["rows"][0].clone();
+    fixture.heaptoll(&["report", &fixture.at("l.db")]).exits(0);
+    std::fs::remove_file(fixture.path("l.db")).expect("it was kept");
+    let row = &simulated(&fixture, &[], &[&program, "60"])["rows"][0];
     // What the loader does is the same in both: 40 rounds are left.
     let more = |of: &dyn Fn(&Value) -> f64| of(row) - of(&few);
     let lines = |entries: u64| more(&|row| at(&row["fully_associative"], entries));
@@ -69,7 +69,7 @@ fn a_sweep_misses_all_lines_of_each_round_or_none() {
     about(more(&|row| at(&row["memories"], 32)), 0.0, 20.0);
     assert_eq!(row["placement"], Value::Null, "one manager has nothing to be compared with");
 
-    let stored = bench.json(&bench.at("l.db"));
+    let stored = fixture.json(&fixture.at("l.db"));
     let kept = &rows(&stored)[0]["locality"];
     assert_eq!((&kept["line_bytes"], &kept["sampled_one_in"]), (&Value::from(64), &Value::from(1)));
     assert_eq!(kept["caches"][0]["cache"], "32K/8");
@@ -81,8 +81,8 @@ fn a_sweep_misses_all_lines_of_each_round_or_none() {
 
 #[test]
 fn a_chase_of_pointers_misses_as_a_sweep_does_whatever_its_order() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "chase",
         "struct node { struct node *next; long rest[7]; };
          int main(int count, char **words) {
@@ -93,7 +93,7 @@ fn a_chase_of_pointers_misses_as_a_sweep_does_whatever_its_order() {
             for (int step = 0; step < 40 * 1024; step++) here = here->next;
             return 0; }",
     );
-    let study = simulated(&bench, &[], &[&program]);
+    let study = simulated(&fixture, &[], &[&program]);
     let curve = &study["rows"][0]["fully_associative"];
     about(at(curve, 512), 41.0 * 1024.0, REST);
     about(at(curve, 1448), 1024.0, 4000.0);
@@ -104,8 +104,8 @@ fn a_chase_of_pointers_misses_as_a_sweep_does_whatever_its_order() {
 
 #[test]
 fn a_stride_collides_in_few_sets() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "stride",
         "int main(int count, char **words) {
             volatile char *all = aligned_alloc(4096, 64 * 4096);
@@ -113,7 +113,7 @@ fn a_stride_collides_in_few_sets() {
                 for (int page = 0; page < 64; page++) all[page * 4096];
             return 0; }",
     );
-    let study = simulated(&bench, &[], &[&program]);
+    let study = simulated(&fixture, &[], &[&program]);
     let row = &study["rows"][0];
     // 64 lines: any order of 128 lines holds them,
     assert!(at(&row["fully_associative"], 256) < REST);
@@ -145,11 +145,11 @@ fn arena(apart: u32) -> String {
 
 #[test]
 fn placement_is_told_from_the_managers_own_work_and_the_sum_closes() {
-    let bench = Bench::new();
-    let near = bench.object("near.so", &arena(16));
-    let far = bench.object("far.so", &arena(128));
+    let fixture = Fixture::new();
+    let near = fixture.object("near.so", &arena(16));
+    let far = fixture.object("far.so", &arena(128));
     // 1024 objects of 16 bytes: 256 lines side by side, 1024 lines apart.
-    let program = bench.program(
+    let program = fixture.program(
         "objects",
         "static volatile long *all[1024];
          int main(int count, char **words) {
@@ -158,7 +158,7 @@ fn placement_is_told_from_the_managers_own_work_and_the_sum_closes() {
                 for (int at = 0; at < 1024; at++) *all[at];
             return 0; }",
     );
-    let study = simulated(&bench, &["--baseline", &near, "-m", &far], &[&program]);
+    let study = simulated(&fixture, &["--baseline", &near, "-m", &far], &[&program]);
     let [near, far] = &study["rows"].as_array().expect("rows")[..] else { panic!("two rows: {study}") };
     about(number(&near["references"]["program"]), number(&far["references"]["program"]), 300.0);
     assert_eq!(far["other_work"], Value::Null);
@@ -189,40 +189,40 @@ fn placement_is_told_from_the_managers_own_work_and_the_sum_closes() {
 
 #[test]
 fn what_cannot_be_simulated_is_refused_before_anything_runs() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let refused = |option: &str, value: &str, why: &str| {
-        bench.heaptoll(&["locality", option, value, "--", "true"]).exits(2).complains(&[why]);
+        fixture.heaptoll(&["locality", option, value, "--", "true"]).exits(2).complains(&[why]);
     };
     refused("--cache", "32K/7", "no whole number of sets");
     refused("--cache", "1M/16,32K/8", "nearest first");
     refused("--sample", "1/3", "1/16");
     refused("--line", "48", "power of two");
     refused("--sizes", "64K,much", "`much`");
-    bench
+    fixture
         .heaptoll(&["locality", "--line", "4096", "--page", "1024", "--", "true"])
         .exits(2)
         .complains(&["a page of 1024 bytes"]);
-    bench
+    fixture
         .heaptoll(&["locality", "--cache", "32K/8", "--latency", "14,200", "--", "true"])
         .exits(2)
         .complains(&["2 latencies for 1 caches"]);
-    assert!(!bench.path("state").exists(), "nothing is stored of what did not run");
+    assert!(!fixture.path("state").exists(), "nothing is stored of what did not run");
 }
 
 #[test]
 fn simulators_that_run_out_of_memory_keep_what_they_have_and_say_so() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // 32 MiB, a store a page: what the simulators know of pages does not fit into 1 MiB.
-    let program = bench.program(
+    let program = fixture.program(
         "wide",
         "int main(int count, char **words) {
             volatile char *all = malloc(64 << 20);
             for (int page = 0; page < 16384; page++) all[page * 4096] = 1;
             return 0; }",
     );
-    let file = bench.at("l.json");
+    let file = fixture.at("l.json");
     let options = ["locality", "--sample", "exact", "--memory-limit", "1", "--json", &file, "--", &program];
-    bench.heaptoll(&options).exits(1).shows(&["--memory-limit"]);
+    fixture.heaptoll(&options).exits(1).shows(&["--memory-limit"]);
     let row = &read_json(&file)["programs"][0]["rows"][0];
     assert!(row["cut_short"].as_str().is_some_and(|why| why.contains("only counted")), "{row}");
     assert!(number(&row["references"]["program"]) > 16384.0);

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::bench::{
-    Bench, assert_none_left, eventually, marker, notes, outcomes, programs_with, rows, rows_of,
+use crate::fixture::{
+    Fixture, assert_none_left, eventually, marker, notes, outcomes, programs_with, rows, rows_of,
 };
 
 /// Some milliseconds of allocating, then whatever the test has it do.
@@ -18,12 +18,13 @@ fn works(before_the_end: &str) -> String {
 
 #[test]
 fn stacks_of_a_program_that_only_computes_run_at_once() {
-    let bench = Bench::new();
-    let program = bench.program("computes", &works(""));
-    let db = bench.at("e.db");
-    let said = bench.heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "3", "--db", &db, "--", &program]);
-    said.exits(0).shows(&["at once on one processor (lockstep)", "machine meanwhile: steal "]);
-    let json = bench.json(&db);
+    let fixture = Fixture::new();
+    let program = fixture.program("computes", &works(""));
+    let db = fixture.at("e.db");
+    let output =
+        fixture.heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "3", "--db", &db, "--", &program]);
+    output.exits(0).shows(&["at once on one processor (lockstep)", "machine meanwhile: steal "]);
+    let json = fixture.json(&db);
     for stack in ["glibc", "glibc#2"] {
         for phase in ["timed", "startup", "alone"] {
             assert_eq!(rows_of(&json, stack, phase).len(), 3, "{stack} {phase}");
@@ -46,12 +47,12 @@ fn stacks_of_a_program_that_only_computes_run_at_once() {
 
 #[test]
 fn interleaved_runs_are_had_by_asking() {
-    let bench = Bench::new();
-    let program = bench.program("computes", &works(""));
-    let db = bench.at("e.db");
+    let fixture = Fixture::new();
+    let program = fixture.program("computes", &works(""));
+    let db = fixture.at("e.db");
     let paired = ["--pairing", "interleaved", "-m", "glibc", "-m", "glibc", "-n", "1"];
-    bench.heaptoll(&[&["run", "--db", &db], &paired[..], &["--", &program]].concat()).exits(0);
-    let json = bench.json(&db);
+    fixture.heaptoll(&[&["run", "--db", &db], &paired[..], &["--", &program]].concat()).exits(0);
+    let json = fixture.json(&db);
     assert!(rows_of(&json, "glibc", "alone").is_empty() && !notes(&json).contains("lockstep"));
 }
 
@@ -88,17 +89,17 @@ fn what_copies_would_meet_keeps_a_program_out_of_lockstep_with_the_reason() {
             "several threads",
         ),
     ];
-    let bench = Bench::new();
-    std::fs::write(bench.path("there"), "").expect("writes");
+    let fixture = Fixture::new();
+    std::fs::write(fixture.path("there"), "").expect("writes");
     for (number, (act, reason)) in cases.into_iter().enumerate() {
-        let program = bench.program(&format!("acts{number}"), &works(act));
-        let db = bench.at(&format!("{number}.db"));
+        let program = fixture.program(&format!("acts{number}"), &works(act));
+        let db = fixture.at(&format!("{number}.db"));
         let mut run =
-            bench.command(&["run", "-m", "glibc", "-m", "glibc", "-n", "1", "--warmup", "0", "--db", &db]);
-        run.args(["--", &program]).current_dir(bench.path("."));
-        let said: crate::bench::Said = run.output().expect("starts").into();
-        said.exits(0);
-        let json = bench.json(&db);
+            fixture.command(&["run", "-m", "glibc", "-m", "glibc", "-n", "1", "--warmup", "0", "--db", &db]);
+        run.args(["--", &program]).current_dir(fixture.path("."));
+        let output: crate::fixture::CommandOutput = run.output().expect("starts").into();
+        output.exits(0);
+        let json = fixture.json(&db);
         let notes = notes(&json);
         assert!(notes.contains("not in lockstep") && notes.contains(reason), "{act}: {notes}");
         assert!(rows_of(&json, "glibc", "alone").is_empty(), "{act}");
@@ -107,14 +108,14 @@ fn what_copies_would_meet_keeps_a_program_out_of_lockstep_with_the_reason() {
 
 #[test]
 fn files_of_a_run_s_own_keep_nobody_out_of_lockstep() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let act = "char file[] = \"/tmp/heaptoll-own-XXXXXX\"; close(mkstemp(file)); close(open(file, O_RDWR)); \
                unlink(file); char folder[] = \"/tmp/heaptoll-own-XXXXXX\"; mkdtemp(folder); char in[99]; \
                sprintf(in, \"%s/in\", folder); close(open(in, O_WRONLY | O_CREAT, 0600)); unlink(in); rmdir(folder); \
                close(open(\"/dev/null\", O_RDWR)); usleep(0); close(open(\"/etc/passwd\", O_RDONLY));";
-    let program = bench.program("own", &works(act));
-    let db = bench.at("e.db");
-    bench
+    let program = fixture.program("own", &works(act));
+    let db = fixture.at("e.db");
+    fixture
         .heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "1", "--db", &db, "--", &program])
         .exits(0)
         .shows(&["(lockstep)"]);
@@ -122,44 +123,44 @@ fn files_of_a_run_s_own_keep_nobody_out_of_lockstep() {
 
 #[test]
 fn a_manager_that_starts_threads_runs_by_itself_and_the_others_at_once() {
-    let bench = Bench::new();
-    let threaded = bench.manager(
+    let fixture = Fixture::new();
+    let threaded = fixture.manager(
         "threaded.so",
         "#include <pthread.h>\nstatic void *wait_for_ever(void *x) { for (;;) pause(); return x; }\n\
          __attribute__((constructor)) static void begin(void) { pthread_t t; pthread_create(&t, 0, wait_for_ever, 0); }",
     );
-    let program = bench.program("computes", &works(""));
-    let db = bench.at("e.db");
-    bench
+    let program = fixture.program("computes", &works(""));
+    let db = fixture.at("e.db");
+    fixture
         .heaptoll(&[
             "run", "-m", "glibc", "-m", &threaded, "-m", "glibc", "-n", "2", "--db", &db, "--", &program,
         ])
         .exits(0)
         .shows(&["it starts threads in the program", "(lockstep)"]);
-    let json = bench.json(&db);
+    let json = fixture.json(&db);
     assert!(rows_of(&json, &threaded, "timed").is_empty());
     assert_eq!(rows_of(&json, &threaded, "alone").len(), 2);
     assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 2);
-    let row = crate::bench::line(&json, &threaded);
+    let row = crate::fixture::line(&json, &threaded);
     assert_eq!(row["figures"]["cpu"]["ratio"]["pairs"], 2, "to runs of the baseline by itself: {row}");
 }
 
 #[test]
 fn a_stack_that_is_slow_in_its_warm_up_runs_by_itself_and_the_others_at_once() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // Processor time, which no load of the machine makes more of.
-    let slow = bench.manager(
+    let slow = fixture.manager(
         "slow.so",
         "#include <time.h>\n__attribute__((destructor)) static void burn(void) \
          { while (clock() < CLOCKS_PER_SEC * 2 / 5) ; }",
     );
-    let program = bench.program("computes", &works(""));
-    let db = bench.at("e.db");
-    bench
+    let program = fixture.program("computes", &works(""));
+    let db = fixture.at("e.db");
+    fixture
         .heaptoll(&["run", "-m", "glibc", "-m", &slow, "-m", "glibc", "-n", "1", "--db", &db, "--", &program])
         .exits(0)
         .shows(&["its warm-up took ", "(lockstep)"]);
-    let json = bench.json(&db);
+    let json = fixture.json(&db);
     assert!(rows_of(&json, &slow, "timed").is_empty());
     assert_eq!(rows_of(&json, &slow, "alone").len(), 1);
     assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 1);
@@ -168,33 +169,33 @@ fn a_stack_that_is_slow_in_its_warm_up_runs_by_itself_and_the_others_at_once() {
 
 #[test]
 fn a_stack_that_crashes_in_company_leaves_the_others_figures_alone() {
-    let bench = Bench::new();
-    let crashing = bench.manager(
+    let fixture = Fixture::new();
+    let crashing = fixture.manager(
         "crashing.so",
         "#define BEFORE(bytes) if (getenv(\"HEAPTOLL_PADDING\") && ++calls > 5000) abort();\nstatic int calls;",
     );
-    let program = bench.program("computes", &works(""));
-    let db = bench.at("e.db");
+    let program = fixture.program("computes", &works(""));
+    let db = fixture.at("e.db");
     let managers = ["-m", "glibc", "-m", &crashing, "-m", "glibc", "-n", "3", "--db", &db, "--", &program];
-    bench.heaptoll(&[&["run"], &managers[..]].concat()).exits(1).shows(&["killed by signal 6"]);
-    let json = bench.json(&db);
+    fixture.heaptoll(&[&["run"], &managers[..]].concat()).exits(1).shows(&["killed by signal 6"]);
+    let json = fixture.json(&db);
     assert!(outcomes(&json, "glibc#2").iter().all(|outcome| outcome == "ok"));
     assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 3);
 }
 
 #[test]
 fn ctrl_c_in_lockstep_ends_all_runs_and_their_fillers() {
-    let bench = Bench::new();
-    let (db, mark) = (bench.at("e.db"), marker("lockstep"));
+    let fixture = Fixture::new();
+    let (db, mark) = (fixture.at("e.db"), marker("lockstep"));
     // Only in measured runs, which have padding, one of the two waits for ever; the other's fillers keep it company.
-    let holding = bench.manager(
+    let holding = fixture.manager(
         "holding.so",
         "#define BEFORE(bytes) if (bytes == 77 && getenv(\"HEAPTOLL_PADDING\")) for (;;) pause();",
     );
-    let program = bench.program("holds", "int main(void) { free(malloc(77)); puts(\"done\"); return 0; }");
+    let program = fixture.program("holds", "int main(void) { free(malloc(77)); puts(\"done\"); return 0; }");
     let common =
         ["-m", "glibc", "-m", &holding, "-n", "2", "--warmup", "0", "--db", &db, "--", &program, &mark];
-    let run = bench.start(&[&["run"], &common[..]].concat());
+    let run = fixture.start(&[&["run"], &common[..]].concat());
     eventually("the held one runs", || !programs_with(&mark).is_empty());
     run.signal(libc::SIGINT);
     run.wait().exits(130);
@@ -203,15 +204,15 @@ fn ctrl_c_in_lockstep_ends_all_runs_and_their_fillers() {
 
 #[test]
 fn runs_go_on_until_the_time_is_over_or_intervals_are_narrow() {
-    let bench = Bench::new();
-    let program = bench.program("computes", &works(""));
+    let fixture = Fixture::new();
+    let program = fixture.program("computes", &works(""));
     // So wide that the first look is the last.
-    let db = bench.at("narrow.db");
+    let db = fixture.at("narrow.db");
     let common = ["-m", "glibc", "-m", "glibc", "--warmup", "0"];
     let precise = ["--precision", "100%", "--db", &db, "--", &program];
-    let said = bench.heaptoll(&[&["run"], &common[..], &precise].concat()).exits(0);
-    said.complains(&["after 8 repetitions all 1 CPU intervals are within 100.00 %"]);
-    let json = bench.json(&db);
+    let output = fixture.heaptoll(&[&["run"], &common[..], &precise].concat()).exits(0);
+    output.complains(&["after 8 repetitions all 1 CPU intervals are within 100.00 %"]);
+    let json = fixture.json(&db);
     assert_eq!(rows_of(&json, "glibc", "timed").len(), 8);
     assert_eq!(json["experiment"]["settings"]["precision"], 1.0);
     assert_eq!(
@@ -219,72 +220,72 @@ fn runs_go_on_until_the_time_is_over_or_intervals_are_narrow() {
         "the level where an experiment decides itself when it ends"
     );
     // So short that there is no time for a second look.
-    let db = bench.at("short.db");
+    let db = fixture.at("short.db");
     let short = ["--precision", "0.01%", "--budget", "1", "--db", &db, "--", &program];
-    bench
+    fixture
         .heaptoll(&[&["run"], &common[..], &short].concat())
         .exits(0)
         .complains(&["1 of 1 CPU intervals are wider"]);
-    assert!(rows_of(&bench.json(&db), "glibc", "timed").len() >= 8);
+    assert!(rows_of(&fixture.json(&db), "glibc", "timed").len() >= 8);
     // What is decided by the spread is not given as a number, too.
     for both in [["--precision", "1%"], ["--budget", "5m"]] {
-        bench.heaptoll(&[&["run", "-n", "9"], &both[..], &["--", &program]].concat()).exits(2);
+        fixture.heaptoll(&[&["run", "-n", "9"], &both[..], &["--", &program]].concat()).exits(2);
     }
-    bench.heaptoll(&["run", "--precision", "1", "--", &program]).exits(2).complains(&["such as 1%"]);
+    fixture.heaptoll(&["run", "--precision", "1", "--", &program]).exits(2).complains(&["such as 1%"]);
 }
 
 #[test]
 fn files_made_under_the_same_name_in_each_run_keep_a_program_out_of_lockstep() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let cases = [
         "if (open(\"lock\", O_WRONLY | O_CREAT | O_EXCL, 0600) < 0) return 3; unlink(\"lock\");",
         "if (mkdir(\"build\", 0700)) return 4; rmdir(\"build\");",
     ];
     for (number, act) in cases.into_iter().enumerate() {
-        let program = bench.program(&format!("makes{number}"), &works(&format!("{act} usleep(0);")));
-        let db = bench.at(&format!("{number}.db"));
-        let mut run = bench.command(&["run", "-m", "glibc", "-m", "glibc", "-n", "2", "--db", &db]);
-        run.args(["--", &program]).current_dir(bench.path("."));
-        let said: crate::bench::Said = run.output().expect("starts").into();
-        said.exits(0).shows(&["not in lockstep: it makes ", "in each run"]);
-        assert!(outcomes(&bench.json(&db), "glibc").iter().all(|outcome| outcome == "ok"));
+        let program = fixture.program(&format!("makes{number}"), &works(&format!("{act} usleep(0);")));
+        let db = fixture.at(&format!("{number}.db"));
+        let mut run = fixture.command(&["run", "-m", "glibc", "-m", "glibc", "-n", "2", "--db", &db]);
+        run.args(["--", &program]).current_dir(fixture.path("."));
+        let output: crate::fixture::CommandOutput = run.output().expect("starts").into();
+        output.exits(0).shows(&["not in lockstep: it makes ", "in each run"]);
+        assert!(outcomes(&fixture.json(&db), "glibc").iter().all(|outcome| outcome == "ok"));
     }
 }
 
 #[test]
 fn fillers_leave_no_files_of_the_program_behind() {
-    let bench = Bench::new();
-    let folder = bench.at("own");
+    let fixture = Fixture::new();
+    let folder = fixture.at("own");
     std::fs::create_dir(&folder).expect("makes");
     let act = "char file[999]; sprintf(file, \"%s/XXXXXX\", getenv(\"OWN\")); close(mkstemp(file)); \
                for (int i = 0; i < 300000; i++) free(malloc(i % 100)); unlink(file);";
-    let program = bench.program("temporary", &works(act));
-    let slow = bench.manager("slow.so", "#define BEFORE(bytes) for (volatile int i = 0; i < 50; i++);");
+    let program = fixture.program("temporary", &works(act));
+    let slow = fixture.manager("slow.so", "#define BEFORE(bytes) for (volatile int i = 0; i < 50; i++);");
     let mut run =
-        bench.command(&["run", "-m", "glibc", "-m", &slow, "-n", "3", "--warmup", "0", "--", &program]);
-    let said: crate::bench::Said = run.env("OWN", &folder).output().expect("starts").into();
-    said.exits(0).shows(&["(lockstep)"]);
+        fixture.command(&["run", "-m", "glibc", "-m", &slow, "-n", "3", "--warmup", "0", "--", &program]);
+    let output: crate::fixture::CommandOutput = run.env("OWN", &folder).output().expect("starts").into();
+    output.exits(0).shows(&["(lockstep)"]);
     assert_eq!(std::fs::read_dir(&folder).expect("reads").count(), 0);
 }
 
 #[test]
 fn a_program_that_writes_where_it_runs_is_in_lockstep_in_copies_of_the_folder() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "writes",
         &works(
             "FILE *f = fopen(\"fixed\", \"a+\"); fprintf(f, \"x\"); fflush(f); long all = ftell(f); fclose(f); \
              printf(\"%ld\\n\", all);",
         ),
     );
-    let (db, here) = (bench.at("e.db"), bench.path("here"));
+    let (db, here) = (fixture.at("e.db"), fixture.path("here"));
     std::fs::create_dir(&here).expect("a folder");
-    let heaptoll_in = |folder: &std::path::Path, words: &[&str]| -> crate::bench::Said {
-        bench.command(words).current_dir(folder).output().expect("heaptoll starts").into()
+    let heaptoll_in = |folder: &std::path::Path, words: &[&str]| -> crate::fixture::CommandOutput {
+        fixture.command(words).current_dir(folder).output().expect("heaptoll starts").into()
     };
     let run = ["run", "--working-copy", "-m", "glibc", "-m", "glibc", "-n", "2", "--db", &db, "--", &program];
     heaptoll_in(&here, &run).exits(0).shows(&["at once on one processor (lockstep)"]);
-    let json = bench.json(&db);
+    let json = fixture.json(&db);
     assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 2);
     // Each run begins with the folder as it is: one byte is written to a file that is not there, and it stays so.
     let full_runs = rows(&json).iter().filter(|row| row["phase"] != "startup");
@@ -292,7 +293,7 @@ fn a_program_that_writes_where_it_runs_is_in_lockstep_in_copies_of_the_folder() 
     assert_eq!(digests.len(), 1, "{digests:?}");
     let exact = heaptoll_in(&here, &["run", "--resume", &db, "--exact"]);
     exact.exits(0);
-    assert_eq!(rows_of(&bench.json(&db), "glibc", "traced").len(), 1);
+    assert_eq!(rows_of(&fixture.json(&db), "glibc", "traced").len(), 1);
     assert!(!here.join("fixed").exists());
     let of_all = ["run", "--working-copy", "--", "/bin/true"];
     heaptoll_in(std::path::Path::new("/"), &of_all).exits(2).complains(&["TMPDIR"]);
@@ -300,19 +301,19 @@ fn a_program_that_writes_where_it_runs_is_in_lockstep_in_copies_of_the_folder() 
 
 #[test]
 fn slices_are_for_runs_at_once_and_of_lengths_that_the_kernel_gives() {
-    let bench = Bench::new();
-    let program = bench.program("computes", &works(""));
+    let fixture = Fixture::new();
+    let program = fixture.program("computes", &works(""));
     let run = |words: &[&str]| {
-        bench.heaptoll(&[&["run", "-m", "glibc", "-n", "1"], words, &["--", &program]].concat())
+        fixture.heaptoll(&[&["run", "-m", "glibc", "-n", "1"], words, &["--", &program]].concat())
     };
     run(&["--slice", "10ms", "--pairing", "interleaved"]).exits(2).complains(&["for runs at once"]);
     run(&["--slice", "1s"]).exits(2).complains(&["between .1ms and 100ms"]);
-    let db = bench.at("e.db");
+    let db = fixture.at("e.db");
     let sliced = run(&["--slice", "10ms", "-m", "glibc", "--db", &db]);
     // Before Linux 6.12 it is refused.
     if sliced.code == Some(2) {
         sliced.complains(&["6.12"]);
     } else {
-        assert_eq!(bench.json(&db)["experiment"]["settings"]["slice_s"], 0.01);
+        assert_eq!(fixture.json(&db)["experiment"]["settings"]["slice_s"], 0.01);
     }
 }

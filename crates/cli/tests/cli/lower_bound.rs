@@ -1,6 +1,6 @@
 //! The lower bound of overhead, of experiments as they are measured.
 
-use crate::bench::{Bench, read_json, text};
+use crate::fixture::{Fixture, read_json, text};
 
 const WORK: &str = r#"
 int main(void) {
@@ -13,13 +13,13 @@ int main(void) {
 
 #[test]
 fn every_experiment_bounds_the_overhead_of_its_managers() {
-    let bench = Bench::new();
-    let program = bench.program("work", WORK);
-    let (db, json, html) = (bench.at("e.db"), bench.at("e.json"), bench.at("e.html"));
+    let fixture = Fixture::new();
+    let program = fixture.program("work", WORK);
+    let (db, json, html) = (fixture.at("e.db"), fixture.at("e.json"), fixture.at("e.html"));
     let words =
         ["run", "--bounds", "-n", "6", "--warmup", "0", "--db", &db, "--json", &json, "--html", &html];
     let stacks = ["-m", "glibc", "-m", "sweep,every=64K,markers=1,sweep=eager/glibc", "--", &program];
-    bench.heaptoll(&[&words[..], &stacks].concat()).exits(0).shows(&[
+    fixture.heaptoll(&[&words[..], &stacks].concat()).exits(0).shows(&[
         "lower bound of overhead",
         "collections: ",
         "glibc: nothing is taken out",
@@ -43,15 +43,15 @@ fn every_experiment_bounds_the_overhead_of_its_managers() {
 
 #[test]
 fn exact_counts_of_another_file_are_taken_where_the_work_is_the_same() {
-    let bench = Bench::new();
-    let program = bench.program("work", WORK);
-    let (timed, traced) = (bench.at("timed.db"), bench.at("traced.db"));
-    bench
+    let fixture = Fixture::new();
+    let program = fixture.program("work", WORK);
+    let (timed, traced) = (fixture.at("timed.db"), fixture.at("traced.db"));
+    fixture
         .heaptoll(&["run", "-n", "3", "--warmup", "0", "-m", "glibc", "--db", &timed, "--", &program])
         .exits(0);
-    bench.heaptoll(&["instructions", "-m", "glibc", "--db", &traced, "--", &program]).exits(0);
-    let json = bench.at("e.json");
-    bench
+    fixture.heaptoll(&["instructions", "-m", "glibc", "--db", &traced, "--", &program]).exits(0);
+    let json = fixture.at("e.json");
+    fixture
         .heaptoll(&["report", &timed, "--instructions", &traced, "--json", &json])
         .exits(0)
         .shows(&["malloc and free: "]);
@@ -63,9 +63,9 @@ fn exact_counts_of_another_file_are_taken_where_the_work_is_the_same() {
     );
     assert!(row["bound"]["ratio"].as_f64().is_some_and(|ratio| ratio > 1.0), "{row}");
     // Of other work, or of nothing in common, nothing is taken.
-    let other = bench.at("other.db");
-    bench.heaptoll(&["instructions", "-m", "glibc", "--db", &other, "--", "/bin/ls"]).exits(0);
-    bench
+    let other = fixture.at("other.db");
+    fixture.heaptoll(&["instructions", "-m", "glibc", "--db", &other, "--", "/bin/ls"]).exits(0);
+    fixture
         .heaptoll(&["report", &timed, "--instructions", &other])
         .exits(2)
         .complains(&["has no exact counts of a program and a manager of this experiment"]);

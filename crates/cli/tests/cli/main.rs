@@ -1,7 +1,7 @@
 //! heaptoll as its users meet it: the built binary on real programs and on small C programs and managers that
 //! misbehave in every way that has been thought of. One test binary, so that everything runs side by side.
 
-mod bench;
+mod fixture;
 
 mod asking;
 mod asking_traces;

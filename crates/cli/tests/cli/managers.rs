@@ -1,11 +1,11 @@
 //! Managers that are none, or only half of one: each is refused by name, with what to do, and the others run on.
 
-use crate::bench::{Bench, line, outcomes, read_json};
+use crate::fixture::{Fixture, line, outcomes, read_json};
 
 /// `heaptoll managers -m` and a run beside a good manager: 1, and nothing to compare but it: 2.
 #[track_caller]
-fn refused_everywhere(bench: &Bench, manager: &str, words: &[&str]) {
-    bench.heaptoll(&["managers", "-m", manager]).exits(1).shows(&[manager]);
+fn refused_everywhere(fixture: &Fixture, manager: &str, words: &[&str]) {
+    fixture.heaptoll(&["managers", "-m", manager]).exits(1).shows(&[manager]);
     let run = |rest: &[&str], json: &str| {
         let words: Vec<&str> = ["run", "-n", "1", "--warmup", "0", "--json", json]
             .iter()
@@ -13,9 +13,9 @@ fn refused_everywhere(bench: &Bench, manager: &str, words: &[&str]) {
             .chain(&["-m", manager, "--", "ls", "/"])
             .copied()
             .collect();
-        bench.heaptoll(&words)
+        fixture.heaptoll(&words)
     };
-    let json = bench.at("o.json");
+    let json = fixture.at("o.json");
     run(&[], &json).exits(2).complains(&["no manager is left to compare"]).complains(words);
     run(&["-m", "glibc", "-m", "glibc"], &json).exits(1);
     let read = read_json(&json);
@@ -30,60 +30,60 @@ fn refused_everywhere(bench: &Bench, manager: &str, words: &[&str]) {
 
 #[test]
 fn a_text_file_is_no_manager() {
-    let bench = Bench::new();
-    let text = bench.at("text.so");
+    let fixture = Fixture::new();
+    let text = fixture.at("text.so");
     std::fs::write(&text, "words").expect("writes");
-    refused_everywhere(&bench, &text, &["text.so", "not a shared object"]);
+    refused_everywhere(&fixture, &text, &["text.so", "not a shared object"]);
 }
 
 #[test]
 fn a_program_is_no_manager() {
-    let bench = Bench::new();
-    refused_everywhere(&bench, "/bin/ls", &["/ls is not a shared object"]);
+    let fixture = Fixture::new();
+    refused_everywhere(&fixture, "/bin/ls", &["/ls is not a shared object"]);
 }
 
 #[test]
 fn an_object_without_malloc_would_measure_glibc_in_silence() {
-    let bench = Bench::new();
-    let object = bench.object("nomalloc.so", "int answer(void) { return 42; }");
-    refused_everywhere(&bench, &object, &["nomalloc.so exports no malloc"]);
+    let fixture = Fixture::new();
+    let object = fixture.object("nomalloc.so", "int answer(void) { return 42; }");
+    refused_everywhere(&fixture, &object, &["nomalloc.so exports no malloc"]);
 }
 
 #[test]
 fn an_object_with_malloc_but_without_free_is_half_a_family() {
-    let bench = Bench::new();
-    let object = bench.object(
+    let fixture = Fixture::new();
+    let object = fixture.object(
         "half.so",
         "#include <stddef.h>\nextern void *__libc_malloc(size_t); void *malloc(size_t n) { return __libc_malloc(n); }",
     );
-    refused_everywhere(&bench, &object, &["half.so exports malloc but not", "free"]);
+    refused_everywhere(&fixture, &object, &["half.so exports malloc but not", "free"]);
 }
 
 #[test]
 fn a_manager_that_crashes_in_its_constructor_is_to_blame_not_the_program() {
-    let bench = Bench::new();
-    let object = bench.manager("crash.so", "__attribute__((constructor)) static void f(void) { abort(); }");
-    refused_everywhere(&bench, &object, &["crash.so breaks even `sh -c :` at load", "killed by signal 6"]);
+    let fixture = Fixture::new();
+    let object = fixture.manager("crash.so", "__attribute__((constructor)) static void f(void) { abort(); }");
+    refused_everywhere(&fixture, &object, &["crash.so breaks even `sh -c :` at load", "killed by signal 6"]);
 }
 
 #[test]
 fn a_manager_that_needs_what_nobody_has_is_refused_in_the_loaders_words() {
-    let bench = Bench::new();
-    let object = bench
+    let fixture = Fixture::new();
+    let object = fixture
         .manager("undefined.so", "extern int nobody_has_this(void); __attribute__((constructor)) static void f(void) { nobody_has_this(); }");
-    refused_everywhere(&bench, &object, &["undefined.so", "nobody_has_this"]);
+    refused_everywhere(&fixture, &object, &["undefined.so", "nobody_has_this"]);
 }
 
 #[test]
 fn a_path_that_the_loader_would_split_is_refused() {
-    let bench = Bench::new();
-    std::fs::create_dir(bench.path("a folder")).expect("makes");
-    let object = bench.manager("a folder/m.so", "");
-    refused_everywhere(&bench, &object, &["holds a space or a colon", "symbolic link"]);
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path("a folder")).expect("makes");
+    let object = fixture.manager("a folder/m.so", "");
+    refused_everywhere(&fixture, &object, &["holds a space or a colon", "symbolic link"]);
     // The advice helps.
-    let link = bench.at("link.so");
+    let link = fixture.at("link.so");
     std::os::unix::fs::symlink(&object, &link).expect("links");
-    bench
+    fixture
         .heaptoll(&["run", "-m", &link, "-n", "1", "--warmup", "0", "--", "ls", "/"])
         .exits(0)
         .shows(&["link.so"]);
@@ -91,17 +91,17 @@ fn a_path_that_the_loader_would_split_is_refused() {
 
 #[test]
 fn a_missing_reallocarray_is_a_warning_and_aligned_functions_that_fall_through_too() {
-    let bench = Bench::new();
-    let lacking = bench.manager("lacking.so", "#define NO_REALLOCARRAY");
-    let array = bench.program(
+    let fixture = Fixture::new();
+    let lacking = fixture.manager("lacking.so", "#define NO_REALLOCARRAY");
+    let array = fixture.program(
         "array",
         "int main(void) { char *p = reallocarray(0, 10, 10); p = realloc(p, 2000); free(p); return 0; }",
     );
     // glibc's reallocarray calls realloc of whoever is bound, so blocks stay in one heap and it is no trouble.
-    bench.heaptoll(&["run", "-m", &lacking, "-n", "1", "--warmup", "0", "--", &array]).exits(0);
-    let valloc = bench.program("valloc", "int main(void) { free(malloc(9)); return valloc(100) == 0; }");
-    let json = bench.at("o.json");
-    bench
+    fixture.heaptoll(&["run", "-m", &lacking, "-n", "1", "--warmup", "0", "--", &array]).exits(0);
+    let valloc = fixture.program("valloc", "int main(void) { free(malloc(9)); return valloc(100) == 0; }");
+    let json = fixture.at("o.json");
+    fixture
         .heaptoll(&["run", "-m", &lacking, "-n", "1", "--warmup", "0", "--json", &json, "--", &valloc])
         .exits(0)
         .shows(&["refers to valloc, which the manager lacks"]);
@@ -110,20 +110,20 @@ fn a_missing_reallocarray_is_a_warning_and_aligned_functions_that_fall_through_t
 
 #[test]
 fn the_list_names_glibc_and_a_built_manager_as_passing() {
-    let bench = Bench::new();
-    let said = bench.heaptoll(&["managers"]).exits(0);
+    let fixture = Fixture::new();
+    let output = fixture.heaptoll(&["managers"]).exits(0);
     let passes = |line: &str| line.contains("  passes  ");
-    assert!(said.out.lines().any(|line| line.starts_with("glibc ") && passes(line)), "{}", said.out);
-    assert!(said.out.lines().any(|line| line.contains(" crate ") && passes(line)), "{}", said.out);
-    let good = bench.manager("good.so", "");
-    bench.heaptoll(&["managers", "-m", &good]).exits(0).shows(&[&good]);
+    assert!(output.out.lines().any(|line| line.starts_with("glibc ") && passes(line)), "{}", output.out);
+    assert!(output.out.lines().any(|line| line.contains(" crate ") && passes(line)), "{}", output.out);
+    let good = fixture.manager("good.so", "");
+    fixture.heaptoll(&["managers", "-m", &good]).exits(0).shows(&[&good]);
 }
 
 #[test]
 fn a_manager_named_twice_is_compared_with_itself() {
-    let bench = Bench::new();
-    let json = bench.at("o.json");
-    bench
+    let fixture = Fixture::new();
+    let json = fixture.at("o.json");
+    fixture
         .heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "7", "--json", &json, "--", "ls", "/"])
         .exits(0)
         .shows(&["glibc#2"]);
@@ -134,10 +134,10 @@ fn a_manager_named_twice_is_compared_with_itself() {
 
 #[test]
 fn a_group_runs_its_managers_and_ours_tell_the_size_of_their_heap() {
-    let bench = Bench::new();
-    let json = bench.at("o.json");
+    let fixture = Fixture::new();
+    let json = fixture.at("o.json");
     let run = ["run", "-m", "historic", "-n", "1", "--warmup", "0", "--json", &json, "--", "perl", "-e"];
-    bench
+    fixture
         .heaptoll(&[&run[..], &["my @a = (1) x 1e5; print scalar @a"]].concat())
         .exits(0)
         .shows(&["heap MiB"]);

@@ -1,6 +1,6 @@
 //! What goes wrong under one manager only: its row is marked and leaves the averages, the others are not touched.
 
-use crate::bench::{Bench, line, outcomes, read_json, rows, text};
+use crate::fixture::{Fixture, line, outcomes, read_json, rows, text};
 
 const PLAIN: &str = "int main(int c, char **v) { for (int i = 0; i < 3000; i++) { char *p = malloc(100); \
                      if (!p) { fprintf(stderr, \"no memory\\n\"); return 12; } *p = 1; free(p); } puts(\"done\"); ";
@@ -14,16 +14,17 @@ fn only_the_bad_one_is_marked(program: &str, manager: &str, outcome: &str, mark:
 /// The same with a time limit, in s.
 #[track_caller]
 fn only_the_bad_one_is_marked_within(limit: &str, program: &str, manager: &str, outcome: &str, mark: &str) {
-    let bench = Bench::new();
-    let program = bench.program("program", program);
-    let good = bench.manager("good.so", "");
-    let bad = bench.manager("bad.so", manager);
-    let (json, db) = (bench.at("o.json"), bench.at("e.db"));
+    let fixture = Fixture::new();
+    let program = fixture.program("program", program);
+    let good = fixture.manager("good.so", "");
+    let bad = fixture.manager("bad.so", manager);
+    let (json, db) = (fixture.at("o.json"), fixture.at("e.db"));
     let run = ["run", "-m", "glibc", "-m", &good, "-m", &bad, "-n", "3", "--timeout", limit, "--json", &json];
-    let said = bench.heaptoll(&[&run[..], &["--db", &db, "--", &program]].concat()).exits(1).shows(&[mark]);
+    let output =
+        fixture.heaptoll(&[&run[..], &["--db", &db, "--", &program]].concat()).exits(1).shows(&[mark]);
     let read = read_json(&json);
     for stack in ["glibc", &good] {
-        assert_eq!(outcomes(&read, stack), ["ok", "ok", "ok"], "{}", said.out);
+        assert_eq!(outcomes(&read, stack), ["ok", "ok", "ok"], "{}", output.out);
         assert_eq!(line(&read, stack)["good"], 3);
         assert_eq!(line(&read, stack)["marks"], serde_json::json!([]));
     }
@@ -35,8 +36,8 @@ fn only_the_bad_one_is_marked_within(limit: &str, program: &str, manager: &str, 
     assert_eq!(bad_line["figures"], serde_json::json!({}), "no figures: {bad_line}");
     assert!(text(&bad_line["verdict"]).starts_with("failed: "), "{bad_line}");
     // Stored as it was, and shown again the same.
-    let again = bench.heaptoll(&["report", &db]).exits(0);
-    assert_eq!(again.out, said.out);
+    let again = fixture.heaptoll(&["report", &db]).exits(0);
+    assert_eq!(again.out, output.out);
 }
 
 #[test]
@@ -93,11 +94,11 @@ fn a_program_that_hangs_under_one_manager_only_is_marked() {
 
 #[test]
 fn a_stack_that_fails_again_and_again_is_given_up() {
-    let bench = Bench::new();
-    let program = bench.program("p", &format!("{PLAIN} if (under(\"bad.so\")) return 4; return 0; }}"));
-    let bad = bench.manager("bad.so", "");
-    let json = bench.at("o.json");
-    bench.heaptoll(&["run", "-m", &bad, "-n", "8", "--json", &json, "--", &program]).exits(1);
+    let fixture = Fixture::new();
+    let program = fixture.program("p", &format!("{PLAIN} if (under(\"bad.so\")) return 4; return 0; }}"));
+    let bad = fixture.manager("bad.so", "");
+    let json = fixture.at("o.json");
+    fixture.heaptoll(&["run", "-m", &bad, "-n", "8", "--json", &json, "--", &program]).exits(1);
     let read = read_json(&json);
     assert_eq!(outcomes(&read, "glibc").len(), 8);
     assert!(outcomes(&read, &bad).len() <= 2, "{:?}", outcomes(&read, &bad));
@@ -105,18 +106,18 @@ fn a_stack_that_fails_again_and_again_is_given_up() {
 
 #[test]
 fn one_program_that_fails_under_the_baseline_does_not_end_the_others() {
-    let bench = Bench::new();
-    let json = bench.at("o.json");
+    let fixture = Fixture::new();
+    let json = fixture.at("o.json");
     // The catalog's interpreter is replaced by one that fails.
-    std::fs::create_dir_all(bench.path("home/share/heaptoll/programs")).expect("makes");
+    std::fs::create_dir_all(fixture.path("home/share/heaptoll/programs")).expect("makes");
     let home = stage();
-    std::os::unix::fs::symlink(home.join("lib"), bench.path("home/lib")).expect("links");
+    std::os::unix::fs::symlink(home.join("lib"), fixture.path("home/lib")).expect("links");
     for (name, status) in [("fails", 5), ("works", 0)] {
         let entry = format!(
             "name = \"{name}\"\nabout = \"ends with {status}\"\ncommand = [\"/bin/sh\", \"-c\", \"ls / ; exit {status}\"]\n\
              [sizes.quick]\n[sizes.demo]\n[sizes.full]\n"
         );
-        std::fs::write(bench.path(&format!("home/share/heaptoll/programs/{name}.toml")), entry)
+        std::fs::write(fixture.path(&format!("home/share/heaptoll/programs/{name}.toml")), entry)
             .expect("writes");
     }
     let arguments = [
@@ -133,13 +134,13 @@ fn one_program_that_fails_under_the_baseline_does_not_end_the_others() {
         "-n",
         "3",
     ];
-    let mut command = bench.command(&[&arguments[..], &["--json", &json]].concat());
-    let said: crate::bench::Said =
-        command.env("HEAPTOLL_HOME", bench.path("home")).output().expect("runs").into();
-    said.exits(1).shows(&["exit status 5"]);
+    let mut command = fixture.command(&[&arguments[..], &["--json", &json]].concat());
+    let output: crate::fixture::CommandOutput =
+        command.env("HEAPTOLL_HOME", fixture.path("home")).output().expect("runs").into();
+    output.exits(1).shows(&["exit status 5"]);
     let read = read_json(&json);
     let good = |program: &str| {
-        let rows = crate::bench::rows(&read);
+        let rows = crate::fixture::rows(&read);
         rows.iter().filter(|row| row["program"] == program && row["phase"] == "timed").count()
     };
     assert_eq!(good("works"), 6);

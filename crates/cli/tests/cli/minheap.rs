@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::bench::{Bench, read_json};
+use crate::fixture::{Fixture, read_json};
 
 const MIB: u64 = 1 << 20;
 /// Enough that a program which does every other run otherwise is caught at it.
@@ -23,11 +23,16 @@ int main(void) {
     return 0; }";
 
 /// The figures of a program.
-fn search(bench: &Bench, options: &[&str], code: i32, program: &str) -> (Value, crate::bench::Said) {
-    let file = bench.at("heaps.json");
+fn search(
+    fixture: &Fixture,
+    options: &[&str],
+    code: i32,
+    program: &str,
+) -> (Value, crate::fixture::CommandOutput) {
+    let file = fixture.at("heaps.json");
     let fixed = ["minheap", "--json", &file, "--tolerance", "2", "--repeats", REPEATS, "--every", "64K"];
-    let said = bench.heaptoll(&[&fixed, options, &["--", program]].concat()).exits(code);
-    (read_json(&file)["programs"][0].clone(), said)
+    let output = fixture.heaptoll(&[&fixed, options, &["--", program]].concat()).exits(code);
+    (read_json(&file)["programs"][0].clone(), output)
 }
 
 fn number(value: &Value) -> u64 {
@@ -36,10 +41,10 @@ fn number(value: &Value) -> u64 {
 
 #[test]
 fn the_smallest_heap_is_what_a_program_keeps() {
-    let bench = Bench::new();
-    let program = bench.program("keeps", KEEPS);
+    let fixture = Fixture::new();
+    let program = fixture.program("keeps", KEEPS);
     let options = ["-m", "sweep,every=64K/glibc", "-m", "tithe-collect", "-b", "glibc"];
-    let (found, said) = search(&bench, &options, 0, &program);
+    let (found, output) = search(&fixture, &options, 0, &program);
     for row in found["collectors"].as_array().expect("collectors") {
         let (heap, failed) = (number(&row["search"]["heap"]), number(&row["search"]["failed_at"]));
         assert!((4 * MIB..6 * MIB).contains(&heap), "{row}");
@@ -59,20 +64,20 @@ fn the_smallest_heap_is_what_a_program_keeps() {
     // It frees nothing, so heeding frees changes nothing.
     let ratio = |at: usize| found["overheads"][at]["ratio"].as_f64().expect("a ratio");
     assert!((0.7..1.5).contains(&ratio(0)) && (ratio(0) / ratio(1) - 1.0).abs() < 0.1, "{found}");
-    said.shows(&["smallest heap, KiB", "sweep,every=64K/glibc", "Smallest heap over footprint"]);
+    output.shows(&["smallest heap, KiB", "sweep,every=64K/glibc", "Smallest heap over footprint"]);
 }
 
 /// The program itself ends otherwise in small heaps: that is not lack of memory, and not silently so.
 #[test]
 fn a_third_outcome_stays_one() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let source = "int main(void) {
-        char *said = getenv(\"HEAPTOLL_SWEEP\"), *heap = said ? strstr(said, \"heap=\") : 0;
+        char *options = getenv(\"HEAPTOLL_SWEEP\"), *heap = options ? strstr(options, \"heap=\") : 0;
         malloc(100);
         if (heap && atol(heap + 5) < 300000) return 7;
         return 0; }";
-    let program = bench.program("seven", source);
-    let (found, said) = search(&bench, &["-m", "sweep/glibc", "-b", "glibc"], 0, &program);
+    let program = fixture.program("seven", source);
+    let (found, output) = search(&fixture, &["-m", "sweep/glibc", "-b", "glibc"], 0, &program);
     let search = &found["collectors"][0]["search"];
     let tried = search["tried"].as_array().expect("tried");
     let odd: Vec<&Value> = tried.iter().filter(|one| number(&one["heap"]) < 300_000).collect();
@@ -82,13 +87,13 @@ fn a_third_outcome_stays_one() {
         number(&search["heap"]) >= 300_000 && search["failed_otherwise"][0] == "exit status 7",
         "{search}"
     );
-    said.shows(&["not one of memory alone", "exit status 7"]);
+    output.shows(&["not one of memory alone", "exit status 7"]);
 }
 
 /// Every other run needs 4 MiB more.
 #[test]
 fn a_flaky_program_is_called_one() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let source = format!(
         "int main(int count, char **words) {{
             FILE *file = fopen(\"{}\", \"a+\"); fputc('x', file); fseek(file, 0, SEEK_END);
@@ -97,30 +102,33 @@ fn a_flaky_program_is_called_one() {
             for (int i = 0; i < (runs % 2 ? 64 : 32); i++)
                 if (!(all[i] = malloc(131072))) return 1; else memset(all[i], 1, 131072);
             return 0; }}",
-        bench.at("runs")
+        fixture.at("runs")
     );
-    let program = bench.program("flaky", &source);
-    let (found, said) = search(&bench, &["-m", "sweep/glibc", "-b", "glibc"], 0, &program);
+    let program = fixture.program("flaky", &source);
+    let (found, output) = search(&fixture, &["-m", "sweep/glibc", "-b", "glibc"], 0, &program);
     let search = &found["collectors"][0]["search"];
     assert!(number(&search["heap"]) >= 8 * MIB, "{search}");
     assert!(number(&search["sometimes_from"]) < 8 * MIB, "{search}");
-    said.shows(&["flaky: it completed in"]);
+    output.shows(&["flaky: it completed in"]);
 }
 
 #[test]
 fn what_cannot_be_searched_is_refused() {
-    let bench = Bench::new();
-    bench.heaptoll(&["minheap"]).exits(2).complains(&["nothing to run"]);
-    bench.heaptoll(&["minheap", "-m", "glibc", "--", "true"]).exits(2).complains(&["sweep/glibc"]);
-    bench
+    let fixture = Fixture::new();
+    fixture.heaptoll(&["minheap"]).exits(2).complains(&["nothing to run"]);
+    fixture.heaptoll(&["minheap", "-m", "glibc", "--", "true"]).exits(2).complains(&["sweep/glibc"]);
+    fixture
         .heaptoll(&["minheap", "-m", "sweep,heap=1M/glibc", "--", "true"])
         .exits(2)
         .complains(&["leave it out"]);
-    bench.heaptoll(&["minheap", "-b", "tithe-collect", "--", "true"]).exits(2).complains(&["is a collector"]);
-    bench.heaptoll(&["minheap", "--tolerance", "99", "--", "true"]).exits(2).complains(&["0 to 50"]);
-    let failing = bench.program("failing", "int main(void) { return 3; }");
+    fixture
+        .heaptoll(&["minheap", "-b", "tithe-collect", "--", "true"])
+        .exits(2)
+        .complains(&["is a collector"]);
+    fixture.heaptoll(&["minheap", "--tolerance", "99", "--", "true"]).exits(2).complains(&["0 to 50"]);
+    let failing = fixture.program("failing", "int main(void) { return 3; }");
     let options = ["minheap", "-m", "sweep/glibc", "-b", "glibc", "--"];
-    bench
+    fixture
         .heaptoll(&[&options[..], &[&failing]].concat())
         .exits(2)
         .complains(&["exit status 3", "--expect-status"]);
@@ -128,8 +136,8 @@ fn what_cannot_be_searched_is_refused() {
 
 #[test]
 fn a_static_program_has_no_heap_to_search() {
-    let bench = Bench::new();
-    let program = bench.static_program("static", "int main(void) { return malloc(10) == 0; }");
+    let fixture = Fixture::new();
+    let program = fixture.static_program("static", "int main(void) { return malloc(10) == 0; }");
     let command = ["minheap", "-m", "sweep/glibc", "-b", "glibc", "--", &program];
-    bench.heaptoll(&command).exits(2).complains(&["statically linked"]);
+    fixture.heaptoll(&command).exits(2).complains(&["statically linked"]);
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::bench::{Bench, Said};
+use crate::fixture::{CommandOutput, Fixture};
 use crate::marks::stage;
 
 fn manager(name: &str) -> PathBuf {
@@ -24,7 +24,7 @@ fn ours() -> Vec<(PathBuf, &'static str, &'static str)> {
     all
 }
 
-fn run(program: &str, arguments: &[&str], object: &PathBuf, variable: &str, value: &str) -> Said {
+fn run(program: &str, arguments: &[&str], object: &PathBuf, variable: &str, value: &str) -> CommandOutput {
     Command::new("timeout")
         .args(["-s", "KILL", "120", program])
         .args(arguments)
@@ -69,11 +69,11 @@ int main(void) {
 /// The sweep layer made a full collection for each, bw16 and bw26 for those below PTRDIFF_MAX.
 #[test]
 fn what_can_never_be_served_is_refused_without_a_collection() {
-    let bench = Bench::new();
-    let program = bench.program("huge", HUGE);
+    let fixture = Fixture::new();
+    let program = fixture.program("huge", HUGE);
     for (object, variable, value) in ours() {
-        let said = run(&program, &[], &object, variable, value).exits(0);
-        assert_eq!(said.out, "served 0, wrong 0, collections 0\n", "{object:?} {value}");
+        let output = run(&program, &[], &object, variable, value).exits(0);
+        assert_eq!(output.out, "served 0, wrong 0, collections 0\n", "{object:?} {value}");
     }
 }
 
@@ -102,11 +102,11 @@ int main(void) {
 /// Under Tithe it moved every one: with the byte behind the end it was a larger request than the block's own.
 #[test]
 fn a_block_that_is_resized_to_its_usable_size_stays_where_it_is() {
-    let bench = Bench::new();
-    let program = bench.program("resized", RESIZED);
+    let fixture = Fixture::new();
+    let program = fixture.program("resized", RESIZED);
     for (object, variable, value) in ours() {
-        let said = run(&program, &[], &object, variable, value).exits(0);
-        assert_eq!(said.out, "small 0, moved 0\n", "{object:?} {value}");
+        let output = run(&program, &[], &object, variable, value).exits(0);
+        assert_eq!(output.out, "small 0, moved 0\n", "{object:?} {value}");
     }
 }
 
@@ -141,32 +141,32 @@ int main(int argc, char **argv) {
 /// The manager crashed, or took it silently.
 #[test]
 fn what_is_plainly_no_block_is_named_under_check_and_goes_no_further() {
-    let bench = Bench::new();
-    let (program, quarantine) = (bench.program("wrong", WRONG), layer("quarantine"));
+    let fixture = Fixture::new();
+    let (program, quarantine) = (fixture.program("wrong", WRONG), layer("quarantine"));
     for (how, reason) in [
         ("stack", "it lies on the thread's stack"),
         ("thread", "it lies on the thread's stack"),
         ("far", "no memory is there"),
         ("odd", "it is not aligned as blocks are"),
     ] {
-        let said = run(&program, &[how], &quarantine, "HEAPTOLL_QUARANTINE", "size=1M,check=on").exits(0);
-        assert_eq!(said.out, "end\n", "{how}");
-        said.complains(&["freed what is no block", reason, "freed at wrong+0x"]);
+        let output = run(&program, &[how], &quarantine, "HEAPTOLL_QUARANTINE", "size=1M,check=on").exits(0);
+        assert_eq!(output.out, "end\n", "{how}");
+        output.complains(&["freed what is no block", reason, "freed at wrong+0x"]);
     }
-    let said = run(&program, &["none"], &quarantine, "HEAPTOLL_QUARANTINE", "size=1M,check=on").exits(0);
-    assert_eq!((said.out.as_str(), said.err.as_str()), ("end\n", ""));
+    let output = run(&program, &["none"], &quarantine, "HEAPTOLL_QUARANTINE", "size=1M,check=on").exits(0);
+    assert_eq!((output.out.as_str(), output.err.as_str()), ("end\n", ""));
 }
 
 /// Wrong frees were written once, and the process ended with status 0.
 #[test]
 fn with_abort_the_first_wrong_free_ends_the_process() {
-    let bench = Bench::new();
-    let program = bench.program("wrong", WRONG);
+    let fixture = Fixture::new();
+    let program = fixture.program("wrong", WRONG);
     let ends = |how: &str, object: &PathBuf, variable: &str, value: &str| {
-        let said = run(&program, &[how], object, variable, value);
+        let output = run(&program, &[how], object, variable, value);
         // No status: by a signal.
-        assert_eq!((said.code, said.out.as_str()), (None, ""), "{how}: {}", said.err);
-        said.err
+        assert_eq!((output.code, output.out.as_str()), (None, ""), "{how}: {}", output.err);
+        output.err
     };
     let (tithe, quarantine) = (manager("tithe"), layer("quarantine"));
     for how in ["twice", "stack"] {

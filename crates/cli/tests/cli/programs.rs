@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt, chown};
 
-use crate::bench::{Bench, Said, is_root, line, notes, outcomes, read_json, rows, rows_of};
+use crate::fixture::{CommandOutput, Fixture, is_root, line, notes, outcomes, read_json, rows, rows_of};
 
 /// One repetition under glibc.
 const ONCE: [&str; 7] = ["run", "-m", "glibc", "-n", "1", "--warmup", "0"];
@@ -14,9 +14,9 @@ fn once<'a>(rest: &[&'a str]) -> Vec<&'a str> {
 /// Found when python3 was refused: every program of the catalog must pass the preflight and end well.
 #[test]
 fn programs_of_the_catalog_are_served_and_print_the_same() {
-    let bench = Bench::new();
-    let json = bench.at("some.json");
-    let said = bench.heaptoll(&[
+    let fixture = Fixture::new();
+    let json = fixture.at("some.json");
+    let output = fixture.heaptoll(&[
         "run",
         "--program",
         "cfrac",
@@ -40,15 +40,15 @@ fn programs_of_the_catalog_are_served_and_print_the_same() {
     let document = read_json(&json);
     assert_eq!(document["experiment"]["refused"].as_array().map(Vec::len), Some(0), "{document}");
     assert_eq!(document["experiment"]["programs"].as_array().map(Vec::len), Some(3), "{document}");
-    said.exits(0);
+    output.exits(0);
 }
 
 #[test]
 #[ignore = "slow: the whole catalog, some 150 CPU seconds"]
 fn every_program_of_the_catalog_is_served_and_prints_the_same() {
-    let bench = Bench::new();
-    let json = bench.at("all.json");
-    let said = bench.heaptoll(&[
+    let fixture = Fixture::new();
+    let json = fixture.at("all.json");
+    let output = fixture.heaptoll(&[
         "run", "--all", "--quick", "-m", "glibc", "-m", "rpmalloc", "-n", "1", "--warmup", "0", "--json",
         &json,
     ]);
@@ -56,43 +56,47 @@ fn every_program_of_the_catalog_is_served_and_prints_the_same() {
     assert_eq!(document["experiment"]["refused"].as_array().map(Vec::len), Some(0), "{document}");
     let programs = document["experiment"]["programs"].as_array().map_or(0, Vec::len);
     assert!(programs >= 12 || std::env::var_os("CI").is_none(), "only {programs} programs are installed");
-    said.exits(0);
+    output.exits(0);
 }
 
 #[test]
 fn a_missing_program_is_named() {
-    let bench = Bench::new();
-    let mut command = bench.command(&once(&["--", "no-such-program"]));
-    let said: Said = command.env("PATH", "/usr/bin:/bin").output().expect("runs").into();
-    said.exits(2).complains(&["`no-such-program` was not found in PATH (/usr/bin:/bin)"]);
-    bench.heaptoll(&once(&["--", "/no/such"])).exits(2).complains(&["/no/such"]);
-    assert!(!bench.path("state").exists());
+    let fixture = Fixture::new();
+    let mut command = fixture.command(&once(&["--", "no-such-program"]));
+    let output: CommandOutput = command.env("PATH", "/usr/bin:/bin").output().expect("runs").into();
+    output.exits(2).complains(&["`no-such-program` was not found in PATH (/usr/bin:/bin)"]);
+    fixture.heaptoll(&once(&["--", "/no/such"])).exits(2).complains(&["/no/such"]);
+    assert!(!fixture.path("state").exists());
 }
 
 #[test]
 fn a_program_that_may_not_be_executed_is_named() {
-    let bench = Bench::new();
-    let script = bench.script("script", "#!/bin/sh\n");
+    let fixture = Fixture::new();
+    let script = fixture.script("script", "#!/bin/sh\n");
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o644)).expect("chmod");
-    bench.heaptoll(&once(&["--", &script])).exits(2).complains(&[&script, "may not be executed", "chmod +x"]);
-    let folder = bench.at(".");
-    bench.heaptoll(&once(&["--", &folder])).exits(2).complains(&["not a regular file"]);
+    fixture.heaptoll(&once(&["--", &script])).exits(2).complains(&[
+        &script,
+        "may not be executed",
+        "chmod +x",
+    ]);
+    let folder = fixture.at(".");
+    fixture.heaptoll(&once(&["--", &folder])).exits(2).complains(&["not a regular file"]);
 }
 
 #[test]
 fn a_file_that_is_no_program_and_a_script_without_its_interpreter_are_named() {
-    let bench = Bench::new();
-    let text = bench.script("text", "just words\n");
-    bench.heaptoll(&once(&["--", &text])).exits(2).complains(&["neither an ELF program nor a script"]);
-    let script = bench.script("script", "#!/no/such/interpreter\n");
-    bench.heaptoll(&once(&["--", &script])).exits(2).complains(&["/no/such/interpreter", "not found"]);
+    let fixture = Fixture::new();
+    let text = fixture.script("text", "just words\n");
+    fixture.heaptoll(&once(&["--", &text])).exits(2).complains(&["neither an ELF program nor a script"]);
+    let script = fixture.script("script", "#!/no/such/interpreter\n");
+    fixture.heaptoll(&once(&["--", &script])).exits(2).complains(&["/no/such/interpreter", "not found"]);
 }
 
 #[test]
 fn a_static_binary_is_refused() {
-    let bench = Bench::new();
-    let program = bench.static_program("static", "int main(void) { return malloc(9) == 0; }");
-    bench.heaptoll(&once(&["--", &program])).exits(2).complains(&[&program, "statically linked"]);
+    let fixture = Fixture::new();
+    let program = fixture.static_program("static", "int main(void) { return malloc(9) == 0; }");
+    fixture.heaptoll(&once(&["--", &program])).exits(2).complains(&[&program, "statically linked"]);
 }
 
 #[test]
@@ -101,17 +105,17 @@ fn a_setuid_binary_is_refused() {
         eprintln!("not root: a set-user-ID copy of another user cannot be made here");
         return;
     }
-    let bench = Bench::new();
-    let program = bench.program("setuid", "int main(void) { return malloc(9) == 0; }");
+    let fixture = Fixture::new();
+    let program = fixture.program("setuid", "int main(void) { return malloc(9) == 0; }");
     chown(&program, Some(65534), None).expect("chown");
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).expect("chmod");
-    bench.heaptoll(&once(&["--", &program])).exits(2).complains(&[&program, "set-user-ID to user 65534"]);
+    fixture.heaptoll(&once(&["--", &program])).exits(2).complains(&[&program, "set-user-ID to user 65534"]);
 }
 
 #[test]
 fn a_program_with_its_own_allocator_is_refused() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "own",
         "static char heap[1<<20]; static size_t used; \
          void *malloc(size_t n) { void *p = heap + used; used += (n + 15) & ~15; return p; } \
@@ -119,20 +123,20 @@ fn a_program_with_its_own_allocator_is_refused() {
          void *realloc(void *p, size_t n) { return malloc(n); } \
          int main(void) { return malloc(9) == 0; }",
     );
-    bench.heaptoll(&once(&["--", &program])).exits(2).complains(&["brings its own malloc"]);
+    fixture.heaptoll(&once(&["--", &program])).exits(2).complains(&["brings its own malloc"]);
 }
 
 #[test]
 fn a_program_that_closes_its_outputs_is_measured_like_any_other() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "closer",
         "int main(void) { close(1); close(2); close(0); \
          for (int i = 0; i < 2000; i++) { char *p = malloc(999); *p = 1; free(p); } \
          struct timespec t = {0, 50000000}; nanosleep(&t, 0); return 0; }",
     );
-    let json = bench.at("o.json");
-    bench.heaptoll(&once(&["--json", &json, "--", &program])).exits(0);
+    let json = fixture.at("o.json");
+    fixture.heaptoll(&once(&["--json", &json, "--", &program])).exits(0);
     let json = read_json(&json);
     let row = rows_of(&json, "glibc", "timed")[0];
     assert_eq!(row["outcome"]["kind"], "ok");
@@ -142,16 +146,16 @@ fn a_program_that_closes_its_outputs_is_measured_like_any_other() {
 
 #[test]
 fn a_flood_of_output_is_marked_at_the_time_limit_and_does_not_grow_heaptoll() {
-    let bench = Bench::new();
-    let json = bench.at("o.json");
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let json = fixture.at("o.json");
+    let program = fixture.program(
         "flood",
         "static char block[65536]; int main(void) { free(malloc(9)); memset(block, 'y', sizeof block); \
          for (;;) { write(1, block, sizeof block); write(2, block, 4096); } }",
     );
     let arguments = once(&["--timeout", "2", "--json", &json, "--", &program]);
     // heaptoll's own peak, or that of the largest of its children, as its parent sees it.
-    let peak = bench.program(
+    let peak = fixture.program(
         "peak",
         "int main(int c, char **v) { pid_t p = fork(); if (!p) { execv(v[1], v + 1); _exit(127); } \
          int s; struct rusage u; wait4(p, &s, 0, &u); \
@@ -159,11 +163,11 @@ fn a_flood_of_output_is_marked_at_the_time_limit_and_does_not_grow_heaptoll() {
     );
     let mut command = std::process::Command::new(peak);
     command.arg(env!("CARGO_BIN_EXE_heaptoll")).args(&arguments);
-    bench.furnish(&mut command);
-    let said: Said = command.output().expect("runs").into();
-    let said = said.exits(1).shows(&["over the time limit of 2 s"]);
+    fixture.prepare(&mut command);
+    let output: CommandOutput = command.output().expect("runs").into();
+    let output = output.exits(1).shows(&["over the time limit of 2 s"]);
     let kib: u64 =
-        said.err.split("PEAK ").nth(1).and_then(|rest| rest.trim().parse().ok()).expect("the peak");
+        output.err.split("PEAK ").nth(1).and_then(|rest| rest.trim().parse().ok()).expect("the peak");
     assert!(kib < 200 * 1024, "heaptoll (or its launcher) took {kib} KiB");
     let json = read_json(&json);
     let row = rows_of(&json, "glibc", "timed")[0];
@@ -174,10 +178,10 @@ fn a_flood_of_output_is_marked_at_the_time_limit_and_does_not_grow_heaptoll() {
 
 #[test]
 fn a_program_that_fails_under_the_baseline_names_expect_status() {
-    let bench = Bench::new();
-    let db = bench.at("e.db");
+    let fixture = Fixture::new();
+    let db = fixture.at("e.db");
     let fails = "echo 'it hurts' >&2; exit 3";
-    let said = bench
+    let output = fixture
         .heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "6", "--db", &db, "--", "sh", "-c", fails])
         .exits(1)
         .complains(&[
@@ -186,30 +190,30 @@ fn a_program_that_fails_under_the_baseline_names_expect_status() {
             "it hurts",
             "--expect-status 3",
         ]);
-    assert!(!said.err.contains("--timeout"), "{}", said.err);
-    let json = bench.json(&db);
+    assert!(!output.err.contains("--timeout"), "{}", output.err);
+    let json = fixture.json(&db);
     assert!(!rows(&json).is_empty(), "rows so far are kept");
     assert!(rows(&json).len() < 12, "it was called off early");
 }
 
 #[test]
 fn a_single_failing_run_names_expect_status_too() {
-    let bench = Bench::new();
-    bench.heaptoll(&once(&["--", "sh", "-c", "exit 3"])).exits(1).complains(&["--expect-status 3"]);
+    let fixture = Fixture::new();
+    fixture.heaptoll(&once(&["--", "sh", "-c", "exit 3"])).exits(1).complains(&["--expect-status 3"]);
 }
 
 #[test]
 fn an_expected_status_is_success_and_no_warning() {
-    let bench = Bench::new();
-    let json = bench.at("o.json");
-    let said = bench
+    let fixture = Fixture::new();
+    let json = fixture.at("o.json");
+    let output = fixture
         .heaptoll(&once(&["--json", &json, "--expect-status", "3", "--", "sh", "-c", "exit 3"]))
         .exits(0);
-    assert!(!said.out.contains("exit status 3"), "{}", said.out);
+    assert!(!output.out.contains("exit status 3"), "{}", output.out);
     let json = read_json(&json);
     assert_eq!(outcomes(&json, "glibc"), ["ok"]);
     // And the usual status is then the wrong one.
-    bench
+    fixture
         .heaptoll(&once(&["--expect-status", "3", "--", "sh", "-c", ":"]))
         .exits(1)
         .shows(&["1x exit status 0"]);
@@ -217,28 +221,28 @@ fn an_expected_status_is_success_and_no_warning() {
 
 #[test]
 fn a_program_too_slow_under_the_baseline_is_told_about_timeout_not_expect_status() {
-    let bench = Bench::new();
-    let said = bench
+    let fixture = Fixture::new();
+    let output = fixture
         .heaptoll(&["run", "-m", "glibc", "-n", "3", "--timeout", "0.2", "--", "sh", "-c", "sleep 9; :"])
         .exits(1)
         .complains(&["over the time limit of 0.2 s", "--timeout"]);
-    assert!(!said.err.contains("--expect-status"), "{}", said.err);
+    assert!(!output.err.contains("--expect-status"), "{}", output.err);
 }
 
 #[test]
 fn the_proof_run_takes_no_longer_than_the_time_limit() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let begun = std::time::Instant::now();
-    bench.heaptoll(&once(&["--timeout", "0.3", "--", "sh", "-c", "sleep 60; :"])).exits(1);
+    fixture.heaptoll(&once(&["--timeout", "0.3", "--", "sh", "-c", "sleep 60; :"])).exits(1);
     // It would sleep for a minute.
     assert!(begun.elapsed().as_secs_f64() < 30.0, "{:?}", begun.elapsed());
 }
 
 #[test]
 fn output_that_differs_by_itself_is_noted_and_not_compared() {
-    let bench = Bench::new();
-    let json = bench.at("o.json");
-    bench
+    let fixture = Fixture::new();
+    let json = fixture.at("o.json");
+    fixture
         .heaptoll(&[
             "run", "-m", "glibc", "-m", "glibc", "-n", "2", "--json", &json, "--", "sh", "-c", "echo $$",
         ])
@@ -251,26 +255,26 @@ fn output_that_differs_by_itself_is_noted_and_not_compared() {
 
 #[test]
 fn standard_input_arrives() {
-    let bench = Bench::new();
-    std::fs::write(bench.path("input"), "7 words\n".repeat(1000)).expect("writes");
-    let (input, json) = (bench.at("input"), bench.at("o.json"));
-    bench.heaptoll(&once(&["--stdin", &input, "--json", &json, "--", "cat"])).exits(0);
+    let fixture = Fixture::new();
+    std::fs::write(fixture.path("input"), "7 words\n".repeat(1000)).expect("writes");
+    let (input, json) = (fixture.at("input"), fixture.at("o.json"));
+    fixture.heaptoll(&once(&["--stdin", &input, "--json", &json, "--", "cat"])).exits(0);
     assert_eq!(rows_of(&read_json(&json), "glibc", "timed")[0]["output_bytes"], 8000);
     // Without it the program reads nothing, not our terminal.
-    bench.heaptoll(&once(&["--json", &json, "--", "cat"])).exits(0);
+    fixture.heaptoll(&once(&["--json", &json, "--", "cat"])).exits(0);
     assert_eq!(rows_of(&read_json(&json), "glibc", "timed")[0]["output_bytes"], 0);
 }
 
 #[test]
 fn hash_seeds_are_pinned_unless_the_caller_sets_them() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let run = |seed: Option<&str>, expected: &str| {
         let test = format!("[ \"$PYTHONHASHSEED $PERL_HASH_SEED $PERL_PERTURB_KEYS\" = '{expected}' ]");
-        let mut command = bench.command(&once(&["--", "sh", "-c", &test]));
+        let mut command = fixture.command(&once(&["--", "sh", "-c", &test]));
         command.env_remove("PYTHONHASHSEED").env_remove("PERL_HASH_SEED").env_remove("PERL_PERTURB_KEYS");
         seed.map(|seed| command.env("PYTHONHASHSEED", seed));
-        let said: Said = command.output().expect("runs").into();
-        said.exits(0);
+        let output: CommandOutput = command.output().expect("runs").into();
+        output.exits(0);
     };
     run(None, "0 0 0");
     run(Some("17"), "17 0 0");
@@ -278,105 +282,106 @@ fn hash_seeds_are_pinned_unless_the_caller_sets_them() {
 
 #[test]
 fn what_the_caller_preloads_is_left_out_with_a_warning() {
-    let bench = Bench::new();
-    let shouting = bench.object(
+    let fixture = Fixture::new();
+    let shouting = fixture.object(
         "shout.so",
         "#include <unistd.h>\n__attribute__((constructor)) void f(void) { write(1, \"SHOUT\", 5); }",
     );
-    let json = bench.at("o.json");
-    let mut command = bench.command(&once(&["--json", &json, "--", "echo"]));
-    let said: Said = command.env("LD_PRELOAD", &shouting).output().expect("runs").into();
-    said.exits(0).complains(&["warning:", "LD_PRELOAD is set; heaptoll leaves it out"]);
+    let json = fixture.at("o.json");
+    let mut command = fixture.command(&once(&["--json", &json, "--", "echo"]));
+    let output: CommandOutput = command.env("LD_PRELOAD", &shouting).output().expect("runs").into();
+    output.exits(0).complains(&["warning:", "LD_PRELOAD is set; heaptoll leaves it out"]);
     assert_eq!(rows_of(&read_json(&json), "glibc", "timed")[0]["output_bytes"], 1);
 }
 
 #[test]
 fn settings_of_allocators_in_the_environment_are_warned_of() {
-    let bench = Bench::new();
-    let mut command = bench.command(&once(&["--", "ls", "/"]));
-    let said: Said = command.env("MALLOC_ARENA_MAX", "1").output().expect("runs").into();
-    said.exits(0).complains(&["MALLOC_ARENA_MAX is set and applies to every run"]);
+    let fixture = Fixture::new();
+    let mut command = fixture.command(&once(&["--", "ls", "/"]));
+    let output: CommandOutput = command.env("MALLOC_ARENA_MAX", "1").output().expect("runs").into();
+    output.exits(0).complains(&["MALLOC_ARENA_MAX is set and applies to every run"]);
 }
 
 #[test]
 fn huge_pages_can_be_forbidden_for_the_measured_processes_alone() {
-    let bench = Bench::new();
-    let json = bench.at("o.json");
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let json = fixture.at("o.json");
+    let program = fixture.program(
         "thp",
         "int main(void) { free(malloc(9)); char line[256]; FILE *f = fopen(\"/proc/self/status\", \"r\"); \
          while (fgets(line, sizeof line, f)) if (!strncmp(line, \"THP_enabled:\", 12)) \
          return line[13] == '0' ? 7 : 8; return 9; }",
     );
-    bench
+    fixture
         .heaptoll(&once(&["--thp", "never", "--expect-status", "7", "--json", &json, "--", &program]))
         .exits(0);
     let read = read_json(&json);
     assert_eq!(read["experiment"]["settings"]["thp"], "never");
     assert_eq!(line(&read, "glibc")["good"], 1);
-    bench.heaptoll(&once(&["--expect-status", "8", "--", &program])).exits(0);
+    fixture.heaptoll(&once(&["--expect-status", "8", "--", &program])).exits(0);
 }
 
 #[test]
 fn a_programs_own_words_cannot_steer_the_terminal() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let fails = "printf '\\033[31mred\\033]0;title\\007' >&2; exit 3";
-    let said = bench
+    let output = fixture
         .heaptoll(&["run", "-m", "glibc", "-n", "2", "--", "sh", "-c", fails])
         .exits(1)
         .complains(&["red"]);
-    assert!(!said.err.contains(['\x1b', '\x07']), "{}", said.err);
+    assert!(!output.err.contains(['\x1b', '\x07']), "{}", output.err);
     let load = format!("sh -c \"{fails}\"");
     let serve = ["run", "-m", "glibc", "-n", "1", "--warmup", "0", "--serve", "sh -c 'echo ready; sleep 9'"];
-    let said = bench
+    let output = fixture
         .heaptoll(&[&serve[..], &["--ready", "ready", "--load", &load]].concat())
         .exits(1)
         .shows(&["red"]);
-    assert!(!said.out.contains(['\x1b', '\x07']), "{}", said.out);
+    assert!(!output.out.contains(['\x1b', '\x07']), "{}", output.out);
 }
 
 #[test]
 fn a_very_short_time_limit_does_not_cut_the_proof_run_short() {
-    let bench = Bench::new();
-    bench
+    let fixture = Fixture::new();
+    fixture
         .heaptoll(&once(&["--timeout", "0.001", "--", "sh", "-c", "sleep 0.2; :"]))
         .exits(1)
         .shows(&["over the time limit of 0.001 s"]);
 }
 
 /// A folder with two entries of the catalog: one that can be measured, and one that is linked statically.
-fn own_catalog(bench: &Bench) -> String {
+fn own_catalog(fixture: &Fixture) -> String {
     let source = "int main(void) { free(malloc(99)); puts(\"done\"); return 0; }";
-    let programs = [("dyn", bench.program("dyn", source)), ("stat", bench.static_program("stat", source))];
-    std::fs::create_dir(bench.path("catalog")).expect("makes");
+    let programs =
+        [("dyn", fixture.program("dyn", source)), ("stat", fixture.static_program("stat", source))];
+    std::fs::create_dir(fixture.path("catalog")).expect("makes");
     for (name, path) in programs {
         let entry = format!(
             "name = \"{name}\"\nabout = \"made for a test\"\nthreads = 1\ncommand = [\"{path}\"]\n[sizes.quick]\n"
         );
-        std::fs::write(bench.path(&format!("catalog/{name}.toml")), entry).expect("writes");
+        std::fs::write(fixture.path(&format!("catalog/{name}.toml")), entry).expect("writes");
     }
-    bench.at("catalog")
+    fixture.at("catalog")
 }
 
 #[test]
 fn a_named_program_that_the_baseline_refuses_is_told_of_and_is_trouble() {
-    let bench = Bench::new();
-    let (catalog, db, html) = (own_catalog(&bench), bench.at("e.db"), bench.at("o.html"));
+    let fixture = Fixture::new();
+    let (catalog, db, html) = (own_catalog(&fixture), fixture.at("e.db"), fixture.at("o.html"));
     let two =
         ["-m", "glibc", "-n", "1", "--quick", "--catalog", &catalog, "--program", "dyn", "--program", "stat"];
     let words = ["stat is left out", "statically linked"];
-    bench.heaptoll(&[&["run", "--db", &db, "--html", &html][..], &two].concat()).exits(1).shows(&words);
+    fixture.heaptoll(&[&["run", "--db", &db, "--html", &html][..], &two].concat()).exits(1).shows(&words);
     let page = std::fs::read_to_string(&html).expect("reads");
     assert!(words.iter().all(|word| page.contains(word)));
-    bench.heaptoll(&["run", "--resume", &db, "-n", "2"]).exits(1).shows(&words);
-    bench.heaptoll(&["report", &db]).exits(0).shows(&words);
+    fixture.heaptoll(&["run", "--resume", &db, "-n", "2"]).exits(1).shows(&words);
+    fixture.heaptoll(&["report", &db]).exits(0).shows(&words);
 }
 
 #[test]
 fn a_named_manager_that_is_refused_stays_trouble_when_the_experiment_is_gone_on_with() {
-    let bench = Bench::new();
-    let (empty, db) = (bench.object("empty.so", "int nothing;"), bench.at("e.db"));
+    let fixture = Fixture::new();
+    let (empty, db) = (fixture.object("empty.so", "int nothing;"), fixture.at("e.db"));
     let run = ["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-m", &empty, "-n", "1", "--", "ls", "/"];
-    bench.heaptoll(&run).exits(1).shows(&["empty.so refused"]);
-    bench.heaptoll(&["run", "--resume", &db, "-n", "2"]).exits(1).shows(&["empty.so refused"]);
+    fixture.heaptoll(&run).exits(1).shows(&["empty.so refused"]);
+    fixture.heaptoll(&["run", "--resume", &db, "-n", "2"]).exits(1).shows(&["empty.so refused"]);
 }

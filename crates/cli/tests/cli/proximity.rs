@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::bench::{Bench, read_json};
+use crate::fixture::{Fixture, read_json};
 
 /// 4000 requests that each allocate ten blocks of 100 bytes and keep some of them a while.
 const REQUESTS: &str = "#include \"heaptoll_events.h\"
@@ -28,12 +28,12 @@ fn number(value: &Value) -> u64 {
 
 #[test]
 fn every_request_is_counted_and_collections_come_as_often_as_asked() {
-    let bench = Bench::new();
-    let program = bench.program("requests", REQUESTS);
-    let (json, html) = (bench.at("p.json"), bench.at("p.html"));
+    let fixture = Fixture::new();
+    let program = fixture.program("requests", REQUESTS);
+    let (json, html) = (fixture.at("p.json"), fixture.at("p.html"));
     let options =
         ["-m", "sweep/glibc", "-m", "tithe-collect", "--collections", "100,10", "-n", "2", "--json", &json];
-    bench
+    fixture
         .heaptoll(&[&["proximity", "--html", &html], &options[..], &["--", &program]].concat())
         .exits(0)
         .shows(&["Mean time over the middle's", "sweep/glibc", "survivor bias from"]);
@@ -70,32 +70,32 @@ fn every_request_is_counted_and_collections_come_as_often_as_asked() {
 
 #[test]
 fn what_has_no_requests_or_no_period_is_refused() {
-    let bench = Bench::new();
-    let silent = bench.program("silent", "int main(void) { return malloc(10) == 0; }");
-    bench
+    let fixture = Fixture::new();
+    let silent = fixture.program("silent", "int main(void) { return malloc(10) == 0; }");
+    fixture
         .heaptoll(&["proximity", "-m", "sweep/glibc", "--", &silent])
         .exits(2)
         .complains(&["marks no requests", "heaptoll_events.h"]);
-    bench.heaptoll(&["proximity", "-m", "glibc", "--", &silent]).exits(2).complains(&["option every="]);
-    bench
+    fixture.heaptoll(&["proximity", "-m", "glibc", "--", &silent]).exits(2).complains(&["option every="]);
+    fixture
         .heaptoll(&["proximity", "-m", "sweep,every=1M/glibc", "--", &silent])
         .exits(2)
         .complains(&["leave it out"]);
-    bench.heaptoll(&["proximity", "--all"]).exits(2).complains(&["mark no requests"]);
-    bench.heaptoll(&["proximity", "--collections", "0", "--", &silent]).exits(2);
-    bench.heaptoll(&["proximity", "--cap", "0.5", "--", &silent]).exits(2).complains(&["from 1"]);
+    fixture.heaptoll(&["proximity", "--all"]).exits(2).complains(&["mark no requests"]);
+    fixture.heaptoll(&["proximity", "--collections", "0", "--", &silent]).exits(2);
+    fixture.heaptoll(&["proximity", "--cap", "0.5", "--", &silent]).exits(2).complains(&["from 1"]);
 }
 
-/// A program that fails under a collector is said to, and does not take the others' figures along.
+/// A program that fails under a collector is reported, and the others' figures are kept.
 #[test]
 fn wrong_output_does_not_count() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let source = REQUESTS.replace("printf(", "if (getenv(\"HEAPTOLL_SWEEP\")) puts(\"odd\"); printf(");
-    let program = bench.program("odd", &source);
-    let json = bench.at("p.json");
+    let program = fixture.program("odd", &source);
+    let json = fixture.at("p.json");
     let options =
         ["-m", "sweep/glibc", "-m", "tithe-collect", "--collections", "10", "-n", "2", "--json", &json];
-    bench
+    fixture
         .heaptoll(&[&["proximity"], &options[..], &["--", &program]].concat())
         .exits(1)
         .shows(&["wrong output"]);

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::bench::{Bench, Said, read_json, rows_of};
+use crate::fixture::{CommandOutput, Fixture, read_json, rows_of};
 use crate::marks::stage;
 
 /// Counts the bytes of the blocks that come to be freed.
@@ -198,7 +198,7 @@ fn managers() -> Vec<Option<PathBuf>> {
 }
 
 /// Runs a command with the layer preloaded, and these objects behind it.
-fn held(program: &Path, arguments: &[&str], settings: &str, behind: &[&Path]) -> Said {
+fn held(program: &Path, arguments: &[&str], settings: &str, behind: &[&Path]) -> CommandOutput {
     let mut preload = layer().into_os_string();
     for object in behind {
         preload.push(":");
@@ -216,13 +216,13 @@ fn held(program: &Path, arguments: &[&str], settings: &str, behind: &[&Path]) ->
 
 #[test]
 fn a_delay_of_n_bytes_holds_n_bytes_within_one_block() {
-    let bench = Bench::new();
-    let (spy, hold) = (bench.object("spy.so", SPY), bench.program("hold", HOLD));
+    let fixture = Fixture::new();
+    let (spy, hold) = (fixture.object("spy.so", SPY), fixture.program("hold", HOLD));
     for manager in managers() {
         for bound in ["1", "4096", "65536", "2097152"] {
             let behind: Vec<&Path> = std::iter::once(Path::new(&spy)).chain(manager.as_deref()).collect();
-            let said = held(Path::new(&hold), &[bound], &format!("size={bound}"), &behind);
-            assert_eq!(said.code, Some(0), "{bound} in front of {manager:?}: {}", said.err);
+            let output = held(Path::new(&hold), &[bound], &format!("size={bound}"), &behind);
+            assert_eq!(output.code, Some(0), "{bound} in front of {manager:?}: {}", output.err);
         }
     }
 }
@@ -252,27 +252,27 @@ fn check_finds_the_planted_write_and_the_second_free_and_names_the_place() {
 /// are always the last.)
 #[test]
 fn a_fork_with_the_handlers_of_others_does_not_hang_under_check() {
-    let bench = Bench::new();
-    let (library, forks) = (bench.object("library.so", LIBRARY), bench.program("forks", FORKS));
+    let fixture = Fixture::new();
+    let (library, forks) = (fixture.object("library.so", LIBRARY), fixture.program("forks", FORKS));
     for settings in ["size=64K", "size=64K,check=on", "size=1,check=on", "size=64K,check=on,evict=random"] {
         for handlers in ["free", "lock"] {
             let preload = format!("{}:{library}", layer().display());
-            let said: Said = Command::new(&forks)
+            let output: CommandOutput = Command::new(&forks)
                 .arg(handlers)
                 .env("LD_PRELOAD", preload)
                 .env("HEAPTOLL_QUARANTINE", settings)
                 .output()
                 .expect("it runs")
                 .into();
-            assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{settings}, {handlers}");
+            assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{settings}, {handlers}");
         }
     }
 }
 
 #[test]
 fn what_check_finds_is_counted_in_the_experiment() {
-    let bench = Bench::new();
-    let (json, planted) = (bench.at("o.json"), stage().join("lib/heaptoll/programs/planted"));
+    let fixture = Fixture::new();
+    let (json, planted) = (fixture.at("o.json"), stage().join("lib/heaptoll/programs/planted"));
     let planted = planted.display().to_string();
     let words = [
         "run",
@@ -287,7 +287,7 @@ fn what_check_finds_is_counted_in_the_experiment() {
         "--",
         &planted,
     ];
-    bench.heaptoll(&words).exits(0);
+    fixture.heaptoll(&words).exits(0);
     let read = read_json(&json);
     let rows = rows_of(&read, "quarantine=1M,check=on/glibc", "timed");
     assert_eq!(rows.len(), 1);
@@ -307,14 +307,14 @@ fn settings_that_mean_nothing_end_the_process_with_what_they_may_be() {
 
 #[test]
 fn a_manager_without_usable_sizes_is_refused_with_the_reason() {
-    let bench = Bench::new();
-    let bare = bench.object(
+    let fixture = Fixture::new();
+    let bare = fixture.object(
         "bare.so",
         "#define _GNU_SOURCE\n#include <stddef.h>\nstatic char pool[1 << 24];\nstatic size_t used;\n\
          void *malloc(size_t n) { void *p = pool + used; used += (n + 31) & ~15ul; return p; }\n\
          void free(void *p) { (void)p; }\n",
     );
-    let said = held(Path::new("/bin/true"), &[], "size=1", &[Path::new(&bare)]);
-    assert_ne!(said.code, Some(0));
-    said.complains(&["malloc_usable_size", "take another manager"]);
+    let output = held(Path::new("/bin/true"), &[], "size=1", &[Path::new(&bare)]);
+    assert_ne!(output.code, Some(0));
+    output.complains(&["malloc_usable_size", "take another manager"]);
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_trace::{Batch, Ending, Gap, Header, Kind, Reader, Sample};
 
-use crate::bench::{Bench, Said};
+use crate::fixture::{CommandOutput, Fixture};
 
 /// A trace, read whole.
 pub struct Trace {
@@ -83,41 +83,42 @@ impl Trace {
 }
 
 /// The traces of other process images than the first, in order of their names.
-pub fn children(bench: &Bench) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(bench.path("t.children")).into_iter().flatten().flatten();
+pub fn children(fixture: &Fixture) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(fixture.path("t.children")).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.sort();
     paths
 }
 
-/// Records a command in the bench's folder into `t`.
-pub fn record(bench: &Bench, options: &[&str], command: &[&str]) -> Said {
+/// Records a command in the fixture's folder into `t`.
+pub fn record(fixture: &Fixture, options: &[&str], command: &[&str]) -> CommandOutput {
     let arguments = [&["record", "-o", "t"], options, &["--"], command].concat();
-    bench.command(&arguments).current_dir(bench.path(".")).output().expect("heaptoll starts").into()
+    fixture.command(&arguments).current_dir(fixture.path(".")).output().expect("heaptoll starts").into()
 }
 
 #[test]
 fn a_program_is_recorded_under_its_own_name() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // What it is called and where it is can be seen while it is there: half a second, for a recorder that is kept waiting.
-    let program = bench.program(
+    let program = fixture.program(
         "small",
         "int main(int c, char **v) { char line[9]; void *p = malloc(10); p = realloc(p, 100); free(calloc(2, 8)); \
          fgets(line, 9, stdin); printf(\"%s%s\", line, v[1]); fprintf(stderr, \"mine\\n\"); usleep(500000); return 7; }",
     );
-    let mut command = bench.command(&["record", "--", &program, "argument"]);
-    std::fs::write(bench.path("in"), "input\n").expect("writes");
-    let stdin = std::fs::File::open(bench.path("in")).expect("opens");
-    let said: Said = command.current_dir(bench.path(".")).stdin(stdin).output().expect("starts").into();
-    let said = said.exits(7).complains(&["mine", "small.heaptoll: ", "heaptoll stat small.heaptoll"]);
-    assert_eq!(said.out, "input\nargument", "standard output is the program's alone");
-    assert!(said.err.lines().count() <= 6, "{}", said.err);
-    let trace = Trace::read(bench.path("small.heaptoll")).whole();
+    let mut command = fixture.command(&["record", "--", &program, "argument"]);
+    std::fs::write(fixture.path("in"), "input\n").expect("writes");
+    let stdin = std::fs::File::open(fixture.path("in")).expect("opens");
+    let output: CommandOutput =
+        command.current_dir(fixture.path(".")).stdin(stdin).output().expect("starts").into();
+    let output = output.exits(7).complains(&["mine", "small.heaptoll: ", "heaptoll stat small.heaptoll"]);
+    assert_eq!(output.out, "input\nargument", "standard output is the program's alone");
+    assert!(output.err.lines().count() <= 6, "{}", output.err);
+    let trace = Trace::read(fixture.path("small.heaptoll")).whole();
     // stdio's buffers are the program's, too.
     let own = trace.of(&[Kind::Malloc, Kind::Calloc]);
     assert!((2..6).contains(&own) && trace.of(&[Kind::Realloc]) == 1, "{:?}", trace.kinds);
     assert_eq!(trace.header.command, [program.as_str(), "argument"]);
-    let here = bench.path(".").canonicalize().expect("exists");
+    let here = fixture.path(".").canonicalize().expect("exists");
     assert_eq!(Path::new(&trace.header.directory), here);
     assert_eq!(trace.header.manager, "glibc");
     assert!(trace.header.machine.iter().any(|(name, value)| name == "cpu" && !value.is_empty()));
@@ -129,8 +130,8 @@ fn a_program_is_recorded_under_its_own_name() {
 
 #[test]
 fn samples_and_heights_tell_of_the_memory_over_time() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "high",
         // Samples that are taken while it grows find it now here and now there, and none is promised at a certain moment:
         // it stays at its height for so long that it is seen there.
@@ -138,8 +139,8 @@ fn samples_and_heights_tell_of_the_memory_over_time() {
          for (int k = 0; i == 29 && k < 500; k++) { free(malloc(9)); usleep(4000); } \
          if (i % 3 == 2) free(p); usleep(4000); } return 0; }",
     );
-    record(&bench, &[], &[&program]).exits(0);
-    let trace = Trace::read(bench.path("t")).whole();
+    record(&fixture, &[], &[&program]).exits(0);
+    let trace = Trace::read(fixture.path("t")).whole();
     assert!(trace.samples.len() >= 5, "{:?}", trace.samples);
     let most = trace.samples.iter().max_by_key(|sample| sample.rss_kib).expect("samples");
     assert!(most.rss_kib > 120 << 10 && most.anon_kib <= most.rss_kib, "{most:?}");
@@ -152,12 +153,12 @@ fn samples_and_heights_tell_of_the_memory_over_time() {
 
 #[test]
 fn a_program_of_the_catalog_is_recorded_over_a_named_manager() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let arguments = ["record", "-m", "mimalloc3", "--program", "perl", "--size", "quick", "-o", "t"];
-    let mut command = bench.command(&arguments);
-    let said: Said = command.current_dir(bench.path(".")).output().expect("starts").into();
-    said.exits(0);
-    let trace = Trace::read(bench.path("t")).whole();
+    let mut command = fixture.command(&arguments);
+    let output: CommandOutput = command.current_dir(fixture.path(".")).output().expect("starts").into();
+    output.exits(0);
+    let trace = Trace::read(fixture.path("t")).whole();
     assert_eq!(trace.header.manager, "mimalloc3");
     assert!(trace.header.manager_version.starts_with(|c: char| c.is_ascii_digit()), "{:?}", trace.header);
     assert!(trace.made() > 10_000, "{:?}", trace.kinds);
@@ -166,16 +167,16 @@ fn a_program_of_the_catalog_is_recorded_over_a_named_manager() {
 
 #[test]
 fn times_latencies_and_sites_are_there_when_asked_for() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "timed",
         "static void *kept[100]; int main(void) { for (int i = 0; i < 100; i++) kept[i] = malloc(50 + i); \
          usleep(30000); for (int i = 0; i < 100; i++) free(kept[i]); return 0; }",
     );
-    record(&bench, &["--time", "event", "--latency", "--sites"], &[&program]).exits(0);
-    let trace = Trace::read(bench.path("t")).whole();
+    record(&fixture, &["--time", "event", "--latency", "--sites"], &[&program]).exits(0);
+    let trace = Trace::read(fixture.path("t")).whole();
     assert!(trace.header.event_time && trace.header.latency && trace.header.sites);
-    let mut reader = Reader::open(&bench.path("t")).expect("opens");
+    let mut reader = Reader::open(&fixture.path("t")).expect("opens");
     let (mut batch, mut all) = (Batch::default(), Vec::new());
     while reader.read(&mut batch).expect("reads") {
         all.extend_from_slice(&batch.events);

@@ -6,21 +6,24 @@ use std::os::unix::fs::symlink;
 use heaptoll_trace::{Allocation, Ending, Header, Kind, Settings, Writer};
 use serde_json::Value;
 
-use crate::bench::{Bench, Said, assert_none_left, eventually, marker, processes_with, read_json};
+use crate::fixture::{
+    CommandOutput, Fixture, assert_none_left, eventually, marker, processes_with, read_json,
+};
 
 /// Records a command into `t`.
-fn record(bench: &Bench, options: &[&str], command: &[&str]) {
+fn record(fixture: &Fixture, options: &[&str], command: &[&str]) {
     let arguments = [&["record", "-o", "t"], options, &["--"], command].concat();
-    let said: Said = bench.command(&arguments).current_dir(bench.path(".")).output().expect("starts").into();
-    said.exits(0);
+    let output: CommandOutput =
+        fixture.command(&arguments).current_dir(fixture.path(".")).output().expect("starts").into();
+    output.exits(0);
 }
 
 /// Replays `t` and gives the figures.
-fn replay(bench: &Bench, options: &[&str]) -> (Said, Value) {
-    let (trace, json) = (bench.at("t"), bench.at("replay.json"));
-    let said = bench.heaptoll(&[&["replay", &trace, "--json", &json], options].concat());
+fn replay(fixture: &Fixture, options: &[&str]) -> (CommandOutput, Value) {
+    let (trace, json) = (fixture.at("t"), fixture.at("replay.json"));
+    let output = fixture.heaptoll(&[&["replay", &trace, "--json", &json], options].concat());
     let figures = read_json(&json);
-    (said, figures)
+    (output, figures)
 }
 
 fn row<'a>(figures: &'a Value, name: &str) -> &'a Value {
@@ -29,7 +32,7 @@ fn row<'a>(figures: &'a Value, name: &str) -> &'a Value {
 }
 
 /// A trace of `pairs` blocks of 100 bytes, each freed after ten others were made.
-fn synthetic(bench: &Bench, pairs: u32) -> Vec<u8> {
+fn synthetic(fixture: &Fixture, pairs: u32) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).expect("a writer");
     let call = Allocation {
         kind: Kind::Malloc,
@@ -48,7 +51,7 @@ fn synthetic(bench: &Bench, pairs: u32) -> Vec<u8> {
         }
     }
     let bytes = writer.finish(&Ending::default()).expect("an end");
-    std::fs::write(bench.path("t"), &bytes).expect("writes");
+    std::fs::write(fixture.path("t"), &bytes).expect("writes");
     bytes
 }
 
@@ -67,11 +70,11 @@ const BUSY: &str = "int main(void) { static char *held[1000]; unsigned random = 
 
 #[test]
 fn a_recorded_run_is_replayed_as_it_was() {
-    let bench = Bench::new();
-    let program = bench.program("busy", BUSY);
-    record(&bench, &[], &[&program]);
-    let (said, figures) = replay(&bench, &["-m", "glibc", "-n", "2", "--seed", "7"]);
-    said.exits(0).shows(&["Replay of busy", "ns a call are taken off", "Latency", "Memory", "the same"]);
+    let fixture = Fixture::new();
+    let program = fixture.program("busy", BUSY);
+    record(&fixture, &[], &[&program]);
+    let (output, figures) = replay(&fixture, &["-m", "glibc", "-n", "2", "--seed", "7"]);
+    output.exits(0).shows(&["Replay of busy", "ns a call are taken off", "Latency", "Memory", "the same"]);
     let fidelity = &figures["fidelity"];
     let live = &fidelity["max_live_bytes"];
     assert!(live[0] == live[1] && live[0].as_u64() > Some(500_000), "{live}");
@@ -87,12 +90,12 @@ fn a_recorded_run_is_replayed_as_it_was() {
 
 /// Records a program of the catalog, replays it, and gives recorded and replayed bytes of heap. Live bytes must agree.
 fn heaps(program: &str) -> Value {
-    let bench = Bench::new();
-    let mut command = bench.command(&["record", "-o", "t", "--program", program, "--size", "quick"]);
-    let said: Said = command.current_dir(bench.path(".")).output().expect("starts").into();
-    said.exits(0);
-    let (said, figures) = replay(&bench, &["-m", "glibc", "-n", "1"]);
-    said.exits(0);
+    let fixture = Fixture::new();
+    let mut command = fixture.command(&["record", "-o", "t", "--program", program, "--size", "quick"]);
+    let output: CommandOutput = command.current_dir(fixture.path(".")).output().expect("starts").into();
+    output.exits(0);
+    let (output, figures) = replay(&fixture, &["-m", "glibc", "-n", "1"]);
+    output.exits(0);
     let fidelity = &figures["fidelity"];
     assert_eq!(fidelity["max_live_bytes"][0], fidelity["max_live_bytes"][1], "{program}");
     fidelity["peak_heap_bytes"].clone()
@@ -113,15 +116,15 @@ fn programs_of_the_catalog_are_replayed_as_they_were() {
 
 #[test]
 fn a_manager_that_crashes_is_marked_and_the_others_are_measured() {
-    let bench = Bench::new();
-    synthetic(&bench, 5000);
-    let crashing = bench.manager(
+    let fixture = Fixture::new();
+    synthetic(&fixture, 5000);
+    let crashing = fixture.manager(
         "crashing.so",
         "#define BEFORE(bytes) if (bytes == 100 && ++calls > 2000) abort();\n\
         static int calls;",
     );
-    let (said, figures) = replay(&bench, &["-m", &crashing, "-n", "3"]);
-    said.exits(1).shows(&["failed", "killed by signal 6"]);
+    let (output, figures) = replay(&fixture, &["-m", &crashing, "-n", "3"]);
+    output.exits(1).shows(&["failed", "killed by signal 6"]);
     assert!(row(&figures, "glibc")["time"].is_object());
     let failed = row(&figures, &crashing);
     assert!(failed["time"].is_null() && failed["memory"].is_null(), "{failed}");
@@ -130,19 +133,20 @@ fn a_manager_that_crashes_is_marked_and_the_others_are_measured() {
 
 #[test]
 fn an_object_that_is_no_manager_is_not_replayed() {
-    let bench = Bench::new();
-    synthetic(&bench, 500);
-    let object = bench.object("nothing.so", "int nothing(void) { return 1; }");
-    let (said, _) = replay(&bench, &["-m", &object, "-n", "1"]);
-    said.exits(1).shows(&["malloc still comes from the C library"]);
+    let fixture = Fixture::new();
+    synthetic(&fixture, 500);
+    let object = fixture.object("nothing.so", "int nothing(void) { return 1; }");
+    let (output, _) = replay(&fixture, &["-m", &object, "-n", "1"]);
+    output.exits(1).shows(&["malloc still comes from the C library"]);
 }
 
 #[test]
 fn collectors_get_no_figure_of_time_and_the_reason() {
-    let bench = Bench::new();
-    synthetic(&bench, 20_000);
-    let (said, figures) = replay(&bench, &["-m", "tithe", "-m", "bw16", "-m", "tithe-explicit", "-n", "1"]);
-    said.exits(0).shows(&["tithe and bw16 are collectors", "no pointers"]);
+    let fixture = Fixture::new();
+    synthetic(&fixture, 20_000);
+    let (output, figures) =
+        replay(&fixture, &["-m", "tithe", "-m", "bw16", "-m", "tithe-explicit", "-n", "1"]);
+    output.exits(0).shows(&["tithe and bw16 are collectors", "no pointers"]);
     for collector in ["tithe", "bw16"] {
         let row = row(&figures, collector);
         assert!(row["collector"].is_string() && row["time"].is_null() && row["latency"].is_null(), "{row}");
@@ -154,16 +158,16 @@ fn collectors_get_no_figure_of_time_and_the_reason() {
 
 #[test]
 fn repetitions_show_whether_memory_drifts() {
-    let bench = Bench::new();
-    synthetic(&bench, 2000);
+    let fixture = Fixture::new();
+    synthetic(&fixture, 2000);
     // Keeps every thousandth block for good.
-    let leaking = bench.manager(
+    let leaking = fixture.manager(
         "leaking.so",
         "static int calls;\n#define BEFORE(bytes) if (bytes == 100 && \
         ++calls % 1000 == 0) memset(malloc(1 << 19), 1, 1 << 19);",
     );
-    let (said, figures) = replay(&bench, &["-m", &leaking, "--loop", "20", "-n", "1"]);
-    said.exits(0).shows(&["Does memory drift?", "still rises at the end", "does not drift"]);
+    let (output, figures) = replay(&fixture, &["-m", &leaking, "--loop", "20", "-n", "1"]);
+    output.exits(0).shows(&["Does memory drift?", "still rises at the end", "does not drift"]);
     let verdict = |name: &str| row(&figures, name)["drift"]["verdict"]["kind"].clone();
     assert_eq!((verdict(&leaking), verdict("glibc")), ("rising".into(), "steady".into()));
     let slope = row(&figures, &leaking)["drift"]["slope_bytes"].as_f64().expect("a slope");
@@ -173,12 +177,12 @@ fn repetitions_show_whether_memory_drifts() {
 
 #[test]
 fn copies_are_live_at_once() {
-    let bench = Bench::new();
-    synthetic(&bench, 20_000);
-    let (said, one) = replay(&bench, &["-m", "glibc", "-n", "1"]);
-    said.exits(0);
-    let (said, many) = replay(&bench, &["-m", "glibc", "-n", "1", "--scale", "5"]);
-    said.exits(0).shows(&["5 copies at once"]);
+    let fixture = Fixture::new();
+    synthetic(&fixture, 20_000);
+    let (output, one) = replay(&fixture, &["-m", "glibc", "-n", "1"]);
+    output.exits(0);
+    let (output, many) = replay(&fixture, &["-m", "glibc", "-n", "1", "--scale", "5"]);
+    output.exits(0).shows(&["5 copies at once"]);
     let live = |figures: &Value| figures["facts"]["max_live_bytes"].as_u64().expect("a figure");
     // The copies begin one after the other, so they are not all at their largest in the same moment.
     assert_eq!(live(&one), 1100);
@@ -189,26 +193,32 @@ fn copies_are_live_at_once() {
 
 #[test]
 fn what_is_no_trace_is_refused() {
-    let bench = Bench::new();
-    let none = bench.at("none");
-    bench.heaptoll(&["replay", &none]).exits(2).complains(&["none", "No such file"]);
-    std::fs::write(bench.path("text"), "allocations: many\n").expect("writes");
-    bench.heaptoll(&["replay", &bench.at("text")]).exits(2).complains(&["text"]);
-    bench.heaptoll(&["replay", &bench.at(".")]).exits(2).complains(&["must be a file"]);
-    bench.heaptoll(&["replay", "-"]).exits(2).complains(&["must be a file"]);
-    synthetic(&bench, 0);
-    bench.heaptoll(&["replay", &bench.at("t")]).exits(2).complains(&["holds no call that can be replayed"]);
-    synthetic(&bench, 10);
-    bench.heaptoll(&["replay", &bench.at("t"), "-m", "nobody"]).exits(2).complains(&["no manager `nobody`"]);
+    let fixture = Fixture::new();
+    let none = fixture.at("none");
+    fixture.heaptoll(&["replay", &none]).exits(2).complains(&["none", "No such file"]);
+    std::fs::write(fixture.path("text"), "allocations: many\n").expect("writes");
+    fixture.heaptoll(&["replay", &fixture.at("text")]).exits(2).complains(&["text"]);
+    fixture.heaptoll(&["replay", &fixture.at(".")]).exits(2).complains(&["must be a file"]);
+    fixture.heaptoll(&["replay", "-"]).exits(2).complains(&["must be a file"]);
+    synthetic(&fixture, 0);
+    fixture
+        .heaptoll(&["replay", &fixture.at("t")])
+        .exits(2)
+        .complains(&["holds no call that can be replayed"]);
+    synthetic(&fixture, 10);
+    fixture
+        .heaptoll(&["replay", &fixture.at("t"), "-m", "nobody"])
+        .exits(2)
+        .complains(&["no manager `nobody`"]);
 }
 
 #[test]
 fn a_trace_that_was_cut_short_is_replayed_as_far_as_it_goes() {
-    let bench = Bench::new();
-    let bytes = synthetic(&bench, 300_000);
-    std::fs::write(bench.path("t"), &bytes[..bytes.len() * 2 / 3]).expect("writes");
-    let (said, figures) = replay(&bench, &["-m", "glibc", "-n", "1"]);
-    said.exits(0);
+    let fixture = Fixture::new();
+    let bytes = synthetic(&fixture, 300_000);
+    std::fs::write(fixture.path("t"), &bytes[..bytes.len() * 2 / 3]).expect("writes");
+    let (output, figures) = replay(&fixture, &["-m", "glibc", "-n", "1"]);
+    output.exits(0);
     let calls = figures["facts"]["calls"].as_u64().expect("calls");
     assert!((10_000..599_000).contains(&calls), "{calls}");
     assert!(figures["warnings"].as_array().is_some_and(|all| !all.is_empty()), "{}", figures["warnings"]);
@@ -216,48 +226,49 @@ fn a_trace_that_was_cut_short_is_replayed_as_far_as_it_goes() {
 
 #[test]
 fn a_hole_in_a_trace_costs_its_objects_only() {
-    let bench = Bench::new();
-    let mut bytes = synthetic(&bench, 300_000);
+    let fixture = Fixture::new();
+    let mut bytes = synthetic(&fixture, 300_000);
     let middle = bytes.len() / 2;
     bytes[middle..middle + 8].iter_mut().for_each(|byte| *byte ^= 0x55);
-    std::fs::write(bench.path("t"), &bytes).expect("writes");
-    let (said, figures) = replay(&bench, &["-m", "glibc", "-n", "1", "--touch", "all"]);
-    let said = said.exits(0);
+    std::fs::write(fixture.path("t"), &bytes).expect("writes");
+    let (output, figures) = replay(&fixture, &["-m", "glibc", "-n", "1", "--touch", "all"]);
+    let output = output.exits(0);
     assert!(figures["facts"]["calls"].as_u64() > Some(100_000), "{}", figures["facts"]);
     let warnings = figures["warnings"].to_string();
     assert!(warnings.contains("events could not be read"), "{warnings}");
-    assert!(said.out.contains("could not be read"), "{}", said.out);
+    assert!(output.out.contains("could not be read"), "{}", output.out);
 }
 
 #[test]
 fn a_missing_driver_is_named() {
-    let bench = Bench::new();
-    synthetic(&bench, 10);
+    let fixture = Fixture::new();
+    synthetic(&fixture, 10);
     let stage = std::env::var("HEAPTOLL_HOME").expect("the tests' installation");
     let lib = std::path::Path::new(&stage).join("lib/heaptoll");
-    let own = bench.path("home/lib/heaptoll");
+    let own = fixture.path("home/lib/heaptoll");
     std::fs::create_dir_all(&own).expect("a folder");
     for entry in std::fs::read_dir(lib).expect("reads").flatten() {
         if entry.file_name() != "heaptoll-replay" {
             symlink(entry.path(), own.join(entry.file_name())).expect("links");
         }
     }
-    let mut command = bench.command(&["replay", &bench.at("t")]);
-    let said: Said = command.env("HEAPTOLL_HOME", bench.path("home")).output().expect("starts").into();
-    said.exits(2).complains(&["the replay driver is missing", "heaptoll-replay", "make build"]);
+    let mut command = fixture.command(&["replay", &fixture.at("t")]);
+    let output: CommandOutput =
+        command.env("HEAPTOLL_HOME", fixture.path("home")).output().expect("starts").into();
+    output.exits(2).complains(&["the replay driver is missing", "heaptoll-replay", "make build"]);
 }
 
 #[test]
 fn an_interrupt_shows_what_was_measured_and_leaves_nobody() {
-    let bench = Bench::new();
-    synthetic(&bench, 300_000);
+    let fixture = Fixture::new();
+    synthetic(&fixture, 300_000);
     let word = marker("replay");
-    let slow = bench.manager(
+    let slow = fixture.manager(
         &format!("{word}.so"),
         "static int calls;\n#define BEFORE(bytes) if (bytes == 100 && \
         ++calls % 10000 == 0) usleep(20000);",
     );
-    let under_way = bench.start(&["replay", &bench.at("t"), "-m", &slow, "-n", "200"]);
+    let under_way = fixture.start(&["replay", &fixture.at("t"), "-m", &slow, "-n", "200"]);
     // Of its drivers one asks who the manager is, and three belong to each repetition: with the fifth, in which order
     // they may come, a repetition is over.
     let mut drivers = std::collections::HashSet::new();
@@ -274,15 +285,15 @@ fn an_interrupt_shows_what_was_measured_and_leaves_nobody() {
 
 #[test]
 fn a_page_has_the_charts() {
-    let bench = Bench::new();
-    record(&bench, &[], &[&bench.program("busy", BUSY)]);
-    let (trace, page) = (bench.at("t"), bench.at("page.html"));
-    bench.heaptoll(&["replay", &trace, "-m", "glibc", "-n", "1", "--loop", "3", "--html", &page]).exits(0);
+    let fixture = Fixture::new();
+    record(&fixture, &[], &[&fixture.program("busy", BUSY)]);
+    let (trace, page) = (fixture.at("t"), fixture.at("page.html"));
+    fixture.heaptoll(&["replay", &trace, "-m", "glibc", "-n", "1", "--loop", "3", "--html", &page]).exits(0);
     let page = std::fs::read_to_string(page).expect("the page");
     for title in ["Fragmentation over the trace", "Peak resident memory by repetition", "heaptoll replay"] {
         assert!(page.contains(title), "no {title}");
     }
-    bench
+    fixture
         .heaptoll(&["replay", &trace, "--html", "/nowhere/page.html"])
         .exits(2)
         .complains(&["/nowhere/page.html"]);

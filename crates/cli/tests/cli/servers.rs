@@ -1,6 +1,8 @@
 //! Servers: driven by their load, stopped cleanly, and marked when they do not do their part.
 
-use crate::bench::{Bench, assert_none_left, eventually, line, marker, processes_with, read_json, rows_of};
+use crate::fixture::{
+    Fixture, assert_none_left, eventually, line, marker, processes_with, read_json, rows_of,
+};
 
 /// A server: says `ready` on either stream, allocates for each line of a FIFO, and ends on SIGTERM. A word after the
 /// FIFO's path chooses what it does wrong; the next may be a file for its number.
@@ -44,28 +46,33 @@ int main(int c, char **v) {
 const LOAD: &str = "sh -c 'head -c 2000 /dev/zero > {tmp}/fifo; sleep 0.3; echo \"SET: 1,250.5 requests per second\"; \
                     echo \"GET: 900 requests per second\"'";
 
-fn serve(bench: &Bench, how: &str, load: &str, options: &[&str]) -> (crate::bench::Said, serde_json::Value) {
-    let server = bench.path("server");
+fn serve(
+    fixture: &Fixture,
+    how: &str,
+    load: &str,
+    options: &[&str],
+) -> (crate::fixture::CommandOutput, serde_json::Value) {
+    let server = fixture.path("server");
     if !server.exists() {
-        bench.program("server", &format!("#include <sys/stat.h>\n{SERVER}"));
+        fixture.program("server", &format!("#include <sys/stat.h>\n{SERVER}"));
     }
-    let (json, command) = (bench.at("o.json"), format!("{} {{tmp}}/fifo {how}", server.display()));
+    let (json, command) = (fixture.at("o.json"), format!("{} {{tmp}}/fifo {how}", server.display()));
     let run = ["run", "-n", "1", "--warmup", "0", "--json", &json, "--serve", &command, "--load", load];
-    let said = bench.heaptoll(&[&run[..], &["--ready", "^ready"], options].concat());
+    let output = fixture.heaptoll(&[&run[..], &["--ready", "^ready"], options].concat());
     let read = std::path::Path::new(&json).exists().then(|| read_json(&json));
-    (said, read.unwrap_or_default())
+    (output, read.unwrap_or_default())
 }
 
 #[test]
 fn a_server_is_driven_and_its_cpu_and_the_loads_figures_are_read() {
-    let bench = Bench::new();
-    let manager = bench.manager("other.so", "");
+    let fixture = Fixture::new();
+    let manager = fixture.manager("other.so", "");
     let figures = r"(?P<name>[A-Z]+): (?P<per_s>[\d,.]+) requests";
-    let (said, json) = serve(&bench, "", LOAD, &["-m", "glibc", "-m", &manager, "--figures", figures]);
-    let said = said.exits(0);
+    let (output, json) = serve(&fixture, "", LOAD, &["-m", "glibc", "-m", &manager, "--figures", figures]);
+    let output = output.exits(0);
     for stack in ["glibc", &manager] {
         let row = rows_of(&json, stack, "timed")[0];
-        assert_eq!(row["outcome"]["kind"], "ok", "{}", said.out);
+        assert_eq!(row["outcome"]["kind"], "ok", "{}", output.out);
         let serve = &row["serve"];
         assert_eq!(serve["load_figures"], serde_json::json!({"SET per_s": 1250.5, "GET per_s": 900.0}));
         assert!(serve["load_s"].as_f64() >= Some(0.3), "{serve}");
@@ -80,41 +87,41 @@ fn a_server_is_driven_and_its_cpu_and_the_loads_figures_are_read() {
 
 #[test]
 fn a_load_that_fails_marks_the_round_and_the_server_is_stopped() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mark = marker("load");
-    let (said, json) = serve(&bench, &mark, "sh -c 'echo no such key >&2; exit 4'", &["-m", "glibc"]);
-    said.exits(1).shows(&["its load ended with", "no such key"]);
+    let (output, json) = serve(&fixture, &mark, "sh -c 'echo no such key >&2; exit 4'", &["-m", "glibc"]);
+    output.exits(1).shows(&["its load ended with", "no such key"]);
     assert_eq!(rows_of(&json, "glibc", "timed")[0]["outcome"]["kind"], "serve_failed");
     assert_none_left(&mark);
 }
 
 #[test]
 fn a_load_without_the_figures_marks_the_round() {
-    let bench = Bench::new();
-    let (said, _) = serve(&bench, "", "true", &["-m", "glibc", "--figures", "(?P<x>[0-9]+) per hour"]);
-    said.exits(1).shows(&["holds no figure that the pattern finds"]);
+    let fixture = Fixture::new();
+    let (output, _) = serve(&fixture, "", "true", &["-m", "glibc", "--figures", "(?P<x>[0-9]+) per hour"]);
+    output.exits(1).shows(&["holds no figure that the pattern finds"]);
 }
 
 #[test]
 fn a_load_that_is_no_program_marks_the_round() {
-    let bench = Bench::new();
-    let (said, _) = serve(&bench, "", "/no/such/load", &["-m", "glibc"]);
-    said.exits(1).shows(&["its load", "No such file"]);
+    let fixture = Fixture::new();
+    let (output, _) = serve(&fixture, "", "/no/such/load", &["-m", "glibc"]);
+    output.exits(1).shows(&["its load", "No such file"]);
 }
 
 #[test]
 fn a_server_that_ends_before_it_is_ready_says_so_at_once() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let begun = std::time::Instant::now();
-    let (said, _) = serve(&bench, "dies", "true", &["-m", "glibc"]);
-    let said = said.exits(1).complains(&["exit status 5", "before a line matched `^ready`"]);
-    assert!(!said.err.contains("within 30 s"), "{}", said.err);
+    let (output, _) = serve(&fixture, "dies", "true", &["-m", "glibc"]);
+    let output = output.exits(1).complains(&["exit status 5", "before a line matched `^ready`"]);
+    assert!(!output.err.contains("within 30 s"), "{}", output.err);
     assert!(begun.elapsed().as_secs() < 25, "not the half minute that it may take to be ready");
 }
 
 #[test]
 fn a_server_that_ends_under_its_load_is_marked_however_it_ends() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // It loads the server until that has ended, dead and not yet waited for.
     let load = "sh -c 'head -c 2000 /dev/zero > {tmp}/fifo; \
                 while grep -q \"^State:.[^ZX]\" /proc/$(cat {tmp}/pid)/status; do sleep 0.02; done'";
@@ -122,26 +129,26 @@ fn a_server_that_ends_under_its_load_is_marked_however_it_ends() {
         ("quits", "ended with exit status 0 while it was loaded"),
         ("crashes", "was killed by signal 6 while"),
     ] {
-        let (said, json) = serve(&bench, &format!("{how} {{tmp}}/pid"), load, &["-m", "glibc"]);
-        said.exits(1).shows(&[words]);
+        let (output, json) = serve(&fixture, &format!("{how} {{tmp}}/pid"), load, &["-m", "glibc"]);
+        output.exits(1).shows(&[words]);
         assert_eq!(rows_of(&json, "glibc", "timed")[0]["serve"]["loaded_cpu_s"], 0.0);
     }
 }
 
 #[test]
 fn a_server_that_ends_badly_is_marked() {
-    let bench = Bench::new();
-    let (said, _) = serve(&bench, "fails", LOAD, &["-m", "glibc"]);
-    said.exits(1).shows(&["exit status 6"]);
+    let fixture = Fixture::new();
+    let (output, _) = serve(&fixture, "fails", LOAD, &["-m", "glibc"]);
+    output.exits(1).shows(&["exit status 6"]);
 }
 
 #[test]
 fn a_server_never_ready_or_never_ending_is_marked_at_the_time_limit() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for how in ["silent", "stubborn"] {
         let mark = format!("{how} {}", marker(how));
-        let (said, json) = serve(&bench, &mark, "true", &["-m", "glibc", "--timeout", "1.5"]);
-        said.exits(1).shows(&["over the time limit of 1.5 s"]);
+        let (output, json) = serve(&fixture, &mark, "true", &["-m", "glibc", "--timeout", "1.5"]);
+        output.exits(1).shows(&["over the time limit of 1.5 s"]);
         assert_eq!(rows_of(&json, "glibc", "timed")[0]["outcome"]["kind"], "timeout");
         assert_none_left(&marker(how));
     }
@@ -149,20 +156,20 @@ fn a_server_never_ready_or_never_ending_is_marked_at_the_time_limit() {
 
 #[test]
 fn a_server_that_ignores_its_stop_signal_is_ended_after_a_while() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mark = marker("ignores");
-    let (said, json) = serve(&bench, &format!("stubborn {mark}"), "true", &["-m", "glibc"]);
-    said.exits(1).shows(&["did not end within 15 s of SIGTERM"]);
+    let (output, json) = serve(&fixture, &format!("stubborn {mark}"), "true", &["-m", "glibc"]);
+    output.exits(1).shows(&["did not end within 15 s of SIGTERM"]);
     assert_eq!(rows_of(&json, "glibc", "timed")[0]["outcome"]["kind"], "serve_failed");
     assert_none_left(&mark);
 }
 
 #[test]
 fn a_chatty_server_does_not_grow_heaptoll() {
-    let bench = Bench::new();
-    bench.program("server", &format!("#include <sys/stat.h>\n{SERVER}"));
-    let server = format!("{} {{tmp}}/fifo chatty", bench.at("server"));
-    let run = bench.start(&[
+    let fixture = Fixture::new();
+    fixture.program("server", &format!("#include <sys/stat.h>\n{SERVER}"));
+    let server = format!("{} {{tmp}}/fifo chatty", fixture.at("server"));
+    let run = fixture.start(&[
         "run", "-m", "glibc", "-n", "1", "--warmup", "0", "--serve", &server, "--load", "sleep 2", "--ready",
         "^ready",
     ]);
@@ -179,13 +186,14 @@ fn a_chatty_server_does_not_grow_heaptoll() {
 
 #[test]
 fn ctrl_c_ends_server_and_load() {
-    let bench = Bench::new();
-    bench.program("server", &format!("#include <sys/stat.h>\n{SERVER}"));
+    let fixture = Fixture::new();
+    fixture.program("server", &format!("#include <sys/stat.h>\n{SERVER}"));
     let mark = marker("serve-ctrl-c");
     let (server, load) =
-        (format!("{} {{tmp}}/fifo {mark}", bench.at("server")), format!("sh -c 'sleep 60; : {mark}-load'"));
-    let run = bench.start(&["run", "-m", "glibc", "--serve", &server, "--load", &load, "--ready", "^ready"]);
-    eventually("the load runs", || !crate::bench::programs_with(&format!("{mark}-load")).is_empty());
+        (format!("{} {{tmp}}/fifo {mark}", fixture.at("server")), format!("sh -c 'sleep 60; : {mark}-load'"));
+    let run =
+        fixture.start(&["run", "-m", "glibc", "--serve", &server, "--load", &load, "--ready", "^ready"]);
+    eventually("the load runs", || !crate::fixture::programs_with(&format!("{mark}-load")).is_empty());
     run.signal(libc::SIGINT);
     run.wait().exits(130);
     eventually("nothing is left", || processes_with(&mark).is_empty());
@@ -197,9 +205,9 @@ fn redis_of_the_catalog_is_measured() {
         eprintln!("redis-server is not installed");
         return;
     }
-    let bench = Bench::new();
-    let json = bench.at("o.json");
-    bench
+    let fixture = Fixture::new();
+    let json = fixture.at("o.json");
+    fixture
         .heaptoll(&[
             "run",
             "--program",
@@ -231,14 +239,14 @@ fn redis_of_the_catalog_is_measured() {
 
 #[test]
 fn a_server_that_is_never_ready_is_tried_once_and_its_last_lines_are_shown() {
-    let bench = Bench::new();
-    let counter = bench.at("starts");
+    let fixture = Fixture::new();
+    let counter = fixture.at("starts");
     let server = format!(
         "sh -c 'echo one >> {counter}; echo to standard output; echo The server accepts connections >&2; exit 3'"
     );
-    let db = bench.at("e.db");
+    let db = fixture.at("e.db");
     let words = ["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "3", "--serve", &server];
-    bench
+    fixture
         .heaptoll(&[&words[..], &["--ready", "Accepts?", "--load", "true"]].concat())
         .exits(1)
         .complains(&[
@@ -247,6 +255,6 @@ fn a_server_that_is_never_ready_is_tried_once_and_its_last_lines_are_shown() {
             "The server accepts connections",
         ])
         .complains(&["give --ready a pattern that matches one"]);
-    let json = bench.json(&db);
-    assert_eq!(crate::bench::rows(&json).len(), 1, "neither again nor under the other manager");
+    let json = fixture.json(&db);
+    assert_eq!(crate::fixture::rows(&json).len(), 1, "neither again nor under the other manager");
 }

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::bench::{Bench, Said, outcomes, read_json, rows_of};
+use crate::fixture::{CommandOutput, Fixture, outcomes, read_json, rows_of};
 
 const WORDS: &str = r#"
 int main(void) {
@@ -13,51 +13,51 @@ int main(void) {
 }
 "#;
 
-fn run(bench: &Bench, managers: &[&str], program: &str) -> Said {
-    let json = bench.at("o.json");
+fn run(fixture: &Fixture, managers: &[&str], program: &str) -> CommandOutput {
+    let json = fixture.at("o.json");
     let mut words = vec!["run", "-n", "1", "--warmup", "0", "--json", &json];
     words.extend(managers.iter().flat_map(|manager| ["-m", manager]));
     words.extend(["--", program]);
-    bench.heaptoll(&words)
+    fixture.heaptoll(&words)
 }
 
-fn proof(bench: &Bench, stack: &str) -> String {
-    let read = read_json(&bench.at("o.json"));
+fn proof(fixture: &Fixture, stack: &str) -> String {
+    let read = read_json(&fixture.at("o.json"));
     let stacks = read["experiment"]["stacks"].as_array().expect("stacks");
     stacks.iter().find(|one| one["name"] == stack).map(|one| one["proof"].to_string()).expect(stack)
 }
 
 #[test]
 fn every_link_of_a_stack_is_proved() {
-    let bench = Bench::new();
-    let program = bench.program("words", WORDS);
+    let fixture = Fixture::new();
+    let program = fixture.program("words", WORDS);
     let stacks = ["forward/mimalloc3", "live/forward/glibc", "count/glibc", "record/tithe"];
-    run(&bench, &stacks, &program).exits(0);
-    let read = read_json(&bench.at("o.json"));
+    run(&fixture, &stacks, &program).exits(0);
+    let read = read_json(&fixture.at("o.json"));
     for stack in stacks {
         assert_eq!(outcomes(&read, stack), ["ok"], "{stack}");
     }
-    let said = proof(&bench, "forward/mimalloc3");
+    let output = proof(&fixture, "forward/mimalloc3");
     assert!(
-        said.contains("libheaptoll_forward.so, which forwards to ") && said.contains("/mimalloc3.so"),
-        "{said}"
+        output.contains("libheaptoll_forward.so, which forwards to ") && output.contains("/mimalloc3.so"),
+        "{output}"
     );
-    let said = proof(&bench, "live/forward/glibc");
+    let output = proof(&fixture, "live/forward/glibc");
     assert!(
-        said.contains("_live.so, which forwards to ") && said.contains("_forward.so, which forwards to"),
-        "{said}"
+        output.contains("_live.so, which forwards to ") && output.contains("_forward.so, which forwards to"),
+        "{output}"
     );
-    assert!(said.contains("libc.so.6"), "{said}");
+    assert!(output.contains("libc.so.6"), "{output}");
     // The counting layer is the preflight's own: there is one of it.
-    assert!(!proof(&bench, "count/glibc").contains("_count.so"));
+    assert!(!proof(&fixture, "count/glibc").contains("_count.so"));
 }
 
 #[test]
 fn layers_say_what_they_did_and_rows_keep_it() {
-    let bench = Bench::new();
-    let program = bench.program("words", WORDS);
-    run(&bench, &["quarantine=64K/glibc", "sweep,every=256K/glibc"], &program).exits(0);
-    let read = read_json(&bench.at("o.json"));
+    let fixture = Fixture::new();
+    let program = fixture.program("words", WORDS);
+    run(&fixture, &["quarantine=64K/glibc", "sweep,every=256K/glibc"], &program).exits(0);
+    let read = read_json(&fixture.at("o.json"));
     let row = |stack: &str| rows_of(&read, stack, "timed")[0].clone();
     let held = row("quarantine=64K/glibc")["held_high_bytes"].as_u64().expect("held");
     assert!((65_536..65_536 + 4096).contains(&held), "{held}");
@@ -74,10 +74,10 @@ fn layers_say_what_they_did_and_rows_keep_it() {
 /// It was told at collections only: a program that ends without one had used nothing, and one that grew since, less.
 #[test]
 fn used_pages_are_told_at_the_end_too() {
-    let bench = Bench::new();
-    let program = bench.program("words", WORDS);
-    run(&bench, &["sweep,every=1G/glibc"], &program).exits(0);
-    let read = read_json(&bench.at("o.json"));
+    let fixture = Fixture::new();
+    let program = fixture.program("words", WORDS);
+    run(&fixture, &["sweep,every=1G/glibc"], &program).exits(0);
+    let read = read_json(&fixture.at("o.json"));
     let row = rows_of(&read, "sweep,every=1G/glibc", "timed")[0].clone();
     assert_eq!(row["collections"]["count"], 0, "{row}");
     assert!(row["used_high_bytes"].as_u64().is_some_and(|bytes| bytes >= 65_536), "{row}");
@@ -85,28 +85,28 @@ fn used_pages_are_told_at_the_end_too() {
 
 #[test]
 fn rows_are_named_by_the_shortest_word_of_their_stack() {
-    let bench = Bench::new();
-    let program = bench.program("words", WORDS);
-    run(&bench, &["forward/mimalloc", "quarantine=2048K/glibc"], &program).exits(0);
-    let read = read_json(&bench.at("o.json"));
+    let fixture = Fixture::new();
+    let program = fixture.program("words", WORDS);
+    run(&fixture, &["forward/mimalloc", "quarantine=2048K/glibc"], &program).exits(0);
+    let read = read_json(&fixture.at("o.json"));
     assert_eq!(outcomes(&read, "forward/mimalloc3"), ["ok"]);
     assert_eq!(outcomes(&read, "quarantine=2M/glibc"), ["ok"]);
 }
 
 #[test]
 fn a_manager_named_by_its_path_stands_behind_layers() {
-    let bench = Bench::new();
-    let program = bench.program("words", WORDS);
-    let manager = bench.manager("own.so", "");
+    let fixture = Fixture::new();
+    let program = fixture.program("words", WORDS);
+    let manager = fixture.manager("own.so", "");
     let stack = format!("forward/{manager}");
-    run(&bench, &[&stack], &program).exits(0);
-    assert!(proof(&bench, &stack).contains(&format!("which forwards to {manager}")));
+    run(&fixture, &[&stack], &program).exits(0);
+    assert!(proof(&fixture, &stack).contains(&format!("which forwards to {manager}")));
 }
 
 #[test]
 fn what_means_nothing_is_refused_with_the_reason() {
-    let bench = Bench::new();
-    for (stack, said) in [
+    let fixture = Fixture::new();
+    for (stack, output) in [
         ("quarantine=2M", "names a layer and no manager behind it"),
         ("quarantine/glibc", "it needs a size: quarantine=2M"),
         ("quarantine=2X/glibc", "`2X` is no size"),
@@ -121,26 +121,26 @@ fn what_means_nothing_is_refused_with_the_reason() {
         ("forward/nothing", "there is no manager `nothing`"),
         ("forward/./nothing.so", "manager ./nothing.so"),
     ] {
-        run(&bench, &[stack], "/bin/ls").exits(2).complains(&[said]);
+        run(&fixture, &[stack], "/bin/ls").exits(2).complains(&[output]);
     }
-    run(&bench, &["quarantine=1M/tithe-explicit"], "/bin/ls").exits(0);
+    run(&fixture, &["quarantine=1M/tithe-explicit"], "/bin/ls").exits(0);
     // Of the group only what does not collect stands behind a layer that holds frees back.
-    run(&bench, &["quarantine=1M/collectors"], "/bin/ls").exits(0).shows(&["quarantine=1M/tithe-explicit"]);
+    run(&fixture, &["quarantine=1M/collectors"], "/bin/ls").exits(0).shows(&["quarantine=1M/tithe-explicit"]);
 }
 
 #[test]
 fn a_layer_in_front_of_a_static_program_is_refused() {
-    let bench = Bench::new();
-    let program = bench.static_program("static", WORDS);
-    run(&bench, &["forward/glibc"], &program).exits(2).complains(&["is statically linked"]);
+    let fixture = Fixture::new();
+    let program = fixture.static_program("static", WORDS);
+    run(&fixture, &["forward/glibc"], &program).exits(2).complains(&["is statically linked"]);
 }
 
 #[test]
 fn a_stack_that_was_named_and_does_not_load_fails_the_run() {
-    let bench = Bench::new();
-    let program = bench.program("words", WORDS);
+    let fixture = Fixture::new();
+    let program = fixture.program("words", WORDS);
     // Everything that a manager must have, and no way to ask for the size of a block.
-    let manager = bench.object(
+    let manager = fixture.object(
         "sizeless.so",
         "#include <stddef.h>\n\
          extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);\n\
@@ -150,8 +150,8 @@ fn a_stack_that_was_named_and_does_not_load_fails_the_run() {
          void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }\n",
     );
     let stack = format!("quarantine=64K/{manager}");
-    run(&bench, &["glibc", "forward/glibc", &stack], &program).exits(1);
-    let read = read_json(&bench.at("o.json"));
+    run(&fixture, &["glibc", "forward/glibc", &stack], &program).exits(1);
+    let read = read_json(&fixture.at("o.json"));
     assert_eq!(outcomes(&read, "forward/glibc"), ["ok"], "the others are measured");
     let refused = read["experiment"]["refused"].to_string();
     assert!(refused.contains(&stack) && refused.contains("malloc_usable_size"), "{refused}");
@@ -160,8 +160,8 @@ fn a_stack_that_was_named_and_does_not_load_fails_the_run() {
 
 #[test]
 fn a_layer_covers_the_operator_new_that_a_manager_brings() {
-    let bench = Bench::new();
-    let source = bench.path("news.cc");
+    let fixture = Fixture::new();
+    let source = fixture.path("news.cc");
     std::fs::write(
         &source,
         "#include <cstdio>\n#include <new>\nstruct alignas(64) Wide { char bytes[64]; };\n\
@@ -169,7 +169,7 @@ fn a_layer_covers_the_operator_new_that_a_manager_brings() {
          delete new (std::nothrow) long(i); }\n std::puts(\"done\"); }\n",
     )
     .expect("writes");
-    let program = bench.at("news");
+    let program = fixture.at("news");
     let built = Command::new("c++").args(["-std=c++17", "-O0", "-o", &program]).arg(&source).status();
     assert!(built.is_ok_and(|status| status.success()), "c++ builds it");
     let own = "void *_Znwm(size_t n) { abort(); } void *_Znam(size_t n) { abort(); } void _ZdlPv(void *p) { abort(); }\n\
@@ -177,10 +177,10 @@ fn a_layer_covers_the_operator_new_that_a_manager_brings() {
                void *_ZnwmSt11align_val_t(size_t n, size_t a) { abort(); }\n\
                void *_ZnwmRKSt9nothrow_t(size_t n, void *t) { abort(); }\n\
                void _ZdlPvmSt11align_val_t(void *p, size_t n, size_t a) { abort(); }\n";
-    let manager = bench.manager("news.so", own);
+    let manager = fixture.manager("news.so", own);
     let stacks = [format!("forward/{manager}"), format!("live/forward/{manager}")];
-    run(&bench, &[&stacks[0], &stacks[1]], &program).exits(0);
-    let read = read_json(&bench.at("o.json"));
+    run(&fixture, &[&stacks[0], &stacks[1]], &program).exits(0);
+    let read = read_json(&fixture.at("o.json"));
     for stack in &stacks {
         assert_eq!(outcomes(&read, stack), ["ok"]);
     }
@@ -188,19 +188,19 @@ fn a_layer_covers_the_operator_new_that_a_manager_brings() {
 
 #[test]
 fn a_recording_goes_over_a_stack_and_a_replay_too() {
-    let bench = Bench::new();
-    let program = bench.program("words", WORDS);
-    let trace = bench.at("t.heaptoll");
-    bench
+    let fixture = Fixture::new();
+    let program = fixture.program("words", WORDS);
+    let trace = fixture.at("t.heaptoll");
+    fixture
         .heaptoll(&["record", "-o", &trace, "-m", "record/glibc", "--", &program])
         .exits(2)
         .complains(&["leave it out"]);
-    bench
+    fixture
         .heaptoll(&["record", "-o", &trace, "-m", "forward/modern", "--", &program])
         .exits(2)
         .complains(&["several"]);
-    bench.heaptoll(&["record", "-o", &trace, "-m", "quarantine=4K/glibc", "--", &program]).exits(0);
-    bench
+    fixture.heaptoll(&["record", "-o", &trace, "-m", "quarantine=4K/glibc", "--", &program]).exits(0);
+    fixture
         .heaptoll(&["replay", &trace, "-n", "2", "-m", "quarantine=1024B/mimalloc", "-m", "forward/tithe"])
         .exits(0)
         .shows(&["quarantine=1K/mimalloc3", "forward/tithe"]);
@@ -208,13 +208,13 @@ fn a_recording_goes_over_a_stack_and_a_replay_too() {
 
 #[test]
 fn managers_lists_layers_and_options() {
-    let bench = Bench::new();
-    bench.heaptoll(&["managers", "-m", "quarantine=4096/glibc"]).exits(0).shows(&[
+    let fixture = Fixture::new();
+    fixture.heaptoll(&["managers", "-m", "quarantine=4096/glibc"]).exits(0).shows(&[
         "quarantine=SIZE",
         "check=on|off",
         "every=SIZE",
         "quarantine=4K/glibc",
         "tithe-collect",
     ]);
-    bench.heaptoll(&["run", "--help"]).exits(0).shows(&["quarantine=2M/mimalloc"]);
+    fixture.heaptoll(&["run", "--help"]).exits(0).shows(&["quarantine=2M/mimalloc"]);
 }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::bench::{
-    Bench, assert_none_left, eventually, marker, processes_with, programs_with, read_json, rows, rows_of,
+use crate::fixture::{
+    Fixture, assert_none_left, eventually, marker, processes_with, programs_with, read_json, rows, rows_of,
     stored, text,
 };
 
@@ -31,16 +31,16 @@ const HELD: &str = r#"
 const INTERLEAVED: [&str; 3] = ["--pairing", "interleaved", "--"];
 
 /// How many runs [`HELD`] has counted.
-fn runs(bench: &Bench) -> u64 {
-    std::fs::metadata(bench.path("runs")).map_or(0, |file| file.len())
+fn runs(fixture: &Fixture) -> u64 {
+    std::fs::metadata(fixture.path("runs")).map_or(0, |file| file.len())
 }
 
-fn hold(bench: &Bench) {
-    std::fs::write(bench.path("hold"), "").expect("writes");
+fn hold(fixture: &Fixture) {
+    std::fs::write(fixture.path("hold"), "").expect("writes");
 }
 
-fn let_go(bench: &Bench) {
-    std::fs::remove_file(bench.path("hold")).expect("removes");
+fn let_go(fixture: &Fixture) {
+    std::fs::remove_file(fixture.path("hold")).expect("removes");
 }
 
 /// A program that can be held and has a child that would live on.
@@ -63,63 +63,63 @@ fn cells(json: &Value) -> Vec<(String, String, u64)> {
 
 #[test]
 fn ctrl_c_keeps_rows_ends_processes_and_resume_completes_the_plan_in_its_order() {
-    let bench = Bench::new();
-    let program = bench.program("program", &format!("{HELD}{ALONE}"));
-    let manager = bench.manager("other.so", "");
-    let (whole, db, mark) = (bench.at("whole.db"), bench.at("stopped.db"), marker("ctrl-c"));
+    let fixture = Fixture::new();
+    let program = fixture.program("program", &format!("{HELD}{ALONE}"));
+    let manager = fixture.manager("other.so", "");
+    let (whole, db, mark) = (fixture.at("whole.db"), fixture.at("stopped.db"), marker("ctrl-c"));
     // Held in its sixth run, of fourteen.
-    let folder = bench.at("");
+    let folder = fixture.at("");
     let words = [&program, &db, &folder, "6", &mark];
     let paired = ["-m", "glibc", "-m", &manager, "-n", "6", "--seed", "42", "--pairing", "interleaved", "--"];
     let common = [&paired, &words[..]].concat();
-    bench.heaptoll(&[&["run", "--db", &whole][..], &common].concat()).exits(0);
-    let expected = cells(&bench.json(&whole));
+    fixture.heaptoll(&[&["run", "--db", &whole][..], &common].concat()).exits(0);
+    let expected = cells(&fixture.json(&whole));
     assert_eq!(expected.len(), 2 + 6 * 4);
 
-    hold(&bench);
-    let run = bench.start(&[&["run", "--db", &db][..], &common].concat());
-    eventually("it is held in the sixth run", || runs(&bench) == 6);
+    hold(&fixture);
+    let run = fixture.start(&[&["run", "--db", &db][..], &common].concat());
+    eventually("it is held in the sixth run", || runs(&fixture) == 6);
     run.signal(libc::SIGINT);
-    let said = run.wait().exits(130).complains(&["interrupted; go on with: heaptoll run --resume", &db]);
-    assert!(said.out.contains("other.so"), "the table of what there is is printed:\n{}", said.out);
+    let output = run.wait().exits(130).complains(&["interrupted; go on with: heaptoll run --resume", &db]);
+    assert!(output.out.contains("other.so"), "the table of what there is is printed:\n{}", output.out);
     assert_none_left(&mark);
-    let kept = cells(&bench.json(&db));
+    let kept = cells(&fixture.json(&db));
     assert!(kept.len() >= 5 && kept.len() < expected.len(), "{}", kept.len());
     assert_eq!(kept, expected[..kept.len()], "the same seed gives the same order");
 
-    let_go(&bench);
-    bench.heaptoll(&["run", "--resume", &db]).exits(0);
-    let json = bench.json(&db);
+    let_go(&fixture);
+    fixture.heaptoll(&["run", "--resume", &db]).exits(0);
+    let json = fixture.json(&db);
     assert_eq!(cells(&json), expected, "each cell once, in the order of an uninterrupted run");
     assert_eq!(json["experiment"]["complete"], true);
     let orders: HashSet<u64> = rows(&json).iter().filter_map(|row| row["order"].as_u64()).collect();
     assert_eq!(orders.len(), rows(&json).len(), "positions are unique");
     // Nothing is left to do, and nothing is done.
-    bench.heaptoll(&["run", "--resume", &db]).exits(0);
-    assert_eq!(cells(&bench.json(&db)), expected);
+    fixture.heaptoll(&["run", "--resume", &db]).exits(0);
+    assert_eq!(cells(&fixture.json(&db)), expected);
 }
 
 #[test]
 fn ctrl_c_in_the_watched_run_leaves_one_track_a_stack() {
-    let bench = Bench::new();
-    let (db, mark) = (bench.at("e.db"), marker("watched"));
-    let program = bench.program("program", &format!("{HELD}{ALONE}"));
-    hold(&bench);
-    let folder = bench.at("");
+    let fixture = Fixture::new();
+    let (db, mark) = (fixture.at("e.db"), marker("watched"));
+    let program = fixture.program("program", &format!("{HELD}{ALONE}"));
+    hold(&fixture);
+    let folder = fixture.at("");
     let words = [&program, &db, &folder, "1", &mark];
-    let run = bench
+    let run = fixture
         .start(&[&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "1", "--"], &words[..]].concat());
-    eventually("the watched run goes", || runs(&bench) == 1);
+    eventually("the watched run goes", || runs(&fixture) == 1);
     // So that something of it was seen.
     std::thread::sleep(std::time::Duration::from_millis(100));
     run.signal(libc::SIGINT);
     run.wait().exits(130);
     assert_none_left(&mark);
-    let_go(&bench);
-    assert!(cells(&bench.json(&db)).is_empty(), "it was in the first watched run");
-    let said = bench.heaptoll(&["run", "--resume", &db]).exits(0);
-    assert!(!said.out.contains("distrust"), "{}", said.out);
-    let json = bench.json(&db);
+    let_go(&fixture);
+    assert!(cells(&fixture.json(&db)).is_empty(), "it was in the first watched run");
+    let output = fixture.heaptoll(&["run", "--resume", &db]).exits(0);
+    assert!(!output.out.contains("distrust"), "{}", output.out);
+    let json = fixture.json(&db);
     let tracks = json["experiment"]["tracks"].as_array().expect("tracks");
     let names: HashSet<String> = tracks.iter().map(|track| text(&track["stack"])).collect();
     assert_eq!(names.len(), tracks.len(), "one a stack: {names:?}");
@@ -127,44 +127,44 @@ fn ctrl_c_in_the_watched_run_leaves_one_track_a_stack() {
 
 #[test]
 fn ctrl_c_before_anything_is_measured_says_so_and_stores_nothing() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mark = marker("early");
-    let program = bench.program("program", "int main(void) { free(malloc(99)); for (;;) pause(); }");
-    let run = bench.start(&["run", "-m", "glibc", "-m", "glibc", "--", &program, &mark]);
+    let program = fixture.program("program", "int main(void) { free(malloc(99)); for (;;) pause(); }");
+    let run = fixture.start(&["run", "-m", "glibc", "-m", "glibc", "--", &program, &mark]);
     eventually("the proof run goes", || !programs_with(&mark).is_empty());
     run.signal(libc::SIGINT);
     run.wait().exits(130).complains(&["interrupted before anything was measured"]);
     assert_none_left(&mark);
-    assert!(!bench.path("state").exists());
+    assert!(!fixture.path("state").exists());
 }
 
 #[test]
 fn ctrl_c_while_the_own_cost_is_measured_stores_nothing() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mark = marker("own-cost");
-    std::fs::create_dir(bench.path(&mark)).expect("makes");
+    std::fs::create_dir(fixture.path(&mark)).expect("makes");
     // The own cost is that of running grep.
-    let begun = bench.at(&format!("{mark}/begun"));
-    bench.script(&format!("{mark}/grep"), &format!("#!/bin/sh\n: > {begun}\nsleep 0.3\n"));
-    let path = format!("{}:{}", bench.at(&mark), std::env::var("PATH").unwrap_or_default());
-    let mut command = bench.command(&["run", "-m", "glibc", "-m", "glibc", "-n", "1", "--", "ls", "/"]);
+    let begun = fixture.at(&format!("{mark}/begun"));
+    fixture.script(&format!("{mark}/grep"), &format!("#!/bin/sh\n: > {begun}\nsleep 0.3\n"));
+    let path = format!("{}:{}", fixture.at(&mark), std::env::var("PATH").unwrap_or_default());
+    let mut command = fixture.command(&["run", "-m", "glibc", "-m", "glibc", "-n", "1", "--", "ls", "/"]);
     command.env("PATH", path).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let child = command.spawn().expect("heaptoll starts");
     eventually("the own cost is being measured", || std::path::Path::new(&begun).exists());
     // SAFETY: a signal to our own child.
     unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
-    let said: crate::bench::Said = child.wait_with_output().expect("ends").into();
-    said.exits(130).complains(&["interrupted before anything was measured"]);
-    assert!(!bench.path("state").exists());
+    let output: crate::fixture::CommandOutput = child.wait_with_output().expect("ends").into();
+    output.exits(130).complains(&["interrupted before anything was measured"]);
+    assert!(!fixture.path("state").exists());
 }
 
 #[test]
 fn a_termination_request_is_an_interruption_too() {
-    let bench = Bench::new();
-    let program = bench.program("program", QUICK);
-    let (db, mark) = (bench.at("e.db"), marker("term"));
+    let fixture = Fixture::new();
+    let program = fixture.program("program", QUICK);
+    let (db, mark) = (fixture.at("e.db"), marker("term"));
     let run =
-        bench.start(&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "50", "--", &program, &mark]);
+        fixture.start(&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "50", "--", &program, &mark]);
     eventually("some rows are stored", || stored(&db) >= 3);
     run.signal(libc::SIGTERM);
     run.wait().exits(130);
@@ -173,13 +173,13 @@ fn a_termination_request_is_an_interruption_too() {
 
 #[test]
 fn a_hangup_is_ignored_where_the_caller_asked_for_that() {
-    let bench = Bench::new();
-    let program = bench.program("program", QUICK);
-    let db = bench.at("e.db");
+    let fixture = Fixture::new();
+    let program = fixture.program("program", QUICK);
+    let db = fixture.at("e.db");
     let mut command = std::process::Command::new("nohup");
     let arguments = ["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "3", "--", &program];
     command.arg(env!("CARGO_BIN_EXE_heaptoll")).args(arguments);
-    bench.furnish(&mut command);
+    fixture.prepare(&mut command);
     command
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
@@ -188,32 +188,32 @@ fn a_hangup_is_ignored_where_the_caller_asked_for_that() {
     eventually("some rows are stored", || stored(&db) >= 2);
     // SAFETY: a signal to our own child.
     unsafe { libc::kill(child.id() as i32, libc::SIGHUP) };
-    let said: crate::bench::Said = child.wait_with_output().expect("ends").into();
-    said.exits(0);
+    let output: crate::fixture::CommandOutput = child.wait_with_output().expect("ends").into();
+    output.exits(0);
 }
 
 #[test]
 fn a_killed_heaptoll_takes_its_program_along_and_can_be_resumed() {
-    let bench = Bench::new();
-    let program = bench.program("program", &format!("{HELD}{WITH_CHILD}"));
-    let (db, mark) = (bench.at("e.db"), marker("kill"));
+    let fixture = Fixture::new();
+    let program = fixture.program("program", &format!("{HELD}{WITH_CHILD}"));
+    let (db, mark) = (fixture.at("e.db"), marker("kill"));
     let common = "-m glibc -m glibc -n 2 --warmup 0 --seed 7 --pairing interleaved --".split(' ');
     let common: Vec<&str> = common.chain([program.as_str()]).collect();
-    let folder = bench.at("");
+    let folder = fixture.at("");
     let words = [&db, &folder, "2", &mark];
-    hold(&bench);
-    let run = bench.start(&[&["run", "--db", &db], &common[..], &words].concat());
-    eventually("it is held in the second run", || runs(&bench) == 2);
+    hold(&fixture);
+    let run = fixture.start(&[&["run", "--db", &db], &common[..], &words].concat());
+    eventually("it is held in the second run", || runs(&fixture) == 2);
     eventually("the program and its child run", || programs_with(&mark).len() == 2);
     run.signal(libc::SIGKILL);
     run.wait();
     eventually("its processes are gone", || processes_with(&mark).is_empty());
-    let_go(&bench);
-    let before = cells(&bench.json(&db));
+    let_go(&fixture);
+    let before = cells(&fixture.json(&db));
     assert!(!before.is_empty());
-    bench.heaptoll(&["report", &db]).exits(0).shows(&["glibc#2", "incomplete"]);
-    bench.heaptoll(&["run", "--resume", &db]).exits(0);
-    let after = cells(&bench.json(&db));
+    fixture.heaptoll(&["report", &db]).exits(0).shows(&["glibc#2", "incomplete"]);
+    fixture.heaptoll(&["run", "--resume", &db]).exits(0);
+    let after = cells(&fixture.json(&db));
     assert_eq!(after[..before.len()], before);
     assert_eq!(after.len(), 8);
     assert_eq!(after.iter().collect::<HashSet<_>>().len(), 8, "each cell once");
@@ -221,39 +221,39 @@ fn a_killed_heaptoll_takes_its_program_along_and_can_be_resumed() {
 
 #[test]
 fn resume_without_n_does_not_extend_and_with_a_larger_n_does() {
-    let bench = Bench::new();
-    let (db, whole) = (bench.at("e.db"), bench.at("whole.db"));
+    let fixture = Fixture::new();
+    let (db, whole) = (fixture.at("e.db"), fixture.at("whole.db"));
     let run = |db: &str, n: &str| {
-        bench
+        fixture
             .heaptoll(&[
                 "run", "--db", db, "-m", "glibc", "-m", "glibc", "--seed", "9", "-n", n, "--", "ls", "/",
             ])
             .exits(0);
     };
     run(&db, "2");
-    bench.heaptoll(&["run", "--resume", &db]).exits(0);
-    assert_eq!(rows_of(&bench.json(&db), "glibc", "timed").len(), 2, "the default of -n is not asked for");
-    bench.heaptoll(&["run", "--resume", &db, "-n", "4"]).exits(0);
-    let json = bench.json(&db);
+    fixture.heaptoll(&["run", "--resume", &db]).exits(0);
+    assert_eq!(rows_of(&fixture.json(&db), "glibc", "timed").len(), 2, "the default of -n is not asked for");
+    fixture.heaptoll(&["run", "--resume", &db, "-n", "4"]).exits(0);
+    let json = fixture.json(&db);
     assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 4);
     assert_eq!(json["experiment"]["settings"]["repetitions"], 4);
     run(&whole, "4");
-    assert_eq!(cells(&json), cells(&bench.json(&whole)), "extended as if it had been asked for at once");
-    bench
+    assert_eq!(cells(&json), cells(&fixture.json(&whole)), "extended as if it had been asked for at once");
+    fixture
         .heaptoll(&["run", "--resume", &db, "-n", "3"])
         .exits(2)
         .complains(&["begun with 4 repetitions", "extended, not cut short"]);
-    assert_eq!(rows_of(&bench.json(&db), "glibc", "timed").len(), 4, "nothing is taken away");
+    assert_eq!(rows_of(&fixture.json(&db), "glibc", "timed").len(), 4, "nothing is taken away");
 }
 
 #[test]
 fn the_seed_alone_decides_the_order() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let order = |seed: &str| {
-        let json = bench.at("o.json");
+        let json = fixture.at("o.json");
         let run =
             ["run", "-m", "glibc", "-m", "glibc", "-m", "glibc", "-n", "4", "--seed", seed, "--json", &json];
-        bench.heaptoll(&[&run[..], &["--", "ls", "/"]].concat()).exits(0);
+        fixture.heaptoll(&[&run[..], &["--", "ls", "/"]].concat()).exits(0);
         let read = read_json(&json);
         let padding: Vec<u64> = rows(&read).iter().filter_map(|row| row["env_padding"].as_u64()).collect();
         (cells(&read), padding)
@@ -264,12 +264,12 @@ fn the_seed_alone_decides_the_order() {
 
 #[test]
 fn resume_needs_what_the_experiment_preloads() {
-    let bench = Bench::new();
-    let manager = bench.manager("gone.so", "");
-    let db = bench.at("e.db");
-    bench.heaptoll(&["run", "--db", &db, "-m", &manager, "-n", "1", "--", "ls", "/"]).exits(0);
+    let fixture = Fixture::new();
+    let manager = fixture.manager("gone.so", "");
+    let db = fixture.at("e.db");
+    fixture.heaptoll(&["run", "--db", &db, "-m", &manager, "-n", "1", "--", "ls", "/"]).exits(0);
     std::fs::remove_file(&manager).expect("removes");
-    bench
+    fixture
         .heaptoll(&["run", "--resume", &db, "-n", "2"])
         .exits(2)
         .complains(&["gone.so", "is gone; put it back"]);
@@ -277,22 +277,24 @@ fn resume_needs_what_the_experiment_preloads() {
 
 #[test]
 fn resume_goes_back_to_the_folder_where_the_experiment_was_begun() {
-    let bench = Bench::new();
-    std::fs::create_dir(bench.path("here")).expect("makes");
-    bench.script("here/program", "#!/bin/sh\ncat words\n");
-    std::fs::write(bench.path("here/words"), "words").expect("writes");
-    let db = bench.at("e.db");
-    let mut begin = bench.command(&["run", "--db", &db, "-m", "glibc", "-n", "1", "--", "./program"]);
-    let said: crate::bench::Said = begin.current_dir(bench.path("here")).output().expect("runs").into();
-    said.exits(0);
-    let mut go_on = bench.command(&["run", "--resume", "e.db", "-n", "2", "--json", "o.json"]);
-    let said: crate::bench::Said = go_on.current_dir(bench.path(".")).output().expect("runs").into();
-    said.exits(0);
-    let json = read_json(&bench.at("o.json"));
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path("here")).expect("makes");
+    fixture.script("here/program", "#!/bin/sh\ncat words\n");
+    std::fs::write(fixture.path("here/words"), "words").expect("writes");
+    let db = fixture.at("e.db");
+    let mut begin = fixture.command(&["run", "--db", &db, "-m", "glibc", "-n", "1", "--", "./program"]);
+    let output: crate::fixture::CommandOutput =
+        begin.current_dir(fixture.path("here")).output().expect("runs").into();
+    output.exits(0);
+    let mut go_on = fixture.command(&["run", "--resume", "e.db", "-n", "2", "--json", "o.json"]);
+    let output: crate::fixture::CommandOutput =
+        go_on.current_dir(fixture.path(".")).output().expect("runs").into();
+    output.exits(0);
+    let json = read_json(&fixture.at("o.json"));
     let timed = rows_of(&json, "glibc", "timed");
     assert!(timed.len() == 2 && timed.iter().all(|row| row["output_bytes"] == 5), "{timed:?}");
-    std::fs::remove_dir_all(bench.path("here")).expect("removes");
-    bench
+    std::fs::remove_dir_all(fixture.path("here")).expect("removes");
+    fixture
         .heaptoll(&["run", "--resume", &db, "-n", "3"])
         .exits(2)
         .complains(&["where the experiment was begun"]);
@@ -300,22 +302,22 @@ fn resume_goes_back_to_the_folder_where_the_experiment_was_begun() {
 
 #[test]
 fn a_file_that_another_run_writes_is_not_resumed_but_can_be_read() {
-    let bench = Bench::new();
-    let program = bench.program("program", &format!("{HELD}{ALONE}"));
-    let db = bench.at("e.db");
-    hold(&bench);
-    let folder = bench.at("");
+    let fixture = Fixture::new();
+    let program = fixture.program("program", &format!("{HELD}{ALONE}"));
+    let db = fixture.at("e.db");
+    hold(&fixture);
+    let folder = fixture.at("");
     let words = [&program, &db, &folder, "4"];
-    let run = bench.start(
+    let run = fixture.start(
         &[&["run", "--db", &db, "-m", "glibc", "-m", "glibc", "-n", "3"][..], &INTERLEAVED, &words[..]]
             .concat(),
     );
-    eventually("it is held in the fourth run", || runs(&bench) == 4);
-    bench
+    eventually("it is held in the fourth run", || runs(&fixture) == 4);
+    fixture
         .heaptoll(&["run", "--resume", &db])
         .exits(2)
         .complains(&["is being written by another heaptoll run"]);
-    bench.heaptoll(&["report", &db]).exits(0).shows(&["incomplete"]);
+    fixture.heaptoll(&["report", &db]).exits(0).shows(&["incomplete"]);
     run.signal(libc::SIGINT);
     run.wait().exits(130);
 }

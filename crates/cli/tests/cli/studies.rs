@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::bench::{Bench, assert_described, database, eventually, read_json, stored};
+use crate::fixture::{Fixture, assert_described, database, eventually, read_json, stored};
 
 /// A study of two steps on a small program, with a claim that counts decide.
 const SMALL: &str = r#"
@@ -68,9 +68,9 @@ below = 1.0
 quantity = { step = "small-time", metric = "cpu_s", of = { managers = ["bw16"] }, over = { managers = ["kingsley"] } }
 "#;
 
-fn write(bench: &Bench, name: &str, text: &str) -> String {
-    std::fs::write(bench.path(name), text).expect("writes");
-    bench.at(name)
+fn write(fixture: &Fixture, name: &str, text: &str) -> String {
+    std::fs::write(fixture.path(name), text).expect("writes");
+    fixture.at(name)
 }
 
 /// The answers of a study's claims: by claim.
@@ -103,10 +103,10 @@ fn cells(results: &Value, step: &str, manager: &str, metric: &str) -> usize {
 
 #[test]
 fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
-    let bench = Bench::new();
-    let study = write(&bench, "small.toml", SMALL);
-    let (keep, json, page) = (bench.at("kept"), bench.at("o.json"), bench.at("o.html"));
-    bench
+    let fixture = Fixture::new();
+    let study = write(&fixture, "small.toml", SMALL);
+    let (keep, json, page) = (fixture.at("kept"), fixture.at("o.json"), fixture.at("o.html"));
+    fixture
         .heaptoll(&["study", &study, "--keep", &keep, "--json", &json, "--html", &page])
         .exits(0)
         .shows(&["holds", "fails", "undecided"])
@@ -123,7 +123,7 @@ fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
     // The file's own words are another page's.
     described["chapters"][0]["study"] = Value::Null;
     assert_described(&described, "study-json.md");
-    let text = std::fs::read_to_string(bench.path("o.html")).expect("the page");
+    let text = std::fs::read_to_string(fixture.path("o.html")).expect("the page");
     assert!(text.contains("A collector takes fewer instructions"));
 
     // The command beside the figures repeats the step: counts are the same. (Of the malloc: a collector reads its own
@@ -131,9 +131,9 @@ fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
     let command = ran(&results, "small-counts")["command"].as_str().expect("a command").to_owned();
     let mut words: Vec<&str> = command.split(' ').collect();
     assert_eq!(words.remove(0), "heaptoll");
-    let again = bench.at("again.json");
+    let again = fixture.at("again.json");
     words.extend(["--json", &again]);
-    bench.heaptoll(&words).exits(0);
+    fixture.heaptoll(&words).exits(0);
     let per_object = |json: &Value| {
         json["programs"][0]["managers"][0]["figures"]["tables"]["instructions_per_object"].clone()
     };
@@ -142,12 +142,12 @@ fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
     assert_eq!(per_object(&first), per_object(&read_json(&again)));
 
     // What was stored makes the same page; so does the folder, which has nothing left to run.
-    let other = bench.at("p.html");
-    bench.heaptoll(&["study", "--from", &json, "--html", &other]).exits(0);
+    let other = fixture.at("p.html");
+    fixture.heaptoll(&["study", "--from", &json, "--html", &other]).exits(0);
     assert_eq!(std::fs::read_to_string(&other).expect("the page"), text);
     let begun = std::fs::metadata(format!("{keep}/small-time/rows.db")).and_then(|file| file.modified());
-    let said = bench.heaptoll(&["study", "--resume", &keep, "--json", &other]).exits(0);
-    assert!(!said.err.contains("step 1"), "{}", said.err);
+    let output = fixture.heaptoll(&["study", "--resume", &keep, "--json", &other]).exits(0);
+    assert!(!output.err.contains("step 1"), "{}", output.err);
     assert_eq!(answers(&read_json(&other)), answers(&results));
     let now = std::fs::metadata(format!("{keep}/small-time/rows.db")).and_then(|file| file.modified());
     assert_eq!(begun.expect("it is there"), now.expect("it is there"));
@@ -155,7 +155,7 @@ fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
 
 #[test]
 fn every_command_that_counts_gives_figures() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let text = r#"
 name = "counts"
 title = "Counts"
@@ -173,8 +173,9 @@ kind = "lifetimes"
 programs = ["cfrac", "lua"]
 size = "tiny"
 "#;
-    let (study, json, keep) = (write(&bench, "counts.toml", text), bench.at("o.json"), bench.at("kept"));
-    bench.heaptoll(&["study", &study, "--json", &json, "--keep", &keep]).exits(0);
+    let (study, json, keep) =
+        (write(&fixture, "counts.toml", text), fixture.at("o.json"), fixture.at("kept"));
+    fixture.heaptoll(&["study", &study, "--json", &json, "--keep", &keep]).exits(0);
     let results = read_json(&json);
     for manager in ["kingsley", "bw16"] {
         assert_eq!(cells(&results, "counts-places", manager, "tight_faults"), 3);
@@ -182,7 +183,7 @@ size = "tiny"
         assert!(cells(&results, "counts-places", manager, "miss_percent") >= 6);
     }
     assert!(cells(&results, "counts-lives", "glibc", "surviving") > 20);
-    let left = std::fs::read_dir(bench.path("kept/counts-lives")).expect("the folder");
+    let left = std::fs::read_dir(fixture.path("kept/counts-lives")).expect("the folder");
     let traces = left.flatten().filter(|file| file.file_name().to_string_lossy().ends_with(".heaptoll"));
     assert_eq!(traces.count(), 0, "traces are large and not needed any more");
 }
@@ -192,9 +193,9 @@ const SLEEPS: &str =
     usleep(s * 1e6); puts(\"done\"); return 0; }";
 
 /// A catalog with a program that takes some time, and a study of it. Gives the folder and the study.
-fn slow(bench: &Bench, seconds: f64, repetitions: u32) -> (String, String) {
-    let program = bench.program("slow", SLEEPS);
-    let catalog = bench.path("catalog");
+fn slow(fixture: &Fixture, seconds: f64, repetitions: u32) -> (String, String) {
+    let program = fixture.program("slow", SLEEPS);
+    let catalog = fixture.path("catalog");
     std::fs::create_dir_all(&catalog).expect("makes");
     let entry = format!(
         "name = \"slow\"\nabout = \"sleeps\"\ncommand = [\"{program}\", \"{seconds}\"]\n[sizes.quick]\n[sizes.full]\n"
@@ -210,7 +211,7 @@ fn slow(bench: &Bench, seconds: f64, repetitions: u32) -> (String, String) {
          rule = \"all\"\nabove = 1.0\nquantity = {{ step = \"slow-second\", metric = \"cpu_s\", \
          of = {{ managers = [\"lea\"] }}, over = {{ managers = [\"glibc\"] }} }}\n"
     );
-    (bench.at("catalog"), write(bench, "slow-study.toml", &study))
+    (fixture.at("catalog"), write(fixture, "slow-study.toml", &study))
 }
 
 /// When each row of a step was begun and how long it took, in s, in their order.
@@ -224,13 +225,14 @@ fn measured(db: &str) -> Vec<(f64, f64)> {
 
 #[test]
 fn an_interrupted_study_shows_and_keeps_what_it_has_and_goes_on() {
-    let bench = Bench::new();
-    let (catalog, study) = slow(&bench, 0.4, 12);
-    let (keep, json) = (bench.at("kept"), bench.at("o.json"));
-    let under_way = bench.start(&["study", &study, "--catalog", &catalog, "--keep", &keep, "--json", &json]);
+    let fixture = Fixture::new();
+    let (catalog, study) = slow(&fixture, 0.4, 12);
+    let (keep, json) = (fixture.at("kept"), fixture.at("o.json"));
+    let under_way =
+        fixture.start(&["study", &study, "--catalog", &catalog, "--keep", &keep, "--json", &json]);
     let db = format!("{keep}/slow-first/rows.db");
     eventually("rows are kept", || stored(&db) >= 8);
-    bench.heaptoll(&["study", "--resume", &keep]).exits(2).complains(&["is in use"]);
+    fixture.heaptoll(&["study", "--resume", &keep]).exits(2).complains(&["is in use"]);
     under_way.signal(libc::SIGINT);
     under_way
         .wait()
@@ -253,10 +255,10 @@ fn an_interrupted_study_shows_and_keeps_what_it_has_and_goes_on() {
     assert!(!first.is_empty() && first.len() < 12, "{first:?}");
 
     // Without time to go on, what was measured is still there.
-    bench.heaptoll(&["study", "--resume", &keep, "--budget", "1s", "--json", &json]).exits(1);
+    fixture.heaptoll(&["study", "--resume", &keep, "--budget", "1s", "--json", &json]).exits(1);
     assert_eq!(samples(&read_json(&json)), first);
 
-    bench.heaptoll(&["study", "--resume", &keep, "--json", &json]).exits(0);
+    fixture.heaptoll(&["study", "--resume", &keep, "--json", &json]).exits(0);
     let results = read_json(&json);
     assert_eq!(ran(&results, "slow-first")["ending"], "whole");
     assert_eq!(results["complete"], true);
@@ -271,29 +273,29 @@ fn an_interrupted_study_shows_and_keeps_what_it_has_and_goes_on() {
 
 #[test]
 fn a_step_that_failed_is_tried_again_when_the_study_goes_on() {
-    let bench = Bench::new();
-    let (catalog, study) = slow(&bench, 0.01, 2);
-    bench.program("slow", "int main(void) { return 3; }");
-    let (keep, json) = (bench.at("kept"), bench.at("o.json"));
+    let fixture = Fixture::new();
+    let (catalog, study) = slow(&fixture, 0.01, 2);
+    fixture.program("slow", "int main(void) { return 3; }");
+    let (keep, json) = (fixture.at("kept"), fixture.at("o.json"));
     let words =
         ["study", &study, "--catalog", &catalog, "--only", "slow-first", "--keep", &keep, "--json", &json];
-    bench.heaptoll(&words).exits(1);
+    fixture.heaptoll(&words).exits(1);
     assert_eq!(ran(&read_json(&json), "slow-first")["ending"], "failed");
-    bench.program("slow", SLEEPS);
-    bench.heaptoll(&["study", "--resume", &keep, "--json", &json]).exits(0);
+    fixture.program("slow", SLEEPS);
+    fixture.heaptoll(&["study", "--resume", &keep, "--json", &json]).exits(0);
     assert_eq!(ran(&read_json(&json), "slow-first")["ending"], "whole");
 }
 
 #[test]
 fn a_step_is_cut_at_its_deadline_and_the_rest_is_left_out_when_time_is_over() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // Six repetitions under two managers take a minute, not the few seconds that the size says.
-    let (catalog, study) = slow(&bench, 5.0, 6);
-    let json = bench.at("o.json");
+    let (catalog, study) = slow(&fixture, 5.0, 6);
+    let json = fixture.at("o.json");
     let begun = Instant::now();
-    let keep = bench.at("kept");
+    let keep = fixture.at("kept");
     let words = ["study", &study, "--catalog", &catalog, "--budget", "12s", "--keep", &keep, "--json", &json];
-    bench.heaptoll(&words).exits(1);
+    fixture.heaptoll(&words).exits(1);
     assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
     let results = read_json(&json);
     assert_eq!(results["budget_s"], 12.0);
@@ -304,9 +306,9 @@ fn a_step_is_cut_at_its_deadline_and_the_rest_is_left_out_when_time_is_over() {
 
 #[test]
 fn what_cannot_be_carried_out_is_refused_before_anything_runs() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let refused = |words: &[&str], complaints: &[&str]| {
-        bench.heaptoll(&[&["study"], words].concat()).exits(2).complains(complaints);
+        fixture.heaptoll(&[&["study"], words].concat()).exits(2).complains(complaints);
     };
     refused(&[], &["STUDY"]);
     refused(&["zorn1993"], &["there is no study `zorn1993`", "zorn1992", "sareen2022"]);
@@ -319,40 +321,40 @@ fn what_cannot_be_carried_out_is_refused_before_anything_runs() {
     );
     refused(&["zorn1992", "--budget", "10m", "--quick"], &["cannot be used with"]);
     refused(&["zorn1992", "--html", "/nowhere/o.html"], &["/nowhere/o.html"]);
-    refused(&["--resume", &bench.at("")], &["asked.json"]);
-    let other = write(&bench, "other.json", "{\"schema\": \"heaptoll-stat/1\"}");
+    refused(&["--resume", &fixture.at("")], &["asked.json"]);
+    let other = write(&fixture, "other.json", "{\"schema\": \"heaptoll-stat/1\"}");
     refused(&["--from", &other], &["heaptoll-stat/1", "heaptoll-study/1"]);
-    refused(&["--from", &write(&bench, "no.json", "no")], &["it is no JSON"]);
-    refused(&[&write(&bench, "bad.toml", "name = \"bad\"\ncolour = 1\n")], &["bad.toml", "colour"]);
-    let small = write(&bench, "small.toml", SMALL);
-    refused(&[&small, "--keep", &bench.at("")], &["is not empty", "--resume"]);
-    let twice = write(&bench, "twice.toml", &SMALL.replace("name = \"small\"", "name = \"twice\""));
+    refused(&["--from", &write(&fixture, "no.json", "no")], &["it is no JSON"]);
+    refused(&[&write(&fixture, "bad.toml", "name = \"bad\"\ncolour = 1\n")], &["bad.toml", "colour"]);
+    let small = write(&fixture, "small.toml", SMALL);
+    refused(&[&small, "--keep", &fixture.at("")], &["is not empty", "--resume"]);
+    let twice = write(&fixture, "twice.toml", &SMALL.replace("name = \"small\"", "name = \"twice\""));
     refused(&[&small, &twice], &["small-time", "call it otherwise"]);
     let none = SMALL.replace("\"cfrac\"", "\"not-there-either\"");
-    refused(&[&write(&bench, "none.toml", &none)], &["no step can be run here"]);
-    assert!(!bench.path("state/heaptoll/studies").exists(), "nothing is made for what is refused");
+    refused(&[&write(&fixture, "none.toml", &none)], &["no step can be run here"]);
+    assert!(!fixture.path("state/heaptoll/studies").exists(), "nothing is made for what is refused");
 }
 
 #[test]
 fn the_studies_are_listed() {
-    let bench = Bench::new();
-    let said = bench.heaptoll(&["study", "--list"]).exits(0);
-    said.shows(&["zorn1992", "detlefs1994", "boehm-myths", "sareen2022", "zorn1992-time", "instructions"]);
+    let fixture = Fixture::new();
+    let output = fixture.heaptoll(&["study", "--list"]).exits(0);
+    output.shows(&["zorn1992", "detlefs1994", "boehm-myths", "sareen2022", "zorn1992-time", "instructions"]);
 }
 
 /// A study of a paper in its shortest form. Each claim has an answer; what is timed decides nothing in two repetitions.
 fn quick(study: &str) {
-    let bench = Bench::new();
-    let (json, page, keep) = (bench.at("o.json"), bench.at("o.html"), bench.at("kept"));
-    let said =
-        bench.heaptoll(&["study", study, "--quick", "--keep", &keep, "--json", &json, "--html", &page]);
-    let said = said.exits(0).shows(&["shortest form"]);
+    let fixture = Fixture::new();
+    let (json, page, keep) = (fixture.at("o.json"), fixture.at("o.html"), fixture.at("kept"));
+    let output =
+        fixture.heaptoll(&["study", study, "--quick", "--keep", &keep, "--json", &json, "--html", &page]);
+    let output = output.exits(0).shows(&["shortest form"]);
     let results = read_json(&json);
     let chapter = &results["chapters"][0];
     let claims = chapter["study"]["claim"].as_array().expect("claims").len();
     assert_eq!(answers(&results).len(), claims);
     for step in results["steps"].as_array().expect("steps") {
-        assert_eq!(step["ending"], "whole", "{step}\n{}", said.err);
+        assert_eq!(step["ending"], "whole", "{step}\n{}", output.err);
     }
     let shown = chapter["exhibits"].as_array().expect("exhibits");
     assert_eq!(shown.len(), chapter["study"]["exhibit"].as_array().expect("exhibits").len());
@@ -360,7 +362,7 @@ fn quick(study: &str) {
     for step in results["steps"].as_array().expect("steps") {
         let id = &step["planned"]["step"];
         let cells = results["figures"]["cells"].as_array().expect("cells");
-        assert!(cells.iter().any(|cell| cell["step"] == *id), "{id} gave no figure\n{}", said.err);
+        assert!(cells.iter().any(|cell| cell["step"] == *id), "{id} gave no figure\n{}", output.err);
     }
     let text = std::fs::read_to_string(&page).expect("the page");
     for claim in chapter["study"]["claim"].as_array().expect("claims") {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::bench::{Bench, Said, rows_of};
+use crate::fixture::{CommandOutput, Fixture, rows_of};
 use crate::marks::stage;
 
 fn managers() -> Vec<Option<PathBuf>> {
@@ -31,7 +31,7 @@ fn managers() -> Vec<Option<PathBuf>> {
     std::iter::once(None).chain(built.into_iter().filter(|path| path.exists()).map(Some)).collect()
 }
 
-fn swept(program: &str, arguments: &[&str], settings: &str, manager: Option<&Path>) -> Said {
+fn swept(program: &str, arguments: &[&str], settings: &str, manager: Option<&Path>) -> CommandOutput {
     let mut preload = stage().join("lib/heaptoll/layers/libheaptoll_sweep.so").into_os_string();
     if let Some(object) = manager {
         preload.push(":");
@@ -97,18 +97,18 @@ int main(int argc, char **argv) {
 
 #[test]
 fn what_is_dropped_goes_and_what_is_kept_stays_under_every_manager() {
-    let bench = Bench::new();
-    let program = bench.program("garbage", GARBAGE);
+    let fixture = Fixture::new();
+    let program = fixture.program("garbage", GARBAGE);
     for manager in managers() {
         for (blocks, bytes) in [("20000", "48"), ("500", "20000"), ("40", "3000000")] {
-            let said = swept(&program, &[blocks, bytes], "every=4G", manager.as_deref());
-            assert_eq!(said.code, Some(0), "{manager:?}: {}", said.err);
-            let left: i64 = said
+            let output = swept(&program, &[blocks, bytes], "every=4G", manager.as_deref());
+            assert_eq!(output.code, Some(0), "{manager:?}: {}", output.err);
+            let left: i64 = output
                 .out
                 .trim()
                 .strip_prefix("made 1 left ")
                 .and_then(|left| left.parse().ok())
-                .unwrap_or_else(|| panic!("{manager:?}: {}", said.out));
+                .unwrap_or_else(|| panic!("{manager:?}: {}", output.out));
             assert!(left <= 4, "{manager:?}: of {blocks} blocks of {bytes} bytes {left} are left");
         }
     }
@@ -201,28 +201,28 @@ int main(int argc, char **argv) {
 
 #[test]
 fn threads_and_forks_lose_nothing_under_every_manager() {
-    let bench = Bench::new();
-    let program = bench.program("stress", STRESS);
+    let fixture = Fixture::new();
+    let program = fixture.program("stress", STRESS);
     for manager in managers() {
         for settings in ["every=128K", "every=1M,free=honour", "every=512K,sweep=lazy,markers=2"] {
             // tcmalloc has no handlers for fork: by itself, 8 of 40 runs of this program's children hung on its locks.
             let name = manager.as_deref().and_then(Path::file_stem).unwrap_or_default();
             let forks = if name == "tcmalloc" { "0" } else { "1" };
-            let said = swept(&program, &["4", "1500", forks], settings, manager.as_deref());
-            let (code, out) = (said.code, said.out.as_str());
-            assert_eq!((code, out), (Some(0), "fine\n"), "{settings} over {manager:?}: {}", said.err);
-            assert_eq!(said.err, "", "{settings} over {manager:?}");
+            let output = swept(&program, &["4", "1500", forks], settings, manager.as_deref());
+            let (code, out) = (output.code, output.out.as_str());
+            assert_eq!((code, out), (Some(0), "fine\n"), "{settings} over {manager:?}: {}", output.err);
+            assert_eq!(output.err, "", "{settings} over {manager:?}");
         }
     }
 }
 
 #[test]
 fn a_collection_before_each_allocation_loses_nothing() {
-    let bench = Bench::new();
-    let program = bench.program("stress", STRESS);
+    let fixture = Fixture::new();
+    let program = fixture.program("stress", STRESS);
     for settings in ["every=1", "every=1,reclaim=3", "every=1,sweep=lazy"] {
-        let said = swept(&program, &["1", "400", "1"], settings, None);
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "fine\n"), "{settings}: {}", said.err);
+        let output = swept(&program, &["1", "400", "1"], settings, None);
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "fine\n"), "{settings}: {}", output.err);
     }
 }
 
@@ -246,8 +246,8 @@ int main(int argc, char **argv) {
 
 #[test]
 fn a_heap_limit_is_kept_and_garbage_does_not_count() {
-    let bench = Bench::new();
-    let program = bench.program("limit", LIMIT);
+    let fixture = Fixture::new();
+    let program = fixture.program("limit", LIMIT);
     for manager in managers() {
         let manager = manager.as_deref();
         swept(&program, &["1000000"], "heap=4M", manager).exits(0).shows(&["all"]);
@@ -260,9 +260,9 @@ fn settings_that_are_not_possible_are_refused_with_what_is() {
     for (settings, pair) in
         [("every=0", "every=0"), ("every=1,sweep=soon", "sweep=soon"), ("size=1", "size=1")]
     {
-        let said = swept("true", &[], settings, None);
-        assert_eq!(said.code, Some(2), "{settings}");
-        said.complains(&[&format!("`{pair}` is not possible"), "write every=SIZE"]);
+        let output = swept("true", &[], settings, None);
+        assert_eq!(output.code, Some(2), "{settings}");
+        output.complains(&[&format!("`{pair}` is not possible"), "write every=SIZE"]);
     }
 }
 
@@ -272,20 +272,20 @@ fn real_programs_say_what_they_always_say() {
         let script = "my %h; $h{$_ % 997} .= chr(65 + $_ % 26) x ($_ % 90) for 1..20000; \
                       print join(',', map { length $h{$_} } sort { $a <=> $b } keys %h)";
         let plain = Command::new("perl").args(["-e", script]).output().expect("perl");
-        let said = swept("perl", &["-e", script], "every=64K", manager.as_deref()).exits(0);
-        assert_eq!(said.out.as_bytes(), plain.stdout, "{manager:?}");
-        let said =
+        let output = swept("perl", &["-e", script], "every=64K", manager.as_deref()).exits(0);
+        assert_eq!(output.out.as_bytes(), plain.stdout, "{manager:?}");
+        let output =
             swept("sh", &["-c", "ls / | sort | wc -l; (cd /; ls) | wc -l"], "every=4K", manager.as_deref());
-        assert_eq!(said.code, Some(0), "{manager:?}: {}", said.err);
+        assert_eq!(output.code, Some(0), "{manager:?}: {}", output.err);
     }
 }
 
 /// Over glibc its links, and what blocks held before, kept fifteen times as much of this program: 15.4 MB.
 #[test]
 fn what_a_block_held_before_keeps_nothing() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let stack = "sweep,every=64K/glibc";
-    let said = bench.heaptoll(&[
+    let output = fixture.heaptoll(&[
         "run",
         "-m",
         stack,
@@ -297,10 +297,10 @@ fn what_a_block_held_before_keeps_nothing() {
         "--warmup",
         "0",
         "--db",
-        &bench.at("e.db"),
+        &fixture.at("e.db"),
     ]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let json = bench.json(&bench.at("e.db"));
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let json = fixture.json(&fixture.at("e.db"));
     let row = rows_of(&json, stack, "timed")[0];
     assert!(row["used_high_bytes"].as_u64().is_some_and(|bytes| bytes < 4 << 20), "{row}");
 }

@@ -1,6 +1,6 @@
 //! Managers that keep the statistics page of include/heaptoll.h: what they write down is what is shown.
 
-use crate::bench::{Bench, line, read_json, rows_of};
+use crate::fixture::{Fixture, line, read_json, rows_of};
 
 /// Counts requested bytes as mapped, rounded to nothing, and writes the most there ever was.
 const TELLER: &str = r#"
@@ -38,24 +38,24 @@ static void tell(size_t n) {
 
 #[test]
 fn a_known_amount_reads_back_as_that_amount() {
-    let bench = Bench::new();
-    let teller = bench.manager("teller.so", TELLER);
+    let fixture = Fixture::new();
+    let teller = fixture.manager("teller.so", TELLER);
     // Three blocks of 1 MiB and one of 7 MiB, killed in the end: the page outlives it.
-    let program = bench.program(
+    let program = fixture.program(
         "allocates",
         "int main(int c, char **v) { for (int i = 0; i < 3; i++) malloc(1 << 20); malloc(7 << 20); \
          if (c > 1) raise(SIGKILL); return 0; }",
     );
-    let json = bench.at("o.json");
+    let json = fixture.at("o.json");
     let run = ["run", "-m", &teller, "-n", "2", "--warmup", "0", "--json", &json, "--", &program];
-    bench.heaptoll(&run).exits(0);
+    fixture.heaptoll(&run).exits(0);
     let read = read_json(&json);
     for row in rows_of(&read, &teller, "timed") {
         assert_eq!(row["heap_high_water_bytes"], 10 << 20, "{row}");
     }
     assert_eq!(line(&read, &teller)["heap_high_water_bytes"], (10 << 20) as f64);
     assert!(rows_of(&read, "glibc", "timed").iter().all(|row| row["heap_high_water_bytes"].is_null()));
-    bench.heaptoll(&[&run[..], &["killed"]].concat()).exits(1);
+    fixture.heaptoll(&[&run[..], &["killed"]].concat()).exits(1);
     let read = read_json(&json);
     assert_eq!(
         rows_of(&read, &teller, "timed")[0]["heap_high_water_bytes"],
@@ -66,11 +66,11 @@ fn a_known_amount_reads_back_as_that_amount() {
 
 #[test]
 fn a_manager_that_only_claims_to_tell_gives_no_figure() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mute =
-        bench.manager("mute.so", "const void *heaptoll_control_v1(void) { static long x[7]; return x; }");
-    let json = bench.at("o.json");
-    bench
+        fixture.manager("mute.so", "const void *heaptoll_control_v1(void) { static long x[7]; return x; }");
+    let json = fixture.at("o.json");
+    fixture
         .heaptoll(&["run", "-m", &mute, "-n", "1", "--warmup", "0", "--json", &json, "--", "ls", "/"])
         .exits(0);
     assert!(rows_of(&read_json(&json), &mute, "timed")[0]["heap_high_water_bytes"].is_null());
@@ -78,15 +78,15 @@ fn a_manager_that_only_claims_to_tell_gives_no_figure() {
 
 #[test]
 fn a_program_that_scribbles_over_the_page_does_no_harm() {
-    let bench = Bench::new();
-    let teller = bench.manager("teller.so", TELLER);
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let teller = fixture.manager("teller.so", TELLER);
+    let program = fixture.program(
         "scribbler",
         "int main(void) { free(malloc(9)); const char *p = getenv(\"HEAPTOLL_STATS\"); if (!p || under(\"count\")) return 0; \
          truncate(p, 100); return 0; }",
     );
-    let json = bench.at("o.json");
-    bench
+    let json = fixture.at("o.json");
+    fixture
         .heaptoll(&["run", "-m", &teller, "-n", "1", "--warmup", "0", "--json", &json, "--", &program])
         .exits(0);
     assert!(rows_of(&read_json(&json), &teller, "timed")[0]["heap_high_water_bytes"].is_null());
@@ -94,15 +94,15 @@ fn a_program_that_scribbles_over_the_page_does_no_harm() {
 
 #[test]
 fn collections_that_are_told_are_shown_in_every_form() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let told = "slot->collections = 3; slot->pause_total_ns = 5000000; slot->pause_max_ns = 2500000; \
                 slot->collected_bytes = 1 << 20; __atomic_store_n(&slot->state";
-    let collector = bench.manager("gc.so", &TELLER.replace("__atomic_store_n(&slot->state", told));
-    let (json, csv, html) = (bench.at("o.json"), bench.at("o.csv"), bench.at("o.html"));
+    let collector = fixture.manager("gc.so", &TELLER.replace("__atomic_store_n(&slot->state", told));
+    let (json, csv, html) = (fixture.at("o.json"), fixture.at("o.csv"), fixture.at("o.html"));
     let forms = ["--json", &json, "--csv", &csv, "--html", &html];
     let run = ["run", "--collections", "-m", &collector, "-n", "2", "--warmup", "0"];
-    let said = bench.heaptoll(&[&run[..], &forms, &["--", "ls", "/"]].concat()).exits(0);
-    said.shows(&["garbage collections", "longest ms"]);
+    let output = fixture.heaptoll(&[&run[..], &forms, &["--", "ls", "/"]].concat()).exits(0);
+    output.shows(&["garbage collections", "longest ms"]);
     let read = read_json(&json);
     let row = rows_of(&read, &collector, "timed")[0];
     assert_eq!(row["collections"]["count"], 3, "{row}");

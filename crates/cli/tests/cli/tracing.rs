@@ -7,23 +7,25 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::bench::{Bench, Said, assert_none_left, eventually, is_root, marker, programs_with, rows};
+use crate::fixture::{
+    CommandOutput, Fixture, assert_none_left, eventually, is_root, marker, programs_with, rows,
+};
 
 /// 1500 blocks of sizes that nobody else asks for; then what a test adds.
 const HEAD: &str = "int main(int count, char **words) {
     for (int i = 0; i < 1500; i++) free(malloc(3000 + i));";
 
-fn program(bench: &Bench, name: &str, tail: &str) -> String {
-    bench.program(name, &format!("{HEAD} {tail} return 0; }}"))
+fn program(fixture: &Fixture, name: &str, tail: &str) -> String {
+    fixture.program(name, &format!("{HEAD} {tail} return 0; }}"))
 }
 
 /// One that does not end. When the tracer has told its calls, it writes its number to the file of its second argument, if
 /// it has one.
-fn endless(bench: &Bench, name: &str) -> String {
+fn endless(fixture: &Fixture, name: &str) -> String {
     let told = "for (volatile long i = 0; i < 5000000; i++);
         if (count > 2) dprintf(open(words[2], O_CREAT | O_TRUNC | O_WRONLY, 0644), \"%d\\n\", getpid());
         for (volatile long i = 0;; i++);";
-    program(bench, name, told)
+    program(fixture, name, told)
 }
 
 /// Whether an endless program has told its calls under the tracer; in the preflight it had another number.
@@ -33,11 +35,11 @@ fn has_told(word: &str, file: &str) -> bool {
 }
 
 /// Runs the command and gives what was stored.
-fn counted(bench: &Bench, options: &[&str], command: &[&str], code: i32) -> (Value, Said) {
-    let db = bench.at("e.db");
-    let said =
-        bench.heaptoll(&[&["instructions", "--db", &db], options, &["--"], command].concat()).exits(code);
-    (bench.json(&db), said)
+fn counted(fixture: &Fixture, options: &[&str], command: &[&str], code: i32) -> (Value, CommandOutput) {
+    let db = fixture.at("e.db");
+    let output =
+        fixture.heaptoll(&[&["instructions", "--db", &db], options, &["--"], command].concat()).exits(code);
+    (fixture.json(&db), output)
 }
 
 /// Processes with a marker that run under the tracer, with `preload` in their environment.
@@ -56,8 +58,8 @@ fn home() -> PathBuf {
 }
 
 /// A home with another tracer's folder: links to all of the real one but for `without`.
-fn other_home(bench: &Bench, without: &[&str]) -> PathBuf {
-    let (real, made) = (home(), bench.path("home"));
+fn other_home(fixture: &Fixture, without: &[&str]) -> PathBuf {
+    let (real, made) = (home(), fixture.path("home"));
     std::fs::create_dir_all(made.join("lib/heaptoll/tracer")).expect("makes");
     let link = |from: &Path, to: &Path, leave: &[&str]| {
         for entry in std::fs::read_dir(from).expect("it is staged: run `make build`").flatten() {
@@ -75,58 +77,58 @@ fn other_home(bench: &Bench, without: &[&str]) -> PathBuf {
 
 #[test]
 fn a_tracer_that_cannot_run_here_is_refused_with_its_remedy() {
-    let bench = Bench::new();
-    let program = program(&bench, "p", "");
-    let with = |home: &Path, path: Option<&Path>| -> Said {
-        let mut command = bench.command(&["instructions", "--", &program]);
+    let fixture = Fixture::new();
+    let program = program(&fixture, "p", "");
+    let with = |home: &Path, path: Option<&Path>| -> CommandOutput {
+        let mut command = fixture.command(&["instructions", "--", &program]);
         command.env("HEAPTOLL_HOME", home);
         if let Some(path) = path {
             command.env("PATH", path);
         }
         command.output().expect("starts").into()
     };
-    with(&home(), Some(&bench.path("empty"))).exits(2).complains(&["Valgrind", "apt-get install valgrind"]);
+    with(&home(), Some(&fixture.path("empty"))).exits(2).complains(&["Valgrind", "apt-get install valgrind"]);
 
-    let old = other_home(&bench, &["VERSION"]);
+    let old = other_home(&fixture, &["VERSION"]);
     let version = old.join("lib/heaptoll/tracer/VERSION");
     std::fs::write(&version, "3.18.1\n").expect("writes");
     with(&old, None).exits(2).complains(&["3.18.1", "make build"]);
     std::fs::remove_file(&version).expect("removes");
     with(&old, None).exits(2).complains(&["VERSION", "make build"]);
 
-    let bench = Bench::new();
-    let without = other_home(&bench, &["heaptoll-amd64-linux", "heaptoll-arm64-linux"]);
+    let fixture = Fixture::new();
+    let without = other_home(&fixture, &["heaptoll-amd64-linux", "heaptoll-arm64-linux"]);
     with(&without, None).exits(2).complains(&["not built", "make build"]);
 }
 
 #[test]
 fn programs_that_are_not_there_or_not_ours_to_preload_are_refused_as_run_refuses_them() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let both = |program: &str| {
-        let run = bench.heaptoll(&["run", "-m", "glibc", "-n", "1", "--", program]).exits(2);
-        let traced = bench.heaptoll(&["instructions", "--", program]).exits(2);
+        let run = fixture.heaptoll(&["run", "-m", "glibc", "-n", "1", "--", program]).exits(2);
+        let traced = fixture.heaptoll(&["instructions", "--", program]).exits(2);
         assert_eq!(run.err, traced.err);
         run.err
     };
     assert!(both("/no/such/program").contains("was not found"));
-    assert!(both(&bench.script("script", "#!/no/such/interpreter\n")).contains("/no/such/interpreter"));
+    assert!(both(&fixture.script("script", "#!/no/such/interpreter\n")).contains("/no/such/interpreter"));
     if is_root() {
-        let program = program(&bench, "privileged", "");
+        let program = program(&fixture, "privileged", "");
         std::os::unix::fs::chown(&program, Some(65534), None).expect("chowns");
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).expect("chmod");
         assert!(both(&program).contains("set-user-ID to user 65534"));
     }
-    bench.heaptoll(&["instructions"]).exits(2).complains(&["nothing to run"]);
-    bench.heaptoll(&["instructions", "-m", "nonesuch", "--", "ls"]).exits(2).complains(&["nonesuch"]);
-    assert!(!bench.path("state").exists(), "nothing is stored of what did not run");
+    fixture.heaptoll(&["instructions"]).exits(2).complains(&["nothing to run"]);
+    fixture.heaptoll(&["instructions", "-m", "nonesuch", "--", "ls"]).exits(2).complains(&["nonesuch"]);
+    assert!(!fixture.path("state").exists(), "nothing is stored of what did not run");
 }
 
 #[test]
 fn a_static_program_runs_as_it_is_and_other_managers_are_refused() {
-    let bench = Bench::new();
-    let program = bench.static_program("p", &format!("{HEAD} return 0; }}"));
-    let (json, said) = counted(&bench, &["-m", "kingsley"], &[&program], 1);
-    said.complains(&["statically linked"]).shows(&["glibc", "statically linked", "kingsley"]);
+    let fixture = Fixture::new();
+    let program = fixture.static_program("p", &format!("{HEAD} return 0; }}"));
+    let (json, output) = counted(&fixture, &["-m", "kingsley"], &[&program], 1);
+    output.complains(&["statically linked"]).shows(&["glibc", "statically linked", "kingsley"]);
     let [row] = &rows(&json)[..] else { panic!("{:?}", rows(&json)) };
     assert_eq!((row["stack"].as_str(), row["phase"].as_str()), (Some("glibc"), Some("traced")));
     assert!(row["exact"]["allocations"].as_u64() >= Some(1500), "{row}");
@@ -135,10 +137,10 @@ fn a_static_program_runs_as_it_is_and_other_managers_are_refused() {
 
 #[test]
 fn a_crash_keeps_its_signal_and_what_was_counted() {
-    let bench = Bench::new();
-    let program = program(&bench, "p", "fputs(\"about to\", stderr); raise(SIGSEGV);");
-    let (json, said) = counted(&bench, &[], &[&program], 1);
-    said.shows(&["killed by signal 11"]);
+    let fixture = Fixture::new();
+    let program = program(&fixture, "p", "fputs(\"about to\", stderr); raise(SIGSEGV);");
+    let (json, output) = counted(&fixture, &[], &[&program], 1);
+    output.shows(&["killed by signal 11"]);
     let row = &rows(&json)[0];
     assert_eq!(
         (row["outcome"]["kind"].as_str(), row["outcome"]["detail"].as_i64()),
@@ -150,28 +152,28 @@ fn a_crash_keeps_its_signal_and_what_was_counted() {
 
 #[test]
 fn an_exit_status_that_is_expected_is_no_trouble() {
-    let bench = Bench::new();
-    let program = program(&bench, "p", "exit(7);");
-    let (json, said) = counted(&bench, &[], &[&program], 1);
-    said.shows(&["exit status 7", "--expect-status 7"]);
+    let fixture = Fixture::new();
+    let program = program(&fixture, "p", "exit(7);");
+    let (json, output) = counted(&fixture, &[], &[&program], 1);
+    output.shows(&["exit status 7", "--expect-status 7"]);
     assert_eq!(rows(&json)[0]["outcome"]["detail"], 7);
-    bench.heaptoll(&["instructions", "--expect-status", "7", "--", &program]).exits(0);
+    fixture.heaptoll(&["instructions", "--expect-status", "7", "--", &program]).exits(0);
 }
 
 #[test]
 fn a_program_killed_in_mid_run_leaves_what_it_did() {
-    let bench = Bench::new();
-    let (db, word) = (bench.at("e.db"), marker("killed"));
-    let (program, file) = (endless(&bench, "p"), bench.at("number"));
+    let fixture = Fixture::new();
+    let (db, word) = (fixture.at("e.db"), marker("killed"));
+    let (program, file) = (endless(&fixture, "p"), fixture.at("number"));
     let running =
-        bench.start(&["instructions", "--timeout", "300", "--db", &db, "--", &program, &word, &file]);
+        fixture.start(&["instructions", "--timeout", "300", "--db", &db, "--", &program, &word, &file]);
     eventually("the program has told its calls", || has_told(&word, &file));
     for pid in under_the_tracer(&word, "") {
         // SAFETY: a signal to a process that this test had started.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
     running.wait().exits(1).shows(&["killed"]);
-    let json = bench.json(&db);
+    let json = fixture.json(&db);
     let row = &rows(&json)[0];
     assert_eq!(row["outcome"]["detail"], 9);
     assert_eq!(row["exact"]["whole"], false);
@@ -181,18 +183,18 @@ fn a_program_killed_in_mid_run_leaves_what_it_did() {
 
 #[test]
 fn ctrl_c_shows_and_keeps_what_was_finished() {
-    let bench = Bench::new();
-    let (db, word) = (bench.at("e.db"), marker("interrupted"));
-    let slow = bench.manager("slow.so", "");
+    let fixture = Fixture::new();
+    let (db, word) = (fixture.at("e.db"), marker("interrupted"));
+    let slow = fixture.manager("slow.so", "");
     let program =
-        program(&bench, "p", "puts(\"same\"); fflush(stdout); if (under(\"slow.so\")) for (;;) pause();");
-    let running = bench.start(&["instructions", "-m", &slow, "--db", &db, "--", &program, &word]);
+        program(&fixture, "p", "puts(\"same\"); fflush(stdout); if (under(\"slow.so\")) for (;;) pause();");
+    let running = fixture.start(&["instructions", "-m", &slow, "--db", &db, "--", &program, &word]);
     eventually("it comes to the second", || !under_the_tracer(&word, "slow.so").is_empty());
     std::thread::sleep(Duration::from_secs(1));
     running.signal(libc::SIGINT);
     running.wait().exits(130).shows(&["glibc"]).complains(&["interrupted"]);
     assert_none_left(&word);
-    let json = bench.json(&db);
+    let json = fixture.json(&db);
     let kinds: Vec<_> = rows(&json).iter().map(|row| row["outcome"]["kind"].clone()).collect();
     assert_eq!(kinds, ["ok", "interrupted"]);
     assert_eq!(json["experiment"]["complete"], false);
@@ -200,15 +202,15 @@ fn ctrl_c_shows_and_keeps_what_was_finished() {
 
 #[test]
 fn over_the_time_limit_is_shown_and_marked() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // Time enough for its calls, and the tracer's own start, on this machine as it is now.
     let begun = Instant::now();
-    let short = program(&bench, "short", "");
-    bench.heaptoll(&["instructions", "--", &short]).exits(0);
+    let short = program(&fixture, "short", "");
+    fixture.heaptoll(&["instructions", "--", &short]).exits(0);
     let limit = (4.0 + 2.0 * begun.elapsed().as_secs_f64()).ceil().to_string();
-    let program = endless(&bench, "p");
-    let (json, said) = counted(&bench, &["--timeout", &limit], &[&program], 1);
-    said.shows(&[&format!("time limit of {limit} s"), "--timeout"]);
+    let program = endless(&fixture, "p");
+    let (json, output) = counted(&fixture, &["--timeout", &limit], &[&program], 1);
+    output.shows(&[&format!("time limit of {limit} s"), "--timeout"]);
     let row = &rows(&json)[0];
     assert_eq!(
         (row["outcome"]["kind"].as_str(), row["exact"]["whole"].as_bool()),
@@ -219,11 +221,11 @@ fn over_the_time_limit_is_shown_and_marked() {
 
 #[test]
 fn memory_that_runs_out_in_heaptoll_ends_the_run_and_keeps_its_part() {
-    let bench = Bench::new();
-    let (db, word) = (bench.at("e.db"), marker("memory"));
-    let (program, file) = (endless(&bench, "p"), bench.at("number"));
+    let fixture = Fixture::new();
+    let (db, word) = (fixture.at("e.db"), marker("memory"));
+    let (program, file) = (endless(&fixture, "p"), fixture.at("number"));
     let running =
-        bench.start(&["instructions", "--timeout", "300", "--db", &db, "--", &program, &word, &file]);
+        fixture.start(&["instructions", "--timeout", "300", "--db", &db, "--", &program, &word, &file]);
     eventually("the program has told its calls", || has_told(&word, &file));
     let size = std::fs::read_to_string(format!("/proc/{}/statm", running.pid())).expect("it runs");
     let pages: u64 = size.split(' ').next().and_then(|pages| pages.parse().ok()).expect("a number");
@@ -231,7 +233,7 @@ fn memory_that_runs_out_in_heaptoll_ends_the_run_and_keeps_its_part() {
     // SAFETY: a limit for our own child; the old one is not asked for.
     assert_eq!(unsafe { libc::prlimit(running.pid(), libc::RLIMIT_AS, &limit, std::ptr::null_mut()) }, 0);
     running.wait().exits(1).shows(&["memory runs out"]);
-    let json = bench.json(&db);
+    let json = fixture.json(&db);
     let row = &rows(&json)[0];
     assert_eq!(row["exact"]["whole"], false);
     assert!(row["exact"]["allocations"].as_u64() >= Some(1500), "{row}");
@@ -240,17 +242,17 @@ fn memory_that_runs_out_in_heaptoll_ends_the_run_and_keeps_its_part() {
 
 #[test]
 fn other_output_than_the_baselines_is_marked() {
-    let bench = Bench::new();
-    let other = bench.manager("other.so", "");
-    let program = program(&bench, "p", "puts(under(\"other.so\") ? \"b\" : \"a\");");
-    let (_, said) = counted(&bench, &["-m", &other], &[&program], 1);
-    said.shows(&["output differs"]);
+    let fixture = Fixture::new();
+    let other = fixture.manager("other.so", "");
+    let program = program(&fixture, "p", "puts(under(\"other.so\") ? \"b\" : \"a\");");
+    let (_, output) = counted(&fixture, &["-m", &other], &[&program], 1);
+    output.shows(&["output differs"]);
 }
 
 #[test]
 fn processes_and_threads_are_all_counted() {
-    let bench = Bench::new();
-    let child = program(&bench, "child", "");
+    let fixture = Fixture::new();
+    let child = program(&fixture, "child", "");
     let source = format!(
         "static void *work(void *n) {{ for (int i = 0; i < 700; i++) free(malloc(5000 + i)); return n; }}
         {HEAD}
@@ -265,8 +267,8 @@ fn processes_and_threads_are_all_counted() {
         while (wait(0) > 0);
         return 0; }}"
     );
-    let parent = bench.program("parent", &format!("#include <pthread.h>\n{source}"));
-    let (json, _) = counted(&bench, &[], &[&parent], 0);
+    let parent = fixture.program("parent", &format!("#include <pthread.h>\n{source}"));
+    let (json, _) = counted(&fixture, &[], &[&parent], 0);
     let exact = &rows(&json)[0]["exact"];
     assert_eq!((exact["images"].as_u64(), exact["whole"].as_bool()), (Some(4), Some(true)));
     // Parent, its three threads, two children, and what one of them becomes.
@@ -277,41 +279,41 @@ fn processes_and_threads_are_all_counted() {
 
 #[test]
 fn full_places_cost_what_should_have_gone_there_and_nothing_else() {
-    let bench = Bench::new();
-    let program = program(&bench, "p", "");
-    let (db, json) = (bench.at("e.db"), bench.at("o.json"));
-    bench
+    let fixture = Fixture::new();
+    let program = program(&fixture, "p", "");
+    let (db, json) = (fixture.at("e.db"), fixture.at("o.json"));
+    fixture
         .heaptoll(&["instructions", "--db", &db, "--html", "/dev/full", "--json", &json, "--", &program])
         .exits(1)
         .shows(&["glibc"])
         .complains(&["/dev/full", "No space left"]);
-    assert!(bench.path("o.json").exists());
-    assert_eq!(rows(&bench.json(&db)).len(), 1);
-    bench.heaptoll(&["instructions", "--db", &db, "--", &program]).exits(2).complains(&["exists already"]);
-    bench
+    assert!(fixture.path("o.json").exists());
+    assert_eq!(rows(&fixture.json(&db)).len(), 1);
+    fixture.heaptoll(&["instructions", "--db", &db, "--", &program]).exits(2).complains(&["exists already"]);
+    fixture
         .heaptoll(&["instructions", "--db", "/proc/e.db", "--", &program])
         .exits(2)
         .complains(&["/proc/e.db"]);
     let full = std::fs::File::options().write(true).open("/dev/full").expect("opens");
-    let db = bench.at("f.db");
-    let mut command = bench.command(&["instructions", "--db", &db, "--", &program]);
-    let said: Said = command.stdout(full).output().expect("runs").into();
-    said.exits(1).complains(&["standard output"]);
-    assert_eq!(rows(&bench.json(&db)).len(), 1);
+    let db = fixture.at("f.db");
+    let mut command = fixture.command(&["instructions", "--db", &db, "--", &program]);
+    let output: CommandOutput = command.stdout(full).output().expect("runs").into();
+    output.exits(1).complains(&["standard output"]);
+    assert_eq!(rows(&fixture.json(&db)).len(), 1);
 }
 
 #[test]
 fn what_was_traced_is_reported_again_in_every_form() {
-    let bench = Bench::new();
-    let program = program(&bench, "p", "");
-    let (json, said) = counted(&bench, &["-m", "kingsley"], &[&program], 0);
-    said.complains(&["every run is kept in"]);
+    let fixture = Fixture::new();
+    let program = program(&fixture, "p", "");
+    let (json, output) = counted(&fixture, &["-m", "kingsley"], &[&program], 0);
+    output.complains(&["every run is kept in"]);
     let exact = &rows(&json)[1]["exact"];
     assert!(exact["instructions"]["allocator"].as_u64() > Some(1500 * 10), "{exact}");
     assert!(exact["heap_high_water_bytes"].as_u64() > Some(4096), "{exact}");
-    let (csv, html) = (bench.at("o.csv"), bench.at("o.html"));
-    let db = bench.at("e.db");
-    bench
+    let (csv, html) = (fixture.at("o.csv"), fixture.at("o.html"));
+    let db = fixture.at("e.db");
+    fixture
         .heaptoll(&["report", &db, "--csv", &csv, "--html", &html])
         .exits(0)
         .shows(&["kingsley", "instructions"]);
@@ -325,6 +327,6 @@ fn what_was_traced_is_reported_again_in_every_form() {
 
 #[test]
 fn a_server_of_the_catalog_is_refused() {
-    let bench = Bench::new();
-    bench.heaptoll(&["instructions", "--program", "redis", "--quick"]).exits(2).complains(&["redis"]);
+    let fixture = Fixture::new();
+    fixture.heaptoll(&["instructions", "--program", "redis", "--quick"]).exits(2).complains(&["redis"]);
 }

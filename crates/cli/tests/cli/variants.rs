@@ -1,6 +1,6 @@
 //! Managers that are one object in several modes: each description's variables reach every run of it, and nothing else.
 
-use crate::bench::{Bench, Said, outcomes, read_json};
+use crate::fixture::{CommandOutput, Fixture, outcomes, read_json};
 use crate::marks::stage;
 
 /// Ends the program at load when it is not in the mode that its description sets.
@@ -13,19 +13,19 @@ __attribute__((constructor)) static void check(void) {
 
 #[test]
 fn a_description_sets_variables_for_every_run_and_overrules_the_users() {
-    let bench = Bench::new();
-    let managers = bench.path("home/lib/heaptoll/managers");
+    let fixture = Fixture::new();
+    let managers = fixture.path("home/lib/heaptoll/managers");
     std::fs::create_dir_all(&managers).expect("makes");
     let home = stage();
-    std::os::unix::fs::symlink(home.join("share"), bench.path("home/share")).expect("links");
+    std::os::unix::fs::symlink(home.join("share"), fixture.path("home/share")).expect("links");
     for piece in ["heaptoll-launch", "layers", "programs"] {
         std::os::unix::fs::symlink(
             home.join("lib/heaptoll").join(piece),
-            bench.path("home/lib/heaptoll").join(piece),
+            fixture.path("home/lib/heaptoll").join(piece),
         )
         .expect("links");
     }
-    std::fs::rename(bench.manager("modal.so", MODAL), managers.join("modal.so")).expect("moves");
+    std::fs::rename(fixture.manager("modal.so", MODAL), managers.join("modal.so")).expect("moves");
     for mode in ["a", "b"] {
         let text = format!(
             "name = \"modal-{mode}\"\nversion = \"1\"\norigin = \"test\"\nobject = \"modal.so\"\n\
@@ -33,11 +33,11 @@ fn a_description_sets_variables_for_every_run_and_overrules_the_users() {
         );
         std::fs::write(managers.join(format!("modal-{mode}.toml")), text).expect("writes");
     }
-    let json = bench.at("o.json");
-    let run = |outside: Option<&str>, managers: &[&str]| -> Said {
+    let json = fixture.at("o.json");
+    let run = |outside: Option<&str>, managers: &[&str]| -> CommandOutput {
         let words = ["run", "-n", "1", "--warmup", "0", "--json", &json];
-        let mut command = bench.command(&[&words[..], managers, &["--", "ls", "/"]].concat());
-        command.env("HEAPTOLL_HOME", bench.path("home"));
+        let mut command = fixture.command(&[&words[..], managers, &["--", "ls", "/"]].concat());
+        command.env("HEAPTOLL_HOME", fixture.path("home"));
         match outside {
             Some(mode) => command.env("MODAL_MODE", mode),
             None => command.env_remove("MODAL_MODE"),

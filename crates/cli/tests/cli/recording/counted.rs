@@ -3,7 +3,7 @@
 use heaptoll_trace::Kind;
 
 use super::Trace;
-use crate::bench::{Bench, Said};
+use crate::fixture::{CommandOutput, Fixture};
 
 /// A statistics page as include/heaptoll.h describes it.
 pub struct Page {
@@ -27,13 +27,13 @@ const SLOT_BYTES: usize = 512;
 const SLOTS: usize = 256;
 
 impl Page {
-    pub fn new(bench: &Bench) -> Page {
+    pub fn new(fixture: &Fixture) -> Page {
         let mut bytes = vec![0; HEADER_BYTES + SLOTS * SLOT_BYTES];
         bytes[..8].copy_from_slice(b"HEAPTOLL");
         for (at, value) in [(8, 1), (12, HEADER_BYTES), (16, SLOT_BYTES), (20, SLOTS)] {
             bytes[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes());
         }
-        let path = bench.at("page");
+        let path = fixture.at("page");
         std::fs::write(&path, bytes).expect("writes");
         Page { path }
     }
@@ -118,19 +118,20 @@ fn counts_agree_on_every_program_of_the_catalog() {
     let mut seen = 0;
     let mut wrong = Vec::new();
     for program in programs {
-        let bench = Bench::new();
-        let page = Page::new(&bench);
-        let mut command = bench.command(&["record", "-o", "t", "--program", program, "--size", "quick"]);
+        let fixture = Fixture::new();
+        let page = Page::new(&fixture);
+        let mut command = fixture.command(&["record", "-o", "t", "--program", program, "--size", "quick"]);
         page.count(&mut command);
-        let said: Said = command.current_dir(bench.path(".")).output().expect("heaptoll starts").into();
-        if said.code == Some(2) {
-            eprintln!("{program} is left out: {}", said.err);
+        let output: CommandOutput =
+            command.current_dir(fixture.path(".")).output().expect("heaptoll starts").into();
+        if output.code == Some(2) {
+            eprintln!("{program} is left out: {}", output.err);
             continue;
         }
-        let said = said.exits(0);
-        let trace = Trace::read(bench.path("t")).whole();
+        let output = output.exits(0);
+        let trace = Trace::read(fixture.path("t")).whole();
         let Some(own) = page.of(trace.header.pid, &trace.header.exe) else {
-            panic!("{program} was not counted: {:?}\n{}", page.counts(), said.err);
+            panic!("{program} was not counted: {:?}\n{}", page.counts(), output.err);
         };
         let differences = differences(&trace, &own, 0);
         if !differences.is_empty() {
@@ -144,10 +145,10 @@ fn counts_agree_on_every_program_of_the_catalog() {
 
 #[test]
 fn a_hundred_threads_at_once_are_all_told() {
-    let bench = Bench::new();
-    let page = Page::new(&bench);
+    let fixture = Fixture::new();
+    let page = Page::new(&fixture);
     // Blocks wander from thread to thread, grow there and end there.
-    let program = bench.program(
+    let program = fixture.program(
         "hundred",
         "#include <pthread.h>\n#include <stdatomic.h>\nstatic _Atomic(void *) shelf[512]; \
          static void *work(void *seed) { unsigned x = (unsigned)(long)seed * 2654435761u + 1; \
@@ -157,11 +158,11 @@ fn a_hundred_threads_at_once_are_all_told() {
          int main(void) { pthread_t t[100]; for (long i = 0; i < 100; i++) pthread_create(t + i, 0, work, (void *)i); \
          for (int i = 0; i < 100; i++) pthread_join(t[i], 0); for (int i = 0; i < 512; i++) free(shelf[i]); return 0; }",
     );
-    let mut command = bench.command(&["record", "-o", "t", "--", &program]);
+    let mut command = fixture.command(&["record", "-o", "t", "--", &program]);
     page.count(&mut command);
-    let said: Said = command.current_dir(bench.path(".")).output().expect("starts").into();
-    said.exits(0);
-    let trace = Trace::read(bench.path("t")).whole();
+    let output: CommandOutput = command.current_dir(fixture.path(".")).output().expect("starts").into();
+    output.exits(0);
+    let trace = Trace::read(fixture.path("t")).whole();
     assert_eq!(trace.threads, 101);
     let own = page.of(trace.header.pid, &program).expect("it was counted");
     assert_eq!(differences(&trace, &own, 0), [""; 0]);
@@ -170,8 +171,8 @@ fn a_hundred_threads_at_once_are_all_told() {
 
 #[test]
 fn a_program_killed_at_any_moment_leaves_a_trace_with_all_its_calls() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "killed",
         "#include <pthread.h>\nstatic void *work(void *_) { void *kept[64] = {0}; \
          for (unsigned i = 0;; i++) { free(kept[i & 63]); kept[i & 63] = malloc(i & 1023); \
@@ -179,11 +180,11 @@ fn a_program_killed_at_any_moment_leaves_a_trace_with_all_its_calls() {
          int main(int c, char **v) { pthread_t t; for (int i = 1; i < atoi(v[1]); i++) pthread_create(&t, 0, work, 0); work(0); }",
     );
     for (threads, wait_ms) in [(1, 0), (1, 3), (1, 30), (1, 300), (3, 2), (3, 50), (3, 250)] {
-        let page = Page::new(&bench);
-        let mut command = bench.command(&["record", "-f", "-o", "t", "--", &program, &threads.to_string()]);
+        let page = Page::new(&fixture);
+        let mut command = fixture.command(&["record", "-f", "-o", "t", "--", &program, &threads.to_string()]);
         page.count(&mut command);
         let child = command
-            .current_dir(bench.path("."))
+            .current_dir(fixture.path("."))
             .stderr(std::process::Stdio::piped())
             .spawn()
             .expect("starts");
@@ -197,9 +198,9 @@ fn a_program_killed_at_any_moment_leaves_a_trace_with_all_its_calls() {
         std::thread::sleep(std::time::Duration::from_millis(wait_ms));
         // SAFETY: a signal to the program, which does not end by itself.
         unsafe { libc::kill(pid, libc::SIGKILL) };
-        let said: Said = child.wait_with_output().expect("ends").into();
-        said.exits(137);
-        let trace = Trace::read(bench.path("t")).whole();
+        let output: CommandOutput = child.wait_with_output().expect("ends").into();
+        output.exits(137);
+        let trace = Trace::read(fixture.path("t")).whole();
         assert_eq!(trace.how(), "killed by signal 9");
         let counts = page.of(pid, &program).expect("it was counted");
         assert_eq!(differences(&trace, &counts, threads), [""; 0], "{threads} threads after {wait_ms} ms");

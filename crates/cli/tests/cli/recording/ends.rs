@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use heaptoll_trace::{Batch, Kind, Reader};
 
 use super::{Trace, record};
-use crate::bench::{Bench, Said, eventually, is_root, marker, processes_with};
+use crate::fixture::{CommandOutput, Fixture, eventually, is_root, marker, processes_with};
 
 /// Allocates until the file of its first argument is there, and prints to its standard output whether the sum of what it
 /// did is right.
@@ -27,20 +27,20 @@ fn written(trace: &Path) -> usize {
 
 #[test]
 fn when_heaptoll_is_killed_the_program_goes_on_and_the_trace_is_whole_up_to_there() {
-    let bench = Bench::new();
-    let program = bench.program("busy", BUSY);
-    let (stop, out, mark) = (bench.at("stop"), bench.at("out"), marker("orphan"));
-    let mut command = bench.command(&["record", "-o", "t", "--", &program, &stop, &mark]);
+    let fixture = Fixture::new();
+    let program = fixture.program("busy", BUSY);
+    let (stop, out, mark) = (fixture.at("stop"), fixture.at("out"), marker("orphan"));
+    let mut command = fixture.command(&["record", "-o", "t", "--", &program, &stop, &mark]);
     let file = std::fs::File::create(&out).expect("makes");
-    let mut child = command.current_dir(bench.path(".")).stdout(file).spawn().expect("starts");
-    eventually("the first of it is safe", || written(&bench.path("t")) > 20_000);
+    let mut child = command.current_dir(fixture.path(".")).stdout(file).spawn().expect("starts");
+    eventually("the first of it is safe", || written(&fixture.path("t")) > 20_000);
     child.kill().expect("kills");
     child.wait().expect("waits");
     assert!(!processes_with(&mark).is_empty(), "the program lives");
     std::fs::write(&stop, "").expect("writes");
     eventually("it ends by itself", || processes_with(&mark).is_empty());
     assert_eq!(std::fs::read_to_string(&out).expect("reads"), "1\n", "it did its work");
-    let trace = Trace::read(bench.path("t"));
+    let trace = Trace::read(fixture.path("t"));
     assert!(trace.ending.is_none() && trace.made() > 10_000, "{:?}", trace.kinds);
     assert!(trace.gaps.is_empty());
 }
@@ -75,86 +75,86 @@ fn a_disk_that_fills_up_disturbs_nobody_and_leaves_a_marked_gap() {
     if !mounts() {
         return;
     }
-    let bench = Bench::new();
-    let program = bench.program("noise", NOISE);
-    let kept = bench.at("kept");
+    let fixture = Fixture::new();
+    let program = fixture.program("noise", NOISE);
+    let kept = fixture.at("kept");
     let script = "mount -t tmpfs -o size=512k heaptoll-test /mnt || exit 99; \
                   \"$0\" record -o /mnt/t -- \"$1\"; code=$?; cp /mnt/t \"$2\"; exit $code";
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_heaptoll"), &program, &kept]);
-    bench.furnish(&mut command);
-    let said: Said = command.output().expect("unshare runs").into();
-    let said = said.exits(1).complains(&["/mnt/t is not whole", "No space left", "heaptoll stat /mnt/t"]);
-    assert_eq!(said.err.matches("the program goes on").count(), 1, "said once: {}", said.err);
-    assert_eq!(said.out, "done\n");
+    fixture.prepare(&mut command);
+    let output: CommandOutput = command.output().expect("unshare runs").into();
+    let output = output.exits(1).complains(&["/mnt/t is not whole", "No space left", "heaptoll stat /mnt/t"]);
+    assert_eq!(output.err.matches("the program goes on").count(), 1, "printed once: {}", output.err);
+    assert_eq!(output.out, "done\n");
     has_a_marked_gap(&Trace::read(&kept), 1_990_000);
 }
 
 #[test]
 fn a_limit_of_file_sizes_is_as_good_as_a_full_disk() {
-    let bench = Bench::new();
-    let program = bench.program("noise", NOISE);
+    let fixture = Fixture::new();
+    let program = fixture.program("noise", NOISE);
     // The soft limit: what makes the rings may go beyond it, what a trace is written to may not.
     let script = "ulimit -S -f 600; exec \"$0\" record -o t -- \"$1\"";
     let mut command = Command::new("bash");
-    command.args(["-c", script, env!("CARGO_BIN_EXE_heaptoll"), &program]).current_dir(bench.path("."));
-    bench.furnish(&mut command);
-    let said: Said = command.output().expect("bash runs").into();
-    let said = said.exits(1).complains(&["t is not whole"]);
-    assert_eq!(said.out, "done\n");
-    has_a_marked_gap(&Trace::read(bench.path("t")), 1_990_000);
+    command.args(["-c", script, env!("CARGO_BIN_EXE_heaptoll"), &program]).current_dir(fixture.path("."));
+    fixture.prepare(&mut command);
+    let output: CommandOutput = command.output().expect("bash runs").into();
+    let output = output.exits(1).complains(&["t is not whole"]);
+    assert_eq!(output.out, "done\n");
+    has_a_marked_gap(&Trace::read(fixture.path("t")), 1_990_000);
 }
 
 #[test]
 fn the_programs_own_failure_is_what_a_failed_disk_does_not_hide() {
-    let bench = Bench::new();
-    let program =
-        bench.program("fails", "int main(void) { for (int i = 0; i < 100; i++) free(malloc(i)); return 3; }");
+    let fixture = Fixture::new();
+    let program = fixture
+        .program("fails", "int main(void) { for (int i = 0; i < 100; i++) free(malloc(i)); return 3; }");
     let arguments = ["record", "-o", "/dev/full", "--", &program];
     // Not even the beginning of the trace can be written: the program runs all the same.
-    bench.heaptoll(&arguments).exits(3).complains(&["/dev/full", "No space left"]);
+    fixture.heaptoll(&arguments).exits(3).complains(&["/dev/full", "No space left"]);
 }
 
 #[test]
 fn folders_that_cannot_be_written_to_are_refused_before_anything_runs() {
-    let bench = Bench::new();
-    let ran = bench.at("ran");
-    let run = |output: &str| bench.heaptoll(&["record", "-o", output, "--", "touch", &ran]);
+    let fixture = Fixture::new();
+    let ran = fixture.at("ran");
+    let run = |output: &str| fixture.heaptoll(&["record", "-o", output, "--", "touch", &ran]);
     run("/no/such/folder/t").exits(2).complains(&["/no/such/folder/t", "No such file"]);
     run("/proc/t").exits(2).complains(&["/proc/t"]);
-    run(&bench.at(".")).exits(2).complains(&["is a folder"]);
+    run(&fixture.at(".")).exits(2).complains(&["is a folder"]);
     run("-").exits(2).complains(&["standard output", "-o"]);
-    std::fs::write(bench.path("there"), "precious").expect("writes");
-    run(&bench.at("there")).exits(2).complains(&["exists", "--force"]);
-    assert_eq!(std::fs::read_to_string(bench.path("there")).expect("reads"), "precious");
-    assert!(!bench.path("ran").exists());
+    std::fs::write(fixture.path("there"), "precious").expect("writes");
+    run(&fixture.at("there")).exits(2).complains(&["exists", "--force"]);
+    assert_eq!(std::fs::read_to_string(fixture.path("there")).expect("reads"), "precious");
+    assert!(!fixture.path("ran").exists());
     if !is_root() {
-        let closed = bench.path("closed");
+        let closed = fixture.path("closed");
         std::fs::create_dir(&closed).expect("makes");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o555);
         std::fs::set_permissions(&closed, mode).expect("chmod");
-        run(&bench.at("closed/t")).exits(2).complains(&["closed/t", "ermission"]);
+        run(&fixture.at("closed/t")).exits(2).complains(&["closed/t", "ermission"]);
     }
 }
 
 #[test]
 fn force_overwrites() {
-    let bench = Bench::new();
-    std::fs::write(bench.path("t"), "old").expect("writes");
-    record(&bench, &["--force"], &["ls", "/"]).exits(0);
-    assert!(Trace::read(bench.path("t")).whole().made() > 10);
+    let fixture = Fixture::new();
+    std::fs::write(fixture.path("t"), "old").expect("writes");
+    record(&fixture, &["--force"], &["ls", "/"]).exits(0);
+    assert!(Trace::read(fixture.path("t")).whole().made() > 10);
 }
 
 #[test]
 fn a_program_that_crashes_is_recorded_to_its_last_call() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "crash",
         "int main(void) { signal(SIGSEGV, SIG_DFL); for (int i = 0; i < 5000; i++) malloc(i); \
          malloc(77777); *(volatile int *)8 = 1; }",
     );
-    record(&bench, &[], &[&program]).exits(139);
-    let trace = Trace::read(bench.path("t")).whole();
+    record(&fixture, &[], &[&program]).exits(139);
+    let trace = Trace::read(fixture.path("t")).whole();
     assert_eq!(trace.how(), "killed by signal 11");
     assert_eq!(trace.of(&[Kind::Malloc]), 5001);
     assert_eq!(trace.requested, 5000 * 4999 / 2 + 77777);
@@ -162,25 +162,25 @@ fn a_program_that_crashes_is_recorded_to_its_last_call() {
 
 #[test]
 fn a_program_that_closes_all_its_descriptors_is_recorded_all_the_same() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "closes",
         "int main(void) { for (int i = 0; i < 1000; i++) malloc(3); for (int i = 0; i < 4096; i++) close(i); \
          for (int i = 0; i < 500000; i++) free(malloc(7)); return 0; }",
     );
-    record(&bench, &[], &[&program]).exits(0);
-    let trace = Trace::read(bench.path("t")).whole();
+    record(&fixture, &[], &[&program]).exits(0);
+    let trace = Trace::read(fixture.path("t")).whole();
     assert_eq!((trace.made(), trace.freed()), (501_000, 500_000));
 }
 
 #[test]
 fn what_heaptoll_made_for_the_recording_is_gone_afterwards() {
-    let bench = Bench::new();
-    std::fs::create_dir(bench.path("run")).expect("makes");
-    let mut command = bench.command(&["record", "-o", "t", "--", "ls", "/"]);
-    command.env("XDG_RUNTIME_DIR", bench.path("run")).env("TMPDIR", bench.path("run"));
-    let said: Said =
-        command.current_dir(bench.path(".")).stdout(Stdio::piped()).output().expect("starts").into();
-    said.exits(0);
-    assert!(std::fs::read_dir(bench.path("run")).expect("reads").next().is_none());
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path("run")).expect("makes");
+    let mut command = fixture.command(&["record", "-o", "t", "--", "ls", "/"]);
+    command.env("XDG_RUNTIME_DIR", fixture.path("run")).env("TMPDIR", fixture.path("run"));
+    let output: CommandOutput =
+        command.current_dir(fixture.path(".")).stdout(Stdio::piped()).output().expect("starts").into();
+    output.exits(0);
+    assert!(std::fs::read_dir(fixture.path("run")).expect("reads").next().is_none());
 }

@@ -6,9 +6,9 @@ use std::process::Child;
 use std::time::Duration;
 
 use super::Trace;
-use crate::bench::{Bench, Said, eventually, marker, processes_with};
+use crate::fixture::{CommandOutput, Fixture, eventually, marker, processes_with};
 
-/// A recording of a program under way, in the bench's folder. What is said goes to files: a pipe would have no end
+/// A recording of a program under way, in the fixture's folder. Its output goes to files: a pipe would have no end
 /// before that of the last process that holds it.
 struct Recording {
     child: Child,
@@ -17,11 +17,11 @@ struct Recording {
 }
 
 impl Recording {
-    fn start(bench: &Bench, command: &[&str]) -> Recording {
-        let mut command = bench.command(&[&["record", "-o", "t", "--"], command].concat());
-        let (out, err) = (bench.path("said.out"), bench.path("said.err"));
+    fn start(fixture: &Fixture, command: &[&str]) -> Recording {
+        let mut command = fixture.command(&[&["record", "-o", "t", "--"], command].concat());
+        let (out, err) = (fixture.path("record.out"), fixture.path("record.err"));
         let make = |path| File::create(path).expect("makes");
-        command.current_dir(bench.path(".")).stdout(make(&out)).stderr(make(&err));
+        command.current_dir(fixture.path(".")).stdout(make(&out)).stderr(make(&err));
         Recording { child: command.spawn().expect("heaptoll starts"), out, err }
     }
 
@@ -33,13 +33,13 @@ impl Recording {
 
     /// Whether these words stand in its standard error by now.
     fn has_said(&self, words: &str) -> bool {
-        std::fs::read_to_string(&self.err).is_ok_and(|said| said.contains(words))
+        std::fs::read_to_string(&self.err).is_ok_and(|output| output.contains(words))
     }
 
-    fn end(mut self) -> Said {
+    fn end(mut self) -> CommandOutput {
         let code = self.child.wait().expect("ends").code();
         let read = |path| std::fs::read_to_string(path).expect("reads");
-        Said { code, out: read(&self.out), err: read(&self.err) }
+        CommandOutput { code, out: read(&self.out), err: read(&self.err) }
     }
 }
 
@@ -49,72 +49,72 @@ const WAITS: &str = "int main(int c, char **v) { close(open(v[2], O_CREAT | O_WR
 
 #[test]
 fn the_first_interrupt_is_the_programs_and_the_recording_goes_on() {
-    let bench = Bench::new();
-    let program = bench.program("waits", WAITS);
-    let (stop, began) = (bench.at("stop"), bench.at("began"));
-    let recording = Recording::start(&bench, &[&program, &stop, &began]);
-    eventually("it began", || bench.path("began").exists());
+    let fixture = Fixture::new();
+    let program = fixture.program("waits", WAITS);
+    let (stop, began) = (fixture.at("stop"), fixture.at("began"));
+    let recording = Recording::start(&fixture, &[&program, &stop, &began]);
+    eventually("it began", || fixture.path("began").exists());
     recording.signal(libc::SIGINT);
     std::thread::sleep(Duration::from_millis(100));
     std::fs::write(&stop, "").expect("writes");
-    let said = recording.end().exits(4).shows(&["came to its end"]);
-    assert!(said.err.contains("t: "), "{}", said.err);
-    assert_eq!(Trace::read(bench.path("t")).whole().how(), "exited with status 4");
+    let output = recording.end().exits(4).shows(&["came to its end"]);
+    assert!(output.err.contains("t: "), "{}", output.err);
+    assert_eq!(Trace::read(fixture.path("t")).whole().how(), "exited with status 4");
 }
 
 #[test]
 fn the_second_interrupt_stops_the_recording_and_leaves_the_program_alone() {
-    let bench = Bench::new();
-    let program = bench.program("waits", WAITS);
-    let (stop, began, mark) = (bench.at("stop"), bench.at("began"), marker("alone"));
-    let recording = Recording::start(&bench, &[&program, &stop, &began, &mark]);
-    eventually("it began", || bench.path("began").exists());
+    let fixture = Fixture::new();
+    let program = fixture.program("waits", WAITS);
+    let (stop, began, mark) = (fixture.at("stop"), fixture.at("began"), marker("alone"));
+    let recording = Recording::start(&fixture, &[&program, &stop, &began, &mark]);
+    eventually("it began", || fixture.path("began").exists());
     recording.signal(libc::SIGINT);
     recording.signal(libc::SIGHUP);
     recording.end().exits(130);
     assert!(!processes_with(&mark).is_empty(), "the program lives");
     std::fs::write(&stop, "").expect("writes");
     eventually("it ends", || processes_with(&mark).is_empty());
-    let out = std::fs::read_to_string(bench.path("said.out")).expect("reads");
+    let out = std::fs::read_to_string(fixture.path("record.out")).expect("reads");
     assert_eq!(out, "came to its end\n");
-    assert_eq!(Trace::read(bench.path("t")).whole().how(), "recorder stopped");
+    assert_eq!(Trace::read(fixture.path("t")).whole().how(), "recorder stopped");
 }
 
 #[test]
 fn a_termination_is_passed_on_and_the_programs_answer_is_recorded() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "answers",
         "static void on(int s) { for (int i = 0; i < 1000; i++) free(malloc(11)); _exit(9); } \
          int main(int c, char **v) { signal(SIGTERM, on); free(malloc(5)); \
          close(open(v[1], O_CREAT | O_WRONLY, 0644)); for (;;) pause(); }",
     );
-    let began = bench.at("began");
-    let recording = Recording::start(&bench, &[&program, &began]);
-    eventually("it began", || bench.path("began").exists());
+    let began = fixture.at("began");
+    let recording = Recording::start(&fixture, &[&program, &began]);
+    eventually("it began", || fixture.path("began").exists());
     recording.signal(libc::SIGTERM);
     recording.end().exits(9);
-    let trace = Trace::read(bench.path("t")).whole();
+    let trace = Trace::read(fixture.path("t")).whole();
     assert_eq!((trace.how(), trace.made()), ("exited with status 9", 1001));
 }
 
 #[test]
 fn a_daemon_is_waited_for_and_spoken_of() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // Says nothing before its first process has ended.
-    let program = bench.program(
+    let program = fixture.program(
         "daemon",
         "int main(int c, char **v) { free(malloc(3)); if (fork()) return 0; setsid(); if (fork()) _exit(0); \
          usleep(200000); for (int i = 0; i < 100; i++) malloc(i); while (access(v[1], F_OK)) usleep(1000); \
          for (int i = 0; i < 100; i++) malloc(i); return 0; }",
     );
-    let (stop, mark) = (bench.at("stop"), marker("waited-for"));
-    let recording = Recording::start(&bench, &[&program, &stop, &mark]);
+    let (stop, mark) = (fixture.at("stop"), marker("waited-for"));
+    let recording = Recording::start(&fixture, &[&program, &stop, &mark]);
     eventually("it is spoken of", || recording.has_said("; Ctrl-C ends the recording without"));
     std::fs::write(&stop, "").expect("writes");
     recording.end().exits(0).complains(&[" not: ", "daemon (", "Ctrl-C"]);
-    assert!(Trace::read(bench.path("t")).whole().made() >= 1);
-    let daemon = super::children(&bench);
+    assert!(Trace::read(fixture.path("t")).whole().made() >= 1);
+    let daemon = super::children(&fixture);
     assert_eq!(daemon.len(), 1, "{daemon:?}");
     let trace = Trace::read(&daemon[0]).whole();
     assert_eq!((trace.made(), trace.how()), (200, "ended"));
@@ -122,15 +122,15 @@ fn a_daemon_is_waited_for_and_spoken_of() {
 
 #[test]
 fn an_interrupt_ends_the_wait_for_a_daemon_that_never_ends() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "daemon",
         "int main(int c, char **v) { if (fork()) return 6; setsid(); for (int i = 0; i < 100; i++) malloc(i); \
          close(open(v[2], O_CREAT | O_WRONLY, 0644)); for (;;) { free(malloc(1)); usleep(1000); } }",
     );
-    let (began, mark) = (bench.at("began"), marker("left"));
-    let recording = Recording::start(&bench, &[&program, &mark, &began]);
-    eventually("it began", || bench.path("began").exists());
+    let (began, mark) = (fixture.at("began"), marker("left"));
+    let recording = Recording::start(&fixture, &[&program, &mark, &began]);
+    eventually("it began", || fixture.path("began").exists());
     // Until the first process has ended, an interrupt is the program's.
     eventually("it waits for the daemon", || recording.has_said("; Ctrl-C ends the recording without"));
     recording.signal(libc::SIGINT);
@@ -139,7 +139,7 @@ fn an_interrupt_ends_the_wait_for_a_daemon_that_never_ends() {
     assert_eq!(left.len(), 1, "the daemon lives");
     // SAFETY: a signal to a process that this test started.
     unsafe { libc::kill(left[0], libc::SIGKILL) };
-    let daemon = Trace::read(&super::children(&bench)[0]).whole();
+    let daemon = Trace::read(&super::children(&fixture)[0]).whole();
     assert_eq!(daemon.how(), "recorder stopped");
     assert!(daemon.made() >= 100);
 }

@@ -3,21 +3,21 @@
 use heaptoll_trace::Kind;
 
 use super::{Trace, children, record};
-use crate::bench::Bench;
+use crate::fixture::Fixture;
 
 #[test]
 fn a_thousand_forks_are_a_thousand_traces() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "forks",
         "int main(void) { void *p = malloc(100); for (int i = 0; i < 1000; i++) { int child = fork(); \
          if (!child) { free(p); for (int j = 0; j < i % 50 + 1; j++) malloc(j); _exit(0); } \
          if (i % 20 == 19) while (wait(0) > 0); } while (wait(0) > 0); free(p); return 0; }",
     );
-    record(&bench, &[], &[&program]).exits(0);
-    let parent = Trace::read(bench.path("t")).whole();
+    record(&fixture, &[], &[&program]).exits(0);
+    let parent = Trace::read(fixture.path("t")).whole();
     assert_eq!((parent.of(&[Kind::Malloc]), parent.freed(), parent.of(&[Kind::Foreign])), (1, 1, 0));
-    let all = children(&bench);
+    let all = children(&fixture);
     assert_eq!(all.len(), 1000);
     let mut made = 0;
     for child in all {
@@ -32,16 +32,16 @@ fn a_thousand_forks_are_a_thousand_traces() {
 
 #[test]
 fn many_processes_at_once_keep_their_traces_apart() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "crowd",
         "int main(int c, char **v) { for (int i = 1; i <= 150; i++) if (!fork()) { while (access(v[1], F_OK)) usleep(500); \
          for (int j = 0; j < 100 * i; j++) free(malloc(i)); _exit(0); } \
          usleep(100000); close(open(v[1], O_CREAT | O_WRONLY, 0644)); while (wait(0) > 0); free(malloc(1)); return 0; }",
     );
-    record(&bench, &[], &[&program, &bench.at("go")]).exits(0);
+    record(&fixture, &[], &[&program, &fixture.at("go")]).exits(0);
     let mut seen: Vec<u64> = Vec::new();
-    for child in children(&bench) {
+    for child in children(&fixture) {
         let trace = Trace::read(child).whole();
         assert_eq!(trace.made(), trace.freed());
         assert_eq!(trace.requested * 100, trace.made() * trace.made(), "each asks for its own size");
@@ -53,18 +53,18 @@ fn many_processes_at_once_keep_their_traces_apart() {
 
 #[test]
 fn an_exec_ends_one_trace_and_begins_another() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "becomes",
         "int main(int c, char **v) { int left = atoi(v[1]); for (int i = 0; i < 10 * left + 5; i++) malloc(i); \
          if (!left) return 3; char next[9]; sprintf(next, \"%d\", left - 1); execl(v[0], v[0], next, NULL); return 9; }",
     );
-    record(&bench, &[], &[&program, "2"]).exits(3);
-    let pid = Trace::read(bench.path("t")).header.pid;
+    record(&fixture, &[], &[&program, "2"]).exits(3);
+    let pid = Trace::read(fixture.path("t")).header.pid;
     let names = [
-        bench.path("t"),
-        bench.path(&format!("t.children/{pid}.heaptoll")),
-        bench.path(&format!("t.children/{pid}.2.heaptoll")),
+        fixture.path("t"),
+        fixture.path(&format!("t.children/{pid}.heaptoll")),
+        fixture.path(&format!("t.children/{pid}.2.heaptoll")),
     ];
     let seen: Vec<_> = names
         .iter()
@@ -79,58 +79,58 @@ fn an_exec_ends_one_trace_and_begins_another() {
 
 #[test]
 fn a_shell_and_what_it_starts_are_told_apart() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // Its words can be seen while it is there: half a second, for a recorder that is kept waiting.
-    let program = bench.program(
+    let program = fixture.program(
         "leaf",
         "int main(int c, char **v) { for (int i = 0; i < 40; i++) malloc(i); usleep(500000); return 0; }",
     );
-    record(&bench, &[], &["sh", "-c", "\"$0\" a; \"$0\" b | cat; exit 2", &program]).exits(2);
-    let all: Vec<Trace> = children(&bench).iter().map(|path| Trace::read(path).whole()).collect();
+    record(&fixture, &[], &["sh", "-c", "\"$0\" a; \"$0\" b | cat; exit 2", &program]).exits(2);
+    let all: Vec<Trace> = children(&fixture).iter().map(|path| Trace::read(path).whole()).collect();
     let leaves: Vec<_> = all.iter().filter(|trace| trace.header.exe == program).collect();
     assert_eq!(leaves.len(), 2);
     let mut words: Vec<_> = leaves.iter().filter_map(|trace| trace.header.command.get(1).cloned()).collect();
     words.sort();
     assert_eq!(words, ["a", "b"]);
     assert!(leaves.iter().all(|trace| trace.of(&[Kind::Malloc]) == 40));
-    assert!(Trace::read(bench.path("t")).whole().header.exe.ends_with("sh"));
+    assert!(Trace::read(fixture.path("t")).whole().header.exe.ends_with("sh"));
 }
 
 #[test]
 fn children_can_be_left_alone() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "parent",
         "int main(int c, char **v) { free(malloc(1)); if (!fork()) { for (int i = 0; i < 300000; i++) free(malloc(i & 255)); \
          _exit(0); } wait(0); if (!fork()) { execlp(\"ls\", \"ls\", \"/\", NULL); } wait(0); free(malloc(2)); \
          execlp(\"sh\", \"sh\", \"-c\", \"exit 8\", NULL); }",
     );
-    record(&bench, &["--children", "ignore"], &[&program]).exits(8);
-    assert!(children(&bench).is_empty());
-    let trace = Trace::read(bench.path("t")).whole();
+    record(&fixture, &["--children", "ignore"], &[&program]).exits(8);
+    assert!(children(&fixture).is_empty());
+    let trace = Trace::read(fixture.path("t")).whole();
     assert_eq!((trace.made(), trace.freed()), (2, 2));
 }
 
 #[test]
 fn a_static_child_is_named_in_a_warning() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     // It is seen when it is looked for, which is done more and more seldom.
-    let still = bench.static_program(
+    let still = fixture.static_program(
         "still",
         "int main(void) { for (int i = 0; i < 100; i++) free(malloc(i)); usleep(2000000); return 0; }",
     );
-    let program = bench.program(
+    let program = fixture.program(
         "starts",
         "int main(int c, char **v) { free(malloc(1)); if (!fork()) { execl(v[1], v[1], NULL); _exit(9); } wait(0); return 0; }",
     );
-    record(&bench, &[], &[&program, &still]).exits(1).complains(&[&still, "is statically linked"]);
+    record(&fixture, &[], &[&program, &still]).exits(1).complains(&[&still, "is statically linked"]);
     // And the program itself, when it becomes one.
-    let becomes = bench.program(
+    let becomes = fixture.program(
         "becomes",
         "int main(int c, char **v) { free(malloc(1)); execl(v[1], v[1], NULL); return 9; }",
     );
-    record(&bench, &["-f"], &[&becomes, &still]).exits(1).complains(&[&still, "is statically linked"]);
-    let trace = Trace::read(bench.path("t")).whole();
+    record(&fixture, &["-f"], &[&becomes, &still]).exits(1).complains(&[&still, "is statically linked"]);
+    let trace = Trace::read(fixture.path("t")).whole();
     assert!(
         trace.how().starts_with("replaced itself by exec of ") && trace.how().contains(&still),
         "{}",
@@ -140,20 +140,20 @@ fn a_static_child_is_named_in_a_warning() {
 
 #[test]
 fn a_program_that_changes_its_root_and_its_user_is_recorded_to_the_end() {
-    if !crate::bench::is_root() {
+    if !crate::fixture::is_root() {
         return;
     }
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "drops",
         "#include <pthread.h>\nstatic void *more(void *_) { for (int i = 0; i < 1000; i++) free(malloc(i)); return 0; } \
          int main(int c, char **v) { free(malloc(1)); pthread_t t; pthread_create(&t, 0, more, 0); pthread_join(t, 0); \
          if (chroot(v[1]) || chdir(\"/\") || setgid(65534) || setuid(65534)) return 9; \
          pthread_create(&t, 0, more, 0); pthread_join(t, 0); for (int i = 0; i < 300000; i++) free(malloc(i & 63)); return 0; }",
     );
-    std::fs::create_dir(bench.path("root")).expect("makes");
-    record(&bench, &[], &[&program, &bench.at("root")]).exits(0);
-    let trace = Trace::read(bench.path("t")).whole();
+    std::fs::create_dir(fixture.path("root")).expect("makes");
+    record(&fixture, &[], &[&program, &fixture.at("root")]).exits(0);
+    let trace = Trace::read(fixture.path("t")).whole();
     assert!(trace.made() >= 302_001, "{:?}", trace.kinds);
     assert_eq!(trace.threads, 3);
 }

@@ -1,40 +1,40 @@
 //! Programs that are started where the layer is not loaded: the recording says so, however short they live.
 
 use super::{Trace, record};
-use crate::bench::{Bench, Said};
+use crate::fixture::{CommandOutput, Fixture};
 
 const LEAF: &str = "int main(void) { for (int i = 0; i < 1000; i++) free(malloc(i)); return 0; }";
 
 /// A trace that lacks a program is not whole, each time.
-fn lacks(bench: &Bench, command: &[&str], name: &str) {
+fn lacks(fixture: &Fixture, command: &[&str], name: &str) {
     for _ in 0..3 {
-        assert_unrecorded(name, record(bench, &["-f"], command).complains(&[name]));
+        assert_unrecorded(name, record(fixture, &["-f"], command).complains(&[name]));
     }
 }
 
 #[test]
 fn a_script_that_drops_the_layer_before_its_exec_is_named() {
-    let bench = Bench::new();
-    let leaf = bench.program("leaf", LEAF);
-    let script = bench.path("drop.sh");
+    let fixture = Fixture::new();
+    let leaf = fixture.program("leaf", LEAF);
+    let script = fixture.path("drop.sh");
     std::fs::write(&script, format!("#!/bin/sh\nunset LD_PRELOAD\nexec {leaf}\n")).expect("writes");
-    lacks(&bench, &["sh", &bench.at("drop.sh")], "leaf");
-    lacks(&bench, &["env", "-i", &leaf], "leaf");
-    lacks(&bench, &["sh", "-c", "(unset LD_PRELOAD; \"$0\"); \"$0\"", &leaf], "leaf");
+    lacks(&fixture, &["sh", &fixture.at("drop.sh")], "leaf");
+    lacks(&fixture, &["env", "-i", &leaf], "leaf");
+    lacks(&fixture, &["sh", "-c", "(unset LD_PRELOAD; \"$0\"); \"$0\"", &leaf], "leaf");
 }
 
 /// By the note of its start, or by a look at the processes, whichever comes first.
-fn assert_unrecorded(what: &str, said: Said) {
-    let named = said.err.contains("not recorded") || said.err.contains("is in no trace");
-    assert!(named, "{what}: {}", said.err);
-    said.exits(1);
+fn assert_unrecorded(what: &str, output: CommandOutput) {
+    let named = output.err.contains("not recorded") || output.err.contains("is in no trace");
+    assert!(named, "{what}: {}", output.err);
+    output.exits(1);
 }
 
 #[test]
 fn every_call_that_starts_a_program_is_noted() {
-    let bench = Bench::new();
-    let leaf = bench.program("leaf", LEAF);
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let leaf = fixture.program("leaf", LEAF);
+    let program = fixture.program(
         "starts",
         "#include <spawn.h>\n#include <string.h>\n#include <fcntl.h>\n\
          int main(int c, char **v) { char *a[] = {v[2], \"2\", \"3\", \"4\", \"5\", \"6\", \"7\", NULL}, *e[] = {\"A=1\", NULL}; \
@@ -56,31 +56,31 @@ fn every_call_that_starts_a_program_is_noted() {
         "spawnp",
     ];
     for call in calls {
-        assert_unrecorded(call, record(&bench, &["-f"], &[&program, call, &leaf]));
+        assert_unrecorded(call, record(&fixture, &["-f"], &[&program, call, &leaf]));
     }
     for call in ["system", "popen"] {
-        assert_unrecorded(call, record(&bench, &["-f"], &[&program, call, &leaf]));
+        assert_unrecorded(call, record(&fixture, &["-f"], &[&program, call, &leaf]));
     }
 }
 
 #[test]
 fn a_call_with_a_bad_address_fails_as_it_does_without_the_layer() {
-    let bench = Bench::new();
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let program = fixture.program(
         "bad",
         "#include <errno.h>\n#include <spawn.h>\nint main(void) { char *a[] = {\"x\", 0}; int p; free(malloc(1)); \
          int first = execve((char *)1, a, a) == -1 && errno == EFAULT; \
          int second = posix_spawn(&p, (char *)1, 0, 0, a, a) == EFAULT; return first && second ? 0 : 9; }",
     );
-    record(&bench, &["-f"], &[&program]).exits(0);
+    record(&fixture, &["-f"], &[&program]).exits(0);
 }
 
 #[test]
 fn a_static_program_that_lives_shortly_is_named() {
-    let bench = Bench::new();
-    let leaf = bench.static_program("still", LEAF);
+    let fixture = Fixture::new();
+    let leaf = fixture.static_program("still", LEAF);
     for _ in 0..3 {
-        record(&bench, &["-f"], &["sh", "-c", "\"$0\"; true", &leaf])
+        record(&fixture, &["-f"], &["sh", "-c", "\"$0\"; true", &leaf])
             .exits(1)
             .complains(&["still", "statically linked"]);
     }
@@ -88,9 +88,9 @@ fn a_static_program_that_lives_shortly_is_named() {
 
 #[test]
 fn programs_that_are_recorded_and_calls_that_fail_are_no_gap() {
-    let bench = Bench::new();
-    let leaf = bench.program("leaf", LEAF);
-    let program = bench.program(
+    let fixture = Fixture::new();
+    let leaf = fixture.program("leaf", LEAF);
+    let program = fixture.program(
         "tries",
         "#include <spawn.h>\n#include <errno.h>\nextern char **environ;\n\
          int main(int c, char **v) { char *a[] = {v[1], \"2\", \"3\", \"4\", \"5\", \"6\", \"7\", NULL}; int p; \
@@ -102,9 +102,9 @@ fn programs_that_are_recorded_and_calls_that_fail_are_no_gap() {
          for (int i = 0; i < 300; i++) { if (!fork()) { execl(v[1], v[1], NULL); _exit(9); } if (i % 8 == 7) while (wait(0) > 0); } \
          while (wait(0) > 0); execl(v[1], v[1], \"2\", NULL); return 9; }",
     );
-    let said = record(&bench, &["-f"], &[&program, &leaf]).exits(0);
-    assert!(!said.err.contains("not recorded"), "{}", said.err);
-    let children = super::children(&bench);
+    let output = record(&fixture, &["-f"], &[&program, &leaf]).exits(0);
+    assert!(!output.err.contains("not recorded"), "{}", output.err);
+    let children = super::children(&fixture);
     assert_eq!(
         children.len(),
         305,
@@ -116,7 +116,7 @@ fn programs_that_are_recorded_and_calls_that_fail_are_no_gap() {
 /// Arguments of a call of the `execl` family arrive as they were given.
 #[test]
 fn a_list_of_any_length_arrives() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let words: Vec<String> = (0..600).map(|n| format!("\"{n}\"")).collect();
     let source = format!(
         "#include <string.h>\nint main(int c, char **v) {{ if (c > 1) {{ for (int i = 1; i < c; i++) if (atoi(v[i]) != i - 1) return 7; \
@@ -125,6 +125,6 @@ fn a_list_of_any_length_arrives() {
          execle(v[0], v[0], \"0\", \"1\", NULL, environ); return 9; }}",
         words.join(", ")
     );
-    let program = bench.program("list", &format!("extern char **environ;\n{source}"));
-    record(&bench, &[], &[&program]).exits(0);
+    let program = fixture.program("list", &format!("extern char **environ;\n{source}"));
+    record(&fixture, &[], &[&program]).exits(0);
 }

@@ -1,7 +1,7 @@
 //! Programs that write over the rings' file: the recording ends, says so, and believes no number that cannot be.
 
 use super::record;
-use crate::bench::{Bench, Said};
+use crate::fixture::{CommandOutput, Fixture};
 
 /// Finds the mapped file and its own entry in the list of processes, and writes as its first argument says. Offsets are
 /// those of `crates/ring/src/layout.rs`; 0 of a word in the list is waited for, for heaptoll reads it then.
@@ -21,40 +21,40 @@ const WILD: &str = "#include <string.h>\n#include <stdint.h>\n\
     if (!strcmp(v[1], \"other\")) forge(atol(v[2])); \
     for (int i = 0; i < 1000; i++) free(malloc(i)); return 0; }";
 
-/// Its recording is not whole, and no sum in what is said of it is one that nobody counted.
-fn is_marked(bench: &Bench, program: &str, arguments: &[&str]) -> Said {
+/// Its recording is not whole, and no sum in the report on it is one that was never counted.
+fn is_marked(fixture: &Fixture, program: &str, arguments: &[&str]) -> CommandOutput {
     let command = [&[program], arguments].concat();
-    let said = record(bench, &["-f"], &command).exits(1);
+    let output = record(fixture, &["-f"], &command).exits(1);
     let digits =
         |word: &&str| word.len() > 7 && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b',');
-    assert_eq!(said.err.split([' ', '(']).find(digits), None, "{}", said.err);
-    said
+    assert_eq!(output.err.split([' ', '(']).find(digits), None, "{}", output.err);
+    output
 }
 
 #[test]
 fn counters_that_were_written_over_become_no_sums() {
-    let bench = Bench::new();
-    let program = bench.program("wild", WILD);
-    is_marked(&bench, &program, &["counters"]).complains(&["wrote over the recording's"]);
-    is_marked(&bench, &program, &["shrinks"]);
+    let fixture = Fixture::new();
+    let program = fixture.program("wild", WILD);
+    is_marked(&fixture, &program, &["counters"]).complains(&["wrote over the recording's"]);
+    is_marked(&fixture, &program, &["shrinks"]);
 }
 
 #[test]
 fn processes_that_never_were_mark_the_recording() {
-    let bench = Bench::new();
-    let program = bench.program("wild", WILD);
-    is_marked(&bench, &program, &["dead"]).complains(&["wrote over the recording's"]);
+    let fixture = Fixture::new();
+    let program = fixture.program("wild", WILD);
+    is_marked(&fixture, &program, &["dead"]).complains(&["wrote over the recording's"]);
 }
 
 #[test]
 fn a_process_that_never_had_the_rings_is_not_waited_for() {
-    let bench = Bench::new();
-    let program = bench.program("wild", WILD);
+    let fixture = Fixture::new();
+    let program = fixture.program("wild", WILD);
     let mut other = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep runs");
-    let said = is_marked(&bench, &program, &["other", &other.id().to_string()]);
-    assert!(other.try_wait().expect("asks").is_none(), "{}", said.err);
+    let output = is_marked(&fixture, &program, &["other", &other.id().to_string()]);
+    assert!(other.try_wait().expect("asks").is_none(), "{}", output.err);
     other.kill().expect("kills");
     other.wait().expect("waits");
-    said.complains(&["wrote over the recording's"]);
-    is_marked(&bench, &program, &["tool"]).complains(&["wrote over the recording's"]);
+    output.complains(&["wrote over the recording's"]);
+    is_marked(&fixture, &program, &["tool"]).complains(&["wrote over the recording's"]);
 }

@@ -1,4 +1,4 @@
-//! The bench of these tests: a folder with its own state and cache, a C compiler, and heaptoll to be started in it.
+//! The fixture of these tests: a folder with its own state and cache, a C compiler, and heaptoll to be started in it.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -7,30 +7,30 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// One test's own world.
-pub struct Bench {
+/// One test's own folder, state and cache.
+pub struct Fixture {
     folder: tempfile::TempDir,
 }
 
-/// How a command of heaptoll's ended and what it said.
+/// Exit status and output of a heaptoll command.
 #[derive(Debug)]
-pub struct Said {
+pub struct CommandOutput {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl Said {
+impl CommandOutput {
     /// Asserts the exit status; shows everything when it is another.
     #[track_caller]
-    pub fn exits(self, code: i32) -> Said {
+    pub fn exits(self, code: i32) -> CommandOutput {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.out, self.err);
         self
     }
 
     /// Asserts that standard error holds every one of these.
     #[track_caller]
-    pub fn complains(self, words: &[&str]) -> Said {
+    pub fn complains(self, words: &[&str]) -> CommandOutput {
         for word in words {
             assert!(self.err.contains(word), "no `{word}` in stderr:\n{}\nstdout:\n{}", self.err, self.out);
         }
@@ -39,7 +39,7 @@ impl Said {
 
     /// Asserts that standard output holds every one of these.
     #[track_caller]
-    pub fn shows(self, words: &[&str]) -> Said {
+    pub fn shows(self, words: &[&str]) -> CommandOutput {
         for word in words {
             assert!(self.out.contains(word), "no `{word}` in stdout:\n{}\nstderr:\n{}", self.out, self.err);
         }
@@ -47,9 +47,9 @@ impl Said {
     }
 }
 
-impl From<std::process::Output> for Said {
-    fn from(output: std::process::Output) -> Said {
-        Said {
+impl From<std::process::Output> for CommandOutput {
+    fn from(output: std::process::Output) -> CommandOutput {
+        CommandOutput {
             code: output.status.code(),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
             err: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -57,9 +57,9 @@ impl From<std::process::Output> for Said {
     }
 }
 
-impl Bench {
-    pub fn new() -> Bench {
-        Bench { folder: tempfile::Builder::new().prefix("heaptoll-test-").tempdir().expect("a folder") }
+impl Fixture {
+    pub fn new() -> Fixture {
+        Fixture { folder: tempfile::Builder::new().prefix("heaptoll-test-").tempdir().expect("a folder") }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -75,12 +75,12 @@ impl Bench {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_heaptoll"));
         command.args(arguments).stdin(Stdio::null());
-        self.furnish(&mut command);
+        self.prepare(&mut command);
         command
     }
 
-    /// Gives a command this bench's folders and takes away what the caller's shell may have set.
-    pub fn furnish(&self, command: &mut Command) {
+    /// Sets this fixture's folders in a command's environment and removes what the caller's shell may have set.
+    pub fn prepare(&self, command: &mut Command) {
         command
             .env("XDG_STATE_HOME", self.path("state"))
             .env("XDG_CACHE_HOME", self.path("cache"))
@@ -89,19 +89,19 @@ impl Bench {
             .env_remove("LD_PRELOAD");
         // A script that runs the tests in its background has interrupts ignored, and heaptoll leaves ignored what its
         // caller ignores.
-        let heed = || {
+        let default_signals = || {
             for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM] {
-                // SAFETY: async-signal-safe; the default action is always allowed.
+                // SAFETY: `signal` takes no pointer here and is async-signal-safe, as the child between fork and exec needs.
                 unsafe { libc::signal(signal, libc::SIG_DFL) };
             }
             Ok(())
         };
-        // SAFETY: what it calls is async-signal-safe.
-        unsafe { command.pre_exec(heed) };
+        // SAFETY: `default_signals` calls nothing but `signal`, which is async-signal-safe, and allocates nothing.
+        unsafe { command.pre_exec(default_signals) };
     }
 
-    /// heaptoll run to its end.
-    pub fn heaptoll(&self, arguments: &[&str]) -> Said {
+    /// Runs heaptoll to its end.
+    pub fn heaptoll(&self, arguments: &[&str]) -> CommandOutput {
         self.command(arguments).output().expect("heaptoll starts").into()
     }
 
@@ -122,17 +122,17 @@ impl Bench {
         self.at(name)
     }
 
-    /// A C program; gives its path.
+    /// Compiles a C program; returns its path.
     pub fn program(&self, name: &str, source: &str) -> String {
         self.compile(name, &format!("{PROGRAM_HEAD}{source}"), &[])
     }
 
-    /// A static one.
+    /// Compiles a C program statically.
     pub fn static_program(&self, name: &str, source: &str) -> String {
         self.compile(name, &format!("{PROGRAM_HEAD}{source}"), &["-static"])
     }
 
-    /// A shared object of this source alone.
+    /// Compiles this source alone into a shared object.
     pub fn object(&self, name: &str, source: &str) -> String {
         self.compile(name, source, &["-shared", "-fPIC"])
     }
@@ -155,7 +155,7 @@ impl Bench {
         read_json(&file)
     }
 
-    /// heaptoll under way; its standard error is read by us.
+    /// Starts heaptoll with both outputs in pipes.
     pub fn start(&self, arguments: &[&str]) -> UnderWay {
         let mut command = self.command(arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("heaptoll starts");
@@ -163,7 +163,7 @@ impl Bench {
     }
 }
 
-/// A JSON file of heaptoll's.
+/// Reads a JSON file that heaptoll wrote.
 pub fn read_json(path: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).expect("the JSON file is there")).expect("it is JSON")
 }
@@ -210,12 +210,12 @@ impl UnderWay {
 
     /// Sends a signal to heaptoll alone.
     pub fn signal(&self, signal: i32) {
-        // SAFETY: a signal to our own child, not reaped yet.
+        // SAFETY: `kill` takes no pointers; the child is not reaped before `wait`, so that its number is still its own.
         unsafe { libc::kill(self.pid(), signal) };
     }
 
-    /// The end.
-    pub fn wait(mut self) -> Said {
+    /// Reads both outputs to their end and waits for heaptoll.
+    pub fn wait(mut self) -> CommandOutput {
         let (out, err) = (self.child.stdout.take(), self.child.stderr.take());
         let drain = |source: Option<Box<dyn std::io::Read + Send>>| {
             std::thread::spawn(move || {
@@ -229,7 +229,11 @@ impl UnderWay {
         let out = drain(out.map(|pipe| Box::new(pipe) as Box<dyn std::io::Read + Send>));
         let err = drain(err.map(|pipe| Box::new(pipe) as Box<dyn std::io::Read + Send>));
         let status = self.child.wait().expect("waits");
-        Said { code: status.code(), out: out.join().expect("a reader"), err: err.join().expect("a reader") }
+        CommandOutput {
+            code: status.code(),
+            out: out.join().expect("a reader"),
+            err: err.join().expect("a reader"),
+        }
     }
 }
 
@@ -299,12 +303,12 @@ pub fn marker(name: &str) -> String {
 
 /// Whether this is root, which some refusals need to be provoked.
 pub fn is_root() -> bool {
-    // SAFETY: geteuid has no conditions.
+    // SAFETY: `geteuid` takes no pointers and cannot fail.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// What every program begins with. `small_pages()` is for one whose resident memory is compared with a number: where the
-/// system gives huge pages to everybody, a byte that is written would be 2 MiB.
+/// The head of every program. `small_pages()` is for one whose resident memory is compared with a number: where the
+/// system gives huge pages to every process, a byte that is written would be 2 MiB.
 const PROGRAM_HEAD: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
