@@ -11,7 +11,7 @@ use heaptoll_floor::{ADDRESSES, Reason};
 use heaptoll_next::{arena, forward};
 
 use crate::gate::{self, Entry, enter, leave, leave_from};
-use crate::start::{HONOUR, LAZY, LIMIT_PAGES, TABLES, TELLER};
+use crate::start::{HONOUR, LAZY, LIMIT_PAGES, REPORTER, TABLES};
 use crate::{collection, pinned, start};
 
 /// No larger request can be met, whatever is collected.
@@ -55,7 +55,7 @@ fn bump(counter: &AtomicU64, by: u64, alone: bool) {
 #[cold]
 #[inline(never)]
 fn out_of_memory() -> *mut c_void {
-    TELLER.failed();
+    REPORTER.failed();
     set_errno(libc::ENOMEM);
     ptr::null_mut()
 }
@@ -70,7 +70,7 @@ fn padded(size: usize) -> usize {
 #[inline(always)]
 fn request(size: usize, operator: bool) -> bool {
     let alone = single_threaded();
-    let slot = TELLER.slot();
+    let slot = REPORTER.slot();
     bump(&slot.malloc_calls, 1, alone);
     if operator {
         bump(&slot.new_calls, 1, alone);
@@ -188,7 +188,7 @@ fn retry(size: usize, ask: impl Fn(usize) -> *mut c_void) -> *mut c_void {
     leave_from(entry);
     if block.is_null() {
         if limited {
-            TELLER.refused();
+            REPORTER.refused();
         }
         return out_of_memory();
     }
@@ -203,7 +203,7 @@ pub unsafe fn free(block: *mut c_void, operator: bool) {
         return;
     }
     let alone = single_threaded();
-    let slot = TELLER.slot();
+    let slot = REPORTER.slot();
     bump(&slot.free_calls, 1, alone);
     if operator {
         bump(&slot.delete_calls, 1, alone);
@@ -256,7 +256,7 @@ unsafe fn realloc_block(block: *mut c_void, size: usize) -> *mut c_void {
         return allocate(size, false, forward::malloc);
     }
     let alone = single_threaded();
-    let slot = TELLER.slot();
+    let slot = REPORTER.slot();
     bump(&slot.realloc_calls, 1, alone);
     if size == 0 {
         bump(&slot.realloc_calls, u64::MAX, alone);
@@ -285,7 +285,7 @@ unsafe fn realloc_block(block: *mut c_void, size: usize) -> *mut c_void {
         if new.is_null() {
             if TABLES.used_pages().saturating_add(padded(size).div_ceil(4096) + 1) > LIMIT_PAGES.load(Relaxed)
             {
-                TELLER.refused();
+                REPORTER.refused();
             }
             return out_of_memory();
         }

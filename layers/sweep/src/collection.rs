@@ -9,14 +9,14 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use heaptoll_floor::{Collected, Lock, Message, Phase, Reason, now_ns, thread_cpu_ns};
 use heaptoll_next::forward;
 use heaptoll_roots::{Buffer, NoMemory};
-use heaptoll_roots::{Origin, Refused, Stopped, World};
+use heaptoll_roots::{Origin, StopError, StoppedWorld, World};
 use heaptoll_sweeping::policy::Policy;
 use heaptoll_sweeping::settings::Settings;
 use heaptoll_tables::{Marking, Roots, Tables};
 
 use crate::calls::{BUDGET, SINCE};
 use crate::managed::Managed;
-use crate::start::{TABLES, TELLER, WORLD};
+use crate::start::{REPORTER, TABLES, WORLD};
 use crate::{gate, pinned, start};
 
 /// How long a thread may take to stop before those that wait at the gate are let in for a moment, ms; then twice as
@@ -84,7 +84,7 @@ pub fn has_just_been() -> bool {
 
 /// Why there was no collection.
 enum GivenUp {
-    World(Refused),
+    World(StopError),
     Inside,
     Memory,
     Roots,
@@ -151,13 +151,13 @@ impl Collection {
         let cpu = thread_cpu_ns();
         gate::inside(free_all_waiting);
         let number = self.number + 1;
-        TELLER.collection_starts(number, reason);
+        REPORTER.collection_starts(number, reason);
         self.markers = self.marking.prepare(self.live.saturating_add(SINCE.load(Ordering::Relaxed)));
         if self.markers == 0 {
             self.give_up(&GivenUp::Memory);
             return false;
         }
-        TELLER.phase(number, Phase::Stop);
+        REPORTER.phase(number, Phase::Stop);
         let stopped = match halt(&WORLD, PATIENCE_MS) {
             Ok(stopped) => stopped,
             Err(given_up) => {
@@ -177,13 +177,18 @@ impl Collection {
         };
         self.number = number;
         SINCE.store(self.policy.carried(SINCE.load(Ordering::Relaxed)), Ordering::Relaxed);
-        TELLER.phase(number, Phase::Resume);
+        REPORTER.phase(number, Phase::Resume);
         drop(stopped);
         gate::open();
         let pause_ns = now_ns() - started;
-        TELLER.collector_cpu(thread_cpu_ns() - cpu + self.helpers_cpu_ns);
+        REPORTER.collector_cpu(thread_cpu_ns() - cpu + self.helpers_cpu_ns);
         tell_used();
-        TELLER.collection_ends(Collected { number, live_bytes: live, collected_bytes: reclaimed, pause_ns });
+        REPORTER.collection_ends(Collected {
+            number,
+            live_bytes: live,
+            collected_bytes: reclaimed,
+            pause_ns,
+        });
         true
     }
 
@@ -192,11 +197,11 @@ impl Collection {
         &mut self,
         number: u64,
         reason: Reason,
-        stopped: &Stopped<'_>,
+        stopped: &StoppedWorld<'_>,
     ) -> Result<(usize, usize), GivenUp> {
-        TELLER.phase(number, Phase::Roots);
+        REPORTER.phase(number, Phase::Roots);
         self.leave_out()?;
-        TELLER.phase(number, Phase::Mark);
+        REPORTER.phase(number, Phase::Mark);
         let left_out = self.left_out.as_slice();
         let mut bytes = 0;
         // SAFETY: all other threads stand, and nobody is inside, so that nobody is in the midst of a call into the
@@ -204,7 +209,7 @@ impl Collection {
         let (read, marked) = unsafe {
             self.marking.mark(&TABLES, self.markers, |roots: &mut dyn Roots| {
                 roots.range(pinned::words());
-                stopped.roots_but(left_out, &mut |root| {
+                stopped.roots_except(left_out, &mut |root| {
                     bytes += root.range.len();
                     match root.origin {
                         Origin::Code => roots.bytes(root.range),
@@ -221,7 +226,7 @@ impl Collection {
             return Err(GivenUp::Roots);
         }
         wipe_stack();
-        TELLER.phase(number, Phase::Sweep);
+        REPORTER.phase(number, Phase::Sweep);
         let reclaims = self.policy.reclaims() || reason != Reason::Allocation;
         let mut reclaimed = 0;
         let dead = &mut self.dead;
@@ -285,19 +290,19 @@ impl Collection {
         }
         let line = Message::new().text("sweep: ");
         match why {
-            GivenUp::World(Refused::Thread(thread)) => {
+            GivenUp::World(StopError::Thread(thread)) => {
                 let length = thread.name.iter().position(|&byte| byte == 0).unwrap_or(thread.name.len());
                 let name = core::str::from_utf8(&thread.name[..length]).unwrap_or("?");
                 let line = line.text("thread `").text(name).text("` did not stop for a collection in time");
                 line.text(" (it may block all signals); the heap grows instead")
             }
-            GivenUp::World(Refused::NotOurProcess) => {
+            GivenUp::World(StopError::NotOurProcess) => {
                 line.text("no collection in a child of vfork; the heap grows instead")
             }
-            GivenUp::World(Refused::NoMemory) | GivenUp::Memory => {
+            GivenUp::World(StopError::NoMemory) | GivenUp::Memory => {
                 line.text("no memory for a collection; the heap grows instead")
             }
-            GivenUp::World(Refused::ProcUnreadable | Refused::NoSignal) | GivenUp::Roots => {
+            GivenUp::World(StopError::ProcUnreadable | StopError::NoSignal) | GivenUp::Roots => {
                 line.text("/proc/self is not readable, so there is no collection; the heap grows instead")
             }
             GivenUp::Inside => line.text(
@@ -310,12 +315,12 @@ impl Collection {
 
 /// Tells how many pages hold a live block, and the most that ever did. The collection's lock is held.
 pub fn tell_used() {
-    TELLER.used(TABLES.used_pages() * 4096);
-    TELLER.slot().used_high_bytes.fetch_max(TABLES.used_pages_high() as u64 * 4096, Ordering::Relaxed);
+    REPORTER.used(TABLES.used_pages() * 4096);
+    REPORTER.slot().used_high_bytes.fetch_max(TABLES.used_pages_high() as u64 * 4096, Ordering::Relaxed);
 }
 
 /// Stops the world with nobody inside the manager.
-fn halt(world: &'static World, within_ms: u32) -> Result<Stopped<'static>, GivenUp> {
+fn halt(world: &'static World, within_ms: u32) -> Result<StoppedWorld<'static>, GivenUp> {
     let deadline = now_ns() + u64::from(within_ms) * 1_000_000;
     let mut patience_ms = FIRST_PATIENCE_MS;
     let mut wait_us = FIRST_WAIT_US;
@@ -333,7 +338,7 @@ fn halt(world: &'static World, within_ms: u32) -> Result<Stopped<'static>, Given
                 wait_us = (wait_us * 2).min(LAST_WAIT_US);
             }
             // It may wait at the gate with all signals blocked, as the C library does where a thread ends.
-            Err(Refused::Thread(_)) if now_ns() < deadline => {
+            Err(StopError::Thread(_)) if now_ns() < deadline => {
                 gate::open();
                 patience_ms *= 2;
             }

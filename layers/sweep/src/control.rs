@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use heaptoll_floor::{Control, EventFunction, Message, RawCensus, Reason};
 
 use crate::collection::{COLLECTION, collect as run};
-use crate::start::{TABLES, TELLER};
+use crate::start::{REPORTER, TABLES};
 
 /// A page, bytes.
 const PAGE: u64 = 4096;
@@ -39,7 +39,7 @@ unsafe extern "C" fn collect() -> c_int {
 
 unsafe extern "C" fn listen(function: Option<EventFunction>, context: *mut c_void) -> c_int {
     let _collection = COLLECTION.lock();
-    TELLER.listen(function, context)
+    REPORTER.listen(function, context)
 }
 
 unsafe extern "C" fn check() -> c_int {

@@ -16,7 +16,7 @@ use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use heaptoll_floor::thread_word;
-use heaptoll_roots::{Stopped, is_readable, system_call};
+use heaptoll_roots::{StoppedWorld, is_readable, system_call};
 
 thread_word! {
     /// Where the thread is.
@@ -226,7 +226,7 @@ fn wait() {
 }
 
 /// Whether a thread that stands is inside.
-pub fn somebody_inside(stopped: &Stopped<'_>) -> bool {
+pub fn somebody_inside(stopped: &StoppedWorld<'_>) -> bool {
     let offset = offset();
     let mut found = false;
     stopped.thread_pointers(&mut |pointer| {

@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use heaptoll_floor::{Teller, ThreadEnd, at_fork, prepare_barriers};
+use heaptoll_floor::{StatsReporter, ThreadEnd, at_fork, prepare_barriers};
 use heaptoll_next::{family, settings};
 use heaptoll_roots::World;
 use heaptoll_sweeping::settings::{ALLOWED, Settings};
@@ -21,7 +21,7 @@ pub static TABLES: Tables = Tables::new();
 /// The threads of the process.
 pub static WORLD: World = World::new();
 /// What is told: counters and events.
-pub static TELLER: Teller = Teller::layer("sweep");
+pub static REPORTER: StatsReporter = StatsReporter::layer("sweep");
 /// The program's frees are carried out.
 pub static HONOUR: AtomicBool = AtomicBool::new(false);
 /// The most pages that may hold blocks.
@@ -81,7 +81,7 @@ pub fn start() -> bool {
             c"heaptoll: the sweep layer cannot register its hooks for fork and for the ends of threads\n",
         );
     }
-    let _ = TELLER.slot();
+    let _ = REPORTER.slot();
     STARTED.store(true, Ordering::Release);
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };

@@ -6,7 +6,7 @@
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use heaptoll_marking::{Grey, Heap, Marker, WORDS, fetch};
+use heaptoll_marking::{Grey, Heap, Marker, WORDS, prefetch};
 
 use crate::directory::Known;
 use crate::strip::Strip;
@@ -19,13 +19,13 @@ const LONELY: usize = 8;
 pub struct Live<'a> {
     tables: &'a Tables,
     base: usize,
-    watched: usize,
+    extent: usize,
 }
 
 impl<'a> Live<'a> {
     pub fn new(tables: &'a Tables) -> Live<'a> {
         let bounds = tables.directory.bounds();
-        Live { tables, base: bounds.start, watched: bounds.len() }
+        Live { tables, base: bounds.start, extent: bounds.len() }
     }
 }
 
@@ -43,8 +43,8 @@ impl Heap for Live<'_> {
     }
 
     #[inline(always)]
-    fn watched(&self) -> usize {
-        self.watched
+    fn extent(&self) -> usize {
+        self.extent
     }
 
     #[inline(always)]
@@ -60,9 +60,9 @@ impl Heap for Live<'_> {
             match tables.directory.known(address) {
                 Known::Chunk(chunk) => {
                     let strip = chunk.strip(address);
-                    fetch(strip);
+                    prefetch(strip);
                     if lonely {
-                        fetch(address as *const u8);
+                        prefetch(address as *const u8);
                     }
                     // SAFETY: there are no more than words.
                     unsafe { candidates.get_unchecked_mut(found) }.write(Candidate { strip, address });
@@ -106,11 +106,11 @@ impl Heap for Live<'_> {
         marker.marked += marked;
     }
 
-    unsafe fn read_marked<const PARALLEL: bool>(marker: &mut Marker<'_, Self, PARALLEL>) {
+    unsafe fn scan_marked<const PARALLEL: bool>(marker: &mut Marker<'_, Self, PARALLEL>) {
         let tables = marker.heap.tables;
         tables.each_marked(|start, bytes| {
             // SAFETY: a marked block is readable; all others stand still.
-            unsafe { marker.again(Grey { start, bytes }) };
+            unsafe { marker.rescan(Grey { start, bytes }) };
         });
     }
 }

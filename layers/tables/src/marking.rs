@@ -2,14 +2,14 @@
 
 use core::ops::Range;
 
-use heaptoll_marking::{Crew, Grey, KEPT, MarkStack, Marker, Pool, Share, Work, help};
+use heaptoll_marking::{Grey, KEPT, MarkOutcome, MarkStack, Marker, Pool, Work, Workers, help};
 
 use crate::mark::Live;
 use crate::tables::Tables;
 
 /// Those who mark, and their memory.
 pub struct Marking {
-    crew: Crew,
+    workers: Workers,
     stack: MarkStack,
 }
 
@@ -59,30 +59,30 @@ impl Default for Marking {
 
 impl Marking {
     pub const fn new() -> Marking {
-        Marking { crew: Crew::new(), stack: MarkStack::new() }
+        Marking { workers: Workers::new(), stack: MarkStack::new() }
     }
 
     /// How many threads shall mark: so many, or as the cores allow.
     pub fn configure(&mut self, markers: Option<usize>) {
-        self.crew.configure(markers);
+        self.workers.configure(markers);
     }
 
     /// From how many live bytes on several threads mark, and how many entries the stacks and the pool have at most:
     /// for tests.
     pub fn set_limits(&mut self, threshold: usize, own: usize, others: usize) {
-        self.crew.set_limits(threshold, others);
+        self.workers.set_limits(threshold, others);
         self.stack.limit(own);
     }
 
     /// Makes ready to mark about `live` bytes; says how many threads will, 0 when the system gives no memory for the
     /// stack. To be called while the program still runs.
     pub fn prepare(&mut self, live: usize) -> usize {
-        if self.stack.prepare() { self.crew.prepare(live) } else { 0 }
+        if self.stack.prepare() { self.workers.prepare(live) } else { 0 }
     }
 
     /// Where its memory lies: to be left out of the roots.
     pub fn ranges(&self) -> [Range<usize>; 2] {
-        [self.stack.range(), self.crew.range()]
+        [self.stack.range(), self.workers.range()]
     }
 
     /// Marks what `roots` hands over, and everything that can be reached from there, by as many threads as
@@ -99,13 +99,14 @@ impl Marking {
         let (said, mut share, helpers) = if markers < 2 {
             let mut marker = Marker::<_, false>::new(Live::new(tables), &mut self.stack, None);
             let said = roots(&mut marker);
-            (said, Share { marked: marker.marked, ..Share::default() }, 0)
+            (said, MarkOutcome { marked: marker.marked, ..MarkOutcome::default() }, 0)
         } else {
             let stack = &mut self.stack;
-            let ((said, mut share), others, helpers) = self.crew.run(markers, &Helping { tables }, |pool| {
-                let mut marker = Marker::<_, true>::new(Live::new(tables), stack, Some(pool));
-                (roots(&mut marker), finish(&mut marker, pool))
-            });
+            let ((said, mut share), others, helpers) =
+                self.workers.run(markers, &Helping { tables }, |pool| {
+                    let mut marker = Marker::<_, true>::new(Live::new(tables), stack, Some(pool));
+                    (roots(&mut marker), finish(&mut marker, pool))
+                });
             share += others;
             (said, share, helpers)
         };
@@ -126,14 +127,14 @@ struct Helping<'a> {
 }
 
 impl Work for Helping<'_> {
-    unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> Share {
+    unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> MarkOutcome {
         finish(&mut Marker::<_, true>::new(Live::new(self.tables), stack, Some(pool)), pool)
     }
 }
 
 /// Marks what others leave, until nobody has anything left.
-fn finish(marker: &mut Marker<'_, Live<'_>, true>, pool: &Pool<Grey>) -> Share {
+fn finish(marker: &mut Marker<'_, Live<'_>, true>, pool: &Pool<Grey>) -> MarkOutcome {
     // SAFETY: parts of roots and marked blocks; the world stands still.
     help(pool, |greys| unsafe { marker.borrowed(greys) });
-    Share { marked: marker.marked, overflowed: marker.overflowed, cpu_ns: 0 }
+    MarkOutcome { marked: marker.marked, overflowed: marker.overflowed, cpu_ns: 0 }
 }

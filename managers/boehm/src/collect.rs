@@ -29,8 +29,8 @@ impl<V: Version> Boehm<V> {
         let cpu_ns = thread_cpu_ns();
         self.collections += 1;
         let number = self.collections;
-        if let Some(teller) = self.teller {
-            teller.collection_starts(number, reason);
+        if let Some(reporter) = self.reporter {
+            reporter.collection_starts(number, reason);
         }
         self.phase(number, Phase::Stop);
         if !V::EAGER {
@@ -55,9 +55,9 @@ impl<V: Version> Boehm<V> {
             self.queue_all();
         }
         let found = Found { live_bytes: live, reclaimed_bytes: used.saturating_sub(live) };
-        if let Some(teller) = self.teller {
-            teller.collector_cpu(thread_cpu_ns().saturating_sub(cpu_ns));
-            teller.collection_ends(Collected {
+        if let Some(reporter) = self.reporter {
+            reporter.collector_cpu(thread_cpu_ns().saturating_sub(cpu_ns));
+            reporter.collection_ends(Collected {
                 number,
                 live_bytes: live,
                 collected_bytes: found.reclaimed_bytes,
@@ -65,7 +65,7 @@ impl<V: Version> Boehm<V> {
             });
         }
         // Who asks again and again, to take a census, must not make the heap grow.
-        if reason != Reason::Asked {
+        if reason != Reason::Requested {
             V::collected(self, found.reclaimed_bytes);
         }
         Ok(found)
@@ -88,8 +88,8 @@ impl<V: Version> Boehm<V> {
     }
 
     fn phase(&self, number: u64, phase: Phase) {
-        if let Some(teller) = self.teller {
-            teller.phase(number, phase);
+        if let Some(reporter) = self.reporter {
+            reporter.phase(number, phase);
         }
     }
 

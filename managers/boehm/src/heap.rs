@@ -4,7 +4,7 @@ use core::ffi::c_int;
 use core::ptr::{self, NonNull};
 
 use heaptoll_floor::{
-    ADDRESSES, ALIGNMENT, Damage, Heap, Misuse, Piece, Reason, Region, Teller, WORD, round_up,
+    ADDRESSES, ALIGNMENT, Damage, Heap, Misuse, Piece, Reason, Region, StatsReporter, WORD, round_up,
 };
 
 use crate::chunks::Chunks;
@@ -27,7 +27,7 @@ pub struct Boehm<V: Version> {
     pub(crate) stack: MarkStack,
     pub(crate) black_lists: BlackLists,
     pub(crate) mutators: Option<&'static dyn Mutators>,
-    pub(crate) teller: Option<&'static Teller>,
+    pub(crate) reporter: Option<&'static StatsReporter>,
     /// Collections finished or given up.
     pub(crate) collections: u64,
     /// Live bytes after the last collection.
@@ -55,7 +55,7 @@ impl<V: Version> Boehm<V> {
             stack: MarkStack::new(),
             black_lists: BlackLists::new(),
             mutators: None,
-            teller: None,
+            reporter: None,
             collections: 0,
             live: 0,
             roots: 0,
@@ -186,8 +186,8 @@ impl<V: Version> Boehm<V> {
 
     /// The end of a call that gives nothing: tells whether the limit is why.
     fn nothing<T>(&self) -> Option<T> {
-        if let (true, Some(teller)) = (self.at_limit, self.teller) {
-            teller.refused();
+        if let (true, Some(reporter)) = (self.at_limit, self.reporter) {
+            reporter.refused();
         }
         None
     }
@@ -345,10 +345,10 @@ impl<V: Version> Heap for Boehm<V> {
         self.check_all()
     }
 
-    fn start(&mut self, teller: &'static Teller) {
+    fn start(&mut self, reporter: &'static StatsReporter) {
         self.limit = limit::from_environment();
-        self.chunks.region.tell(teller);
-        self.teller = Some(teller);
+        self.chunks.region.report_to(reporter);
+        self.reporter = Some(reporter);
         if let Some(mutators) = self.mutators {
             mutators.start();
         }
@@ -358,7 +358,7 @@ impl<V: Version> Heap for Boehm<V> {
         if self.mutators.is_none() {
             return libc::ENOTSUP;
         }
-        let collected = self.collect_for(Reason::Asked);
+        let collected = self.collect_for(Reason::Requested);
         self.sweep_pending();
         status(collected)
     }

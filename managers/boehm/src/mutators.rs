@@ -4,7 +4,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use heaptoll_floor::Message;
-use heaptoll_roots::{Refused, World};
+use heaptoll_roots::{StopError, World};
 
 use crate::{Abandoned, Mutators, Visitor};
 
@@ -36,12 +36,14 @@ impl Mutators for World {
             Ok(stopped) => stopped,
             Err(refused) => {
                 match refused {
-                    Refused::Thread(one) => say("this thread did not stop: ", Some(&one.name)),
-                    Refused::NoMemory => say("there is no memory for a list of the threads", None),
-                    Refused::ProcUnreadable => say("/proc/self/task cannot be read; is /proc mounted?", None),
-                    Refused::NoSignal => say("no signal is left to stop threads with", None),
+                    StopError::Thread(one) => say("this thread did not stop: ", Some(&one.name)),
+                    StopError::NoMemory => say("there is no memory for a list of the threads", None),
+                    StopError::ProcUnreadable => {
+                        say("/proc/self/task cannot be read; is /proc mounted?", None)
+                    }
+                    StopError::NoSignal => say("no signal is left to stop threads with", None),
                     // A child of vfork, about to become another program.
-                    Refused::NotOurProcess => {}
+                    StopError::NotOurProcess => {}
                 }
                 return Err(Abandoned);
             }

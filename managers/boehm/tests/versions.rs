@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use heaptoll_boehm::{Abandoned, Boehm, CHUNK, Mutators, Version, Visitor};
 use heaptoll_bw16::{Bw16, V16};
 use heaptoll_bw26::{Bw26, V26};
-use heaptoll_floor::{Heap, PieceKind, RawEvent, Teller};
+use heaptoll_floor::{Heap, PieceKind, RawEvent, StatsReporter};
 use heaptoll_roots::{Origin, Root};
 
 /// A program that keeps every block the test holds.
@@ -185,19 +185,19 @@ unsafe extern "C" fn heard(event: *const RawEvent, context: *mut c_void) {
 }
 
 fn told<V: Version>() -> Vec<[u64; 3]> {
-    let teller: &'static Teller = Box::leak(Box::new(Teller::new("test")));
+    let reporter: &'static StatsReporter = Box::leak(Box::new(StatsReporter::new("test")));
     let keeps = keeps();
     let mut heap = Boehm::<V>::of(keeps);
-    heap.start(teller);
+    heap.start(reporter);
     for _ in 0..10 {
         heap.allocate(1000).expect("memory");
     }
     hold(&mut heap, keeps, 100);
     let mut log: Vec<[u64; 3]> = Vec::new();
-    assert_eq!(teller.listen(Some(heard), (&raw mut log).cast()), 0);
+    assert_eq!(reporter.listen(Some(heard), (&raw mut log).cast()), 0);
     assert_eq!(heap.collect(), 0);
-    assert_eq!(teller.listen(None, std::ptr::null_mut()), 0);
-    let slot = teller.slot();
+    assert_eq!(reporter.listen(None, std::ptr::null_mut()), 0);
+    let slot = reporter.slot();
     let counter = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!(counter(&slot.collections), 1);
     assert!(
@@ -227,8 +227,8 @@ fn a_heap_without_a_program_does_not_collect() {
 fn a_limit_is_kept<V: Version>() {
     let keeps = keeps();
     let mut heap = Boehm::<V>::of(keeps);
-    let teller: &'static Teller = Box::leak(Box::new(Teller::new(V::NAME)));
-    heap.start(teller);
+    let reporter: &'static StatsReporter = Box::leak(Box::new(StatsReporter::new(V::NAME)));
+    heap.start(reporter);
     heap.limit(1 << 20);
     // Twenty times as much as the limit, and nothing of it kept.
     for bytes in [40, 1000, 5000] {
@@ -237,7 +237,7 @@ fn a_limit_is_kept<V: Version>() {
         }
     }
     assert!(heap.bytes() <= 1 << 20);
-    let refused = || teller.slot().refused_calls.load(std::sync::atomic::Ordering::Relaxed);
+    let refused = || reporter.slot().refused_calls.load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!(refused(), 0);
     let mut held = 0;
     while let Some(block) = heap.allocate(400) {
@@ -252,7 +252,7 @@ fn a_limit_is_kept<V: Version>() {
     keeps.0.lock().expect("no panic").clear();
     assert!(heap.allocate(1000).is_some());
     assert_eq!(heap.check(), Ok(()));
-    assert!(teller.slot().collector_cpu_ns.load(std::sync::atomic::Ordering::Relaxed) > 0);
+    assert!(reporter.slot().collector_cpu_ns.load(std::sync::atomic::Ordering::Relaxed) > 0);
 }
 
 #[test]

@@ -79,7 +79,7 @@ pub enum Reason {
     /// Enough was allocated.
     Allocation = 1,
     /// The program or the tool asked for it.
-    Asked = 2,
+    Requested = 2,
     /// The system gave no more memory.
     Pressure = 3,
 }

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 use core::ptr::NonNull;
 
-use crate::{Region, Search, Teller};
+use crate::{Region, Search, StatsReporter};
 
 /// A heap of one algorithm. It is used by one thread at a time; [`crate::Shell`] sees to that.
 ///
@@ -87,8 +87,8 @@ pub trait Heap: Send + 'static {
     }
 
     /// At process start: from now on there is somebody to tell, of collections if the heap makes any.
-    fn start(&mut self, teller: &'static Teller) {
-        self.region_mut().tell(teller);
+    fn start(&mut self, reporter: &'static StatsReporter) {
+        self.region_mut().report_to(reporter);
     }
 
     /// Reclaims what the program cannot reach: 0, or a positive `errno` value. ENOTSUP where free is what reclaims.

@@ -4,7 +4,7 @@
 //! [`Lock`] that is also safe to fork under; a manager with caches per thread is one by itself, with
 //! [`thread_word!`] and [`ThreadEnd`]. The floor adds the rest, each in a file of its own: memory from the system as
 //! one growing [`Region`], the malloc [`family`] with the C standard's corner cases, glibc's [`statistics`], the control contract and the
-//! statistics page of `include/heaptoll.h` ([`Teller`]), and [`preload!`], which turns a manager into a shared object.
+//! statistics page of `include/heaptoll.h` ([`StatsReporter`]), and [`preload!`], which turns a manager into a shared object.
 //!
 //! Nothing here allocates, and std is not linked.
 #![no_std]
@@ -24,7 +24,7 @@ mod search;
 mod shell;
 mod sizes;
 pub mod statistics;
-mod teller;
+mod stats_reporter;
 mod thread;
 
 pub use census::{Tally, tally};
@@ -42,7 +42,7 @@ pub use region::{PAGE, Region};
 pub use search::Search;
 pub use shell::Shell;
 pub use sizes::{ALIGNMENT, WORD, round_up};
-pub use teller::{Collected, Teller, now_ns, thread_cpu_ns};
+pub use stats_reporter::{Collected, StatsReporter, now_ns, thread_cpu_ns};
 pub use thread::{NoKeys, ThreadEnd};
 
 // For the expansion of `preload!`.

@@ -8,7 +8,7 @@ use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::{Teller, round_up};
+use crate::{StatsReporter, round_up};
 
 /// The unit in which the heap's size is counted, bytes.
 pub const PAGE: usize = 4096;
@@ -20,11 +20,11 @@ const STEP: usize = 128 << 10;
 /// Where regions are put, if nothing is there: above what Linux hands out by itself from below, below what it hands
 /// out from above. The upper half of such an address is no round number, so that a pair of small integers is rarely
 /// taken for one by a conservative collector. The lower ones are for machines and simulators with fewer address bits.
-const PLACES: [usize; 4] = [0x15a7 << 32, 64 << 30, 32 << 30, 8 << 30];
+const BASES: [usize; 4] = [0x15a7 << 32, 64 << 30, 32 << 30, 8 << 30];
 /// Room between two regions of a process, bytes.
 const APART: usize = 1 << 40;
 /// How many such rooms there are above the first place.
-const ROOMS: usize = 56;
+const SLOTS: usize = 56;
 
 /// The next room: a process normally has one region, a test has many.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -39,13 +39,13 @@ pub struct Region {
     mapped_end: usize,
     requests: u64,
     fail_every: u64,
-    teller: Option<&'static Teller>,
+    reporter: Option<&'static StatsReporter>,
 }
 
 impl Region {
     /// Nothing yet; the system is asked at the first need.
     pub const fn new() -> Region {
-        Region { start: 0, end: 0, mapped_end: 0, requests: 0, fail_every: 0, teller: None }
+        Region { start: 0, end: 0, mapped_end: 0, requests: 0, fail_every: 0, reporter: None }
     }
 
     /// Address of the first byte, a multiple of [`PAGE`]; 0 before the first growth.
@@ -78,8 +78,8 @@ impl Region {
     }
 
     /// Has each growth told from now on, by the thread that caused it.
-    pub fn tell(&mut self, teller: &'static Teller) {
-        self.teller = Some(teller);
+    pub fn report_to(&mut self, reporter: &'static StatsReporter) {
+        self.reporter = Some(reporter);
     }
 
     /// Extends the region by `bytes`, a multiple of [`crate::WORD`], zeroed. `None` when the system gives no more;
@@ -110,9 +110,9 @@ impl Region {
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = errno };
         if extended.is_some()
-            && let Some(teller) = self.teller
+            && let Some(reporter) = self.reporter
         {
-            teller.grown(self.mapped_bytes());
+            reporter.grown(self.mapped_bytes());
         }
         extended
     }
@@ -125,7 +125,7 @@ impl Region {
 
     fn extend(&mut self, bytes: usize) -> Option<NonNull<u8>> {
         if self.start == 0 {
-            self.settle()?;
+            self.choose_base()?;
         }
         let end = self.end.checked_add(bytes)?;
         if end > self.mapped_end {
@@ -141,32 +141,32 @@ impl Region {
     }
 
     /// Finds a place for the region and maps its first step.
-    fn settle(&mut self) -> Option<()> {
+    fn choose_base(&mut self) -> Option<()> {
         // Where this object lies is random if the system randomises, and the same each time if it does not.
         let random = (ptr::from_ref(&NEXT) as usize >> 12 & 0xfff) << 21;
-        for _ in 0..ROOMS {
-            let room = NEXT.fetch_add(1, Ordering::Relaxed) % ROOMS;
-            let place = PLACES[0] + room * APART + random;
-            if !is_free(PLACES[0] + room * APART) {
+        for _ in 0..SLOTS {
+            let slot = NEXT.fetch_add(1, Ordering::Relaxed) % SLOTS;
+            let base = BASES[0] + slot * APART + random;
+            if !is_free(BASES[0] + slot * APART) {
                 continue;
             }
-            if map(place, STEP) {
-                return self.settled(place);
+            if map(base, STEP) {
+                return self.start_at(base);
             }
-            if room == 0 {
+            if slot == 0 {
                 // A machine with few address bits refuses the first place, and will refuse the others.
-                if let Some(&place) = PLACES[1..].iter().find(|&&place| map(place + random, STEP)) {
-                    return self.settled(place + random);
+                if let Some(&base) = BASES[1..].iter().find(|&&base| map(base + random, STEP)) {
+                    return self.start_at(base + random);
                 }
             }
         }
         None
     }
 
-    fn settled(&mut self, place: usize) -> Option<()> {
-        self.start = place;
-        self.end = place;
-        self.mapped_end = place + STEP;
+    fn start_at(&mut self, base: usize) -> Option<()> {
+        self.start = base;
+        self.end = base;
+        self.mapped_end = base + STEP;
         Some(())
     }
 }
@@ -189,11 +189,11 @@ impl Drop for Region {
 /// Whether nothing is in a room yet. Another object of the process, a layer in front of a manager, has regions too, and
 /// counts rooms by itself: two in one room would end each other's growth. Where the system refuses so large a mapping
 /// for another reason, a limit, it is taken to be free.
-fn is_free(room: usize) -> bool {
+fn is_free(slot: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     // SAFETY: a new mapping that replaces nothing, that nobody can use, and that is taken back; errno's address is valid.
     unsafe {
-        let got = libc::mmap(room as *mut c_void, APART, libc::PROT_NONE, flags, -1, 0);
+        let got = libc::mmap(slot as *mut c_void, APART, libc::PROT_NONE, flags, -1, 0);
         if got == libc::MAP_FAILED {
             return *libc::__errno_location() != libc::EEXIST;
         }
@@ -233,17 +233,17 @@ mod tests {
 
     /// A layer's tables lay 40 MiB above a manager's heap, which could not grow beyond: both objects took their first room.
     #[test]
-    fn a_room_that_somebody_has_is_left_to_him() {
+    fn a_slot_that_is_in_use_is_skipped() {
         let mut region = Region::new();
         region.grow(48).expect("the first growth");
-        let room = |address: usize| (address - PLACES[0]) / APART;
+        let slot = |address: usize| (address - BASES[0]) / APART;
         // What another object does, which counts for itself.
-        let other = PLACES[0] + room(region.start()) * APART;
+        let other = BASES[0] + slot(region.start()) * APART;
         assert!(!is_free(other));
         NEXT.fetch_sub(1, Ordering::Relaxed);
         let mut second = Region::new();
         second.grow(48).expect("a room");
-        assert_ne!(room(second.start()), room(region.start()));
+        assert_ne!(slot(second.start()), slot(region.start()));
         drop(region);
         drop(second);
     }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_come_at_the_asked_rate_and_leave_the_region_as_it_was() {
+    fn faults_come_at_the_requested_rate_and_leave_the_region_as_it_was() {
         let mut region = Region::new();
         region.fail_every(3);
         let given = (0..9).filter(|_| region.grow(PAGE).is_some()).count();

@@ -6,7 +6,7 @@ use core::ptr::{self, NonNull};
 use crate::contract::{EventFunction, RawCensus, RawClass};
 use crate::fault::fail_every;
 use crate::lock::prepare_barriers;
-use crate::{Damage, Guard, Heap, LARGEST, Lock, Manager, Message, Misuse, Teller, tally};
+use crate::{Damage, Guard, Heap, LARGEST, Lock, Manager, Message, Misuse, StatsReporter, tally};
 
 /// A debug build checks the whole heap after every so many calls.
 #[cfg(debug_assertions)]
@@ -15,7 +15,7 @@ const CHECK_EVERY: u64 = 4096;
 /// A heap as a process uses it.
 pub struct Shell<H: Heap> {
     heap: Lock<H>,
-    teller: Teller,
+    reporter: StatsReporter,
     #[cfg(debug_assertions)]
     calls: core::sync::atomic::AtomicU64,
 }
@@ -25,7 +25,7 @@ impl<H: Heap> Shell<H> {
     pub const fn new(heap: H) -> Shell<H> {
         Shell {
             heap: Lock::new(heap),
-            teller: Teller::new(H::NAME),
+            reporter: StatsReporter::new(H::NAME),
             #[cfg(debug_assertions)]
             calls: core::sync::atomic::AtomicU64::new(0),
         }
@@ -122,7 +122,7 @@ impl<H: Heap> Manager for Shell<H> {
     }
 
     fn failed(&self) {
-        self.teller.failed();
+        self.reporter.failed();
     }
 
     unsafe fn census(&self, census: &mut RawCensus) -> c_int {
@@ -170,7 +170,7 @@ impl<H: Heap> Manager for Shell<H> {
     fn listen(&self, function: Option<EventFunction>, context: *mut c_void) -> c_int {
         // Events are told by the heap, under its lock.
         let heap = self.heap();
-        let status = self.teller.listen(function, context);
+        let status = self.reporter.listen(function, context);
         drop(heap);
         status
     }
@@ -180,8 +180,8 @@ impl<H: Heap> Manager for Shell<H> {
         prepare_barriers();
         let mut heap = self.heap();
         heap.region_mut().fail_every(every);
-        heap.start(&self.teller);
-        self.teller.mapped(heap.region().mapped_bytes());
+        heap.start(&self.reporter);
+        self.reporter.mapped(heap.region().mapped_bytes());
     }
 
     /// What changes too often to be told at once. A signal handler may have called exit in the middle of malloc: then
@@ -191,7 +191,7 @@ impl<H: Heap> Manager for Shell<H> {
         let search = heap.search();
         drop(heap);
         if let Some(search) = search {
-            self.teller.searched(search);
+            self.reporter.searched(search);
         }
     }
 
@@ -205,7 +205,7 @@ impl<H: Heap> Manager for Shell<H> {
 
     fn after_fork_in_child(&self) {
         self.heap.after_fork_in_child();
-        self.teller.after_fork_in_child();
+        self.reporter.after_fork_in_child();
         // A fork in the middle of a call leaves the heap to that call.
         if let Some(mut heap) = self.heap.try_lock() {
             heap.after_fork_in_child();

@@ -26,7 +26,7 @@ fn is_list_free() -> bool {
 }
 
 /// Forks; the child's status is 0 where the list is free in it.
-fn fork_and_look() -> c_int {
+fn fork_and_check() -> c_int {
     // SAFETY: the C library's malloc and locks may be used in the child.
     unsafe {
         let child = libc::fork();
@@ -54,7 +54,7 @@ struct Outer;
 impl AtFork for Outer {
     fn before() {
         if NESTED.swap(false, Ordering::Relaxed) {
-            // SAFETY: as in `fork_and_look`.
+            // SAFETY: as in `fork_and_check`.
             let child = unsafe { libc::fork() };
             if child > 0 {
                 let mut status = -1;
@@ -74,10 +74,10 @@ fn the_list_of_streams_is_free_after_forks_and_forks_in_handlers() {
     assert_eq!((at_fork::<Inner>(), at_fork::<Outer>()), (0, 0));
     // From here on the process has threads, and the list is taken.
     assert!(is_list_free());
-    assert_eq!(fork_and_look(), 0, "the child's list is held for ever");
+    assert_eq!(fork_and_check(), 0, "the child's list is held for ever");
     assert!(is_list_free(), "the parent's list is held after a fork");
     NESTED.store(true, Ordering::Relaxed);
-    let status = fork_and_look();
+    let status = fork_and_check();
     if std::process::id() != own {
         // The child of the handler's fork, which has forked, too.
         let well = status == 0 && is_list_free();

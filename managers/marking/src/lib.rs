@@ -4,14 +4,14 @@
 //! Tithe marks its own heap with it, and the sweep layer the blocks of any malloc.
 #![no_std]
 
-mod crew;
 mod marker;
 mod pool;
 mod stack;
 mod sync;
+mod workers;
 
-pub use crew::{Crew, MARKERS_MAX, Share, THRESHOLD, Work, help};
-pub use marker::{Heap, Marker, WORDS, fetch};
+pub use marker::{Heap, Marker, WORDS, prefetch};
 pub use pool::Pool;
 pub use stack::{Grey, KEPT, MarkStack};
 pub use sync::call;
+pub use workers::{MARKERS_MAX, MarkOutcome, THRESHOLD, Work, Workers, help};

@@ -31,9 +31,9 @@ const PIECE: usize = 32 << 10;
 
 /// What is marked.
 pub trait Heap: Sized {
-    /// Words are looked at that are less than `watched` from `base`.
+    /// Words are looked at that are less than `extent` from `base`.
     fn base(&self) -> usize;
-    fn watched(&self) -> usize;
+    fn extent(&self) -> usize;
 
     /// Leads the marker's first `count` words to their blocks, marks these, and puts those that were not marked on the
     /// stack.
@@ -42,11 +42,11 @@ pub trait Heap: Sized {
     /// The heap stands still, and there are as many words, at most [`WORDS`].
     unsafe fn resolve<const PARALLEL: bool>(marker: &mut Marker<'_, Self, PARALLEL>, count: usize);
 
-    /// Calls [`Marker::again`] with every marked block.
+    /// Calls [`Marker::rescan`] with every marked block.
     ///
     /// # Safety
     /// The heap stands still.
-    unsafe fn read_marked<const PARALLEL: bool>(marker: &mut Marker<'_, Self, PARALLEL>);
+    unsafe fn scan_marked<const PARALLEL: bool>(marker: &mut Marker<'_, Self, PARALLEL>);
 }
 
 /// A thread that marks, while all others stand still or mark with it.
@@ -66,7 +66,7 @@ pub struct Marker<'a, H, const PARALLEL: bool> {
 
 /// Asks for the line of the cache that an address lies in.
 #[inline(always)]
-pub fn fetch<T>(address: *const T) {
+pub fn prefetch<T>(address: *const T) {
     // SAFETY: a hint, valid for any address.
     #[cfg(target_arch = "x86_64")]
     unsafe {
@@ -101,7 +101,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                 continue;
             }
             // SAFETY: the caller's word.
-            unsafe { self.read(piece) };
+            unsafe { self.scan(piece) };
             self.drain();
         }
     }
@@ -121,13 +121,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                 let between = if shift == 0 { word } else { before >> shift | word << (usize::BITS - shift) };
                 // SAFETY: there is room for eight.
                 unsafe {
-                    sift(
-                        between,
-                        self.heap.base(),
-                        self.heap.watched(),
-                        self.words.as_mut_ptr(),
-                        &mut waiting,
-                    )
+                    sift(between, self.heap.base(), self.heap.extent(), self.words.as_mut_ptr(), &mut waiting)
                 };
             }
             before = word;
@@ -145,7 +139,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
         // Those who mark side by side leave it to the one who comes last.
         while !PARALLEL && core::mem::take(&mut self.overflowed) {
             // SAFETY: as what was marked before.
-            unsafe { H::read_marked(self) };
+            unsafe { H::scan_marked(self) };
         }
     }
 
@@ -153,8 +147,8 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     ///
     /// # Safety
     /// As there, for each.
-    pub unsafe fn borrowed(&mut self, greys: &[Grey]) {
-        for &grey in greys {
+    pub unsafe fn borrowed(&mut self, grey_objects: &[Grey]) {
+        for &grey in grey_objects {
             self.push(grey);
         }
         self.drain();
@@ -165,11 +159,11 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     /// # Safety
     /// As [`Marker::range`].
     #[inline(always)]
-    unsafe fn read(&mut self, grey: Grey) {
-        let (base, watched) = (self.heap.base(), self.heap.watched());
+    unsafe fn scan(&mut self, grey: Grey) {
+        let (base, extent) = (self.heap.base(), self.heap.extent());
         // The upper half of an address in the heap: a word between two others ends with the lower half of the second.
         let upper = (base >> 32) as u32;
-        let spread = ((base + watched) >> 32) as u32 - upper;
+        let spread = ((base + extent) >> 32) as u32 - upper;
         let begin = grey.start as *const usize;
         let mut at = begin;
         let end = (grey.start + grey.bytes) as *const usize;
@@ -180,20 +174,20 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
             unsafe {
                 let words = self.words.as_mut_ptr();
                 if (stop as usize - at as usize) & WORD != 0 {
-                    sift(at.read(), base, watched, words, &mut waiting);
+                    sift(at.read(), base, extent, words, &mut waiting);
                     if ends_address(at, upper, spread) && at > begin {
-                        sift(across(at.byte_sub(HALF)), base, watched, words, &mut waiting);
+                        sift(across(at.byte_sub(HALF)), base, extent, words, &mut waiting);
                     }
                     at = at.add(1);
                 }
                 while at < stop {
-                    sift(at.read(), base, watched, words, &mut waiting);
-                    sift(at.add(1).read(), base, watched, words, &mut waiting);
+                    sift(at.read(), base, extent, words, &mut waiting);
+                    sift(at.add(1).read(), base, extent, words, &mut waiting);
                     if ends_address(at, upper, spread) && at > begin {
-                        sift(across(at.byte_sub(HALF)), base, watched, words, &mut waiting);
+                        sift(across(at.byte_sub(HALF)), base, extent, words, &mut waiting);
                     }
                     if ends_address(at.add(1), upper, spread) {
-                        sift(across(at.byte_add(HALF)), base, watched, words, &mut waiting);
+                        sift(across(at.byte_add(HALF)), base, extent, words, &mut waiting);
                     }
                     at = at.add(2);
                 }
@@ -213,7 +207,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
         unsafe { H::resolve(self, waiting) };
     }
 
-    /// A word that is to be led to its block: how far it is from the base, less than `watched`.
+    /// A word that is to be led to its block: how far it is from the base, less than `extent`.
     ///
     /// # Safety
     /// There are more than `index`, as the heap was told.
@@ -227,9 +221,9 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     ///
     /// # Safety
     /// It is readable, and nobody writes.
-    pub unsafe fn again(&mut self, grey: Grey) {
+    pub unsafe fn rescan(&mut self, grey: Grey) {
         // SAFETY: the caller's word.
-        unsafe { self.read(grey) };
+        unsafe { self.scan(grey) };
         self.empty();
     }
 
@@ -256,8 +250,8 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                         grey.bytes = PIECE;
                     }
                 }
-                fetch(grey.start as *const u8);
-                fetch((grey.start + grey.bytes.min(128) - 1) as *const u8);
+                prefetch(grey.start as *const u8);
+                prefetch((grey.start + grey.bytes.min(128) - 1) as *const u8);
                 fetched[tail % FETCHED] = grey;
                 tail = tail.wrapping_add(1);
             }
@@ -273,7 +267,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                 return;
             }
             // SAFETY: a marked block, which is readable; nobody writes.
-            unsafe { self.read(fetched[head % FETCHED]) };
+            unsafe { self.scan(fetched[head % FETCHED]) };
             head = head.wrapping_add(1);
         }
     }
@@ -295,17 +289,17 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     }
 }
 
-/// Notes how far from the base a word points if that is below `watched`. There is room for one more, whatever it is.
+/// Notes how far from the base a word points if that is below `extent`. There is room for one more, whatever it is.
 ///
 /// # Safety
 /// `waiting` is a place in `words`.
 #[inline(always)]
-unsafe fn sift(word: usize, base: usize, watched: usize, words: *mut usize, waiting: &mut usize) {
+unsafe fn sift(word: usize, base: usize, extent: usize, words: *mut usize, waiting: &mut usize) {
     // SAFETY: the caller's word.
     unsafe {
         let offset = word.wrapping_sub(base);
         words.add(*waiting).write(offset);
-        *waiting += usize::from(offset < watched);
+        *waiting += usize::from(offset < extent);
     }
 }
 

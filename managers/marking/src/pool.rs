@@ -6,17 +6,17 @@
 
 use core::sync::atomic::Ordering;
 
-use crate::sync::{AtomicUsize, Exclusive, News};
+use crate::sync::{AtomicUsize, Exclusive, WakeUps};
 
 /// As many as ever wait.
-const EVERYBODY: u32 = i32::MAX as u32;
+const ALL: u32 = i32::MAX as u32;
 
 /// Work that anybody may take, newest first.
 pub struct Pool<T> {
     /// Markers that wait. Changed by who holds the lock, read by all: who has work looks here whether to share.
     idle: AtomicUsize,
     /// Counts what those who wait may wait for.
-    news: News,
+    wake_ups: WakeUps,
     state: Exclusive<State<T>>,
 }
 
@@ -42,7 +42,7 @@ impl<T: Copy> Pool<T> {
     pub unsafe fn new(entries: *mut T, capacity: usize) -> Pool<T> {
         Pool {
             idle: AtomicUsize::new(0),
-            news: News::new(),
+            wake_ups: WakeUps::new(),
             state: Exclusive::new(State { entries, capacity, length: 0, markers: 1, over: false }),
         }
     }
@@ -71,12 +71,12 @@ impl<T: Copy> Pool<T> {
             unsafe { state.entries.add(state.length).copy_from_nonoverlapping(entries.as_ptr(), given) };
             state.length += given;
             if given > 0 {
-                self.news.tell();
+                self.wake_ups.increment();
             }
             given
         });
         if given > 0 && self.is_wanted() {
-            self.news.wake(1);
+            self.wake_ups.wake(1);
         }
         given
     }
@@ -106,18 +106,18 @@ impl<T: Copy> Pool<T> {
                 }
                 if state.over || self.idle.load(Ordering::Relaxed) == state.markers {
                     state.over = true;
-                    self.news.tell();
+                    self.wake_ups.increment();
                     return Ok(0);
                 }
-                Err(self.news.count())
+                Err(self.wake_ups.count())
             });
             match found {
                 Ok(0) => {
-                    self.news.wake(EVERYBODY);
+                    self.wake_ups.wake(ALL);
                     return 0;
                 }
                 Ok(taken) => return taken,
-                Err(news) => self.news.wait(news),
+                Err(known) => self.wake_ups.wait(known),
             }
         }
     }

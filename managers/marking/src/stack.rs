@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_stack_says_so() {
+    fn a_push_to_a_full_stack_fails() {
         let mut stack = MarkStack::new();
         stack.limit(2);
         let grey = Grey { start: 8, bytes: 8 };

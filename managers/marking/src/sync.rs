@@ -35,11 +35,11 @@ impl<T> Exclusive<T> {
 }
 
 /// Counts what may interest those who wait.
-pub struct News(AtomicU32);
+pub struct WakeUps(AtomicU32);
 
-impl News {
-    pub const fn new() -> News {
-        News(AtomicU32::new(0))
+impl WakeUps {
+    pub const fn new() -> WakeUps {
+        WakeUps(AtomicU32::new(0))
     }
 
     /// How many there were.
@@ -48,7 +48,7 @@ impl News {
     }
 
     /// One more. Who may sleep is woken after.
-    pub fn tell(&self) {
+    pub fn increment(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -90,7 +90,7 @@ pub unsafe fn call(number: i64, arguments: [usize; 4]) -> isize {
 /// Turns before a waiter lets another thread run: longer than anybody holds the lock unless he was interrupted.
 const TURNS: u32 = 100;
 /// Looks before a waiter sleeps: some microseconds, as sleeping and waking cost as much.
-const LOOKS: u32 = 200;
+const POLLS: u32 = 200;
 
 /// Passes a moment.
 fn pause(turns: &mut u32) {
@@ -105,7 +105,7 @@ fn pause(turns: &mut u32) {
 
 /// Waits until the word is not `expected`; may come back early.
 pub fn wait(word: &AtomicU32, expected: u32) {
-    for _ in 0..LOOKS {
+    for _ in 0..POLLS {
         if word.load(Ordering::Relaxed) != expected {
             return;
         }

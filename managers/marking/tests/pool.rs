@@ -26,18 +26,18 @@ mod sync {
     }
 
     /// Who waits is woken by `wake` only, so that a forgotten one is found.
-    pub struct News(Mutex<u32>, Condvar);
+    pub struct WakeUps(Mutex<u32>, Condvar);
 
-    impl News {
-        pub fn new() -> News {
-            News(Mutex::new(0), Condvar::new())
+    impl WakeUps {
+        pub fn new() -> WakeUps {
+            WakeUps(Mutex::new(0), Condvar::new())
         }
 
         pub fn count(&self) -> u32 {
             *self.0.lock().expect("no panic")
         }
 
-        pub fn tell(&self) {
+        pub fn increment(&self) {
             *self.0.lock().expect("no panic") += 1;
         }
 
@@ -127,7 +127,7 @@ fn three_markers_share_and_end() {
 }
 
 #[test]
-fn a_pool_without_room_gives_back_what_it_does_not_take() {
+fn a_full_pool_returns_what_it_does_not_take() {
     model(1, 4, 1, 3);
 }
 

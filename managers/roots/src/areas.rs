@@ -4,12 +4,12 @@ use core::ops::Range;
 
 use crate::Origin;
 use crate::buffer::{Buffer, NoMemory};
-use crate::maps::Line;
+use crate::maps::MapsEntry;
 use crate::registers::{RED_ZONE, Registers};
 
 /// What the pages of a mapping are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PageKind {
     /// Memory of this process alone.
     Anonymous,
     /// A file's pages, until they are written to.
@@ -25,7 +25,7 @@ pub enum Kind {
 pub struct Area {
     pub start: usize,
     pub end: usize,
-    pub kind: Kind,
+    pub kind: PageKind,
     pub origin: Origin,
     /// The main thread's stack.
     main_stack: bool,
@@ -70,24 +70,24 @@ fn is_a_layers(name: &[u8]) -> bool {
 }
 
 /// What kind of pages a mapping has; `None`: nothing that a program's pointers are kept in.
-fn kind(line: &Line<'_>) -> Option<Kind> {
+fn kind(line: &MapsEntry<'_>) -> Option<PageKind> {
     let name = line.name;
     if begins(name, &KERNEL) || begins(name, &OURS) || is_a_layers(name) {
         None
     } else if begins(name, &SHARED_MEMORY) {
         Some(match (line.private, name.starts_with(b"/dev/zero")) {
-            (false, _) => Kind::SharedMemory,
-            (true, true) => Kind::Anonymous,
-            (true, false) => Kind::PrivateFile,
+            (false, _) => PageKind::SharedMemory,
+            (true, true) => PageKind::Anonymous,
+            (true, false) => PageKind::PrivateFile,
         })
     } else if begins(name, &DEVICES) {
-        (name == RING).then_some(Kind::SharedFile)
+        (name == RING).then_some(PageKind::SharedFile)
     } else if name.is_empty() || name.starts_with(b"[") {
-        Some(Kind::Anonymous)
+        Some(PageKind::Anonymous)
     } else if line.private {
-        Some(Kind::PrivateFile)
+        Some(PageKind::PrivateFile)
     } else {
-        Some(Kind::SharedFile)
+        Some(PageKind::SharedFile)
     }
 }
 
@@ -107,7 +107,7 @@ impl<'a> Gatherer<'a> {
         Gatherer { areas, guard_end: 0, data_end: 0 }
     }
 
-    pub fn take(&mut self, line: &Line<'_>) -> Result<(), NoMemory> {
+    pub fn take(&mut self, line: &MapsEntry<'_>) -> Result<(), NoMemory> {
         let Range { start, end } = line.range;
         let guarded = self.guard_end == start;
         let follows_data = self.data_end == start;
@@ -118,10 +118,10 @@ impl<'a> Gatherer<'a> {
         }
         let Some(kind) = kind(line) else { return Ok(()) };
         // Anonymous memory may have been protected after pointers were written to it.
-        if !(line.writable || line.private && kind == Kind::Anonymous) {
+        if !(line.writable || line.private && kind == PageKind::Anonymous) {
             return Ok(());
         }
-        let data = kind == Kind::PrivateFile;
+        let data = kind == PageKind::PrivateFile;
         if data {
             self.data_end = end;
         }
@@ -232,8 +232,8 @@ mod tests {
     use proptest::prelude::*;
     use std::vec::Vec;
 
-    fn line(range: Range<usize>, access: &str, name: &'static str) -> Line<'static> {
-        Line {
+    fn line(range: Range<usize>, access: &str, name: &'static str) -> MapsEntry<'static> {
+        MapsEntry {
             range,
             readable: access.contains('r'),
             writable: access.contains('w'),
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    fn areas(lines: &[Line<'_>]) -> Buffer<Area> {
+    fn areas(lines: &[MapsEntry<'_>]) -> Buffer<Area> {
         let mut areas = Buffer::new();
         let mut gatherer = Gatherer::new(&mut areas);
         for line in lines {
@@ -259,18 +259,18 @@ mod tests {
     #[test]
     fn kinds_follow_from_names_and_access() {
         let cases = [
-            ("rw-p", "", Some((Kind::Anonymous, Origin::Mapping))),
-            ("r-xp", "", Some((Kind::Anonymous, Origin::Code))),
-            ("r--p", "[anon:jit]", Some((Kind::Anonymous, Origin::Mapping))),
-            ("rw-p", "[heap]", Some((Kind::Anonymous, Origin::Mapping))),
-            ("rw-p", "/dev/zero", Some((Kind::Anonymous, Origin::Mapping))),
-            ("rw-s", "/dev/zero (deleted)", Some((Kind::SharedMemory, Origin::Mapping))),
-            ("rw-s", "/memfd:x (deleted)", Some((Kind::SharedMemory, Origin::Mapping))),
-            ("rw-s", "/SYSV00000000 (deleted)", Some((Kind::SharedMemory, Origin::Mapping))),
-            ("rw-p", "/usr/lib/x.so", Some((Kind::PrivateFile, Origin::Statics))),
-            ("rw-p", "/memfd:x (deleted)", Some((Kind::PrivateFile, Origin::Statics))),
-            ("rw-s", "/var/db", Some((Kind::SharedFile, Origin::Mapping))),
-            ("rw-s", "anon_inode:[io_uring]", Some((Kind::SharedFile, Origin::Mapping))),
+            ("rw-p", "", Some((PageKind::Anonymous, Origin::Mapping))),
+            ("r-xp", "", Some((PageKind::Anonymous, Origin::Code))),
+            ("r--p", "[anon:jit]", Some((PageKind::Anonymous, Origin::Mapping))),
+            ("rw-p", "[heap]", Some((PageKind::Anonymous, Origin::Mapping))),
+            ("rw-p", "/dev/zero", Some((PageKind::Anonymous, Origin::Mapping))),
+            ("rw-s", "/dev/zero (deleted)", Some((PageKind::SharedMemory, Origin::Mapping))),
+            ("rw-s", "/memfd:x (deleted)", Some((PageKind::SharedMemory, Origin::Mapping))),
+            ("rw-s", "/SYSV00000000 (deleted)", Some((PageKind::SharedMemory, Origin::Mapping))),
+            ("rw-p", "/usr/lib/x.so", Some((PageKind::PrivateFile, Origin::Statics))),
+            ("rw-p", "/memfd:x (deleted)", Some((PageKind::PrivateFile, Origin::Statics))),
+            ("rw-s", "/var/db", Some((PageKind::SharedFile, Origin::Mapping))),
+            ("rw-s", "anon_inode:[io_uring]", Some((PageKind::SharedFile, Origin::Mapping))),
             ("r--p", "/usr/lib/x.so", None),
             ("r-xp", "/usr/lib/x.so", None),
             ("r--s", "/dev/zero (deleted)", None),
@@ -289,7 +289,7 @@ mod tests {
             ("rw-s", "/run/user/0/heaptoll-71-0.rings (deleted)", None),
             ("rw-s", "/dev/shm/heaptoll-71-0.events", None),
             ("rw-s", "/tmp/heaptoll-71/heaptoll-1.events (deleted)", None),
-            ("rw-s", "/dev/shm/heaptoll-71-0.rings.mine", Some((Kind::SharedMemory, Origin::Mapping))),
+            ("rw-s", "/dev/shm/heaptoll-71-0.rings.mine", Some((PageKind::SharedMemory, Origin::Mapping))),
         ];
         for (access, name, expected) in cases {
             let areas = areas(&[line(0x1000..0x2000, access, name)]);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn stack_pointers_outside_all_areas_are_nobodys() {
+    fn stack_pointers_outside_all_areas_belong_to_none() {
         let mut areas = areas(&[line(0x2000..0x9000, "rw-p", "[stack]")]);
         for pointer in [0, 0x1fff, 0x9000, usize::MAX] {
             note(areas.as_mut_slice(), &thread(pointer, 0));

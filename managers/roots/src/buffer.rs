@@ -49,7 +49,7 @@ impl<T: Copy> Buffer<T> {
         Buffer { start: core::ptr::null_mut(), length: 0, capacity: 0 }
     }
 
-    /// Makes room for `capacity` values in all. What was written to the [`Buffer::room`] is kept too.
+    /// Makes room for `capacity` values in all. What was written to the [`Buffer::capacity_mut`] is kept too.
     ///
     /// # Errors
     /// [`NoMemory`]; nothing has changed.
@@ -132,7 +132,7 @@ impl<T: Copy> Buffer<T> {
     }
 
     /// All the room, whatever was written there or zero.
-    pub fn room(&mut self) -> &mut [T] {
+    pub fn capacity_mut(&mut self) -> &mut [T] {
         if self.capacity == 0 {
             return &mut [];
         }
@@ -241,9 +241,9 @@ mod tests {
     }
 
     #[test]
-    fn room_is_zero_at_first() {
+    fn unused_capacity_is_zero() {
         let mut buffer = Buffer::<u8>::new();
         buffer.reserve(10).expect("memory");
-        assert_eq!(buffer.room(), [0; PAGE]);
+        assert_eq!(buffer.capacity_mut(), [0; PAGE]);
     }
 }

@@ -136,8 +136,8 @@ fn handler(signal: c_int) -> Option<libc::sighandler_t> {
     let mut action = [0_usize; 4];
     let place = &raw mut action as usize;
     // SAFETY: the action is writable, and of the kernel's size; none is set.
-    let asked = unsafe { call(libc::SYS_rt_sigaction, [signal as usize, 0, place, size_of::<u64>(), 0, 0]) };
-    asked.ok().map(|_| action[0])
+    let status = unsafe { call(libc::SYS_rt_sigaction, [signal as usize, 0, place, size_of::<u64>(), 0, 0]) };
+    status.ok().map(|_| action[0])
 }
 
 /// Whether the word at an address can be read: the kernel looks at a set of signals before it refuses what is to be

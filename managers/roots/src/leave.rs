@@ -116,7 +116,7 @@ unsafe extern "C" fn jump(exit: *const Exit) -> ! {
 
 /// What a thread goes on with instead of what its context says.
 #[derive(Debug, Clone, Copy)]
-pub struct Call {
+pub struct NextCall {
     /// Where the `syscall` instruction is.
     pub at: usize,
     pub number: usize,
@@ -126,7 +126,7 @@ pub struct Call {
 ///
 /// # Safety
 /// The context is that of a handler which is running, blocks all signals, and owns nothing that needs to be dropped.
-pub unsafe fn leave(context: &libc::ucontext_t, call: Call) {
+pub unsafe fn leave(context: &libc::ucontext_t, call: NextCall) {
     // SAFETY: the caller's.
     let Some(Extended { parts, .. }) = (unsafe { Extended::of(context) }) else { return };
     if context.uc_stack.ss_flags & AUTODISARM != 0 || has_shadow_stack() {

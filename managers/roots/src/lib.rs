@@ -41,8 +41,8 @@ use core::ops::Range;
 pub use buffer::{Buffer, NoMemory};
 pub use kernel::{is_readable, system_call};
 pub use signal::DEFAULT_SIGNAL;
-pub use stopped::{Stopped, Unreadable};
-pub use world::{Refused, Unstopped, World};
+pub use stopped::{RootsError, StoppedWorld};
+pub use world::{StopError, UnstoppedThread, World};
 
 /// Where a root range comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,11 +12,11 @@ use crate::kernel::{Error, File};
 const LIST: &CStr = c"/proc/thread-self/maps";
 
 /// Room for the text at first, bytes; a line that is longer has it grow.
-const ROOM: usize = 32 << 10;
+const INITIAL_CAPACITY: usize = 32 << 10;
 
 /// One mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct MapsEntry<'a> {
     pub range: Range<usize>,
     pub readable: bool,
     pub writable: bool,
@@ -29,30 +29,30 @@ pub struct Line<'a> {
 
 /// Why there is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum MapsError {
     NoMemory,
     Unreadable,
 }
 
-impl From<NoMemory> for Failure {
-    fn from(_: NoMemory) -> Failure {
-        Failure::NoMemory
+impl From<NoMemory> for MapsError {
+    fn from(_: NoMemory) -> MapsError {
+        MapsError::NoMemory
     }
 }
 
-impl From<Error> for Failure {
-    fn from(_: Error) -> Failure {
-        Failure::Unreadable
+impl From<Error> for MapsError {
+    fn from(_: Error) -> MapsError {
+        MapsError::Unreadable
     }
 }
 
 /// Reads the list and shows each mapping, in the order of addresses. `text` is room to work in.
 pub fn read(
     text: &mut Buffer<u8>,
-    each: &mut dyn FnMut(Line<'_>) -> Result<(), NoMemory>,
-) -> Result<(), Failure> {
+    each: &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>,
+) -> Result<(), MapsError> {
     let list = File::open(LIST)?;
-    text.reserve(ROOM)?;
+    text.reserve(INITIAL_CAPACITY)?;
     split(text, |to| list.read(to), each)
 }
 
@@ -60,33 +60,33 @@ pub fn read(
 fn split(
     text: &mut Buffer<u8>,
     mut source: impl FnMut(&mut [u8]) -> Result<usize, Error>,
-    each: &mut dyn FnMut(Line<'_>) -> Result<(), NoMemory>,
-) -> Result<(), Failure> {
+    each: &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>,
+) -> Result<(), MapsError> {
     // What has been read and not shown: the beginning of a line.
     let mut kept = 0;
     loop {
-        if kept == text.room().len() {
+        if kept == text.capacity_mut().len() {
             text.reserve(kept + 1)?;
         }
-        let got = source(text.room().get_mut(kept..).unwrap_or_default())?;
+        let got = source(text.capacity_mut().get_mut(kept..).unwrap_or_default())?;
         let filled = kept + got;
-        let bytes = text.room().get(..filled).ok_or(Failure::Unreadable)?;
+        let bytes = text.capacity_mut().get(..filled).ok_or(MapsError::Unreadable)?;
         let mut done = 0;
         while let Some(length) = bytes[done..].iter().position(|&byte| byte == b'\n') {
-            each(Line::parse(&bytes[done..done + length]).ok_or(Failure::Unreadable)?)?;
+            each(MapsEntry::parse(&bytes[done..done + length]).ok_or(MapsError::Unreadable)?)?;
             done += length + 1;
         }
-        text.room().copy_within(done..filled, 0);
+        text.capacity_mut().copy_within(done..filled, 0);
         kept = filled - done;
         if got == 0 {
-            return if kept == 0 { Ok(()) } else { Err(Failure::Unreadable) };
+            return if kept == 0 { Ok(()) } else { Err(MapsError::Unreadable) };
         }
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> MapsEntry<'a> {
     /// Reads a line like `55d0c0a00000-55d0c0a02000 r--p 00000000 fe:01 1234    /usr/bin/cat`.
-    fn parse(text: &'a [u8]) -> Option<Line<'a>> {
+    fn parse(text: &'a [u8]) -> Option<MapsEntry<'a>> {
         let (start, text) = hexadecimal(text, b'-')?;
         let (end, text) = hexadecimal(text, b' ')?;
         let &[read, write, execute, share, b' ', ref text @ ..] = text else { return None };
@@ -96,7 +96,7 @@ impl<'a> Line<'a> {
         let inode_end = text.iter().position(|&byte| byte == b' ').unwrap_or(text.len());
         let name = text.get(inode_end..)?;
         let padding = name.iter().position(|&byte| byte != b' ').unwrap_or(name.len());
-        (start < end).then_some(Line {
+        (start < end).then_some(MapsEntry {
             range: start..end,
             readable: read == b'r',
             writable: write == b'w',
@@ -140,8 +140,8 @@ mod tests {
         name: Vec<u8>,
     }
 
-    impl From<Line<'_>> for Owned {
-        fn from(line: Line<'_>) -> Owned {
+    impl From<MapsEntry<'_>> for Owned {
+        fn from(line: MapsEntry<'_>) -> Owned {
             Owned {
                 range: line.range,
                 access: [line.readable, line.writable, line.executable, line.private],
@@ -178,7 +178,7 @@ mod tests {
     }
 
     /// Splits a text given in pieces of these sizes, over and over.
-    fn lines(text: &[u8], sizes: &[usize]) -> Result<Vec<Owned>, Failure> {
+    fn lines(text: &[u8], sizes: &[usize]) -> Result<Vec<Owned>, MapsError> {
         let mut buffer = Buffer::new();
         let (mut at, mut turn, mut found) = (0, 0, Vec::new());
         let source = |to: &mut [u8]| {
@@ -229,20 +229,23 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(text in prop::collection::vec(any::<u8>(), 0..300)) {
             let _ = lines(&text, &[7]);
-            let _ = Line::parse(&text);
+            let _ = MapsEntry::parse(&text);
         }
 
         #[test]
         fn a_text_that_ends_within_a_line_is_refused(mapping in mapping(), cut in 1..40_usize) {
             let text = mapping.text(0, (0, 0), 0);
-            prop_assert_eq!(lines(&text[..text.len() - cut], &[100]), Err(Failure::Unreadable));
+            prop_assert_eq!(lines(&text[..text.len() - cut], &[100]), Err(MapsError::Unreadable));
         }
     }
 
     #[test]
-    fn a_line_longer_than_the_room_is_read_whole() {
-        let mapping =
-            Owned { range: 4096..8192, access: [true; 4], name: [&b"/"[..], &[b'a'; 3 * ROOM]].concat() };
+    fn a_line_longer_than_the_buffer_is_read_whole() {
+        let mapping = Owned {
+            range: 4096..8192,
+            access: [true; 4],
+            name: [&b"/"[..], &[b'a'; 3 * INITIAL_CAPACITY]].concat(),
+        };
         let text = mapping.text(0, (8, 1), 99);
         assert_eq!(lines(&text, &[4096]), Ok(std::vec![mapping]));
     }
@@ -252,7 +255,7 @@ mod tests {
         for line in
             ["2000-1000 rw-p 0 0:0 0", "1000-1000 rw-p 0 0:0 0", "11111111111111111-2 rw-p 0 0:0 0", "-"]
         {
-            assert_eq!(Line::parse(line.as_bytes()), None, "{line}");
+            assert_eq!(MapsEntry::parse(line.as_bytes()), None, "{line}");
         }
     }
 

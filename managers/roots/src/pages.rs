@@ -9,7 +9,7 @@ use core::ffi::CStr;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use crate::areas::Kind;
+use crate::areas::PageKind;
 use crate::buffer::{Buffer, NoMemory};
 use crate::kernel::{self, Error, File, PAGE};
 use crate::proc;
@@ -50,7 +50,7 @@ struct Scan {
     inverted: u64,
     all_of: u64,
     any_of: u64,
-    told: u64,
+    output_categories: u64,
 }
 
 /// The kernel's `struct page_region`.
@@ -78,15 +78,15 @@ static BEST: AtomicU8 = AtomicU8::new(Means::Scan as u8);
 
 /// Room to work in.
 #[derive(Debug)]
-pub struct Room {
+pub struct PageBuffers {
     regions: Buffer<Region>,
     words: Buffer<u64>,
     flags: Buffer<u8>,
 }
 
-impl Room {
-    pub const fn new() -> Room {
-        Room { regions: Buffer::new(), words: Buffer::new(), flags: Buffer::new() }
+impl PageBuffers {
+    pub const fn new() -> PageBuffers {
+        PageBuffers { regions: Buffer::new(), words: Buffer::new(), flags: Buffer::new() }
     }
 
     /// The addresses that it occupies.
@@ -101,24 +101,24 @@ pub struct Pages<'a> {
     means: Means,
     /// Some page of this process may be swapped; only asked for where the means do not tell.
     swapped: bool,
-    room: &'a mut Room,
+    buffers: &'a mut PageBuffers,
 }
 
 impl<'a> Pages<'a> {
-    pub fn open(room: &'a mut Room) -> Result<Pages<'a>, NoMemory> {
+    pub fn open(buffers: &'a mut PageBuffers) -> Result<Pages<'a>, NoMemory> {
         Pages::by(
             if BEST.load(Ordering::Relaxed) == Means::Scan as u8 { Means::Scan } else { Means::Words },
-            room,
+            buffers,
         )
     }
 
     /// By such means, or by what is left if they are not to be had.
-    pub fn by(means: Means, room: &'a mut Room) -> Result<Pages<'a>, NoMemory> {
+    pub fn by(means: Means, buffers: &'a mut PageBuffers) -> Result<Pages<'a>, NoMemory> {
         let pagemap = if means == Means::Core { None } else { File::open(PAGEMAP).ok() };
         let means = if pagemap.is_none() { Means::Core } else { means };
-        room.regions.reserve(REGIONS)?;
+        buffers.regions.reserve(REGIONS)?;
         let swapped = means == Means::Core && may_be_swapped();
-        Ok(Pages { pagemap, means, swapped, room })
+        Ok(Pages { pagemap, means, swapped, buffers })
     }
 
     /// Shows all parts of a range, in order, whose pages hold something and can be read. The range lies in one mapping
@@ -126,7 +126,7 @@ impl<'a> Pages<'a> {
     pub fn present(
         &mut self,
         range: Range<usize>,
-        kind: Kind,
+        kind: PageKind,
         each: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), NoMemory> {
         let pages = range.start & !(PAGE - 1)..range.end.next_multiple_of(PAGE);
@@ -136,7 +136,7 @@ impl<'a> Pages<'a> {
                 each(found);
             }
         };
-        if kind == Kind::SharedMemory {
+        if kind == PageKind::SharedMemory {
             return self.resident(pages, true, &mut clipped);
         }
         match self.means {
@@ -150,10 +150,10 @@ impl<'a> Pages<'a> {
             },
             Means::Words => self.words(pages, kind, &mut clipped),
             Means::Core if self.swapped => {
-                readable(pages, kind == Kind::Anonymous, &mut clipped);
+                readable(pages, kind == PageKind::Anonymous, &mut clipped);
                 Ok(())
             }
-            Means::Core => self.resident(pages, kind != Kind::Anonymous, &mut clipped),
+            Means::Core => self.resident(pages, kind != PageKind::Anonymous, &mut clipped),
         }
     }
 
@@ -161,29 +161,29 @@ impl<'a> Pages<'a> {
     fn scan(
         &mut self,
         pages: Range<usize>,
-        kind: Kind,
+        kind: PageKind,
         each: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), usize> {
         let Some(pagemap) = &self.pagemap else { return Err(pages.start) };
-        let file = if kind == Kind::PrivateFile { SCAN_FILE } else { 0 };
+        let file = if kind == PageKind::PrivateFile { SCAN_FILE } else { 0 };
         let mut at = pages.start;
         while at < pages.end {
             let mut scan = Scan {
                 size: size_of::<Scan>() as u64,
                 start: at as u64,
                 end: pages.end as u64,
-                regions: self.room.regions.room().as_mut_ptr() as u64,
+                regions: self.buffers.regions.capacity_mut().as_mut_ptr() as u64,
                 regions_length: REGIONS as u64,
                 inverted: SCAN_ZERO | file,
                 all_of: SCAN_ZERO | file,
                 any_of: SCAN_PRESENT | SCAN_SWAPPED,
-                told: SCAN_PRESENT | SCAN_SWAPPED,
+                output_categories: SCAN_PRESENT | SCAN_SWAPPED,
                 ..Scan::default()
             };
             // SAFETY: the request takes this structure; the regions are writable for so many.
             let got = unsafe { pagemap.control(SCAN, &mut scan) };
             let regions = match got {
-                Ok(count) => self.room.regions.room().get(..count).unwrap_or_default(),
+                Ok(count) => self.buffers.regions.capacity_mut().get(..count).unwrap_or_default(),
                 Err(Error(libc::EINTR)) => continue,
                 Err(_) => return Err(at),
             };
@@ -192,7 +192,7 @@ impl<'a> Pages<'a> {
                 if region.categories & SCAN_SWAPPED == 0 {
                     each(found);
                 } else {
-                    readable(found, kind == Kind::Anonymous, each);
+                    readable(found, kind == PageKind::Anonymous, each);
                 }
             }
             let end = scan.walk_end as usize;
@@ -208,25 +208,25 @@ impl<'a> Pages<'a> {
     fn words(
         &mut self,
         pages: Range<usize>,
-        kind: Kind,
+        kind: PageKind,
         each: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), NoMemory> {
-        self.room.words.reserve(BLOCK)?;
+        self.buffers.words.reserve(BLOCK)?;
         let mut at = pages.start;
         while at < pages.end {
             let wanted = ((pages.end - at) / PAGE).min(BLOCK);
-            let words = self.room.words.room().get_mut(..wanted).unwrap_or_default();
+            let words = self.buffers.words.capacity_mut().get_mut(..wanted).unwrap_or_default();
             let position = (at / PAGE * size_of::<u64>()) as u64;
             let got = self.pagemap.as_ref().and_then(|file| file.read_at(words, position).ok()).unwrap_or(0);
             if got < size_of::<u64>() {
                 // What cannot be told is shown.
-                readable(at..pages.end, kind == Kind::Anonymous, each);
+                readable(at..pages.end, kind == PageKind::Anonymous, each);
                 return Ok(());
             }
             let words = &words[..got / size_of::<u64>()];
             let is_held = |word: u64| {
                 word & (WORD_PRESENT | WORD_SWAPPED) != 0
-                    && (kind != Kind::PrivateFile || word & WORD_FILE == 0)
+                    && (kind != PageKind::PrivateFile || word & WORD_FILE == 0)
             };
             runs(
                 words,
@@ -236,7 +236,7 @@ impl<'a> Pages<'a> {
                     match held {
                         0 => {}
                         1 => each(found),
-                        _ => readable(found, kind == Kind::Anonymous, each),
+                        _ => readable(found, kind == PageKind::Anonymous, each),
                     }
                 },
             );
@@ -252,11 +252,11 @@ impl<'a> Pages<'a> {
         checked: bool,
         each: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), NoMemory> {
-        self.room.flags.reserve(BLOCK)?;
+        self.buffers.flags.reserve(BLOCK)?;
         let mut at = pages.start;
         while at < pages.end {
             let count = ((pages.end - at) / PAGE).min(BLOCK);
-            let flags = self.room.flags.room().get_mut(..count).unwrap_or_default();
+            let flags = self.buffers.flags.capacity_mut().get_mut(..count).unwrap_or_default();
             // SAFETY: the flags are writable for one byte per page.
             let got = unsafe {
                 kernel::call(libc::SYS_mincore, [at, count * PAGE, flags.as_mut_ptr() as usize, 0, 0, 0])
@@ -374,9 +374,9 @@ mod tests {
         }
 
         /// What is shown of a part, in bytes from the start; what is shown is read.
-        fn shown(&self, means: Means, kind: Kind, part: Range<usize>) -> Vec<Range<usize>> {
-            let (mut room, mut found) = (Room::new(), Vec::new());
-            let mut pages = Pages::by(means, &mut room).expect("memory");
+        fn shown(&self, means: Means, kind: PageKind, part: Range<usize>) -> Vec<Range<usize>> {
+            let (mut buffers, mut found) = (PageBuffers::new(), Vec::new());
+            let mut pages = Pages::by(means, &mut buffers).expect("memory");
             let part = self.0 + part.start..self.0 + part.end;
             pages.present(part, kind, &mut |range| found.push(range)).expect("memory");
             assert_eq!(pages.means, means, "it is to be had here");
@@ -388,7 +388,7 @@ mod tests {
         }
 
         /// The pages shown.
-        fn pages(&self, means: Means, kind: Kind) -> Vec<usize> {
+        fn pages(&self, means: Means, kind: PageKind) -> Vec<usize> {
             let ranges = self.shown(means, kind, 0..self.1 * PAGE);
             assert!(ranges.iter().all(|range| (range.start | range.end).is_multiple_of(PAGE)));
             ranges.into_iter().flat_map(|range| range.step_by(PAGE)).map(|at| at / PAGE).collect()
@@ -421,8 +421,8 @@ mod tests {
             let expected: Vec<usize> =
                 part.clone().filter(|at| written.contains(&(at / PAGE))).collect();
             for means in ALL {
-                prop_assert!(mapping.pages(means, Kind::Anonymous).iter().eq(&written), "by {:?}", means);
-                let found = mapping.shown(means, Kind::Anonymous, part.clone());
+                prop_assert!(mapping.pages(means, PageKind::Anonymous).iter().eq(&written), "by {:?}", means);
+                let found = mapping.shown(means, PageKind::Anonymous, part.clone());
                 prop_assert!(found.into_iter().flatten().eq(expected.iter().copied()), "by {:?}", means);
             }
         }
@@ -437,10 +437,10 @@ mod tests {
             read.iter().for_each(|&page| assert_eq!(mapping.read(page), 0));
             written.iter().for_each(|&page| mapping.write(page));
             for means in [Means::Scan, Means::Words] {
-                prop_assert!(mapping.pages(means, Kind::PrivateFile).iter().eq(&written), "by {:?}", means);
+                prop_assert!(mapping.pages(means, PageKind::PrivateFile).iter().eq(&written), "by {:?}", means);
             }
             // It cannot tell a file's pages, and shows more.
-            let found = mapping.pages(Means::Core, Kind::PrivateFile);
+            let found = mapping.pages(Means::Core, PageKind::PrivateFile);
             prop_assert!(written.iter().all(|page| found.contains(page)));
         }
     }
@@ -451,7 +451,7 @@ mod tests {
         (0..4 * REGIONS).step_by(2).for_each(|page| mapping.write(page));
         for means in ALL {
             let expected = (0..4 * REGIONS).step_by(2);
-            assert!(mapping.pages(means, Kind::Anonymous).into_iter().eq(expected), "by {means:?}");
+            assert!(mapping.pages(means, PageKind::Anonymous).into_iter().eq(expected), "by {means:?}");
         }
     }
 
@@ -461,7 +461,7 @@ mod tests {
         let written = [0, BLOCK - 1, BLOCK, 2 * BLOCK + 5, 3 * BLOCK - 1];
         written.iter().for_each(|&page| mapping.write(page));
         for means in ALL {
-            assert_eq!(mapping.pages(means, Kind::Anonymous), written, "by {means:?}");
+            assert_eq!(mapping.pages(means, PageKind::Anonymous), written, "by {means:?}");
         }
     }
 
@@ -470,8 +470,8 @@ mod tests {
         let mapping = Mapping::private();
         assert_eq!(mapping.read(3), 0);
         mapping.write(5);
-        assert_eq!(mapping.pages(Means::Scan, Kind::Anonymous), [5]);
-        assert_eq!(mapping.pages(Means::Words, Kind::Anonymous), [3, 5]);
+        assert_eq!(mapping.pages(Means::Scan, PageKind::Anonymous), [5]);
+        assert_eq!(mapping.pages(Means::Words, PageKind::Anonymous), [3, 5]);
     }
 
     #[test]
@@ -482,13 +482,13 @@ mod tests {
         let other = Mapping::new(PAGES, libc::MAP_SHARED, file.as_raw_fd());
         one.write(7);
         for means in ALL {
-            assert_eq!(other.pages(means, Kind::SharedMemory), [7], "by {means:?}");
+            assert_eq!(other.pages(means, PageKind::SharedMemory), [7], "by {means:?}");
         }
         // What lies behind the file's end cannot be read.
         one.write(30);
         file.set_len(10 * PAGE as u64).expect("a length");
         for means in ALL {
-            for kind in [Kind::SharedMemory, Kind::SharedFile, Kind::PrivateFile] {
+            for kind in [PageKind::SharedMemory, PageKind::SharedFile, PageKind::PrivateFile] {
                 assert!(other.pages(means, kind).iter().all(|&page| page == 7), "by {means:?}");
             }
         }
@@ -498,10 +498,12 @@ mod tests {
     fn what_may_be_swapped_is_shown_as_far_as_it_can_be_read() {
         use std::os::fd::AsRawFd;
         let mapping = Mapping::new(PAGES, libc::MAP_PRIVATE, file(10).as_raw_fd());
-        let (mut room, mut found) = (Room::new(), Vec::new());
-        let mut pages = Pages::by(Means::Core, &mut room).expect("memory");
+        let (mut buffers, mut found) = (PageBuffers::new(), Vec::new());
+        let mut pages = Pages::by(Means::Core, &mut buffers).expect("memory");
         pages.swapped = true;
-        pages.present(mapping.range(), Kind::PrivateFile, &mut |range| found.extend(range)).expect("memory");
+        pages
+            .present(mapping.range(), PageKind::PrivateFile, &mut |range| found.extend(range))
+            .expect("memory");
         assert!(found.into_iter().eq(mapping.0..mapping.0 + 10 * PAGE));
     }
 

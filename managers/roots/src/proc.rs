@@ -62,8 +62,8 @@ impl Path {
 fn read<'a>(tid: i32, file: &[u8], to: &'a mut [u8]) -> Result<&'a [u8], Error> {
     let file = File::open(Path::new(tid, file).as_c_str())?;
     let mut length = 0;
-    while let Some(room) = to.get_mut(length..).filter(|room| !room.is_empty()) {
-        let got = file.read(room)?;
+    while let Some(rest) = to.get_mut(length..).filter(|rest| !rest.is_empty()) {
+        let got = file.read(rest)?;
         if got == 0 {
             break;
         }
@@ -86,9 +86,9 @@ pub fn name(tid: i32) -> [u8; NAME] {
 
 /// What kind of thread it is that does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum ThreadState {
     /// It will run again. The letter of its state (`proc(5)`), `?` if it cannot be read.
-    Lives(u8),
+    Alive(u8),
     /// It is no more, or a zombie.
     Ended,
     /// A worker of the kernel.
@@ -96,35 +96,35 @@ pub enum Fate {
 }
 
 /// What has become of a thread.
-pub fn fate(tid: i32) -> Fate {
-    let mut room = [0; 512];
-    match read(tid, b"stat", &mut room) {
-        Ok(text) => fate_in(text).unwrap_or(Fate::Lives(b'?')),
-        Err(Error(libc::ENOENT | libc::ESRCH)) => Fate::Ended,
-        Err(_) => Fate::Lives(b'?'),
+pub fn thread_state(tid: i32) -> ThreadState {
+    let mut buffer = [0; 512];
+    match read(tid, b"stat", &mut buffer) {
+        Ok(text) => parse_stat(text).unwrap_or(ThreadState::Alive(b'?')),
+        Err(Error(libc::ENOENT | libc::ESRCH)) => ThreadState::Ended,
+        Err(_) => ThreadState::Alive(b'?'),
     }
 }
 
 /// State and flags follow the name, which may itself hold anything, parentheses and spaces too.
-fn fate_in(text: &[u8]) -> Option<Fate> {
+fn parse_stat(text: &[u8]) -> Option<ThreadState> {
     let end = text.iter().rposition(|&byte| byte == b')')?;
     let mut fields = text.get(end + 2..)?.split(|&byte| byte == b' ');
     let &state = fields.next()?.first()?;
     let flags =
         fields.nth(FLAGS_AT - 1).and_then(|flags| core::str::from_utf8(flags).ok()?.parse::<u64>().ok());
     Some(if ENDED.contains(&state) {
-        Fate::Ended
+        ThreadState::Ended
     } else if flags.is_some_and(|flags| flags & WORKER != 0) {
-        Fate::Worker
+        ThreadState::Worker
     } else {
-        Fate::Lives(state)
+        ThreadState::Alive(state)
     })
 }
 
 /// Whether a signal waits for a thread to unblock it; `None`: unknown.
 pub fn is_pending(tid: i32, signal: i32) -> Option<bool> {
-    let mut room = [0; 4096];
-    let text = read(tid, b"status", &mut room).ok()?;
+    let mut buffer = [0; 4096];
+    let text = read(tid, b"status", &mut buffer).ok()?;
     let mask = field(text, b"SigPnd:")?;
     let mask = u64::from_str_radix(core::str::from_utf8(mask).ok()?, 16).ok()?;
     Some(mask >> (signal - 1) & 1 == 1)
@@ -146,38 +146,38 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_named_and_its_state_told() {
+    fn a_threads_name_and_state_are_read() {
         let thread = std::thread::Builder::new().name("a name of length > 15".into());
-        let (tid, name, fate_then, pending) = thread
+        let (tid, name, state, pending) = thread
             .spawn(|| {
                 let tid = crate::kernel::thread();
-                (tid, name(tid), fate(tid), is_pending(tid, 63))
+                (tid, name(tid), thread_state(tid), is_pending(tid, 63))
             })
             .expect("a thread")
             .join()
             .expect("its answer");
-        assert_eq!((&name, fate_then, pending), (b"a name of lengt\0", Fate::Lives(b'R'), Some(false)));
+        assert_eq!((&name, state, pending), (b"a name of lengt\0", ThreadState::Alive(b'R'), Some(false)));
         // Its end is not waited for by join in every case: the kernel lets go of it a little later.
-        while fate(tid) != Fate::Ended {
+        while thread_state(tid) != ThreadState::Ended {
             std::thread::yield_now();
         }
     }
 
     #[test]
     fn a_name_with_parentheses_does_not_hide_the_state() {
-        assert_eq!(fate_in(b"12 (a) S (b)) D 1 2 3"), Some(Fate::Lives(b'D')));
-        assert_eq!(fate_in(b"12 (a) Z 1 2 3 4 5 16400 7"), Some(Fate::Ended));
-        assert_eq!(fate_in(b"12 (a"), None);
-        assert_eq!(fate_in(b"12 (a)"), None);
-        assert_eq!(fate_in(b""), None);
+        assert_eq!(parse_stat(b"12 (a) S (b)) D 1 2 3"), Some(ThreadState::Alive(b'D')));
+        assert_eq!(parse_stat(b"12 (a) Z 1 2 3 4 5 16400 7"), Some(ThreadState::Ended));
+        assert_eq!(parse_stat(b"12 (a"), None);
+        assert_eq!(parse_stat(b"12 (a)"), None);
+        assert_eq!(parse_stat(b""), None);
     }
 
     #[test]
     fn workers_of_the_kernel_are_known_by_their_flags() {
-        assert_eq!(fate_in(b"12 (iou-wrk-7) S 1 2 3 4 5 4194368 0 0"), Some(Fate::Lives(b'S')));
-        assert_eq!(fate_in(b"12 (iou-wrk-7) S 1 2 3 4 5 4194384 0 0"), Some(Fate::Worker));
-        assert_eq!(fate_in(b"12 (vhost-7) S 1 2 3 4 5 16384 0 0"), Some(Fate::Worker));
-        assert_eq!(fate_in(b"12 (a) R 16 16 16 16 16 1"), Some(Fate::Lives(b'R')));
+        assert_eq!(parse_stat(b"12 (iou-wrk-7) S 1 2 3 4 5 4194368 0 0"), Some(ThreadState::Alive(b'S')));
+        assert_eq!(parse_stat(b"12 (iou-wrk-7) S 1 2 3 4 5 4194384 0 0"), Some(ThreadState::Worker));
+        assert_eq!(parse_stat(b"12 (vhost-7) S 1 2 3 4 5 16384 0 0"), Some(ThreadState::Worker));
+        assert_eq!(parse_stat(b"12 (a) R 16 16 16 16 16 1"), Some(ThreadState::Alive(b'R')));
     }
 
     #[test]

@@ -16,7 +16,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::kernel;
-use crate::leave::{self, Call};
+use crate::leave::{self, NextCall};
 
 /// `syscall`, by which the C library and everybody else calls the kernel.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
@@ -27,14 +27,14 @@ const SYS_EPOLL_PWAIT2: i64 = 441;
 
 /// How an interrupted call goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Continuation {
     /// It is made again.
-    Again,
+    Repeat,
     /// It is made again; at this address the kernel has written how much time is left, seconds and so many parts of a
     /// second.
-    Rest { at: usize, parts: i64 },
+    RepeatWithRest { at: usize, parts: i64 },
     /// The kernel has kept its end.
-    Kept,
+    KernelRestart,
 }
 
 /// Whether the kernel goes on with calls that a handler has interrupted.
@@ -105,7 +105,7 @@ pub unsafe fn go_on(context: &mut libc::ucontext_t, begun: u64) {
     if result == libc::SYS_restart_syscall && code(at).is_some_and(|code| code[BEFORE..] == SYSCALL) {
         // A second stop before the first has gone on; or the kernel restarts a call by itself.
         // SAFETY: the caller's.
-        return unsafe { leave::leave(context, Call { at, number: result as usize }) };
+        return unsafe { leave::leave(context, NextCall { at, number: result as usize }) };
     }
     if !is_interrupted(context) {
         return;
@@ -114,17 +114,19 @@ pub unsafe fn go_on(context: &mut libc::ucontext_t, begun: u64) {
     let Some(number) = code(at).and_then(number) else { return };
     let arguments = [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8, libc::REG_R9]
         .map(register);
-    let Some(way) = way(number, arguments.map(|argument| argument as usize)) else { return };
-    if way == Way::Kept {
+    let Some(continuation) = continuation(number, arguments.map(|argument| argument as usize)) else {
+        return;
+    };
+    if continuation == Continuation::KernelRestart {
         // SAFETY: the caller's.
-        return unsafe { leave::leave(context, Call { at, number: libc::SYS_restart_syscall as usize }) };
+        return unsafe { leave::leave(context, NextCall { at, number: libc::SYS_restart_syscall as usize }) };
     }
     // A signal that has come meanwhile ends the call, as its handler is about to run. One that is ignored does not.
     let pending = kernel::pending() & !leave::mask(context);
     if pending != 0 && kernel::effective(pending) != 0 {
         return;
     }
-    if let Way::Rest { at, parts } = way
+    if let Continuation::RepeatWithRest { at, parts } = continuation
         && !shorten(at, parts, kernel::now_ns().saturating_sub(begun))
     {
         return;
@@ -183,28 +185,30 @@ fn number(code: [u8; BEFORE + SYSCALL.len()]) -> Option<i64> {
 }
 
 /// How a call goes on that has ended with `EINTR`; `None`: it does not.
-fn way(number: i64, arguments: [usize; 6]) -> Option<Way> {
+fn continuation(number: i64, arguments: [usize; 6]) -> Option<Continuation> {
     let [_, second, third, fourth, fifth, sixth] = arguments;
-    let again = |may: bool| may.then_some(Way::Again);
-    let rest = |at: usize, parts: i64| if at == 0 { Way::Again } else { Way::Rest { at, parts } };
+    let repeat_if = |may: bool| may.then_some(Continuation::Repeat);
+    let rest = |at: usize, parts: i64| {
+        if at == 0 { Continuation::Repeat } else { Continuation::RepeatWithRest { at, parts } }
+    };
     match number {
-        libc::SYS_nanosleep | libc::SYS_poll => Some(Way::Kept),
-        libc::SYS_clock_nanosleep if second & libc::TIMER_ABSTIME as usize != 0 => Some(Way::Again),
-        libc::SYS_clock_nanosleep => Some(Way::Kept),
+        libc::SYS_nanosleep | libc::SYS_poll => Some(Continuation::KernelRestart),
+        libc::SYS_clock_nanosleep if second & libc::TIMER_ABSTIME as usize != 0 => Some(Continuation::Repeat),
+        libc::SYS_clock_nanosleep => Some(Continuation::KernelRestart),
         libc::SYS_futex => match (second & FUTEX_COMMAND) as i32 {
-            libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET if fourth != 0 => Some(Way::Kept),
+            libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET if fourth != 0 => Some(Continuation::KernelRestart),
             _ => None,
         },
         libc::SYS_select => Some(rest(fifth, MICROS)),
         libc::SYS_pselect6 if sixth == 0 || has_no_mask(sixth) => Some(rest(fifth, NANOS)),
         libc::SYS_ppoll if fourth == 0 => Some(rest(third, NANOS)),
-        libc::SYS_epoll_wait => again((fourth as i32) < 0),
-        libc::SYS_epoll_pwait => again((fourth as i32) < 0 && fifth == 0),
-        SYS_EPOLL_PWAIT2 => again(fourth == 0 && fifth == 0),
-        libc::SYS_rt_sigtimedwait => again(third == 0),
-        libc::SYS_semop | libc::SYS_msgrcv | libc::SYS_msgsnd | libc::SYS_pause => Some(Way::Again),
-        libc::SYS_semtimedop => again(fourth == 0),
-        libc::SYS_io_getevents => again(fifth == 0),
+        libc::SYS_epoll_wait => repeat_if((fourth as i32) < 0),
+        libc::SYS_epoll_pwait => repeat_if((fourth as i32) < 0 && fifth == 0),
+        SYS_EPOLL_PWAIT2 => repeat_if(fourth == 0 && fifth == 0),
+        libc::SYS_rt_sigtimedwait => repeat_if(third == 0),
+        libc::SYS_semop | libc::SYS_msgrcv | libc::SYS_msgsnd | libc::SYS_pause => Some(Continuation::Repeat),
+        libc::SYS_semtimedop => repeat_if(fourth == 0),
+        libc::SYS_io_getevents => repeat_if(fifth == 0),
         _ => None,
     }
 }
@@ -246,17 +250,24 @@ mod tests {
         let none = [0, 0];
         let masked = [&raw const none as usize, 8];
         let (no_mask, mask) = (none, masked);
-        let pselect = |mask: &[usize; 2]| way(libc::SYS_pselect6, [0, 0, 0, 0, 0, mask.as_ptr() as usize]);
-        assert_eq!((pselect(&no_mask), pselect(&mask)), (Some(Way::Again), None));
-        assert_eq!(way(libc::SYS_ppoll, [0, 0, 64, 0, 8, 0]), Some(Way::Rest { at: 64, parts: NANOS }));
-        assert_eq!(way(libc::SYS_ppoll, [0, 0, 64, 1, 8, 0]), None);
-        assert_eq!(way(libc::SYS_epoll_wait, [0, 0, 0, 0xffff_ffff, 0, 0]), Some(Way::Again));
-        assert_eq!(way(libc::SYS_epoll_wait, [0, 0, 0, 1000, 0, 0]), None);
-        assert_eq!(way(libc::SYS_rt_sigsuspend, [0; 6]), None);
-        assert_eq!(way(libc::SYS_recvfrom, [0; 6]), None);
+        let pselect =
+            |mask: &[usize; 2]| continuation(libc::SYS_pselect6, [0, 0, 0, 0, 0, mask.as_ptr() as usize]);
+        assert_eq!((pselect(&no_mask), pselect(&mask)), (Some(Continuation::Repeat), None));
+        assert_eq!(
+            continuation(libc::SYS_ppoll, [0, 0, 64, 0, 8, 0]),
+            Some(Continuation::RepeatWithRest { at: 64, parts: NANOS })
+        );
+        assert_eq!(continuation(libc::SYS_ppoll, [0, 0, 64, 1, 8, 0]), None);
+        assert_eq!(
+            continuation(libc::SYS_epoll_wait, [0, 0, 0, 0xffff_ffff, 0, 0]),
+            Some(Continuation::Repeat)
+        );
+        assert_eq!(continuation(libc::SYS_epoll_wait, [0, 0, 0, 1000, 0, 0]), None);
+        assert_eq!(continuation(libc::SYS_rt_sigsuspend, [0; 6]), None);
+        assert_eq!(continuation(libc::SYS_recvfrom, [0; 6]), None);
         let wait = (libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as usize;
-        assert_eq!(way(libc::SYS_futex, [0, wait, 0, 64, 0, 0]), Some(Way::Kept));
-        assert_eq!(way(libc::SYS_futex, [0, wait, 0, 0, 0, 0]), None);
+        assert_eq!(continuation(libc::SYS_futex, [0, wait, 0, 64, 0, 0]), Some(Continuation::KernelRestart));
+        assert_eq!(continuation(libc::SYS_futex, [0, wait, 0, 0, 0, 0]), None);
     }
 
     #[test]

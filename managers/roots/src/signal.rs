@@ -68,7 +68,8 @@ unsafe extern "C" fn handler(signal: c_int, information: *mut libc::siginfo_t, c
         let begun = restart::begin(unsafe { &*context.cast() });
         if let Some(world) = world::started() {
             // SAFETY: the kernel passes the interrupted context.
-            world.stand(queued.value as u32, || unsafe { Registers::interrupted(context.cast()) });
+            world
+                .stop_if_requested(queued.value as u32, || unsafe { Registers::interrupted(context.cast()) });
         }
         // SAFETY: the same context; all signals are blocked, and nothing here needs to be dropped.
         return unsafe { restart::go_on(&mut *context.cast(), begun) };

@@ -8,10 +8,10 @@ use core::sync::atomic::Ordering;
 use crate::areas::{self, Gatherer};
 use crate::buffer::NoMemory;
 use crate::kernel;
-use crate::maps::{self, Failure};
+use crate::maps::{self, MapsError};
 use crate::pages::Pages;
 use crate::registers::{RED_ZONE, Registers};
-use crate::world::{Desk, World};
+use crate::world::{ScratchBuffers, World};
 use crate::{Origin, Root};
 
 /// Bytes of a word.
@@ -22,32 +22,32 @@ const OWN: usize = 32;
 
 /// Why roots were not all shown: nothing may be reclaimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum RootsError {
     /// `/proc/thread-self/maps` cannot be opened or is not understood.
     Maps,
     /// No memory for a list of the mappings.
     NoMemory,
 }
 
-impl From<NoMemory> for Unreadable {
-    fn from(_: NoMemory) -> Unreadable {
-        Unreadable::NoMemory
+impl From<NoMemory> for RootsError {
+    fn from(_: NoMemory) -> RootsError {
+        RootsError::NoMemory
     }
 }
 
-impl From<Failure> for Unreadable {
-    fn from(failure: Failure) -> Unreadable {
+impl From<MapsError> for RootsError {
+    fn from(failure: MapsError) -> RootsError {
         match failure {
-            Failure::NoMemory => Unreadable::NoMemory,
-            Failure::Unreadable => Unreadable::Maps,
+            MapsError::NoMemory => RootsError::NoMemory,
+            MapsError::Unreadable => RootsError::Maps,
         }
     }
 }
 
 /// All other threads stand until this is dropped.
-pub struct Stopped<'a> {
+pub struct StoppedWorld<'a> {
     world: &'a World,
-    desk: RefCell<&'a mut Desk>,
+    scratch: RefCell<&'a mut ScratchBuffers>,
     threads: usize,
     /// The signals that the thread blocks when it is over.
     blocked: u64,
@@ -55,9 +55,14 @@ pub struct Stopped<'a> {
     _here: PhantomData<*const ()>,
 }
 
-impl<'a> Stopped<'a> {
-    pub(crate) fn new(world: &'a World, desk: &'a mut Desk, threads: usize, blocked: u64) -> Stopped<'a> {
-        Stopped { world, desk: RefCell::new(desk), threads, blocked, _here: PhantomData }
+impl<'a> StoppedWorld<'a> {
+    pub(crate) fn new(
+        world: &'a World,
+        scratch: &'a mut ScratchBuffers,
+        threads: usize,
+        blocked: u64,
+    ) -> StoppedWorld<'a> {
+        StoppedWorld { world, scratch: RefCell::new(scratch), threads, blocked, _here: PhantomData }
     }
 
     /// How many threads the process has, the calling one included; those that were left running are not.
@@ -74,20 +79,20 @@ impl<'a> Stopped<'a> {
     /// working memory of this crate.
     ///
     /// # Errors
-    /// [`Unreadable`]: not everything was shown.
-    pub fn roots(&self, left_out: &[Range<usize>], visit: &mut dyn FnMut(Root)) -> Result<(), Unreadable> {
+    /// [`RootsError`]: not everything was shown.
+    pub fn roots(&self, left_out: &[Range<usize>], visit: &mut dyn FnMut(Root)) -> Result<(), RootsError> {
         self.show(&mut left_out.iter().map(|range| (range.start, range.end)), visit)
     }
 
-    /// As [`Stopped::roots`]; what is left out is given as start and end.
+    /// As [`StoppedWorld::roots`]; what is left out is given as start and end.
     ///
     /// # Errors
     /// As there.
-    pub fn roots_but(
+    pub fn roots_except(
         &self,
         left_out: &[(usize, usize)],
         visit: &mut dyn FnMut(Root),
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), RootsError> {
         self.show(&mut left_out.iter().copied(), visit)
     }
 
@@ -96,9 +101,9 @@ impl<'a> Stopped<'a> {
         &self,
         left_out: &mut dyn Iterator<Item = (usize, usize)>,
         visit: &mut dyn FnMut(Root),
-    ) -> Result<(), Unreadable> {
-        let mut desk = self.desk.borrow_mut();
-        let Desk { text, areas, caller, .. } = &mut **desk;
+    ) -> Result<(), RootsError> {
+        let mut scratch = self.scratch.borrow_mut();
+        let ScratchBuffers { text, areas, caller, .. } = &mut **scratch;
         caller.spill();
         let mut gatherer = Gatherer::new(areas);
         maps::read(text, &mut |line| gatherer.take(&line))?;
@@ -111,7 +116,7 @@ impl<'a> Stopped<'a> {
                 registers(thread, visit);
             }
         }
-        desk.mappings(self.world, left_out, visit)
+        scratch.mappings(self.world, left_out, visit)
     }
 
     /// Shows the thread pointers of all threads that were stopped, the caller's not: thread-local storage lies at fixed
@@ -127,17 +132,17 @@ impl<'a> Stopped<'a> {
         }
     }
 
-    /// The thread in whose registers or on whose stack a word lies, of those that [`Stopped::roots`] has shown last.
+    /// The thread in whose registers or on whose stack a word lies, of those that [`StoppedWorld::roots`] has shown last.
     /// `None`: nobody's. For who wants to tell where a pointer is.
     pub fn thread_of(&self, word: usize) -> Option<i32> {
-        let desk = self.desk.borrow();
+        let scratch = self.scratch.borrow();
         let epoch = self.world.epoch();
         let others =
             self.world.records.iter().filter_map(|(_, record)| {
                 Some((record.tid.load(Ordering::Relaxed), record.registers(epoch)?))
             });
-        let threads = core::iter::once((kernel::thread(), &desk.caller)).chain(others);
-        let area = desk.areas.as_slice().iter().find(|area| (area.start..area.end).contains(&word));
+        let threads = core::iter::once((kernel::thread(), &scratch.caller)).chain(others);
+        let area = scratch.areas.as_slice().iter().find(|area| (area.start..area.end).contains(&word));
         let mut nearest = None;
         for (tid, registers) in threads {
             if whereabouts(registers).contains(&word) || registers.vector.contains(&word) {
@@ -165,14 +170,14 @@ fn registers(thread: &Registers, visit: &mut dyn FnMut(Root)) {
     }
 }
 
-impl Desk {
+impl ScratchBuffers {
     /// Shows what the areas hold.
     fn mappings(
         &mut self,
         world: &World,
         left_out: &mut dyn Iterator<Item = (usize, usize)>,
         visit: &mut dyn FnMut(Root),
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), RootsError> {
         self.left_out.clear();
         for range in left_out {
             self.left_out.push(range)?;
@@ -188,9 +193,9 @@ impl Desk {
             self.left_out.push((range.start, range.end))?;
         }
         let kept = areas::in_order(self.left_out.as_mut_slice());
-        let Desk { areas, room, left_out, .. } = self;
+        let ScratchBuffers { areas, page_buffers, left_out, .. } = self;
         let left_out = left_out.as_slice().get(..kept).unwrap_or_default();
-        let mut pages = Pages::open(room)?;
+        let mut pages = Pages::open(page_buffers)?;
         for area in areas.as_slice() {
             areas::subtract(area.used(), left_out, &mut |piece| {
                 pages.present(piece, area.kind, &mut |found| {
@@ -211,7 +216,7 @@ fn whereabouts<T>(value: &T) -> Range<usize> {
     start..start + size_of::<T>()
 }
 
-impl Drop for Stopped<'_> {
+impl Drop for StoppedWorld<'_> {
     fn drop(&mut self) {
         self.world.release(self.blocked);
     }

@@ -8,27 +8,27 @@ use crate::kernel::{Error, File};
 /// Where the kernel lists them; found through the process, so that a main thread that has ended does no harm.
 const LIST: &CStr = c"/proc/self/task";
 /// Room for directory entries read at once, bytes.
-const ROOM: usize = 16 << 10;
+const ENTRIES_CAPACITY: usize = 16 << 10;
 /// Offsets in a directory entry: its length, and its name.
 const LENGTH_AT: usize = 16;
 const NAME_AT: usize = 19;
 
 /// Why there is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum TasksError {
     NoMemory,
     Unreadable,
 }
 
-impl From<NoMemory> for Failure {
-    fn from(_: NoMemory) -> Failure {
-        Failure::NoMemory
+impl From<NoMemory> for TasksError {
+    fn from(_: NoMemory) -> TasksError {
+        TasksError::NoMemory
     }
 }
 
-impl From<Error> for Failure {
-    fn from(_: Error) -> Failure {
-        Failure::Unreadable
+impl From<Error> for TasksError {
+    fn from(_: Error) -> TasksError {
+        TasksError::Unreadable
     }
 }
 
@@ -39,21 +39,21 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    pub fn open() -> Result<Tasks, Failure> {
+    pub fn open() -> Result<Tasks, TasksError> {
         Ok(Tasks { list: File::open(LIST)? })
     }
 
     /// Reads the list from its beginning. Threads that begin or end meanwhile may be in it or not.
-    pub fn read(&self, tids: &mut Buffer<i32>, room: &mut Buffer<u8>) -> Result<(), Failure> {
-        room.reserve(ROOM)?;
+    pub fn read(&self, tids: &mut Buffer<i32>, entries: &mut Buffer<u8>) -> Result<(), TasksError> {
+        entries.reserve(ENTRIES_CAPACITY)?;
         tids.clear();
         self.list.rewind()?;
         loop {
-            let got = self.list.entries(room.room())?;
+            let got = self.list.entries(entries.capacity_mut())?;
             if got == 0 {
                 return Ok(());
             }
-            for tid in Names(room.room().get(..got).unwrap_or_default()) {
+            for tid in Names(entries.capacity_mut().get(..got).unwrap_or_default()) {
                 tids.push(tid)?;
             }
         }
@@ -115,16 +115,16 @@ mod tests {
     #[test]
     fn this_thread_and_its_siblings_are_listed_and_counted() {
         let (stop, wait) = std::sync::mpsc::channel::<()>();
-        let (tell, hear) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let sibling = std::thread::spawn(move || {
-            tell.send(crate::kernel::thread()).expect("the test listens");
+            sender.send(crate::kernel::thread()).expect("the test listens");
             let _ = wait.recv();
         });
-        let (mut tids, mut room) = (Buffer::new(), Buffer::new());
+        let (mut tids, mut entries) = (Buffer::new(), Buffer::new());
         let tasks = Tasks::open().expect("the list");
-        let other = hear.recv().expect("the sibling tells");
+        let other = receiver.recv().expect("the sibling tells");
         for _ in 0..2 {
-            tasks.read(&mut tids, &mut room).expect("the list");
+            tasks.read(&mut tids, &mut entries).expect("the list");
             for tid in [other, crate::kernel::thread(), crate::kernel::process()] {
                 assert_eq!(tids.as_slice().iter().filter(|&&listed| listed == tid).count(), 1);
             }

@@ -16,7 +16,7 @@ use crate::registers::Registers;
 #[repr(u32)]
 pub enum Phase {
     /// Shall stop, and has not yet.
-    Asked = 1,
+    Requested = 1,
     /// Stands still in the handler until the world's epoch changes.
     Stopped = 2,
     /// Has ended.
@@ -42,7 +42,7 @@ pub struct Record {
     /// But it could not be sent yet.
     pub unsent: AtomicBool,
     /// Never asked: a main thread that has ended while others go on, which stays listed, or a worker of the kernel.
-    pub passed_over: AtomicBool,
+    pub skipped: AtomicBool,
     /// The last epoch in which the thread was listed.
     pub seen: AtomicU32,
     registers: UnsafeCell<Registers>,
@@ -57,7 +57,7 @@ impl Record {
     ///
     /// # Safety
     /// Called by that thread, in the handler of the signal, which is not interrupted by itself.
-    pub unsafe fn keep(&self, registers: Registers) {
+    pub unsafe fn save_registers(&self, registers: Registers) {
         // SAFETY: the thread is the only one to write, and nobody reads before `state` says so.
         unsafe { self.registers.get().write(registers) };
     }
@@ -142,7 +142,7 @@ impl Records {
         if let Some(record) = self.get(index) {
             record.pending.store(false, Ordering::Relaxed);
             record.unsent.store(false, Ordering::Relaxed);
-            record.passed_over.store(false, Ordering::Relaxed);
+            record.skipped.store(false, Ordering::Relaxed);
             record.state.store(0, Ordering::Relaxed);
             record.tid.store(tid, Ordering::Release);
         }

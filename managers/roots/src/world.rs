@@ -12,26 +12,26 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use crate::areas::Area;
 use crate::buffer::{Buffer, NoMemory};
 use crate::kernel;
-use crate::pages::Room;
-use crate::proc::{self, Fate};
+use crate::pages::PageBuffers;
+use crate::proc::{self, ThreadState};
 use crate::registers::Registers;
 use crate::restart;
 use crate::signal::{self, DEFAULT_SIGNAL, Sent};
-use crate::stopped::Stopped;
-use crate::tasks::{Failure, Tasks};
+use crate::stopped::StoppedWorld;
+use crate::tasks::{Tasks, TasksError};
 use crate::thread::{Phase, Record, Records};
 
 /// How many threads may be left running.
-const COMPANIONS: usize = 64;
+const EXEMPT_MAX: usize = 64;
 
 /// The first and the longest time between two looks at threads that have not stopped, microseconds.
-const FIRST_LOOK_US: u64 = 100;
-const LAST_LOOK_US: u64 = 10_000;
+const FIRST_POLL_US: u64 = 100;
+const LONGEST_POLL_US: u64 = 10_000;
 /// After this time a signal that a thread has not taken is suspected to be lost, microseconds.
 const LOST_US: u64 = 20_000;
 
 /// So often the list of threads may seem incomplete without a thread that is new.
-const FRUITLESS: u32 = 100;
+const MISMATCHES_MAX: u32 = 100;
 
 /// The world that has started: a handler has no other way to it.
 static STARTED: AtomicPtr<World> = AtomicPtr::new(core::ptr::null_mut());
@@ -43,7 +43,7 @@ pub fn started() -> Option<&'static World> {
 
 /// A thread that would not stop in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unstopped {
+pub struct UnstoppedThread {
     pub tid: i32,
     /// Its name, padded with zero bytes.
     pub name: [u8; proc::NAME],
@@ -54,9 +54,9 @@ pub struct Unstopped {
 
 /// Why the world did not stop. Everything runs again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum StopError {
     /// A thread did not stop in time: grow instead, try again later.
-    Thread(Unstopped),
+    Thread(UnstoppedThread),
     /// No memory for a record of each thread.
     NoMemory,
     /// This process is not the one that the world was started in: a child of vfork, or of a fork that nobody told
@@ -68,38 +68,38 @@ pub enum Refused {
     NoSignal,
 }
 
-impl From<NoMemory> for Refused {
-    fn from(_: NoMemory) -> Refused {
-        Refused::NoMemory
+impl From<NoMemory> for StopError {
+    fn from(_: NoMemory) -> StopError {
+        StopError::NoMemory
     }
 }
 
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Refused {
+impl From<TasksError> for StopError {
+    fn from(failure: TasksError) -> StopError {
         match failure {
-            Failure::NoMemory => Refused::NoMemory,
-            Failure::Unreadable => Refused::ProcUnreadable,
+            TasksError::NoMemory => StopError::NoMemory,
+            TasksError::Unreadable => StopError::ProcUnreadable,
         }
     }
 }
 
 /// What only the collecting thread uses.
-pub(crate) struct Desk {
+pub(crate) struct ScratchBuffers {
     tids: Buffer<i32>,
     entries: Buffer<u8>,
     pub text: Buffer<u8>,
     pub areas: Buffer<Area>,
     /// Start and end.
     pub left_out: Buffer<(usize, usize)>,
-    pub room: Room,
+    pub page_buffers: PageBuffers,
     pub caller: Registers,
 }
 
-impl Desk {
+impl ScratchBuffers {
     /// The addresses that its buffers occupy.
     pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + Clone {
         let lists = [self.tids.range(), self.entries.range(), self.text.range(), self.areas.range()];
-        lists.into_iter().chain([self.left_out.range()]).chain(self.room.ranges())
+        lists.into_iter().chain([self.left_out.range()]).chain(self.page_buffers.ranges())
     }
 }
 
@@ -117,8 +117,8 @@ pub struct World {
     awaited: AtomicU32,
     pub(crate) records: Records,
     /// Threads that are not stopped, 0 for none.
-    companions: [AtomicI32; COMPANIONS],
-    desk: UnsafeCell<Desk>,
+    exempt: [AtomicI32; EXEMPT_MAX],
+    scratch: UnsafeCell<ScratchBuffers>,
     /// Guards the desk against two collecting threads.
     busy: AtomicBool,
 }
@@ -137,14 +137,14 @@ impl World {
             arrived: AtomicU32::new(0),
             awaited: AtomicU32::new(u32::MAX),
             records: Records::new(),
-            companions: [const { AtomicI32::new(0) }; COMPANIONS],
-            desk: UnsafeCell::new(Desk {
+            exempt: [const { AtomicI32::new(0) }; EXEMPT_MAX],
+            scratch: UnsafeCell::new(ScratchBuffers {
                 tids: Buffer::new(),
                 entries: Buffer::new(),
                 text: Buffer::new(),
                 areas: Buffer::new(),
                 left_out: Buffer::new(),
-                room: Room::new(),
+                page_buffers: PageBuffers::new(),
                 caller: Registers::new(),
             }),
             busy: AtomicBool::new(false),
@@ -172,8 +172,8 @@ impl World {
     pub fn after_fork_in_child(&self) {
         self.process.store(kernel::process(), Ordering::Relaxed);
         self.records.forget_all();
-        for companion in &self.companions {
-            companion.store(0, Ordering::Relaxed);
+        for slot in &self.exempt {
+            slot.store(0, Ordering::Relaxed);
         }
         self.resume();
         self.busy.store(false, Ordering::Release);
@@ -186,15 +186,15 @@ impl World {
 
     /// Leaves a thread running in all stops: one of the collector's own, which keeps no pointers of the program. At
     /// most 64; false: no place for another.
-    pub fn leave_running(&self, tid: i32) -> bool {
-        self.companions
+    pub fn exempt_thread(&self, tid: i32) -> bool {
+        self.exempt
             .iter()
             .any(|place| place.compare_exchange(0, tid, Ordering::Relaxed, Ordering::Relaxed).is_ok())
     }
 
-    /// Takes back [`World::leave_running`]; called by the thread before it ends.
-    pub fn leave_running_no_more(&self, tid: i32) {
-        for place in &self.companions {
+    /// Takes back [`World::exempt_thread`]; called by the thread before it ends.
+    pub fn end_exemption(&self, tid: i32) {
+        for place in &self.exempt {
             let _ = place.compare_exchange(tid, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
@@ -203,8 +203,8 @@ impl World {
     /// holds whatever locks the others shall not be stopped under. Its signals wait meanwhile.
     ///
     /// # Errors
-    /// [`Refused`] says why; everything runs on.
-    pub fn stop(&self) -> Result<Stopped<'_>, Refused> {
+    /// [`StopError`] says why; everything runs on.
+    pub fn stop(&self) -> Result<StoppedWorld<'_>, StopError> {
         self.stop_within(self.patience_ms.load(Ordering::Relaxed))
     }
 
@@ -214,17 +214,17 @@ impl World {
     ///
     /// # Errors
     /// As [`World::stop`].
-    pub fn stop_within(&self, patience_ms: u32) -> Result<Stopped<'_>, Refused> {
+    pub fn stop_within(&self, patience_ms: u32) -> Result<StoppedWorld<'_>, StopError> {
         let process = kernel::process();
         if process != self.process.load(Ordering::Relaxed) || self.busy.swap(true, Ordering::Acquire) {
-            return Err(Refused::NotOurProcess);
+            return Err(StopError::NotOurProcess);
         }
         // SAFETY: `busy` was false and is true: the desk is this call's until it is false again.
-        let desk = unsafe { &mut *self.desk.get() };
+        let scratch = unsafe { &mut *self.scratch.get() };
         // A handler of the program that ran here now might wait for another thread, or never return.
         let unblocked = kernel::block(u64::MAX);
-        match self.halt(process, desk, patience_ms) {
-            Ok(threads) => Ok(Stopped::new(self, desk, threads, unblocked)),
+        match self.halt(process, scratch, patience_ms) {
+            Ok(threads) => Ok(StoppedWorld::new(self, scratch, threads, unblocked)),
             Err(refused) => {
                 self.release(unblocked);
                 Err(refused)
@@ -254,57 +254,57 @@ impl World {
     }
 
     /// Stops the others; gives the number of threads that stand, the caller included.
-    fn halt(&self, process: i32, desk: &mut Desk, patience_ms: u32) -> Result<usize, Refused> {
+    fn halt(&self, process: i32, scratch: &mut ScratchBuffers, patience_ms: u32) -> Result<usize, StopError> {
         let caller = kernel::thread();
         self.arrived.store(0, Ordering::SeqCst);
         self.awaited.store(u32::MAX, Ordering::SeqCst);
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
         let mut deadline = None;
         let tasks = Tasks::open()?;
-        let mut asked = 0;
-        let mut fruitless = 0;
+        let mut requested = 0;
+        let mut mismatches = 0;
         loop {
             // The kernel ends its list early when the thread ends that it has just listed. The number of threads tells
             // whether it has: asked before, since a thread that was missed was there then, and one that began after
             // is new to us. Where numbers never agree, this kernel counts otherwise.
             let count = tasks.count();
-            tasks.read(&mut desk.tids, &mut desk.entries)?;
-            let tids = desk.tids.as_slice();
-            let complete = count == Some(tids.len()) || fruitless == FRUITLESS;
+            tasks.read(&mut scratch.tids, &mut scratch.entries)?;
+            let tids = scratch.tids.as_slice();
+            let complete = count == Some(tids.len()) || mismatches == MISMATCHES_MAX;
             if !tids.contains(&caller) || !tids.contains(&process) {
                 if complete {
-                    return Err(Refused::ProcUnreadable);
+                    return Err(StopError::ProcUnreadable);
                 }
-                fruitless += 1;
+                mismatches += 1;
                 continue;
             }
             let (mut hint, mut fresh) = (0, 0);
             for &tid in tids {
-                if tid == caller || self.is_companion(tid) {
+                if tid == caller || self.is_exempt(tid) {
                     continue;
                 }
                 let index = self.records.of(tid, hint)?;
                 hint = index + 1;
                 let Some(record) = self.records.get(index) else { continue };
-                if self.is_to_be_asked(record, epoch) {
-                    if asked == 0 {
-                        signal::install(self.signal()).map_err(|_| Refused::NoSignal)?;
+                if self.needs_request(record, epoch) {
+                    if requested == 0 {
+                        signal::install(self.signal()).map_err(|_| StopError::NoSignal)?;
                     }
-                    asked += 1;
+                    requested += 1;
                     fresh += 1;
-                    self.ask(process, index, record, epoch);
+                    self.request_stop(process, index, record, epoch);
                 }
             }
             if fresh == 0 && complete {
                 break;
             }
             if fresh == 0 {
-                fruitless += 1;
+                mismatches += 1;
                 continue;
             }
-            fruitless = 0;
+            mismatches = 0;
             let deadline = *deadline.get_or_insert_with(|| kernel::now_us() + u64::from(patience_ms) * 1000);
-            self.awaited.store(asked, Ordering::SeqCst);
+            self.awaited.store(requested, Ordering::SeqCst);
             self.wait_for_all(process, epoch, deadline)?;
         }
         self.records.forget_unseen(epoch);
@@ -316,20 +316,20 @@ impl World {
         self.signal.load(Ordering::Relaxed)
     }
 
-    fn is_companion(&self, tid: i32) -> bool {
-        self.companions.iter().any(|companion| companion.load(Ordering::Relaxed) == tid)
+    fn is_exempt(&self, tid: i32) -> bool {
+        self.exempt.iter().any(|slot| slot.load(Ordering::Relaxed) == tid)
     }
 
     /// Whether a listed thread is new in this epoch, or was thought to have ended.
-    fn is_to_be_asked(&self, record: &Record, epoch: u32) -> bool {
+    fn needs_request(&self, record: &Record, epoch: u32) -> bool {
         let known = record.seen.swap(epoch, Ordering::Relaxed) == epoch;
         let gone = record.state.load(Ordering::Relaxed) == Phase::Gone.of(epoch);
-        (!known || gone) && !record.passed_over.load(Ordering::Relaxed)
+        (!known || gone) && !record.skipped.load(Ordering::Relaxed)
     }
 
     /// Asks a thread to stop, by a signal if none is on its way.
-    fn ask(&self, process: i32, index: u32, record: &Record, epoch: u32) {
-        record.state.store(Phase::Asked.of(epoch), Ordering::SeqCst);
+    fn request_stop(&self, process: i32, index: u32, record: &Record, epoch: u32) {
+        record.state.store(Phase::Requested.of(epoch), Ordering::SeqCst);
         if !record.pending.swap(true, Ordering::SeqCst) || record.unsent.load(Ordering::Relaxed) {
             self.send(process, index, record, epoch);
         }
@@ -341,39 +341,39 @@ impl World {
         record.unsent.store(false, Ordering::Relaxed);
         match signal::send(self.signal(), process, record.tid.load(Ordering::Relaxed), index) {
             Sent::Yes => {}
-            Sent::Gone => self.give_up(record, epoch),
+            Sent::Gone => self.mark_gone(record, epoch),
             Sent::Full => record.unsent.store(true, Ordering::Relaxed),
         }
     }
 
     /// Has a thread count as ended.
-    fn give_up(&self, record: &Record, epoch: u32) {
+    fn mark_gone(&self, record: &Record, epoch: u32) {
         record.state.store(Phase::Gone.of(epoch), Ordering::SeqCst);
     }
 
     /// Waits until every thread that was asked stands or has ended.
-    fn wait_for_all(&self, process: i32, epoch: u32, deadline: u64) -> Result<(), Refused> {
-        let asked = Phase::Asked.of(epoch);
+    fn wait_for_all(&self, process: i32, epoch: u32, deadline: u64) -> Result<(), StopError> {
+        let requested = Phase::Requested.of(epoch);
         let missing =
-            || self.records.iter().filter(|(_, record)| record.state.load(Ordering::SeqCst) == asked);
+            || self.records.iter().filter(|(_, record)| record.state.load(Ordering::SeqCst) == requested);
         let begun = kernel::now_us();
-        let (mut pause, mut look) = (FIRST_LOOK_US, begun + FIRST_LOOK_US);
+        let (mut pause, mut next_poll) = (FIRST_POLL_US, begun + FIRST_POLL_US);
         loop {
             let arrived = self.arrived.load(Ordering::SeqCst);
             if missing().next().is_none() {
                 return Ok(());
             }
             let now = kernel::now_us();
-            if now >= look {
+            if now >= next_poll {
                 let lost = now >= begun + LOST_US;
                 if lost {
-                    signal::install(self.signal()).map_err(|_| Refused::NoSignal)?;
+                    signal::install(self.signal()).map_err(|_| StopError::NoSignal)?;
                 }
                 for (index, record) in missing() {
-                    self.look(process, index, record, epoch, lost);
+                    self.check_straggler(process, index, record, epoch, lost);
                 }
-                pause = (pause * 2).min(LAST_LOOK_US);
-                look = now + pause;
+                pause = (pause * 2).min(LONGEST_POLL_US);
+                next_poll = now + pause;
                 if missing().next().is_none() {
                     return Ok(());
                 }
@@ -381,25 +381,25 @@ impl World {
             if now >= deadline {
                 let Some((_, record)) = missing().next() else { return Ok(()) };
                 let tid = record.tid.load(Ordering::Relaxed);
-                let state = match proc::fate(tid) {
-                    Fate::Lives(state) => state as char,
-                    Fate::Ended | Fate::Worker => '?',
+                let state = match proc::thread_state(tid) {
+                    ThreadState::Alive(state) => state as char,
+                    ThreadState::Ended | ThreadState::Worker => '?',
                 };
-                return Err(Refused::Thread(Unstopped { tid, name: proc::name(tid), state }));
+                return Err(StopError::Thread(UnstoppedThread { tid, name: proc::name(tid), state }));
             }
-            kernel::wait(&self.arrived, arrived, Some(look.min(deadline).saturating_sub(now).max(1)));
+            kernel::wait(&self.arrived, arrived, Some(next_poll.min(deadline).saturating_sub(now).max(1)));
         }
     }
 
     /// Looks after a thread that has not stopped yet.
-    fn look(&self, process: i32, index: u32, record: &Record, epoch: u32, lost: bool) {
+    fn check_straggler(&self, process: i32, index: u32, record: &Record, epoch: u32, lost: bool) {
         let tid = record.tid.load(Ordering::Relaxed);
-        let fate = proc::fate(tid);
-        if !matches!(fate, Fate::Lives(_)) {
+        let thread_state = proc::thread_state(tid);
+        if !matches!(thread_state, ThreadState::Alive(_)) {
             // A main thread stays a zombie until the process ends, and a worker never takes a signal; any other is
             // about to disappear.
-            record.passed_over.store(tid == process || fate == Fate::Worker, Ordering::Relaxed);
-            self.give_up(record, epoch);
+            record.skipped.store(tid == process || thread_state == ThreadState::Worker, Ordering::Relaxed);
+            self.mark_gone(record, epoch);
         } else if record.unsent.load(Ordering::Relaxed)
             || lost
                 && record.pending.load(Ordering::SeqCst)
@@ -412,21 +412,21 @@ impl World {
 
     /// Runs in the signal's handler: stops the thread if it is asked to.
     #[inline(always)]
-    pub(crate) fn stand(&self, index: u32, registers: impl FnOnce() -> Registers) {
+    pub(crate) fn stop_if_requested(&self, index: u32, registers: impl FnOnce() -> Registers) {
         let Some(record) = self.records.get(index) else { return };
         if record.tid.load(Ordering::Acquire) != kernel::thread() {
             return;
         }
         record.pending.store(false, Ordering::SeqCst);
         let epoch = self.epoch();
-        let asked = Phase::Asked.of(epoch);
-        if epoch & 1 == 0 || record.state.load(Ordering::SeqCst) != asked {
+        let requested = Phase::Requested.of(epoch);
+        if epoch & 1 == 0 || record.state.load(Ordering::SeqCst) != requested {
             return;
         }
         // SAFETY: this is the thread, in the handler, which blocks all signals.
-        unsafe { record.keep(registers()) };
+        unsafe { record.save_registers(registers()) };
         let stopped = Phase::Stopped.of(epoch);
-        if record.state.compare_exchange(asked, stopped, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+        if record.state.compare_exchange(requested, stopped, Ordering::SeqCst, Ordering::SeqCst).is_err() {
             return;
         }
         let arrived = self.arrived.fetch_add(1, Ordering::SeqCst) + 1;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Crew, Flag, SIGNAL, WORLD, alone, in_child};
-use heaptoll_roots::{Refused, Unstopped};
+use common::{Flag, SIGNAL, WORLD, Workers, alone, in_child};
+use heaptoll_roots::{StopError, UnstoppedThread};
 
 /// Long enough for a busy machine to let every thread run.
 const PATIENCE_MS: u32 = 1500;
@@ -35,21 +35,21 @@ fn tid() -> i32 {
 
 /// A thread that does something with the signal blocked, and is known to have blocked it.
 fn helper(work: impl FnOnce() + Send + 'static) -> std::thread::JoinHandle<()> {
-    let (tell, hear) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         mask(libc::SIG_BLOCK);
-        tell.send(()).expect("the test listens");
+        sender.send(()).expect("the test listens");
         work();
     });
-    hear.recv().expect("it blocks");
+    receiver.recv().expect("it blocks");
     thread
 }
 
 /// Stops, which is refused because of one thread, and says which and how long that took.
-fn refusal() -> (Unstopped, Duration) {
+fn refusal() -> (UnstoppedThread, Duration) {
     let begun = Instant::now();
     match WORLD.stop() {
-        Err(Refused::Thread(thread)) => (thread, begun.elapsed()),
+        Err(StopError::Thread(thread)) => (thread, begun.elapsed()),
         Err(other) => panic!("{other:?}"),
         Ok(stopped) => {
             let threads = stopped.threads();
@@ -69,16 +69,16 @@ struct Blocker {
 impl Blocker {
     fn new(name: &str) -> Blocker {
         let flags = Arc::new([const { Flag::new() }; 3]);
-        let (shared, (tell, hear)) = (flags.clone(), std::sync::mpsc::channel());
+        let (shared, (sender, receiver)) = (flags.clone(), std::sync::mpsc::channel());
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             mask(libc::SIG_BLOCK);
-            tell.send(tid()).expect("the test listens");
+            sender.send(tid()).expect("the test listens");
             shared[0].wait();
             mask(libc::SIG_UNBLOCK);
             shared[1].raise();
             shared[2].wait();
         });
-        Blocker { flags, tid: hear.recv().expect("its number"), thread: thread.expect("a thread") }
+        Blocker { flags, tid: receiver.recv().expect("its number"), thread: thread.expect("a thread") }
     }
 
     fn unblock(&self) {
@@ -98,7 +98,7 @@ fn a_thread_that_blocks_the_signal_is_named_and_all_run_on() {
     let _alone = start();
     let rounds = Arc::new(AtomicU64::new(0));
     let counted = rounds.clone();
-    let crew = Crew::new(2, move |_| {
+    let workers = Workers::new(2, move |_| {
         counted.fetch_add(1, Ordering::SeqCst);
     });
     let blocker = Blocker::new("the blocker of it all");
@@ -121,7 +121,7 @@ fn a_thread_that_blocks_the_signal_is_named_and_all_run_on() {
         assert!(WORLD.stop().expect("all stop").threads() >= 4);
     }
     blocker.finish();
-    crew.finish();
+    workers.finish();
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_stop_may_be_less_patient() {
         let refused = WORLD.stop_within(50).err().expect("one never stops");
         let took = begun.elapsed().as_millis();
         assert!(took >= 50, "{took} ms");
-        matches!(refused, Refused::Thread(thread) if thread.tid == blocker.tid) && took < PATIENCE_MS.into()
+        matches!(refused, StopError::Thread(thread) if thread.tid == blocker.tid) && took < PATIENCE_MS.into()
     });
     assert!(refused_in_time);
     blocker.unblock();
@@ -146,10 +146,10 @@ fn a_stop_may_be_less_patient() {
 fn however_often_it_is_refused_one_signal_waits() {
     let _alone = start();
     let flag = Arc::new(Flag::new());
-    let (shared, (tell, hear)) = (flag.clone(), std::sync::mpsc::channel());
+    let (shared, (sender, receiver)) = (flag.clone(), std::sync::mpsc::channel());
     let thread = std::thread::spawn(move || {
         mask(libc::SIG_BLOCK);
-        tell.send(()).expect("the test listens");
+        sender.send(()).expect("the test listens");
         shared.wait();
         let mut count = 0;
         // SAFETY: the set and the time are valid.
@@ -164,7 +164,7 @@ fn however_often_it_is_refused_one_signal_waits() {
         }
         count
     });
-    hear.recv().expect("it blocks");
+    receiver.recv().expect("it blocks");
     refusal();
     refusal();
     flag.raise();
@@ -207,10 +207,10 @@ fn a_parent_of_vfork_is_named() {
     }
     let _alone = start();
     let parent = Arc::new(AtomicU32::new(0));
-    let told = parent.clone();
+    let published = parent.clone();
     let thread = std::thread::spawn(move || {
         let stack = common::Mapping::anonymous(1 << 16);
-        told.store(tid() as u32, Ordering::SeqCst);
+        published.store(tid() as u32, Ordering::SeqCst);
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: the child has a stack of its own, and its parent waits for its end.
         unsafe {
@@ -259,7 +259,7 @@ fn take(handler: usize) {
 #[test]
 fn a_handler_that_the_program_replaces_is_put_back_and_its_own_signals_handed_on() {
     let _alone = start();
-    let crew = Crew::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
+    let workers = Workers::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
     for handler in [libc::SIG_IGN, libc::SIG_DFL, receive as *const () as usize] {
         take(handler);
         for _ in 0..5 {
@@ -277,7 +277,7 @@ fn a_handler_that_the_program_replaces_is_put_back_and_its_own_signals_handed_on
         std::thread::yield_now();
     }
     assert!(WORLD.stop().is_ok());
-    crew.finish();
+    workers.finish();
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn a_signal_that_is_ignored_while_it_is_needed_is_sent_again() {
 #[test]
 fn forged_signals_do_no_harm() {
     let _alone = start();
-    let crew = Crew::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
+    let workers = Workers::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
     let mark = 0x7469_7468_usize << 32;
     for round in 0..50_usize {
         for value in [mark | round, mark | 0xffff_ffff, round] {
@@ -314,14 +314,14 @@ fn forged_signals_do_no_harm() {
         }
         assert!(WORLD.stop().expect("all stop").threads() >= 4);
     }
-    crew.finish();
+    workers.finish();
 }
 
 #[test]
 fn a_full_queue_of_signals_is_waited_for() {
     let _alone = start();
     let status = in_child(|| {
-        let crew = Crew::new(1, |_| std::thread::sleep(Duration::from_millis(1)));
+        let workers = Workers::new(1, |_| std::thread::sleep(Duration::from_millis(1)));
         let limit = |count| {
             // SAFETY: the limits are valid.
             unsafe {
@@ -332,7 +332,7 @@ fn a_full_queue_of_signals_is_waited_for() {
             }
         };
         limit(0);
-        if !matches!(WORLD.stop().err(), Some(Refused::Thread(_))) {
+        if !matches!(WORLD.stop().err(), Some(StopError::Thread(_))) {
             return 1;
         }
         let end = Arc::new(Flag::new());
@@ -348,7 +348,7 @@ fn a_full_queue_of_signals_is_waited_for() {
         }
         end.raise();
         helper.join().expect("the helper");
-        crew.finish();
+        workers.finish();
         0
     });
     assert_eq!(status, 0);
@@ -359,14 +359,14 @@ fn a_thread_that_ends_while_it_is_waited_for_is_not_missed() {
     let _alone = start();
     for _ in 0..5 {
         let flag = Arc::new(Flag::new());
-        let (shared, (tell, hear)) = (flag.clone(), std::sync::mpsc::channel());
+        let (shared, (sender, receiver)) = (flag.clone(), std::sync::mpsc::channel());
         let thread = std::thread::spawn(move || {
             mask(libc::SIG_BLOCK);
-            tell.send(()).expect("the test listens");
+            sender.send(()).expect("the test listens");
             shared.wait();
             std::thread::sleep(Duration::from_millis(20));
         });
-        hear.recv().expect("it blocks");
+        receiver.recv().expect("it blocks");
         flag.raise();
         // It never unblocks the signal, but ends in time.
         assert_eq!(WORLD.stop().map(drop), Ok(()));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-use common::{Flag, Found, Mapping, Secret, WORLD, alone, in_child, search, search_without};
+use common::{Flag, Mapping, Occurrences, Secret, WORLD, alone, in_child, search, search_without};
 use heaptoll_roots::Origin;
 
 const PAGE: usize = 4096;
@@ -119,7 +119,7 @@ fn a_word_in_a_register_of_another_thread_is_found() {
         let secret = Secret::new();
         let hider = Hider::new(move |ready, end| hide(secret, ready, end));
         // The frame of the signal may be seen too: it is on the alternate stack that the thread has of std.
-        let Found { registers, stack, statics, .. } = search(secret);
+        let Occurrences { registers, stack, statics, .. } = search(secret);
         assert_eq!((registers, stack, statics), (1, 0, 0));
         hider.finish();
     }
@@ -158,22 +158,22 @@ fn a_word_in_a_vector_register_of_another_thread_is_found() {
 fn a_word_in_a_callee_saved_register_of_the_caller_is_found() {
     let _alone = alone(None, 5000);
     let secret = Secret::new();
-    extern "C" fn look(hidden: usize, found: &mut Found) {
+    extern "C" fn stop_and_search(hidden: usize, found: &mut Occurrences) {
         let stopped = WORLD.stop().expect("all stop");
         *found = common::seek(&stopped, &[], secret_of(hidden));
     }
     fn secret_of(hidden: usize) -> Secret {
         Secret::of(hidden)
     }
-    let mut found = Found::default();
+    let mut found = Occurrences::default();
     // SAFETY: calls a function of the C convention, on a stack that is aligned for it, with the word in r13 only.
     unsafe {
         asm!(
             "mov r13, rdi",
             "not r13",
-            "call {look}",
+            "call {stop_and_search}",
             "xor r13d, r13d",
-            look = sym look,
+            stop_and_search = sym stop_and_search,
             in("rdi") secret.hidden(),
             in("rsi") &raw mut found,
             out("r13") _,
@@ -196,7 +196,7 @@ fn a_word_on_the_stack_of_another_thread_is_found() {
         end.wait();
         std::hint::black_box(&mut word);
     });
-    assert_eq!(search(secret), Found { stack: 1, ..Found::default() });
+    assert_eq!(search(secret), Occurrences { stack: 1, ..Occurrences::default() });
     hider.finish();
 }
 
@@ -212,7 +212,7 @@ fn a_word_in_the_red_zone_of_another_thread_is_found() {
     ];
     for hide in ends {
         let hider = Hider::new(move |ready, end| hide(secret, ready, end));
-        assert_eq!(search(secret), Found { stack: 1, ..Found::default() });
+        assert_eq!(search(secret), Occurrences { stack: 1, ..Occurrences::default() });
         hider.finish();
     }
 }
@@ -261,7 +261,7 @@ fn a_thread_local_word_is_found() {
         end.wait();
         LOCAL.set(0);
     });
-    assert_eq!(search(secret), Found { stack: 1, ..Found::default() });
+    assert_eq!(search(secret), Occurrences { stack: 1, ..Occurrences::default() });
     hider.finish();
 }
 
@@ -282,7 +282,7 @@ fn a_static_word_of_an_object_opened_later_is_found() {
     assert!(!search(secret).any());
     // The last word of the page, behind the data.
     secret.write(place);
-    assert_eq!(search(secret), Found { statics: 1, ..Found::default() });
+    assert_eq!(search(secret), Occurrences { statics: 1, ..Occurrences::default() });
     secret.erase(place);
     // SAFETY: opened above.
     unsafe { libc::dlclose(object) };
@@ -294,7 +294,7 @@ fn a_word_in_shared_memory_is_found_by_a_forked_child_too() {
     let secret = Secret::new();
     let mapping = Mapping::new(16 * PAGE, READ_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1);
     secret.write(mapping.word(5 * PAGE + 16));
-    assert_eq!(search(secret), Found { mapping: 1, ..Found::default() });
+    assert_eq!(search(secret), Occurrences { mapping: 1, ..Occurrences::default() });
     // The child has not touched it: its page tables are empty there.
     assert_eq!(in_child(|| i32::from(search(secret).mapping != 1)), 0);
 }
@@ -316,7 +316,7 @@ fn a_word_in_a_block_of_malloc_is_found() {
         // SAFETY: a new block of at least one word.
         let block = unsafe { libc::malloc(bytes) }.cast::<usize>();
         secret.write(block);
-        assert_eq!(search(secret), Found { mapping: 1, ..Found::default() });
+        assert_eq!(search(secret), Occurrences { mapping: 1, ..Occurrences::default() });
         secret.erase(block);
         // SAFETY: made above.
         unsafe { libc::free(block.cast()) };
@@ -526,7 +526,7 @@ struct Coroutine {
     main: libc::ucontext_t,
     other: libc::ucontext_t,
     secret: Secret,
-    found: Found,
+    found: Occurrences,
 }
 
 static COROUTINE: AtomicUsize = AtomicUsize::new(0);
@@ -555,7 +555,7 @@ impl Coroutine {
     fn new(secret: Secret) -> Box<Coroutine> {
         // SAFETY: contexts are plain memory until they are made.
         let (main, other) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-        Box::new(Coroutine { main, other, secret, found: Found::default() })
+        Box::new(Coroutine { main, other, secret, found: Occurrences::default() })
     }
 }
 
@@ -571,7 +571,7 @@ extern "C" fn hide_and_leave() {
     std::hint::black_box(&mut word);
 }
 
-extern "C" fn look() {
+extern "C" fn stop_and_search() {
     let this = coroutine();
     // SAFETY: the coroutine lives while its test runs.
     unsafe { (*this).found = search((*this).secret) };
@@ -603,7 +603,7 @@ fn a_word_on_the_stack_of_a_thread_that_runs_a_coroutine_is_found() {
     let mut coroutine = Coroutine::new(secret);
     let mut word = 0;
     secret.write(&mut word);
-    coroutine.enter(look, stack);
+    coroutine.enter(stop_and_search, stack);
     std::hint::black_box(&mut word);
     assert_eq!(coroutine.found.stack + coroutine.found.mapping, 1, "{:?}", coroutine.found);
 }
@@ -623,7 +623,7 @@ fn a_word_on_the_stack_of_a_coroutine_below_that_of_the_one_that_runs_is_found()
     let mut waiting = Coroutine::new(secret);
     waiting.enter(hide_and_leave, lower);
     let mut running = Coroutine::new(secret);
-    running.enter(look, upper);
+    running.enter(stop_and_search, upper);
     assert_eq!(running.found.stack, 1, "{:?}", running.found);
 }
 
@@ -661,12 +661,12 @@ fn working_memory_is_not_shown() {
 fn a_word_belongs_to_the_thread_on_whose_stack_it_is() {
     let _alone = alone(None, 5000);
     let (place, tid) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let told = (place.clone(), tid.clone());
+    let published = (place.clone(), tid.clone());
     let hider = Hider::new(move |ready, end| {
         let word = 0_usize;
-        told.0.store(&raw const word as usize, Ordering::SeqCst);
+        published.0.store(&raw const word as usize, Ordering::SeqCst);
         // SAFETY: no conditions.
-        told.1.store(unsafe { libc::gettid() } as usize, Ordering::SeqCst);
+        published.1.store(unsafe { libc::gettid() } as usize, Ordering::SeqCst);
         ready.raise();
         end.wait();
         std::hint::black_box(&word);

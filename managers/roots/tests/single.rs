@@ -6,7 +6,7 @@ mod common;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{Crew, Found, Secret, WORLD, in_child, search};
+use common::{Occurrences, Secret, WORLD, Workers, in_child, search};
 
 /// A stop of the only thread needs no signal, and finds the main stack.
 fn one_thread() {
@@ -14,7 +14,7 @@ fn one_thread() {
     let secret = Secret::new();
     let mut word = 0;
     secret.write(&mut word);
-    assert_eq!(search(secret), Found { stack: 1, ..Found::default() });
+    assert_eq!(search(secret), Occurrences { stack: 1, ..Occurrences::default() });
     secret.erase(&mut word);
     assert!(!search(secret).any());
     let below = (&raw const word as usize - (64 << 10)) & !7;
@@ -28,8 +28,8 @@ fn one_thread() {
 /// Has the stack reach well below this frame.
 #[inline(never)]
 unsafe fn grow(word: &mut usize) {
-    let mut room = [0_u8; 256 << 10];
-    std::hint::black_box(&mut room);
+    let mut frame = [0_u8; 256 << 10];
+    std::hint::black_box(&mut frame);
     std::hint::black_box(word);
 }
 
@@ -38,7 +38,10 @@ fn forked() {
     let secret = Secret::new();
     let mut word = 0;
     secret.write(&mut word);
-    assert_eq!(in_child(|| i32::from(search(secret) != Found { stack: 1, ..Found::default() })), 0);
+    assert_eq!(
+        in_child(|| i32::from(search(secret) != Occurrences { stack: 1, ..Occurrences::default() })),
+        0
+    );
     secret.erase(&mut word);
 }
 
@@ -48,7 +51,7 @@ fn main_waits() {
     let mut word = 0;
     secret.write(&mut word);
     let found = std::thread::spawn(move || search(secret)).join().expect("the thread");
-    assert_eq!(found, Found { stack: 1, ..Found::default() });
+    assert_eq!(found, Occurrences { stack: 1, ..Occurrences::default() });
     secret.erase(&mut word);
 }
 
@@ -63,7 +66,7 @@ extern "C" fn without_main(_: *mut libc::c_void) -> *mut libc::c_void {
     while !is_zombie() {
         std::thread::yield_now();
     }
-    let crew = Crew::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
+    let workers = Workers::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
     for round in 0..10 {
         let stopped = WORLD.stop().expect("all that live stop");
         let threads = stopped.threads();
@@ -72,8 +75,8 @@ extern "C" fn without_main(_: *mut libc::c_void) -> *mut libc::c_void {
     }
     let secret = Secret::new();
     secret.write(PLACE.as_ptr());
-    assert_eq!(search(secret), Found { statics: 1, ..Found::default() });
-    crew.finish();
+    assert_eq!(search(secret), Occurrences { statics: 1, ..Occurrences::default() });
+    workers.finish();
     println!("a process whose main thread has ended ... ok");
     std::process::exit(0)
 }

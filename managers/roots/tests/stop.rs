@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use common::{Crew, Secret, WORLD, alone, in_child, search};
-use heaptoll_roots::Refused;
+use common::{Secret, WORLD, Workers, alone, in_child, search};
+use heaptoll_roots::StopError;
 
 /// Long enough to see a thread that does not stand.
 fn linger() {
@@ -22,7 +22,7 @@ fn threads_in_tight_loops_stand_still() {
     let _alone = alone(None, 5000);
     let counters: Arc<Vec<AtomicU64>> = Arc::new((0..4).map(|_| AtomicU64::new(0)).collect());
     let counted = counters.clone();
-    let crew = Crew::new(4, move |number| {
+    let workers = Workers::new(4, move |number| {
         for _ in 0..1000 {
             counted[number].fetch_add(1, Ordering::SeqCst);
         }
@@ -42,7 +42,7 @@ fn threads_in_tight_loops_stand_still() {
     while read().iter().zip(&last).any(|(now, then)| now <= then) {
         std::thread::yield_now();
     }
-    crew.finish();
+    workers.finish();
 }
 
 /// Stops the world many times while threads are in a system call over and over.
@@ -50,7 +50,7 @@ fn amid(calls: impl Fn(usize) + Send + Sync + 'static) {
     let _alone = alone(None, 5000);
     let rounds = Arc::new(AtomicU64::new(0));
     let counted = rounds.clone();
-    let crew = Crew::new(3, move |number| {
+    let workers = Workers::new(3, move |number| {
         calls(number);
         counted.fetch_add(1, Ordering::SeqCst);
     });
@@ -66,7 +66,7 @@ fn amid(calls: impl Fn(usize) + Send + Sync + 'static) {
     while rounds.load(Ordering::SeqCst) < then + 3 {
         std::thread::yield_now();
     }
-    crew.finish();
+    workers.finish();
 }
 
 /// What POSIX allows a call to say that a handler has interrupted, where nobody knows how much time is left.
@@ -142,7 +142,7 @@ fn threads_that_begin_and_end_all_the_time_are_all_caught() {
     let _alone = alone(None, 10_000);
     let steps = Arc::new(AtomicU64::new(0));
     let counted = steps.clone();
-    let crew = Crew::new(3, move |_| {
+    let workers = Workers::new(3, move |_| {
         let inner = counted.clone();
         let child = std::thread::spawn(move || {
             for _ in 0..2000 {
@@ -163,7 +163,7 @@ fn threads_that_begin_and_end_all_the_time_are_all_caught() {
         assert_eq!(steps.load(Ordering::SeqCst), before);
     }
     assert!(most >= 4, "{most} threads at most");
-    crew.finish();
+    workers.finish();
 }
 
 /// The kernel's list of threads ends early when the one ends that it has just listed; it was once taken for complete,
@@ -171,22 +171,22 @@ fn threads_that_begin_and_end_all_the_time_are_all_caught() {
 #[test]
 fn a_list_of_threads_that_ends_early_is_read_again() {
     let _alone = alone(None, 10_000);
-    let crew = Crew::new(4, |_| std::thread::spawn(|| {}).join().expect("a child"));
+    let workers = Workers::new(4, |_| std::thread::spawn(|| {}).join().expect("a child"));
     for _ in 0..1000 {
         assert_eq!(WORLD.stop().map(drop), Ok(()));
     }
-    crew.finish();
+    workers.finish();
 }
 
 #[test]
 fn hundreds_of_threads_stop() {
     let _alone = alone(None, 10_000);
-    let crew = Crew::new(300, |_| std::thread::sleep(Duration::from_millis(5)));
+    let workers = Workers::new(300, |_| std::thread::sleep(Duration::from_millis(5)));
     for _ in 0..10 {
         let stopped = WORLD.stop().expect("all stop");
         assert!(stopped.threads() >= 301, "{} threads", stopped.threads());
     }
-    crew.finish();
+    workers.finish();
     // The kernel lets go of them a little after they were joined.
     let mut left = usize::MAX;
     for _ in 0..1000 {
@@ -204,7 +204,7 @@ fn hundreds_of_threads_stop() {
 #[test]
 fn a_signal_that_was_taken_at_once_is_not_thought_to_be_on_its_way() {
     let _alone = alone(None, 10_000);
-    let crew = Crew::new(32, |_| std::thread::sleep(Duration::from_millis(50)));
+    let workers = Workers::new(32, |_| std::thread::sleep(Duration::from_millis(50)));
     let fast = || {
         let stops = (0..50).map(|_| {
             let begun = std::time::Instant::now();
@@ -216,15 +216,15 @@ fn a_signal_that_was_taken_at_once_is_not_thought_to_be_on_its_way() {
     // A busy machine may delay many stops; not all the time.
     let most = (0..20).map(|_| fast()).find(|&fast| fast > 10);
     assert!(most.is_some(), "most stops found out late");
-    crew.finish();
+    workers.finish();
 }
 
 #[test]
-fn errno_is_kept_by_the_caller_and_by_those_who_are_stopped() {
+fn errno_is_kept_by_the_caller_and_by_stopped_threads() {
     let _alone = alone(None, 5000);
     // SAFETY: errno's address is valid for the calling thread.
     let errno = || unsafe { libc::__errno_location() };
-    let crew = Crew::new(2, move |number| {
+    let workers = Workers::new(2, move |number| {
         // SAFETY: as above.
         unsafe {
             *errno() = 1000 + number as i32;
@@ -241,16 +241,16 @@ fn errno_is_kept_by_the_caller_and_by_those_who_are_stopped() {
         // SAFETY: as above.
         assert_eq!(unsafe { *errno() }, 77);
     }
-    crew.finish();
+    workers.finish();
 }
 
 #[test]
 fn the_signal_cannot_be_blocked_nor_awaited_by_way_of_the_c_library() {
     let _alone = alone(None, 5000);
     let taken = Arc::new(AtomicU32::new(0));
-    let told = taken.clone();
+    let published = taken.clone();
     // The thread for signals that daemons have.
-    let crew = Crew::new(1, move |_| {
+    let workers = Workers::new(1, move |_| {
         // SAFETY: the set and the time are valid.
         unsafe {
             let mut set = std::mem::zeroed();
@@ -259,7 +259,7 @@ fn the_signal_cannot_be_blocked_nor_awaited_by_way_of_the_c_library() {
             let time = libc::timespec { tv_sec: 0, tv_nsec: 2_000_000 };
             let signal = libc::sigtimedwait(&set, std::ptr::null_mut(), &time);
             if signal > 0 {
-                told.store(signal as u32, Ordering::SeqCst);
+                published.store(signal as u32, Ordering::SeqCst);
             }
         }
     });
@@ -267,14 +267,14 @@ fn the_signal_cannot_be_blocked_nor_awaited_by_way_of_the_c_library() {
         drop(WORLD.stop().expect("all stop"));
         std::thread::sleep(Duration::from_micros(200));
     }
-    crew.finish();
+    workers.finish();
     assert_eq!(taken.load(Ordering::SeqCst), 0, "a signal was taken by the program");
 }
 
 #[test]
 fn the_c_librarys_use_of_the_signal_works_on() {
     let _alone = alone(None, 5000);
-    let crew = Crew::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
+    let workers = Workers::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
     let groups = || -> Vec<String> {
         let tasks = std::fs::read_dir("/proc/self/task").expect("tasks");
         tasks
@@ -283,7 +283,7 @@ fn the_c_librarys_use_of_the_signal_works_on() {
             .collect()
     };
     let child = in_child(|| {
-        let crew = Crew::new(3, |_| std::thread::sleep(Duration::from_millis(1)));
+        let workers = Workers::new(3, |_| std::thread::sleep(Duration::from_millis(1)));
         for group in 1000..1010 {
             drop(WORLD.stop().expect("all stop"));
             // SAFETY: no conditions.
@@ -298,21 +298,21 @@ fn the_c_librarys_use_of_the_signal_works_on() {
                 return 1;
             }
         }
-        crew.finish();
+        workers.finish();
         0
     });
-    crew.finish();
+    workers.finish();
     assert_eq!(child, 0);
 }
 
 #[test]
-fn companions_run_on() {
+fn exempt_threads_run_on() {
     let _alone = alone(None, 5000);
     let (steps, tid) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU32::new(0)));
-    let (counted, told) = (steps.clone(), tid.clone());
-    let crew = Crew::new(1, move |_| {
+    let (counted, published) = (steps.clone(), tid.clone());
+    let workers = Workers::new(1, move |_| {
         // SAFETY: no conditions.
-        told.store(unsafe { libc::gettid() } as u32, Ordering::SeqCst);
+        published.store(unsafe { libc::gettid() } as u32, Ordering::SeqCst);
         counted.fetch_add(1, Ordering::SeqCst);
     });
     while tid.load(Ordering::SeqCst) == 0 {
@@ -330,17 +330,17 @@ fn companions_run_on() {
         drop(stopped);
     };
     stands(true);
-    assert!(WORLD.leave_running(tid));
+    assert!(WORLD.exempt_thread(tid));
     stands(false);
-    WORLD.leave_running_no_more(tid);
+    WORLD.end_exemption(tid);
     stands(true);
-    crew.finish();
+    workers.finish();
     for tid in 1..=64 {
-        assert!(WORLD.leave_running(-tid));
+        assert!(WORLD.exempt_thread(-tid));
     }
-    assert!(!WORLD.leave_running(-65));
+    assert!(!WORLD.exempt_thread(-65));
     for tid in 1..=64 {
-        WORLD.leave_running_no_more(-tid);
+        WORLD.end_exemption(-tid);
     }
 }
 
@@ -356,33 +356,33 @@ fn a_second_stop_at_the_same_time_is_refused() {
 #[test]
 fn a_forked_child_stops_its_own_threads() {
     let _alone = alone(None, 5000);
-    let crew = Crew::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
+    let workers = Workers::new(2, |_| std::thread::sleep(Duration::from_millis(1)));
     assert!(WORLD.stop().expect("all stop").threads() >= 3);
     let status = in_child(|| {
         if WORLD.stop().map(|stopped| stopped.threads()) != Ok(1) {
             return 1;
         }
-        let crew = Crew::new(3, |_| std::thread::sleep(Duration::from_millis(1)));
+        let workers = Workers::new(3, |_| std::thread::sleep(Duration::from_millis(1)));
         for _ in 0..20 {
             if WORLD.stop().map(|stopped| stopped.threads()) != Ok(4) {
                 return 2;
             }
         }
-        crew.finish();
+        workers.finish();
         0
     });
     assert_eq!(status, 0);
     assert!(WORLD.stop().expect("all stop").threads() >= 3);
-    crew.finish();
+    workers.finish();
 }
 
 #[test]
-fn a_child_that_nobody_told_the_world_of_is_refused() {
+fn a_child_without_the_fork_handler_is_refused() {
     let _alone = alone(None, 5000);
     // SAFETY: the child calls what is safe in a signal handler.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let refused = WORLD.stop().err() == Some(Refused::NotOurProcess);
+        let refused = WORLD.stop().err() == Some(StopError::NotOurProcess);
         // SAFETY: no conditions.
         unsafe { libc::_exit(i32::from(!refused)) };
     }
@@ -396,7 +396,7 @@ fn a_child_that_nobody_told_the_world_of_is_refused() {
 fn a_child_of_vfork_is_refused() {
     static REFUSED: AtomicU32 = AtomicU32::new(0);
     extern "C" fn child(_: *mut libc::c_void) -> i32 {
-        let refused = WORLD.stop().err() == Some(Refused::NotOurProcess);
+        let refused = WORLD.stop().err() == Some(StopError::NotOurProcess);
         REFUSED.store(1 + u32::from(refused), Ordering::SeqCst);
         0
     }
@@ -426,7 +426,7 @@ fn without_a_free_descriptor_it_is_refused() {
             libc::dup(1);
             assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &none), 0);
         }
-        i32::from(WORLD.stop().err() != Some(Refused::ProcUnreadable))
+        i32::from(WORLD.stop().err() != Some(StopError::ProcUnreadable))
     });
     assert_eq!(status, 0);
 }

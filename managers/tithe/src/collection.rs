@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering;
 
 use heaptoll_floor::{Collected, Damage, Message, PAGE, Phase, Reason as Told, now_ns, thread_cpu_ns};
 use heaptoll_marking::{KEPT, MarkStack};
-use heaptoll_roots::{Refused, Stopped, Unstopped, World};
+use heaptoll_roots::{StopError, StoppedWorld, UnstoppedThread, World};
 
 use crate::added::Added;
 use crate::class::{CLASS, FREE, KINDS, UNIT, UNIT_SHIFT};
@@ -266,7 +266,7 @@ impl Heap {
     pub(crate) fn halt(
         &self,
         world: Option<&'static World>,
-    ) -> Result<(Held<'_>, Option<Stopped<'static>>), Refused> {
+    ) -> Result<(Held<'_>, Option<StoppedWorld<'static>>), StopError> {
         let Some(world) = world else { return Ok((self.hold(), None)) };
         let mut left_ms = world.patience_ms();
         let mut patience_ms = FIRST_PATIENCE_MS;
@@ -274,7 +274,7 @@ impl Heap {
             let held = self.hold();
             match world.stop_within(patience_ms.min(left_ms)) {
                 Ok(stopped) => return Ok((held, Some(stopped))),
-                Err(Refused::Thread(_)) if patience_ms < left_ms => {
+                Err(StopError::Thread(_)) if patience_ms < left_ms => {
                     left_ms -= patience_ms;
                     patience_ms *= 2;
                 }
@@ -555,19 +555,19 @@ const fn told(reason: Reason) -> Told {
     match reason {
         Reason::Budget => Told::Allocation,
         Reason::Memory => Told::Pressure,
-        Reason::Called => Told::Asked,
+        Reason::Called => Told::Requested,
     }
 }
 
 const _: () = assert!(KINDS < 200, "the kinds of large blocks have no class");
 
-fn cause(refused: &Refused) -> Cause {
+fn cause(refused: &StopError) -> Cause {
     match *refused {
-        Refused::Thread(Unstopped { tid, name, state }) => {
+        StopError::Thread(UnstoppedThread { tid, name, state }) => {
             Cause::Thread { tid, name, state: u8::try_from(state).unwrap_or(b'?') }
         }
-        Refused::NoMemory => Cause::Memory,
-        Refused::NotOurProcess => Cause::Vfork,
-        Refused::ProcUnreadable | Refused::NoSignal => Cause::Threads,
+        StopError::NoMemory => Cause::Memory,
+        StopError::NotOurProcess => Cause::Vfork,
+        StopError::ProcUnreadable | StopError::NoSignal => Cause::Threads,
     }
 }

@@ -7,7 +7,7 @@ use core::sync::atomic::{
     AtomicBool, AtomicIsize, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
 };
 
-use heaptoll_floor::{Damage, Guard, LARGEST, Lock, Misuse, PAGE, Teller};
+use heaptoll_floor::{Damage, Guard, LARGEST, Lock, Misuse, PAGE, StatsReporter};
 
 use crate::cache::{Cache, FreeBlock};
 use crate::caches::Caches;
@@ -66,7 +66,7 @@ pub struct Heap {
     /// Collections for want of memory that were of little use, one after the other, and requests that will do without.
     futile: AtomicU32,
     passed_over: AtomicU32,
-    pub(crate) teller: Teller,
+    pub(crate) teller: StatsReporter,
     pub(crate) collection: Lock<Collection>,
     pub(crate) kinds: [Lock<Spans>; KINDS],
     pub(crate) units: Lock<Units>,
@@ -105,7 +105,7 @@ impl Heap {
             reclaimed: AtomicUsize::new(0),
             futile: AtomicU32::new(0),
             passed_over: AtomicU32::new(0),
-            teller: Teller::new("tithe"),
+            teller: StatsReporter::new("tithe"),
             collection: Lock::new(Collection::new()),
             kinds: [const { Lock::new(Spans::new()) }; KINDS],
             units: Lock::new(Units::new()),

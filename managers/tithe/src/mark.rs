@@ -4,7 +4,7 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use heaptoll_marking::{Grey, Heap, WORDS, fetch};
+use heaptoll_marking::{Grey, Heap, WORDS, prefetch};
 
 use crate::class::{CLASS, FREE, KINDS, LARGE_ATOMIC, UNIT_SHIFT, is_atomic};
 use crate::room::{AHEAD, Room};
@@ -29,7 +29,7 @@ struct Candidate {
 pub struct Marks<'a> {
     base: usize,
     /// Words below this distance from the base are looked at: the heap, and what it may grow into.
-    watched: usize,
+    extent: usize,
     kinds: *const u8,
     firsts: *const UnitIndex,
     spans: *mut Span,
@@ -43,7 +43,7 @@ impl<'a> Marks<'a> {
     pub fn new(room: &'a Room, epoch: u32) -> Marks<'a> {
         Marks {
             base: room.base(),
-            watched: if room.units() == 0 { 0 } else { (room.units() + AHEAD) << UNIT_SHIFT },
+            extent: if room.units() == 0 { 0 } else { (room.units() + AHEAD) << UNIT_SHIFT },
             kinds: room.kinds(),
             firsts: room.firsts(),
             spans: room.spans(),
@@ -68,8 +68,8 @@ impl Heap for Marks<'_> {
     }
 
     #[inline(always)]
-    fn watched(&self) -> usize {
-        self.watched
+    fn extent(&self) -> usize {
+        self.extent
     }
 
     #[inline(always)]
@@ -81,7 +81,7 @@ impl Heap for Marks<'_> {
         let mut candidates = [nobody; WORDS];
         let mut found = 0;
         for word in 0..count {
-            // SAFETY: `words` holds distances below `watched`. The tables of kinds and of the black list have a row
+            // SAFETY: `words` holds distances below `extent`. The tables of kinds and of the black list have a row
             // for each such unit, the others for every unit that is not free; a span's blocks have bits.
             unsafe {
                 let offset = marker.word(word);
@@ -109,7 +109,7 @@ impl Heap for Marks<'_> {
                     bit: (block % 64) as u8,
                     plain: !is_atomic(kind),
                 };
-                fetch(candidate.bits);
+                prefetch(candidate.bits);
                 candidates.get_unchecked_mut(found).write(candidate);
                 found += 1;
             }
@@ -133,7 +133,7 @@ impl Heap for Marks<'_> {
         marker.marked += marked;
     }
 
-    unsafe fn read_marked<const PARALLEL: bool>(marker: &mut heaptoll_marking::Marker<'_, Self, PARALLEL>) {
+    unsafe fn scan_marked<const PARALLEL: bool>(marker: &mut heaptoll_marking::Marker<'_, Self, PARALLEL>) {
         let room = marker.heap.room;
         let mut unit = 0;
         while unit < room.units() {
@@ -158,7 +158,7 @@ impl Heap for Marks<'_> {
                 // SAFETY: as above.
                 if unsafe { (*span).is_taken(block) && (*span).is_marked(block) } {
                     // SAFETY: a marked block is readable. Blocks in caches are too, and lead to free blocks only.
-                    unsafe { marker.again(Grey { start: room.address(first) + block * size, bytes: size }) };
+                    unsafe { marker.rescan(Grey { start: room.address(first) + block * size, bytes: size }) };
                 }
             }
         }

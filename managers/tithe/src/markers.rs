@@ -2,8 +2,8 @@
 
 use core::ops::Range;
 
-use heaptoll_marking::{Crew, Grey, MarkStack, Pool, Share, Work, help};
-use heaptoll_roots::{Origin, Root, Stopped, Unreadable};
+use heaptoll_marking::{Grey, MarkOutcome, MarkStack, Pool, Work, Workers, help};
+use heaptoll_roots::{Origin, Root, RootsError, StoppedWorld};
 
 use crate::added::Added;
 use crate::api::readable;
@@ -13,7 +13,7 @@ use crate::room::Room;
 /// Those who mark the heap.
 #[derive(Default)]
 pub struct Markers {
-    crew: Crew,
+    crew: Workers,
 }
 
 /// What was done.
@@ -31,7 +31,7 @@ pub struct Marked {
 
 impl Markers {
     pub const fn new() -> Markers {
-        Markers { crew: Crew::new() }
+        Markers { crew: Workers::new() }
     }
 
     /// How many shall mark: as the user wants, or by the cores the process may use.
@@ -67,7 +67,7 @@ impl Markers {
         stack: &mut MarkStack,
         epoch: u32,
         roots: &Roots<'_>,
-    ) -> Result<Marked, Unreadable> {
+    ) -> Result<Marked, RootsError> {
         if markers == 1 {
             let mut marker = Marker::<false>::new(Marks::new(room, epoch), stack, None);
             let read = roots.read(&mut marker)?;
@@ -86,7 +86,7 @@ impl Markers {
             marker.drain();
             share.marked += marker.marked;
         }
-        let Share { marked: live, cpu_ns: helpers_cpu_ns, .. } = share;
+        let MarkOutcome { marked: live, cpu_ns: helpers_cpu_ns, .. } = share;
         Ok(Marked { live, roots: read, markers: helpers + 1, helpers_cpu_ns })
     }
 }
@@ -98,28 +98,28 @@ struct Helping<'a> {
 }
 
 impl Work for Helping<'_> {
-    unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> Share {
+    unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> MarkOutcome {
         finish(&mut Marker::<true>::new(Marks::new(self.room, self.epoch), stack, Some(pool)), pool)
     }
 }
 
 /// Marks what others leave, until nobody has anything left.
-fn finish(marker: &mut Marker<'_, true>, pool: &Pool<Grey>) -> Share {
+fn finish(marker: &mut Marker<'_, true>, pool: &Pool<Grey>) -> MarkOutcome {
     // SAFETY: parts of roots and marked blocks; the world stands still.
     help(pool, |greys| unsafe { marker.borrowed(greys) });
-    Share { marked: marker.marked, overflowed: marker.overflowed, cpu_ns: 0 }
+    MarkOutcome { marked: marker.marked, overflowed: marker.overflowed, cpu_ns: 0 }
 }
 
 /// Where marking begins.
 pub struct Roots<'a> {
     pub added: &'a Added,
-    pub stopped: Option<&'a Stopped<'static>>,
+    pub stopped: Option<&'a StoppedWorld<'static>>,
     pub left_out: &'a [Range<usize>],
 }
 
 impl Roots<'_> {
     /// Reads all, and marks from there; says how many bytes.
-    fn read<const PARALLEL: bool>(&self, marker: &mut Marker<'_, PARALLEL>) -> Result<usize, Unreadable> {
+    fn read<const PARALLEL: bool>(&self, marker: &mut Marker<'_, PARALLEL>) -> Result<usize, RootsError> {
         let mut bytes = 0;
         let mut read = |root: Root| {
             bytes += root.range.len();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 use std::thread::JoinHandle;
 
-use heaptoll_roots::{Origin, Root, Stopped, World};
+use heaptoll_roots::{Origin, Root, StoppedWorld, World};
 
 pub static WORLD: World = World::new();
 
@@ -77,29 +77,29 @@ impl Secret {
 
 /// Where a word was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct Occurrences {
     pub registers: usize,
     pub stack: usize,
     pub statics: usize,
     pub mapping: usize,
 }
 
-impl Found {
+impl Occurrences {
     pub fn any(&self) -> bool {
-        *self != Found::default()
+        *self != Occurrences::default()
     }
 }
 
 /// Looks for a word in all roots. Allocates nothing: another thread may have been stopped in the middle of malloc.
-pub fn seek(stopped: &Stopped<'_>, left_out: &[Range<usize>], secret: Secret) -> Found {
-    let mut found = Found::default();
-    let result = stopped.roots(left_out, &mut |root| seek_in(&root, secret, &mut found));
+pub fn seek(stopped: &StoppedWorld<'_>, left_out: &[Range<usize>], secret: Secret) -> Occurrences {
+    let mut occurrences = Occurrences::default();
+    let result = stopped.roots(left_out, &mut |root| seek_in(&root, secret, &mut occurrences));
     result.expect("roots are readable");
-    found
+    occurrences
 }
 
 #[inline(never)]
-fn seek_in(root: &Root, secret: Secret, found: &mut Found) {
+fn seek_in(root: &Root, secret: Secret, occurrences: &mut Occurrences) {
     assert!((root.range.start | root.range.end).is_multiple_of(8) && !root.range.is_empty());
     let mut count = 0;
     let mut at = root.range.start;
@@ -109,19 +109,19 @@ fn seek_in(root: &Root, secret: Secret, found: &mut Found) {
         at += 8;
     }
     match root.origin {
-        Origin::Registers => found.registers += count,
-        Origin::Stack => found.stack += count,
-        Origin::Statics => found.statics += count,
-        Origin::Mapping | Origin::Code => found.mapping += count,
+        Origin::Registers => occurrences.registers += count,
+        Origin::Stack => occurrences.stack += count,
+        Origin::Statics => occurrences.statics += count,
+        Origin::Mapping | Origin::Code => occurrences.mapping += count,
     }
 }
 
 /// Stops the world and looks for a word.
-pub fn search(secret: Secret) -> Found {
+pub fn search(secret: Secret) -> Occurrences {
     search_without(&[], secret)
 }
 
-pub fn search_without(left_out: &[Range<usize>], secret: Secret) -> Found {
+pub fn search_without(left_out: &[Range<usize>], secret: Secret) -> Occurrences {
     let stopped = WORLD.stop().expect("all threads stop");
     seek(&stopped, left_out, secret)
 }
@@ -170,14 +170,14 @@ impl Drop for Mapping {
 }
 
 /// Threads that do something until they are told to end.
-pub struct Crew {
+pub struct Workers {
     end: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Crew {
+impl Workers {
     /// Starts threads; each calls `work` over and over with its number, and is known to have begun.
-    pub fn new(count: usize, work: impl Fn(usize) + Send + Sync + 'static) -> Crew {
+    pub fn new(count: usize, work: impl Fn(usize) + Send + Sync + 'static) -> Workers {
         let end = Arc::new(AtomicBool::new(false));
         let (work, begun) = (Arc::new(work), Arc::new(AtomicU32::new(0)));
         let threads = (0..count)
@@ -194,7 +194,7 @@ impl Crew {
         while begun.load(Ordering::SeqCst) < count as u32 {
             std::thread::yield_now();
         }
-        Crew { end, threads }
+        Workers { end, threads }
     }
 
     /// Ends and joins them: all run on.

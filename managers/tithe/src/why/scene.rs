@@ -4,7 +4,7 @@ use core::ops::Range;
 use core::slice;
 
 use heaptoll_floor::{PAGE, Region};
-use heaptoll_roots::{Origin, Root, Stopped, World};
+use heaptoll_roots::{Origin, Root, StoppedWorld, World};
 
 use super::mappings::{self, Mapping};
 use super::tracer::{Block, Entry, Source, Tracer, block_at};
@@ -25,7 +25,7 @@ pub struct Scene<'a> {
     heap: &'a Heap,
     held: &'a Held<'a>,
     added: &'a Added,
-    stopped: Option<&'a Stopped<'static>>,
+    stopped: Option<&'a StoppedWorld<'static>>,
     /// Where the world keeps the registers of the asking thread as they are here.
     world: Range<usize>,
     left_out: [Range<usize>; LEFT_OUT],

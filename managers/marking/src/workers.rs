@@ -45,12 +45,12 @@ pub trait Work {
     /// # Safety
     /// Called by a thread of the crew alone, while the world stands still. It must not call into the C library nor use
     /// thread-local storage.
-    unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> Share;
+    unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> MarkOutcome;
 }
 
 /// What one marker, or several together, have done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct MarkOutcome {
     /// Bytes in blocks that were marked.
     pub marked: usize,
     /// A block was marked that no stack had room for, so that it was not read.
@@ -59,8 +59,8 @@ pub struct Share {
     pub cpu_ns: u64,
 }
 
-impl AddAssign for Share {
-    fn add_assign(&mut self, other: Share) {
+impl AddAssign for MarkOutcome {
+    fn add_assign(&mut self, other: MarkOutcome) {
         self.marked += other.marked;
         self.overflowed |= other.overflowed;
         self.cpu_ns += other.cpu_ns;
@@ -68,7 +68,7 @@ impl AddAssign for Share {
 }
 
 /// How many mark, and the memory of those who help.
-pub struct Crew {
+pub struct Workers {
     /// Threads that mark a large heap, the one that collects among them.
     count: usize,
     threshold: usize,
@@ -86,18 +86,18 @@ struct Helper<W> {
     work: *const W,
     pool: *const Pool<Grey>,
     stack: MarkStack,
-    share: Share,
+    outcome: MarkOutcome,
 }
 
-impl Default for Crew {
-    fn default() -> Crew {
-        Crew::new()
+impl Default for Workers {
+    fn default() -> Workers {
+        Workers::new()
     }
 }
 
-impl Crew {
-    pub const fn new() -> Crew {
-        Crew { count: 1, threshold: THRESHOLD, limit: usize::MAX, region: Region::new() }
+impl Workers {
+    pub const fn new() -> Workers {
+        Workers { count: 1, threshold: THRESHOLD, limit: usize::MAX, region: Region::new() }
     }
 
     /// How many shall mark: as the user wants, or by the cores the process may use.
@@ -139,21 +139,21 @@ impl Crew {
         markers: usize,
         work: &W,
         lead: impl FnOnce(&Pool<Grey>) -> R,
-    ) -> (R, Share, usize) {
+    ) -> (R, MarkOutcome, usize) {
         let entries = self.region.start() as *mut Grey;
         // SAFETY: the first part of the region, which `prepare` has made.
         let pool = unsafe { Pool::new(entries, (POOL / size_of::<Grey>()).min(self.limit)) };
         let helpers = self.start(markers - 1, work, &pool);
         let led = lead(&pool);
-        let mut share = Share::default();
+        let mut outcome = MarkOutcome::default();
         for number in 0..helpers {
             // SAFETY: a helper that was started. It borrows work and pool, which outlive it, as it has ended here.
             let helper = unsafe { &*self.helper::<W>(number) };
             end(helper);
-            share += helper.share;
+            outcome += helper.outcome;
             helper.stack.shrink(KEPT);
         }
-        (led, share, helpers)
+        (led, outcome, helpers)
     }
 
     fn helper<W>(&self, number: usize) -> *mut Helper<W> {
@@ -172,15 +172,15 @@ impl Crew {
         let mut started = 0;
         while started < wanted {
             let place = self.helper::<W>(started);
-            let greys =
+            let grey_objects =
                 place as usize + size_of::<Helper<W>>().next_multiple_of(64)..place as usize + SLOT - CALLS;
             // SAFETY: a slot of the region, which no thread uses; the greys lie between the description and the calls.
             unsafe {
-                let mut stack = MarkStack::fixed(greys);
+                let mut stack = MarkStack::fixed(grey_objects);
                 stack.limit(self.limit);
                 let running = AtomicU32::new(1);
-                let share = Share::default();
-                place.write(Helper { running, tid: 0, work, pool, stack, share });
+                let outcome = MarkOutcome::default();
+                place.write(Helper { running, tid: 0, work, pool, stack, outcome });
             }
             pool.join();
             // SAFETY: the end of the slot is the stack, and the helper is ended before it is used again.
@@ -218,8 +218,8 @@ unsafe extern "C" fn enter<W: Work>(helper: *mut Helper<W>) {
     // SAFETY: until the thread has ended nobody else uses these, and it ends before work and pool do.
     let (helper, work, pool) = unsafe { (&mut *helper, &*(*helper).work, &*(*helper).pool) };
     // SAFETY: a thread of the crew.
-    helper.share = unsafe { work.help(&mut helper.stack, pool) };
-    helper.share.cpu_ns = cpu_ns();
+    helper.outcome = unsafe { work.help(&mut helper.stack, pool) };
+    helper.outcome.cpu_ns = cpu_ns();
 }
 
 /// Processor time of the calling thread, ns: of a helper, all that it took.
@@ -324,39 +324,42 @@ mod tests {
     struct Numbered;
 
     impl Work for Numbered {
-        unsafe fn help(&self, _: &mut MarkStack, pool: &Pool<Grey>) -> Share {
+        unsafe fn help(&self, _: &mut MarkStack, pool: &Pool<Grey>) -> MarkOutcome {
             help(pool, |_| {});
             // SAFETY: no conditions.
-            Share { marked: unsafe { call(libc::SYS_gettid, [0; 4]) } as usize, ..Share::default() }
+            MarkOutcome {
+                marked: unsafe { call(libc::SYS_gettid, [0; 4]) } as usize,
+                ..MarkOutcome::default()
+            }
         }
     }
 
     #[test]
     fn helpers_are_gone_when_the_work_is_done() {
         for _ in 0..100 {
-            let mut crew = Crew::new();
-            crew.configure(Some(2));
-            assert_eq!(crew.prepare(THRESHOLD), 2);
-            let (led, share, helpers) = crew.run(2, &Numbered, |pool| {
+            let mut workers = Workers::new();
+            workers.configure(Some(2));
+            assert_eq!(workers.prepare(THRESHOLD), 2);
+            let (led, outcome, helpers) = workers.run(2, &Numbered, |pool| {
                 pool.give(&[Grey { start: 0, bytes: 0 }]);
                 help(pool, |_| {});
                 7
             });
             assert_eq!((led, helpers), (7, 1));
-            let gone = std::format!("/proc/self/task/{}", share.marked);
-            assert!(share.cpu_ns > 0 && share.cpu_ns < 1_000_000_000, "{} ns", share.cpu_ns);
-            assert!(share.marked != 0 && !std::path::Path::new(&gone).exists(), "{gone}");
+            let gone = std::format!("/proc/self/task/{}", outcome.marked);
+            assert!(outcome.cpu_ns > 0 && outcome.cpu_ns < 1_000_000_000, "{} ns", outcome.cpu_ns);
+            assert!(outcome.marked != 0 && !std::path::Path::new(&gone).exists(), "{gone}");
         }
     }
 
     #[test]
     fn small_heaps_are_marked_by_one() {
-        let mut crew = Crew::new();
-        crew.configure(Some(4));
-        assert_eq!(crew.prepare(THRESHOLD - 1), 1);
-        assert_eq!(crew.prepare(THRESHOLD), 4);
-        crew.configure(Some(1));
-        assert_eq!(crew.prepare(usize::MAX), 1);
+        let mut workers = Workers::new();
+        workers.configure(Some(4));
+        assert_eq!(workers.prepare(THRESHOLD - 1), 1);
+        assert_eq!(workers.prepare(THRESHOLD), 4);
+        workers.configure(Some(1));
+        assert_eq!(workers.prepare(usize::MAX), 1);
     }
 
     #[test]

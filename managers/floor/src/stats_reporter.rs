@@ -12,7 +12,7 @@ use crate::contract::{
 };
 
 /// A manager's voice; a static of it, or a part of one.
-pub struct Teller {
+pub struct StatsReporter {
     writer: Writer,
     listener: AtomicPtr<c_void>,
     context: AtomicPtr<c_void>,
@@ -33,19 +33,19 @@ pub struct Collected {
     pub pause_ns: u64,
 }
 
-impl Teller {
+impl StatsReporter {
     /// The voice of the manager of this name.
-    pub const fn new(name: &'static str) -> Teller {
-        Teller::of(Kind::Manager, name)
+    pub const fn new(name: &'static str) -> StatsReporter {
+        StatsReporter::of(Kind::Manager, name)
     }
 
     /// The voice of the layer of this name.
-    pub const fn layer(name: &'static str) -> Teller {
-        Teller::of(Kind::Layer, name)
+    pub const fn layer(name: &'static str) -> StatsReporter {
+        StatsReporter::of(Kind::Layer, name)
     }
 
-    const fn of(kind: Kind, name: &'static str) -> Teller {
-        Teller {
+    const fn of(kind: Kind, name: &'static str) -> StatsReporter {
+        StatsReporter {
             writer: Writer::new(kind, name),
             listener: AtomicPtr::new(ptr::null_mut()),
             context: AtomicPtr::new(ptr::null_mut()),
@@ -74,7 +74,7 @@ impl Teller {
     }
 
     /// Tells the listener, if there is one, of an event of the given kind (see `include/heaptoll.h`). The caller
-    /// holds a lock that [`Teller::listen`]'s caller holds too.
+    /// holds a lock that [`StatsReporter::listen`]'s caller holds too.
     pub fn event(&self, kind: u32, collection: u64, value: u64) {
         let listener = self.listener.load(Ordering::Acquire);
         if listener.is_null() {
@@ -175,7 +175,7 @@ impl Teller {
     }
 }
 
-impl core::fmt::Debug for Teller {
+impl core::fmt::Debug for StatsReporter {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Teller").field("mapped", &self.mapped).finish_non_exhaustive()
     }
@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    unsafe extern "C" fn heard(event: *const RawEvent, context: *mut c_void) {
+    unsafe extern "C" fn log_event(event: *const RawEvent, context: *mut c_void) {
         // SAFETY: the teller's event, and the vector that the test gave.
         let (event, log) = unsafe { (&*event, &mut *context.cast::<Vec<[u64; 4]>>()) };
         assert_eq!(event.size as usize, size_of::<RawEvent>());
@@ -212,55 +212,55 @@ mod tests {
     }
 
     #[test]
-    fn the_one_listener_hears_of_growth_and_of_a_collection_in_order() {
-        let (teller, mut log) = (Teller::new("test"), Vec::<[u64; 4]>::new());
-        teller.grown(4096);
+    fn the_one_listener_receives_growth_and_a_collection_in_order() {
+        let (reporter, mut log) = (StatsReporter::new("test"), Vec::<[u64; 4]>::new());
+        reporter.grown(4096);
         let context = (&raw mut log).cast();
-        assert_eq!(teller.listen(Some(heard), context), 0);
-        assert_eq!(teller.listen(Some(heard), context), libc::EBUSY);
-        teller.grown(8192);
-        teller.collection_starts(1, Reason::Allocation);
-        teller.phase(1, Phase::Mark);
-        teller.collection_ends(Collected { number: 1, live_bytes: 77, collected_bytes: 5, pause_ns: 9 });
-        teller.shrunk(4096);
-        assert_eq!(teller.listen(None, ptr::null_mut()), 0);
-        teller.grown(12288);
+        assert_eq!(reporter.listen(Some(log_event), context), 0);
+        assert_eq!(reporter.listen(Some(log_event), context), libc::EBUSY);
+        reporter.grown(8192);
+        reporter.collection_starts(1, Reason::Allocation);
+        reporter.phase(1, Phase::Mark);
+        reporter.collection_ends(Collected { number: 1, live_bytes: 77, collected_bytes: 5, pause_ns: 9 });
+        reporter.shrunk(4096);
+        assert_eq!(reporter.listen(None, ptr::null_mut()), 0);
+        reporter.grown(12288);
         let events =
             [[4, 0, 8192, 8192], [1, 1, 1, 8192], [3, 1, 3, 8192], [2, 1, 77, 8192], [5, 0, 4096, 4096]];
         assert_eq!(log, events);
-        assert_eq!(teller.listen(Some(heard), context), 0, "the place is free again");
+        assert_eq!(reporter.listen(Some(log_event), context), 0, "the place is free again");
     }
 
     #[test]
     fn counters_sum_and_keep_the_longest_pause() {
-        let teller = Teller::new("test");
+        let reporter = StatsReporter::new("test");
         for (number, pause_ns) in [(1, 30), (2, 50), (3, 40)] {
-            teller.collection_ends(Collected { number, live_bytes: 10, collected_bytes: 7, pause_ns });
+            reporter.collection_ends(Collected { number, live_bytes: 10, collected_bytes: 7, pause_ns });
         }
-        let slot = teller.slot();
+        let slot = reporter.slot();
         let counters = [&slot.collections, &slot.pause_total_ns, &slot.pause_max_ns, &slot.collected_bytes];
         assert_eq!(counters.map(|counter| counter.load(Ordering::Relaxed)), [3, 120, 50, 21]);
     }
 
     #[test]
     fn what_is_used_has_a_high_water_mark_and_processor_time_sums() {
-        let teller = Teller::new("test");
-        teller.used(8192);
-        teller.used(4096);
-        teller.collector_cpu(5);
-        teller.collector_cpu(6);
-        teller.refused();
-        let slot = teller.slot();
+        let reporter = StatsReporter::new("test");
+        reporter.used(8192);
+        reporter.used(4096);
+        reporter.collector_cpu(5);
+        reporter.collector_cpu(6);
+        reporter.refused();
+        let slot = reporter.slot();
         let counters = [&slot.used_bytes, &slot.used_high_bytes, &slot.collector_cpu_ns, &slot.refused_calls];
         assert_eq!(counters.map(|counter| counter.load(Ordering::Relaxed)), [4096, 8192, 11, 1]);
     }
 
     #[test]
     fn the_high_water_mark_stays_when_the_heap_shrinks() {
-        let teller = Teller::new("test");
-        teller.grown(8192);
-        teller.shrunk(4096);
-        let slot = teller.slot();
+        let reporter = StatsReporter::new("test");
+        reporter.grown(8192);
+        reporter.shrunk(4096);
+        let slot = reporter.slot();
         let sizes = [&slot.mapped_bytes, &slot.mapped_high_bytes].map(|size| size.load(Ordering::Relaxed));
         assert_eq!(sizes, [4096, 8192]);
     }
