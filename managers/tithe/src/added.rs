@@ -15,7 +15,7 @@ struct Entry {
 
 /// The ranges, in no order.
 #[derive(Debug)]
-pub struct Added {
+pub struct AddedRoots {
     region: Region,
     count: usize,
 }
@@ -28,9 +28,9 @@ pub struct Unknown;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoMemory;
 
-impl Added {
-    pub const fn new() -> Added {
-        Added { region: Region::new(), count: 0 }
+impl AddedRoots {
+    pub const fn new() -> AddedRoots {
+        AddedRoots { region: Region::new(), count: 0 }
     }
 
     fn entry(&self, index: usize) -> *mut Entry {
@@ -100,9 +100,9 @@ impl Added {
     }
 }
 
-impl Default for Added {
-    fn default() -> Added {
-        Added::new()
+impl Default for AddedRoots {
+    fn default() -> AddedRoots {
+        AddedRoots::new()
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_was_added_is_shown_until_it_is_removed() {
-        let mut added = Added::new();
+        let mut added = AddedRoots::new();
         for at in 0..3000 {
             assert_eq!(added.add(at * 100 + 1, at * 100 + 50, 0), Ok(()));
         }

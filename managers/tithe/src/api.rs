@@ -12,8 +12,8 @@ use heaptoll_floor::LARGEST;
 
 use crate::class::{FREE, UNIT};
 use crate::heap::Heap;
-use crate::runs::shade;
-use crate::why::{Frame, NotTold, Shares};
+use crate::runs::blacklist_mark;
+use crate::why::{Frame, Shares, Unavailable};
 
 /// Stacks that are registered: as long as there is none, no thread has to look for its own when it ends.
 static REGISTERED: AtomicUsize = AtomicUsize::new(0);
@@ -144,14 +144,14 @@ impl Heap {
     ///
     /// # Safety
     /// `text` leads to `capacity` bytes.
-    pub unsafe fn tell_why(&self, address: usize, text: *mut u8, capacity: usize, frame: Frame) -> usize {
+    pub unsafe fn why_text(&self, address: usize, text: *mut u8, capacity: usize, frame: Frame) -> usize {
         let text = if text.is_null() || capacity == 0 {
             &mut []
         } else {
             // SAFETY: the caller's word; no block is larger than half of the address space.
             unsafe { slice::from_raw_parts_mut(text, capacity.min(LARGEST)) }
         };
-        self.why(address, text, frame).unwrap_or_else(|NotTold| {
+        self.why(address, text, frame).unwrap_or_else(|Unavailable| {
             // SAFETY: errno's address is valid for the calling thread.
             unsafe { *libc::__errno_location() = libc::EAGAIN };
             0
@@ -162,41 +162,42 @@ impl Heap {
     ///
     /// # Safety
     /// `shares` is null or leads to such a structure.
-    pub unsafe fn tell_held(&self, shares: *mut Shares, frame: Frame) -> c_int {
+    pub unsafe fn retained_bytes(&self, shares: *mut Shares, frame: Frame) -> c_int {
         if shares.is_null() {
             return libc::EINVAL;
         }
         match self.held(frame) {
-            Ok(told) => {
+            Ok(retained) => {
                 // SAFETY: the caller's word.
-                unsafe { shares.write_unaligned(told) };
+                unsafe { shares.write_unaligned(retained) };
                 0
             }
-            Err(NotTold) => libc::EAGAIN,
+            Err(Unavailable) => libc::EAGAIN,
         }
     }
 
     fn counters(&self, size: u64) -> Stats {
         let statistics = self.collection.lock().statistics;
         let units = self.units.lock();
-        let heap = self.room.units() * UNIT;
-        let shades = [shade(units.epoch), shade(units.epoch.wrapping_sub(1))];
-        let black = (0..self.room.units()).filter(|&unit| {
+        let heap = self.reservation.units() * UNIT;
+        let blacklist_marks = [blacklist_mark(units.epoch), blacklist_mark(units.epoch.wrapping_sub(1))];
+        let blacklist = (0..self.reservation.units()).filter(|&unit| {
             // SAFETY: the table has a row for every unit.
-            self.room.kind(unit) == FREE && shades.contains(&unsafe { self.room.black().add(unit).read() })
+            self.reservation.span_class(unit) == FREE
+                && blacklist_marks.contains(&unsafe { self.reservation.blacklist().add(unit).read() })
         });
         Stats {
             size,
             heap_bytes: (heap - units.free_bytes()) as u64,
             heap_high_bytes: heap as u64,
             live_bytes: self.live_bytes() as u64,
-            allocated_bytes: self.allocated.load(Ordering::Relaxed),
+            allocated_bytes: self.allocated_total.load(Ordering::Relaxed),
             collections: statistics.collections,
             abandoned: statistics.abandoned,
             pause_total_ns: statistics.pause_total_ns,
             pause_max_ns: statistics.pause_max_ns,
             collected_bytes: statistics.collected_bytes,
-            blacklisted_bytes: (black.count() * UNIT) as u64,
+            blacklisted_bytes: (blacklist.count() * UNIT) as u64,
         }
     }
 }
@@ -328,7 +329,7 @@ macro_rules! tithe_api {
 
             unsafe extern "C" fn why_from(address: usize, text: *mut u8, capacity: usize, frame: Frame) -> usize {
                 // SAFETY: see `tithe_realloc`.
-                unsafe { $process.heap().tell_why(address, text, capacity, frame) }
+                unsafe { $process.heap().why_text(address, text, capacity, frame) }
             }
 
             /// As `tithe_why`.
@@ -353,7 +354,7 @@ macro_rules! tithe_api {
 
             unsafe extern "C" fn held_from(held: *mut Shares, frame: Frame) -> c_int {
                 // SAFETY: see `tithe_realloc`.
-                unsafe { $process.heap().tell_held(held, frame) }
+                unsafe { $process.heap().retained_bytes(held, frame) }
             }
         }
     };

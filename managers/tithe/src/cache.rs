@@ -7,12 +7,12 @@
 use core::ptr;
 use core::sync::atomic::{Ordering, compiler_fence};
 
-use crate::class::{KINDS, TRAFFIC};
+use crate::class::{CACHE_LIMITS, SPAN_CLASSES};
 use crate::heap::Heap;
 use crate::span::UnitIndex;
 
 /// Words of claims that a thread may have in hand.
-pub const CLAIMS: usize = 16;
+pub const PENDING_MAX: usize = 16;
 
 /// A free block in a cache.
 #[repr(C)]
@@ -28,13 +28,13 @@ pub struct FreeBlock {
 pub struct List {
     pub head: *mut FreeBlock,
     /// How many more may come. 0 in the empty cache, so that every free there takes the slow way.
-    pub room: u32,
+    pub free_slots: u32,
     _reserved: u32,
 }
 
 /// Blocks taken from one word of a span.
 #[derive(Debug, Clone, Copy)]
-pub struct Claim {
+pub struct ReservedBlocks {
     pub unit: UnitIndex,
     pub word: u32,
     /// The blocks read as zeros.
@@ -45,9 +45,9 @@ pub struct Claim {
 /// A thread's cache.
 #[repr(C, align(64))]
 pub struct Cache {
-    pub lists: [List; KINDS],
-    pub pending: [Claim; CLAIMS],
-    pub claims: usize,
+    pub lists: [List; SPAN_CLASSES],
+    pub pending: [ReservedBlocks; PENDING_MAX],
+    pub pending_count: usize,
     /// All caches, and those without a thread.
     pub next: *mut Cache,
     pub next_idle: *mut Cache,
@@ -61,9 +61,9 @@ impl Cache {
     /// What a thread has that never allocated: nothing in it, no room.
     pub const fn empty() -> Cache {
         Cache {
-            lists: [List { head: ptr::null_mut(), room: 0, _reserved: 0 }; KINDS],
-            pending: [Claim { unit: 0, word: 0, clean: false, mask: 0 }; CLAIMS],
-            claims: 0,
+            lists: [List { head: ptr::null_mut(), free_slots: 0, _reserved: 0 }; SPAN_CLASSES],
+            pending: [ReservedBlocks { unit: 0, word: 0, clean: false, mask: 0 }; PENDING_MAX],
+            pending_count: 0,
             next: ptr::null_mut(),
             next_idle: ptr::null_mut(),
             heap: ptr::null(),
@@ -73,15 +73,15 @@ impl Cache {
 
     /// Makes zeroed memory a cache.
     pub fn open(&mut self) {
-        for (list, traffic) in self.lists.iter_mut().zip(&TRAFFIC) {
-            list.room = u32::from(traffic.room);
+        for (list, limits) in self.lists.iter_mut().zip(&CACHE_LIMITS) {
+            list.free_slots = u32::from(limits.capacity);
         }
     }
 
     /// Takes the newest block of a list.
     #[inline(always)]
-    pub fn pop(&mut self, kind: usize) -> *mut FreeBlock {
-        let list = &mut self.lists[kind];
+    pub fn pop(&mut self, span_class: usize) -> *mut FreeBlock {
+        let list = &mut self.lists[span_class];
         let head = list.head;
         if !head.is_null() {
             // SAFETY: blocks in a list are free and of at least 16 bytes.
@@ -91,7 +91,7 @@ impl Cache {
                 (*head).next = ptr::null_mut();
                 (*head).key = 0;
             }
-            list.room += 1;
+            list.free_slots += 1;
         }
         head
     }
@@ -101,8 +101,8 @@ impl Cache {
     /// # Safety
     /// The block is of this kind and nobody's.
     #[inline(always)]
-    pub unsafe fn push(&mut self, kind: usize, block: *mut FreeBlock, key: u64) {
-        let list = &mut self.lists[kind];
+    pub unsafe fn push(&mut self, span_class: usize, block: *mut FreeBlock, key: u64) {
+        let list = &mut self.lists[span_class];
         // SAFETY: the caller's word.
         unsafe {
             (*block).next = list.head;
@@ -110,12 +110,12 @@ impl Cache {
         }
         compiler_fence(Ordering::SeqCst);
         list.head = block;
-        list.room = list.room.wrapping_sub(1);
+        list.free_slots = list.free_slots.wrapping_sub(1);
     }
 
     /// How many blocks a list has.
-    pub fn length(&self, kind: usize) -> u32 {
-        u32::from(TRAFFIC[kind].room).wrapping_sub(self.lists[kind].room)
+    pub fn length(&self, span_class: usize) -> u32 {
+        u32::from(CACHE_LIMITS[span_class].capacity).wrapping_sub(self.lists[span_class].free_slots)
     }
 }
 

@@ -69,7 +69,7 @@ impl Heap {
         let before = caches.mapped_bytes();
         let cache = caches.take()?;
         let grown = caches.mapped_bytes() - before;
-        self.beside.fetch_add(grown, Ordering::Relaxed);
+        self.auxiliary_bytes.fetch_add(grown, Ordering::Relaxed);
         drop(caches);
         // SAFETY: it is nobody's yet.
         unsafe {
@@ -77,7 +77,7 @@ impl Heap {
             (*cache).thread = thread;
         }
         if grown > 0 {
-            self.tell_size(&self.units.lock());
+            self.report_size(&self.units.lock());
         }
         Some(cache)
     }
@@ -89,13 +89,13 @@ impl Heap {
     pub unsafe fn close_cache(&self, cache: *mut Cache) {
         {
             // SAFETY: the caller's word.
-            self.give_back(unsafe { &mut *cache });
+            self.flush_all(unsafe { &mut *cache });
         }
         let mut caches = self.caches.lock();
         // SAFETY: the caller's word.
         unsafe {
             (*cache).thread = 0;
-            (*cache).claims = 0;
+            (*cache).pending_count = 0;
             (*cache).next_idle = caches.idle;
         }
         caches.idle = cache;
@@ -105,7 +105,7 @@ impl Heap {
     ///
     /// # Safety
     /// The caller is the only thread.
-    pub unsafe fn close_others(&self, own: *mut Cache) {
+    pub unsafe fn close_other_caches(&self, own: *mut Cache) {
         // It is held where a handler forked that interrupted this very thread in there, which will go on with it.
         let Some(caches) = self.caches.try_lock() else { return };
         let mut cache = caches.all;

@@ -2,7 +2,7 @@
 
 use heaptoll_floor::{RawCensus, RawClass};
 
-use crate::class::{CLASS, CLASSES, FREE, KINDS, UNIT, is_small};
+use crate::class::{CLASS, CLASSES, FREE, SPAN_CLASSES, UNIT, is_small};
 use crate::heap::Heap;
 
 impl Heap {
@@ -13,7 +13,7 @@ impl Heap {
     pub unsafe fn census(&self, census: &mut RawCensus, alone: bool) {
         self.sweep_all();
         let collection = self.collection.lock();
-        let held = self.hold();
+        let guards = self.lock_all();
         let mut classes = [RawClass::default(); CLASSES + 1];
         for (class, row) in classes.iter_mut().zip(&CLASS).skip(1) {
             class.block_bytes = row.size.into();
@@ -21,20 +21,20 @@ impl Heap {
         let mut large = RawClass::default();
         let mut unused = 0;
         let mut unit = 0;
-        while unit < self.room.units() {
-            let kind = self.room.kind(unit);
+        while unit < self.reservation.units() {
+            let span_class = self.reservation.span_class(unit);
             // SAFETY: the descriptor of a unit, held.
-            let span = unsafe { &*self.room.span(self.room.first(unit)) };
-            if kind == FREE {
+            let span = unsafe { &*self.reservation.span(self.reservation.first(unit)) };
+            if span_class == FREE {
                 unused += UNIT as u64;
                 unit += 1;
                 continue;
             }
             let bytes = span.units as u64 * UNIT as u64;
             unit += span.units as usize;
-            if is_small(kind) {
-                let row = &CLASS[kind as usize];
-                let class = &mut classes[(kind as usize - 1) % CLASSES + 1];
+            if is_small(span_class) {
+                let row = &CLASS[span_class as usize];
+                let class = &mut classes[(span_class as usize - 1) % CLASSES + 1];
                 // What waits to be swept after a collection that came in between counts by its marks.
                 let taken: u64 = if span.epoch == self.epoch() {
                     u64::from(row.blocks - span.free)
@@ -50,21 +50,21 @@ impl Heap {
                 unused += bytes - span.bytes as u64;
             }
         }
-        held.caches.each(|cache| {
-            for kind in 1..KINDS {
+        guards.caches.each(|cache| {
+            for span_class in 1..SPAN_CLASSES {
                 // SAFETY: caches are never given back; a length that changes meanwhile is a length too old.
-                let cached = u64::from(unsafe { (*cache).length(kind) });
-                let class = &mut classes[(kind - 1) % CLASSES + 1];
+                let cached = u64::from(unsafe { (*cache).length(span_class) });
+                let class = &mut classes[(span_class - 1) % CLASSES + 1];
                 let cached = cached.min(class.live_blocks);
                 class.live_blocks -= cached;
                 class.free_blocks += cached;
             }
         });
         let metadata =
-            held.units.memory.metadata_bytes() + held.caches.mapped_bytes() + collection.mapped_bytes();
+            guards.units.memory.metadata_bytes() + guards.caches.mapped_bytes() + collection.mapped_bytes();
         debug_assert_eq!(
-            self.beside.load(core::sync::atomic::Ordering::Relaxed),
-            held.caches.mapped_bytes() + collection.mapped_bytes()
+            self.auxiliary_bytes.load(core::sync::atomic::Ordering::Relaxed),
+            guards.caches.mapped_bytes() + collection.mapped_bytes()
         );
         census.class_count = 0;
         (census.live_bytes, census.free_bytes) = (large.live_bytes, 0);

@@ -16,33 +16,33 @@ pub const CLASSES: usize = 72;
 pub const BLOCKS_MAX: usize = UNIT / 16;
 
 /// What a unit belongs to; also the number of a thread cache's list. Pointer-free blocks have spans of their own.
-pub type Kind = u8;
+pub type SpanClass = u8;
 /// Free, or not of the heap.
-pub const FREE: Kind = 0;
+pub const FREE: SpanClass = 0;
 /// Kinds above this one and below [`LARGE`] are pointer-free.
-pub const LAST_PLAIN: Kind = CLASSES as Kind;
+pub const LAST_PLAIN: SpanClass = CLASSES as SpanClass;
 /// Kinds that have classes are below this one.
-pub const KINDS: usize = 2 * CLASSES + 1;
+pub const SPAN_CLASSES: usize = 2 * CLASSES + 1;
 /// A large block.
-pub const LARGE: Kind = 200;
+pub const LARGE: SpanClass = 200;
 /// A large pointer-free block.
-pub const LARGE_ATOMIC: Kind = 201;
+pub const LARGE_ATOMIC: SpanClass = 201;
 
 /// Whether blocks of this kind hold no pointers.
 #[inline(always)]
-pub const fn is_atomic(kind: Kind) -> bool {
-    kind == LARGE_ATOMIC || (kind > LAST_PLAIN && kind < LARGE)
+pub const fn is_atomic(span_class: SpanClass) -> bool {
+    span_class == LARGE_ATOMIC || (span_class > LAST_PLAIN && span_class < LARGE)
 }
 
 /// Whether blocks of this kind have a class.
 #[inline(always)]
-pub const fn is_small(kind: Kind) -> bool {
-    kind != FREE && kind < LARGE
+pub const fn is_small(span_class: SpanClass) -> bool {
+    span_class != FREE && span_class < LARGE
 }
 
 /// What there is to know about a kind. 16 bytes, so that a table row is found by a shift.
 #[derive(Debug, Clone, Copy)]
-pub struct Class {
+pub struct SizeClass {
     /// ceil(2^40 / size): an offset below 2^18 divided by the size is `offset * reciprocal >> 40`, exactly, as
     /// `offset * (reciprocal * size - 2^40) < 2^18 * 2^15 < 2^40`.
     pub reciprocal: u64,
@@ -55,7 +55,7 @@ pub struct Class {
     _reserved: u8,
 }
 
-impl Class {
+impl SizeClass {
     /// Which block of a span the offset lies in, bytes from the span's start. May be beyond the last one.
     #[inline(always)]
     pub const fn index(&self, offset: usize) -> usize {
@@ -65,19 +65,19 @@ impl Class {
 
 /// How blocks move between a thread's cache and the spans.
 #[derive(Debug, Clone, Copy)]
-pub struct Traffic {
+pub struct CacheLimits {
     /// Blocks that come at once, at most.
     pub batch: u16,
     /// Blocks that a thread keeps, at most.
-    pub room: u16,
+    pub capacity: u16,
 }
 
 /// Bytes that come at once: as much as a page, so that fresh memory is touched page by page.
 const BATCH_BYTES: usize = 4 << 10;
 const BATCH_BLOCKS: usize = 64;
 /// Bytes of free blocks that a thread keeps of a class.
-const ROOM_BYTES: usize = 32 << 10;
-const ROOM_BLOCKS: (usize, usize) = (4, 512);
+const CACHED_BYTES: usize = 32 << 10;
+const CACHED_BLOCKS: (usize, usize) = (4, 512);
 
 const fn size_of_class(class: usize) -> usize {
     if class <= 8 {
@@ -102,13 +102,13 @@ const fn units_of(size: usize) -> usize {
 }
 
 /// By kind; row 0 is a class that no block has.
-pub static CLASS: [Class; KINDS] = {
-    let mut table = [Class { reciprocal: 0, size: 0, blocks: 0, units: 0, _reserved: 0 }; KINDS];
+pub static CLASS: [SizeClass; SPAN_CLASSES] = {
+    let mut table = [SizeClass { reciprocal: 0, size: 0, blocks: 0, units: 0, _reserved: 0 }; SPAN_CLASSES];
     let mut class = 1;
     while class <= CLASSES {
         let size = size_of_class(class);
         let units = units_of(size);
-        let row = Class {
+        let row = SizeClass {
             reciprocal: (1u64 << 40).div_ceil(size as u64),
             size: size as u32,
             blocks: (units * UNIT / size) as u16,
@@ -133,16 +133,16 @@ const fn clamp(value: usize, least: usize, most: usize) -> u16 {
 }
 
 /// By kind, as [`CLASS`].
-pub static TRAFFIC: [Traffic; KINDS] = {
-    let mut table = [Traffic { batch: 0, room: 0 }; KINDS];
-    let mut kind = 1;
-    while kind < KINDS {
-        let size = CLASS[kind].size as usize;
-        table[kind] = Traffic {
+pub static CACHE_LIMITS: [CacheLimits; SPAN_CLASSES] = {
+    let mut table = [CacheLimits { batch: 0, capacity: 0 }; SPAN_CLASSES];
+    let mut span_class = 1;
+    while span_class < SPAN_CLASSES {
+        let size = CLASS[span_class].size as usize;
+        table[span_class] = CacheLimits {
             batch: clamp(BATCH_BYTES / size, 1, BATCH_BLOCKS),
-            room: clamp(ROOM_BYTES / size, ROOM_BLOCKS.0, ROOM_BLOCKS.1),
+            capacity: clamp(CACHED_BYTES / size, CACHED_BLOCKS.0, CACHED_BLOCKS.1),
         };
-        kind += 1;
+        span_class += 1;
     }
     table
 };
@@ -180,7 +180,7 @@ pub fn aligned_class_of(alignment: usize, bytes: usize) -> Option<usize> {
 }
 
 const _: () = {
-    assert!(size_of::<Class>() == 16);
+    assert!(size_of::<SizeClass>() == 16);
     assert!(size_of_class(CLASSES) == SMALL_MAX && class_of(SMALL_MAX) == CLASSES);
     let mut class = 1;
     while class <= CLASSES {

@@ -5,43 +5,43 @@ use core::ffi::c_void;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
-use heaptoll_floor::{Collected, Damage, Message, PAGE, Phase, Reason as Told, now_ns, thread_cpu_ns};
+use heaptoll_floor::{Collected, Damage, Message, PAGE, Phase, Reason as EventReason, now_ns, thread_cpu_ns};
 use heaptoll_marking::{KEPT, MarkStack};
 use heaptoll_roots::{StopError, StoppedWorld, UnstoppedThread, World};
 
-use crate::added::Added;
-use crate::class::{CLASS, FREE, KINDS, UNIT, UNIT_SHIFT};
-use crate::heap::{Heap, Held};
+use crate::added::AddedRoots;
+use crate::class::{CLASS, FREE, SPAN_CLASSES, UNIT, UNIT_SHIFT};
+use crate::heap::{Heap, HeapGuards};
 use crate::log::{self, Abandoned, Cause, Reason, Report, Sink};
 use crate::markers::{Markers, Roots};
 use crate::misuse;
 use crate::policy::{Cycle, Policy, decimal};
-use crate::quiet::Quiet;
 use crate::settings::{Mode, Settings};
+use crate::signal_mask::SignalMaskGuard;
 
 /// Batches in the bytes between two collections by `TITHE_EVERY`, at least: so that they come when they are due.
 const BATCHES: usize = 16;
 /// How long a thread may take to stop before the locks are given back for a moment, ms; then twice as long.
 const FIRST_PATIENCE_MS: u32 = 10;
 /// Bytes of blocks for a hundred bytes of memory: where every block is touched, and at most.
-const UNSTRETCHED: usize = 100;
-const MOST_STRETCHED: usize = 800;
+const ADDRESS_PERCENT_MIN: usize = 100;
+const ADDRESS_PERCENT_MAX: usize = 800;
 
 /// What a collection needs and what is remembered from one to the next. Its lock lets one thread collect at a time.
 pub struct Collection {
     pub(crate) policy: Policy,
     pub(crate) stack: MarkStack,
     pub(crate) markers: Markers,
-    pub(crate) added: Added,
+    pub(crate) added: AddedRoots,
     pub(crate) statistics: Statistics,
     pub(crate) world: Option<&'static World>,
     pub(crate) log: Option<Sink>,
     /// After each collection it is told what keeps the block at this address.
     pub(crate) why: Option<usize>,
     /// The budget that the policy gave last, bytes.
-    granted: usize,
+    last_budget: usize,
     /// Bytes of addresses that blocks may have for a hundred bytes of memory.
-    stretch: usize,
+    address_percent: usize,
     /// Collections come by what was handed out, and not by a budget: `TITHE_EVERY`.
     every: Option<usize>,
     /// Each so many-th of those that were due reclaims.
@@ -53,7 +53,7 @@ pub struct Collection {
     /// A collection is going on: what a listener does in the middle of it must not begin another.
     busy: bool,
     /// Threads that would not stop were named.
-    told: bool,
+    warned: bool,
 }
 
 /// Counters since the start.
@@ -81,7 +81,7 @@ impl Collection {
             policy: Policy::new(),
             stack: MarkStack::new(),
             markers: Markers::new(),
-            added: Added::new(),
+            added: AddedRoots::new(),
             statistics: Statistics {
                 collections: 0,
                 abandoned: 0,
@@ -92,14 +92,14 @@ impl Collection {
             world: None,
             log: None,
             why: None,
-            granted: 0,
-            stretch: UNSTRETCHED,
+            last_budget: 0,
+            address_percent: ADDRESS_PERCENT_MIN,
             every: None,
             reclaim: 1,
             eager: false,
             ended_ns: 0,
             busy: false,
-            told: false,
+            warned: false,
         }
     }
 
@@ -138,17 +138,17 @@ impl Heap {
         collection.eager = settings.eager;
         self.units.lock().limit = settings.heap.map_or(usize::MAX, |bytes| bytes / UNIT);
         self.batch_bytes.store(settings.every.map_or(usize::MAX, |every| every / BATCHES), Ordering::Relaxed);
-        collection.granted = collection.policy.first();
-        self.grant(&collection, collection.granted, 0);
+        collection.last_budget = collection.policy.first();
+        self.set_budget(&collection, collection.last_budget, 0);
         if settings.every.is_some() && self.collects() {
-            self.due_at.store(collection.granted as u64, Ordering::Relaxed);
+            self.due_at_allocated.store(collection.last_budget as u64, Ordering::Relaxed);
         }
-        self.free_units.store(0, Ordering::Relaxed);
-        self.open_fast_way();
+        self.fast_free_units.store(0, Ordering::Relaxed);
+        self.enable_fast_path();
     }
 
     /// Lets so many bytes be handed out before the next collection, beside those that count already.
-    fn grant(&self, collection: &Collection, bytes: usize, counted: isize) {
+    fn set_budget(&self, collection: &Collection, bytes: usize, counted: isize) {
         if collection.every.is_none() || !self.collects() {
             let budget = isize::try_from(bytes).unwrap_or(isize::MAX);
             self.budget.store(counted.saturating_add(budget), Ordering::Relaxed);
@@ -156,11 +156,12 @@ impl Heap {
         }
         // One that was late does not put off the next: their number is that of the bytes by `every`.
         let (allocated, was_due) =
-            (self.allocated.load(Ordering::Relaxed), self.due_at.load(Ordering::Relaxed));
+            (self.allocated_total.load(Ordering::Relaxed), self.due_at_allocated.load(Ordering::Relaxed));
         let bytes = bytes as u64;
         let next = was_due.saturating_add(bytes);
         let on_time = allocated >= was_due && next > allocated;
-        self.due_at.store(if on_time { next } else { allocated.saturating_add(bytes) }, Ordering::Relaxed);
+        self.due_at_allocated
+            .store(if on_time { next } else { allocated.saturating_add(bytes) }, Ordering::Relaxed);
         self.budget.store(isize::MAX, Ordering::Relaxed);
     }
 
@@ -196,7 +197,7 @@ impl Heap {
             return Ok(());
         }
         collection.busy = true;
-        let quiet = Quiet::new();
+        let signal_mask = SignalMaskGuard::new();
         let cpu_ns = thread_cpu_ns();
         self.sweep_all();
         if reason == Reason::Called {
@@ -207,13 +208,13 @@ impl Heap {
         if reason == Reason::Called {
             self.sweep_all();
         }
-        self.teller.collector_cpu(thread_cpu_ns().saturating_sub(cpu_ns));
+        self.reporter.collector_cpu(thread_cpu_ns().saturating_sub(cpu_ns));
         collection.busy = false;
-        let complaint = collection.policy.complaint();
+        let warning = collection.policy.warning();
         drop(collection);
-        drop(quiet);
-        if let Some(complaint) = complaint {
-            complaint.write();
+        drop(signal_mask);
+        if let Some(warning) = warning {
+            warning.write();
         }
         outcome
     }
@@ -222,36 +223,40 @@ impl Heap {
     /// a good part of what was handed out, the blocks are stretched over more addresses than the budget says, as
     /// long as the pages in memory are no more. Says whether the collection can wait.
     fn postpone(&self, collection: &mut Collection) -> bool {
-        let live = self.live.load(Ordering::Relaxed);
-        let allowed = live.saturating_add(collection.granted);
+        let live = self.live_after_gc.load(Ordering::Relaxed);
+        let allowed = live.saturating_add(collection.last_budget);
         let resident = self.resident_bytes();
         // What is free and resident will be used again, unless it is more than that.
         self.purge_due.store(resident > allowed.saturating_add(allowed / 4), Ordering::Relaxed);
-        if self.large.load(Ordering::Relaxed) < collection.granted / 4 {
-            collection.stretch = UNSTRETCHED;
+        if self.large_since_gc.load(Ordering::Relaxed) < collection.last_budget / 4 {
+            collection.address_percent = ADDRESS_PERCENT_MIN;
             return false;
         }
         let blocks = self.live_bytes();
-        let stretch = (blocks / (allowed / UNSTRETCHED).max(1)).clamp(UNSTRETCHED, MOST_STRETCHED);
-        if resident < allowed - allowed / 8 && stretch < MOST_STRETCHED {
+        let address_percent =
+            (blocks / (allowed / ADDRESS_PERCENT_MIN).max(1)).clamp(ADDRESS_PERCENT_MIN, ADDRESS_PERCENT_MAX);
+        if resident < allowed - allowed / 8 && address_percent < ADDRESS_PERCENT_MAX {
             let left = allowed - resident;
-            let extended = self.since.load(Ordering::Relaxed).saturating_add_unsigned(left);
+            let extended = self.allocated_since_gc.load(Ordering::Relaxed).saturating_add_unsigned(left);
             self.budget.store(extended, Ordering::Relaxed);
             return true;
         }
-        collection.stretch =
-            if resident > allowed + allowed / 8 { (stretch - stretch / 8).max(UNSTRETCHED) } else { stretch };
+        collection.address_percent = if resident > allowed + allowed / 8 {
+            (address_percent - address_percent / 8).max(ADDRESS_PERCENT_MIN)
+        } else {
+            address_percent
+        };
         false
     }
 
     /// Bytes of the heap that are in memory.
     fn resident_bytes(&self) -> usize {
         let mut pages = [0u8; 4096];
-        let bytes = self.room.units() * UNIT;
+        let bytes = self.reservation.units() * UNIT;
         let mut resident = 0;
         for at in (0..bytes).step_by(pages.len() * PAGE) {
             let length = (bytes - at).min(pages.len() * PAGE);
-            let start = (self.room.base() + at) as *mut c_void;
+            let start = (self.reservation.base() + at) as *mut c_void;
             // SAFETY: mapped memory, and a byte for each page of it.
             if unsafe { libc::mincore(start, length, pages.as_mut_ptr()) } != 0 {
                 return bytes;
@@ -263,17 +268,17 @@ impl Heap {
 
     /// Takes all locks and stops the world. A thread that ends frees what the C library gave it with all signals
     /// blocked: should it wait for a lock there, it gets it, and is asked again.
-    pub(crate) fn halt(
+    pub(crate) fn stop_world(
         &self,
         world: Option<&'static World>,
-    ) -> Result<(Held<'_>, Option<StoppedWorld<'static>>), StopError> {
-        let Some(world) = world else { return Ok((self.hold(), None)) };
+    ) -> Result<(HeapGuards<'_>, Option<StoppedWorld<'static>>), StopError> {
+        let Some(world) = world else { return Ok((self.lock_all(), None)) };
         let mut left_ms = world.patience_ms();
         let mut patience_ms = FIRST_PATIENCE_MS;
         loop {
-            let held = self.hold();
+            let guards = self.lock_all();
             match world.stop_within(patience_ms.min(left_ms)) {
-                Ok(stopped) => return Ok((held, Some(stopped))),
+                Ok(stopped) => return Ok((guards, Some(stopped))),
                 Err(StopError::Thread(_)) if patience_ms < left_ms => {
                     left_ms -= patience_ms;
                     patience_ms *= 2;
@@ -287,11 +292,11 @@ impl Heap {
         let number = collection.statistics.collections + 1;
         let mut times = Times { started: now_ns(), ..Times::default() };
         let mutator_ns = times.started.saturating_sub(collection.ended_ns);
-        let since = self.since.load(Ordering::Relaxed);
+        let allocated_since_gc = self.allocated_since_gc.load(Ordering::Relaxed);
         let before = self.live_bytes();
-        self.teller.collection_starts(number, told(reason));
-        self.teller.phase(number, Phase::Stop);
-        let (mut held, stopped) = match self.halt(collection.world) {
+        self.reporter.collection_starts(number, event_reason(reason));
+        self.reporter.phase(number, Phase::Stop);
+        let (mut guards, stopped) = match self.stop_world(collection.world) {
             Ok(halted) => halted,
             Err(refused) => {
                 self.abandon(collection, reason, cause(&refused), before, times.started);
@@ -302,53 +307,53 @@ impl Heap {
         let threads = stopped.as_ref().map_or(1, |stopped| stopped.threads());
         if !collection.stack.prepare() {
             drop(stopped);
-            drop(held);
+            drop(guards);
             self.abandon(collection, reason, Cause::Memory, before, times.started);
             return Err(NotCollected::Abandoned);
         }
         let epoch = self.epoch().wrapping_add(1);
-        self.teller.phase(number, Phase::Mark);
-        let reserved = self.reserve(&held);
-        let markers = collection.markers.prepare(self.live.load(Ordering::Relaxed));
-        let left_out = self.left_out(collection, &held);
-        let Collection { added, markers: crew, stack, .. } = &mut *collection;
-        let roots = Roots { added, stopped: stopped.as_ref(), left_out: &left_out };
-        let Ok(marked) = crew.mark(markers, &self.room, stack, epoch, &roots) else {
+        self.reporter.phase(number, Phase::Mark);
+        let cached = self.mark_cached(&guards);
+        let markers = collection.markers.prepare(self.live_after_gc.load(Ordering::Relaxed));
+        let excluded_ranges = self.excluded_ranges(collection, &guards);
+        let Collection { added, markers: workers, stack, .. } = &mut *collection;
+        let roots = Roots { added, stopped: stopped.as_ref(), excluded_ranges: &excluded_ranges };
+        let Ok(marked) = workers.mark(markers, &self.reservation, stack, epoch, &roots) else {
             // What was marked is not all there is: nothing may be reclaimed by it.
-            self.forget_marks();
+            self.clear_marks();
             drop(stopped);
-            drop(held);
+            drop(guards);
             self.abandon(collection, reason, Cause::Roots, before, times.started);
             return Err(NotCollected::Abandoned);
         };
         wipe_stack();
-        self.teller.collector_cpu(marked.helpers_cpu_ns);
-        let live = marked.live + reserved;
+        self.reporter.collector_cpu(marked.helpers_cpu_ns);
+        let live = marked.live + cached;
         times.marked = now_ns();
-        held.units.epoch = epoch;
+        guards.units.epoch = epoch;
         // One that was asked for, or that memory is wanted of, reclaims in any case.
         let reclaims = reason != Reason::Budget || number.is_multiple_of(collection.reclaim);
         let (kept, reclaimed) = if reclaims {
             self.epoch.store(epoch, Ordering::Relaxed);
             self.swept.store(false, Ordering::Release);
-            for spans in &mut held.kinds {
+            for spans in &mut guards.spans_by_class {
                 spans.reset();
             }
             (live, before.saturating_sub(live))
         } else {
-            self.forget_marks();
+            self.clear_marks();
             (self.live_bytes(), 0)
         };
         times.swept = times.marked;
         if collection.eager && reclaims {
-            self.teller.phase(number, Phase::Sweep);
-            self.sweep_held(&mut held);
-            self.tell_used(&held.units);
+            self.reporter.phase(number, Phase::Sweep);
+            self.sweep_all_locked(&mut guards);
+            self.report_used(&guards.units);
             times.swept = now_ns();
         }
         let budget = collection.policy.next(&Cycle {
             live,
-            allocated: usize::try_from(since).unwrap_or(0),
+            allocated: usize::try_from(allocated_since_gc).unwrap_or(0),
             roots: marked.roots,
             mark_ns: times.marked - times.started,
             stop_ns: times.stopped - times.started,
@@ -356,23 +361,24 @@ impl Heap {
             reclaimed,
             mode: if self.is_mode(Mode::Collect) { Mode::Collect } else { Mode::Hybrid },
         });
-        self.live.store(kept, Ordering::Relaxed);
-        self.reclaimed.store(reclaimed, Ordering::Relaxed);
-        self.since.store(0, Ordering::Relaxed);
-        self.large.store(0, Ordering::Relaxed);
-        collection.granted = budget;
+        self.live_after_gc.store(kept, Ordering::Relaxed);
+        self.reclaimed_by_gc.store(reclaimed, Ordering::Relaxed);
+        self.allocated_since_gc.store(0, Ordering::Relaxed);
+        self.large_since_gc.store(0, Ordering::Relaxed);
+        collection.last_budget = budget;
         if self.is_mode(Mode::Collect) {
-            held.units.keep = budget;
+            guards.units.keep = budget;
         }
         let allowed = live.saturating_add(budget);
-        let stretched = (allowed / UNSTRETCHED).saturating_mul(collection.stretch).max(allowed) - live;
-        let granted = if collection.every.is_some() { budget } else { stretched };
-        self.grant(collection, granted, 0);
-        let beside = held.caches.mapped_bytes() + collection.mapped_bytes();
-        if self.beside.swap(beside, Ordering::Relaxed) != beside {
-            self.tell_size(&held.units);
+        let scaled =
+            (allowed / ADDRESS_PERCENT_MIN).saturating_mul(collection.address_percent).max(allowed) - live;
+        let scaled_budget = if collection.every.is_some() { budget } else { scaled };
+        self.set_budget(collection, scaled_budget, 0);
+        let auxiliary_bytes = guards.caches.mapped_bytes() + collection.mapped_bytes();
+        if self.auxiliary_bytes.swap(auxiliary_bytes, Ordering::Relaxed) != auxiliary_bytes {
+            self.report_size(&guards.units);
         }
-        self.teller.phase(number, Phase::Resume);
+        self.reporter.phase(number, Phase::Resume);
         drop(stopped);
         let resumed = now_ns();
         collection.stack.shrink(KEPT);
@@ -382,13 +388,13 @@ impl Heap {
         statistics.pause_total_ns += pause_ns;
         statistics.pause_max_ns = statistics.pause_max_ns.max(pause_ns);
         statistics.collected_bytes += reclaimed as u64;
-        self.teller.collection_ends(Collected {
+        self.reporter.collection_ends(Collected {
             number,
             live_bytes: live,
             collected_bytes: reclaimed,
             pause_ns,
         });
-        drop(held);
+        drop(guards);
         collection.ended_ns = resumed;
         let ambiguous = self.explain(collection);
         if let Some(sink) = &collection.log {
@@ -398,7 +404,7 @@ impl Heap {
                     number,
                     reason,
                     heap_before: before,
-                    heap_after: self.room.units() * UNIT,
+                    heap_after: self.reservation.units() * UNIT,
                     live,
                     reclaimed,
                     ambiguous,
@@ -427,9 +433,9 @@ impl Heap {
         started: u64,
     ) {
         collection.statistics.abandoned += 1;
-        let budget = collection.policy.given_up();
-        self.grant(collection, budget, self.since.load(Ordering::Relaxed));
-        if !core::mem::replace(&mut collection.told, true) {
+        let budget = collection.policy.abandoned();
+        self.set_budget(collection, budget, self.allocated_since_gc.load(Ordering::Relaxed));
+        if !core::mem::replace(&mut collection.warned, true) {
             let line = Message::new().text("tithe: ");
             match &cause {
                 Cause::Thread { tid, name, .. } => {
@@ -461,9 +467,9 @@ impl Heap {
     }
 
     /// Marks what caches hold, without reading it: it stays theirs. Says how many bytes it is.
-    pub(crate) fn reserve(&self, held: &Held<'_>) -> usize {
+    pub(crate) fn mark_cached(&self, guards: &HeapGuards<'_>) -> usize {
         let mut bytes = 0;
-        held.caches.each(|cache| {
+        guards.caches.each(|cache| {
             // SAFETY: caches are never given back; their threads stand still, with lists that are whole.
             let cache = unsafe { &*cache };
             for list in &cache.lists[1..] {
@@ -474,10 +480,10 @@ impl Heap {
                     block = unsafe { (*block).next };
                 }
             }
-            for claim in &cache.pending[..cache.claims] {
+            for reserved in &cache.pending[..cache.pending_count] {
                 // SAFETY: a span of the heap.
-                let bits = unsafe { &(*self.room.span(claim.unit)).bits[claim.word as usize] };
-                bits.marked.fetch_or(claim.mask, Ordering::Relaxed);
+                let bits = unsafe { &(*self.reservation.span(reserved.unit)).bits[reserved.word as usize] };
+                bits.marked.fetch_or(reserved.mask, Ordering::Relaxed);
             }
         });
         bytes
@@ -485,26 +491,26 @@ impl Heap {
 
     /// Marks a block; says its size, bytes.
     fn mark_block(&self, address: usize) -> usize {
-        let unit = self.room.first((address - self.room.base()) >> UNIT_SHIFT);
-        let kind = self.room.kind(unit as usize) as usize;
-        let block = CLASS[kind].index(address - self.room.address(unit));
+        let unit = self.reservation.first((address - self.reservation.base()) >> UNIT_SHIFT);
+        let span_class = self.reservation.span_class(unit as usize) as usize;
+        let block = CLASS[span_class].index(address - self.reservation.address(unit));
         // SAFETY: a span of the heap, and a block of it.
-        let bits = unsafe { &(*self.room.span(unit)).bits[block / 64] };
+        let bits = unsafe { &(*self.reservation.span(unit)).bits[block / 64] };
         bits.marked.fetch_or(1 << (block % 64), Ordering::Relaxed);
-        CLASS[kind].size as usize
+        CLASS[span_class].size as usize
     }
 
-    pub(crate) fn forget_marks(&self) {
+    pub(crate) fn clear_marks(&self) {
         let mut unit = 0;
-        while unit < self.room.units() {
-            if self.room.kind(unit) == FREE {
+        while unit < self.reservation.units() {
+            if self.reservation.span_class(unit) == FREE {
                 unit += 1;
                 continue;
             }
             // SAFETY: a span of the heap; the locks are held.
-            let span = unsafe { &*self.room.span(self.room.first(unit)) };
+            let span = unsafe { &*self.reservation.span(self.reservation.first(unit)) };
             for bits in &span.bits
-                [..CLASS.get(span.kind as usize).map_or(1, |class| class.blocks.div_ceil(64).into())]
+                [..CLASS.get(span.span_class as usize).map_or(1, |class| class.blocks.div_ceil(64).into())]
             {
                 bits.marked.store(0, Ordering::Relaxed);
             }
@@ -513,17 +519,21 @@ impl Heap {
     }
 
     /// What is the heap's own: read block by block, or not at all.
-    pub(crate) fn left_out(&self, collection: &Collection, held: &Held<'_>) -> [Range<usize>; 9] {
-        let [spans, kinds, firsts, black] = held.units.memory.tables();
+    pub(crate) fn excluded_ranges(
+        &self,
+        collection: &Collection,
+        guards: &HeapGuards<'_>,
+    ) -> [Range<usize>; 9] {
+        let [spans, span_classes, firsts, blacklist] = guards.units.memory.tables();
         let own = core::ptr::from_ref(self) as usize;
-        let heap = &held.units.memory.heap;
+        let heap = &guards.units.memory.heap;
         [
             heap.start()..heap.end(),
             spans,
-            kinds,
+            span_classes,
             firsts,
-            black,
-            held.caches.range(),
+            blacklist,
+            guards.caches.range(),
             collection.stack.range(),
             collection.markers.range(),
             own..own + size_of::<Heap>(),
@@ -531,7 +541,7 @@ impl Heap {
     }
 
     /// As [`Heap::check`], in the control contract's words: 0, or EINVAL after a message.
-    pub fn check_and_tell(&self) -> i32 {
+    pub fn check_and_report(&self) -> i32 {
         match self.check() {
             Ok(()) => 0,
             Err(Damage { address, invariant }) => {
@@ -551,15 +561,15 @@ fn wipe_stack() {
     core::hint::black_box(&mut below);
 }
 
-const fn told(reason: Reason) -> Told {
+const fn event_reason(reason: Reason) -> EventReason {
     match reason {
-        Reason::Budget => Told::Allocation,
-        Reason::Memory => Told::Pressure,
-        Reason::Called => Told::Requested,
+        Reason::Budget => EventReason::Allocation,
+        Reason::Memory => EventReason::Pressure,
+        Reason::Called => EventReason::Requested,
     }
 }
 
-const _: () = assert!(KINDS < 200, "the kinds of large blocks have no class");
+const _: () = assert!(SPAN_CLASSES < 200, "the kinds of large blocks have no class");
 
 fn cause(refused: &StopError) -> Cause {
     match *refused {

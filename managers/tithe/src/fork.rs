@@ -8,7 +8,7 @@ impl Heap {
     /// fork's prepare handler.
     pub fn before_fork(&self) {
         self.collection.before_fork();
-        self.kinds.iter().for_each(|spans| spans.before_fork());
+        self.spans_by_class.iter().for_each(|spans| spans.before_fork());
         self.units.before_fork();
         self.caches.before_fork();
     }
@@ -17,7 +17,7 @@ impl Heap {
     pub fn after_fork(&self) {
         self.caches.after_fork();
         self.units.after_fork();
-        self.kinds.iter().for_each(|spans| spans.after_fork());
+        self.spans_by_class.iter().for_each(|spans| spans.after_fork());
         self.collection.after_fork();
     }
 
@@ -28,14 +28,14 @@ impl Heap {
     pub unsafe fn after_fork_in_child(&self, own: *mut Cache) {
         self.caches.after_fork_in_child();
         self.units.after_fork_in_child();
-        self.kinds.iter().for_each(|spans| spans.after_fork_in_child());
+        self.spans_by_class.iter().for_each(|spans| spans.after_fork_in_child());
         self.collection.after_fork_in_child();
-        self.teller.after_fork_in_child();
+        self.reporter.after_fork_in_child();
         // Held where a handler forked that interrupted this very thread with it.
         if let Some(units) = self.units.try_lock() {
-            self.tell_used(&units);
+            self.report_used(&units);
         }
         // SAFETY: the child has one thread.
-        unsafe { self.close_others(own) };
+        unsafe { self.close_other_caches(own) };
     }
 }

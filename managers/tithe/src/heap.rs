@@ -12,27 +12,27 @@ use heaptoll_floor::{Damage, Guard, LARGEST, Lock, Misuse, PAGE, StatsReporter};
 use crate::cache::{Cache, FreeBlock};
 use crate::caches::Caches;
 use crate::class::{
-    CLASS, CLASSES, FREE, KINDS, Kind, LARGE, LARGE_ATOMIC, LAST_PLAIN, SMALL_MAX, TRAFFIC, UNIT, UNIT_SHIFT,
-    aligned_class_of, class_of, is_atomic, is_small,
+    CACHE_LIMITS, CLASS, CLASSES, FREE, LARGE, LARGE_ATOMIC, LAST_PLAIN, SMALL_MAX, SPAN_CLASSES, SpanClass,
+    UNIT, UNIT_SHIFT, aligned_class_of, class_of, is_atomic, is_small,
 };
 use crate::collection::Collection;
 use crate::log::Reason;
-use crate::room::Room;
+use crate::reservation::HeapReservation;
 use crate::runs::Units;
 use crate::settings::Mode;
-use crate::spans::{Spans, Swept, Wrong};
+use crate::spans::{ReleaseError, Spans, SweepOutcome};
 
 /// So many collections for want of memory may be of little use before requests go without.
-const FUTILE: u32 = 8;
+const INEFFECTIVE_MAX: u32 = 8;
 
 /// Mode `collect`: blocks up to this size are cleared before they are handed out again, bytes.
 const CLEARED_MAX: usize = 8 << 10;
 
 /// The heap of a process. Locks are taken in this order: the collection's, a kind's, the units', the caches'.
 pub struct Heap {
-    pub(crate) room: Room,
+    pub(crate) reservation: HeapReservation,
     /// Below this unit a free may take the fast way: all units where frees are honoured, none in mode `collect`.
-    pub(crate) free_units: AtomicUsize,
+    pub(crate) fast_free_units: AtomicUsize,
     /// What the second word of a cached block holds that the program gave back.
     pub(crate) key: AtomicU64,
     /// What is added to a request before its class is looked up in steps of 16: 15 to round up; where collections
@@ -48,34 +48,34 @@ pub struct Heap {
     /// Too much of what is free is resident: when all is swept it goes back to the system.
     pub(crate) purge_due: AtomicBool,
     /// Bytes the last collection found, and those handed out less those given back since.
-    pub(crate) live: AtomicUsize,
-    pub(crate) since: AtomicIsize,
-    /// When `since` gets here a collection is due, bytes.
+    pub(crate) live_after_gc: AtomicUsize,
+    pub(crate) allocated_since_gc: AtomicIsize,
+    /// When `allocated_since_gc` gets here a collection is due, bytes.
     pub(crate) budget: AtomicIsize,
-    /// Bytes handed out since the start; when it gets to `due_at`, which `TITHE_EVERY` sets, a collection is due too.
-    pub(crate) allocated: AtomicU64,
-    pub(crate) due_at: AtomicU64,
+    /// Bytes handed out since the start; when it gets to `due_at_allocated`, which `TITHE_EVERY` sets, a collection is due too.
+    pub(crate) allocated_total: AtomicU64,
+    pub(crate) due_at_allocated: AtomicU64,
     /// Batches have no more bytes, but a block at least: a part of `TITHE_EVERY`.
     pub(crate) batch_bytes: AtomicUsize,
-    /// Of `since`, bytes in large blocks, as handed out.
-    pub(crate) large: AtomicUsize,
+    /// Of `allocated_since_gc`, bytes in large blocks, as handed out.
+    pub(crate) large_since_gc: AtomicUsize,
     /// Bytes of caches, mark stack and markers.
-    pub(crate) beside: AtomicUsize,
+    pub(crate) auxiliary_bytes: AtomicUsize,
     /// What the last collection reclaimed, bytes.
-    pub(crate) reclaimed: AtomicUsize,
+    pub(crate) reclaimed_by_gc: AtomicUsize,
     /// Collections for want of memory that were of little use, one after the other, and requests that will do without.
-    futile: AtomicU32,
-    passed_over: AtomicU32,
-    pub(crate) teller: StatsReporter,
+    ineffective_collections: AtomicU32,
+    skipped_collections: AtomicU32,
+    pub(crate) reporter: StatsReporter,
     pub(crate) collection: Lock<Collection>,
-    pub(crate) kinds: [Lock<Spans>; KINDS],
+    pub(crate) spans_by_class: [Lock<Spans>; SPAN_CLASSES],
     pub(crate) units: Lock<Units>,
     pub(crate) caches: Lock<Caches>,
 }
 
 /// All locks of the heap but the collection's.
-pub(crate) struct Held<'a> {
-    pub kinds: [Guard<'a, Spans>; KINDS],
+pub(crate) struct HeapGuards<'a> {
+    pub spans_by_class: [Guard<'a, Spans>; SPAN_CLASSES],
     pub units: Guard<'a, Units>,
     pub caches: Guard<'a, Caches>,
 }
@@ -84,8 +84,8 @@ impl Heap {
     /// A heap without memory, in mode `explicit` until it is configured.
     pub const fn new() -> Heap {
         Heap {
-            room: Room::new(),
-            free_units: AtomicUsize::new(0),
+            reservation: HeapReservation::new(),
+            fast_free_units: AtomicUsize::new(0),
             // Of no meaning: a program that keeps this number must not be told of a double free.
             key: AtomicU64::new(0xd1b5_8c0e_6f27_a94d),
             rounding: AtomicUsize::new(15),
@@ -94,20 +94,20 @@ impl Heap {
             epoch: AtomicU32::new(1),
             swept: AtomicBool::new(true),
             purge_due: AtomicBool::new(false),
-            live: AtomicUsize::new(0),
-            since: AtomicIsize::new(0),
+            live_after_gc: AtomicUsize::new(0),
+            allocated_since_gc: AtomicIsize::new(0),
             budget: AtomicIsize::new(isize::MAX),
-            allocated: AtomicU64::new(0),
-            due_at: AtomicU64::new(u64::MAX),
+            allocated_total: AtomicU64::new(0),
+            due_at_allocated: AtomicU64::new(u64::MAX),
             batch_bytes: AtomicUsize::new(usize::MAX),
-            large: AtomicUsize::new(0),
-            beside: AtomicUsize::new(0),
-            reclaimed: AtomicUsize::new(0),
-            futile: AtomicU32::new(0),
-            passed_over: AtomicU32::new(0),
-            teller: StatsReporter::new("tithe"),
+            large_since_gc: AtomicUsize::new(0),
+            auxiliary_bytes: AtomicUsize::new(0),
+            reclaimed_by_gc: AtomicUsize::new(0),
+            ineffective_collections: AtomicU32::new(0),
+            skipped_collections: AtomicU32::new(0),
+            reporter: StatsReporter::new("tithe"),
             collection: Lock::new(Collection::new()),
-            kinds: [const { Lock::new(Spans::new()) }; KINDS],
+            spans_by_class: [const { Lock::new(Spans::new()) }; SPAN_CLASSES],
             units: Lock::new(Units::new()),
             caches: Lock::new(Caches::new()),
         }
@@ -135,53 +135,55 @@ impl Heap {
 
     /// Bytes in blocks that are handed out or in caches, as far as is known without a collection.
     pub fn live_bytes(&self) -> usize {
-        self.live.load(Ordering::Relaxed).saturating_add_signed(self.since.load(Ordering::Relaxed))
+        self.live_after_gc
+            .load(Ordering::Relaxed)
+            .saturating_add_signed(self.allocated_since_gc.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn hold(&self) -> Held<'_> {
-        Held {
-            kinds: array::from_fn(|kind| self.kinds[kind].lock()),
+    pub(crate) fn lock_all(&self) -> HeapGuards<'_> {
+        HeapGuards {
+            spans_by_class: array::from_fn(|span_class| self.spans_by_class[span_class].lock()),
             units: self.units.lock(),
             caches: self.caches.lock(),
         }
     }
 
     /// After units were taken: the heap may have grown. Frees in new units may take the fast way.
-    fn grown(&self, units: &mut Units) {
-        self.tell_used(units);
-        if units.told == self.room.units() {
+    fn on_growth(&self, units: &mut Units) {
+        self.report_used(units);
+        if units.reported_units == self.reservation.units() {
             return;
         }
-        units.told = self.room.units();
-        self.tell_size(units);
-        self.open_fast_way();
+        units.reported_units = self.reservation.units();
+        self.report_size(units);
+        self.enable_fast_path();
     }
 
     /// Tells how much of the heap holds blocks. Called with the units' lock held.
-    pub(crate) fn tell_used(&self, units: &Units) {
-        self.teller.used(units.used_bytes(&self.room));
+    pub(crate) fn report_used(&self, units: &Units) {
+        self.reporter.used(units.used_bytes(&self.reservation));
     }
 
     /// Tells how much address space there is, the tables beside the heap included. Called with the units' lock held.
-    pub(crate) fn tell_size(&self, units: &Units) {
-        self.teller.grown(units.memory.mapped_bytes() + self.beside.load(Ordering::Relaxed));
+    pub(crate) fn report_size(&self, units: &Units) {
+        self.reporter.grown(units.memory.mapped_bytes() + self.auxiliary_bytes.load(Ordering::Relaxed));
     }
 
     /// Sets which frees may take the fast way.
-    pub(crate) fn open_fast_way(&self) {
+    pub(crate) fn enable_fast_path(&self) {
         if !self.is_mode(Mode::Collect) && !self.poison.load(Ordering::Relaxed) {
-            self.free_units.store(self.room.units(), Ordering::Relaxed);
+            self.fast_free_units.store(self.reservation.units(), Ordering::Relaxed);
         }
     }
 
     /// Counts bytes handed out.
-    fn count(&self, bytes: usize) {
-        self.since.fetch_add(bytes as isize, Ordering::Relaxed);
-        self.allocated.fetch_add(bytes as u64, Ordering::Relaxed);
+    fn count_allocated(&self, bytes: usize) {
+        self.allocated_since_gc.fetch_add(bytes as isize, Ordering::Relaxed);
+        self.allocated_total.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    fn uncount(&self, bytes: usize) {
-        self.since.fetch_sub(bytes as isize, Ordering::Relaxed);
+    fn count_freed(&self, bytes: usize) {
+        self.allocated_since_gc.fetch_sub(bytes as isize, Ordering::Relaxed);
     }
 
     /// Collects because the system gives no more memory, or the heap's limit is reached; says whether to try again. A
@@ -190,10 +192,10 @@ impl Heap {
     fn collect_for_memory(&self, cache: &mut Cache, units: u32) -> bool {
         let limited = {
             let taken = self.units.lock();
-            taken.is_beyond(&self.room, units)
+            taken.exceeds_limit(&self.reservation, units)
         };
         if limited {
-            self.give_back(cache);
+            self.flush_all(cache);
         }
         if !self.collects() {
             return limited;
@@ -201,99 +203,100 @@ impl Heap {
         if limited {
             return self.collect(Reason::Memory).is_ok();
         }
-        let passed = self.passed_over.load(Ordering::Relaxed);
-        if passed > 0 {
-            self.passed_over.store(passed - 1, Ordering::Relaxed);
+        let skipped = self.skipped_collections.load(Ordering::Relaxed);
+        if skipped > 0 {
+            self.skipped_collections.store(skipped - 1, Ordering::Relaxed);
             return false;
         }
-        let futile = self.futile.fetch_add(1, Ordering::Relaxed) + 1;
-        if futile > FUTILE {
-            self.passed_over.store(1 << (futile - FUTILE).min(10), Ordering::Relaxed);
+        let ineffective_collections = self.ineffective_collections.fetch_add(1, Ordering::Relaxed) + 1;
+        if ineffective_collections > INEFFECTIVE_MAX {
+            self.skipped_collections
+                .store(1 << (ineffective_collections - INEFFECTIVE_MAX).min(10), Ordering::Relaxed);
         }
         self.collect(Reason::Memory).is_ok()
     }
 
     /// Gives back what the thread keeps for itself.
-    pub(crate) fn give_back(&self, cache: &mut Cache) {
-        for kind in 1..cache.lists.len() {
-            if !cache.lists[kind].head.is_null() {
-                self.flush(cache, kind as Kind, u32::MAX);
+    pub(crate) fn flush_all(&self, cache: &mut Cache) {
+        for span_class in 1..cache.lists.len() {
+            if !cache.lists[span_class].head.is_null() {
+                self.flush(cache, span_class as SpanClass, u32::MAX);
             }
         }
     }
 
     /// There was no memory for so many units: counts it where the limit is why.
-    fn refuse(&self, units: u32) {
+    fn count_limit_failure(&self, units: u32) {
         let taken = self.units.lock();
-        if taken.is_beyond(&self.room, units) {
-            self.teller.refused();
+        if taken.exceeds_limit(&self.reservation, units) {
+            self.reporter.refused();
         }
     }
 
     /// After a collection for want of memory there was some. If it was not much, the next one will come soon.
-    fn found_memory(&self) {
-        if self.reclaimed.load(Ordering::Relaxed) >= self.live.load(Ordering::Relaxed) / 16 {
-            self.futile.store(0, Ordering::Relaxed);
+    fn note_effective_collection(&self) {
+        if self.reclaimed_by_gc.load(Ordering::Relaxed) >= self.live_after_gc.load(Ordering::Relaxed) / 16 {
+            self.ineffective_collections.store(0, Ordering::Relaxed);
         }
     }
 
     fn is_due(&self) -> bool {
-        self.since.load(Ordering::Relaxed) >= self.budget.load(Ordering::Relaxed)
-            || self.allocated.load(Ordering::Relaxed) >= self.due_at.load(Ordering::Relaxed)
+        self.allocated_since_gc.load(Ordering::Relaxed) >= self.budget.load(Ordering::Relaxed)
+            || self.allocated_total.load(Ordering::Relaxed) >= self.due_at_allocated.load(Ordering::Relaxed)
     }
 
     // --- small blocks -------------------------------------------------------------------------------------------
 
     /// A block of the kind: from the cache, or from the spans.
     #[inline]
-    pub fn allocate_kind(&self, cache: &mut Cache, kind: Kind) -> *mut u8 {
-        let block = cache.pop(kind.into());
-        if block.is_null() { self.refill(cache, kind) } else { block.cast() }
+    pub fn allocate_small(&self, cache: &mut Cache, span_class: SpanClass) -> *mut u8 {
+        let block = cache.pop(span_class.into());
+        if block.is_null() { self.refill(cache, span_class) } else { block.cast() }
     }
 
     /// Brings a batch into an empty list, and takes the first block of it. Null when there is no memory.
     #[inline(never)]
-    pub fn refill(&self, cache: &mut Cache, kind: Kind) -> *mut u8 {
+    pub fn refill(&self, cache: &mut Cache, span_class: SpanClass) -> *mut u8 {
         if self.is_due() && self.collects() {
             let _ = self.collect(Reason::Budget);
         }
-        let most = self.batch_bytes.load(Ordering::Relaxed) / CLASS[kind as usize].size as usize;
-        let wanted = usize::from(TRAFFIC[kind as usize].batch).min(most).max(1) as u32;
-        let Some(got) = self.claim(cache, kind, wanted) else { return ptr::null_mut() };
-        self.count(got as usize * CLASS[kind as usize].size as usize);
-        self.chain(cache, kind);
-        cache.pop(kind.into()).cast()
+        let most = self.batch_bytes.load(Ordering::Relaxed) / CLASS[span_class as usize].size as usize;
+        let wanted = usize::from(CACHE_LIMITS[span_class as usize].batch).min(most).max(1) as u32;
+        let Some(got) = self.reserve_blocks(cache, span_class, wanted) else { return ptr::null_mut() };
+        self.count_allocated(got as usize * CLASS[span_class as usize].size as usize);
+        self.link_reserved(cache, span_class);
+        cache.pop(span_class.into()).cast()
     }
 
     /// Claims up to `wanted` blocks: from swept spans, from spans that wait to be swept, from fresh units, and after
     /// a collection. `None` when there is no memory.
-    fn claim(&self, cache: &mut Cache, kind: Kind, wanted: u32) -> Option<u32> {
-        let class = &CLASS[kind as usize];
+    fn reserve_blocks(&self, cache: &mut Cache, span_class: SpanClass, wanted: u32) -> Option<u32> {
+        let class = &CLASS[span_class as usize];
         let poison = self.poison.load(Ordering::Relaxed);
         let (mut swept, mut collected) = (false, false);
         loop {
             {
-                let mut spans = self.kinds[kind as usize].lock();
+                let mut spans = self.spans_by_class[span_class as usize].lock();
                 loop {
-                    let got = spans.claim(&self.room, cache, class, wanted);
+                    let got = spans.reserve(&self.reservation, cache, class, wanted);
                     if got > 0 {
                         if collected {
-                            self.found_memory();
+                            self.note_effective_collection();
                         }
                         return Some(got);
                     }
-                    let Some(unit) = spans.next_unswept(&self.room, kind) else { break };
-                    if spans.sweep(&self.room, unit, self.epoch(), poison) == Swept::Empty {
+                    let Some(unit) = spans.next_unswept(&self.reservation, span_class) else { break };
+                    if spans.sweep(&self.reservation, unit, self.epoch(), poison) == SweepOutcome::Empty {
                         // It is needed here and now.
-                        spans.list(&self.room, unit);
+                        spans.list(&self.reservation, unit);
                     }
                 }
                 if swept || self.swept.load(Ordering::Relaxed) {
                     let mut units = self.units.lock();
-                    let taken = units.take(&self.room, class.units.into(), 1, !is_atomic(kind));
+                    let taken = units.take(&self.reservation, class.units.into(), 1, !is_atomic(span_class));
                     if let Some(taken) = taken {
-                        spans.adopt(&self.room, taken, kind, self.epoch());
-                        self.grown(&mut units);
+                        spans.initialise(&self.reservation, taken, span_class, self.epoch());
+                        self.on_growth(&mut units);
                         continue;
                     }
                 }
@@ -313,49 +316,55 @@ impl Heap {
     /// Within a limit no span could be had for the kind: a block of a larger kind serves, or units of its own where
     /// these are fewer than a span's.
     #[cold]
-    fn squeeze_in(&self, cache: &mut Cache, kind: Kind, bytes: usize, alignment: usize) -> *mut u8 {
+    fn allocate_from_larger_class(
+        &self,
+        cache: &mut Cache,
+        span_class: SpanClass,
+        bytes: usize,
+        alignment: usize,
+    ) -> *mut u8 {
         if !self.is_limited() {
             return ptr::null_mut();
         }
-        let last = if is_atomic(kind) { KINDS as Kind - 1 } else { LAST_PLAIN };
-        for wider in kind + 1..=last {
+        let last = if is_atomic(span_class) { SPAN_CLASSES as SpanClass - 1 } else { LAST_PLAIN };
+        for wider in span_class + 1..=last {
             let class = &CLASS[wider as usize];
             if (class.size as usize).is_multiple_of(alignment)
-                && self.kinds[wider as usize].lock().claim(&self.room, cache, class, 1) > 0
+                && self.spans_by_class[wider as usize].lock().reserve(&self.reservation, cache, class, 1) > 0
             {
-                self.count(class.size as usize);
-                self.chain(cache, wider);
+                self.count_allocated(class.size as usize);
+                self.link_reserved(cache, wider);
                 return cache.pop(wider.into()).cast();
             }
         }
         let units = bytes.div_ceil(UNIT).max(1) as u32;
-        let kind = if is_atomic(kind) { LARGE_ATOMIC } else { LARGE };
+        let span_class = if is_atomic(span_class) { LARGE_ATOMIC } else { LARGE };
         let bytes = bytes.max(1).next_multiple_of(PAGE);
-        match self.take_large(bytes, units, 1, kind) {
+        match self.take_large(bytes, units, 1, span_class) {
             Some(address) => {
-                self.count(bytes);
-                self.large.fetch_add(bytes, Ordering::Relaxed);
+                self.count_allocated(bytes);
+                self.large_since_gc.fetch_add(bytes, Ordering::Relaxed);
                 address as *mut u8
             }
             None => {
-                self.refuse(units);
+                self.count_limit_failure(units);
                 ptr::null_mut()
             }
         }
     }
 
     /// Links what is pending in front of the list, in order of address.
-    fn chain(&self, cache: &mut Cache, kind: Kind) {
-        let size = CLASS[kind as usize].size as usize;
-        let mut head = cache.lists[kind as usize].head;
+    fn link_reserved(&self, cache: &mut Cache, span_class: SpanClass) {
+        let size = CLASS[span_class as usize].size as usize;
+        let mut head = cache.lists[span_class as usize].head;
         let mut count = 0;
         // Who asks for memory may leave parts of it as they were, and what blocks held before keeps garbage alive.
-        let clear = size <= CLEARED_MAX && !is_atomic(kind) && self.is_mode(Mode::Collect);
-        for claim in cache.pending[..cache.claims].iter().rev() {
-            let start = self.room.address(claim.unit) + claim.word as usize * 64 * size;
-            let mut mask = claim.mask;
+        let clear = size <= CLEARED_MAX && !is_atomic(span_class) && self.is_mode(Mode::Collect);
+        for reserved in cache.pending[..cache.pending_count].iter().rev() {
+            let start = self.reservation.address(reserved.unit) + reserved.word as usize * 64 * size;
+            let mut mask = reserved.mask;
             count += mask.count_ones();
-            if clear && !claim.clean {
+            if clear && !reserved.clean {
                 // SAFETY: the blocks were claimed by this thread and are nobody else's.
                 unsafe { clear_blocks(start, size, mask) };
             }
@@ -369,47 +378,48 @@ impl Heap {
             }
         }
         compiler_fence(Ordering::SeqCst);
-        let list = &mut cache.lists[kind as usize];
+        let list = &mut cache.lists[span_class as usize];
         list.head = head;
-        list.room = list.room.wrapping_sub(count);
+        list.free_slots = list.free_slots.wrapping_sub(count);
         compiler_fence(Ordering::SeqCst);
-        cache.claims = 0;
+        cache.pending_count = 0;
     }
 
     /// Gives the newest `count` blocks of a list back to their spans.
     #[inline(never)]
-    pub fn flush(&self, cache: &mut Cache, kind: Kind, count: u32) {
-        let size = CLASS[kind as usize].size as usize;
+    pub fn flush(&self, cache: &mut Cache, span_class: SpanClass, count: u32) {
+        let size = CLASS[span_class as usize].size as usize;
         let mut done = 0;
         let mut wrong = None;
         {
-            let mut spans = self.kinds[kind as usize].lock();
+            let mut spans = self.spans_by_class[span_class as usize].lock();
             while done < count {
-                let list = &mut cache.lists[kind as usize];
+                let list = &mut cache.lists[span_class as usize];
                 let block = list.head;
                 if block.is_null() {
                     break;
                 }
                 // SAFETY: a block in a list is free. The collector cannot come in between: the lock is held.
                 list.head = unsafe { (*block).next };
-                list.room = list.room.wrapping_add(1);
+                list.free_slots = list.free_slots.wrapping_add(1);
                 done += 1;
-                match spans.release(&self.room, block as usize, self.epoch()) {
+                match spans.release(&self.reservation, block as usize, self.epoch()) {
                     Ok(false) => {}
                     Ok(true) => {
-                        let unit = self.room.first((block as usize - self.room.base()) >> UNIT_SHIFT);
-                        let units = u32::from(CLASS[kind as usize].units);
+                        let unit =
+                            self.reservation.first((block as usize - self.reservation.base()) >> UNIT_SHIFT);
+                        let units = u32::from(CLASS[span_class as usize].units);
                         let mut all = self.units.lock();
-                        all.give(&self.room, unit, units, false);
-                        self.tell_used(&all);
+                        all.release(&self.reservation, unit, units, false);
+                        self.report_used(&all);
                     }
                     Err(found) => wrong = Some((block as usize, found)),
                 }
             }
         }
-        self.uncount(done as usize * size);
+        self.count_freed(done as usize * size);
         if let Some((address, wrong)) = wrong {
-            crate::misuse::tell("free", address, misuse_of(wrong));
+            crate::misuse::report("free", address, misuse_of(wrong));
         }
     }
 
@@ -421,7 +431,7 @@ impl Heap {
         cache: &mut Cache,
         bytes: usize,
         alignment: usize,
-        kind: Kind,
+        span_class: SpanClass,
         spare: usize,
     ) -> *mut u8 {
         let Some(bytes) = bytes.checked_next_multiple_of(PAGE) else { return ptr::null_mut() };
@@ -434,38 +444,38 @@ impl Heap {
             let _ = self.collect(Reason::Budget);
         }
         self.sweep_all();
-        let mut taken = self.take_large(bytes, units, alignment, kind);
+        let mut taken = self.take_large(bytes, units, alignment, span_class);
         if taken.is_none() && self.collect_for_memory(cache, units) {
             self.sweep_all();
-            taken = self.take_large(bytes, units, alignment, kind);
+            taken = self.take_large(bytes, units, alignment, span_class);
             if taken.is_some() {
-                self.found_memory();
+                self.note_effective_collection();
             }
         }
         let Some(address) = taken else {
-            self.refuse(units);
+            self.count_limit_failure(units);
             return ptr::null_mut();
         };
-        self.count(bytes);
-        self.large.fetch_add(bytes, Ordering::Relaxed);
+        self.count_allocated(bytes);
+        self.large_since_gc.fetch_add(bytes, Ordering::Relaxed);
         address as *mut u8
     }
 
-    fn take_large(&self, bytes: usize, count: u32, alignment: u32, kind: Kind) -> Option<usize> {
+    fn take_large(&self, bytes: usize, count: u32, alignment: u32, span_class: SpanClass) -> Option<usize> {
         let mut units = self.units.lock();
-        let taken = units.take(&self.room, count, alignment, !is_atomic(kind))?;
-        self.grown(&mut units);
+        let taken = units.take(&self.reservation, count, alignment, !is_atomic(span_class))?;
+        self.on_growth(&mut units);
         // SAFETY: the units were just taken.
-        let span = unsafe { &mut *self.room.span(taken.first) };
+        let span = unsafe { &mut *self.reservation.span(taken.first) };
         span.units = count;
-        span.kind = kind;
+        span.span_class = span_class;
         span.epoch = self.epoch();
         span.bytes = bytes;
         span.clean = taken.clean;
         span.clear_bits(1);
         span.bits[0].taken = 1;
-        self.room.assign(taken.first, count, kind);
-        let address = self.room.address(taken.first);
+        self.reservation.assign(taken.first, count, span_class);
+        let address = self.reservation.address(taken.first);
         if !taken.clean {
             // A key that a small block left there: realloc would carry it into a small block again.
             // SAFETY: the units were just taken.
@@ -477,17 +487,21 @@ impl Heap {
     // --- all blocks ---------------------------------------------------------------------------------------------
 
     /// A request with the byte behind its end where that is needed.
-    fn with_end(&self, bytes: usize) -> usize {
+    fn with_end_byte(&self, bytes: usize) -> usize {
         bytes.saturating_add(self.rounding.load(Ordering::Relaxed) - 15)
     }
 
     /// A block of at least `bytes`. Null when there is no memory.
     pub fn allocate(&self, cache: &mut Cache, bytes: usize, atomic: bool) -> *mut u8 {
-        let bytes = self.with_end(bytes);
+        let bytes = self.with_end_byte(bytes);
         if bytes <= SMALL_MAX {
-            let kind = (class_of(bytes.max(1)) + if atomic { CLASSES } else { 0 }) as Kind;
-            let block = self.allocate_kind(cache, kind);
-            return if block.is_null() { self.squeeze_in(cache, kind, bytes, 1) } else { block };
+            let span_class = (class_of(bytes.max(1)) + if atomic { CLASSES } else { 0 }) as SpanClass;
+            let block = self.allocate_small(cache, span_class);
+            return if block.is_null() {
+                self.allocate_from_larger_class(cache, span_class, bytes, 1)
+            } else {
+                block
+            };
         }
         if bytes > LARGEST {
             return ptr::null_mut();
@@ -502,8 +516,11 @@ impl Heap {
             return block;
         }
         // SAFETY: a large block's descriptor is its owner's to read.
-        let clean = self.with_end(bytes) > SMALL_MAX
-            && unsafe { (*self.room.span(((block as usize - self.room.base()) >> UNIT_SHIFT) as u32)).clean };
+        let clean = self.with_end_byte(bytes) > SMALL_MAX
+            && unsafe {
+                (*self.reservation.span(((block as usize - self.reservation.base()) >> UNIT_SHIFT) as u32))
+                    .clean
+            };
         if !clean {
             // SAFETY: the block has that many bytes.
             unsafe { block.write_bytes(0, bytes) };
@@ -513,13 +530,13 @@ impl Heap {
 
     /// As [`Heap::allocate`], at a multiple of `alignment`, a power of two.
     pub fn allocate_aligned(&self, cache: &mut Cache, alignment: usize, bytes: usize) -> *mut u8 {
-        let bytes = self.with_end(bytes);
+        let bytes = self.with_end_byte(bytes);
         if alignment <= UNIT
             && let Some(class) = aligned_class_of(alignment, bytes)
         {
-            let block = self.allocate_kind(cache, class as Kind);
+            let block = self.allocate_small(cache, class as SpanClass);
             return if block.is_null() {
-                self.squeeze_in(cache, class as Kind, bytes, alignment)
+                self.allocate_from_larger_class(cache, class as SpanClass, bytes, alignment)
             } else {
                 block
             };
@@ -539,50 +556,55 @@ impl Heap {
     /// The block is not used after.
     pub unsafe fn free(&self, cache: &mut Cache, block: *mut u8) -> Result<(), Misuse> {
         let address = block as usize;
-        let Some(unit) = self.room.unit_of(address) else { return Err(Misuse::Foreign) };
-        let kind = self.room.kind(unit);
-        if is_small(kind) {
-            self.verify(unit, kind, address)?;
-            let list = &cache.lists[kind as usize];
-            if list.room == 0 {
-                self.flush(cache, kind, u32::from(TRAFFIC[kind as usize].room).div_ceil(2));
+        let Some(unit) = self.reservation.unit_of(address) else { return Err(Misuse::Foreign) };
+        let span_class = self.reservation.span_class(unit);
+        if is_small(span_class) {
+            self.verify(unit, span_class, address)?;
+            let list = &cache.lists[span_class as usize];
+            if list.free_slots == 0 {
+                self.flush(
+                    cache,
+                    span_class,
+                    u32::from(CACHE_LIMITS[span_class as usize].capacity).div_ceil(2),
+                );
             }
             if self.poison.load(Ordering::Relaxed) {
                 // SAFETY: a block of this size, the caller's until now.
-                unsafe { block.write_bytes(crate::spans::POISON, CLASS[kind as usize].size as usize) };
+                unsafe { block.write_bytes(crate::spans::POISON, CLASS[span_class as usize].size as usize) };
             }
             // SAFETY: a block of this kind, the caller's until now.
-            unsafe { cache.push(kind.into(), block.cast(), self.key.load(Ordering::Relaxed)) };
+            unsafe { cache.push(span_class.into(), block.cast(), self.key.load(Ordering::Relaxed)) };
             return Ok(());
         }
-        if kind == FREE {
+        if span_class == FREE {
             return Err(Misuse::DoubleFree);
         }
-        let first = self.room.first(unit);
-        if self.room.address(first) != address {
+        let first = self.reservation.first(unit);
+        if self.reservation.address(first) != address {
             return Err(Misuse::Damaged);
         }
         let mut units = self.units.lock();
-        if self.room.kind(unit) != kind || self.room.first(unit) != first {
+        if self.reservation.span_class(unit) != span_class || self.reservation.first(unit) != first {
             return Err(Misuse::DoubleFree);
         }
         // SAFETY: a large block's first unit, ours by the lock.
-        let (count, bytes) = unsafe { ((*self.room.span(first)).units, (*self.room.span(first)).bytes) };
+        let (count, bytes) =
+            unsafe { ((*self.reservation.span(first)).units, (*self.reservation.span(first)).bytes) };
         if self.poison.load(Ordering::Relaxed) {
             // SAFETY: a block of this size, the caller's until now.
             unsafe { block.write_bytes(crate::spans::POISON, bytes) };
         }
-        units.give(&self.room, first, count, false);
-        self.tell_used(&units);
+        units.release(&self.reservation, first, count, false);
+        self.report_used(&units);
         drop(units);
-        self.uncount(bytes);
+        self.count_freed(bytes);
         Ok(())
     }
 
     /// Whether an address is a block's of this kind, not known to be free.
-    fn verify(&self, unit: usize, kind: Kind, address: usize) -> Result<(), Misuse> {
-        let class = &CLASS[kind as usize];
-        let offset = address - self.room.address(self.room.first(unit));
+    fn verify(&self, unit: usize, span_class: SpanClass, address: usize) -> Result<(), Misuse> {
+        let class = &CLASS[span_class as usize];
+        let offset = address - self.reservation.address(self.reservation.first(unit));
         let block = class.index(offset);
         if block * class.size as usize != offset || block >= class.blocks.into() {
             return Err(Misuse::Damaged);
@@ -609,41 +631,44 @@ impl Heap {
         bytes: usize,
     ) -> Result<*mut u8, Misuse> {
         let address = block.as_ptr() as usize;
-        let Some(unit) = self.room.unit_of(address) else { return Err(Misuse::Foreign) };
-        let kind = self.room.kind(unit);
+        let Some(unit) = self.reservation.unit_of(address) else { return Err(Misuse::Foreign) };
+        let span_class = self.reservation.span_class(unit);
         let usable;
-        if is_small(kind) {
-            self.verify(unit, kind, address)?;
-            usable = CLASS[kind as usize].size as usize;
-            if self.with_end(bytes) <= usable && (bytes > usable / 2 || usable <= 32) {
+        if is_small(span_class) {
+            self.verify(unit, span_class, address)?;
+            usable = CLASS[span_class as usize].size as usize;
+            if self.with_end_byte(bytes) <= usable && (bytes > usable / 2 || usable <= 32) {
                 return Ok(block.as_ptr());
             }
         } else {
-            if kind == FREE {
+            if span_class == FREE {
                 return Err(Misuse::DoubleFree);
             }
-            if self.room.address(self.room.first(unit)) != address {
+            if self.reservation.address(self.reservation.first(unit)) != address {
                 return Err(Misuse::Damaged);
             }
             usable = self.large_bytes(unit);
-            if bytes > SMALL_MAX && bytes < LARGEST && self.resize_large(unit, kind, self.with_end(bytes)) {
+            if bytes > SMALL_MAX
+                && bytes < LARGEST
+                && self.resize_large(unit, span_class, self.with_end_byte(bytes))
+            {
                 return Ok(block.as_ptr());
             }
         }
         // Who grew once will grow again: room behind it costs no memory until it is touched.
         let new = if bytes > SMALL_MAX && bytes <= LARGEST && bytes > usable {
-            let kind = if is_atomic(kind) { LARGE_ATOMIC } else { LARGE };
+            let span_class = if is_atomic(span_class) { LARGE_ATOMIC } else { LARGE };
             // Within a limit room counts as much as blocks do.
             let limited = self.is_limited();
             let spare = if limited { 0 } else { bytes / 2 };
-            let new = self.allocate_large(cache, self.with_end(bytes), UNIT, kind, spare);
+            let new = self.allocate_large(cache, self.with_end_byte(bytes), UNIT, span_class, spare);
             if new.is_null() && !limited {
-                self.allocate_large(cache, self.with_end(bytes), UNIT, kind, 0)
+                self.allocate_large(cache, self.with_end_byte(bytes), UNIT, span_class, 0)
             } else {
                 new
             }
         } else {
-            self.allocate(cache, bytes, is_atomic(kind))
+            self.allocate(cache, bytes, is_atomic(span_class))
         };
         if !new.is_null() {
             // SAFETY: both are live, apart, and that long; the old one is given back once.
@@ -661,41 +686,41 @@ impl Heap {
 
     fn large_bytes(&self, unit: usize) -> usize {
         // SAFETY: a large block's descriptor is its owner's to read.
-        unsafe { (*self.room.span(self.room.first(unit))).bytes }
+        unsafe { (*self.reservation.span(self.reservation.first(unit))).bytes }
     }
 
     /// Resizes a large block where it is; false when it cannot.
-    fn resize_large(&self, unit: usize, kind: Kind, bytes: usize) -> bool {
+    fn resize_large(&self, unit: usize, span_class: SpanClass, bytes: usize) -> bool {
         let Some(bytes) = bytes.checked_next_multiple_of(PAGE) else { return false };
         let Ok(count) = u32::try_from(bytes.div_ceil(UNIT)) else { return false };
-        let first = self.room.first(unit);
+        let first = self.reservation.first(unit);
         let mut units = self.units.lock();
         // SAFETY: a large block's first unit, ours by the lock.
-        let span = unsafe { &mut *self.room.span(first) };
+        let span = unsafe { &mut *self.reservation.span(first) };
         let before = span.bytes;
         if count > span.units {
             let more = count - span.units;
-            if units.take_at(&self.room, first + span.units, more).is_none() {
+            if units.take_at(&self.reservation, first + span.units, more).is_none() {
                 return false;
             }
             for part in first + span.units..first + count {
-                self.room.set_first(part, first);
+                self.reservation.set_first(part, first);
             }
-            self.room.set_kind(first + span.units, more, kind);
+            self.reservation.set_span_class(first + span.units, more, span_class);
             span.units = count;
         } else if bytes < before && count < span.units {
             let rest = span.units - count;
             span.units = count;
-            units.give(&self.room, first + count, rest, false);
+            units.release(&self.reservation, first + count, rest, false);
         }
         span.bytes = bytes;
         span.clean = false;
-        self.tell_used(&units);
+        self.report_used(&units);
         drop(units);
         if bytes > before {
-            self.count(bytes - before);
+            self.count_allocated(bytes - before);
         } else {
-            self.uncount(before - bytes);
+            self.count_freed(before - bytes);
         }
         true
     }
@@ -703,15 +728,15 @@ impl Heap {
     /// Bytes that the program may use of a block, so that the address one past them still lies in it; 0 if it is none.
     /// `realloc` to as many leaves the block where it is.
     pub fn usable_by_program(&self, block: *const u8) -> usize {
-        self.usable(block).saturating_sub(self.with_end(0))
+        self.usable(block).saturating_sub(self.with_end_byte(0))
     }
 
     /// Bytes of a block; 0 if it is none.
     pub fn usable(&self, block: *const u8) -> usize {
-        let Some(unit) = self.room.unit_of(block as usize) else { return 0 };
-        match self.room.kind(unit) {
+        let Some(unit) = self.reservation.unit_of(block as usize) else { return 0 };
+        match self.reservation.span_class(unit) {
             FREE => 0,
-            kind if is_small(kind) => CLASS[kind as usize].size as usize,
+            span_class if is_small(span_class) => CLASS[span_class as usize].size as usize,
             _ => self.large_bytes(unit),
         }
     }
@@ -726,71 +751,74 @@ impl Heap {
         let epoch = self.epoch();
         let poison = self.poison.load(Ordering::Relaxed);
         let mut unit = 0;
-        while unit < self.room.units() {
-            let kind = self.room.kind(unit);
-            if is_small(kind) {
-                let class = &CLASS[kind as usize];
-                let mut spans = self.kinds[kind as usize].lock();
+        while unit < self.reservation.units() {
+            let span_class = self.reservation.span_class(unit);
+            if is_small(span_class) {
+                let class = &CLASS[span_class as usize];
+                let mut spans = self.spans_by_class[span_class as usize].lock();
                 // Only what is still so under the lock counts.
-                if self.room.kind(unit) == kind {
-                    let first = self.room.first(unit);
-                    if spans.sweep(&self.room, first, self.epoch(), poison) == Swept::Empty {
-                        self.units.lock().give(&self.room, first, class.units.into(), false);
+                if self.reservation.span_class(unit) == span_class {
+                    let first = self.reservation.first(unit);
+                    if spans.sweep(&self.reservation, first, self.epoch(), poison) == SweepOutcome::Empty {
+                        self.units.lock().release(&self.reservation, first, class.units.into(), false);
                     }
                     unit = first as usize + usize::from(class.units);
                 } else {
                     // What was here was given back, and what is now begins and ends elsewhere.
                     unit += 1;
                 }
-            } else if kind == FREE {
+            } else if span_class == FREE {
                 unit += 1;
             } else {
                 let mut units = self.units.lock();
-                unit +=
-                    if self.room.kind(unit) == kind { self.sweep_large(&mut units, unit, poison) } else { 1 };
+                unit += if self.reservation.span_class(unit) == span_class {
+                    self.sweep_large(&mut units, unit, poison)
+                } else {
+                    1
+                };
             }
         }
         let mut units = self.units.lock();
-        self.tell_used(&units);
+        self.report_used(&units);
         if self.epoch() == epoch {
             self.swept.store(true, Ordering::Release);
             if self.purge_due.swap(false, Ordering::Relaxed) {
-                units.purge(&self.room);
+                units.purge(&self.reservation);
             }
         }
     }
 
     /// Sweeps everything while the world stands still. From the end, so that lists begin with the lowest span.
-    pub(crate) fn sweep_held(&self, held: &mut Held<'_>) {
+    pub(crate) fn sweep_all_locked(&self, guards: &mut HeapGuards<'_>) {
         let poison = self.poison.load(Ordering::Relaxed);
-        let mut end = self.room.units();
+        let mut end = self.reservation.units();
         while end > 0 {
-            let kind = self.room.kind(end - 1);
-            let first = self.room.first(end - 1);
-            if is_small(kind) {
-                let spans = &mut held.kinds[kind as usize];
-                if spans.sweep(&self.room, first, self.epoch(), poison) == Swept::Empty {
-                    let count = CLASS[kind as usize].units.into();
-                    held.units.give(&self.room, first, count, false);
+            let span_class = self.reservation.span_class(end - 1);
+            let first = self.reservation.first(end - 1);
+            if is_small(span_class) {
+                let spans = &mut guards.spans_by_class[span_class as usize];
+                if spans.sweep(&self.reservation, first, self.epoch(), poison) == SweepOutcome::Empty {
+                    let count = CLASS[span_class as usize].units.into();
+                    guards.units.release(&self.reservation, first, count, false);
                 }
-            } else if kind != FREE {
-                self.sweep_large(&mut held.units, first as usize, poison);
+            } else if span_class != FREE {
+                self.sweep_large(&mut guards.units, first as usize, poison);
             }
             // The table leads from the last unit of a free run to its first, too.
             end = first as usize;
         }
-        held.kinds.iter_mut().for_each(|spans| spans.all_swept());
+        guards.spans_by_class.iter_mut().for_each(|spans| spans.all_swept());
         self.swept.store(true, Ordering::Release);
         if self.purge_due.swap(false, Ordering::Relaxed) {
-            held.units.purge(&self.room);
+            guards.units.purge(&self.reservation);
         }
     }
 
     /// Sweeps a large block; says how many units it has from `unit` on.
     fn sweep_large(&self, units: &mut Units, unit: usize, poison: bool) -> usize {
-        let first = self.room.first(unit);
+        let first = self.reservation.first(unit);
         // SAFETY: a large block's first unit, ours by the lock.
-        let span = unsafe { &mut *self.room.span(first) };
+        let span = unsafe { &mut *self.reservation.span(first) };
         let (count, bytes) = (span.units, span.bytes);
         if span.epoch != self.epoch() {
             span.epoch = self.epoch();
@@ -799,13 +827,16 @@ impl Heap {
             if !marked {
                 if poison {
                     // SAFETY: nobody has the block any more.
-                    unsafe { (self.room.address(first) as *mut u8).write_bytes(crate::spans::POISON, bytes) };
+                    unsafe {
+                        (self.reservation.address(first) as *mut u8).write_bytes(crate::spans::POISON, bytes)
+                    };
                 }
                 // What it held would keep garbage alive when parts of it are used again, and clearing it costs more.
                 // All units: behind the bytes there may be what a longer block left.
                 let whole = count as usize * UNIT;
-                let clean = self.is_mode(Mode::Collect) && units.drop_pages(self.room.address(first), whole);
-                units.give(&self.room, first, count, clean);
+                let clean =
+                    self.is_mode(Mode::Collect) && units.drop_pages(self.reservation.address(first), whole);
+                units.release(&self.reservation, first, count, clean);
             }
         }
         first as usize + count as usize - unit
@@ -818,30 +849,34 @@ impl Heap {
     /// # Errors
     /// The first invariant that does not hold.
     pub fn check(&self) -> Result<(), Damage> {
-        let held = self.hold();
-        held.units.check(&self.room)?;
-        for (kind, spans) in held.kinds.iter().enumerate().skip(1) {
-            spans.check(&self.room, kind as Kind, self.epoch())?;
+        let guards = self.lock_all();
+        guards.units.check(&self.reservation)?;
+        for (span_class, spans) in guards.spans_by_class.iter().enumerate().skip(1) {
+            spans.check(&self.reservation, span_class as SpanClass, self.epoch())?;
         }
         let mut unit = 0;
-        while unit < self.room.units() {
-            let kind = self.room.kind(unit);
-            if kind == LARGE || kind == LARGE_ATOMIC {
-                let first = self.room.first(unit);
-                let address = self.room.address(first);
+        while unit < self.reservation.units() {
+            let span_class = self.reservation.span_class(unit);
+            if span_class == LARGE || span_class == LARGE_ATOMIC {
+                let first = self.reservation.first(unit);
+                let address = self.reservation.address(first);
                 // SAFETY: a large block's first unit, ours by the lock.
-                let span = unsafe { &*self.room.span(first) };
+                let span = unsafe { &*self.reservation.span(first) };
                 Damage::unless(first as usize == unit, address, "a large block's units lead to its first")?;
                 let fits = span.bytes > 0 && span.bytes.div_ceil(UNIT) <= span.units as usize;
                 Damage::unless(fits, address, "a large block fits its units")?;
                 unit += span.units as usize;
             } else {
-                let known = kind == FREE || is_small(kind);
-                Damage::unless(known, self.room.address(unit as u32), "a unit is of a known kind")?;
+                let known = span_class == FREE || is_small(span_class);
+                Damage::unless(known, self.reservation.address(unit as u32), "a unit is of a known kind")?;
                 unit += 1;
             }
         }
-        Damage::unless(unit == self.room.units(), self.room.base(), "large blocks end in the heap")
+        Damage::unless(
+            unit == self.reservation.units(),
+            self.reservation.base(),
+            "large blocks end in the heap",
+        )
     }
 }
 
@@ -865,10 +900,10 @@ unsafe fn clear_blocks(start: usize, size: usize, mut mask: u64) {
     }
 }
 
-fn misuse_of(wrong: Wrong) -> Misuse {
+fn misuse_of(wrong: ReleaseError) -> Misuse {
     match wrong {
-        Wrong::Free => Misuse::DoubleFree,
-        Wrong::Inside => Misuse::Damaged,
+        ReleaseError::Free => Misuse::DoubleFree,
+        ReleaseError::Inside => Misuse::Damaged,
     }
 }
 

@@ -4,7 +4,7 @@
 //! writable memory looks like an address in it. free takes a block back at once, except in mode `collect`, where it
 //! does nothing (Zorn 1992, §2.2: "calls to free are ignored").
 //!
-//! From below: [`class`] says which sizes there are, [`room`] where the heap and its tables lie, [`runs`] which units
+//! From below: [`class`] says which sizes there are, [`reservation`] where the heap and its tables lie, [`runs`] which units
 //! are free, [`spans`] which blocks of a class are, [`cache`] what a thread keeps of them. [`heap`] joins these.
 //! [`mark`] finds what is reachable, [`collection`] stops the world for it, [`policy`] says when. [`process`] makes
 //! all of it a malloc.
@@ -25,10 +25,10 @@ mod markers;
 mod misuse;
 mod policy;
 pub mod process;
-mod quiet;
-mod room;
+mod reservation;
 mod runs;
 mod settings;
+mod signal_mask;
 mod span;
 mod spans;
 pub mod why;

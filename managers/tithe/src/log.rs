@@ -116,7 +116,7 @@ pub enum Reason {
 
 impl Reason {
     /// The word for it in the log.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Reason::Budget => "budget",
             Reason::Memory => "memory",
@@ -185,7 +185,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    const fn word(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Cause::Thread { .. } => "thread",
             Cause::Memory => "memory",
@@ -227,11 +227,11 @@ fn process() -> u64 {
 }
 
 impl Report {
-    fn line(&self, pid: u64) -> Line {
-        let mut line = Line::new();
+    fn line(&self, pid: u64) -> LogLine {
+        let mut line = LogLine::new();
         line.number("pid", pid);
         line.number("collection", self.number);
-        line.word("reason", self.reason.word());
+        line.text("reason", self.reason.as_str());
         line.number("heap_before_bytes", self.heap_before as u64);
         line.number("heap_after_bytes", self.heap_after as u64);
         line.number("live_bytes", self.live as u64);
@@ -253,12 +253,12 @@ impl Report {
 }
 
 impl Abandoned {
-    fn line(&self, pid: u64) -> Line {
-        let mut line = Line::new();
+    fn line(&self, pid: u64) -> LogLine {
+        let mut line = LogLine::new();
         line.number("pid", pid);
         line.number("abandoned", self.number);
-        line.word("reason", self.reason.word());
-        line.word("cause", self.cause.word());
+        line.text("reason", self.reason.as_str());
+        line.text("cause", self.cause.as_str());
         if let Cause::Thread { tid, name, state } = &self.cause {
             line.number("tid", *tid as u64);
             let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
@@ -272,16 +272,16 @@ impl Abandoned {
 }
 
 /// A line while it is put together. The longest one fits (a test makes it).
-struct Line {
-    bytes: [u8; Line::CAPACITY],
+struct LogLine {
+    bytes: [u8; LogLine::CAPACITY],
     length: usize,
 }
 
-impl Line {
+impl LogLine {
     const CAPACITY: usize = 768;
 
-    fn new() -> Line {
-        Line { bytes: [0; Line::CAPACITY], length: 0 }
+    fn new() -> LogLine {
+        LogLine { bytes: [0; LogLine::CAPACITY], length: 0 }
     }
 
     fn bytes(&self) -> &[u8] {
@@ -290,7 +290,7 @@ impl Line {
 
     fn put(&mut self, text: &[u8]) {
         // One byte is kept for the end of the line.
-        let length = text.len().min(Line::CAPACITY - 1 - self.length);
+        let length = text.len().min(LogLine::CAPACITY - 1 - self.length);
         self.bytes[self.length..self.length + length].copy_from_slice(&text[..length]);
         self.length += length;
     }
@@ -303,9 +303,9 @@ impl Line {
         self.put(b"=");
     }
 
-    fn word(&mut self, key: &str, word: &str) {
+    fn text(&mut self, key: &str, text: &str) {
         self.key(key);
-        self.put(word.as_bytes());
+        self.put(text.as_bytes());
     }
 
     fn number(&mut self, key: &str, number: u64) {
@@ -333,7 +333,7 @@ impl Line {
         }
     }
 
-    fn end(mut self) -> Line {
+    fn end(mut self) -> LogLine {
         self.bytes[self.length] = b'\n';
         self.length += 1;
         self

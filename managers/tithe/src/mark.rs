@@ -6,9 +6,9 @@ use core::sync::atomic::{AtomicU8, Ordering};
 
 use heaptoll_marking::{Grey, Heap, WORDS, prefetch};
 
-use crate::class::{CLASS, FREE, KINDS, LARGE_ATOMIC, UNIT_SHIFT, is_atomic};
-use crate::room::{AHEAD, Room};
-use crate::runs::shade;
+use crate::class::{CLASS, FREE, LARGE_ATOMIC, SPAN_CLASSES, UNIT_SHIFT, is_atomic};
+use crate::reservation::{AHEAD, HeapReservation};
+use crate::runs::blacklist_mark;
 use crate::span::{Bits, Span, UnitIndex};
 
 /// A marker of Tithe's heap.
@@ -30,34 +30,34 @@ pub struct Marks<'a> {
     base: usize,
     /// Words below this distance from the base are looked at: the heap, and what it may grow into.
     extent: usize,
-    kinds: *const u8,
+    span_classes: *const u8,
     firsts: *const UnitIndex,
     spans: *mut Span,
-    black: *mut u8,
-    shade: u8,
-    room: &'a Room,
+    blacklist: *mut u8,
+    blacklist_mark: u8,
+    reservation: &'a HeapReservation,
 }
 
 impl<'a> Marks<'a> {
     /// Those of collection `epoch`.
-    pub fn new(room: &'a Room, epoch: u32) -> Marks<'a> {
+    pub fn new(reservation: &'a HeapReservation, epoch: u32) -> Marks<'a> {
         Marks {
-            base: room.base(),
-            extent: if room.units() == 0 { 0 } else { (room.units() + AHEAD) << UNIT_SHIFT },
-            kinds: room.kinds(),
-            firsts: room.firsts(),
-            spans: room.spans(),
-            black: room.black(),
-            shade: shade(epoch),
-            room,
+            base: reservation.base(),
+            extent: if reservation.units() == 0 { 0 } else { (reservation.units() + AHEAD) << UNIT_SHIFT },
+            span_classes: reservation.span_classes(),
+            firsts: reservation.firsts(),
+            spans: reservation.spans(),
+            blacklist: reservation.blacklist(),
+            blacklist_mark: blacklist_mark(epoch),
+            reservation,
         }
     }
 
     /// A word points into a unit that is free, or will be of the heap.
     #[cold]
-    fn blacken(&self, unit: usize) {
+    fn add_to_blacklist(&self, unit: usize) {
         // SAFETY: as in `resolve`. Markers write the same.
-        unsafe { AtomicU8::from_ptr(self.black.add(unit)) }.store(self.shade, Ordering::Relaxed);
+        unsafe { AtomicU8::from_ptr(self.blacklist.add(unit)) }.store(self.blacklist_mark, Ordering::Relaxed);
     }
 }
 
@@ -77,8 +77,8 @@ impl Heap for Marks<'_> {
         marker: &mut heaptoll_marking::Marker<'_, Self, PARALLEL>,
         count: usize,
     ) {
-        let nobody = core::mem::MaybeUninit::<Candidate>::uninit();
-        let mut candidates = [nobody; WORDS];
+        let uninit = core::mem::MaybeUninit::<Candidate>::uninit();
+        let mut candidates = [uninit; WORDS];
         let mut found = 0;
         for word in 0..count {
             // SAFETY: `words` holds distances below `extent`. The tables of kinds and of the black list have a row
@@ -86,19 +86,19 @@ impl Heap for Marks<'_> {
             unsafe {
                 let offset = marker.word(word);
                 let unit = offset >> UNIT_SHIFT;
-                let kind = *marker.heap.kinds.add(unit);
-                if kind as usize >= KINDS {
-                    large(marker, offset, kind);
+                let span_class = *marker.heap.span_classes.add(unit);
+                if span_class as usize >= SPAN_CLASSES {
+                    large(marker, offset, span_class);
                     continue;
                 }
-                let class = CLASS.get_unchecked(kind as usize);
+                let class = CLASS.get_unchecked(span_class as usize);
                 // Free units have none, and those beyond the heap's end no row in the table of firsts either.
                 let first = if class.units <= 1 { unit } else { *marker.heap.firsts.add(unit) as usize };
                 let block = class.index(offset - (first << UNIT_SHIFT));
                 if block >= class.blocks as usize {
                     // What is free has no blocks, and other spans have a rest behind the last.
-                    if kind == FREE {
-                        marker.heap.blacken(unit);
+                    if span_class == FREE {
+                        marker.heap.add_to_blacklist(unit);
                     }
                     continue;
                 }
@@ -107,14 +107,14 @@ impl Heap for Marks<'_> {
                     start: marker.heap.base + (first << UNIT_SHIFT) + block * class.size as usize,
                     bytes: class.size,
                     bit: (block % 64) as u8,
-                    plain: !is_atomic(kind),
+                    plain: !is_atomic(span_class),
                 };
                 prefetch(candidate.bits);
                 candidates.get_unchecked_mut(found).write(candidate);
                 found += 1;
             }
         }
-        let ample = marker.stack.reserve(WORDS);
+        let reserved = marker.stack.reserve(WORDS);
         let mut marked = 0;
         for candidate in &candidates[..found] {
             // SAFETY: written above.
@@ -123,7 +123,7 @@ impl Heap for Marks<'_> {
             let new = unsafe { mark::<PARALLEL>(candidate.bits, candidate.bit) };
             marked += candidate.bytes as usize & (new as usize).wrapping_neg();
             let grey = Grey { start: candidate.start, bytes: candidate.bytes as usize };
-            if ample {
+            if reserved {
                 // SAFETY: room was reserved.
                 unsafe { marker.stack.push_if(grey, new & candidate.plain) };
             } else if new & candidate.plain {
@@ -134,22 +134,22 @@ impl Heap for Marks<'_> {
     }
 
     unsafe fn scan_marked<const PARALLEL: bool>(marker: &mut heaptoll_marking::Marker<'_, Self, PARALLEL>) {
-        let room = marker.heap.room;
+        let reservation = marker.heap.reservation;
         let mut unit = 0;
-        while unit < room.units() {
-            let kind = room.kind(unit);
-            if kind == FREE {
+        while unit < reservation.units() {
+            let span_class = reservation.span_class(unit);
+            if span_class == FREE {
                 unit += 1;
                 continue;
             }
-            let first = room.first(unit);
+            let first = reservation.first(unit);
             // SAFETY: the first unit of a span or block; all other threads stand still.
-            let (units, span) = unsafe { ((*room.span(first)).units, room.span(first)) };
+            let (units, span) = unsafe { ((*reservation.span(first)).units, reservation.span(first)) };
             unit = first as usize + units as usize;
-            if is_atomic(kind) {
+            if is_atomic(span_class) {
                 continue;
             }
-            let (blocks, size) = match CLASS.get(kind as usize) {
+            let (blocks, size) = match CLASS.get(span_class as usize) {
                 Some(class) => (class.blocks as usize, class.size as usize),
                 // SAFETY: as above.
                 None => (1, unsafe { (*span).bytes }),
@@ -158,7 +158,9 @@ impl Heap for Marks<'_> {
                 // SAFETY: as above.
                 if unsafe { (*span).is_taken(block) && (*span).is_marked(block) } {
                     // SAFETY: a marked block is readable. Blocks in caches are too, and lead to free blocks only.
-                    unsafe { marker.rescan(Grey { start: room.address(first) + block * size, bytes: size }) };
+                    unsafe {
+                        marker.rescan(Grey { start: reservation.address(first) + block * size, bytes: size })
+                    };
                 }
             }
         }
@@ -170,7 +172,7 @@ impl Heap for Marks<'_> {
 fn large<const PARALLEL: bool>(
     marker: &mut heaptoll_marking::Marker<'_, Marks<'_>, PARALLEL>,
     offset: usize,
-    kind: u8,
+    span_class: u8,
 ) {
     // SAFETY: as in `resolve`.
     unsafe {
@@ -181,7 +183,7 @@ fn large<const PARALLEL: bool>(
             return;
         }
         marker.marked += bytes;
-        if kind != LARGE_ATOMIC {
+        if span_class != LARGE_ATOMIC {
             marker.push(Grey { start: marker.heap.base + (first << UNIT_SHIFT), bytes });
         }
     }

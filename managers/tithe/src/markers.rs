@@ -5,15 +5,15 @@ use core::ops::Range;
 use heaptoll_marking::{Grey, MarkOutcome, MarkStack, Pool, Work, Workers, help};
 use heaptoll_roots::{Origin, Root, RootsError, StoppedWorld};
 
-use crate::added::Added;
+use crate::added::AddedRoots;
 use crate::api::readable;
 use crate::mark::{Marker, Marks};
-use crate::room::Room;
+use crate::reservation::HeapReservation;
 
 /// Those who mark the heap.
 #[derive(Default)]
 pub struct Markers {
-    crew: Workers,
+    workers: Workers,
 }
 
 /// What was done.
@@ -31,29 +31,29 @@ pub struct Marked {
 
 impl Markers {
     pub const fn new() -> Markers {
-        Markers { crew: Workers::new() }
+        Markers { workers: Workers::new() }
     }
 
     /// How many shall mark: as the user wants, or by the cores the process may use.
     pub fn configure(&mut self, wanted: Option<usize>) {
-        self.crew.configure(wanted);
+        self.workers.configure(wanted);
     }
 
     #[cfg(test)]
     /// From how many live bytes on several threads mark, and how many entries their stacks and the pool have at most:
     /// for tests.
     pub fn set_limits(&mut self, threshold: usize, limit: usize) {
-        self.crew.set_limits(threshold, limit);
+        self.workers.set_limits(threshold, limit);
     }
 
     /// Makes ready for a heap of about `live` bytes; says how many may mark.
     pub fn prepare(&mut self, live: usize) -> usize {
-        self.crew.prepare(live)
+        self.workers.prepare(live)
     }
 
     /// Where its memory lies.
     pub fn range(&self) -> Range<usize> {
-        self.crew.range()
+        self.workers.range()
     }
 
     /// Marks what the roots reach, by `markers` threads or as many of them as can be had.
@@ -63,25 +63,25 @@ impl Markers {
     pub fn mark(
         &mut self,
         markers: usize,
-        room: &Room,
+        reservation: &HeapReservation,
         stack: &mut MarkStack,
         epoch: u32,
         roots: &Roots<'_>,
     ) -> Result<Marked, RootsError> {
         if markers == 1 {
-            let mut marker = Marker::<false>::new(Marks::new(room, epoch), stack, None);
+            let mut marker = Marker::<false>::new(Marks::new(reservation, epoch), stack, None);
             let read = roots.read(&mut marker)?;
             return Ok(Marked { live: marker.marked, roots: read, markers, helpers_cpu_ns: 0 });
         }
-        let ((read, mut share), of_helpers, helpers) =
-            self.crew.run(markers, &Helping { room, epoch }, |pool| {
-                let mut marker = Marker::<true>::new(Marks::new(room, epoch), stack, Some(pool));
+        let ((read, mut share), helpers_share, helpers) =
+            self.workers.run(markers, &MarkingWork { reservation, epoch }, |pool| {
+                let mut marker = Marker::<true>::new(Marks::new(reservation, epoch), stack, Some(pool));
                 (roots.read(&mut marker), finish(&mut marker, pool))
             });
-        share += of_helpers;
+        share += helpers_share;
         let read = read?;
         if share.overflowed {
-            let mut marker = Marker::<false>::new(Marks::new(room, epoch), stack, None);
+            let mut marker = Marker::<false>::new(Marks::new(reservation, epoch), stack, None);
             marker.overflowed = true;
             marker.drain();
             share.marked += marker.marked;
@@ -92,14 +92,14 @@ impl Markers {
 }
 
 /// What those who help need to know.
-struct Helping<'a> {
-    room: &'a Room,
+struct MarkingWork<'a> {
+    reservation: &'a HeapReservation,
     epoch: u32,
 }
 
-impl Work for Helping<'_> {
+impl Work for MarkingWork<'_> {
     unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> MarkOutcome {
-        finish(&mut Marker::<true>::new(Marks::new(self.room, self.epoch), stack, Some(pool)), pool)
+        finish(&mut Marker::<true>::new(Marks::new(self.reservation, self.epoch), stack, Some(pool)), pool)
     }
 }
 
@@ -112,9 +112,9 @@ fn finish(marker: &mut Marker<'_, true>, pool: &Pool<Grey>) -> MarkOutcome {
 
 /// Where marking begins.
 pub struct Roots<'a> {
-    pub added: &'a Added,
+    pub added: &'a AddedRoots,
     pub stopped: Option<&'a StoppedWorld<'static>>,
-    pub left_out: &'a [Range<usize>],
+    pub excluded_ranges: &'a [Range<usize>],
 }
 
 impl Roots<'_> {
@@ -135,7 +135,7 @@ impl Roots<'_> {
             readable(range, &mut |range| read(Root { range, origin: Origin::Mapping }));
         }
         if let Some(stopped) = self.stopped {
-            stopped.roots(self.left_out, &mut read)?;
+            stopped.roots(self.excluded_ranges, &mut read)?;
         }
         Ok(bytes)
     }

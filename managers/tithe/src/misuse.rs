@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use heaptoll_floor::{Message, Misuse};
 
 /// Sorts that were told.
-static TOLD: AtomicU8 = AtomicU8::new(0);
+static REPORTED: AtomicU8 = AtomicU8::new(0);
 
 /// A wrong call ends the process.
 static ABORTS: AtomicBool = AtomicBool::new(false);
@@ -19,13 +19,13 @@ pub fn abort(aborts: bool) {
 /// Tells of a wrong address once a sort.
 #[cold]
 #[inline(never)]
-pub fn tell(call: &str, address: usize, misuse: Misuse) {
+pub fn report(call: &str, address: usize, misuse: Misuse) {
     let bit = match misuse {
         Misuse::DoubleFree => 1,
         Misuse::Foreign => 2,
         Misuse::Damaged => 4,
     };
-    if TOLD.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
+    if REPORTED.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
         return;
     }
     let text = match misuse {

@@ -20,7 +20,7 @@ pub const COLLECT_QUARTERS: usize = 7;
 pub const STOPPING_QUARTERS: usize = 32;
 /// A collection is dear when it takes more than this share of the time since the one before, percent, and cheap when
 /// it takes less than the second.
-pub const DEAR: u64 = 20;
+pub const EXPENSIVE: u64 = 20;
 pub const CHEAP: u64 = 8;
 /// Mode `hybrid`: as [`COLLECT_HEADROOM`], of bytes allocated less those freed. The program frees by itself, so a
 /// collection only looks for what it leaked, and may come more rarely.
@@ -90,7 +90,7 @@ pub struct Policy {
     /// The budget that [`Policy::next`] gave last.
     budget: usize,
     /// Collections given up since the last one that was finished.
-    given_up: u32,
+    abandoned: u32,
     /// `Proportional` in mode `hybrid`: how often the headroom has been doubled.
     doublings: u32,
     /// `Proportional` in mode `collect`: the headroom in quarters.
@@ -109,8 +109,8 @@ pub struct Policy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outgrown {
     No,
-    Untold { live: usize },
-    Told,
+    Unreported { live: usize },
+    Reported,
 }
 
 impl Policy {
@@ -124,7 +124,7 @@ impl Policy {
             max_heap: None,
             every: None,
             budget: HYBRID_MIN_HEADROOM,
-            given_up: 0,
+            abandoned: 0,
             doublings: 0,
             quarters: 4,
             adaptive: true,
@@ -176,7 +176,7 @@ impl Policy {
         if !self.collects {
             return usize::MAX;
         }
-        self.given_up = 0;
+        self.abandoned = 0;
         if let Some(every) = self.every {
             return every;
         }
@@ -192,19 +192,19 @@ impl Policy {
 
     /// The budget after a collection that was given up, bytes. It doubles each time: one that waits for a thread in
     /// vain costs the whole patience, and the next one will hardly fare better.
-    pub fn given_up(&mut self) -> usize {
+    pub fn abandoned(&mut self) -> usize {
         if !self.collects {
             return usize::MAX;
         }
-        self.given_up = 20.min(self.given_up + 1);
-        self.budget.saturating_mul(1 << (self.given_up - 1)).min(MOST)
+        self.abandoned = 20.min(self.abandoned + 1);
+        self.budget.saturating_mul(1 << (self.abandoned - 1)).min(MOST)
     }
 
     /// What the user should know, once: that the program needs more than the maximum. To be written when the program
     /// runs again, since standard error may be a pipe that the program itself reads.
-    pub fn complaint(&mut self) -> Option<Message> {
-        let Outgrown::Untold { live } = self.outgrown else { return None };
-        self.outgrown = Outgrown::Told;
+    pub fn warning(&mut self) -> Option<Message> {
+        let Outgrown::Unreported { live } = self.outgrown else { return None };
+        self.outgrown = Outgrown::Reported;
         let mut line = Message::new().text("tithe: ");
         line = decimal(line, live as u64);
         line = line.text(" bytes are live, but TITHE_MAX_HEAP allows ");
@@ -232,14 +232,14 @@ impl Policy {
             }
         }
         if cycle.mode == Mode::Collect && self.adaptive && self.due(cycle) {
-            let dear = |share: u64| {
+            let costs_more_than = |share: u64| {
                 u128::from(cycle.mark_ns) * 100 > u128::from(share) * u128::from(cycle.mutator_ns)
             };
             let stopping = cycle.stop_ns > cycle.mark_ns / 2;
             let most = if stopping { STOPPING_QUARTERS } else { COLLECT_QUARTERS };
-            if dear(DEAR) && self.quarters < most {
+            if costs_more_than(EXPENSIVE) && self.quarters < most {
                 self.quarters += 1 + usize::from(stopping);
-            } else if !dear(CHEAP) || self.quarters > most {
+            } else if !costs_more_than(CHEAP) || self.quarters > most {
                 self.quarters = 4.max(self.quarters - 1);
             }
         }
@@ -286,7 +286,7 @@ impl Policy {
         let left = most.saturating_sub(live);
         if left < step {
             if self.outgrown == Outgrown::No {
-                self.outgrown = Outgrown::Untold { live };
+                self.outgrown = Outgrown::Unreported { live };
             }
             return wanted.min(step);
         }

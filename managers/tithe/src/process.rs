@@ -16,7 +16,7 @@ use crate::class::{CLASS, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
 use crate::collection::NotCollected;
 use crate::heap::Heap;
 use crate::log::Reason;
-use crate::misuse::tell;
+use crate::misuse::report;
 use crate::settings::{Mode, Settings};
 
 /// What a thread has that never allocated: every list is empty and has no room, so that the fast ways end there.
@@ -35,7 +35,7 @@ thread_word! {
 static WORLD: World = World::new();
 
 /// Kinds that have spans of one unit and are not pointer-free: what the fast ways serve.
-const FAST_KINDS: u8 = FAST[FAST_MAX / 16];
+const FAST_SPAN_CLASSES: u8 = FAST[FAST_MAX / 16];
 
 /// The heap of this process.
 pub struct Process {
@@ -46,7 +46,7 @@ pub struct Process {
 }
 
 /// The thread that the cache belonged to has ended, or is about to.
-unsafe extern "C" fn ended(cache: *mut c_void) {
+unsafe extern "C" fn on_thread_end(cache: *mut c_void) {
     let cache: *mut Cache = cache.cast();
     if CACHE::get() == cache as usize {
         CACHE::set(ptr::from_ref(&GONE) as usize);
@@ -58,7 +58,7 @@ unsafe extern "C" fn ended(cache: *mut c_void) {
     }
 }
 
-fn thread() -> i32 {
+fn thread_id() -> i32 {
     // SAFETY: gettid has no conditions.
     unsafe { libc::gettid() }
 }
@@ -66,12 +66,12 @@ fn thread() -> i32 {
 impl Process {
     /// A process without memory yet.
     pub const fn new() -> Process {
-        Process { heap: Heap::unconfigured(), thread_end: ThreadEnd::new(ended), is_linked: false }
+        Process { heap: Heap::unconfigured(), thread_end: ThreadEnd::new(on_thread_end), is_linked: false }
     }
 
     /// As [`Process::new`], for a library that is linked and not malloc.
     pub const fn linked() -> Process {
-        Process { heap: Heap::unconfigured(), thread_end: ThreadEnd::new(ended), is_linked: true }
+        Process { heap: Heap::unconfigured(), thread_end: ThreadEnd::new(on_thread_end), is_linked: true }
     }
 
     /// The heap, for what is not malloc.
@@ -83,14 +83,14 @@ impl Process {
     #[inline(always)]
     fn with_cache<R>(&self, action: impl FnOnce(&mut Cache) -> R) -> Option<R> {
         let mut cache = CACHE::get() as *mut Cache;
-        let mut lent = false;
+        let mut temporary = false;
         // SAFETY: the thread's cache, which knows its heap, or one of the two statics, which do not.
         if unsafe { (*cache).heap.is_null() } {
-            (cache, lent) = self.new_cache(cache)?;
+            (cache, temporary) = self.new_cache(cache)?;
         }
         // SAFETY: the cache is this thread's alone while it runs; the collector reads it while the thread stands still.
         let done = action(unsafe { &mut *cache });
-        if lent {
+        if temporary {
             // SAFETY: it was opened for this call.
             unsafe { self.heap.close_cache(cache) };
         }
@@ -101,7 +101,7 @@ impl Process {
     #[cold]
     #[inline(never)]
     fn new_cache(&self, former: *const Cache) -> Option<(*mut Cache, bool)> {
-        let cache = self.heap.open_cache(thread())?;
+        let cache = self.heap.open_cache(thread_id())?;
         if ptr::eq(former, &GONE) {
             return Some((cache, true));
         }
@@ -113,7 +113,7 @@ impl Process {
 
     #[cold]
     #[inline(never)]
-    fn allocate_slowly(&self, bytes: usize) -> *mut u8 {
+    fn allocate_slow(&self, bytes: usize) -> *mut u8 {
         self.with_cache(|cache| self.heap.allocate(cache, bytes, false)).unwrap_or(ptr::null_mut())
     }
 
@@ -124,13 +124,13 @@ impl Process {
 
     #[cold]
     #[inline(never)]
-    fn free_slowly(&self, block: *mut u8) {
+    fn free_slow(&self, block: *mut u8) {
         if block.is_null() || self.heap.is_mode(Mode::Collect) {
             return;
         }
         // SAFETY: the C caller's word.
         if let Some(Err(misuse)) = self.with_cache(|cache| unsafe { self.heap.free(cache, block) }) {
-            tell("free", block as usize, misuse);
+            report("free", block as usize, misuse);
         }
     }
 
@@ -184,22 +184,22 @@ impl Manager for Process {
         if bytes < FAST_MAX {
             let step = (bytes + self.heap.rounding.load(Ordering::Relaxed)) >> 4;
             // SAFETY: at most 1023 + 16 bytes, 64 steps.
-            let kind = usize::from(unsafe { *FAST.get_unchecked(step) });
+            let span_class = usize::from(unsafe { *FAST.get_unchecked(step) });
             let cache = CACHE::get() as *mut Cache;
             // SAFETY: the thread's cache, or the empty one, of which this reads only. Kinds in the table have lists.
             unsafe {
-                let list = (*cache).lists.as_mut_ptr().add(kind);
+                let list = (*cache).lists.as_mut_ptr().add(span_class);
                 let head = (*list).head;
                 if !head.is_null() {
                     (*list).head = (*head).next;
-                    (*list).room += 1;
+                    (*list).free_slots += 1;
                     (*head).next = ptr::null_mut();
                     (*head).key = 0;
                     return head.cast();
                 }
             }
         }
-        self.allocate_slowly(bytes)
+        self.allocate_slow(bytes)
     }
 
     fn allocate_zeroed(&self, bytes: usize) -> *mut u8 {
@@ -213,38 +213,38 @@ impl Manager for Process {
 
     #[inline(always)]
     unsafe fn free(&self, block: *mut u8) {
-        let room = &self.heap.room;
-        let offset = (block as usize).wrapping_sub(room.base());
+        let reservation = &self.heap.reservation;
+        let offset = (block as usize).wrapping_sub(reservation.base());
         let unit = offset >> UNIT_SHIFT;
-        if unit < self.heap.free_units.load(Ordering::Relaxed) {
+        if unit < self.heap.fast_free_units.load(Ordering::Relaxed) {
             // SAFETY: the table has a row for every unit; the cache is the thread's, or the empty one, of which this
             // reads only; a block of such a kind is readable, and the caller gives it up.
             unsafe {
-                let kind = *room.kinds().add(unit);
-                if kind.wrapping_sub(1) < FAST_KINDS {
-                    let class = CLASS.get_unchecked(kind as usize);
+                let span_class = *reservation.span_classes().add(unit);
+                if span_class.wrapping_sub(1) < FAST_SPAN_CLASSES {
+                    let class = CLASS.get_unchecked(span_class as usize);
                     let within = offset & (UNIT - 1);
                     let block = block.cast::<FreeBlock>();
                     let cache = CACHE::get() as *mut Cache;
-                    let list = (*cache).lists.as_mut_ptr().add(kind as usize);
+                    let list = (*cache).lists.as_mut_ptr().add(span_class as usize);
                     let key = self.heap.key.load(Ordering::Relaxed);
                     let index = class.index(within);
                     if index * class.size as usize == within
                         && index < class.blocks as usize
-                        && (*list).room != 0
+                        && (*list).free_slots != 0
                         && (*block).key != key
                     {
                         (*block).next = (*list).head;
                         (*block).key = key;
                         core::sync::atomic::compiler_fence(Ordering::SeqCst);
                         (*list).head = block;
-                        (*list).room -= 1;
+                        (*list).free_slots -= 1;
                         return;
                     }
                 }
             }
         }
-        self.free_slowly(block);
+        self.free_slow(block);
     }
 
     unsafe fn reallocate(&self, block: NonNull<u8>, bytes: usize) -> *mut u8 {
@@ -252,7 +252,7 @@ impl Manager for Process {
         match self.with_cache(|cache| unsafe { self.heap.reallocate(cache, block, bytes) }) {
             Some(Ok(new)) => new,
             Some(Err(misuse)) => {
-                tell("realloc", block.as_ptr() as usize, misuse);
+                report("realloc", block.as_ptr() as usize, misuse);
                 ptr::null_mut()
             }
             None => ptr::null_mut(),
@@ -264,7 +264,7 @@ impl Manager for Process {
     }
 
     fn failed(&self) {
-        self.heap.teller.failed();
+        self.heap.reporter.failed();
     }
 
     unsafe fn census(&self, census: &mut RawCensus) -> c_int {
@@ -274,7 +274,7 @@ impl Manager for Process {
     }
 
     fn check(&self) -> c_int {
-        self.heap.check_and_tell()
+        self.heap.check_and_report()
     }
 
     fn collect(&self) -> c_int {
@@ -288,7 +288,7 @@ impl Manager for Process {
     fn listen(&self, function: Option<EventFunction>, context: *mut c_void) -> c_int {
         let _collection = self.heap.collection.lock();
         let _units = self.heap.units.lock();
-        self.heap.teller.listen(function, context)
+        self.heap.reporter.listen(function, context)
     }
 
     fn start(&'static self) {
@@ -305,7 +305,11 @@ impl Manager for Process {
             Message::new().text("tithe: no key for the ends of threads is left (PTHREAD_KEYS_MAX)").abort();
         }
         let signal = settings.signal.unwrap_or(DEFAULT_SIGNAL);
-        let signal = if self.is_linked && is_handled(signal) { libc::SIGRTMAX() - SPARE } else { signal };
+        let signal = if self.is_linked && is_handled(signal) {
+            libc::SIGRTMAX() - LINKED_SIGNAL_OFFSET
+        } else {
+            signal
+        };
         WORLD.start(Some(signal), settings.patience_ms);
         let cache = CACHE::get();
         if cache != ptr::from_ref(&EMPTY) as usize {
@@ -336,7 +340,7 @@ impl Manager for Process {
 
 /// How far below the highest signal the one lies that a linked heap takes where another heap has taken its own: with
 /// one signal for both, each would hand on to the other what is neither's, for ever.
-pub(crate) const SPARE: c_int = 7;
+pub(crate) const LINKED_SIGNAL_OFFSET: c_int = 7;
 
 /// Whether somebody handles the signal. glibc's own function refuses to tell of the signals that glibc uses.
 fn is_handled(signal: c_int) -> bool {

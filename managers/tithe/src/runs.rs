@@ -6,7 +6,7 @@
 use heaptoll_floor::{Damage, PAGE};
 
 use crate::class::{FREE, UNIT, UNIT_SHIFT};
-use crate::room::{Memory, Room};
+use crate::reservation::{HeapReservation, Memory};
 use crate::span::{NONE, UnitIndex};
 
 /// Lengths with a list of their own.
@@ -37,14 +37,14 @@ pub struct Units {
     /// The number of the last collection, for the black list.
     pub epoch: u32,
     /// Units there were when the heap's size was told last.
-    pub told: usize,
+    pub reported_units: usize,
     /// Units that were passed over because of the black list, now.
     pub avoided: u64,
 }
 
 /// A run that was taken.
 #[derive(Debug, Clone, Copy)]
-pub struct Taken {
+pub struct TakenUnits {
     pub first: UnitIndex,
     /// It reads as zeros, and no page of it is resident.
     pub clean: bool,
@@ -66,7 +66,7 @@ impl Units {
             limit: usize::MAX,
             locked: false,
             epoch: 0,
-            told: 0,
+            reported_units: 0,
             avoided: 0,
         }
     }
@@ -77,31 +77,31 @@ impl Units {
     }
 
     /// Bytes of the units that belong to spans and large blocks.
-    pub fn used_bytes(&self, room: &Room) -> usize {
-        (room.units() - self.free as usize) * UNIT
+    pub fn used_bytes(&self, reservation: &HeapReservation) -> usize {
+        (reservation.units() - self.free as usize) * UNIT
     }
 
     /// Whether so many units more would be beyond the limit.
-    pub fn is_beyond(&self, room: &Room, units: u32) -> bool {
-        room.units() - self.free as usize + units as usize > self.limit
+    pub fn exceeds_limit(&self, reservation: &HeapReservation, units: u32) -> bool {
+        reservation.units() - self.free as usize + units as usize > self.limit
     }
 
-    fn link(&mut self, room: &Room, first: UnitIndex, units: u32, clean: bool) {
+    fn link(&mut self, reservation: &HeapReservation, first: UnitIndex, units: u32, clean: bool) {
         let bin = bin_of(units);
         let head = self.bins[bin];
         // SAFETY: the units are free and the caller's, whose lock this is; `head` is NONE or a free run.
         unsafe {
-            let run = &mut *room.span(first);
+            let run = &mut *reservation.span(first);
             run.units = units;
             run.clean = clean;
             run.previous = NONE;
             run.next = head;
             if head != NONE {
-                (*room.span(head)).previous = first;
+                (*reservation.span(head)).previous = first;
             }
         }
-        room.set_first(first, first);
-        room.set_first(first + units - 1, first);
+        reservation.set_first(first, first);
+        reservation.set_first(first + units - 1, first);
         self.bins[bin] = first;
         self.filled |= 1 << bin;
         self.free += units;
@@ -111,10 +111,10 @@ impl Units {
     }
 
     /// Takes a run out of its list; says its length and whether it is clean.
-    fn unlink(&mut self, room: &Room, first: UnitIndex) -> (u32, bool) {
+    fn unlink(&mut self, reservation: &HeapReservation, first: UnitIndex) -> (u32, bool) {
         // SAFETY: `first` is a free run's, which the lock makes ours, as its neighbours in the list are.
         let (units, clean, next, previous) = unsafe {
-            let run = &*room.span(first);
+            let run = &*reservation.span(first);
             (run.units, run.clean, run.next, run.previous)
         };
         let bin = bin_of(units);
@@ -125,11 +125,11 @@ impl Units {
             }
         } else {
             // SAFETY: as above.
-            unsafe { (*room.span(previous)).next = next };
+            unsafe { (*reservation.span(previous)).next = next };
         }
         if next != NONE {
             // SAFETY: as above.
-            unsafe { (*room.span(next)).previous = previous };
+            unsafe { (*reservation.span(next)).previous = previous };
         }
         self.free -= units;
         if !clean {
@@ -139,46 +139,59 @@ impl Units {
     }
 
     /// Gives units back. They are joined with free neighbours.
-    pub fn give(&mut self, room: &Room, first: UnitIndex, units: u32, clean: bool) {
-        room.set_kind(first, units, FREE);
+    pub fn release(&mut self, reservation: &HeapReservation, first: UnitIndex, units: u32, clean: bool) {
+        reservation.set_span_class(first, units, FREE);
         let (mut first, mut units, mut clean) = (first, units, clean);
-        if first > 0 && room.kind(first as usize - 1) == FREE {
-            let before = room.first(first as usize - 1);
-            let (more, was_clean) = self.unlink(room, before);
+        if first > 0 && reservation.span_class(first as usize - 1) == FREE {
+            let before = reservation.first(first as usize - 1);
+            let (more, was_clean) = self.unlink(reservation, before);
             first = before;
             units += more;
             clean &= was_clean;
         }
         let after = first as usize + units as usize;
-        if after < room.units() && room.kind(after) == FREE {
-            let (more, was_clean) = self.unlink(room, after as UnitIndex);
+        if after < reservation.units() && reservation.span_class(after) == FREE {
+            let (more, was_clean) = self.unlink(reservation, after as UnitIndex);
             units += more;
             clean &= was_clean;
         }
-        self.link(room, first, units, clean);
-        let resident = RESIDENT_MIN.max(self.used_bytes(room) / RESIDENT_SHARE).max(self.keep);
+        self.link(reservation, first, units, clean);
+        let resident = RESIDENT_MIN.max(self.used_bytes(reservation) / RESIDENT_SHARE).max(self.keep);
         if self.dirty as usize * UNIT > resident && !self.locked {
-            self.purge(room);
+            self.purge(reservation);
         }
     }
 
     /// Takes `units` units that begin at a multiple of `alignment` units; grows the heap where there is no such run.
     /// What is on the black list is avoided if `avoid`. The kinds of the units are the caller's to set.
-    pub fn take(&mut self, room: &Room, units: u32, alignment: u32, avoid: bool) -> Option<Taken> {
-        if self.is_beyond(room, units) {
+    pub fn take(
+        &mut self,
+        reservation: &HeapReservation,
+        units: u32,
+        alignment: u32,
+        avoid: bool,
+    ) -> Option<TakenUnits> {
+        if self.exceeds_limit(reservation, units) {
             return None;
         }
-        self.find(room, units, alignment, avoid, TRIES)
+        self.find(reservation, units, alignment, avoid, TRIES)
             .or_else(|| {
-                self.grow(room, units.checked_add(alignment - 1)?)?;
-                self.find(room, units, alignment, avoid, TRIES)
+                self.grow(reservation, units.checked_add(alignment - 1)?)?;
+                self.find(reservation, units, alignment, avoid, TRIES)
             })
-            .or_else(|| self.find(room, units, alignment, false, u32::MAX))
+            .or_else(|| self.find(reservation, units, alignment, false, u32::MAX))
     }
 
     /// Looks at no more than `limit` runs of a list: each list gets its turn, however many runs in those of shorter
     /// ones do not do.
-    fn find(&mut self, room: &Room, units: u32, alignment: u32, avoid: bool, limit: u32) -> Option<Taken> {
+    fn find(
+        &mut self,
+        reservation: &HeapReservation,
+        units: u32,
+        alignment: u32,
+        avoid: bool,
+        limit: u32,
+    ) -> Option<TakenUnits> {
         let mut bins = self.filled & (u64::MAX << bin_of(units));
         while bins != 0 {
             let bin = bins.trailing_zeros() as usize;
@@ -187,9 +200,10 @@ impl Units {
             let mut tries = limit;
             while run != NONE && tries > 0 {
                 // SAFETY: a free run, which the lock makes ours.
-                let (length, next) = unsafe { ((*room.span(run)).units, (*room.span(run)).next) };
-                if let Some(at) = self.place(room, run..run + length, units, alignment, avoid) {
-                    return Some(self.cut(room, run, at, units));
+                let (length, next) =
+                    unsafe { ((*reservation.span(run)).units, (*reservation.span(run)).next) };
+                if let Some(at) = self.place(reservation, run..run + length, units, alignment, avoid) {
+                    return Some(self.cut(reservation, run, at, units));
                 }
                 // Where nothing is on the black list and nothing aligned, only lists of mixed lengths are searched.
                 if avoid || alignment > 1 {
@@ -205,13 +219,13 @@ impl Units {
     /// multiple of less.
     fn place(
         &mut self,
-        room: &Room,
+        reservation: &HeapReservation,
         run: core::ops::Range<UnitIndex>,
         units: u32,
         alignment: u32,
         avoid: bool,
     ) -> Option<UnitIndex> {
-        let before = room.base() >> UNIT_SHIFT;
+        let before = reservation.base() >> UNIT_SHIFT;
         let mut at = run.start;
         loop {
             let aligned = (before + at as usize).checked_next_multiple_of(alignment as usize)? - before;
@@ -222,87 +236,103 @@ impl Units {
             if !avoid {
                 return Some(at);
             }
-            match (at..at + units).rev().find(|&unit| self.is_black(room, unit)) {
+            match (at..at + units).rev().find(|&unit| self.is_blacklisted(reservation, unit)) {
                 None => return Some(at),
-                Some(black) => {
+                Some(blacklist) => {
                     self.avoided += 1;
-                    at = black + 1;
+                    at = blacklist + 1;
                 }
             }
         }
     }
 
     /// Whether one of the last two collections found a word that looks like an address in this unit.
-    fn is_black(&self, room: &Room, unit: UnitIndex) -> bool {
+    fn is_blacklisted(&self, reservation: &HeapReservation, unit: UnitIndex) -> bool {
         // SAFETY: the table has a row for every unit.
-        let seen = unsafe { room.black().add(unit as usize).read() };
-        seen != 0 && (seen == shade(self.epoch) || seen == shade(self.epoch.wrapping_sub(1)))
+        let seen = unsafe { reservation.blacklist().add(unit as usize).read() };
+        seen != 0
+            && (seen == blacklist_mark(self.epoch) || seen == blacklist_mark(self.epoch.wrapping_sub(1)))
     }
 
     /// Takes `units` at `at` out of the free run at `run`; what is left of it stays free.
-    fn cut(&mut self, room: &Room, run: UnitIndex, at: UnitIndex, units: u32) -> Taken {
-        let (length, clean) = self.unlink(room, run);
+    fn cut(
+        &mut self,
+        reservation: &HeapReservation,
+        run: UnitIndex,
+        at: UnitIndex,
+        units: u32,
+    ) -> TakenUnits {
+        let (length, clean) = self.unlink(reservation, run);
         if at > run {
-            self.link(room, run, at - run, clean);
+            self.link(reservation, run, at - run, clean);
         }
         let rest = run + length - (at + units);
         if rest > 0 {
-            self.link(room, at + units, rest, clean);
+            self.link(reservation, at + units, rest, clean);
         }
-        Taken { first: at, clean }
+        TakenUnits { first: at, clean }
     }
 
     /// Takes exactly the units from `at` on, if they begin a free run that is long enough.
-    pub fn take_at(&mut self, room: &Room, at: UnitIndex, units: u32) -> Option<Taken> {
-        if at as usize >= room.units() || room.kind(at as usize) != FREE || self.is_beyond(room, units) {
+    pub fn take_at(
+        &mut self,
+        reservation: &HeapReservation,
+        at: UnitIndex,
+        units: u32,
+    ) -> Option<TakenUnits> {
+        if at as usize >= reservation.units()
+            || reservation.span_class(at as usize) != FREE
+            || self.exceeds_limit(reservation, units)
+        {
             return None;
         }
-        debug_assert_eq!(room.first(at as usize), at);
+        debug_assert_eq!(reservation.first(at as usize), at);
         // SAFETY: a free run begins there, as what is before it is not free; the lock makes it ours.
-        let long_enough = unsafe { (*room.span(at)).units } >= units;
-        long_enough.then(|| self.cut(room, at, at, units))
+        let long_enough = unsafe { (*reservation.span(at)).units } >= units;
+        long_enough.then(|| self.cut(reservation, at, at, units))
     }
 
     /// Grows the heap so that a free run of `units` is there.
-    fn grow(&mut self, room: &Room, units: u32) -> Option<()> {
-        let before = room.units();
+    fn grow(&mut self, reservation: &HeapReservation, units: u32) -> Option<()> {
+        let before = reservation.units();
         // A free run at the end is a part of it.
-        let at_end = if before > 0 && room.kind(before - 1) == FREE {
+        let at_end = if before > 0 && reservation.span_class(before - 1) == FREE {
             // SAFETY: a free run's first unit; the lock makes it ours.
-            unsafe { (*room.span(room.first(before - 1))).units }
+            unsafe { (*reservation.span(reservation.first(before - 1))).units }
         } else {
             0
         };
-        let grown = room.grow(&mut self.memory, units.saturating_sub(at_end).max(1))?;
-        self.give(room, before as UnitIndex, grown, true);
+        let grown = reservation.grow(&mut self.memory, units.saturating_sub(at_end).max(1))?;
+        self.release(reservation, before as UnitIndex, grown, true);
         Some(())
     }
 
     /// Gives the memory of all free runs back to the system. The address space stays, in one mapping.
-    pub fn purge(&mut self, room: &Room) {
+    pub fn purge(&mut self, reservation: &HeapReservation) {
         // SAFETY: errno's address is valid for the calling thread.
         let errno = unsafe { *libc::__errno_location() };
-        self.advise(room);
+        self.advise(reservation);
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = errno };
     }
 
-    fn advise(&mut self, room: &Room) {
+    fn advise(&mut self, reservation: &HeapReservation) {
         for bin in 0..BINS {
             let mut run = self.bins[bin];
             while run != NONE {
                 // SAFETY: a free run, which the lock makes ours; nobody has a block in it. The descriptors of its units
                 // after the first say nothing, and are written before they are read.
                 unsafe {
-                    let span = &mut *room.span(run);
-                    let inner = (room.span(run).add(1) as usize).next_multiple_of(PAGE);
-                    let end = (room.span(run).add(span.units as usize) as usize) & !(PAGE - 1);
+                    let span = &mut *reservation.span(run);
+                    let inner = (reservation.span(run).add(1) as usize).next_multiple_of(PAGE);
+                    let end = (reservation.span(run).add(span.units as usize) as usize) & !(PAGE - 1);
                     if end > inner {
                         libc::madvise(inner as *mut _, end - inner, libc::MADV_DONTNEED);
                     }
                     if !span.clean {
                         let bytes = span.units as usize * UNIT;
-                        if libc::madvise(room.address(run) as *mut _, bytes, libc::MADV_DONTNEED) != 0 {
+                        if libc::madvise(reservation.address(run) as *mut _, bytes, libc::MADV_DONTNEED) != 0
+                        {
                             self.locked = true;
                             return;
                         }
@@ -332,7 +362,7 @@ impl Units {
     ///
     /// # Errors
     /// The first invariant that does not hold.
-    pub fn check(&self, room: &Room) -> Result<(), Damage> {
+    pub fn check(&self, reservation: &HeapReservation) -> Result<(), Damage> {
         let (mut free, mut runs) = (0, 0_usize);
         for bin in 0..BINS {
             let mut run = self.bins[bin];
@@ -343,13 +373,13 @@ impl Units {
             )?;
             let mut previous = NONE;
             while run != NONE {
-                let address = room.address(run);
-                Damage::unless((run as usize) < room.units(), address, "a free run lies in the heap")?;
+                let address = reservation.address(run);
+                Damage::unless((run as usize) < reservation.units(), address, "a free run lies in the heap")?;
                 // SAFETY: a unit of the heap; only read.
-                let span = unsafe { &*room.span(run) };
+                let span = unsafe { &*reservation.span(run) };
                 let end = run as usize + span.units as usize;
                 Damage::unless(
-                    span.units > 0 && end <= room.units(),
+                    span.units > 0 && end <= reservation.units(),
                     address,
                     "a free run lies in the heap",
                 )?;
@@ -360,33 +390,33 @@ impl Units {
                 )?;
                 Damage::unless(span.previous == previous, address, "the links of free runs are mutual")?;
                 Damage::unless(
-                    room.first(end - 1) == run,
+                    reservation.first(end - 1) == run,
                     address,
                     "a free run's last unit leads to its first",
                 )?;
                 Damage::unless(
-                    (run as usize..end).all(|unit| room.kind(unit) == FREE),
+                    (run as usize..end).all(|unit| reservation.span_class(unit) == FREE),
                     address,
                     "a free run is of free units",
                 )?;
-                let joined = (run == 0 || room.kind(run as usize - 1) != FREE)
-                    && (end == room.units() || room.kind(end) != FREE);
+                let joined = (run == 0 || reservation.span_class(run as usize - 1) != FREE)
+                    && (end == reservation.units() || reservation.span_class(end) != FREE);
                 Damage::unless(joined, address, "free neighbours are joined")?;
                 free += span.units;
                 runs += 1;
-                Damage::unless(runs <= room.units(), address, "lists of free runs end")?;
+                Damage::unless(runs <= reservation.units(), address, "lists of free runs end")?;
                 previous = run;
                 run = span.next;
             }
         }
-        Damage::unless(free == self.free, room.base(), "the count of free units is right")?;
-        let all = (0..room.units()).filter(|&unit| room.kind(unit) == FREE).count();
-        Damage::unless(all == free as usize, room.base(), "every free unit is in a free run")
+        Damage::unless(free == self.free, reservation.base(), "the count of free units is right")?;
+        let all = (0..reservation.units()).filter(|&unit| reservation.span_class(unit) == FREE).count();
+        Damage::unless(all == free as usize, reservation.base(), "every free unit is in a free run")
     }
 }
 
 /// How the black list writes the number of a collection: never 0.
-pub const fn shade(epoch: u32) -> u8 {
+pub const fn blacklist_mark(epoch: u32) -> u8 {
     (epoch % 255) as u8 + 1
 }
 

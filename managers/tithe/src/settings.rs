@@ -24,7 +24,7 @@ pub enum Mode {
 
 impl Mode {
     /// The word for it in `TITHE_MODE`.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Mode::Hybrid => "hybrid",
             Mode::Collect => "collect",
@@ -132,7 +132,7 @@ impl Settings {
     ///
     /// # Errors
     /// The first wrong value.
-    pub fn from_environment() -> Result<Settings, Wrong> {
+    pub fn from_environment() -> Result<Settings, SettingError> {
         // SAFETY: getauxval has no conditions.
         if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
             return Ok(Settings::new());
@@ -149,7 +149,7 @@ impl Settings {
     ///
     /// # Errors
     /// The first wrong value.
-    pub fn read<'a>(entries: impl IntoIterator<Item = &'a [u8]>) -> Result<Settings, Wrong> {
+    pub fn read<'a>(entries: impl IntoIterator<Item = &'a [u8]>) -> Result<Settings, SettingError> {
         let mut settings = Settings::new();
         let mut headroom = None;
         let mut min_headroom = None;
@@ -163,13 +163,13 @@ impl Settings {
             let Some(equals) = entry.iter().position(|&byte| byte == b'=') else { continue };
             let (name, value) = (&entry[..equals], &entry[equals + 1..]);
             let Some(index) = VARIABLES.iter().position(|(known, _)| known.as_bytes() == name) else {
-                return Err(Wrong::new(name, value, Fault::Unknown { nearest: nearest(name) }));
+                return Err(SettingError::new(name, value, Fault::Unknown { nearest: nearest(name) }));
             };
             if core::mem::replace(&mut seen[index], true) {
                 continue;
             }
             let (known, allowed) = VARIABLES[index];
-            let wrong = Wrong::new(name, value, Fault::NotAllowed { allowed });
+            let wrong = SettingError::new(name, value, Fault::NotAllowed { allowed });
             let Ok(text) = core::str::from_utf8(value) else {
                 // Only a file's name may be any bytes.
                 if known != "TITHE_LOG" {
@@ -197,14 +197,14 @@ impl Settings {
                 _ => settings.poison = number(text, 0, 1).ok_or(wrong)? == 1,
             }
             if matches!(known, "TITHE_EVERY" | "TITHE_RECLAIM" | "TITHE_SWEEP") {
-                collecting = Some(Wrong { fault: Fault::NeverCollects, ..wrong });
+                collecting = Some(SettingError { fault: Fault::NeverCollects, ..wrong });
             }
         }
         // What has a hard limit, and no wish of when to collect, collects when it is full.
         let full = if settings.heap.is_some() { Rule::Fixed } else { settings.rule };
         settings.rule = chosen.unwrap_or(full);
         if settings.rule == Rule::Fixed && settings.max_heap.or(settings.heap).is_none() {
-            return Err(Wrong::new(b"TITHE_POLICY", b"fixed", Fault::NeedsMaximum));
+            return Err(SettingError::new(b"TITHE_POLICY", b"fixed", Fault::NeedsMaximum));
         }
         // A measurement of collections that never happen would be taken for one.
         if let (Mode::Explicit, Some(wrong)) = (settings.mode, collecting) {
@@ -229,7 +229,7 @@ impl Default for Settings {
 
 /// A variable that cannot be honoured. The process should end with its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wrong {
+pub struct SettingError {
     variable: Excerpt<30>,
     value: Excerpt<62>,
     fault: Fault,
@@ -245,9 +245,9 @@ enum Fault {
     NotOpened { error: c_int },
 }
 
-impl Wrong {
-    fn new(variable: &[u8], value: &[u8], fault: Fault) -> Wrong {
-        Wrong { variable: Excerpt::of(variable), value: Excerpt::of(value), fault }
+impl SettingError {
+    fn new(variable: &[u8], value: &[u8], fault: Fault) -> SettingError {
+        SettingError { variable: Excerpt::of(variable), value: Excerpt::of(value), fault }
     }
 
     /// The variable's name; cut when it is much longer than any known one.
@@ -355,12 +355,12 @@ impl Iterator for Entries {
     }
 }
 
-fn open(name: &[u8], value: &[u8]) -> Result<Sink, Wrong> {
-    Sink::open(value).map_err(|error| Wrong::new(name, value, Fault::NotOpened { error }))
+fn open(name: &[u8], value: &[u8]) -> Result<Sink, SettingError> {
+    Sink::open(value).map_err(|error| SettingError::new(name, value, Fault::NotOpened { error }))
 }
 
 fn mode(text: &str) -> Option<Mode> {
-    [Mode::Hybrid, Mode::Collect, Mode::Explicit].into_iter().find(|mode| mode.word() == text)
+    [Mode::Hybrid, Mode::Collect, Mode::Explicit].into_iter().find(|mode| mode.as_str() == text)
 }
 
 fn rule(text: &str) -> Option<Rule> {

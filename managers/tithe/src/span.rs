@@ -5,7 +5,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::class::{BLOCKS_MAX, Kind};
+use crate::class::{BLOCKS_MAX, SpanClass};
 
 /// The number of a unit, counted from the heap's start.
 pub type UnitIndex = u32;
@@ -45,7 +45,7 @@ pub struct Span {
     pub bytes: usize,
     /// The word of `bits` where a search for a free block begins: all before it are taken.
     pub hint: u32,
-    pub kind: Kind,
+    pub span_class: SpanClass,
     _reserved: [u8; 23],
     pub bits: [Bits; BLOCKS_MAX / 64],
 }

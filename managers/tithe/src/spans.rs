@@ -8,10 +8,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use heaptoll_floor::Damage;
 
-use crate::cache::{CLAIMS, Cache, Claim};
-use crate::class::{CLASS, Class};
-use crate::room::Room;
-use crate::runs::Taken;
+use crate::cache::{Cache, PENDING_MAX, ReservedBlocks};
+use crate::class::{CLASS, SizeClass};
+use crate::reservation::HeapReservation;
+use crate::runs::TakenUnits;
 use crate::span::{NONE, Span, UnitIndex};
 
 /// The state of one kind.
@@ -25,7 +25,7 @@ pub struct Spans {
 
 /// What became of a swept span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Swept {
+pub enum SweepOutcome {
     /// It was done before.
     Already,
     /// It is in the list, or full.
@@ -36,7 +36,7 @@ pub enum Swept {
 
 /// What is wrong with an address that was given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wrong {
+pub enum ReleaseError {
     Free,
     Inside,
 }
@@ -46,70 +46,82 @@ impl Spans {
         Spans { partial: NONE, cursor: usize::MAX }
     }
 
-    fn link(&mut self, room: &Room, unit: UnitIndex) {
+    fn link(&mut self, reservation: &HeapReservation, unit: UnitIndex) {
         // SAFETY: spans of this kind are ours by the lock.
         unsafe {
-            let span = &mut *room.span(unit);
+            let span = &mut *reservation.span(unit);
             span.listed = true;
             span.previous = NONE;
             span.next = self.partial;
             if self.partial != NONE {
-                (*room.span(self.partial)).previous = unit;
+                (*reservation.span(self.partial)).previous = unit;
             }
         }
         self.partial = unit;
     }
 
-    fn unlink(&mut self, room: &Room, unit: UnitIndex) {
+    fn unlink(&mut self, reservation: &HeapReservation, unit: UnitIndex) {
         // SAFETY: spans of this kind are ours by the lock.
         unsafe {
-            let span = &mut *room.span(unit);
+            let span = &mut *reservation.span(unit);
             let (next, previous) = (span.next, span.previous);
             span.listed = false;
             if previous == NONE {
                 self.partial = next;
             } else {
-                (*room.span(previous)).next = next;
+                (*reservation.span(previous)).next = next;
             }
             if next != NONE {
-                (*room.span(next)).previous = previous;
+                (*reservation.span(next)).previous = previous;
             }
         }
     }
 
     /// Lists a span that was found empty after all.
-    pub fn list(&mut self, room: &Room, unit: UnitIndex) {
-        self.link(room, unit);
+    pub fn list(&mut self, reservation: &HeapReservation, unit: UnitIndex) {
+        self.link(reservation, unit);
     }
 
     /// Makes fresh units a span of this kind and lists it.
-    pub fn adopt(&mut self, room: &Room, taken: Taken, kind: u8, epoch: u32) {
+    pub fn initialise(
+        &mut self,
+        reservation: &HeapReservation,
+        taken: TakenUnits,
+        span_class: u8,
+        epoch: u32,
+    ) {
         let unit = taken.first;
-        let class = &CLASS[kind as usize];
+        let class = &CLASS[span_class as usize];
         // SAFETY: the units are the caller's.
-        let span = unsafe { &mut *room.span(unit) };
+        let span = unsafe { &mut *reservation.span(unit) };
         span.units = u32::from(class.units);
-        span.kind = kind;
+        span.span_class = span_class;
         span.epoch = epoch;
         span.free = class.blocks;
         span.hint = 0;
         span.bytes = 0;
         span.clean = taken.clean;
         span.clear_bits(class.blocks as usize);
-        room.assign(unit, u32::from(class.units), kind);
-        self.link(room, unit);
+        reservation.assign(unit, u32::from(class.units), span_class);
+        self.link(reservation, unit);
     }
 
     /// Claims up to `wanted` blocks into the cache's pending ones; says how many.
-    pub fn claim(&mut self, room: &Room, cache: &mut Cache, class: &Class, wanted: u32) -> u32 {
+    pub fn reserve(
+        &mut self,
+        reservation: &HeapReservation,
+        cache: &mut Cache,
+        class: &SizeClass,
+        wanted: u32,
+    ) -> u32 {
         let words = usize::from(class.blocks).div_ceil(64);
         let mut got = 0;
-        while got < wanted && cache.claims < CLAIMS && self.partial != NONE {
+        while got < wanted && cache.pending_count < PENDING_MAX && self.partial != NONE {
             let unit = self.partial;
             // SAFETY: spans of this kind are ours by the lock.
-            let span = unsafe { &mut *room.span(unit) };
+            let span = unsafe { &mut *reservation.span(unit) };
             let mut word = span.hint as usize;
-            while got < wanted && cache.claims < CLAIMS && word < words {
+            while got < wanted && cache.pending_count < PENDING_MAX && word < words {
                 let bits = &mut span.bits[word];
                 let available = Span::present(class.blocks.into(), word) & !bits.taken;
                 let mask = lowest(available, wanted - got);
@@ -117,8 +129,9 @@ impl Spans {
                     bits.taken |= mask;
                     got += mask.count_ones();
                     span.free -= mask.count_ones() as u16;
-                    cache.pending[cache.claims] = Claim { unit, word: word as u32, clean: span.clean, mask };
-                    cache.claims += 1;
+                    cache.pending[cache.pending_count] =
+                        ReservedBlocks { unit, word: word as u32, clean: span.clean, mask };
+                    cache.pending_count += 1;
                 }
                 if mask == available {
                     word += 1;
@@ -126,28 +139,33 @@ impl Spans {
             }
             span.hint = word as u32;
             if span.free == 0 {
-                self.unlink(room, unit);
+                self.unlink(reservation, unit);
             }
         }
         got
     }
 
     /// The next span of the kind that may wait to be swept.
-    pub fn next_unswept(&mut self, room: &Room, kind: u8) -> Option<UnitIndex> {
-        let end = room.units();
+    pub fn next_unswept(&mut self, reservation: &HeapReservation, span_class: u8) -> Option<UnitIndex> {
+        let end = reservation.units();
         if self.cursor >= end {
             return None;
         }
         // SAFETY: the table has a row for every unit.
-        let found =
-            unsafe { libc::memchr(room.kinds().add(self.cursor).cast(), kind.into(), end - self.cursor) };
+        let found = unsafe {
+            libc::memchr(
+                reservation.span_classes().add(self.cursor).cast(),
+                span_class.into(),
+                end - self.cursor,
+            )
+        };
         if found.is_null() {
             self.cursor = usize::MAX;
             return None;
         }
-        let unit = found as usize - room.kinds() as usize;
-        self.cursor = unit + usize::from(CLASS[kind as usize].units);
-        Some(room.first(unit))
+        let unit = found as usize - reservation.span_classes() as usize;
+        self.cursor = unit + usize::from(CLASS[span_class as usize].units);
+        Some(reservation.first(unit))
     }
 
     /// After a collection: everything waits to be swept.
@@ -162,21 +180,27 @@ impl Spans {
     }
 
     /// What was marked is taken, the rest is free. `poison` fills it.
-    pub fn sweep(&mut self, room: &Room, unit: UnitIndex, epoch: u32, poison: bool) -> Swept {
+    pub fn sweep(
+        &mut self,
+        reservation: &HeapReservation,
+        unit: UnitIndex,
+        epoch: u32,
+        poison: bool,
+    ) -> SweepOutcome {
         // SAFETY: spans of this kind are ours by the lock.
-        let span = unsafe { &mut *room.span(unit) };
+        let span = unsafe { &mut *reservation.span(unit) };
         if span.epoch == epoch {
-            return Swept::Already;
+            return SweepOutcome::Already;
         }
         span.epoch = epoch;
         span.listed = false;
         span.clean = false;
-        let class = &CLASS[span.kind as usize];
+        let class = &CLASS[span.span_class as usize];
         let mut free = 0;
         for (word, bits) in span.bits[..usize::from(class.blocks).div_ceil(64)].iter_mut().enumerate() {
             let marked = *bits.marked.get_mut();
             if poison {
-                fill(room.address(unit), class, word, bits.taken & !marked);
+                fill(reservation.address(unit), class, word, bits.taken & !marked);
             }
             bits.taken = marked;
             bits.marked = AtomicU64::new(0);
@@ -185,12 +209,12 @@ impl Spans {
         span.free = free as u16;
         span.hint = 0;
         if span.free == class.blocks {
-            return Swept::Empty;
+            return SweepOutcome::Empty;
         }
         if span.free > 0 {
-            self.link(room, unit);
+            self.link(reservation, unit);
         }
-        Swept::Kept
+        SweepOutcome::Kept
     }
 
     /// Makes a block free that no cache has. Says whether the whole span is free now: then it is unlisted and its
@@ -198,15 +222,20 @@ impl Spans {
     ///
     /// # Errors
     /// The address is no taken block's.
-    pub fn release(&mut self, room: &Room, address: usize, epoch: u32) -> Result<bool, Wrong> {
-        let unit = room.first(address.wrapping_sub(room.base()) >> crate::class::UNIT_SHIFT);
+    pub fn release(
+        &mut self,
+        reservation: &HeapReservation,
+        address: usize,
+        epoch: u32,
+    ) -> Result<bool, ReleaseError> {
+        let unit = reservation.first(address.wrapping_sub(reservation.base()) >> crate::class::UNIT_SHIFT);
         // SAFETY: spans of this kind are ours by the lock.
-        let span = unsafe { &mut *room.span(unit) };
-        let class = &CLASS[span.kind as usize];
-        let offset = address - room.address(unit);
+        let span = unsafe { &mut *reservation.span(unit) };
+        let class = &CLASS[span.span_class as usize];
+        let offset = address - reservation.address(unit);
         let block = class.index(offset);
         if block * class.size as usize != offset || block >= class.blocks.into() {
-            return Err(Wrong::Inside);
+            return Err(ReleaseError::Inside);
         }
         let (word, bit) = (block / 64, 1u64 << (block % 64));
         let bits = &mut span.bits[word];
@@ -214,13 +243,13 @@ impl Spans {
         if span.epoch != epoch {
             // It waits to be swept, and the marks decide.
             if marked & bit == 0 {
-                return Err(Wrong::Free);
+                return Err(ReleaseError::Free);
             }
             bits.marked.store(marked & !bit, Ordering::Relaxed);
             return Ok(false);
         }
         if bits.taken & bit == 0 {
-            return Err(Wrong::Free);
+            return Err(ReleaseError::Free);
         }
         bits.taken &= !bit;
         span.clean = false;
@@ -229,12 +258,12 @@ impl Spans {
         let (free, listed) = (span.free, span.listed);
         if free == class.blocks {
             if listed {
-                self.unlink(room, unit);
+                self.unlink(reservation, unit);
             }
             return Ok(true);
         }
         if !listed {
-            self.link(room, unit);
+            self.link(reservation, unit);
         }
         Ok(false)
     }
@@ -243,41 +272,47 @@ impl Spans {
     ///
     /// # Errors
     /// The first invariant that does not hold.
-    pub fn check(&self, room: &Room, kind: u8, epoch: u32) -> Result<(), Damage> {
-        let class = &CLASS[kind as usize];
+    pub fn check(&self, reservation: &HeapReservation, span_class: u8, epoch: u32) -> Result<(), Damage> {
+        let class = &CLASS[span_class as usize];
         let mut listed = 0_usize;
         let (mut unit, mut previous) = (self.partial, NONE);
         while unit != NONE {
             // SAFETY: spans of this kind are ours by the lock; only read.
-            let span = unsafe { &*room.span(unit) };
-            let address = room.address(unit);
-            Damage::unless(room.kind(unit as usize) == kind, address, "spans in a list are of its kind")?;
+            let span = unsafe { &*reservation.span(unit) };
+            let address = reservation.address(unit);
+            Damage::unless(
+                reservation.span_class(unit as usize) == span_class,
+                address,
+                "spans in a list are of its kind",
+            )?;
             Damage::unless(span.listed && span.free > 0, address, "spans in the list have free blocks")?;
             Damage::unless(span.epoch == epoch, address, "spans in the list were swept")?;
             Damage::unless(span.previous == previous, address, "the links of spans are mutual")?;
             listed += 1;
-            Damage::unless(listed <= room.units(), address, "lists of spans end")?;
+            Damage::unless(listed <= reservation.units(), address, "lists of spans end")?;
             previous = unit;
             unit = span.next;
         }
         let mut unit = 0;
-        while unit < room.units() {
-            if room.kind(unit) != kind {
+        while unit < reservation.units() {
+            if reservation.span_class(unit) != span_class {
                 unit += 1;
                 continue;
             }
             let first = unit as UnitIndex;
-            let address = room.address(first);
+            let address = reservation.address(first);
             // SAFETY: as above.
-            let span = unsafe { &*room.span(first) };
+            let span = unsafe { &*reservation.span(first) };
             let end = unit + usize::from(class.units);
             Damage::unless(
-                end <= room.units()
-                    && (unit..end).all(|part| room.kind(part) == kind && room.first(part) == first),
+                end <= reservation.units()
+                    && (unit..end).all(|part| {
+                        reservation.span_class(part) == span_class && reservation.first(part) == first
+                    }),
                 address,
                 "a span's units lead to its first",
             )?;
-            Damage::unless(span.kind == kind, address, "a span knows its kind")?;
+            Damage::unless(span.span_class == span_class, address, "a span knows its kind")?;
             let words = usize::from(class.blocks).div_ceil(64);
             for (word, bits) in span.bits[..words].iter().enumerate() {
                 let beyond = !Span::present(class.blocks.into(), word);
@@ -302,7 +337,7 @@ impl Spans {
             }
             unit = end;
         }
-        Damage::unless(listed == 0, room.base(), "every listed span is in the heap")
+        Damage::unless(listed == 0, reservation.base(), "every listed span is in the heap")
     }
 }
 
@@ -323,7 +358,7 @@ fn lowest(bits: u64, count: u32) -> u64 {
 pub const POISON: u8 = 0xdf;
 
 #[cold]
-fn fill(start: usize, class: &Class, word: usize, mut mask: u64) {
+fn fill(start: usize, class: &SizeClass, word: usize, mut mask: u64) {
     while mask != 0 {
         let block = word * 64 + mask.trailing_zeros() as usize;
         mask &= mask - 1;

@@ -9,7 +9,7 @@
 //! his from what is ours, and the chain that is told avoids the asking thread's stack if there is another.
 
 mod mappings;
-mod scene;
+mod stopped_heap;
 mod text;
 mod tracer;
 
@@ -21,7 +21,7 @@ use heaptoll_floor::Region;
 
 use crate::collection::Collection;
 use crate::heap::Heap;
-use scene::{Scene, Wish, with_scene};
+use stopped_heap::{Query, StoppedHeap, with_stopped_heap};
 use text::{Text, write_line};
 use tracer::{Entry, Source};
 
@@ -44,7 +44,7 @@ impl Shares {
 
 /// Why there is no answer: a thread would not stop, the mappings are not readable, or there is no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotTold;
+pub struct Unavailable;
 
 /// From where on the asking thread's stack is read: the address of the frame of whoever asked, as [`with_frame`] gives
 /// it. The registers that calls preserve lie there too. 0: no roots are wanted.
@@ -76,7 +76,9 @@ impl Heap {
     /// `tithe_is_live`: 1 if the address lies in a block that is handed out, 0 if not, -1 if this cannot be told.
     pub fn is_live(&self, address: usize) -> c_int {
         let mut collection = self.collection.lock();
-        let live = with_scene(self, &mut collection, Wish::Blocks, 0, |scene| scene.live(address).is_some());
+        let live = with_stopped_heap(self, &mut collection, Query::Blocks, 0, |stopped_heap| {
+            stopped_heap.live(address).is_some()
+        });
         live.map_or(-1, c_int::from)
     }
 
@@ -84,12 +86,12 @@ impl Heap {
     /// bytes; 0: there is no such block, or nothing leads to it.
     ///
     /// # Errors
-    /// [`NotTold`].
-    pub fn why(&self, address: usize, text: &mut [u8], frame: Frame) -> Result<usize, NotTold> {
+    /// [`Unavailable`].
+    pub fn why(&self, address: usize, text: &mut [u8], frame: Frame) -> Result<usize, Unavailable> {
         let mut collection = self.collection.lock();
         let mut text = Text::new(text);
-        with_scene(self, &mut collection, Wish::Chains, frame, |scene| {
-            chain(scene, address, usize::MAX, &mut text)
+        with_stopped_heap(self, &mut collection, Query::Chains, frame, |stopped_heap| {
+            chain(stopped_heap, address, usize::MAX, &mut text)
         })??;
         text.finish();
         Ok(text.length())
@@ -98,10 +100,10 @@ impl Heap {
     /// What each sort of root holds alone.
     ///
     /// # Errors
-    /// [`NotTold`].
-    pub fn held(&self, frame: Frame) -> Result<Shares, NotTold> {
+    /// [`Unavailable`].
+    pub fn held(&self, frame: Frame) -> Result<Shares, Unavailable> {
         let mut collection = self.collection.lock();
-        with_scene(self, &mut collection, Wish::Chains, frame, shares)?
+        with_stopped_heap(self, &mut collection, Query::Chains, frame, shares)?
     }
 
     /// After a collection, if `TITHE_WHY` is set: writes the chain to the log or to standard error, and what roots
@@ -137,11 +139,11 @@ unsafe extern "C" fn explain(context: *mut c_void, frame: Frame) {
     // SAFETY: mapped just now, for this.
     let memory = unsafe { slice::from_raw_parts_mut(memory.as_ptr(), LOGGED_BYTES) };
     let mut text = Text::new(memory);
-    let told = with_scene(heap, collection, Wish::Chains, frame, |scene| {
-        let live = chain(scene, address, LOGGED, &mut text)?;
-        Ok::<_, NotTold>((live, shares(scene)?))
+    let outcome = with_stopped_heap(heap, collection, Query::Chains, frame, |stopped_heap| {
+        let live = chain(stopped_heap, address, LOGGED, &mut text)?;
+        Ok::<_, Unavailable>((live, shares(stopped_heap)?))
     });
-    let Ok(Ok((is_live, shares))) = told else {
+    let Ok(Ok((is_live, shares))) = outcome else {
         return write_line(sink, address, b"cannot be told: a thread does not stop, or there is no memory");
     };
     if text.length() == 0 {
@@ -168,12 +170,17 @@ unsafe extern "C" fn explain(context: *mut c_void, frame: Frame) {
 
 /// Writes the chain to the block at an address, of which no more than `most` links from each end. Says whether there
 /// is such a block.
-fn chain(scene: &Scene<'_>, address: usize, most: usize, text: &mut Text<'_>) -> Result<bool, NotTold> {
-    let Some(block) = scene.live(address) else { return Ok(false) };
-    let mut tracer = scene.tracer(block.start);
+fn chain(
+    stopped_heap: &StoppedHeap<'_>,
+    address: usize,
+    most: usize,
+    text: &mut Text<'_>,
+) -> Result<bool, Unavailable> {
+    let Some(block) = stopped_heap.live(address) else { return Ok(false) };
+    let mut tracer = stopped_heap.tracer(block.start);
     // What others hold says more than what the asking thread has at hand.
     for own in [false, true] {
-        scene.roots(&mut |range, source, is_own| {
+        stopped_heap.roots(&mut |range, source, is_own| {
             if is_own == own {
                 // SAFETY: roots are readable, and everybody stands still.
                 unsafe { tracer.root(range, source) };
@@ -183,7 +190,7 @@ fn chain(scene: &Scene<'_>, address: usize, most: usize, text: &mut Text<'_>) ->
         if let Some(last) = tracer.found {
             let (first, length) = tracer.turn(last);
             let mut entry = tracer.entry(first);
-            tell_root(scene, entry, text);
+            write_root(stopped_heap, entry, text);
             for place in 1..length {
                 let next = tracer.entry(entry.link);
                 if place == most && length - place > most {
@@ -192,14 +199,14 @@ fn chain(scene: &Scene<'_>, address: usize, most: usize, text: &mut Text<'_>) ->
                     text.text("\n");
                 }
                 if place < most || length - place <= most {
-                    tell_block(scene, entry, text);
+                    write_block(stopped_heap, entry, text);
                     text.text(", word at + ");
                     text.number(next.word - entry.block);
-                    tell_word(next.word, text);
+                    write_target(next.word, text);
                 }
                 entry = next;
             }
-            tell_block(scene, entry, text);
+            write_block(stopped_heap, entry, text);
             text.text(", asked for at + ");
             text.number(address - entry.block);
             text.text("\n");
@@ -210,8 +217,8 @@ fn chain(scene: &Scene<'_>, address: usize, most: usize, text: &mut Text<'_>) ->
 }
 
 /// Where a chain begins.
-fn tell_root(scene: &Scene<'_>, entry: Entry, text: &mut Text<'_>) {
-    let thread = |text: &mut Text<'_>| match scene.thread_of(entry.word) {
+fn write_root(stopped_heap: &StoppedHeap<'_>, entry: Entry, text: &mut Text<'_>) {
+    let thread = |text: &mut Text<'_>| match stopped_heap.thread_of(entry.word) {
         Some(thread) => {
             text.text(" of thread ");
             text.number(thread as usize);
@@ -239,7 +246,7 @@ fn tell_root(scene: &Scene<'_>, entry: Entry, text: &mut Text<'_>) {
                 Source::Code => "code",
                 _ => "mapping",
             });
-            if let Some(mapping) = scene.mapping(entry.word) {
+            if let Some(mapping) = stopped_heap.mapping(entry.word) {
                 if !mapping.name.is_empty() {
                     text.text(" ");
                     text.bytes(mapping.name);
@@ -251,19 +258,19 @@ fn tell_root(scene: &Scene<'_>, entry: Entry, text: &mut Text<'_>) {
             text.address(entry.word);
         }
     }
-    tell_word(entry.word, text);
+    write_target(entry.word, text);
 }
 
-fn tell_block(scene: &Scene<'_>, entry: Entry, text: &mut Text<'_>) {
+fn write_block(stopped_heap: &StoppedHeap<'_>, entry: Entry, text: &mut Text<'_>) {
     text.text("block ");
     text.address(entry.block);
     text.text(" of ");
-    text.number(scene.size(entry.block));
+    text.number(stopped_heap.size(entry.block));
     text.text(" bytes");
 }
 
 /// What a word holds, which ends a line.
-fn tell_word(word: usize, text: &mut Text<'_>) {
+fn write_target(word: usize, text: &mut Text<'_>) {
     text.text(" -> ");
     // SAFETY: a word that was read, and everybody stands still since.
     text.address(unsafe { (word as *const usize).read_unaligned() });
@@ -271,11 +278,11 @@ fn tell_word(word: usize, text: &mut Text<'_>) {
 }
 
 /// What each sort of root holds alone: what is reached by all, less what is reached without it.
-fn shares(scene: &Scene<'_>) -> Result<Shares, NotTold> {
-    let without = |left_out: &[Source]| {
-        let mut tracer = scene.tracer(0);
-        scene.roots(&mut |range, source, _| {
-            if !left_out.contains(&source) {
+fn shares(stopped_heap: &StoppedHeap<'_>) -> Result<Shares, Unavailable> {
+    let without = |excluded: &[Source]| {
+        let mut tracer = stopped_heap.tracer(0);
+        stopped_heap.roots(&mut |range, source, _| {
+            if !excluded.contains(&source) {
                 // SAFETY: roots are readable, and everybody stands still.
                 unsafe { tracer.root(range, source) };
             }

@@ -128,7 +128,7 @@ fn mode_explicit_does_not_collect() {
 }
 
 #[test]
-fn a_thread_that_does_not_stop_is_told() {
+fn a_thread_that_does_not_stop_is_reported() {
     for program in [&built().linked, &built().shared] {
         let output = case(program, "unstoppable", &[("TITHE_PATIENCE", "100")]);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -162,7 +162,7 @@ fn a_block_is_live_until_it_is_given_back_or_collected() {
 }
 
 #[test]
-fn chains_are_complete_short_and_cut_where_there_is_no_room() {
+fn chains_are_complete_short_and_cut_at_the_capacity() {
     everywhere("why");
 }
 
@@ -177,10 +177,10 @@ fn a_chain_may_begin_in_a_register() {
 }
 
 #[test]
-fn asking_and_collecting_do_not_get_in_each_others_way() {
+fn queries_and_collections_do_not_interfere() {
     for program in [&built().linked, &built().shared] {
         for mode in ["hybrid", "collect"] {
-            case(program, "asking", &[("TITHE_MODE", mode)]);
+            case(program, "queries", &[("TITHE_MODE", mode)]);
         }
     }
 }
@@ -203,20 +203,20 @@ fn a_program_without_shared_objects_collects() {
 }
 
 #[test]
-fn wrong_addresses_are_told_once_each_and_ignored() {
+fn wrong_addresses_are_reported_once_each_and_ignored() {
     for program in [&built().linked, &built().shared] {
-        let told = |mode: &str| {
+        let written = |mode: &str| {
             let output = case(program, "misuse", &[("TITHE_MODE", mode)]);
             String::from_utf8_lossy(&output.stderr).into_owned()
         };
         for mode in ["hybrid", "explicit"] {
-            let text = told(mode);
+            let text = written(mode);
             assert_eq!(text.lines().count(), 3, "{text}");
             for part in ["was not allocated here", "not where a block begins", "is free already"] {
                 assert!(text.contains(part), "{text}");
             }
         }
-        assert_eq!(told("collect"), "", "free does nothing");
+        assert_eq!(written("collect"), "", "free does nothing");
     }
 }
 
@@ -227,13 +227,13 @@ fn the_variable_has_chains_and_shares_written_after_each_collection() {
     for program in [&built().linked, &built().shared] {
         // To standard error.
         let output = case(program, "variable", &[]);
-        check_told(&output.stdout, &String::from_utf8_lossy(&output.stderr));
+        check_written(&output.stdout, &String::from_utf8_lossy(&output.stderr));
         // To the log.
         let _ = fs::remove_file(&log);
         let output = case(program, "variable", &[("TITHE_LOG", path)]);
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
         let text = fs::read_to_string(&log).expect("the log was written");
-        check_told(&output.stdout, &text);
+        check_written(&output.stdout, &text);
         let line = text.lines().find(|line| line.contains(" collection=1 ")).expect("the collection's line");
         let share = text.lines().find(|line| line.contains("held_statics_bytes")).expect("the shares' line");
         let numbers = share.split(' ').filter_map(|word| word.strip_prefix("held_")?.split('=').nth(1));
@@ -243,17 +243,17 @@ fn the_variable_has_chains_and_shares_written_after_each_collection() {
 }
 
 /// The program's standard output has the end of the chain's first line, and its other lines.
-fn check_told(expected: &[u8], text: &str) {
+fn check_written(expected: &[u8], text: &str) {
     let expected = String::from_utf8_lossy(expected);
     let chain: Vec<&str> = expected.lines().filter(|line| *line != "ok").collect();
     assert_eq!(chain.len(), 4, "{expected}");
-    let told: Vec<&str> = text.lines().filter(|line| line.contains(" why=0x")).collect();
-    assert_eq!(told.len(), 5, "{text}");
-    assert!(told[0].contains(" static datum /") && told[0].ends_with(chain[0]), "{text}");
-    for (told, expected) in told[1..].iter().zip(&chain[1..]) {
-        assert!(told.ends_with(expected), "{told}: {expected}");
+    let written: Vec<&str> = text.lines().filter(|line| line.contains(" why=0x")).collect();
+    assert_eq!(written.len(), 5, "{text}");
+    assert!(written[0].contains(" static datum /") && written[0].ends_with(chain[0]), "{text}");
+    for (written, expected) in written[1..].iter().zip(&chain[1..]) {
+        assert!(written.ends_with(expected), "{written}: {expected}");
     }
-    assert!(told[4].contains(" held_statics_bytes="), "{text}");
+    assert!(written[4].contains(" held_statics_bytes="), "{text}");
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn the_header_is_c_plus_plus_too() {
 }
 
 #[test]
-fn the_documented_example_writes_what_the_document_says() {
+fn the_documented_example_writes_what_the_document_shows() {
     let document = fs::read_to_string(root().join("docs/tithe-api.md")).expect("the document");
     let block = |language: &str| {
         let (_, rest) = document.split_once(&format!("\n```{language}\n")).expect("a block");

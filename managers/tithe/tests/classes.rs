@@ -1,8 +1,8 @@
 //! Size classes, for every request and not only those that a test's author thinks of.
 
 use heaptoll_tithe::class::{
-    BLOCKS_MAX, CLASS, CLASSES, FREE, KINDS, LARGE, LARGE_ATOMIC, SMALL_MAX, TRAFFIC, UNIT, aligned_class_of,
-    class_of, is_atomic, is_small,
+    BLOCKS_MAX, CACHE_LIMITS, CLASS, CLASSES, FREE, LARGE, LARGE_ATOMIC, SMALL_MAX, SPAN_CLASSES, UNIT,
+    aligned_class_of, class_of, is_atomic, is_small,
 };
 use proptest::prelude::*;
 
@@ -32,14 +32,14 @@ proptest! {
 }
 
 #[test]
-fn kinds_are_what_they_are_called() {
-    for kind in 0..=u8::MAX {
-        let class = (1..KINDS).contains(&kind.into());
-        assert_eq!(is_small(kind) && (kind as usize) < KINDS, class, "{kind}");
+fn span_classes_match_their_predicates() {
+    for span_class in 0..=u8::MAX {
+        let class = (1..SPAN_CLASSES).contains(&span_class.into());
+        assert_eq!(is_small(span_class) && (span_class as usize) < SPAN_CLASSES, class, "{span_class}");
         if class {
-            let (plain, atomic) = (kind as usize <= CLASSES, kind as usize > CLASSES);
-            assert_eq!((is_atomic(kind), plain), (atomic, !atomic));
-            assert_eq!(CLASS[kind as usize].size, CLASS[(kind as usize - 1) % CLASSES + 1].size);
+            let (plain, atomic) = (span_class as usize <= CLASSES, span_class as usize > CLASSES);
+            assert_eq!((is_atomic(span_class), plain), (atomic, !atomic));
+            assert_eq!(CLASS[span_class as usize].size, CLASS[(span_class as usize - 1) % CLASSES + 1].size);
         }
     }
     assert!(!is_small(FREE) && !is_atomic(FREE));
@@ -58,8 +58,8 @@ fn spans_waste_at_most_a_sixteenth() {
 
 #[test]
 fn a_batch_fits_into_a_cache_and_a_cache_holds_little() {
-    for (class, traffic) in CLASS.iter().zip(&TRAFFIC).skip(1) {
-        assert!((1..=traffic.room).contains(&traffic.batch), "{class:?} {traffic:?}");
-        assert!(traffic.room as usize * class.size as usize <= 128 << 10, "{class:?} {traffic:?}");
+    for (class, limits) in CLASS.iter().zip(&CACHE_LIMITS).skip(1) {
+        assert!((1..=limits.capacity).contains(&limits.batch), "{class:?} {limits:?}");
+        assert!(limits.capacity as usize * class.size as usize <= 128 << 10, "{class:?} {limits:?}");
     }
 }

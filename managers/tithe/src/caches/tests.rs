@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cache::FreeBlock;
-use crate::class::{KINDS, TRAFFIC};
+use crate::class::{CACHE_LIMITS, SPAN_CLASSES};
 
 fn count(heap: &Heap) -> usize {
     let mut count = 0;
@@ -18,15 +18,18 @@ fn count(heap: &Heap) -> usize {
 }
 
 #[test]
-fn an_open_cache_is_empty_and_has_room() {
+fn an_open_cache_is_empty_and_has_its_full_capacity() {
     let heap = Box::new(Heap::new());
     // SAFETY: the heap's, and nobody else's.
     let cache = unsafe { &mut *heap.open_cache(5).expect("memory") };
-    assert!(core::ptr::eq(cache.heap, &*heap) && cache.thread == 5 && cache.claims == 0);
-    for (kind, traffic) in TRAFFIC.iter().enumerate().skip(1) {
-        assert_eq!((cache.length(kind), cache.lists[kind].room), (0, u32::from(traffic.room)));
-        assert!(cache.pop(kind).is_null());
-        assert_eq!(cache.length(kind), 0, "nothing came, nothing is counted");
+    assert!(core::ptr::eq(cache.heap, &*heap) && cache.thread == 5 && cache.pending_count == 0);
+    for (span_class, limits) in CACHE_LIMITS.iter().enumerate().skip(1) {
+        assert_eq!(
+            (cache.length(span_class), cache.lists[span_class].free_slots),
+            (0, u32::from(limits.capacity))
+        );
+        assert!(cache.pop(span_class).is_null());
+        assert_eq!(cache.length(span_class), 0, "nothing came, nothing is counted");
     }
 }
 
@@ -75,11 +78,11 @@ fn a_forked_child_takes_over_the_caches_of_the_others() {
     }
     let before = heap.live_bytes();
     // SAFETY: this test is the only thread.
-    unsafe { heap.close_others(caches[1]) };
+    unsafe { heap.close_other_caches(caches[1]) };
     assert_eq!(heap.check(), Ok(()));
     let lengths = caches.map(|cache| {
         // SAFETY: as above.
-        (1..KINDS).map(|kind| unsafe { (*cache).length(kind) }).sum::<u32>()
+        (1..SPAN_CLASSES).map(|span_class| unsafe { (*cache).length(span_class) }).sum::<u32>()
     });
     assert!(lengths[0] == 0 && lengths[1] > 0 && lengths[2] == 0, "{lengths:?}");
     assert!(heap.live_bytes() < before);
@@ -102,7 +105,7 @@ proptest! {
         let cache = unsafe { &mut *heap.open_cache(1).expect("memory") };
         let mut model = Vec::new();
         for (block, push) in blocks.iter_mut().zip(pushes) {
-            if push && cache.lists[9].room > 0 {
+            if push && cache.lists[9].free_slots > 0 {
                 let block: *mut FreeBlock = block.as_mut_ptr().cast();
                 // SAFETY: words that are as good as a block, and nobody's.
                 unsafe { cache.push(9, block, 0x1234) };

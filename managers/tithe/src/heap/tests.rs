@@ -26,33 +26,33 @@ use crate::settings::Settings;
 use crate::spans::POISON;
 
 /// How many heaps there are at once: a process has address space for some tens of regions.
-static LANES: [Mutex<()>; 4] = [const { Mutex::new(()) }; 4];
+static HEAP_PERMITS: [Mutex<()>; 4] = [const { Mutex::new(()) }; 4];
 
 /// The largest request that a class serves in every mode: collecting ones add the byte behind the end.
 const LAST: usize = SMALL_MAX - 1;
 
 /// A heap with some caches.
-struct Bench {
+struct HeapFixture {
     heap: Box<Heap>,
     caches: Vec<*mut Cache>,
     eager: bool,
-    _lane: MutexGuard<'static, ()>,
+    _permit: MutexGuard<'static, ()>,
 }
 
-impl Bench {
+impl HeapFixture {
     /// A heap that collects when it is told to.
-    fn new(mode: Mode, caches: usize) -> Bench {
-        Bench::with(&Settings { mode, min_headroom: 1 << 40, poison: true, ..Settings::new() }, caches)
+    fn new(mode: Mode, caches: usize) -> HeapFixture {
+        HeapFixture::with(&Settings { mode, min_headroom: 1 << 40, poison: true, ..Settings::new() }, caches)
     }
 
-    fn with(settings: &Settings, caches: usize) -> Bench {
+    fn with(settings: &Settings, caches: usize) -> HeapFixture {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let lane = &LANES[NEXT.fetch_add(1, Ordering::Relaxed) % LANES.len()];
-        let lane = lane.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let permit = &HEAP_PERMITS[NEXT.fetch_add(1, Ordering::Relaxed) % HEAP_PERMITS.len()];
+        let permit = permit.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let heap = Box::new(Heap::new());
         heap.configure(settings, None);
         let caches = (0..caches).map(|at| heap.open_cache(at as i32 + 1).expect("a cache")).collect();
-        Bench { heap, caches, eager: settings.eager, _lane: lane }
+        HeapFixture { heap, caches, eager: settings.eager, _permit: permit }
     }
 
     /// A cache that is open.
@@ -69,7 +69,7 @@ impl Bench {
         block as usize
     }
 
-    /// As [`Bench::allocate`], every byte of it zero.
+    /// As [`HeapFixture::allocate`], every byte of it zero.
     fn allocate_clear(&self, bytes: usize, atomic: bool) -> usize {
         let block = self.heap.allocate(self.cache(0), bytes, atomic);
         assert!(!block.is_null(), "there is memory for {bytes} bytes");
@@ -106,15 +106,17 @@ impl Bench {
     }
 
     /// The kind of a block.
-    fn kind(&self, address: usize) -> Kind {
-        self.heap.room.kind(self.heap.room.unit_of(address).expect("an address in the heap"))
+    fn span_class(&self, address: usize) -> SpanClass {
+        self.heap
+            .reservation
+            .span_class(self.heap.reservation.unit_of(address).expect("an address in the heap"))
     }
 
     /// Whether a block that was reclaimed shows it: poison, unless its units were given back.
     fn is_spoilt(&self, address: usize, bytes: usize) -> bool {
         let bytes = bytes_at(address, bytes);
         bytes.iter().all(|&byte| byte == POISON)
-            || self.kind(address) == FREE && bytes.iter().all(|&byte| byte == 0)
+            || self.span_class(address) == FREE && bytes.iter().all(|&byte| byte == 0)
     }
 
     /// Closes the caches: what they held is the spans' again.
@@ -132,19 +134,19 @@ impl Bench {
     /// Whether a block begins there that is the program's or a cache's.
     fn is_taken(&self, address: usize) -> bool {
         self.heap.sweep_all();
-        let Some(unit) = self.heap.room.unit_of(address) else { return false };
-        let kind = self.heap.room.kind(unit);
-        if kind == FREE {
+        let Some(unit) = self.heap.reservation.unit_of(address) else { return false };
+        let span_class = self.heap.reservation.span_class(unit);
+        if span_class == FREE {
             return false;
         }
-        let first = self.heap.room.first(unit);
-        let offset = address - self.heap.room.address(first);
+        let first = self.heap.reservation.first(unit);
+        let offset = address - self.heap.reservation.address(first);
         // SAFETY: a span of the heap; the test is its only thread.
-        let span = unsafe { &*self.heap.room.span(first) };
-        if !is_small(kind) {
+        let span = unsafe { &*self.heap.reservation.span(first) };
+        if !is_small(span_class) {
             return offset == 0;
         }
-        let class = &CLASS[kind as usize];
+        let class = &CLASS[span_class as usize];
         let block = class.index(offset);
         block * class.size as usize == offset && block < class.blocks.into() && span.is_taken(block)
     }
@@ -174,9 +176,9 @@ impl Bench {
     fn cached_bytes(&self) -> usize {
         let mut bytes = 0;
         self.heap.caches.lock().each(|cache| {
-            for (kind, class) in CLASS.iter().enumerate().skip(1) {
+            for (span_class, class) in CLASS.iter().enumerate().skip(1) {
                 // SAFETY: caches are never given back; the test is the only thread.
-                bytes += unsafe { (*cache).length(kind) } as usize * class.size as usize;
+                bytes += unsafe { (*cache).length(span_class) } as usize * class.size as usize;
             }
         });
         bytes

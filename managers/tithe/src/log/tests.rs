@@ -15,11 +15,11 @@ use proptest::prelude::*;
 use super::*;
 
 /// A file's path of this test's own, removed at the end.
-struct Place(PathBuf);
+struct TempFile(PathBuf);
 
-impl Place {
-    fn new(name: &str) -> Place {
-        let place = Place(std::env::temp_dir().join(format!("tithe-log-{}-{name}", process::id())));
+impl TempFile {
+    fn new(name: &str) -> TempFile {
+        let place = TempFile(std::env::temp_dir().join(format!("tithe-log-{}-{name}", process::id())));
         let _ = fs::remove_file(&place.0);
         place
     }
@@ -33,7 +33,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TempFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -62,7 +62,7 @@ fn ns(pairs: &BTreeMap<&str, &str>, key: &str) -> u64 {
 fn reason(pairs: &BTreeMap<&str, &str>) -> Reason {
     [Reason::Budget, Reason::Memory, Reason::Called]
         .into_iter()
-        .find(|reason| reason.word() == pairs["reason"])
+        .find(|reason| reason.as_str() == pairs["reason"])
         .expect("a reason")
 }
 
@@ -137,7 +137,7 @@ fn number_of_process(line: &str) -> u64 {
     first.strip_prefix("pid=").expect("the pid comes first").parse().expect("a number")
 }
 
-fn text(line: &Line) -> &str {
+fn text(line: &LogLine) -> &str {
     std::str::from_utf8(line.bytes()).expect("a line is text")
 }
 
@@ -227,7 +227,7 @@ proptest! {
 #[test]
 fn the_longest_lines_fit() {
     let line = report(u64::MAX).line(u64::MAX);
-    assert!(line.length < Line::CAPACITY, "{} bytes", line.length);
+    assert!(line.length < LogLine::CAPACITY, "{} bytes", line.length);
     assert_eq!(parse(text(&line)), (u64::MAX, report(u64::MAX)));
     let cause = Cause::Thread { tid: c_int::MAX, name: [0xff; 16], state: 0xff };
     let abandoned = Abandoned {
@@ -241,24 +241,24 @@ fn the_longest_lines_fit() {
 }
 
 #[test]
-fn a_line_reads_as_the_manual_says() {
+fn a_line_reads_as_the_manual_describes() {
     let manual = include_str!("../../../../docs/tithe-settings.md");
     let example = manual.lines().find(|line| line.starts_with("pid=") && line.contains(" collection="));
     let example = format!("{}\n", example.expect("docs/tithe-settings.md has an example"));
     let (pid, report) = parse(&example);
     assert_eq!(text(&report.line(pid)), example);
-    let given_up = manual.lines().find(|line| line.starts_with("pid=") && line.contains(" abandoned="));
-    let given_up = format!("{}\n", given_up.expect("docs/tithe-settings.md has an example"));
-    let abandoned = parse_abandoned(&given_up);
-    assert_eq!(text(&abandoned.line(number(&pairs(&given_up), "pid"))), given_up);
-    for key in pairs(&example).keys().chain(pairs(&given_up).keys()) {
+    let line = manual.lines().find(|line| line.starts_with("pid=") && line.contains(" abandoned="));
+    let line = format!("{}\n", line.expect("docs/tithe-settings.md has an example"));
+    let abandoned = parse_abandoned(&line);
+    assert_eq!(text(&abandoned.line(number(&pairs(&line), "pid"))), line);
+    for key in pairs(&example).keys().chain(pairs(&line).keys()) {
         assert!(manual.contains(&format!("| `{key}` |")), "docs/tithe-settings.md does not explain {key}");
     }
 }
 
 #[test]
 fn lines_are_appended_with_this_process_first() {
-    let place = Place::new("append");
+    let place = TempFile::new("append");
     fs::write(&place.0, "before\n").expect("a file");
     // Two processes that share a file have a descriptor each.
     let one = Sink::open(place.bytes()).expect("opened");
@@ -275,7 +275,7 @@ fn lines_are_appended_with_this_process_first() {
 
 #[test]
 fn the_descriptor_is_high_and_ends_with_exec() {
-    let place = Place::new("high");
+    let place = TempFile::new("high");
     for sink in [Sink::open(place.bytes()), Sink::open(b"-")] {
         let descriptor = sink.expect("opened").descriptor;
         assert!(descriptor >= Sink::HIGH, "{descriptor}");
@@ -289,7 +289,7 @@ fn the_descriptor_is_high_and_ends_with_exec() {
 
 #[test]
 fn a_descriptor_the_program_has_taken_over_is_left_alone() {
-    let (place, theirs) = (Place::new("ours"), Place::new("theirs"));
+    let (place, theirs) = (TempFile::new("ours"), TempFile::new("theirs"));
     let sink = Sink::open(place.bytes()).expect("opened");
     let file = fs::File::create(&theirs.0).expect("a file");
     // SAFETY: as a program does that uses descriptors without asking.
@@ -301,7 +301,7 @@ fn a_descriptor_the_program_has_taken_over_is_left_alone() {
 
 #[test]
 fn writing_leaves_errno_as_it_was() {
-    let place = Place::new("errno");
+    let place = TempFile::new("errno");
     let sink = Sink::open(place.bytes()).expect("opened");
     for sink in [sink, Sink { descriptor: -1, ..sink }] {
         // SAFETY: this thread's errno.
@@ -312,14 +312,14 @@ fn writing_leaves_errno_as_it_was() {
 }
 
 #[test]
-fn a_full_device_is_told() {
+fn a_full_device_is_reported() {
     let sink = Sink::open(b"/dev/full").expect("opened");
     assert!(!write(&sink, &report(1)));
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_is_refused_at_once() {
-    let place = Place::new("pipe");
+fn a_pipe_without_a_reader_is_refused_at_once() {
+    let place = TempFile::new("pipe");
     let mut name = place.bytes().to_vec();
     name.push(0);
     // SAFETY: `name` ends with a zero.
@@ -329,7 +329,7 @@ fn a_pipe_that_nobody_reads_is_refused_at_once() {
 
 #[test]
 fn a_tight_limit_on_open_files_leaves_a_lower_descriptor() {
-    let place = Place::new("limit");
+    let place = TempFile::new("limit");
     // SAFETY: the child calls only what a child of a threaded process may, and leaves by _exit.
     let child = unsafe { libc::fork() };
     if child == 0 {

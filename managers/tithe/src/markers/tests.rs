@@ -84,7 +84,7 @@ impl Graph {
     /// Marks, and says which blocks are marked; nothing is marked after.
     fn mark(&self, way: Way) -> (BTreeSet<usize>, Marked) {
         let collection = self.heap.collection.lock();
-        let _held = self.heap.hold();
+        let _guards = self.heap.lock_all();
         let mut stack = MarkStack::new();
         stack.limit(way.own);
         let mut markers = Markers::new();
@@ -92,9 +92,10 @@ impl Graph {
         markers.set_limits(0, way.others);
         let count = markers.prepare(0);
         assert_eq!(count, way.markers);
-        let roots = Roots { added: &collection.added, stopped: None, left_out: &[] };
-        let marked =
-            markers.mark(count, &self.heap.room, &mut stack, 7, &roots).expect("there is nothing to refuse");
+        let roots = Roots { added: &collection.added, stopped: None, excluded_ranges: &[] };
+        let marked = markers
+            .mark(count, &self.heap.reservation, &mut stack, 7, &roots)
+            .expect("there is nothing to refuse");
         assert_eq!(marked.roots, self.roots.len() * 8);
         assert_eq!(marked.markers, way.markers, "threads can be had");
         drop(collection);
@@ -102,21 +103,21 @@ impl Graph {
     }
 
     fn take_marks(&self) -> BTreeSet<usize> {
-        let (room, mut marks, mut unit) = (&self.heap.room, BTreeSet::new(), 0);
-        while unit < room.units() {
-            let kind = room.kind(unit);
-            if kind == FREE {
+        let (reservation, mut marks, mut unit) = (&self.heap.reservation, BTreeSet::new(), 0);
+        while unit < reservation.units() {
+            let span_class = reservation.span_class(unit);
+            if span_class == FREE {
                 unit += 1;
                 continue;
             }
-            let first = room.first(unit);
+            let first = reservation.first(unit);
             // SAFETY: the locks were held, and nobody else uses this heap.
-            let span = unsafe { &mut *room.span(first) };
+            let span = unsafe { &mut *reservation.span(first) };
             let (blocks, size) =
-                CLASS.get(kind as usize).map_or((1, 0), |class| (class.blocks, class.size as usize));
+                CLASS.get(span_class as usize).map_or((1, 0), |class| (class.blocks, class.size as usize));
             for block in 0..blocks.into() {
                 if span.is_marked(block) {
-                    marks.insert(room.address(first) + block * size);
+                    marks.insert(reservation.address(first) + block * size);
                 }
             }
             for bits in &mut span.bits[..usize::from(blocks).div_ceil(64)] {
@@ -180,12 +181,12 @@ proptest! {
         let roots: Vec<_> = shape.roots.iter().map(|root| root.index(shape.blocks.len())).collect();
         graph.roots = roots.iter().map(|&root| graph.blocks[root]).collect();
         // Words that lead to no block: outside, free, behind the heap.
-        graph.roots.extend([0, 1, usize::MAX, graph.heap.room.base() - 8]);
-        let last = graph.heap.room.units() - 1;
-        if graph.heap.room.kind(last) == FREE {
-            graph.roots.push(graph.heap.room.address(0) + (graph.heap.room.units() << 14) - 8);
+        graph.roots.extend([0, 1, usize::MAX, graph.heap.reservation.base() - 8]);
+        let last = graph.heap.reservation.units() - 1;
+        if graph.heap.reservation.span_class(last) == FREE {
+            graph.roots.push(graph.heap.reservation.address(0) + (graph.heap.reservation.units() << 14) - 8);
         }
-        graph.roots.push(graph.heap.room.address(0) + (graph.heap.room.units() << 14) + 100);
+        graph.roots.push(graph.heap.reservation.address(0) + (graph.heap.reservation.units() << 14) + 100);
         graph.add_roots();
         let mut reached = BTreeSet::new();
         let mut grey = roots;

@@ -58,11 +58,11 @@ fn a_period_is_the_budget_whatever_rule_and_collection() {
                 assert_eq!(policy.next(&cycle(&policy, live)), every);
             }
             assert_eq!(
-                [policy.given_up(), policy.given_up(), policy.given_up()],
+                [policy.abandoned(), policy.abandoned(), policy.abandoned()],
                 [every, 2 * every, 4 * every]
             );
             assert_eq!(policy.next(&cycle(&policy, 0)), every);
-            assert_eq!(policy.given_up(), every);
+            assert_eq!(policy.abandoned(), every);
         }
     }
 }
@@ -126,7 +126,7 @@ fn a_leak_in_hybrid_is_bounded_by_the_headroom() {
 }
 
 #[test]
-fn hybrid_looks_more_rarely_where_nothing_leaks_and_comes_back_when_it_pays() {
+fn hybrid_collects_more_rarely_where_nothing_leaks_and_more_often_when_it_pays() {
     let mut policy = hybrid();
     let none = |policy: &Policy| Cycle { mode: Mode::Hybrid, reclaimed: 0, ..cycle(policy, 100 * MIB) };
     let budgets = [(); 4].map(|()| policy.next(&none(&policy.clone())));
@@ -166,11 +166,11 @@ fn costing(policy: &Policy, percent: u64) -> Cycle {
 }
 
 #[test]
-fn dear_collections_are_paid_for_with_memory_up_to_a_bound_and_cheap_ones_give_it_back() {
+fn expensive_collections_are_paid_for_with_memory_up_to_a_bound_and_cheap_ones_give_it_back() {
     let mut policy = policy(|settings| settings.adaptive = true);
     let quarters = |quarters: usize| 100 * MIB * PERCENT * quarters / 400 + ON_TOP;
     for step in 1..20 {
-        let budget = policy.next(&costing(&policy.clone(), DEAR));
+        let budget = policy.next(&costing(&policy.clone(), EXPENSIVE));
         assert_eq!(budget, quarters((4 + step).min(COLLECT_QUARTERS)));
     }
     assert_eq!(
@@ -185,17 +185,17 @@ fn dear_collections_are_paid_for_with_memory_up_to_a_bound_and_cheap_ones_give_i
 }
 
 #[test]
-fn where_threads_do_not_stop_for_want_of_processors_the_budget_grows_further() {
+fn where_threads_wait_for_a_processor_to_stop_the_budget_grows_further() {
     let mut policy = policy(|settings| settings.adaptive = true);
     let waiting = |policy: &Policy| {
-        let cycle = costing(policy, 10 * DEAR);
+        let cycle = costing(policy, 10 * EXPENSIVE);
         Cycle { stop_ns: cycle.mark_ns * 9 / 10, ..cycle }
     };
     let budgets = [(); 40].map(|()| policy.next(&waiting(&policy.clone())));
     assert!(budgets.is_sorted() && budgets[39] > 5 * budgets[0], "{budgets:?}");
     assert_eq!(budgets[39], budgets[38], "there is a bound");
     let mut back = 0;
-    while policy.next(&costing(&policy.clone(), 10 * DEAR))
+    while policy.next(&costing(&policy.clone(), 10 * EXPENSIVE))
         > 100 * MIB * PERCENT * COLLECT_QUARTERS / 400 + ON_TOP
     {
         back += 1;
@@ -204,17 +204,17 @@ fn where_threads_do_not_stop_for_want_of_processors_the_budget_grows_further() {
 }
 
 #[test]
-fn a_headroom_that_was_asked_for_is_what_is_given() {
+fn a_headroom_set_by_the_user_is_used_as_it_is() {
     let mut policies = [policy(|_| ()), hybrid()];
     for policy in &mut policies {
         let mode = if policy.headroom == 100 { Mode::Hybrid } else { Mode::Collect };
-        let first = policy.next(&Cycle { mode, ..costing(&policy.clone(), 10 * DEAR) });
-        assert_eq!(policy.next(&Cycle { mode, ..costing(&policy.clone(), 10 * DEAR) }), first);
+        let first = policy.next(&Cycle { mode, ..costing(&policy.clone(), 10 * EXPENSIVE) });
+        assert_eq!(policy.next(&Cycle { mode, ..costing(&policy.clone(), 10 * EXPENSIVE) }), first);
     }
 }
 
 #[test]
-fn a_collection_that_was_asked_for_says_nothing_about_the_budget() {
+fn a_requested_collection_does_not_adjust_the_budget() {
     let mut hybrid = hybrid();
     let mut zorn = policy(|settings| settings.rule = Rule::Zorn1992);
     for _ in 0..10 {
@@ -238,21 +238,21 @@ fn a_fixed_heap_is_filled_and_not_exceeded() {
     let outcome = run(&mut policy, Mode::Collect, 1024 * MIB, |allocated| allocated.min(40 * MIB));
     assert_eq!(outcome.peak, 64 * MIB);
     assert!((39..=42).contains(&outcome.collections), "{} collections", outcome.collections);
-    assert!(policy.complaint().is_none());
+    assert!(policy.warning().is_none());
 }
 
 #[test]
-fn a_fixed_heap_that_is_too_small_grows_and_says_so_once() {
+fn a_fixed_heap_that_is_too_small_grows_and_warns_once() {
     let mut policy = policy(|settings| (settings.rule, settings.max_heap) = (Rule::Fixed, Some(64 * MIB)));
     let outcome = run(&mut policy, Mode::Collect, 256 * MIB, |allocated| allocated.min(80 * MIB));
     assert!(outcome.peak <= 80 * MIB + 64 * MIB / 20, "{} bytes", outcome.peak);
     assert!(outcome.collections <= 70, "{} collections", outcome.collections);
-    let line = policy.complaint().expect("a complaint");
+    let line = policy.warning().expect("a complaint");
     let line = std::str::from_utf8(line.as_bytes()).expect("text");
     assert!(line.starts_with("heaptoll: tithe: ") && line.contains(" bytes are live, "), "{line}");
     assert!(line.contains("TITHE_MAX_HEAP allows 67108864: "), "{line}");
     policy.next(&cycle(&policy.clone(), 80 * MIB));
-    assert!(policy.complaint().is_none());
+    assert!(policy.warning().is_none());
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_fixed_heap_grows_when_less_than_a_twentieth_is_left() {
         let mut policy =
             policy(|settings| (settings.rule, settings.max_heap) = (Rule::Fixed, Some(400 * MIB)));
         assert_eq!(policy.next(&cycle(&policy.clone(), (400 - left) * MIB)), budget * MIB, "{left} MiB left");
-        assert_eq!(policy.complaint().is_some(), left < 20, "{left} MiB left");
+        assert_eq!(policy.warning().is_some(), left < 20, "{left} MiB left");
     }
 }
 
@@ -367,7 +367,7 @@ fn every_setting_bites() {
 }
 
 #[test]
-fn the_same_headroom_costs_what_it_says_in_collections() {
+fn the_same_headroom_gives_the_number_of_collections_it_implies() {
     let collections = |headroom| {
         let mut policy = policy(|settings| (settings.headroom, settings.min_headroom) = (headroom, LEAST));
         run(&mut policy, Mode::Collect, 4096 * MIB, |allocated| allocated.min(20 * MIB)).collections
@@ -377,15 +377,15 @@ fn the_same_headroom_costs_what_it_says_in_collections() {
 }
 
 #[test]
-fn collections_given_up_come_ever_more_rarely() {
+fn abandoned_collections_come_ever_more_rarely() {
     let mut policy = policy(|_| ());
     policy.next(&cycle(&policy.clone(), 10 * MIB));
-    assert_eq!([(); 3].map(|()| policy.given_up()), [8 * MIB, 16 * MIB, 32 * MIB]);
+    assert_eq!([(); 3].map(|()| policy.abandoned()), [8 * MIB, 16 * MIB, 32 * MIB]);
     for _ in 0..200 {
-        assert!((8 * MIB..=MOST).contains(&policy.given_up()));
+        assert!((8 * MIB..=MOST).contains(&policy.abandoned()));
     }
     assert_eq!(policy.next(&cycle(&policy.clone(), 10 * MIB)), 8 * MIB);
-    assert_eq!(policy.given_up(), 8 * MIB);
+    assert_eq!(policy.abandoned(), 8 * MIB);
 }
 
 #[test]
@@ -393,7 +393,7 @@ fn a_large_budget_doubled_often_does_not_overflow() {
     let mut policy = policy(|settings| settings.min_headroom = MOST);
     policy.next(&cycle(&policy.clone(), MIB));
     for _ in 0..100 {
-        assert_eq!(policy.given_up(), MOST);
+        assert_eq!(policy.abandoned(), MOST);
     }
 }
 
@@ -453,7 +453,7 @@ proptest! {
         policy.configure(&settings);
         prop_assert!((LEAST..=MOST).contains(&policy.first()));
         for (cycle, finished) in cycles {
-            let budget = if finished { policy.next(&cycle) } else { policy.given_up() };
+            let budget = if finished { policy.next(&cycle) } else { policy.abandoned() };
             prop_assert!((LEAST..=MOST).contains(&budget), "{} bytes", budget);
         }
     }

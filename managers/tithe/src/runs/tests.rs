@@ -9,20 +9,20 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::class::LARGE;
-use crate::room::Room;
+use crate::reservation::HeapReservation;
 
 /// What the model knows: first unit and length of everything that was taken.
-struct Line {
-    room: Room,
+struct UnitsModel {
+    reservation: HeapReservation,
     units: Units,
     taken: BTreeMap<UnitIndex, u32>,
 }
 
-impl Line {
-    fn new(fail_every: u64) -> Line {
+impl UnitsModel {
+    fn new(fail_every: u64) -> UnitsModel {
         let mut units = Units::new();
         units.memory.heap.fail_every(fail_every);
-        Line { room: Room::new(), units, taken: BTreeMap::new() }
+        UnitsModel { reservation: HeapReservation::new(), units, taken: BTreeMap::new() }
     }
 
     /// The free runs, as what lies between what was taken.
@@ -35,14 +35,14 @@ impl Line {
             }
             at = first + count;
         }
-        if (at as usize) < self.room.units() {
-            runs.push((at, self.room.units() as u32 - at));
+        if (at as usize) < self.reservation.units() {
+            runs.push((at, self.reservation.units() as u32 - at));
         }
         runs
     }
 
     fn is_aligned(&self, unit: UnitIndex, alignment: u32) -> bool {
-        self.room.address(unit).is_multiple_of(alignment as usize * UNIT)
+        self.reservation.address(unit).is_multiple_of(alignment as usize * UNIT)
     }
 
     /// Whether some free run has so many aligned units.
@@ -54,15 +54,15 @@ impl Line {
 
     /// The first and the last word of each unit.
     fn words(&self, first: UnitIndex, count: u32) -> impl Iterator<Item = *mut usize> {
-        let start = self.room.address(first);
+        let start = self.reservation.address(first);
         (0..count as usize).flat_map(move |unit| {
             [(start + unit * UNIT) as *mut usize, (start + (unit + 1) * UNIT - 8) as *mut usize]
         })
     }
 
-    fn took(&mut self, got: Taken, count: u32) {
+    fn took(&mut self, got: TakenUnits, count: u32) {
         let end = got.first + count;
-        assert!(end as usize <= self.room.units());
+        assert!(end as usize <= self.reservation.units());
         let before = self.taken.range(..end).next_back();
         assert!(before.is_none_or(|(&first, &count)| first + count <= got.first), "units are taken once");
         for word in self.words(got.first, count) {
@@ -72,12 +72,12 @@ impl Line {
                 word.write(0x5151);
             }
         }
-        self.room.assign(got.first, count, LARGE);
+        self.reservation.assign(got.first, count, LARGE);
         self.taken.insert(got.first, count);
     }
 
     fn take(&mut self, count: u32, alignment: u32, avoid: bool) -> Option<UnitIndex> {
-        let got = self.units.take(&self.room, count, alignment, avoid);
+        let got = self.units.take(&self.reservation, count, alignment, avoid);
         let Some(got) = got else {
             assert!(!self.fits(count, alignment), "what is there is found");
             return None;
@@ -87,30 +87,34 @@ impl Line {
         Some(got.first)
     }
 
-    fn give(&mut self, first: UnitIndex) {
+    fn release(&mut self, first: UnitIndex) {
         let count = self.taken.remove(&first).expect("a run that was taken");
         for word in self.words(first, count) {
             // SAFETY: a word of units that are still taken.
             assert_eq!(unsafe { word.read() }, 0x5151, "nobody else writes");
         }
-        self.units.give(&self.room, first, count, false);
+        self.units.release(&self.reservation, first, count, false);
     }
 
     fn check(&self) {
-        assert_eq!(self.units.check(&self.room), Ok(()));
+        assert_eq!(self.units.check(&self.reservation), Ok(()));
         let free = self.free_runs();
         let all: u32 = free.iter().map(|&(_, count)| count).sum();
         assert_eq!(self.units.free_bytes(), all as usize * UNIT);
         for (first, count) in free {
             // SAFETY: a unit of the heap.
-            assert_eq!(unsafe { (*self.room.span(first)).units }, count, "free neighbours are one run");
+            assert_eq!(
+                unsafe { (*self.reservation.span(first)).units },
+                count,
+                "free neighbours are one run"
+            );
         }
         assert!(self.units.dirty <= self.units.free);
     }
 
-    fn blacken(&self, unit: UnitIndex) {
+    fn add_to_blacklist(&self, unit: UnitIndex) {
         // SAFETY: the table has a row for every unit and more.
-        unsafe { self.room.black().add(unit as usize).write(shade(self.units.epoch)) };
+        unsafe { self.reservation.blacklist().add(unit as usize).write(blacklist_mark(self.units.epoch)) };
     }
 }
 
@@ -149,68 +153,68 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn run(line: &mut Line, steps: &[Step], faults: bool) {
+fn run(model: &mut UnitsModel, steps: &[Step], faults: bool) {
     for step in steps {
         let nth = |at: usize| {
-            let at = at.checked_rem(line.taken.len())?;
-            line.taken.iter().nth(at).map(|(&first, &count)| (first, count))
+            let at = at.checked_rem(model.taken.len())?;
+            model.taken.iter().nth(at).map(|(&first, &count)| (first, count))
         };
         match *step {
             Step::Take { units, alignment, avoid } => {
-                let got = line.take(units, alignment, avoid);
+                let got = model.take(units, alignment, avoid);
                 assert!(got.is_some() || faults);
             }
             Step::Give(at) => {
                 if let Some((first, _)) = nth(at) {
-                    line.give(first);
+                    model.release(first);
                 }
             }
             Step::Shorten(at, units) => {
                 if let Some((first, count)) = nth(at)
                     && units < count
                 {
-                    line.taken.insert(first, count - units);
-                    line.units.give(&line.room, first + count - units, units, false);
+                    model.taken.insert(first, count - units);
+                    model.units.release(&model.reservation, first + count - units, units, false);
                 }
             }
             Step::Extend(at, units) => {
                 if let Some((first, count)) = nth(at) {
-                    let behind = first + count;
-                    let fits = line.free_runs().iter().any(|&(at, free)| at == behind && free >= units);
-                    let got = line.units.take_at(&line.room, behind, units);
+                    let after = first + count;
+                    let fits = model.free_runs().iter().any(|&(at, free)| at == after && free >= units);
+                    let got = model.units.take_at(&model.reservation, after, units);
                     assert_eq!(got.is_some(), fits);
                     if let Some(got) = got {
-                        assert_eq!(got.first, behind);
-                        line.took(got, units);
+                        assert_eq!(got.first, after);
+                        model.took(got, units);
                         // One piece from now on.
-                        line.taken.remove(&behind);
-                        line.taken.insert(first, count + units);
+                        model.taken.remove(&after);
+                        model.taken.insert(first, count + units);
                     }
                 }
             }
             Step::Purge => {
-                line.units.purge(&line.room);
-                assert_eq!(line.units.dirty, 0);
-                for (first, count) in line.free_runs() {
+                model.units.purge(&model.reservation);
+                assert_eq!(model.units.dirty, 0);
+                for (first, count) in model.free_runs() {
                     // SAFETY: free units, readable.
-                    assert!(line.words(first, count).all(|word| unsafe { word.read() } == 0));
+                    assert!(model.words(first, count).all(|word| unsafe { word.read() } == 0));
                 }
             }
             Step::Blacken(at) => {
-                if let Some(unit) = at.checked_rem(line.room.units()) {
-                    line.blacken(unit as u32);
+                if let Some(unit) = at.checked_rem(model.reservation.units()) {
+                    model.add_to_blacklist(unit as u32);
                 }
             }
-            Step::Collected => line.units.epoch += 1,
+            Step::Collected => model.units.epoch += 1,
         }
-        line.check();
+        model.check();
     }
-    for first in line.taken.keys().copied().collect::<Vec<_>>() {
-        line.give(first);
+    for first in model.taken.keys().copied().collect::<Vec<_>>() {
+        model.release(first);
     }
-    line.check();
-    let all = line.room.units() as u32;
-    assert_eq!(line.free_runs(), if all == 0 { Vec::new() } else { std::vec![(0, all)] });
+    model.check();
+    let all = model.reservation.units() as u32;
+    assert_eq!(model.free_runs(), if all == 0 { Vec::new() } else { std::vec![(0, all)] });
 }
 
 proptest! {
@@ -218,7 +222,7 @@ proptest! {
 
     #[test]
     fn every_unit_is_taken_once_or_free(steps in prop::collection::vec(step(), 1..80)) {
-        run(&mut Line::new(0), &steps, false);
+        run(&mut UnitsModel::new(0), &steps, false);
     }
 
     #[test]
@@ -226,11 +230,11 @@ proptest! {
         steps in prop::collection::vec(step(), 1..80),
         every in 1..5_u64,
     ) {
-        run(&mut Line::new(every), &steps, true);
+        run(&mut UnitsModel::new(every), &steps, true);
     }
 
     #[test]
-    fn a_list_holds_what_its_number_says(units in 1..1_000_000_u32) {
+    fn a_list_holds_the_lengths_of_its_number(units in 1..1_000_000_u32) {
         let bin = bin_of(units);
         assert!(bin < BINS);
         if units <= EXACT {
@@ -241,130 +245,130 @@ proptest! {
 }
 
 #[test]
-fn the_heap_grows_by_steps_and_what_is_asked_for() {
-    let mut line = Line::new(0);
-    let first = line.take(1, 1, false).expect("memory");
-    assert_eq!((first, line.room.units()), (0, 64), "low addresses first");
-    assert_eq!(line.take(63, 1, false), Some(1));
-    assert_eq!(line.take(900, 1, false), Some(64));
-    assert_eq!(line.room.units(), 964);
+fn the_heap_grows_by_steps_and_by_what_is_requested() {
+    let mut model = UnitsModel::new(0);
+    let first = model.take(1, 1, false).expect("memory");
+    assert_eq!((first, model.reservation.units()), (0, 64), "low addresses first");
+    assert_eq!(model.take(63, 1, false), Some(1));
+    assert_eq!(model.take(900, 1, false), Some(64));
+    assert_eq!(model.reservation.units(), 964);
     // A free run at the end is a part of what is asked for.
-    line.give(64);
-    assert_eq!(line.take(910, 1, false), Some(64));
-    assert_eq!(line.room.units(), 1152, "a sixteenth at least, and up to the end of a huge page");
-    line.check();
+    model.release(64);
+    assert_eq!(model.take(910, 1, false), Some(64));
+    assert_eq!(model.reservation.units(), 1152, "a sixteenth at least, and up to the end of a huge page");
+    model.check();
 }
 
 #[test]
-fn where_an_ample_step_is_refused_the_exact_one_is_tried() {
-    let mut line = Line::new(2);
+fn where_a_full_step_is_refused_the_exact_one_is_tried() {
+    let mut model = UnitsModel::new(2);
     // The first request for memory is granted, the second refused, the third granted.
-    assert_eq!(line.take(64, 1, false), Some(0));
-    assert_eq!(line.take(3, 1, false), Some(64));
-    assert_eq!(line.room.units(), 67);
-    line.check();
+    assert_eq!(model.take(64, 1, false), Some(0));
+    assert_eq!(model.take(3, 1, false), Some(64));
+    assert_eq!(model.reservation.units(), 67);
+    model.check();
 }
 
 #[test]
 fn large_alignments_hold_wherever_the_heap_begins() {
     // The heap begins at a multiple of 2 MiB, at random.
-    let mut line = Line::new(0);
+    let mut model = UnitsModel::new(0);
     for alignment in [256, 1 << 10, 1 << 12, 1 << 14] {
-        let at = line.take(3, alignment, false).expect("memory");
-        assert!(line.is_aligned(at, alignment));
+        let at = model.take(3, alignment, false).expect("memory");
+        assert!(model.is_aligned(at, alignment));
     }
-    line.check();
+    model.check();
 }
 
 /// A line with free runs of one unit, kept apart by taken ones, and nothing else free.
-fn with_single_holes(count: u32) -> (Line, Vec<UnitIndex>) {
-    let mut line = Line::new(0);
-    let all: Vec<_> = (0..2 * count).map(|_| line.take(1, 1, false).expect("memory")).collect();
-    while let Some(&(first, free)) = line.free_runs().first() {
-        let got = line.units.take_at(&line.room, first, free).expect("a free run");
-        line.took(got, free);
+fn with_single_holes(count: u32) -> (UnitsModel, Vec<UnitIndex>) {
+    let mut model = UnitsModel::new(0);
+    let all: Vec<_> = (0..2 * count).map(|_| model.take(1, 1, false).expect("memory")).collect();
+    while let Some(&(first, free)) = model.free_runs().first() {
+        let got = model.units.take_at(&model.reservation, first, free).expect("a free run");
+        model.took(got, free);
     }
     let holes: Vec<_> = all.into_iter().skip(1).step_by(2).collect();
     for &hole in &holes {
-        line.give(hole);
+        model.release(hole);
     }
-    (line, holes)
+    (model, holes)
 }
 
 #[test]
 fn many_short_runs_do_not_hide_a_long_one() {
-    let (mut line, _) = with_single_holes(200);
+    let (mut model, _) = with_single_holes(200);
     for _ in 0..50 {
-        assert!(line.take(1, 512, false).is_some(), "there is memory");
+        assert!(model.take(1, 512, false).is_some(), "there is memory");
     }
-    line.check();
-    let units = line.room.units();
+    model.check();
+    let units = model.reservation.units();
     assert!(units < 50 * 1024 + 1024, "what grew for one request serves the next: {units} units");
 }
 
 #[test]
-fn many_black_runs_do_not_use_up_the_search() {
-    let (mut line, holes) = with_single_holes(200);
-    holes.iter().for_each(|&hole| line.blacken(hole));
-    let before = line.room.units();
+fn many_blacklisted_runs_do_not_exhaust_the_search() {
+    let (mut model, holes) = with_single_holes(200);
+    holes.iter().for_each(|&hole| model.add_to_blacklist(hole));
+    let before = model.reservation.units();
     for _ in 0..60 {
-        let got = line.take(1, 1, true).expect("memory");
+        let got = model.take(1, 1, true).expect("memory");
         assert!(!holes.contains(&got), "black units are avoided");
     }
-    assert_eq!(line.room.units(), before + 64, "the heap grew once");
-    assert!(line.units.avoided > 0);
+    assert_eq!(model.reservation.units(), before + 64, "the heap grew once");
+    assert!(model.units.avoided > 0);
     // Who does not mind takes them.
-    assert!(holes.contains(&line.take(1, 1, false).expect("memory")));
+    assert!(holes.contains(&model.take(1, 1, false).expect("memory")));
     // Two collections later nobody minds.
-    line.units.epoch += 1;
-    assert!(holes.iter().all(|&hole| line.units.is_black(&line.room, hole)));
-    line.units.epoch += 1;
-    assert!(!holes.iter().any(|&hole| line.units.is_black(&line.room, hole)));
+    model.units.epoch += 1;
+    assert!(holes.iter().all(|&hole| model.units.is_blacklisted(&model.reservation, hole)));
+    model.units.epoch += 1;
+    assert!(!holes.iter().any(|&hole| model.units.is_blacklisted(&model.reservation, hole)));
 }
 
 #[test]
-fn a_black_unit_is_passed_over_in_its_run() {
-    let mut line = Line::new(0);
-    let first = line.take(20, 1, false).expect("memory");
-    line.give(first);
-    line.blacken(first + 4);
-    assert_eq!(line.take(4, 1, true), Some(first));
-    assert_eq!(line.take(4, 1, true), Some(first + 5));
+fn a_blacklisted_unit_is_skipped_in_its_run() {
+    let mut model = UnitsModel::new(0);
+    let first = model.take(20, 1, false).expect("memory");
+    model.release(first);
+    model.add_to_blacklist(first + 4);
+    assert_eq!(model.take(4, 1, true), Some(first));
+    assert_eq!(model.take(4, 1, true), Some(first + 5));
     // What is black and behind the heap's end yet is known when the heap gets there.
-    line.blacken(64);
-    let rest = line.free_runs().iter().map(|&(_, count)| count).max().expect("a rest");
-    line.take(rest, 1, false).expect("memory");
-    assert_eq!(line.take(2, 1, true), Some(65));
-    line.check();
+    model.add_to_blacklist(64);
+    let rest = model.free_runs().iter().map(|&(_, count)| count).max().expect("a rest");
+    model.take(rest, 1, false).expect("memory");
+    assert_eq!(model.take(2, 1, true), Some(65));
+    model.check();
 }
 
 #[test]
-fn black_units_are_taken_before_nothing_is() {
-    let mut line = Line::new(0);
-    line.take(64, 1, false).expect("memory");
-    line.give(0);
-    (0..64).for_each(|unit| line.blacken(unit));
-    line.units.memory.heap.fail_every(1);
-    assert_eq!(line.take(2, 1, true), Some(0));
-    line.check();
+fn blacklisted_units_are_taken_when_nothing_else_is_left() {
+    let mut model = UnitsModel::new(0);
+    model.take(64, 1, false).expect("memory");
+    model.release(0);
+    (0..64).for_each(|unit| model.add_to_blacklist(unit));
+    model.units.memory.heap.fail_every(1);
+    assert_eq!(model.take(2, 1, true), Some(0));
+    model.check();
 }
 
 #[test]
 fn free_memory_beyond_a_share_goes_back_to_the_system() {
-    let mut line = Line::new(0);
-    let all: Vec<_> = (0..40).map(|_| line.take(32, 1, false).expect("memory")).collect();
+    let mut model = UnitsModel::new(0);
+    let all: Vec<_> = (0..40).map(|_| model.take(32, 1, false).expect("memory")).collect();
     for first in all {
-        line.give(first);
-        assert!(line.units.dirty as usize * UNIT <= RESIDENT_MIN);
+        model.release(first);
+        assert!(model.units.dirty as usize * UNIT <= RESIDENT_MIN);
     }
-    assert!(line.units.dirty < line.units.free);
-    line.check();
+    assert!(model.units.dirty < model.units.free);
+    model.check();
 }
 
 #[test]
-fn shades_are_never_that_of_an_unseen_unit() {
+fn blacklist_marks_are_never_that_of_an_unlisted_unit() {
     for epoch in [0, 1, 253, 254, 255, 256, 1_000_000] {
-        assert_ne!(shade(epoch), 0);
-        assert_ne!(shade(epoch), shade(epoch.wrapping_add(1)), "{epoch}");
+        assert_ne!(blacklist_mark(epoch), 0);
+        assert_ne!(blacklist_mark(epoch), blacklist_mark(epoch.wrapping_add(1)), "{epoch}");
     }
 }

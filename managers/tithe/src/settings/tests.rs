@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn read(entries: &[&str]) -> Result<Settings, Wrong> {
+fn read(entries: &[&str]) -> Result<Settings, SettingError> {
     Settings::read(entries.iter().map(|entry| entry.as_bytes()))
 }
 
@@ -19,7 +19,7 @@ fn good(entry: &str) -> Settings {
     read(&[entry]).unwrap_or_else(|wrong| panic!("{entry}: {}", text(&wrong)))
 }
 
-fn text(wrong: &Wrong) -> String {
+fn text(wrong: &SettingError) -> String {
     let message = wrong.message();
     std::str::from_utf8(message.as_bytes()).expect("a message is text").to_string()
 }
@@ -120,7 +120,7 @@ fn each_wrong_value_is_refused_with_name_value_and_what_is_allowed() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_says_why() {
+fn a_log_that_cannot_be_opened_gives_the_reason() {
     let message = |value: &str| text(&read(&[&format!("TITHE_LOG={value}")]).expect_err(value));
     assert!(message("/").ends_with("; this one: it is a directory"));
     assert!(message("/nonexistent/log").ends_with("; this one: no such file or directory"));
@@ -304,7 +304,7 @@ proptest! {
     }
 
     #[test]
-    fn sizes_are_what_they_say(number in 1usize..1024, unit in 0u32..5) {
+    fn sizes_have_the_value_written(number in 1usize..1024, unit in 0u32..5) {
         let suffix = ["", "K", "M", "G", "T"][unit as usize];
         let bytes = number << (10 * unit);
         let expected = (64 << 10..=64 << 40).contains(&bytes).then_some(bytes);

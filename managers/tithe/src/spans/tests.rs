@@ -12,57 +12,57 @@ use super::*;
 use crate::class::{CLASSES, class_of};
 use crate::runs::Units;
 
-struct Bench {
-    room: Room,
+struct SpanFixture {
+    reservation: HeapReservation,
     units: Units,
     spans: Spans,
     cache: Box<Cache>,
-    kind: u8,
+    span_class: u8,
     epoch: u32,
     /// Addresses of blocks that are out.
     out: BTreeSet<usize>,
 }
 
-impl Bench {
-    fn new(kind: u8) -> Bench {
-        Bench {
-            room: Room::new(),
+impl SpanFixture {
+    fn new(span_class: u8) -> SpanFixture {
+        SpanFixture {
+            reservation: HeapReservation::new(),
             units: Units::new(),
             spans: Spans::new(),
             cache: Box::new(Cache::empty()),
-            kind,
+            span_class,
             epoch: 1,
             out: BTreeSet::new(),
         }
     }
 
-    fn class(&self) -> &'static Class {
-        &CLASS[self.kind as usize]
+    fn class(&self) -> &'static SizeClass {
+        &CLASS[self.span_class as usize]
     }
 
     fn check(&self) {
-        assert_eq!(self.spans.check(&self.room, self.kind, self.epoch), Ok(()));
-        assert_eq!(self.units.check(&self.room), Ok(()));
+        assert_eq!(self.spans.check(&self.reservation, self.span_class, self.epoch), Ok(()));
+        assert_eq!(self.units.check(&self.reservation), Ok(()));
     }
 
     /// Claims blocks as the heap does; says which.
-    fn claim(&mut self, wanted: u32) -> Vec<usize> {
+    fn reserve(&mut self, wanted: u32) -> Vec<usize> {
         let (class, size) = (self.class(), self.class().size as usize);
         loop {
-            let got = self.spans.claim(&self.room, &mut self.cache, class, wanted);
+            let got = self.spans.reserve(&self.reservation, &mut self.cache, class, wanted);
             assert!(got <= wanted);
             if got > 0 {
                 let mut blocks = Vec::new();
-                for claim in &self.cache.pending[..self.cache.claims] {
-                    let start = self.room.address(claim.unit);
-                    for bit in (0..64).filter(|bit| claim.mask >> bit & 1 != 0) {
-                        let block = claim.word as usize * 64 + bit;
+                for reserved in &self.cache.pending[..self.cache.pending_count] {
+                    let start = self.reservation.address(reserved.unit);
+                    for bit in (0..64).filter(|bit| reserved.mask >> bit & 1 != 0) {
+                        let block = reserved.word as usize * 64 + bit;
                         assert!(block < class.blocks.into(), "blocks lie in their span");
                         blocks.push(start + block * size);
                     }
                 }
                 assert_eq!(blocks.len(), got as usize);
-                self.cache.claims = 0;
+                self.cache.pending_count = 0;
                 for &block in &blocks {
                     assert!(self.out.insert(block), "a block is handed out once");
                     // SAFETY: a block that was just claimed.
@@ -73,31 +73,37 @@ impl Bench {
             if self.sweep_next(true) {
                 continue;
             }
-            let taken = self.units.take(&self.room, class.units.into(), 1, false).expect("memory");
-            self.spans.adopt(&self.room, taken, self.kind, self.epoch);
+            let taken = self.units.take(&self.reservation, class.units.into(), 1, false).expect("memory");
+            self.spans.initialise(&self.reservation, taken, self.span_class, self.epoch);
         }
     }
 
     /// Sweeps a span; says whether there was one. An empty one is listed or given back.
     fn sweep_next(&mut self, keep: bool) -> bool {
-        let Some(unit) = self.spans.next_unswept(&self.room, self.kind) else { return false };
-        match self.spans.sweep(&self.room, unit, self.epoch, true) {
-            Swept::Empty if keep => self.spans.list(&self.room, unit),
-            Swept::Empty => self.units.give(&self.room, unit, self.class().units.into(), false),
-            Swept::Already | Swept::Kept => {}
+        let Some(unit) = self.spans.next_unswept(&self.reservation, self.span_class) else { return false };
+        match self.spans.sweep(&self.reservation, unit, self.epoch, true) {
+            SweepOutcome::Empty if keep => self.spans.list(&self.reservation, unit),
+            SweepOutcome::Empty => {
+                self.units.release(&self.reservation, unit, self.class().units.into(), false)
+            }
+            SweepOutcome::Already | SweepOutcome::Kept => {}
         }
-        assert_eq!(self.spans.sweep(&self.room, unit, self.epoch, true), Swept::Already, "once");
+        assert_eq!(
+            self.spans.sweep(&self.reservation, unit, self.epoch, true),
+            SweepOutcome::Already,
+            "once"
+        );
         true
     }
 
     fn is_free(&self, unit: UnitIndex) -> bool {
-        self.room.kind(unit as usize) == crate::class::FREE
+        self.reservation.span_class(unit as usize) == crate::class::FREE
     }
 
-    fn release(&mut self, address: usize) -> Result<(), Wrong> {
-        let unit = self.room.first((address - self.room.base()) >> crate::class::UNIT_SHIFT);
-        if self.spans.release(&self.room, address, self.epoch)? {
-            self.units.give(&self.room, unit, self.class().units.into(), false);
+    fn release(&mut self, address: usize) -> Result<(), ReleaseError> {
+        let unit = self.reservation.first((address - self.reservation.base()) >> crate::class::UNIT_SHIFT);
+        if self.spans.release(&self.reservation, address, self.epoch)? {
+            self.units.release(&self.reservation, unit, self.class().units.into(), false);
         }
         Ok(())
     }
@@ -112,10 +118,10 @@ impl Bench {
                 gone.push(block);
                 continue;
             }
-            let unit = self.room.first((block - self.room.base()) >> crate::class::UNIT_SHIFT);
-            let index = self.class().index(block - self.room.address(unit));
+            let unit = self.reservation.first((block - self.reservation.base()) >> crate::class::UNIT_SHIFT);
+            let index = self.class().index(block - self.reservation.address(unit));
             // SAFETY: a span of the heap.
-            let bits = unsafe { &(*self.room.span(unit)).bits[index / 64] };
+            let bits = unsafe { &(*self.reservation.span(unit)).bits[index / 64] };
             bits.marked.fetch_or(1 << (index % 64), Ordering::Relaxed);
         }
         gone.iter().for_each(|block| assert!(self.out.remove(block)));
@@ -128,13 +134,16 @@ impl Bench {
     fn taken(&self) -> BTreeSet<usize> {
         let class = self.class();
         let mut taken = BTreeSet::new();
-        for unit in (0..self.room.units()).filter(|&unit| self.room.kind(unit) == self.kind) {
-            if self.room.first(unit) as usize == unit {
+        for unit in
+            (0..self.reservation.units()).filter(|&unit| self.reservation.span_class(unit) == self.span_class)
+        {
+            if self.reservation.first(unit) as usize == unit {
                 // SAFETY: a span of the heap.
-                let span = unsafe { &*self.room.span(unit as u32) };
+                let span = unsafe { &*self.reservation.span(unit as u32) };
                 let blocks = (0..class.blocks as usize).filter(|&block| span.is_taken(block));
-                taken
-                    .extend(blocks.map(|block| self.room.address(unit as u32) + block * class.size as usize));
+                taken.extend(
+                    blocks.map(|block| self.reservation.address(unit as u32) + block * class.size as usize),
+                );
             }
         }
         taken
@@ -143,7 +152,7 @@ impl Bench {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Claim(u32),
+    Reserve(u32),
     Release(usize),
     /// Releases many, so that spans become empty.
     ReleaseFrom(usize, usize),
@@ -156,7 +165,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (1..80_u32).prop_map(Step::Claim),
+        6 => (1..80_u32).prop_map(Step::Reserve),
         6 => any::<usize>().prop_map(Step::Release),
         2 => (any::<usize>(), 1..400_usize).prop_map(|(at, count)| Step::ReleaseFrom(at, count)),
         1 => (1..8_usize, 0..8_usize).prop_map(|(modulus, rest)| Step::Collect { modulus, rest }),
@@ -164,7 +173,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn kind() -> impl Strategy<Value = u8> {
+fn span_class() -> impl Strategy<Value = u8> {
     prop::sample::select(std::vec![
         1,
         3,
@@ -182,57 +191,57 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn blocks_are_out_once_and_come_back_once(kind in kind(), steps in prop::collection::vec(step(), 1..80)) {
-        let mut bench = Bench::new(kind);
-        let size = bench.class().size as usize;
+    fn blocks_are_out_once_and_come_back_once(span_class in span_class(), steps in prop::collection::vec(step(), 1..80)) {
+        let mut fixture = SpanFixture::new(span_class);
+        let size = fixture.class().size as usize;
         for step in steps {
             match step {
-                Step::Claim(wanted) => {
-                    bench.claim(wanted);
+                Step::Reserve(wanted) => {
+                    fixture.reserve(wanted);
                 }
                 Step::Release(at) => {
-                    if let Some(at) = at.checked_rem(bench.out.len()) {
-                        let block = *bench.out.iter().nth(at).expect("one of them");
-                        assert_eq!(bench.release(block + size / 2), Err(Wrong::Inside));
-                        assert_eq!(bench.release(block), Ok(()));
-                        bench.out.remove(&block);
-                        if bench.room.kind((block - bench.room.base()) >> crate::class::UNIT_SHIFT) == kind {
-                            assert_eq!(bench.release(block), Err(Wrong::Free), "only once");
+                    if let Some(at) = at.checked_rem(fixture.out.len()) {
+                        let block = *fixture.out.iter().nth(at).expect("one of them");
+                        assert_eq!(fixture.release(block + size / 2), Err(ReleaseError::Inside));
+                        assert_eq!(fixture.release(block), Ok(()));
+                        fixture.out.remove(&block);
+                        if fixture.reservation.span_class((block - fixture.reservation.base()) >> crate::class::UNIT_SHIFT) == span_class {
+                            assert_eq!(fixture.release(block), Err(ReleaseError::Free), "only once");
                         }
                     }
                 }
                 Step::ReleaseFrom(at, count) => {
-                    if let Some(at) = at.checked_rem(bench.out.len()) {
-                        for block in bench.out.iter().skip(at).take(count).copied().collect::<Vec<_>>() {
-                            assert_eq!(bench.release(block), Ok(()));
-                            bench.out.remove(&block);
+                    if let Some(at) = at.checked_rem(fixture.out.len()) {
+                        for block in fixture.out.iter().skip(at).take(count).copied().collect::<Vec<_>>() {
+                            assert_eq!(fixture.release(block), Ok(()));
+                            fixture.out.remove(&block);
                         }
                     }
                 }
                 Step::Collect { modulus, rest } => {
-                    let gone = bench.collect(|number| number % modulus != rest);
-                    bench.check();
+                    let gone = fixture.collect(|number| number % modulus != rest);
+                    fixture.check();
                     for &block in gone.iter().step_by(7) {
-                        assert_eq!(bench.release(block), Err(Wrong::Free), "it waits to be swept");
+                        assert_eq!(fixture.release(block), Err(ReleaseError::Free), "it waits to be swept");
                     }
                 }
                 Step::SweepOne => {
-                    bench.sweep_next(false);
+                    fixture.sweep_next(false);
                 }
             }
-            bench.check();
+            fixture.check();
         }
-        while bench.sweep_next(false) {}
-        bench.check();
-        assert_eq!(bench.taken(), bench.out);
-        for block in bench.out.clone() {
+        while fixture.sweep_next(false) {}
+        fixture.check();
+        assert_eq!(fixture.taken(), fixture.out);
+        for block in fixture.out.clone() {
             // SAFETY: a live block.
             let bytes = unsafe { core::slice::from_raw_parts(block as *const u8, size) };
             assert!(bytes.iter().all(|&byte| byte == 0x11), "poison is for others");
-            assert_eq!(bench.release(block), Ok(()));
+            assert_eq!(fixture.release(block), Ok(()));
         }
-        bench.check();
-        assert_eq!(bench.units.free_bytes(), bench.room.units() * crate::class::UNIT, "empty spans are given back");
+        fixture.check();
+        assert_eq!(fixture.units.free_bytes(), fixture.reservation.units() * crate::class::UNIT, "empty spans are given back");
     }
 
     #[test]
@@ -246,68 +255,68 @@ proptest! {
 
 #[test]
 fn low_blocks_come_first() {
-    let mut bench = Bench::new(3);
-    let blocks = bench.claim(200);
+    let mut fixture = SpanFixture::new(3);
+    let blocks = fixture.reserve(200);
     assert!(blocks.windows(2).all(|pair| pair[1] == pair[0] + 48));
     for at in [150, 20, 70] {
-        assert_eq!(bench.release(blocks[at]), Ok(()));
-        bench.out.remove(&blocks[at]);
+        assert_eq!(fixture.release(blocks[at]), Ok(()));
+        fixture.out.remove(&blocks[at]);
     }
-    assert_eq!(bench.claim(3), [blocks[20], blocks[70], blocks[150]]);
+    assert_eq!(fixture.reserve(3), [blocks[20], blocks[70], blocks[150]]);
 }
 
 #[test]
-fn claims_stop_where_the_room_for_them_ends() {
-    let mut bench = Bench::new(1);
-    let blocks = bench.claim(1024);
+fn a_reservation_stops_when_the_pending_table_is_full() {
+    let mut fixture = SpanFixture::new(1);
+    let blocks = fixture.reserve(1024);
     assert_eq!(blocks.len(), 1024, "sixteen words of a span");
-    let more = bench.claim(2000);
-    assert_eq!(more.len(), 64 * CLAIMS);
-    bench.check();
+    let more = fixture.reserve(2000);
+    assert_eq!(more.len(), 64 * PENDING_MAX);
+    fixture.check();
 }
 
 #[test]
 fn a_full_span_is_unlisted_and_listed_again_by_the_first_block_that_comes_back() {
-    let mut bench = Bench::new(class_of(1000) as u8);
-    let blocks: Vec<_> = (0..3).flat_map(|_| bench.claim(16)).collect();
-    assert_eq!((blocks.len(), bench.spans.partial), (48, NONE));
-    bench.check();
+    let mut fixture = SpanFixture::new(class_of(1000) as u8);
+    let blocks: Vec<_> = (0..3).flat_map(|_| fixture.reserve(16)).collect();
+    assert_eq!((blocks.len(), fixture.spans.partial), (48, NONE));
+    fixture.check();
     for &at in &[17, 3, 40] {
-        assert_eq!(bench.release(blocks[at]), Ok(()));
-        bench.out.remove(&blocks[at]);
-        assert_eq!(bench.spans.partial, bench.room.first(at / 16), "newest first");
-        bench.check();
+        assert_eq!(fixture.release(blocks[at]), Ok(()));
+        fixture.out.remove(&blocks[at]);
+        assert_eq!(fixture.spans.partial, fixture.reservation.first(at / 16), "newest first");
+        fixture.check();
     }
     // From the middle of the list.
     for &block in &blocks[0..16] {
-        if bench.out.remove(&block) {
-            assert_eq!(bench.release(block), Ok(()));
-            bench.check();
+        if fixture.out.remove(&block) {
+            assert_eq!(fixture.release(block), Ok(()));
+            fixture.check();
         }
     }
-    assert!(bench.is_free(0));
-    assert_eq!(bench.claim(2).len(), 2, "the two that came back");
-    assert_eq!(bench.spans.partial, NONE);
-    bench.check();
+    assert!(fixture.is_free(0));
+    assert_eq!(fixture.reserve(2).len(), 2, "the two that came back");
+    assert_eq!(fixture.spans.partial, NONE);
+    fixture.check();
 }
 
 #[test]
 fn sweeping_poisons_what_goes_and_leaves_what_stays() {
-    for kind in [1, 3, class_of(5000) as u8, CLASSES as u8] {
-        let mut bench = Bench::new(kind);
-        let size = bench.class().size as usize;
+    for span_class in [1, 3, class_of(5000) as u8, CLASSES as u8] {
+        let mut fixture = SpanFixture::new(span_class);
+        let size = fixture.class().size as usize;
         let mut blocks = Vec::new();
-        while blocks.len() < 2 * bench.class().blocks as usize {
-            blocks.extend(bench.claim(500));
+        while blocks.len() < 2 * fixture.class().blocks as usize {
+            blocks.extend(fixture.reserve(500));
         }
-        let gone = bench.collect(|number| number % 3 != 0);
-        while bench.sweep_next(true) {}
-        bench.check();
+        let gone = fixture.collect(|number| number % 3 != 0);
+        while fixture.sweep_next(true) {}
+        fixture.check();
         for block in blocks {
             // SAFETY: memory of the heap.
             let bytes = unsafe { core::slice::from_raw_parts(block as *const u8, size) };
             let expected = if gone.contains(&block) { POISON } else { 0x11 };
-            assert!(bytes.iter().all(|&byte| byte == expected), "{kind}");
+            assert!(bytes.iter().all(|&byte| byte == expected), "{span_class}");
         }
     }
 }

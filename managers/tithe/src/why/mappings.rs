@@ -7,7 +7,7 @@ use core::ops::Range;
 const LIST: &CStr = c"/proc/thread-self/maps";
 
 /// Room for the text, bytes: the longest line there is, and a name.
-pub const ROOM: usize = 12 << 10;
+pub const SCRATCH_BYTES: usize = 12 << 10;
 /// Of that, for the name.
 const NAME: usize = 4 << 10;
 
@@ -21,15 +21,15 @@ pub struct Mapping<'a> {
     pub base: usize,
 }
 
-/// Finds the mapping that an address lies in. `room` is [`ROOM`] bytes to work in.
-pub fn find(address: usize, room: &mut [u8]) -> Option<Mapping<'_>> {
+/// Finds the mapping that an address lies in. `scratch` is [`SCRATCH_BYTES`] bytes to work in.
+pub fn find(address: usize, scratch: &mut [u8]) -> Option<Mapping<'_>> {
     // The library's functions are points where a thread may be cancelled, and locks are held.
     // SAFETY: a path that ends with a zero.
     let file = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, LIST.as_ptr(), libc::O_CLOEXEC) };
     if file < 0 {
         return None;
     }
-    let found = search(address, room, |to| {
+    let found = search(address, scratch, |to| {
         // SAFETY: the bytes are valid for writing.
         let got: c_long = unsafe { libc::syscall(libc::SYS_read, file, to.as_mut_ptr(), to.len()) };
         usize::try_from(got).unwrap_or(0)
@@ -40,8 +40,12 @@ pub fn find(address: usize, room: &mut [u8]) -> Option<Mapping<'_>> {
 }
 
 /// As [`find`], in a text that `read` gives in pieces.
-fn search(address: usize, room: &mut [u8], mut read: impl FnMut(&mut [u8]) -> usize) -> Option<Mapping<'_>> {
-    let (name, text) = room.split_at_mut(NAME);
+fn search(
+    address: usize,
+    scratch: &mut [u8],
+    mut read: impl FnMut(&mut [u8]) -> usize,
+) -> Option<Mapping<'_>> {
+    let (name, text) = scratch.split_at_mut(NAME);
     let (mut length, mut base, mut end) = (0, 0, 0);
     let mut kept = 0;
     loop {
@@ -96,9 +100,9 @@ mod tests {
 8000-9000 rw-p 00000000 00:00 0 \n";
 
     fn named(address: usize, piece: usize) -> Option<(usize, std::string::String)> {
-        let mut room = std::vec![0; ROOM];
+        let mut scratch = std::vec![0; SCRATCH_BYTES];
         let mut at = 0;
-        let found = search(address, &mut room, |to| {
+        let found = search(address, &mut scratch, |to| {
             let got = piece.min(to.len()).min(TEXT.len() - at);
             to[..got].copy_from_slice(&TEXT[at..at + got]);
             at += got;
@@ -123,9 +127,9 @@ mod tests {
 
     #[test]
     fn a_function_lies_in_this_program() {
-        let mut room = std::vec![0; ROOM];
+        let mut scratch = std::vec![0; SCRATCH_BYTES];
         let here = a_function_lies_in_this_program as *const () as usize;
-        let found = find(here, &mut room).expect("the list");
+        let found = find(here, &mut scratch).expect("the list");
         assert!(found.name.starts_with(b"/") && found.base < here && found.range.contains(&here));
     }
 }

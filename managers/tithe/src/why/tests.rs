@@ -15,21 +15,21 @@ use crate::cache::Cache;
 use crate::settings::{Mode, Settings};
 
 /// One heap at a time: a process has address space for some tens of regions.
-static LANE: Mutex<()> = Mutex::new(());
+static HEAP_PERMIT: Mutex<()> = Mutex::new(());
 
-struct Bench {
+struct HeapFixture {
     heap: Box<Heap>,
     cache: *mut Cache,
-    _lane: MutexGuard<'static, ()>,
+    _permit: MutexGuard<'static, ()>,
 }
 
-impl Bench {
-    fn new() -> Bench {
-        let lane = LANE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+impl HeapFixture {
+    fn new() -> HeapFixture {
+        let permit = HEAP_PERMIT.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let heap = Box::new(Heap::new());
         heap.configure(&Settings { mode: Mode::Hybrid, min_headroom: 1 << 40, ..Settings::new() }, None);
         let cache = heap.open_cache(1).expect("a cache");
-        Bench { heap, cache, _lane: lane }
+        HeapFixture { heap, cache, _permit: permit }
     }
 
     fn allocate(&self, bytes: usize, is_atomic: bool) -> usize {
@@ -115,8 +115,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
     fn chains_are_the_shortest_and_shares_are_what_is_reached(nodes in prop::collection::vec(node(), 1..40)) {
-        let bench = Bench::new();
-        let blocks: Vec<usize> = nodes.iter().map(|node| bench.allocate(node.bytes, node.is_atomic)).collect();
+        let fixture = HeapFixture::new();
+        let blocks: Vec<usize> = nodes.iter().map(|node| fixture.allocate(node.bytes, node.is_atomic)).collect();
         for (node, &block) in nodes.iter().zip(&blocks) {
             for (at, (to, inside)) in node.edges.iter().enumerate() {
                 set_word(block + at * 8, blocks[to.index(nodes.len())] + inside);
@@ -125,25 +125,25 @@ proptest! {
         let rooted = |(node, &block): (&Node, &usize)| if node.is_root { block + 5 } else { 0 };
         let mut roots: Vec<usize> = nodes.iter().zip(&blocks).map(rooted).collect();
         let range = roots.as_mut_ptr_range();
-        prop_assert_eq!(bench.heap.add_roots(range.start as usize, range.end as usize), 0);
+        prop_assert_eq!(fixture.heap.add_roots(range.start as usize, range.end as usize), 0);
         for (node, &block) in nodes.iter().zip(&blocks) {
             if node.is_freed {
-                bench.free(block);
+                fixture.free(block);
             }
         }
         let distances = distances(&nodes);
         let mut bytes = 0;
         for ((node, &block), distance) in nodes.iter().zip(&blocks).zip(&distances) {
-            prop_assert_eq!(bench.heap.is_live(block + 7), c_int::from(!node.is_freed));
-            let told = bench.why(block + 7);
-            let lines: Vec<&str> = told.lines().collect();
+            prop_assert_eq!(fixture.heap.is_live(block + 7), c_int::from(!node.is_freed));
+            let chain_text = fixture.why(block + 7);
+            let lines: Vec<&str> = chain_text.lines().collect();
             match distance {
-                None => prop_assert_eq!(&told, ""),
+                None => prop_assert_eq!(&chain_text, ""),
                 Some(distance) => {
-                    prop_assert_eq!(lines.len(), distance + 1, "{}", told);
+                    prop_assert_eq!(lines.len(), distance + 1, "{}", chain_text);
                     prop_assert!(lines[0].starts_with("added root at 0x"));
                     prop_assert!(lines[*distance].ends_with(", asked for at + 7"));
-                    bytes += bench.heap.usable(block as *const u8) as u64;
+                    bytes += fixture.heap.usable(block as *const u8) as u64;
                 }
             }
             // Each line's word leads into the block of the next line, and lies where the line says.
@@ -153,8 +153,8 @@ proptest! {
                 let mut next = pair[1].split(' ').skip(1);
                 let start = number(next.next().expect("an address"));
                 let size: usize = next.nth(1).expect("a size").parse().expect("a number");
-                prop_assert!((start..start + size).contains(&value), "{}", told);
-                prop_assert_eq!(bench.heap.usable(start as *const u8), size);
+                prop_assert!((start..start + size).contains(&value), "{}", chain_text);
+                prop_assert_eq!(fixture.heap.usable(start as *const u8), size);
                 if let Some((_, offset)) = pair[1].split_once("word at + ") {
                     let offset: usize = offset.split(' ').next().expect("an offset").parse().expect("a number");
                     // SAFETY: a word in a live block.
@@ -164,70 +164,70 @@ proptest! {
                 }
             }
         }
-        let shares = bench.heap.held(0).expect("it can be told");
+        let shares = fixture.heap.held(0).expect("it can be told");
         prop_assert_eq!(shares, Shares { mappings: bytes, ..Shares::default() });
-        bench.check();
+        fixture.check();
         prop_assert_eq!(roots.len(), nodes.len());
     }
 }
 
 #[test]
 fn an_empty_heap_has_no_answers() {
-    let bench = Bench::new();
-    assert_eq!((bench.heap.is_live(0), bench.heap.is_live(usize::MAX)), (0, 0));
-    assert_eq!(bench.why(0x1234), "");
-    assert_eq!(bench.heap.held(0), Ok(Shares::default()));
-    bench.check();
+    let fixture = HeapFixture::new();
+    assert_eq!((fixture.heap.is_live(0), fixture.heap.is_live(usize::MAX)), (0, 0));
+    assert_eq!(fixture.why(0x1234), "");
+    assert_eq!(fixture.heap.held(0), Ok(Shares::default()));
+    fixture.check();
 }
 
 #[test]
-fn what_waits_to_be_swept_is_swept_before_it_is_told() {
-    let bench = Bench::new();
-    let (kept, lost) = (bench.allocate(100, false), bench.allocate(100, false));
+fn unswept_spans_are_swept_before_a_chain_is_sought() {
+    let fixture = HeapFixture::new();
+    let (kept, lost) = (fixture.allocate(100, false), fixture.allocate(100, false));
     let roots = [kept];
     let range = roots.as_ptr_range();
-    assert_eq!(bench.heap.add_roots(range.start as usize, range.end as usize), 0);
-    assert_eq!(bench.heap.collect(crate::log::Reason::Called), Ok(()));
-    assert_eq!((bench.heap.is_live(kept), bench.heap.is_live(lost)), (1, 0));
-    assert!(!bench.why(kept).is_empty() && bench.why(lost).is_empty());
-    bench.check();
+    assert_eq!(fixture.heap.add_roots(range.start as usize, range.end as usize), 0);
+    assert_eq!(fixture.heap.collect(crate::log::Reason::Called), Ok(()));
+    assert_eq!((fixture.heap.is_live(kept), fixture.heap.is_live(lost)), (1, 0));
+    assert!(!fixture.why(kept).is_empty() && fixture.why(lost).is_empty());
+    fixture.check();
 }
 
 #[test]
-fn a_long_chain_has_its_middle_left_out_where_that_is_wished() {
-    let bench = Bench::new();
-    let blocks: Vec<usize> = (0..200).map(|_| bench.allocate(32, false)).collect();
+fn a_long_chain_has_its_middle_omitted_where_a_limit_is_given() {
+    let fixture = HeapFixture::new();
+    let blocks: Vec<usize> = (0..200).map(|_| fixture.allocate(32, false)).collect();
     for pair in blocks.windows(2) {
         set_word(pair[0], pair[1]);
     }
     let roots = [blocks[0]];
     let range = roots.as_ptr_range();
-    assert_eq!(bench.heap.add_roots(range.start as usize, range.end as usize), 0);
-    assert_eq!(bench.why(blocks[199]).lines().count(), 201);
-    let told = |most: usize, last: usize| {
+    assert_eq!(fixture.heap.add_roots(range.start as usize, range.end as usize), 0);
+    assert_eq!(fixture.why(blocks[199]).lines().count(), 201);
+    let chain_text = |most: usize, last: usize| {
         let mut place = std::vec![0; 1 << 15];
         let mut text = Text::new(&mut place);
-        let mut collection = bench.heap.collection.lock();
-        let chained = with_scene(&bench.heap, &mut collection, Wish::Chains, 0, |scene| {
-            chain(scene, blocks[last], most, &mut text)
+        let mut collection = fixture.heap.collection.lock();
+        let chained = with_stopped_heap(&fixture.heap, &mut collection, Query::Chains, 0, |stopped_heap| {
+            chain(stopped_heap, blocks[last], most, &mut text)
         });
         assert_eq!(chained, Ok(Ok(true)));
         String::from_utf8_lossy(text.finish()).to_string()
     };
-    let text = told(10, 199);
+    let text = chain_text(10, 199);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 10 + 1 + 10, "{text}");
-    let left_out = lines.iter().position(|line| line.starts_with("...")).expect("a line says so");
-    assert!(lines[left_out].ends_with(": 180"), "{text}");
-    assert_eq!(left_out, 10, "{text}");
-    let count = |last: usize| told(10, last).lines().count();
+    let omission = lines.iter().position(|line| line.starts_with("...")).expect("a line says so");
+    assert!(lines[omission].ends_with(": 180"), "{text}");
+    assert_eq!(omission, 10, "{text}");
+    let count = |last: usize| chain_text(10, last).lines().count();
     // Up to twice as many there is nothing to leave out.
     assert_eq!((count(18), count(19), count(20), count(21)), (20, 21, 22, 22));
-    bench.check();
+    fixture.check();
 }
 
 #[test]
-fn pages_that_cannot_be_read_are_passed_over() {
+fn pages_that_cannot_be_read_are_skipped() {
     const PAGE: usize = heaptoll_floor::PAGE;
     // SAFETY: a new mapping of the test's own, of which only addresses are used.
     let start = unsafe {

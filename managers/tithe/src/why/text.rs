@@ -20,8 +20,8 @@ impl<'a> Text<'a> {
 
     pub fn bytes(&mut self, bytes: &[u8]) {
         // The last byte is for the zero.
-        let room = self.place.len().saturating_sub(1).saturating_sub(self.length);
-        let fits = bytes.len().min(room);
+        let space = self.place.len().saturating_sub(1).saturating_sub(self.length);
+        let fits = bytes.len().min(space);
         if fits > 0 {
             self.place[self.length..self.length + fits].copy_from_slice(&bytes[..fits]);
         }
@@ -67,8 +67,8 @@ pub fn write_line(sink: Option<Sink>, address: usize, line: &[u8]) {
     text.text(" why=");
     text.address(address);
     text.text(" ");
-    let room = 1024 - 2 - text.length();
-    text.bytes(&line[..line.len().min(room)]);
+    let space = 1024 - 2 - text.length();
+    text.bytes(&line[..line.len().min(space)]);
     text.text("\n");
     let line = text.finish();
     match sink {

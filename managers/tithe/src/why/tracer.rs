@@ -36,30 +36,30 @@ pub struct Block {
 
 /// The block that an address lies in. The heap stands still and is swept.
 pub fn block_at(heap: &Heap, address: usize) -> Option<Block> {
-    let room = &heap.room;
-    let kind = room.kind(room.unit_of(address)?);
-    if kind == FREE {
+    let reservation = &heap.reservation;
+    let span_class = reservation.span_class(reservation.unit_of(address)?);
+    if span_class == FREE {
         return None;
     }
-    let unit = room.first(room.unit_of(address)?);
-    let offset = address - room.address(unit);
+    let unit = reservation.first(reservation.unit_of(address)?);
+    let offset = address - reservation.address(unit);
     // SAFETY: a span or a large block of the heap, which stands still.
-    let span = unsafe { &*room.span(unit) };
-    let (index, blocks, bytes) = match CLASS.get(kind as usize) {
+    let span = unsafe { &*reservation.span(unit) };
+    let (index, blocks, bytes) = match CLASS.get(span_class as usize) {
         Some(class) => (class.index(offset), class.blocks.into(), class.size as usize),
         None => (offset / span.bytes.max(1), 1, span.bytes),
     };
     if index >= blocks || !span.is_taken(index) {
         return None;
     }
-    let start = room.address(unit) + index * bytes;
-    Some(Block { start, bytes, is_atomic: is_atomic(kind), unit, index })
+    let start = reservation.address(unit) + index * bytes;
+    Some(Block { start, bytes, is_atomic: is_atomic(span_class), unit, index })
 }
 
 impl Block {
     fn bits<'a>(&self, heap: &'a Heap) -> &'a Bits {
         // SAFETY: a span or a large block of the heap, and a block of it.
-        unsafe { &(*heap.room.span(self.unit)).bits[self.index / 64] }
+        unsafe { &(*heap.reservation.span(self.unit)).bits[self.index / 64] }
     }
 
     /// Whether it was reached, or is in a cache.

@@ -55,7 +55,7 @@ void case_threads(void);
 void case_fork(void);
 void case_stats(void);
 void case_live(void);
-void case_asking(void);
+void case_queries(void);
 void case_registers(void);
 void case_why(void);
 void case_chain(void);

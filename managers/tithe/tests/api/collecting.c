@@ -45,7 +45,7 @@ void case_explicit(void) {
 }
 
 /* Blocks that are held only by words in a block. */
-static NOINLINE int live_behind(int atomic, int grown) {
+static NOINLINE int live_of_pointed_to(int atomic, int grown) {
     size_t bytes = SEVERAL * sizeof(void *);
     void *volatile *volatile place = atomic ? tithe_malloc_atomic(bytes) : tithe_malloc(bytes);
     if (grown) place = tithe_realloc((void *)place, bytes = 8 * bytes);
@@ -61,10 +61,10 @@ static NOINLINE int live_behind(int atomic, int grown) {
 }
 
 void case_atomic(void) {
-    CHECK(live_behind(0, 0) == SEVERAL);
-    CHECK(live_behind(0, 1) == SEVERAL);
-    CHECK(live_behind(1, 0) <= SEVERAL - NEARLY_ALL);
-    CHECK(live_behind(1, 1) <= SEVERAL - NEARLY_ALL);
+    CHECK(live_of_pointed_to(0, 0) == SEVERAL);
+    CHECK(live_of_pointed_to(0, 1) == SEVERAL);
+    CHECK(live_of_pointed_to(1, 0) <= SEVERAL - NEARLY_ALL);
+    CHECK(live_of_pointed_to(1, 1) <= SEVERAL - NEARLY_ALL);
 }
 
 static void *frees_several(void *nothing) {
@@ -303,9 +303,9 @@ static void *exchanges(void *seed) {
         chain = block;
         if (at % 500 == 499) {
             int length = 0;
-            for (void **look = chain; look; look = look[0], length++)
-                for (size_t byte = 2 * sizeof(void *); byte < ((size_t *)look)[1]; byte++)
-                    CHECK(((unsigned char *)look)[byte] == (unsigned char)(uintptr_t)seed);
+            for (void **node = chain; node; node = node[0], length++)
+                for (size_t byte = 2 * sizeof(void *); byte < ((size_t *)node)[1]; byte++)
+                    CHECK(((unsigned char *)node)[byte] == (unsigned char)(uintptr_t)seed);
             CHECK(length == 500);
             while (chain) {
                 void **block = chain;
@@ -327,7 +327,7 @@ void case_neighbours(void) {
 }
 
 /* All that stops the world, at the same time. */
-static void *asks(void *nothing) {
+static void *queries(void *nothing) {
     static char text[3][4096];
     static _Atomic int next;
     int mine = next++ % 3;
@@ -346,10 +346,10 @@ static void *asks(void *nothing) {
     return nothing;
 }
 
-void case_asking(void) {
+void case_queries(void) {
     pthread_t threads[6];
     for (int at = 0; at < 6; at++)
-        CHECK(pthread_create(&threads[at], NULL, at % 2 ? asks : exchanges, (void *)(uintptr_t)(at + 1)) == 0);
+        CHECK(pthread_create(&threads[at], NULL, at % 2 ? queries : exchanges, (void *)(uintptr_t)(at + 1)) == 0);
     for (int at = 0; at < 6; at++) CHECK(pthread_join(threads[at], NULL) == 0);
     struct tithe_stats stats = {.size = sizeof stats};
     CHECK(tithe_stats(&stats) == 0 && stats.abandoned == 0);

@@ -42,7 +42,7 @@ static const struct {
     {"live", case_live},         {"why", case_why},
     {"chain", case_chain},       {"held", case_held},
     {"variable", case_variable}, {"neighbours", case_neighbours},
-    {"asking", case_asking},     {"registers", case_registers},
+    {"queries", case_queries},     {"registers", case_registers},
 };
 
 int main(int count, char **arguments) {

@@ -87,7 +87,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// The heap, what it gave, and the words that keep it.
 struct Model {
-    bench: Bench,
+    fixture: HeapFixture,
     blocks: BTreeMap<usize, Block>,
     slots: Vec<usize>,
     seed: u8,
@@ -106,12 +106,12 @@ fn pattern(seed: u8, at: usize) -> u8 {
 
 impl Model {
     fn new(settings: &Settings, faults: u64) -> Model {
-        let bench = Bench::with(settings, 3);
-        bench.heap.units.lock().memory.heap.fail_every(faults);
+        let fixture = HeapFixture::with(settings, 3);
+        fixture.heap.units.lock().memory.heap.fail_every(faults);
         let slots = std::vec![0; SLOTS];
-        bench.add_roots(&slots);
+        fixture.add_roots(&slots);
         let faults = faults != 0 || settings.heap.is_some();
-        Model { bench, blocks: BTreeMap::new(), slots, seed: 0, faults }
+        Model { fixture, blocks: BTreeMap::new(), slots, seed: 0, faults }
     }
 
     /// Takes over what the heap gave.
@@ -122,7 +122,7 @@ impl Model {
         }
         let address = address as usize;
         assert!(address.is_multiple_of(alignment.max(16)), "{address:#x} by {alignment:#x}");
-        let usable = self.bench.usable(address);
+        let usable = self.fixture.usable(address);
         assert!(usable >= bytes, "{usable} of {bytes}");
         let before = self.blocks.range(..address + usable.max(1)).next_back();
         assert!(before.is_none_or(|(at, block)| at + block.usable <= address), "blocks lie apart");
@@ -138,7 +138,7 @@ impl Model {
     }
 
     fn verify(&self, address: usize, block: &Block) {
-        assert_eq!(self.bench.usable(address), block.usable);
+        assert_eq!(self.fixture.usable(address), block.usable);
         for at in places(block.bytes) {
             // SAFETY: a byte of a live block.
             let byte = unsafe { ((address + at) as *const u8).read() };
@@ -162,16 +162,16 @@ impl Model {
         let full = self.blocks.len() >= SLOTS;
         match *step {
             Step::Allocate { cache, bytes, atomic } if !full => {
-                let got = self.bench.heap.allocate(self.bench.cache(cache), bytes, atomic);
+                let got = self.fixture.heap.allocate(self.fixture.cache(cache), bytes, atomic);
                 self.got(got, bytes, 16);
             }
             Step::Zeroed { cache, bytes } if !full => {
-                let got = self.bench.heap.allocate_zeroed(self.bench.cache(cache), bytes);
+                let got = self.fixture.heap.allocate_zeroed(self.fixture.cache(cache), bytes);
                 assert!(got.is_null() || bytes_at(got as usize, bytes).iter().all(|&byte| byte == 0));
                 self.got(got, bytes, 16);
             }
             Step::Aligned { cache, shift, bytes } if !full => {
-                let got = self.bench.heap.allocate_aligned(self.bench.cache(cache), 1 << shift, bytes);
+                let got = self.fixture.heap.allocate_aligned(self.fixture.cache(cache), 1 << shift, bytes);
                 self.got(got, bytes, 1 << shift);
             }
             Step::Resize { cache, at, bytes } => self.resize(cache, at, bytes),
@@ -179,7 +179,8 @@ impl Model {
                 if let Some(address) = self.nth(at) {
                     self.forget(address);
                     // SAFETY: a live block, given up.
-                    let freed = unsafe { self.bench.heap.free(self.bench.cache(cache), address as *mut u8) };
+                    let freed =
+                        unsafe { self.fixture.heap.free(self.fixture.cache(cache), address as *mut u8) };
                     assert_eq!(freed, Ok(()));
                 }
             }
@@ -190,14 +191,14 @@ impl Model {
             }
             Step::Reopen { cache } => {
                 // SAFETY: the heap's, and nobody's from now on.
-                unsafe { self.bench.heap.close_cache(self.bench.caches[cache]) };
-                self.bench.caches[cache] = self.bench.heap.open_cache(7).expect("the one just closed");
+                unsafe { self.fixture.heap.close_cache(self.fixture.caches[cache]) };
+                self.fixture.caches[cache] = self.fixture.heap.open_cache(7).expect("the one just closed");
             }
             Step::Collect { lazily } => {
                 let reason = if lazily { Reason::Memory } else { Reason::Called };
-                assert_eq!(self.bench.heap.collect(reason).is_ok(), self.bench.heap.collects());
+                assert_eq!(self.fixture.heap.collect(reason).is_ok(), self.fixture.heap.collects());
             }
-            Step::Sweep => self.bench.heap.sweep_all(),
+            Step::Sweep => self.fixture.heap.sweep_all(),
             Step::Allocate { .. } | Step::Zeroed { .. } | Step::Aligned { .. } => {}
         }
     }
@@ -207,7 +208,7 @@ impl Model {
         let old = self.blocks[&address];
         let block = NonNull::new(address as *mut u8).expect("an address");
         // SAFETY: a live block.
-        let got = unsafe { self.bench.heap.reallocate(self.bench.cache(cache), block, bytes) };
+        let got = unsafe { self.fixture.heap.reallocate(self.fixture.cache(cache), block, bytes) };
         let got = got.expect("a live block is no misuse");
         if got.is_null() {
             assert!(self.faults);
@@ -227,33 +228,33 @@ impl Model {
         for (number, step) in steps.iter().enumerate() {
             self.step(step);
             if number % 8 == 0 {
-                self.bench.check();
+                self.fixture.check();
             }
             {
-                let units = self.bench.heap.units.lock();
-                assert!(units.used_bytes(&self.bench.heap.room) <= units.limit.saturating_mul(UNIT));
+                let units = self.fixture.heap.units.lock();
+                assert!(units.used_bytes(&self.fixture.heap.reservation) <= units.limit.saturating_mul(UNIT));
             }
             if number % 32 == 0 {
-                self.bench.audit();
+                self.fixture.audit();
             }
         }
         self.blocks.iter().for_each(|(&address, block)| self.verify(address, block));
-        self.bench.audit();
+        self.fixture.audit();
         while let Some(address) = self.nth(0) {
             self.forget(address);
-            assert_eq!(self.bench.free(address), Ok(()));
+            assert_eq!(self.fixture.free(address), Ok(()));
         }
-        self.bench.close();
-        self.bench.audit();
-        if self.bench.heap.collects() {
+        self.fixture.close();
+        self.fixture.audit();
+        if self.fixture.heap.collects() {
             // What was forgotten is all there is, and nothing leads to it.
-            self.bench.collect();
-            assert_eq!(self.bench.census().live_bytes, 0);
-            assert_eq!(self.bench.heap.live_bytes(), 0);
-            let free = self.bench.heap.units.lock().free_bytes();
-            assert_eq!(free, self.bench.heap.room.units() * UNIT, "empty spans are given back");
+            self.fixture.collect();
+            assert_eq!(self.fixture.census().live_bytes, 0);
+            assert_eq!(self.fixture.heap.live_bytes(), 0);
+            let free = self.fixture.heap.units.lock().free_bytes();
+            assert_eq!(free, self.fixture.heap.reservation.units() * UNIT, "empty spans are given back");
         }
-        self.bench.check();
+        self.fixture.check();
     }
 }
 
@@ -316,16 +317,16 @@ proptest! {
 #[test]
 fn a_block_that_is_resized_to_what_the_program_may_use_stays() {
     for mode in [Mode::Hybrid, Mode::Collect, Mode::Explicit] {
-        let bench = Bench::new(mode, 1);
+        let fixture = HeapFixture::new(mode, 1);
         for bytes in (1..200_000).step_by(997) {
-            let block = bench.allocate(bytes);
-            let usable = bench.heap.usable_by_program(block as *const u8);
+            let block = fixture.allocate(bytes);
+            let usable = fixture.heap.usable_by_program(block as *const u8);
             assert!(usable >= bytes, "{mode:?}: {usable} of {bytes}");
             let place = NonNull::new(block as *mut u8).expect("a block");
             // SAFETY: a live block.
-            let resized = unsafe { bench.heap.reallocate(bench.cache(0), place, usable) };
+            let resized = unsafe { fixture.heap.reallocate(fixture.cache(0), place, usable) };
             assert_eq!(resized, Ok(place.as_ptr()), "{mode:?}: {bytes}");
         }
-        bench.audit();
+        fixture.audit();
     }
 }

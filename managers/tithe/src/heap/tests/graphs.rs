@@ -46,7 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 struct Graph {
-    bench: Bench,
+    fixture: HeapFixture,
     roots: Vec<usize>,
     /// Which node a root leads to.
     targets: [Option<usize>; ROOTS],
@@ -55,14 +55,14 @@ struct Graph {
 
 impl Graph {
     fn new(mode: Mode, stack: usize) -> Graph {
-        Graph::with(Bench::new(mode, 1), stack)
+        Graph::with(HeapFixture::new(mode, 1), stack)
     }
 
-    fn with(bench: Bench, stack: usize) -> Graph {
-        bench.heap.collection.lock().stack.limit(stack);
+    fn with(fixture: HeapFixture, stack: usize) -> Graph {
+        fixture.heap.collection.lock().stack.limit(stack);
         let roots = std::vec![0; ROOTS];
-        bench.add_roots(&roots);
-        Graph { bench, roots, targets: [None; ROOTS], nodes: Vec::new() }
+        fixture.add_roots(&roots);
+        Graph { fixture, roots, targets: [None; ROOTS], nodes: Vec::new() }
     }
 
     fn live(&self, at: usize) -> Option<usize> {
@@ -84,8 +84,8 @@ impl Graph {
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Node { bytes, atomic, root } => {
-                let address = self.bench.allocate_clear(bytes, atomic);
-                let usable = self.bench.usable(address);
+                let address = self.fixture.allocate_clear(bytes, atomic);
+                let usable = self.fixture.usable(address);
                 let ends = |node: &Node| (node.address, node.address + node.usable);
                 let apart = self
                     .nodes
@@ -120,13 +120,13 @@ impl Graph {
             }
             Step::Collect { lazily } => {
                 if lazily {
-                    self.bench.collect_lazily();
+                    self.fixture.collect_lazily();
                 } else {
-                    self.bench.collect();
+                    self.fixture.collect();
                 }
                 self.forget_unreachable();
             }
-            Step::Sweep => self.bench.heap.sweep_all(),
+            Step::Sweep => self.fixture.heap.sweep_all(),
         }
     }
 
@@ -164,7 +164,7 @@ impl Graph {
 
     fn verify(&self) {
         for node in self.nodes.iter().flatten() {
-            assert!(self.bench.is_taken(node.address), "{node:?}");
+            assert!(self.fixture.is_taken(node.address), "{node:?}");
             let words = bytes_at(node.address, node.usable).chunks_exact(8);
             for (at, bytes) in words.enumerate() {
                 let word = usize::from_ne_bytes(bytes.try_into().expect("eight bytes"));
@@ -183,29 +183,29 @@ impl Graph {
         for step in steps {
             self.step(step);
         }
-        self.bench.audit();
-        self.bench.collect_lazily();
+        self.fixture.audit();
+        self.fixture.collect_lazily();
         let gone = self.forget_unreachable();
-        self.bench.check();
-        self.bench.heap.sweep_all();
+        self.fixture.check();
+        self.fixture.heap.sweep_all();
         self.verify();
         for node in &gone {
-            assert!(!self.bench.is_taken(node.address), "unreachable, and kept: {node:?}");
-            assert!(self.bench.is_spoilt(node.address, node.usable), "{node:?}");
+            assert!(!self.fixture.is_taken(node.address), "unreachable, and kept: {node:?}");
+            assert!(self.fixture.is_spoilt(node.address, node.usable), "{node:?}");
         }
         let live: usize = self.nodes.iter().flatten().map(|node| node.usable).sum();
-        assert_eq!(self.bench.census().live_bytes, live as u64);
-        self.bench.audit();
+        assert_eq!(self.fixture.census().live_bytes, live as u64);
+        self.fixture.audit();
         // The next collection says the same.
-        self.bench.collect();
+        self.fixture.collect();
         self.verify();
-        assert_eq!(self.bench.census().live_bytes, live as u64);
+        assert_eq!(self.fixture.census().live_bytes, live as u64);
         // And without roots nothing is left.
         self.roots.fill(0);
-        self.bench.close();
-        self.bench.collect();
-        assert_eq!(self.bench.census().live_bytes, 0);
-        self.bench.audit();
+        self.fixture.close();
+        self.fixture.collect();
+        assert_eq!(self.fixture.census().live_bytes, 0);
+        self.fixture.audit();
     }
 }
 
@@ -231,7 +231,7 @@ proptest! {
         let reclaim = 1 << 32;
         let min_headroom = 1 << 40;
         let settings = Settings { mode, every, reclaim, eager, min_headroom, poison: true, ..Settings::new() };
-        Graph::with(Bench::with(&settings, 1), usize::MAX).run(&steps);
+        Graph::with(HeapFixture::with(&settings, 1), usize::MAX).run(&steps);
     }
 
     #[test]
@@ -246,43 +246,43 @@ proptest! {
 #[test]
 fn a_long_list_is_marked_whatever_the_stack() {
     for stack in [1, 2, 1000, usize::MAX] {
-        let bench = Bench::new(Mode::Collect, 1);
-        bench.heap.collection.lock().stack.limit(stack);
+        let fixture = HeapFixture::new(Mode::Collect, 1);
+        fixture.heap.collection.lock().stack.limit(stack);
         let mut roots = std::vec![0];
-        bench.add_roots(&roots);
+        fixture.add_roots(&roots);
         for _ in 0..3000 {
-            let node = bench.allocate_clear(47, false);
+            let node = fixture.allocate_clear(47, false);
             set_word(node + 40, roots[0]);
             roots[0] = node;
         }
-        bench.collect();
-        assert_eq!(bench.census().live_bytes, 3000 * 48, "stack of {stack}");
+        fixture.collect();
+        assert_eq!(fixture.census().live_bytes, 3000 * 48, "stack of {stack}");
         // Cut in the middle.
         let mut node = roots[0];
         (0..1499).for_each(|_| node = word(node + 40));
         set_word(node + 40, 0);
-        bench.collect();
-        assert_eq!(bench.census().live_bytes, 1500 * 48, "stack of {stack}");
-        bench.audit();
+        fixture.collect();
+        assert_eq!(fixture.census().live_bytes, 1500 * 48, "stack of {stack}");
+        fixture.audit();
     }
 }
 
 #[test]
 fn a_wide_block_is_marked_whatever_the_stack() {
     for stack in [1, 3, usize::MAX] {
-        let bench = Bench::new(Mode::Hybrid, 1);
-        bench.heap.collection.lock().stack.limit(stack);
-        let wide = bench.allocate_clear(400_000, false);
+        let fixture = HeapFixture::new(Mode::Hybrid, 1);
+        fixture.heap.collection.lock().stack.limit(stack);
+        let wide = fixture.allocate_clear(400_000, false);
         let roots = std::vec![wide + 17];
-        bench.add_roots(&roots);
+        fixture.add_roots(&roots);
         for at in 0..2000 {
-            let leaf = bench.allocate_clear(63, false);
-            set_word(leaf + 8, bench.allocate_clear(200, at % 2 == 0));
+            let leaf = fixture.allocate_clear(63, false);
+            set_word(leaf + 8, fixture.allocate_clear(200, at % 2 == 0));
             set_word(wide + 8 * (at * 20), leaf);
         }
-        bench.collect();
+        fixture.collect();
         let leaves = 2000 * (64 + CLASS[class_of(200)].size as u64);
-        assert_eq!(bench.census().live_bytes, 401_408 + leaves, "stack of {stack}");
-        bench.audit();
+        assert_eq!(fixture.census().live_bytes, 401_408 + leaves, "stack of {stack}");
+        fixture.audit();
     }
 }

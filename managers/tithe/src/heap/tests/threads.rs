@@ -95,10 +95,10 @@ fn work(heap: &Heap, number: usize, to: &mpsc::SyncSender<usize>, from: &mpsc::R
     unsafe { heap.close_cache(cache) };
 }
 
-fn run(mode: Mode, fail_every: u64) -> Bench {
-    let bench = Bench::new(mode, 0);
-    bench.heap.units.lock().memory.heap.fail_every(fail_every);
-    let shared = Shared(&raw const *bench.heap);
+fn run(mode: Mode, fail_every: u64) -> HeapFixture {
+    let fixture = HeapFixture::new(mode, 0);
+    fixture.heap.units.lock().memory.heap.fail_every(fail_every);
+    let shared = Shared(&raw const *fixture.heap);
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::sync_channel(500)).unzip();
     let threads: Vec<_> = receivers
         .into_iter()
@@ -116,49 +116,52 @@ fn run(mode: Mode, fail_every: u64) -> Bench {
     // All of them, before a failure of one takes the heap away from the others.
     let joined: Vec<_> = threads.into_iter().map(thread::JoinHandle::join).collect();
     let rests: Vec<_> = joined.into_iter().map(|rest| rest.expect("no thread fails")).collect();
-    bench.check();
+    fixture.check();
     // What nobody came to free.
-    let cache = bench.heap.open_cache(1).expect("a cache");
+    let cache = fixture.heap.open_cache(1).expect("a cache");
     for block in rests.iter().flat_map(|rest| rest.try_iter()) {
         verify(block);
         // SAFETY: a live block, and a cache of this thread.
-        assert_eq!(unsafe { bench.heap.free(&mut *cache, block as *mut u8) }, Ok(()));
+        assert_eq!(unsafe { fixture.heap.free(&mut *cache, block as *mut u8) }, Ok(()));
     }
     // SAFETY: this thread's, which it uses no more.
-    unsafe { bench.heap.close_cache(cache) };
-    bench
+    unsafe { fixture.heap.close_cache(cache) };
+    fixture
 }
 
 #[test]
 fn blocks_go_from_thread_to_thread() {
     for mode in [Mode::Explicit, Mode::Hybrid] {
-        let bench = run(mode, 0);
-        bench.audit();
-        assert_eq!((bench.heap.live_bytes(), bench.census().live_bytes), (0, 0));
+        let fixture = run(mode, 0);
+        fixture.audit();
+        assert_eq!((fixture.heap.live_bytes(), fixture.census().live_bytes), (0, 0));
         // Of two threads that bring a span of a kind at once, one may find all it wants in the other's: its own then
         // waits in the list, whole.
-        let room = &bench.heap.room;
-        let of_spans = |unit: &usize| (1..KINDS).contains(&usize::from(room.kind(*unit)));
-        let kept = (0..room.units()).filter(of_spans).inspect(|&unit| {
+        let reservation = &fixture.heap.reservation;
+        let of_spans = |unit: &usize| (1..SPAN_CLASSES).contains(&usize::from(reservation.span_class(*unit)));
+        let kept = (0..reservation.units()).filter(of_spans).inspect(|&unit| {
             // SAFETY: nobody else uses the heap any more.
-            let span = unsafe { &*room.span(room.first(unit)) };
-            assert_eq!(span.free, CLASS[span.kind as usize].blocks, "a span without live blocks is whole");
+            let span = unsafe { &*reservation.span(reservation.first(unit)) };
+            assert_eq!(
+                span.free, CLASS[span.span_class as usize].blocks,
+                "a span without live blocks is whole"
+            );
         });
         let kept = kept.count();
         assert!(kept <= 2 * THREADS, "{kept} units wait");
-        let free = bench.heap.units.lock().free_bytes();
-        assert_eq!(free + kept * UNIT, room.units() * UNIT);
+        let free = fixture.heap.units.lock().free_bytes();
+        assert_eq!(free + kept * UNIT, reservation.units() * UNIT);
     }
 }
 
 #[test]
 fn caches_are_used_again() {
-    let bench = run(Mode::Explicit, 0);
+    let fixture = run(Mode::Explicit, 0);
     let mut count = 0;
-    bench.heap.caches.lock().each(|cache| {
+    fixture.heap.caches.lock().each(|cache| {
         count += 1;
         // SAFETY: nobody uses it.
-        assert!((1..KINDS).all(|kind| unsafe { (*cache).length(kind) } == 0));
+        assert!((1..SPAN_CLASSES).all(|span_class| unsafe { (*cache).length(span_class) } == 0));
     });
     assert!(count <= THREADS, "{count} caches for {THREADS} threads at a time");
 }

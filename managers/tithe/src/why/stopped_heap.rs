@@ -8,38 +8,38 @@ use heaptoll_roots::{Origin, Root, StoppedWorld, World};
 
 use super::mappings::{self, Mapping};
 use super::tracer::{Block, Entry, Source, Tracer, block_at};
-use super::{Frame, NotTold};
-use crate::added::Added;
+use super::{Frame, Unavailable};
+use crate::added::AddedRoots;
 use crate::api::readable;
 use crate::class::{CLASS, FREE};
 use crate::collection::Collection;
-use crate::heap::{Heap, Held};
+use crate::heap::{Heap, HeapGuards};
 
 /// Our own frames reach no further below the one that is asked in, bytes.
 const FRAMES: usize = 8 << 10;
 /// Ranges that are left out, at most.
-const LEFT_OUT: usize = 16;
+const EXCLUDED_MAX: usize = 16;
 
 /// Everything stands still until the scene is over.
-pub struct Scene<'a> {
+pub struct StoppedHeap<'a> {
     heap: &'a Heap,
-    held: &'a Held<'a>,
-    added: &'a Added,
+    guards: &'a HeapGuards<'a>,
+    added: &'a AddedRoots,
     stopped: Option<&'a StoppedWorld<'static>>,
     /// Where the world keeps the registers of the asking thread as they are here.
     world: Range<usize>,
-    left_out: [Range<usize>; LEFT_OUT],
+    excluded_ranges: [Range<usize>; EXCLUDED_MAX],
     /// The asking thread's stack, from the frame that asked on.
     own_stack: Range<usize>,
-    /// [`mappings::ROOM`] bytes, and entries.
+    /// [`mappings::SCRATCH_BYTES`] bytes, and entries.
     memory: usize,
     capacity: usize,
 }
 
 /// What is wished of a scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
-    /// Only [`Scene::live`]: nothing needs memory.
+pub enum Query {
+    /// Only [`StoppedHeap::live`]: nothing needs memory.
     Blocks,
     /// Everything.
     Chains,
@@ -47,17 +47,17 @@ pub enum Wish {
 
 /// How many blocks are handed out or in caches.
 fn taken(heap: &Heap) -> usize {
-    let room = &heap.room;
+    let reservation = &heap.reservation;
     let (mut unit, mut taken) = (0, 0);
-    while unit < room.units() {
-        let kind = room.kind(unit);
-        if kind == FREE {
+    while unit < reservation.units() {
+        let span_class = reservation.span_class(unit);
+        if span_class == FREE {
             unit += 1;
             continue;
         }
         // SAFETY: a span or a large block of the heap, whose locks are held.
-        let span = unsafe { &*room.span(room.first(unit)) };
-        let words = CLASS.get(kind as usize).map_or(1, |class| usize::from(class.blocks).div_ceil(64));
+        let span = unsafe { &*reservation.span(reservation.first(unit)) };
+        let words = CLASS.get(span_class as usize).map_or(1, |class| usize::from(class.blocks).div_ceil(64));
         taken += span.bits[..words].iter().map(|bits| bits.taken.count_ones() as usize).sum::<usize>();
         unit += span.units as usize;
     }
@@ -67,17 +67,17 @@ fn taken(heap: &Heap) -> usize {
 /// Sweeps, locks and stops everything, does `act`, and lets it run on. The collection's lock is the caller's.
 ///
 /// # Errors
-/// [`NotTold`]: it cannot be stopped, or there is no memory.
-pub fn with_scene<T>(
+/// [`Unavailable`]: it cannot be stopped, or there is no memory.
+pub fn with_stopped_heap<T>(
     heap: &Heap,
     collection: &mut Collection,
-    wish: Wish,
+    query: Query,
     frame: Frame,
-    act: impl FnOnce(&Scene<'_>) -> T,
-) -> Result<T, NotTold> {
+    act: impl FnOnce(&StoppedHeap<'_>) -> T,
+) -> Result<T, Unavailable> {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
-    let done = stop_and_act(heap, collection, wish, frame, act);
+    let done = stop_and_act(heap, collection, query, frame, act);
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
     done
@@ -86,55 +86,55 @@ pub fn with_scene<T>(
 fn stop_and_act<T>(
     heap: &Heap,
     collection: &mut Collection,
-    wish: Wish,
+    query: Query,
     frame: Frame,
-    act: impl FnOnce(&Scene<'_>) -> T,
-) -> Result<T, NotTold> {
+    act: impl FnOnce(&StoppedHeap<'_>) -> T,
+) -> Result<T, Unavailable> {
     heap.sweep_all();
-    let (held, stopped) = heap.halt(collection.world).map_err(|_| NotTold)?;
+    let (guards, stopped) = heap.stop_world(collection.world).map_err(|_| Unavailable)?;
     let mut region = Region::new();
     let mut capacity = 0;
-    if wish == Wish::Chains {
+    if query == Query::Chains {
         capacity = taken(heap);
-        let bytes = (mappings::ROOM + capacity * size_of::<Entry>()).next_multiple_of(PAGE);
-        region.grow(bytes).ok_or(NotTold)?;
+        let bytes = (mappings::SCRATCH_BYTES + capacity * size_of::<Entry>()).next_multiple_of(PAGE);
+        region.grow(bytes).ok_or(Unavailable)?;
     }
     let world = collection.world.map_or(0..0, |world| {
         let start = core::ptr::from_ref(world) as usize;
         start..start + size_of::<World>()
     });
-    heap.reserve(&held);
-    let mut left_out = [const { 0..0 }; LEFT_OUT];
-    let marker = &raw const left_out as usize;
-    let ours = heap.left_out(collection, &held);
+    heap.mark_cached(&guards);
+    let mut excluded_ranges = [const { 0..0 }; EXCLUDED_MAX];
+    let marker = &raw const excluded_ranges as usize;
+    let ours = heap.excluded_ranges(collection, &guards);
     let frames = marker.saturating_sub(FRAMES)..frame;
     let mine = [region.start()..region.end(), if frame == 0 { 0..0 } else { frames }];
-    for (place, range) in left_out.iter_mut().zip(ours.into_iter().chain(mine)) {
+    for (place, range) in excluded_ranges.iter_mut().zip(ours.into_iter().chain(mine)) {
         *place = range;
     }
-    let mut scene = Scene {
+    let mut stopped_heap = StoppedHeap {
         heap,
-        held: &held,
+        guards: &guards,
         added: &collection.added,
         stopped: stopped.as_ref(),
         world,
-        left_out,
+        excluded_ranges,
         own_stack: 0..0,
         memory: region.start(),
         capacity,
     };
     if frame != 0 {
-        let end = scene.mapping(frame).map_or(frame, |mapping| mapping.range.end);
-        scene.own_stack = frame..end;
+        let end = stopped_heap.mapping(frame).map_or(frame, |mapping| mapping.range.end);
+        stopped_heap.own_stack = frame..end;
     }
-    let done = act(&scene);
-    heap.forget_marks();
+    let done = act(&stopped_heap);
+    heap.clear_marks();
     drop(stopped);
-    drop(held);
+    drop(guards);
     Ok(done)
 }
 
-impl<'a> Scene<'a> {
+impl<'a> StoppedHeap<'a> {
     /// The block that is handed out at an address. To be asked before anything is traced.
     pub fn live(&self, address: usize) -> Option<Block> {
         block_at(self.heap, address).filter(|block| !block.is_marked(self.heap))
@@ -147,9 +147,9 @@ impl<'a> Scene<'a> {
 
     /// A tracer that has reached nothing yet. There is one at a time.
     pub fn tracer(&self, target: usize) -> Tracer<'a> {
-        self.heap.forget_marks();
-        self.heap.reserve(self.held);
-        let entries = (self.memory + mappings::ROOM) as *mut Entry;
+        self.heap.clear_marks();
+        self.heap.mark_cached(self.guards);
+        let entries = (self.memory + mappings::SCRATCH_BYTES) as *mut Entry;
         // SAFETY: the memory was mapped for that many; marks are as they should be.
         unsafe { Tracer::new(self.heap, entries, self.capacity, target) }
     }
@@ -157,8 +157,8 @@ impl<'a> Scene<'a> {
     /// Shows the words of all roots; whether they are the asking thread's own comes with them.
     ///
     /// # Errors
-    /// [`NotTold`]: not all of them can be read.
-    pub fn roots(&self, visit: &mut dyn FnMut(Range<usize>, Source, bool)) -> Result<(), NotTold> {
+    /// [`Unavailable`]: not all of them can be read.
+    pub fn roots(&self, visit: &mut dyn FnMut(Range<usize>, Source, bool)) -> Result<(), Unavailable> {
         for range in self.added.ranges() {
             readable(range, &mut |range| visit(range, Source::Added, false));
         }
@@ -179,7 +179,7 @@ impl<'a> Scene<'a> {
                 Origin::Code => visit(range, Source::Code, is_own),
             }
         };
-        stopped.roots(&self.left_out, each).map_err(|_| NotTold)
+        stopped.roots(&self.excluded_ranges, each).map_err(|_| Unavailable)
     }
 
     /// The thread in whose registers or on whose stack a word lies.
@@ -190,9 +190,10 @@ impl<'a> Scene<'a> {
     /// The mapping that an address lies in.
     pub fn mapping(&self, address: usize) -> Option<Mapping<'_>> {
         // SAFETY: the memory was mapped for this; a mapping found before is not used any more.
-        let room = unsafe { slice::from_raw_parts_mut(self.memory as *mut u8, mappings::ROOM) };
-        mappings::find(address, room)
+        let reservation =
+            unsafe { slice::from_raw_parts_mut(self.memory as *mut u8, mappings::SCRATCH_BYTES) };
+        mappings::find(address, reservation)
     }
 }
 
-const _: () = assert!(mappings::ROOM.is_multiple_of(align_of::<Entry>()));
+const _: () = assert!(mappings::SCRATCH_BYTES.is_multiple_of(align_of::<Entry>()));

@@ -9,29 +9,29 @@ use core::ptr;
 use heaptoll_marking::call;
 use heaptoll_roots::DEFAULT_SIGNAL;
 
-use crate::process::SPARE;
+use crate::process::LINKED_SIGNAL_OFFSET;
 
 /// Signals that stay open, by number: those of the C library, one of which stops threads, and the one by which a
 /// second heap in the process does. Two heaps that collect at once would otherwise wait for each other.
-const OPEN: [u32; 3] = [32, DEFAULT_SIGNAL as u32, (HIGHEST - SPARE) as u32];
+const OPEN: [u32; 3] = [32, DEFAULT_SIGNAL as u32, (HIGHEST - LINKED_SIGNAL_OFFSET) as u32];
 /// The highest signal, the C library's SIGRTMAX.
 const HIGHEST: c_int = 64;
 
 /// All signals of the program's are blocked until it is dropped.
-pub struct Quiet {
+pub struct SignalMaskGuard {
     /// What the thread blocked before.
     former: u64,
 }
 
-impl Quiet {
-    pub fn new() -> Quiet {
+impl SignalMaskGuard {
+    pub fn new() -> SignalMaskGuard {
         let mut former = 0;
         mask(OPEN.iter().fold(u64::MAX, |all, signal| all & !(1 << (signal - 1))), &raw mut former);
-        Quiet { former }
+        SignalMaskGuard { former }
     }
 }
 
-impl Drop for Quiet {
+impl Drop for SignalMaskGuard {
     fn drop(&mut self) {
         mask(self.former, ptr::null_mut());
     }

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use heaptoll_floor::Region;
 
-use crate::class::{FREE, Kind, UNIT, UNIT_SHIFT};
+use crate::class::{FREE, SpanClass, UNIT, UNIT_SHIFT};
 use crate::span::{Span, UnitIndex};
 
 /// Units that are mapped at once, at least: 1 MiB, and a huge page where these are welcome.
@@ -24,12 +24,12 @@ pub const AHEAD: usize = 4096;
 /// Where the heap lies. Written under the lock of the units, read by everybody: the base is there before the first
 /// unit is, and table rows are there before `units` counts them.
 #[derive(Debug)]
-pub struct Room {
+pub struct HeapReservation {
     base: AtomicUsize,
     units: AtomicUsize,
-    kinds: AtomicUsize,
+    span_classes: AtomicUsize,
     firsts: AtomicUsize,
-    black: AtomicUsize,
+    blacklist: AtomicUsize,
     spans: AtomicUsize,
 }
 
@@ -38,9 +38,9 @@ pub struct Room {
 pub struct Memory {
     pub heap: Region,
     spans: Region,
-    kinds: Region,
+    span_classes: Region,
     firsts: Region,
-    black: Region,
+    blacklist: Region,
     /// Requests for more, and every how many-th of them is refused: a fault on purpose, 0 for none.
     requests: u64,
     pub fail_every: u64,
@@ -53,9 +53,9 @@ impl Memory {
         Memory {
             heap: Region::new(),
             spans: Region::new(),
-            kinds: Region::new(),
+            span_classes: Region::new(),
             firsts: Region::new(),
-            black: Region::new(),
+            blacklist: Region::new(),
             requests: 0,
             fail_every: 0,
             advised: HUGE_FROM,
@@ -64,7 +64,8 @@ impl Memory {
 
     /// The tables, as address ranges.
     pub fn tables(&self) -> [Range<usize>; 4] {
-        [&self.spans, &self.kinds, &self.firsts, &self.black].map(|region| region.start()..region.end())
+        [&self.spans, &self.span_classes, &self.firsts, &self.blacklist]
+            .map(|region| region.start()..region.end())
     }
 
     /// Bytes of the tables.
@@ -74,7 +75,7 @@ impl Memory {
 
     /// A heap that has outgrown its beginnings is dense: where the system leaves huge pages to the program's choice, a
     /// fault brings two megabytes at once. The part that is not a whole huge page yet stays without.
-    fn welcome_huge_pages(&mut self) {
+    fn advise_huge_pages(&mut self) {
         let end = (self.heap.end() - self.heap.start()) / HUGE_PAGE * HUGE_PAGE;
         if end > self.advised && self.heap.start().is_multiple_of(HUGE_PAGE) {
             let start = (self.heap.start() + self.advised) as *mut core::ffi::c_void;
@@ -94,10 +95,10 @@ impl Memory {
     }
 }
 
-impl Room {
-    pub const fn new() -> Room {
-        let [base, units, kinds, firsts, black, spans] = [const { AtomicUsize::new(0) }; 6];
-        Room { base, units, kinds, firsts, black, spans }
+impl HeapReservation {
+    pub const fn new() -> HeapReservation {
+        let [base, units, span_classes, firsts, blacklist, spans] = [const { AtomicUsize::new(0) }; 6];
+        HeapReservation { base, units, span_classes, firsts, blacklist, spans }
     }
 
     /// Address of the first unit; 0 before there is one.
@@ -114,15 +115,15 @@ impl Room {
 
     /// The table of kinds, one byte a unit, [`AHEAD`] rows more than units.
     #[inline(always)]
-    pub fn kinds(&self) -> *mut Kind {
-        self.kinds.load(Ordering::Relaxed) as *mut Kind
+    pub fn span_classes(&self) -> *mut SpanClass {
+        self.span_classes.load(Ordering::Relaxed) as *mut SpanClass
     }
 
     /// The black list: for each unit, and [`AHEAD`] more, in which collection a word was found that looks like an
     /// address in it while it was free; the low 8 bits, 0 for never.
     #[inline(always)]
-    pub fn black(&self) -> *mut u8 {
-        self.black.load(Ordering::Relaxed) as *mut u8
+    pub fn blacklist(&self) -> *mut u8 {
+        self.blacklist.load(Ordering::Relaxed) as *mut u8
     }
 
     /// The table of descriptors.
@@ -138,15 +139,15 @@ impl Room {
         self.firsts.load(Ordering::Relaxed) as *mut UnitIndex
     }
 
-    /// The kind of a unit below [`Room::units`].
+    /// The kind of a unit below [`HeapReservation::units`].
     #[inline(always)]
-    pub fn kind(&self, unit: usize) -> Kind {
+    pub fn span_class(&self, unit: usize) -> SpanClass {
         debug_assert!(unit < self.units());
         // SAFETY: the table has a row for every unit.
-        unsafe { self.kinds().add(unit).read() }
+        unsafe { self.span_classes().add(unit).read() }
     }
 
-    /// The first unit of what a unit below [`Room::units`] belongs to.
+    /// The first unit of what a unit below [`HeapReservation::units`] belongs to.
     #[inline(always)]
     pub fn first(&self, unit: usize) -> UnitIndex {
         debug_assert!(unit < self.units());
@@ -163,21 +164,21 @@ impl Room {
 
     /// Says what `count` units from `first` on belong to, and leads from them to the first. The caller holds the
     /// units' lock, or has taken them.
-    pub fn assign(&self, first: UnitIndex, count: u32, kind: Kind) {
+    pub fn assign(&self, first: UnitIndex, count: u32, span_class: SpanClass) {
         for unit in first..first + count {
             self.set_first(unit, first);
         }
-        self.set_kind(first, count, kind);
+        self.set_span_class(first, count, span_class);
     }
 
-    /// Says what kind `count` units from `first` on are. As [`Room::assign`].
-    pub fn set_kind(&self, first: UnitIndex, count: u32, kind: Kind) {
+    /// Says what kind `count` units from `first` on are. As [`HeapReservation::assign`].
+    pub fn set_span_class(&self, first: UnitIndex, count: u32, span_class: SpanClass) {
         debug_assert!(first as usize + count as usize <= self.units());
         // SAFETY: the table has a row for every unit, and these are the caller's.
-        unsafe { self.kinds().add(first as usize).write_bytes(kind, count as usize) };
+        unsafe { self.span_classes().add(first as usize).write_bytes(span_class, count as usize) };
     }
 
-    /// The descriptor of a unit below [`Room::units`]. Whose lock makes it the caller's depends on what the unit
+    /// The descriptor of a unit below [`HeapReservation::units`]. Whose lock makes it the caller's depends on what the unit
     /// belongs to: that of its class, that of the units, or all of them.
     #[inline(always)]
     pub fn span(&self, unit: UnitIndex) -> *mut Span {
@@ -214,9 +215,9 @@ impl Room {
             [ample, wanted as usize].into_iter().find(|&more| extend(memory, units, more).is_some())?;
         if units == 0 {
             let stores = [
-                (&self.kinds, &memory.kinds),
+                (&self.span_classes, &memory.span_classes),
                 (&self.firsts, &memory.firsts),
-                (&self.black, &memory.black),
+                (&self.blacklist, &memory.blacklist),
                 (&self.spans, &memory.spans),
                 (&self.base, &memory.heap),
             ];
@@ -225,7 +226,7 @@ impl Room {
             }
         }
         self.units.store(units + grown, Ordering::Release);
-        memory.welcome_huge_pages();
+        memory.advise_huge_pages();
         u32::try_from(grown).ok()
     }
 }
@@ -236,8 +237,8 @@ fn extend(memory: &mut Memory, units: usize, more: usize) -> Option<()> {
     let after = units.checked_add(more).filter(|&after| after < UnitIndex::MAX as usize)?;
     up_to(&mut memory.heap, after << UNIT_SHIFT)?;
     up_to(&mut memory.spans, after * size_of::<Span>())?;
-    up_to(&mut memory.kinds, after + AHEAD)?;
-    up_to(&mut memory.black, after + AHEAD)?;
+    up_to(&mut memory.span_classes, after + AHEAD)?;
+    up_to(&mut memory.blacklist, after + AHEAD)?;
     up_to(&mut memory.firsts, after * size_of::<UnitIndex>())
 }
 
