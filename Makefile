@@ -16,8 +16,10 @@ BINARIES := $(TARGET)/release
 TESTED := BINARIES=$(TARGET)/debug STAGE=$(TARGET)/debug/stage
 HEAPTOLL := $(BINARIES)/heaptoll
 PEERS := $(BINARIES)/heaptoll-peers
-# Our own managers: each folder of managers/ with a description is one, and its shell is the package of that name.
-OURS := $(patsubst managers/%/manager.toml,%,$(wildcard managers/*/manager.toml))
+# Our own managers: each folder of preload/ with a description is one, and its shell is the package of that name.
+DESCRIPTIONS := $(wildcard preload/allocators/*/manager.toml preload/collectors/*/manager.toml)
+OURS := $(notdir $(patsubst %/manager.toml,%,$(DESCRIPTIONS)))
+LAYERS := announce count events forward live null quarantine record start sweep
 
 # What `make bench` needs beside the tool.
 BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance collectors recording exact layers)
@@ -25,11 +27,14 @@ BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance 
 UNWINDABLE := --config 'build.rustflags=["-Cforce-unwind-tables=yes"]'
 # The launcher starts before every measured run. Without a loader's work it starts .3 ms sooner.
 STATIC := --config 'build.rustflags=["-Ctarget-feature=+crt-static", "-Crelocation-model=static", "-Cstrip=symbols"]'
+# What is preloaded has a target folder of its own, since its profile and flags are not the tool's.
+PRELOAD := --locked $(UNWINDABLE) --target-dir $(TARGET)/preload --manifest-path preload/Cargo.toml
+SHELLS := $(OURS) tithe-static $(addprefix heaptoll_,$(LAYERS))
 # A shell brings a panic handler of its own, which a test harness has too.
-UNSHELLED := --workspace $(addprefix --exclude ,$(OURS) tithe-static)
+UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
 .PHONY: help demo test test-slow study build tool preloaded stage peers-fast peers-slow install bench clean lint compile-tests \
-	stage-tests lint-rest test-tool test-layers test-managers test-glibc
+	stage-tests lint-rest test-tool test-preload test-glibc
 
 help:
 	@echo "make demo               set up, build, compare real programs under all managers (about eight minutes)"
@@ -50,21 +55,21 @@ tool:
 # The launcher is small, and what it weighs is part of what is tested: always as users get it.
 preloaded:
 	$(CARGO) build --release --locked $(STATIC) --target-dir $(TARGET)/launcher -p heaptoll-launcher
-	$(CARGO) build --release --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml
-	$(CARGO) build --release --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(addprefix -p ,$(OURS) tithe-static)
+	$(CARGO) build --release $(PRELOAD) $(addprefix -p ,$(SHELLS))
 
 stage:
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
-	@managers/tithe/static/pack $(TARGET)/managers/release/libtithe_static.a $(LIB)/libtithe.a
+	@preload/collectors/tithe/static/pack $(TARGET)/preload/release/libtithe_static.a $(LIB)/libtithe.a
 	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs
 	@$(MAKE) --no-print-directory -C tracer OUT=$(abspath $(LIB))/tracer
 	@install -m 755 $(TARGET)/launcher/release/heaptoll-launch $(BINARIES)/heaptoll-replay $(LIB)/
 	@install -m 755 $(BINARIES)/heaptoll-espresso $(BINARIES)/heaptoll-sqlite $(LIB)/programs/
-	@install -m 644 $(foreach layer,count start live record null announce forward quarantine sweep events,$(TARGET)/layers/release/libheaptoll_$(layer).so) $(LIB)/layers/
-	@for manager in $(OURS); do \
-		install -m 644 $(TARGET)/managers/release/lib$$manager.so $(LIB)/managers/$$manager.so && \
-		install -m 644 managers/$$manager/manager.toml $(LIB)/managers/$$manager.toml || exit 1; \
-		for variant in managers/$$manager/variants/*.toml; do \
+	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/libheaptoll_$(layer).so) $(LIB)/layers/
+	@for description in $(DESCRIPTIONS); do \
+		folder=$${description%/manager.toml}; manager=$${folder##*/}; \
+		install -m 644 $(TARGET)/preload/release/lib$$manager.so $(LIB)/managers/$$manager.so && \
+		install -m 644 $$description $(LIB)/managers/$$manager.toml || exit 1; \
+		for variant in $$folder/variants/*.toml; do \
 			test ! -e $$variant || install -m 644 $$variant $(LIB)/managers/ || exit 1; \
 		done; \
 	done
@@ -111,7 +116,6 @@ study:
 CLIPPY_DRIVER = $(dir $(shell rustup which rustc 2>/dev/null || command -v rustc))clippy-driver
 LINTED = RUSTC_WORKSPACE_WRAPPER=$(CLIPPY_DRIVER) CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
 PART := scripts/part $(TARGET)/parts
-LAYER_TESTS := $(addprefix -p heaptoll-,next facts stacks held tables sweeping)
 IN_STAGE := HEAPTOLL_HOME=$(abspath $(TARGET))/debug/stage HEAPTOLL_LAYERS_DIR=$(abspath $(TARGET))/debug/stage/lib/heaptoll/layers
 
 test:
@@ -122,13 +126,11 @@ test:
 	@$(PART) staged $(MAKE) --no-print-directory stage-tests
 	@$(PART) linted $(MAKE) --no-print-directory lint-rest
 	@$(PART) tool-tests $(MAKE) --no-print-directory test-tool
-	@$(PART) layer-tests $(MAKE) --no-print-directory test-layers
-	@$(PART) manager-tests $(MAKE) --no-print-directory test-managers
+	@$(PART) preload-tests $(MAKE) --no-print-directory test-preload
 
 compile-tests:
 	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-run
-	$(LINTED) $(CARGO) test --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml $(LAYER_TESTS) --no-run
-	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED) --no-run
+	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --no-run
 
 stage-tests:
 	@$(MAKE) --no-print-directory stage $(TESTED)
@@ -137,25 +139,20 @@ stage-tests:
 # What compiling the tests does not see: formatting, the preloadable objects, scripts.
 lint-rest:
 	$(CARGO) fmt --all --check
-	$(CARGO) fmt --all --check --manifest-path layers/Cargo.toml
-	$(CARGO) fmt --all --check --manifest-path managers/Cargo.toml
-	$(CARGO) clippy --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml --release -- -D warnings
-	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --release -- -D warnings
-	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/part scripts/speed managers/tithe/static/pack tracer/test/check
+	$(CARGO) fmt --all --check --manifest-path preload/Cargo.toml
+	$(CARGO) clippy $(PRELOAD) --release -- -D warnings
+	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/part scripts/speed preload/collectors/tithe/static/pack tracer/test/check
 
 lint: lint-rest
 	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml --all-targets $(UNSHELLED) -- -D warnings
+	$(CARGO) clippy $(PRELOAD) --all-targets $(UNSHELLED) -- -D warnings
 
 test-tool:
 	tracer/test/check $(abspath $(TARGET))/debug/stage/lib/heaptoll/tracer
 	$(IN_STAGE) $(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace
 
-test-layers:
-	$(LINTED) $(CARGO) test --locked $(UNWINDABLE) --target-dir $(TARGET)/layers --manifest-path layers/Cargo.toml $(LAYER_TESTS)
-
-test-managers:
-	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED)
+test-preload:
+	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED)
 
 # Nine minutes on two cores; all that scripts/glibc-tests knows take an hour.
 GLIBC_MANAGERS := glibc tithe tithe-collect mimalloc3 kingsley lea
@@ -173,7 +170,7 @@ test-slow:
 	@$(MAKE) --no-print-directory preloaded compile-tests
 	@$(MAKE) --no-print-directory stage-tests
 	$(IN_STAGE) $(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-fail-fast -- $(SLOW)
-	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET)/managers --manifest-path managers/Cargo.toml $(UNSHELLED) --no-fail-fast -- $(SLOW)
+	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --no-fail-fast -- $(SLOW)
 	@$(MAKE) --no-print-directory test-glibc
 
 bench:

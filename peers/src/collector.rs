@@ -19,7 +19,7 @@ pub const NAME: &str = "bdw";
 /// The Debian package with headers and library.
 const PACKAGE: &str = "libgc-dev";
 const SHIM: &str = include_str!("../shim/bdw.c");
-const CONTRACT: &str = include_str!("../../../include/heaptoll.h");
+const CONTRACT: &str = include_str!("../../include/heaptoll.h");
 const FLAGS: [&str; 7] = [
     "-std=gnu11",
     "-O2",

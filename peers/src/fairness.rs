@@ -36,7 +36,7 @@ pub struct Options {
     #[arg(long)]
     pub no_callgrind: bool,
     /// Folder of the project, for the programs
-    #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))]
+    #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/.."))]
     pub project: PathBuf,
     /// Compare NAME=OURS,THEIRS (two shared objects) instead of our peers with Debian's packages
     #[arg(long, value_name = "NAME=OURS,THEIRS", value_parser = parse_pair)]

@@ -2,32 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
 use heaptoll_statspage::{SlotRecord, StatsPage};
 
-/// The layer: in `$HEAPTOLL_LAYERS_DIR`, or built here at first use.
-fn layer() -> &'static Path {
-    static LAYER: OnceLock<PathBuf> = OnceLock::new();
-    LAYER.get_or_init(|| {
-        let folder = std::env::var_os("HEAPTOLL_LAYERS_DIR").map_or_else(build, PathBuf::from);
-        let layer = folder.join("libheaptoll_live.so");
-        assert!(layer.is_file(), "{} is not built", layer.display());
-        layer
-    })
-}
-
-fn build() -> PathBuf {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("layers");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--manifest-path"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../layers/Cargo.toml"))
-        .arg("--target-dir")
-        .arg(&target)
-        .status()
-        .expect("cargo runs");
-    assert!(status.success(), "the layers build");
-    target.join("release")
+fn layer() -> PathBuf {
+    let home = std::env::var_os("HEAPTOLL_HOME").expect("HEAPTOLL_HOME is set");
+    let layer = Path::new(&home).join("lib/heaptoll/layers/libheaptoll_live.so");
+    assert!(layer.is_file(), "{} is missing: run make stage-tests", layer.display());
+    layer
 }
 
 /// A folder with a compiler and a page.
@@ -58,8 +40,10 @@ impl Bench {
         let path = self.0.path().join("page");
         let _ = std::fs::remove_file(&path);
         let page = StatsPage::create(&path, 64).expect("a page");
-        let preload: Vec<String> =
-            std::iter::once(layer()).chain(below).map(|path| path.display().to_string()).collect();
+        let preload: Vec<String> = std::iter::once(layer())
+            .chain(below.map(Path::to_path_buf))
+            .map(|path| path.display().to_string())
+            .collect();
         let output = command
             .env("LD_PRELOAD", preload.join(":"))
             .env(heaptoll_statspage::VARIABLE, page.path())

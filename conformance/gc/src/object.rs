@@ -15,7 +15,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Its name in managers/Cargo.toml.
+    /// Its name in preload/Cargo.toml.
     pub fn name(self) -> &'static str {
         match self {
             Profile::Release => "release",
@@ -29,12 +29,12 @@ impl Profile {
 /// # Errors
 /// Cargo is missing or fails.
 pub fn built(manager: &str, profile: Profile) -> Result<PathBuf, Error> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let target = target.join("managers");
+    let target = target.join("preload");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["build", "--quiet", "--profile", profile.name(), "-p", manager, "--manifest-path"]);
-    command.arg(root.join("managers/Cargo.toml")).arg("--target-dir").arg(&target);
+    command.arg(root.join("preload/Cargo.toml")).arg("--target-dir").arg(&target);
     let failed = |message: String| Error::Cargo { command: format!("{command:?}"), message };
     let mut same = Command::new(command.get_program());
     same.args(command.get_args());

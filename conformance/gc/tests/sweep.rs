@@ -47,7 +47,7 @@ struct Bench {
 }
 
 fn installation() -> PathBuf {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/debug/stage");
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/stage");
     std::env::var_os("HEAPTOLL_HOME").map_or_else(beside, PathBuf::from).join("lib/heaptoll")
 }
 

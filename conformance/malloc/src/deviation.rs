@@ -321,7 +321,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: true,
         hangs: false,
         reason: "a peer refuses nothing on purpose",
-        source: "managers/peers/shim/bdw.c",
+        source: "peers/shim/bdw.c",
     },
     Deviation {
         managers: &["bdw"],
@@ -360,7 +360,7 @@ pub const LAYER_DEVIATIONS: &[LayerDeviation] = &[
         layer: LayerKind::Sweep,
         cases: &["census_classes"],
         reason: "its census knows blocks and not the manager's size classes",
-        source: "layers/sweep/src/control.rs",
+        source: "preload/layers/sweep/src/control.rs",
     },
     LayerDeviation {
         layer: LayerKind::Sweep,

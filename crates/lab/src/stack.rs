@@ -128,7 +128,7 @@ pub const LAYERS: [LayerKind; 6] = [
     LayerKind::Live,
 ];
 
-/// Bytes; what the layer can count (layers/held).
+/// Bytes; what the layer can count (preload/layers/quarantine/core).
 const LARGEST_QUARANTINE: u64 = 512 << 30;
 
 impl LayerKind {

@@ -1,5 +1,5 @@
-//! Reading the binding reports that the counting layer appends (its format is described in `layers/count`), and the
-//! lines beside them by which each layer says what it forwards to (`layers/next`).
+//! Reading the binding reports that the counting layer appends (its format is described in `preload/layers/count`), and the
+//! lines beside them by which each layer says what it forwards to (`preload/layer-support/next`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

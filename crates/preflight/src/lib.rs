@@ -38,8 +38,8 @@ pub const COUNT_LAYER: &str = "libheaptoll_count.so";
 /// File name of the start-up layer.
 pub const START_LAYER: &str = "libheaptoll_start.so";
 
-/// Finds `libheaptoll_count.so`: in `$HEAPTOLL_LAYERS_DIR`, beside the running binary, in
-/// `<prefix>/lib/heaptoll`, or in the build tree's `layers/target/release`.
+/// Finds `libheaptoll_count.so`: in `$HEAPTOLL_LAYERS_DIR`, in the folder of the running binary, or in
+/// `<prefix>/lib/heaptoll`.
 pub fn find_count_layer() -> Option<PathBuf> {
     find_layer(COUNT_LAYER)
 }
@@ -53,7 +53,6 @@ pub fn find_layer(file: &str) -> Option<PathBuf> {
     {
         places.push(directory.to_path_buf());
         places.push(directory.join("../lib/heaptoll"));
-        places.extend(directory.ancestors().map(|a| a.join("layers/target/release")));
     }
     places.into_iter().map(|p| p.join(file)).find(|p| p.is_file())
 }

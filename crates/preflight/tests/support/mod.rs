@@ -4,31 +4,19 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use heaptoll_preflight::{COUNT_LAYER, Proof, Refusal, Request, preflight};
 
-/// The directory of the layers: `$HEAPTOLL_LAYERS_DIR`, or built here at first use.
-pub fn layers() -> &'static Path {
-    static LAYERS: OnceLock<PathBuf> = OnceLock::new();
-    LAYERS.get_or_init(|| {
-        if let Some(given) = std::env::var_os("HEAPTOLL_LAYERS_DIR") {
-            return PathBuf::from(given);
-        }
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("layers");
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../layers/Cargo.toml");
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--release", "--quiet", "--manifest-path"])
-            .arg(manifest)
-            .arg("--target-dir")
-            .arg(&target)
-            .status()
-            .expect("cargo runs");
-        assert!(status.success(), "the layers build");
-        target.join("release")
-    })
+/// The directory of the layers in the staged build. `.cargo/config.toml` sets `HEAPTOLL_HOME`; `make stage-tests` fills
+/// that folder.
+pub fn layers() -> PathBuf {
+    let home = std::env::var_os("HEAPTOLL_HOME").expect("HEAPTOLL_HOME is set");
+    let folder = Path::new(&home).join("lib/heaptoll/layers");
+    assert!(folder.is_dir(), "{} is missing: run make stage-tests", folder.display());
+    folder
 }
 
 /// A temporary directory with a compiler.

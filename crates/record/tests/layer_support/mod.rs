@@ -5,47 +5,23 @@ pub mod recorded;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The directory of the layers: `$HEAPTOLL_LAYERS_DIR`, or built here at first use.
-pub fn layers() -> &'static Path {
-    static LAYERS: OnceLock<PathBuf> = OnceLock::new();
-    LAYERS.get_or_init(|| {
-        if let Some(given) = std::env::var_os("HEAPTOLL_LAYERS_DIR") {
-            return PathBuf::from(given);
-        }
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("layers");
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../layers/Cargo.toml");
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--release", "--quiet", "--manifest-path"])
-            .arg(manifest)
-            .arg("--target-dir")
-            .arg(&target)
-            .status()
-            .expect("cargo runs");
-        assert!(status.success(), "the layers build");
-        target.join("release")
-    })
+/// A file of the staged build. `.cargo/config.toml` sets `HEAPTOLL_HOME`; `make stage-tests` fills that folder.
+pub fn staged(path: &str) -> PathBuf {
+    let home = std::env::var_os("HEAPTOLL_HOME").expect("HEAPTOLL_HOME is set");
+    let file = Path::new(&home).join("lib/heaptoll").join(path);
+    assert!(file.exists(), "{} is missing: run make stage-tests", file.display());
+    file
 }
 
-/// A manager of ours: from `$HEAPTOLL_HOME`, or built here at first use.
+/// The directory of the layers.
+pub fn layers() -> PathBuf {
+    staged("layers")
+}
+
+/// A manager of ours.
 pub fn manager(name: &str) -> PathBuf {
-    if let Some(home) = std::env::var_os("HEAPTOLL_HOME") {
-        return Path::new(&home).join("lib/heaptoll/managers").join(format!("{name}.so"));
-    }
-    static BUILDING: Mutex<()> = Mutex::new(());
-    let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("managers");
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../managers/Cargo.toml");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--package", name, "--manifest-path"])
-        .arg(manifest)
-        .arg("--target-dir")
-        .arg(&target)
-        .status()
-        .expect("cargo runs");
-    assert!(status.success(), "{name} builds");
-    target.join("release").join(format!("lib{name}.so"))
+    staged(&format!("managers/{name}.so"))
 }
 
 /// A temporary directory with a compiler.

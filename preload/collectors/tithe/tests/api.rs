@@ -19,7 +19,7 @@ struct Built {
 }
 
 fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."))
 }
 
 fn folder() -> &'static Path {
@@ -60,7 +60,7 @@ fn built() -> &'static Built {
             "tithe-static",
             "--manifest-path",
         ]);
-        run(command.arg(root().join("managers/Cargo.toml")).arg("--target-dir").arg(target));
+        run(command.arg(root().join("preload/Cargo.toml")).arg("--target-dir").arg(target));
         let built = Built {
             archive: folder().join("libtithe.a"),
             object: target.join("release/libtithe.so"),
@@ -68,10 +68,10 @@ fn built() -> &'static Built {
             shared: folder().join("api-shared"),
             alone: folder().join("api-alone"),
         };
-        let mut pack = Command::new(root().join("managers/tithe/static/pack"));
+        let mut pack = Command::new(root().join("preload/collectors/tithe/static/pack"));
         run(pack.arg(target.join("release/libtithe_static.a")).arg(&built.archive));
         let sources = ["main.c", "blocks.c", "collecting.c", "reasons.c"];
-        let sources = sources.map(|name| root().join("managers/tithe/tests/api").join(name));
+        let sources = sources.map(|name| root().join("preload/collectors/tithe/tests/api").join(name));
         let with = |more: &[&OsStr]| -> Vec<PathBuf> {
             sources.iter().cloned().chain(more.iter().map(PathBuf::from)).collect()
         };

@@ -4,43 +4,25 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, OnceLock, PoisonError};
 
 use heaptoll_events::layout::{PROCESSES, file_bytes};
 use heaptoll_events::{EventsFile, ProcessEvents};
 
-/// Builds a package of another workspace, once.
-fn built(workspace: &str, package: &str) -> PathBuf {
-    static BUILDING: Mutex<()> = Mutex::new(());
-    let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(workspace);
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../{workspace}/Cargo.toml"));
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--package", package, "--manifest-path"])
-        .arg(manifest)
-        .arg("--target-dir")
-        .arg(&target)
-        .status()
-        .expect("cargo runs");
-    assert!(status.success(), "{package} builds");
-    target.join("release").join(format!("lib{package}.so"))
+/// A file of the staged build. `.cargo/config.toml` sets `HEAPTOLL_HOME`; `make stage-tests` fills that folder.
+fn staged(path: &str) -> PathBuf {
+    let home = std::env::var_os("HEAPTOLL_HOME").expect("HEAPTOLL_HOME is set");
+    let file = Path::new(&home).join("lib/heaptoll").join(path);
+    assert!(file.exists(), "{} is missing: run make stage-tests", file.display());
+    file
 }
 
-/// The layer: from `$HEAPTOLL_LAYERS_DIR`, or built here at first use.
-fn layer() -> &'static Path {
-    static LAYER: OnceLock<PathBuf> = OnceLock::new();
-    LAYER.get_or_init(|| match std::env::var_os("HEAPTOLL_LAYERS_DIR") {
-        Some(given) => Path::new(&given).join("libheaptoll_events.so"),
-        None => built("layers", "heaptoll_events"),
-    })
+fn layer() -> PathBuf {
+    staged("layers/libheaptoll_events.so")
 }
 
-/// A collector that announces its collections: from `$HEAPTOLL_HOME`, or built here.
+/// A collector that announces its collections.
 fn tithe() -> PathBuf {
-    match std::env::var_os("HEAPTOLL_HOME") {
-        Some(home) => Path::new(&home).join("lib/heaptoll/managers/tithe.so"),
-        None => built("managers", "tithe"),
-    }
+    staged("managers/tithe.so")
 }
 
 /// A program, compiled, and a file of events.

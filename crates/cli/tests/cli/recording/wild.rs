@@ -4,7 +4,7 @@ use super::record;
 use crate::fixture::{CommandOutput, Fixture};
 
 /// Finds the mapped file and its own entry in the list of processes, and writes as its first argument says. Offsets are
-/// those of `crates/ring/src/layout.rs`; 0 of a word in the list is waited for, for heaptoll reads it then.
+/// those of `shm/alloc-ring/src/layout.rs`; 0 of a word in the list is waited for, for heaptoll reads it then.
 const WILD: &str = "#include <string.h>\n#include <stdint.h>\n\
     #define U(at) (*(volatile uint32_t *)(map + (at)))\n#define W(at) (*(volatile uint64_t *)(map + (at)))\n\
     static char *map; static void forge(long pid) { long at = 4096 + 40 * 2048; memcpy(map + at, map + 4096, 64); \

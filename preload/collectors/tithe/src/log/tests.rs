@@ -242,7 +242,7 @@ fn the_longest_lines_fit() {
 
 #[test]
 fn a_line_reads_as_the_manual_describes() {
-    let manual = include_str!("../../../../docs/tithe-settings.md");
+    let manual = include_str!("../../../../../docs/tithe-settings.md");
     let example = manual.lines().find(|line| line.starts_with("pid=") && line.contains(" collection="));
     let example = format!("{}\n", example.expect("docs/tithe-settings.md has an example"));
     let (pid, report) = parse(&example);

@@ -256,7 +256,7 @@ fn as_a_child() {
 
 #[test]
 fn the_manual_has_every_variable_and_what_it_allows() {
-    let manual = include_str!("../../../../docs/tithe-settings.md");
+    let manual = include_str!("../../../../../docs/tithe-settings.md");
     for (name, _) in VARIABLES {
         assert!(manual.contains(&format!("| `{name}` |")), "docs/tithe-settings.md does not explain {name}");
     }
