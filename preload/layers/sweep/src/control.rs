@@ -34,7 +34,7 @@ unsafe extern "C" fn census(census: *mut RawCensus) -> c_int {
 }
 
 unsafe extern "C" fn collect() -> c_int {
-    if run(Reason::Asked) { 0 } else { libc::EAGAIN }
+    if run(Reason::Requested) { 0 } else { libc::EAGAIN }
 }
 
 unsafe extern "C" fn listen(function: Option<EventFunction>, context: *mut c_void) -> c_int {
