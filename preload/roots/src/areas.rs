@@ -1,4 +1,4 @@
-//! Which mappings may hold pointers, and from where on.
+//! Which mappings may hold pointers, and the address from which each is read.
 
 use core::ops::Range;
 
@@ -35,17 +35,17 @@ pub struct Area {
     lowest: usize,
     /// Below `lowest` is nothing in use.
     trimmed: bool,
-    /// Somebody is on an alternate stack in it.
+    /// A thread runs on an alternate signal stack in it.
     alternate: bool,
 }
 
 /// Names of memory that the kernel provides.
 const KERNEL: [&[u8]; 4] = [b"[vvar", b"[vdso", b"[vsyscall", b"[uprobes"];
-/// How the names begin that we give to memory which collectors shall not read.
+/// The prefixes of the names that heaptoll gives to memory which collectors must not read.
 const OURS: [&[u8]; 2] = [b"[anon:heaptoll", b"[anon_shmem:heaptoll"];
-/// How the names of layers' shared files begin, and how they end: what the recording layer tells of blocks is in the one,
-/// times by the processor's counter, which may look like addresses, in the other. Reading them all would take longer
-/// than a collection.
+/// Prefix and suffixes of the names of the layers' shared files: one holds the recording layer's events, the other
+/// times by the processor's counter, which may resemble addresses. Reading them all would take longer than a
+/// collection.
 const SHARED_BY_LAYERS: (&[u8], [&[u8]; 2]) = (b"heaptoll-", [b".rings", b".events"]);
 /// Shared memory without a file on a disk.
 const SHARED_MEMORY: [&[u8]; 6] =
@@ -175,7 +175,7 @@ impl Area {
     }
 }
 
-/// Tells the areas, which are in order, where a thread's stack pointer is.
+/// Records in the areas, which are in order, where a thread's stack pointer is.
 pub fn note(areas: &mut [Area], thread: &Registers) {
     let at = areas.partition_point(|area| area.end <= thread.stack_pointer);
     if let Some(area) = areas.get_mut(at)
@@ -206,7 +206,7 @@ pub fn subtract<E>(
     if start < range.end { each(start..range.end) } else { Ok(()) }
 }
 
-/// Orders ranges and has those that overlap or touch be one; gives how many are left, at the beginning.
+/// Sorts ranges and joins those that overlap or touch; returns how many are left, at the beginning.
 pub fn in_order(ranges: &mut [(usize, usize)]) -> usize {
     ranges.sort_unstable();
     let mut kept = 0_usize;

@@ -1,4 +1,4 @@
-//! Growing arrays in mappings of their own: what is kept while the world stands cannot lie in the heap that is
+//! Growing arrays in mappings of their own: what is kept while the world is stopped cannot lie in the heap that is
 //! collected.
 
 use core::ffi::CStr;
@@ -20,7 +20,7 @@ pub fn map(bytes: usize) -> Result<usize, NoMemory> {
     // SAFETY: a new anonymous mapping that replaces nothing.
     let made = unsafe { kernel::call(libc::SYS_mmap, [0, bytes, access, kind, usize::MAX, 0]) };
     let made = made.map_err(|_| NoMemory)?;
-    // A kernel that keeps no names refuses; nobody depends on it.
+    // A kernel that keeps no names returns an error; nothing depends on the name.
     // SAFETY: the name is a string and the range the new mapping.
     let _ = unsafe {
         let name = NAME.as_ptr() as usize;
@@ -49,7 +49,7 @@ impl<T: Copy> Buffer<T> {
         Buffer { start: core::ptr::null_mut(), length: 0, capacity: 0 }
     }
 
-    /// Makes room for `capacity` values in all. What was written to the [`Buffer::capacity_mut`] is kept too.
+    /// Makes the capacity at least `capacity` values. What was written to [`Buffer::capacity_mut`] is kept too.
     ///
     /// # Errors
     /// [`NoMemory`]; nothing has changed.
@@ -78,7 +78,7 @@ impl<T: Copy> Buffer<T> {
         if self.length == self.capacity {
             self.reserve(self.length + 1)?;
         }
-        // SAFETY: there is room.
+        // SAFETY: `length` is less than `capacity`: `reserve` has grown the buffer if it was full.
         unsafe { self.start.add(self.length).write(value) };
         self.length += 1;
         Ok(())
@@ -87,7 +87,7 @@ impl<T: Copy> Buffer<T> {
     /// Takes the last value out.
     pub fn pop(&mut self) -> Option<T> {
         self.length = self.length.checked_sub(1)?;
-        // SAFETY: it was written.
+        // SAFETY: `push` has written the value at this index, which is below the old length.
         Some(unsafe { self.start.add(self.length).read() })
     }
 
@@ -118,7 +118,7 @@ impl<T: Copy> Buffer<T> {
         if self.capacity == 0 {
             return &[];
         }
-        // SAFETY: so many values have been written.
+        // SAFETY: `push` has written the first `length` values.
         unsafe { core::slice::from_raw_parts(self.start, self.length) }
     }
 
@@ -127,11 +127,11 @@ impl<T: Copy> Buffer<T> {
         if self.capacity == 0 {
             return &mut [];
         }
-        // SAFETY: so many values have been written.
+        // SAFETY: `push` has written the first `length` values.
         unsafe { core::slice::from_raw_parts_mut(self.start, self.length) }
     }
 
-    /// All the room, whatever was written there or zero.
+    /// The whole capacity: values that were written, or zero.
     pub fn capacity_mut(&mut self) -> &mut [T] {
         if self.capacity == 0 {
             return &mut [];

@@ -15,11 +15,12 @@ pub struct Error(pub c_int);
 /// Any system call; negative is a negated `errno`.
 ///
 /// # Safety
-/// As the call's own conditions.
+/// The preconditions of the system call itself.
 #[inline(always)]
 pub unsafe fn system_call(number: i64, arguments: [usize; 6]) -> isize {
     let result: isize;
-    // SAFETY: the convention of x86_64 Linux; rcx and r11 are the kernel's. What the call does is the caller's word.
+    // SAFETY: this is x86_64 Linux's calling convention; the kernel overwrites rcx and r11. The caller establishes the
+    // preconditions of the call itself.
     unsafe {
         asm!(
             "syscall",
@@ -41,23 +42,23 @@ pub unsafe fn system_call(number: i64, arguments: [usize; 6]) -> isize {
 /// Any system call.
 ///
 /// # Safety
-/// As the call's own conditions.
+/// The preconditions of the system call itself.
 #[inline(always)]
 pub unsafe fn call(number: i64, arguments: [usize; 6]) -> Result<usize, Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: the caller establishes the preconditions of the system call, as `system_call` requires.
     let result = unsafe { system_call(number, arguments) };
     if (-4095..0).contains(&result) { Err(Error(-result as c_int)) } else { Ok(result as usize) }
 }
 
 /// The process, in its own namespace.
 pub fn process() -> i32 {
-    // SAFETY: no conditions.
+    // SAFETY: `getpid` takes no pointers and cannot fail.
     unsafe { call(libc::SYS_getpid, [0; 6]) }.unwrap_or(0) as i32
 }
 
 /// The calling thread.
 pub fn thread() -> i32 {
-    // SAFETY: no conditions.
+    // SAFETY: `gettid` takes no pointers and cannot fail.
     unsafe { call(libc::SYS_gettid, [0; 6]) }.unwrap_or(0) as i32
 }
 
@@ -77,16 +78,16 @@ pub fn now_ns() -> u64 {
 /// Whether a time, two words, can be written to an address. It is: the kernel writes one.
 ///
 /// # Safety
-/// Nobody needs what is there.
+/// What is at `address` is not needed: it may be overwritten.
 pub unsafe fn is_time_writable(address: usize) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: what is at `address` may be overwritten, which this function requires.
     unsafe { write_time(address) }.is_ok()
 }
 
 /// Has the kernel write the time of the monotonic clock.
 ///
 /// # Safety
-/// Nobody needs what is there.
+/// What is at `address` is not needed: it may be overwritten.
 unsafe fn write_time(address: usize) -> Result<usize, Error> {
     // SAFETY: the kernel checks the address.
     unsafe { call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, address, 0, 0, 0, 0]) }
@@ -130,7 +131,7 @@ pub fn effective(signals: u64) -> u64 {
     left
 }
 
-/// What the process does with a signal, if the kernel says it.
+/// The process's action for a signal, if the kernel returns it.
 fn handler(signal: c_int) -> Option<libc::sighandler_t> {
     // The kernel's own form: handler, flags, restorer, mask.
     let mut action = [0_usize; 4];
@@ -140,8 +141,8 @@ fn handler(signal: c_int) -> Option<libc::sighandler_t> {
     status.ok().map(|_| action[0])
 }
 
-/// Whether the word at an address can be read: the kernel looks at a set of signals before it refuses what is to be
-/// done with it.
+/// Whether the word at an address can be read: the kernel copies a set of signals from there before it refuses an
+/// unknown command.
 pub fn is_readable(word: usize) -> bool {
     const NOTHING_KNOWN: usize = usize::MAX;
     if !word.is_multiple_of(8) || word < 8 {
@@ -165,7 +166,7 @@ pub fn wait(word: &AtomicU32, expected: u32, patience_us: Option<u64>) {
         unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, operation, expected as usize, time, 0, 0]) };
 }
 
-/// Wakes whoever waits on the word.
+/// Wakes all threads that wait on the word.
 pub fn wake(word: &AtomicU32) {
     let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
     // SAFETY: the word is only looked up by address.
@@ -213,7 +214,7 @@ impl File {
 
     /// Back to the beginning.
     pub fn rewind(&self) -> Result<(), Error> {
-        // SAFETY: no conditions.
+        // SAFETY: `lseek` takes no pointers.
         unsafe { call(libc::SYS_lseek, [self.0, 0, libc::SEEK_SET as usize, 0, 0, 0]) }.map(drop)
     }
 
@@ -230,9 +231,9 @@ impl File {
     /// A control call with one structure.
     ///
     /// # Safety
-    /// `request` takes a pointer to such a structure.
+    /// `request` takes a pointer to a structure of type `T`.
     pub unsafe fn control<T>(&self, request: u64, argument: &mut T) -> Result<usize, Error> {
-        // SAFETY: the caller's word.
+        // SAFETY: `argument` is a valid structure of the type that `request` takes, which this function requires.
         unsafe {
             call(libc::SYS_ioctl, [self.0, request as usize, core::ptr::from_mut(argument) as usize, 0, 0, 0])
         }

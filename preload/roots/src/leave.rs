@@ -1,11 +1,11 @@
 //! Leaving the signal's handler without `rt_sigreturn`.
 //!
-//! A call that waits for a time has its end kept by the kernel when a signal interrupts it, and `restart_syscall` goes
-//! on with it. The kernel forgets it as soon as any handler returns, since the call then ends with `EINTR`. So the
-//! handler that stops threads does what the kernel would do, mask and registers, and jumps. Whatever handler of the
-//! program's runs afterwards ends the call, as it should.
+//! When a signal interrupts a call that waits for a time, the kernel keeps the end of the wait, and `restart_syscall`
+//! continues it. The kernel forgets it as soon as any handler returns, since the call then ends with `EINTR`. So the
+//! handler that stops threads does what the kernel would do, restores mask and registers, and jumps. Any handler of the
+//! program's that runs afterwards ends the call, as it should.
 //!
-//! In the few instructions between the mask and the jump signals arrive already. The stack pointer leads to the
+//! Signals arrive already in the few instructions between the mask and the jump. The stack pointer leads to the
 //! [`Exit`] there, which stays as it is, so that a second stop only begins again.
 
 use core::arch::{asm, naked_asm};
@@ -16,7 +16,7 @@ use crate::registers::Extended;
 /// Flag of an alternate stack which the kernel puts out of use while a handler runs on it.
 const AUTODISARM: i32 = 1 << 31;
 
-/// What a thread goes on with. It lies above the stack pointer.
+/// What a thread continues with. It lies above the stack pointer.
 #[repr(C)]
 struct Exit {
     r8: usize,
@@ -53,7 +53,7 @@ unsafe extern "C" {
 /// The kernel's number of `rt_sigprocmask`, and its command to set the mask: both are operands of instructions.
 const _: () = assert!(libc::SYS_rt_sigprocmask == 14 && libc::SIG_SETMASK == 2);
 
-/// Goes on as the exit says. Flags come first: nothing after changes them.
+/// Continues with the state in `exit`. Flags come first: nothing after changes them.
 #[unsafe(naked)]
 unsafe extern "C" fn jump(exit: *const Exit) -> ! {
     naked_asm!(
@@ -114,7 +114,7 @@ unsafe extern "C" fn jump(exit: *const Exit) -> ! {
     )
 }
 
-/// What a thread goes on with instead of what its context says.
+/// What a thread continues with instead of what its context holds.
 #[derive(Debug, Clone, Copy)]
 pub struct NextCall {
     /// Where the `syscall` instruction is.
@@ -127,7 +127,7 @@ pub struct NextCall {
 /// # Safety
 /// The context is that of a handler which is running, blocks all signals, and owns nothing that needs to be dropped.
 pub unsafe fn leave(context: &libc::ucontext_t, call: NextCall) {
-    // SAFETY: the caller's.
+    // SAFETY: `context` is that of a running handler, which this function requires.
     let Some(Extended { parts, .. }) = (unsafe { Extended::of(context) }) else { return };
     if context.uc_stack.ss_flags & AUTODISARM != 0 || has_shadow_stack() {
         return;

@@ -1,8 +1,8 @@
-//! Roots: where the words are that keep objects alive, and how the program is held still while they are read.
+//! Roots: where the words are that keep objects alive, and how the program is stopped while they are read.
 //!
-//! Every collector of ours stands on this: it finds the threads in `/proc/self/task`, stops them by a signal, and
-//! shows registers, stacks and every writable mapping of the process but those it is told to leave out. A program may
-//! keep a pointer in memory that it mapped itself, so nothing less than all mappings will do.
+//! Every collector of this project uses it: it finds the threads in `/proc/self/task`, stops them by a signal, and
+//! shows registers, stacks and every writable mapping of the process except those that the caller leaves out. A program
+//! may keep a pointer in memory that it mapped itself, so nothing less than all mappings will do.
 //!
 //! Nothing here allocates by malloc, takes a lock of the C library or changes `errno`: system calls are made directly,
 //! and working memory is mapped.

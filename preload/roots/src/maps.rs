@@ -1,7 +1,7 @@
 //! The list of the process's mappings, read as text a piece at a time.
 //!
-//! It is asked of the calling thread, not of the process: when the main thread has ended by `pthread_exit`, the
-//! process's own list is empty.
+//! It is read from the calling thread's entry, not from the process's: when the main thread has ended by
+//! `pthread_exit`, the process's own list is empty.
 
 use core::ffi::CStr;
 use core::ops::Range;
@@ -11,17 +11,17 @@ use crate::kernel::{Error, File};
 
 const LIST: &CStr = c"/proc/thread-self/maps";
 
-/// Room for the text at first, bytes; a line that is longer has it grow.
+/// Initial capacity for the text, bytes; a longer line makes it grow.
 const INITIAL_CAPACITY: usize = 32 << 10;
 
-/// One mapping.
+/// One mapping, a line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapsEntry<'a> {
     pub range: Range<usize>,
     pub readable: bool,
     pub writable: bool,
     pub executable: bool,
-    /// Changes are seen by this process only.
+    /// Only this process sees changes.
     pub private: bool,
     /// A path or a name in brackets; empty for most anonymous memory.
     pub name: &'a [u8],
@@ -46,7 +46,7 @@ impl From<Error> for MapsError {
     }
 }
 
-/// Reads the list and shows each mapping, in the order of addresses. `text` is room to work in.
+/// Reads the list and shows each mapping, in the order of addresses. `text` is scratch memory.
 pub fn read(
     text: &mut Buffer<u8>,
     each: &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>,

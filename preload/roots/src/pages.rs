@@ -1,9 +1,9 @@
 //! Which pages of a mapping hold something: those that were never touched, and those that are still a file's, need no
 //! reading, and reading them would give them memory.
 //!
-//! The kernel tells by one of three means, the best that it has: the scan of `/proc/self/pagemap` (Linux 6.7 and
-//! later), which passes over holes; a word per page from the same file; or, where the program may not open it since
-//! it has changed its user, `mincore`, which does not know of swapped pages.
+//! The kernel reports them by one of three means, the best that it has: the scan of `/proc/self/pagemap` (Linux 6.7 and
+//! later), which skips holes; a word per page from the same file; or, where the program may not open it since it has
+//! changed its user, `mincore`, which does not know of swapped pages.
 
 use core::ffi::CStr;
 use core::ops::Range;
@@ -14,7 +14,7 @@ use crate::buffer::{Buffer, NoMemory};
 use crate::kernel::{self, Error, File, PAGE};
 use crate::proc;
 
-/// Asked of the calling thread: a main thread that has ended has none.
+/// The calling thread's: a main thread that has ended has none.
 const PAGEMAP: &CStr = c"/proc/thread-self/pagemap";
 const STATUS: &CStr = c"/proc/thread-self/status";
 
@@ -23,7 +23,7 @@ const WORD_PRESENT: u64 = 1 << 63;
 const WORD_SWAPPED: u64 = 1 << 62;
 const WORD_FILE: u64 = 1 << 61;
 
-/// Pages looked at by one reading of words or by one `mincore`.
+/// Pages that one read of words or one `mincore` covers.
 const BLOCK: usize = 4096;
 /// Ranges given by one scan.
 const REGIONS: usize = 512;
@@ -64,7 +64,7 @@ struct Region {
 
 const MADV_POPULATE_READ: usize = 22;
 
-/// The means by which pages are found out about, best first.
+/// The means by which resident pages are found, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Means {
@@ -73,10 +73,10 @@ pub enum Means {
     Core,
 }
 
-/// The best means that this kernel has been seen to have.
+/// The best means that this kernel has been found to have.
 static BEST: AtomicU8 = AtomicU8::new(Means::Scan as u8);
 
-/// Room to work in.
+/// Scratch memory.
 #[derive(Debug)]
 pub struct PageBuffers {
     regions: Buffer<Region>,
@@ -95,11 +95,11 @@ impl PageBuffers {
     }
 }
 
-/// Tells of pages.
+/// Finds the pages that hold something.
 pub struct Pages<'a> {
     pagemap: Option<File>,
     means: Means,
-    /// Some page of this process may be swapped; only asked for where the means do not tell.
+    /// Some page of this process may be swapped; only determined where the means do not show it.
     swapped: bool,
     buffers: &'a mut PageBuffers,
 }
@@ -112,7 +112,7 @@ impl<'a> Pages<'a> {
         )
     }
 
-    /// By such means, or by what is left if they are not to be had.
+    /// By these means, or by what is left if they are unavailable.
     pub fn by(means: Means, buffers: &'a mut PageBuffers) -> Result<Pages<'a>, NoMemory> {
         let pagemap = if means == Means::Core { None } else { File::open(PAGEMAP).ok() };
         let means = if pagemap.is_none() { Means::Core } else { means };
@@ -180,7 +180,8 @@ impl<'a> Pages<'a> {
                 output_categories: SCAN_PRESENT | SCAN_SWAPPED,
                 ..Scan::default()
             };
-            // SAFETY: the request takes this structure; the regions are writable for so many.
+            // SAFETY: the request takes this structure; the regions are writable for `REGIONS` entries, which `by`
+            // reserved.
             let got = unsafe { pagemap.control(SCAN, &mut scan) };
             let regions = match got {
                 Ok(count) => self.buffers.regions.capacity_mut().get(..count).unwrap_or_default(),
@@ -219,7 +220,7 @@ impl<'a> Pages<'a> {
             let position = (at / PAGE * size_of::<u64>()) as u64;
             let got = self.pagemap.as_ref().and_then(|file| file.read_at(words, position).ok()).unwrap_or(0);
             if got < size_of::<u64>() {
-                // What cannot be told is shown.
+                // What cannot be determined is shown.
                 readable(at..pages.end, kind == PageKind::Anonymous, each);
                 return Ok(());
             }
@@ -262,7 +263,7 @@ impl<'a> Pages<'a> {
                 kernel::call(libc::SYS_mincore, [at, count * PAGE, flags.as_mut_ptr() as usize, 0, 0, 0])
             };
             if got.is_err() {
-                // What cannot be told is shown.
+                // What cannot be determined is shown.
                 flags.fill(1);
             }
             let checked = checked || got.is_err();
@@ -373,7 +374,7 @@ mod tests {
             self.0..self.0 + self.1 * PAGE
         }
 
-        /// What is shown of a part, in bytes from the start; what is shown is read.
+        /// The shown ranges of a part, in bytes from the start; what is shown is read.
         fn shown(&self, means: Means, kind: PageKind, part: Range<usize>) -> Vec<Range<usize>> {
             let (mut buffers, mut found) = (PageBuffers::new(), Vec::new());
             let mut pages = Pages::by(means, &mut buffers).expect("memory");
@@ -439,7 +440,7 @@ mod tests {
             for means in [Means::Scan, Means::Words] {
                 prop_assert!(mapping.pages(means, PageKind::PrivateFile).iter().eq(&written), "by {:?}", means);
             }
-            // It cannot tell a file's pages, and shows more.
+            // `mincore` cannot distinguish a file's pages, and shows more.
             let found = mapping.pages(Means::Core, PageKind::PrivateFile);
             prop_assert!(written.iter().all(|page| found.contains(page)));
         }
@@ -484,7 +485,7 @@ mod tests {
         for means in ALL {
             assert_eq!(other.pages(means, PageKind::SharedMemory), [7], "by {means:?}");
         }
-        // What lies behind the file's end cannot be read.
+        // What lies after the file's end cannot be read.
         one.write(30);
         file.set_len(10 * PAGE as u64).expect("a length");
         for means in ALL {

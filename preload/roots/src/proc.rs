@@ -1,4 +1,4 @@
-//! What `/proc` says about one thread: its name, its state, whether a signal waits for it.
+//! What `/proc` contains about one thread: its name, its state, whether a signal is pending.
 
 use core::ffi::CStr;
 
@@ -58,7 +58,7 @@ impl Path {
     }
 }
 
-/// Reads a file of a thread, as much as there is room for.
+/// Reads a file of a thread, as much as fits into the buffer.
 fn read<'a>(tid: i32, file: &[u8], to: &'a mut [u8]) -> Result<&'a [u8], Error> {
     let file = File::open(Path::new(tid, file).as_c_str())?;
     let mut length = 0;
@@ -84,18 +84,18 @@ pub fn name(tid: i32) -> [u8; NAME] {
     name
 }
 
-/// What kind of thread it is that does not answer.
+/// The state of a thread that does not respond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadState {
     /// It will run again. The letter of its state (`proc(5)`), `?` if it cannot be read.
     Alive(u8),
-    /// It is no more, or a zombie.
+    /// It has ended, or is a zombie.
     Ended,
-    /// A worker of the kernel.
+    /// A worker thread of the kernel.
     Worker,
 }
 
-/// What has become of a thread.
+/// The state of a thread.
 pub fn thread_state(tid: i32) -> ThreadState {
     let mut buffer = [0; 512];
     match read(tid, b"stat", &mut buffer) {
@@ -121,7 +121,7 @@ fn parse_stat(text: &[u8]) -> Option<ThreadState> {
     })
 }
 
-/// Whether a signal waits for a thread to unblock it; `None`: unknown.
+/// Whether a signal is pending because the thread blocks it; `None`: unknown.
 pub fn is_pending(tid: i32, signal: i32) -> Option<bool> {
     let mut buffer = [0; 4096];
     let text = read(tid, b"status", &mut buffer).ok()?;
@@ -157,7 +157,7 @@ mod tests {
             .join()
             .expect("its answer");
         assert_eq!((&name, state, pending), (b"a name of lengt\0", ThreadState::Alive(b'R'), Some(false)));
-        // Its end is not waited for by join in every case: the kernel lets go of it a little later.
+        // `join` does not wait in every case until the kernel has removed the thread, which it does a little later.
         while thread_state(tid) != ThreadState::Ended {
             std::thread::yield_now();
         }

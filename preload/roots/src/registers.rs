@@ -30,13 +30,13 @@ const GENERAL: [libc::c_int; COUNT] = [
 /// Bytes below the stack pointer that a function may use without moving it (System V ABI, x86-64, 3.2.2).
 pub const RED_ZONE: usize = 128;
 
-/// Where the frame's floating point state describes itself, and by which word one knows that it does.
+/// Where the frame's floating point state describes itself, and the word by which the description is recognised.
 const EXTENDED_AT: usize = 464;
 const EXTENDED_MAGIC: u32 = 0x4650_5853;
 /// Length of the state without extensions, bytes.
 const LEGACY_STATE: usize = 512;
 
-/// What is kept of a thread.
+/// The registers of one thread, and where it keeps the others.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct Registers {
@@ -64,13 +64,13 @@ impl Registers {
         }
     }
 
-    /// Those that were interrupted by a signal. They are valid until the handler returns.
+    /// Those that a signal interrupted. They are valid until the handler returns.
     ///
     /// # Safety
     /// The context is that of a signal handler which is running.
     #[inline(always)]
     pub unsafe fn interrupted(context: *const libc::ucontext_t) -> Registers {
-        // SAFETY: the caller's word.
+        // SAFETY: `context` is that of a running handler, which this function requires.
         let context = unsafe { &*context };
         let mut registers = Registers::new();
         for (kept, &register) in registers.general.iter_mut().zip(&GENERAL) {
@@ -81,7 +81,7 @@ impl Registers {
         registers.on_alternate = within(&context.uc_stack, registers.stack_pointer);
         let vector = context.uc_mcontext.fpregs as usize;
         if vector != 0 {
-            // SAFETY: the caller's word.
+            // SAFETY: `context` is that of a running handler, which this function requires.
             let extended = unsafe { Extended::of(context) }.map_or(0, |extended| extended.size as usize & !7);
             registers.vector = vector..vector + LEGACY_STATE.max(extended);
         }
@@ -111,7 +111,7 @@ impl Registers {
     }
 }
 
-/// What the frame's floating point state says of itself: the kernel's `struct _fpx_sw_bytes`, as far as it is used.
+/// The description in the frame's floating point state: the kernel's `struct _fpx_sw_bytes`, as far as it is used.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Extended {
@@ -138,7 +138,7 @@ impl Extended {
     }
 }
 
-/// Whether the stack is in use as an alternate one by whoever has this stack pointer.
+/// Whether a thread with this stack pointer uses the stack as its alternate one.
 fn within(stack: &libc::stack_t, pointer: usize) -> bool {
     stack.ss_flags & libc::SS_DISABLE == 0 && pointer.wrapping_sub(stack.ss_sp as usize) <= stack.ss_size
 }
@@ -151,7 +151,7 @@ fn alternate_stack() -> Option<libc::stack_t> {
     Some(stack)
 }
 
-/// The thread pointer, asked of the kernel: a thread that was made without one must not fault here.
+/// The thread pointer, read from the kernel: a thread that was made without one must not fault here.
 fn thread_pointer() -> usize {
     const ARCH_GET_FS: usize = 0x1003;
     let mut pointer = 0_usize;

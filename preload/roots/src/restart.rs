@@ -1,31 +1,31 @@
-//! System calls go on after a stop.
+//! System calls continue after a stop.
 //!
 //! The kernel restarts most calls that a handler has interrupted, but not those that wait for a time or for several
 //! things (signal(7)): these end with `EINTR`, and a program that has no handlers does not expect it. The handler of
 //! the stop sees from the interrupted registers that a call has just ended so, and from the instructions before which
-//! one. There are two ways to go on:
+//! one. There are two ways to continue:
 //!
-//! - The call is made again: its arguments say all that there is to say (no time, the time of a clock, or what is left,
-//!   which the kernel writes there; the time of the stop is taken off it).
+//! - The call is made again: its arguments suffice (no time, the time of a clock, or what is left, which the kernel
+//! writes there; the time of the stop is subtracted from it).
 //! - The kernel has kept the rest: `restart_syscall`, see [`leave`].
 //!
 //! A signal of the program's that came during the stop ends the call as ever. Calls that wait with a mask of their own
 //! are left alone, since they are made to be interrupted: had a handler run just before the stop, a second call would
-//! wait for ever. So are those of which nobody knows how much time is left.
+//! wait for ever. So are those whose remaining time is unknown.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::kernel;
 use crate::leave::{self, NextCall};
 
-/// `syscall`, by which the C library and everybody else calls the kernel.
+/// `syscall`, by which the C library and all other code calls the kernel.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
-/// So many bytes of instructions are looked at before the one that was interrupted.
+/// Bytes of instructions that are examined before the one that was interrupted.
 const BEFORE: usize = 12;
 const FUTEX_COMMAND: usize = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as usize;
 const SYS_EPOLL_PWAIT2: i64 = 441;
 
-/// How an interrupted call goes on.
+/// How an interrupted call continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Continuation {
     /// It is made again.
@@ -40,20 +40,20 @@ enum Continuation {
 /// Whether the kernel goes on with calls that a handler has interrupted.
 static KEEPS: AtomicBool = AtomicBool::new(false);
 
-/// Finds out whether the kernel has `restart_syscall`: an emulator may not. `send` has the calling thread handle the
-/// signal of the stop, after which there is nothing to go on with.
+/// Finds out whether the kernel has `restart_syscall`: an emulator may not. `send` makes the calling thread handle the
+/// signal of the stop, after which there is nothing to continue.
 pub fn learn(send: impl FnOnce() -> bool) {
-    // SAFETY: nothing to go on with: the call ends with EINTR.
+    // SAFETY: `restart_syscall` takes no arguments; nothing is left to continue, so it ends with EINTR.
     let keeps = !is_under_valgrind()
         && send()
         && unsafe { kernel::call(libc::SYS_restart_syscall, [0; 6]) } == Err(kernel::Error(libc::EINTR));
     KEEPS.store(keeps, Ordering::Relaxed);
 }
 
-/// Whether this is Valgrind's processor, which has no such call and complains of it: it answers to instructions that do
-/// nothing elsewhere.
+/// Whether this is Valgrind's processor, which has no such call and complains of it: it responds to instructions that
+/// do nothing elsewhere.
 fn is_under_valgrind() -> bool {
-    /// Its request to say so, and the request's arguments.
+    /// Its request for whether it is Valgrind, and the request's arguments.
     const REQUEST: [u64; 6] = [0x1001, 0, 0, 0, 0, 0];
     let answer: u64;
     // SAFETY: rotates a register by 128 bits in all, and exchanges one with itself.
@@ -91,20 +91,20 @@ fn is_interrupted(context: &libc::ucontext_t) -> bool {
         && KEEPS.load(Ordering::Relaxed)
 }
 
-/// Has the call that was interrupted go on, if there is one and it can. The last thing that the handler does: it may not
-/// return. `begun` is what [`begin`] gave.
+/// Continues the call that was interrupted, if there is one and it can continue. The last thing that the handler does:
+/// it may not return. `begun` is what [`begin`] returned.
 ///
 /// # Safety
 /// The context is that of a handler which is running, blocks all signals, and owns nothing that needs to be dropped.
 pub unsafe fn go_on(context: &mut libc::ucontext_t, begun: u64) {
-    // SAFETY: the caller's.
+    // SAFETY: `context` is that of a running handler with all signals blocked, which this function requires.
     unsafe { leave::resume(context) };
     let registers = &context.uc_mcontext.gregs;
     let register = |register: libc::c_int| registers[register as usize];
     let (at, result) = (register(libc::REG_RIP) as usize, register(libc::REG_RAX));
     if result == libc::SYS_restart_syscall && code(at).is_some_and(|code| code[BEFORE..] == SYSCALL) {
-        // A second stop before the first has gone on; or the kernel restarts a call by itself.
-        // SAFETY: the caller's.
+        // A second stop before the first has continued the call; or the kernel restarts a call by itself.
+        // SAFETY: `context` is that of a running handler with all signals blocked, which this function requires.
         return unsafe { leave::leave(context, NextCall { at, number: result as usize }) };
     }
     if !is_interrupted(context) {
@@ -118,7 +118,7 @@ pub unsafe fn go_on(context: &mut libc::ucontext_t, begun: u64) {
         return;
     };
     if continuation == Continuation::KernelRestart {
-        // SAFETY: the caller's.
+        // SAFETY: `context` is that of a running handler with all signals blocked, which this function requires.
         return unsafe { leave::leave(context, NextCall { at, number: libc::SYS_restart_syscall as usize }) };
     }
     // A signal that has come meanwhile ends the call, as its handler is about to run. One that is ignored does not.
@@ -135,7 +135,7 @@ pub unsafe fn go_on(context: &mut libc::ucontext_t, begun: u64) {
     context.uc_mcontext.gregs[libc::REG_RAX as usize] = number;
 }
 
-/// Takes the time of a stop, ns, off the time that is left. False: the kernel cannot have written there.
+/// Subtracts the time of a stop, ns, from the time that is left. False: the kernel cannot have written there.
 fn shorten(at: usize, parts: i64, stop: u64) -> bool {
     if !kernel::is_readable(at) || !kernel::is_readable(at + size_of::<i64>()) {
         return false;
@@ -184,7 +184,7 @@ fn number(code: [u8; BEFORE + SYSCALL.len()]) -> Option<i64> {
     }
 }
 
-/// How a call goes on that has ended with `EINTR`; `None`: it does not.
+/// How a call continues that has ended with `EINTR`; `None`: it does not.
 fn continuation(number: i64, arguments: [usize; 6]) -> Option<Continuation> {
     let [_, second, third, fourth, fifth, sixth] = arguments;
     let repeat_if = |may: bool| may.then_some(Continuation::Repeat);
@@ -215,7 +215,7 @@ fn continuation(number: i64, arguments: [usize; 6]) -> Option<Continuation> {
 
 /// Whether the sixth argument of `pselect6`, an address and a length, has no mask.
 fn has_no_mask(address: usize) -> bool {
-    // SAFETY: it can be read, as words.
+    // SAFETY: `is_readable` has shown that the word can be read.
     kernel::is_readable(address) && unsafe { (address as *const usize).read() } == 0
 }
 

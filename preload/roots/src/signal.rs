@@ -1,9 +1,9 @@
 //! The signal that stops a thread: its handler, how it is installed and how it is sent.
 //!
 //! The default is one of the two that glibc keeps to itself ([`DEFAULT_SIGNAL`]): a program that blocks or awaits all
-//! signals, as programs with a thread for signals do, does not get hold of it, since `sigfillset` leaves it out and
-//! `sigprocmask`, `sigaction` and `sigwait` take no notice of it. What is not ours is handed on to the handler that
-//! was there before.
+//! signals, as programs with a thread for signals do, does not receive it, since `sigfillset` leaves it out and
+//! `sigprocmask`, `sigaction` and `sigwait` ignore it. A signal that is not this crate's is passed on to the handler
+//! that was installed before.
 
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
@@ -14,8 +14,8 @@ use crate::registers::Registers;
 use crate::restart;
 use crate::world;
 
-/// The signal unless another is asked for: glibc's SIGSETXID, by which one thread has the others change their user.
-/// Its own signals for it differ from ours by their origin, and are handed on.
+/// The signal unless the user sets another: glibc's SIGSETXID, by which one thread makes the others change their user.
+/// Its own signals for it differ from this crate's by their origin, and are passed on.
 pub const DEFAULT_SIGNAL: c_int = 33;
 
 /// The lowest real-time signal of the kernel: those below it are not queued with a value each.
@@ -79,18 +79,18 @@ unsafe extern "C" fn handler(signal: c_int, information: *mut libc::siginfo_t, c
         return;
     }
     if FORMER_FLAGS.load(Ordering::Relaxed) & libc::SA_SIGINFO as usize != 0 {
-        // SAFETY: installed by somebody as such a function.
+        // SAFETY: the kernel's flags state that this handler was installed as such a function.
         let former: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
             unsafe { core::mem::transmute(former) };
         former(signal, information, context);
     } else {
-        // SAFETY: installed by somebody as such a function.
+        // SAFETY: without `SA_SIGINFO` the handler was installed as such a function.
         let former: extern "C" fn(c_int) = unsafe { core::mem::transmute(former) };
         former(signal);
     }
 }
 
-/// Makes sure that the handler is installed, whatever the program has done about the signal meanwhile.
+/// Makes sure that the handler is installed, whatever the program has done with the signal meanwhile.
 ///
 /// # Errors
 /// The kernel's: there is no such signal.
@@ -111,7 +111,7 @@ pub fn install(signal: c_int) -> Result<(), Error> {
         handler: handler as *const () as usize,
         flags: (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64 | SA_RESTORER,
         restorer: restorer as *const () as usize,
-        // No other handler runs on a thread that stands.
+        // No other handler runs on a stopped thread.
         mask: u64::MAX,
     };
     action(signal, Some(&ours), None)
@@ -125,7 +125,7 @@ fn action(signal: c_int, new: Option<&Action>, old: Option<&mut Action>) -> Resu
     unsafe { kernel::call(libc::SYS_rt_sigaction, [signal as usize, new, old, mask, 0, 0]) }.map(drop)
 }
 
-/// What became of a signal that was sent.
+/// The result of sending a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     Yes,
@@ -162,7 +162,7 @@ pub fn send(signal: c_int, process: c_int, tid: c_int, record: u32) -> Sent {
     }
 }
 
-/// Has the calling thread handle one signal, without a record; false: it could not be sent.
+/// Makes the calling thread handle one signal, without a record; false: it could not be sent.
 pub fn take_one(signal: c_int) -> bool {
     let blocked = kernel::block(!(1 << (signal - 1)));
     let sent = send(signal, kernel::process(), kernel::thread(), u32::MAX);

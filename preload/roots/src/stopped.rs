@@ -1,4 +1,4 @@
-//! The world while it stands: where its words are.
+//! The world while it is stopped: where its words are.
 
 use core::cell::RefCell;
 use core::marker::PhantomData;
@@ -44,12 +44,12 @@ impl From<MapsError> for RootsError {
     }
 }
 
-/// All other threads stand until this is dropped.
+/// All other threads are stopped until this is dropped.
 pub struct StoppedWorld<'a> {
     world: &'a World,
     scratch: RefCell<&'a mut ScratchBuffers>,
     threads: usize,
-    /// The signals that the thread blocks when it is over.
+    /// The signals that the thread blocks after the stop.
     blocked: u64,
     /// To be dropped by the thread that has stopped the others.
     _here: PhantomData<*const ()>,
@@ -65,7 +65,7 @@ impl<'a> StoppedWorld<'a> {
         StoppedWorld { world, scratch: RefCell::new(scratch), threads, blocked, _here: PhantomData }
     }
 
-    /// How many threads the process has, the calling one included; those that were left running are not.
+    /// How many threads the process has, the calling one included; exempt threads are not.
     pub fn threads(&self) -> usize {
         self.threads
     }
@@ -74,9 +74,9 @@ impl<'a> StoppedWorld<'a> {
     /// vector registers are saved on its stack), and stay readable until the world is resumed.
     ///
     /// Shown are the registers of all threads; and of all mappings that are readable and writable, or anonymous and
-    /// readable, the pages that hold something. Of a stack: from its pointer on, red zone included, where its extent
-    /// is known. Left out besides: what the kernel or a device provides, mappings named `[anon:heaptoll...`, and the
-    /// working memory of this crate.
+    /// readable, the pages that hold something. Of a stack: from its pointer on, red zone included, where its extent is
+    /// known. Also left out: what the kernel or a device provides, mappings named `[anon:heaptoll...`, and the working
+    /// memory of this crate.
     ///
     /// # Errors
     /// [`RootsError`]: not everything was shown.
@@ -84,10 +84,10 @@ impl<'a> StoppedWorld<'a> {
         self.show(&mut left_out.iter().map(|range| (range.start, range.end)), visit)
     }
 
-    /// As [`StoppedWorld::roots`]; what is left out is given as start and end.
+    /// As [`StoppedWorld::roots`], with what is left out as start and end.
     ///
     /// # Errors
-    /// As there.
+    /// As [`StoppedWorld::roots`].
     pub fn roots_except(
         &self,
         left_out: &[(usize, usize)],
@@ -119,7 +119,7 @@ impl<'a> StoppedWorld<'a> {
         scratch.mappings(self.world, left_out, visit)
     }
 
-    /// Shows the thread pointers of all threads that were stopped, the caller's not: thread-local storage lies at fixed
+    /// Shows the thread pointers of all threads that were stopped, not the caller's: thread-local storage lies at fixed
     /// distances from them. One that is unknown is not shown.
     pub fn thread_pointers(&self, visit: &mut dyn FnMut(usize)) {
         let epoch = self.world.epoch();
@@ -132,8 +132,8 @@ impl<'a> StoppedWorld<'a> {
         }
     }
 
-    /// The thread in whose registers or on whose stack a word lies, of those that [`StoppedWorld::roots`] has shown last.
-    /// `None`: nobody's. For who wants to tell where a pointer is.
+    /// The thread in whose registers or on whose stack a word lies, of those that [`StoppedWorld::roots`] has shown
+    /// last. `None`: no thread's. Callers use it to describe where a pointer is.
     pub fn thread_of(&self, word: usize) -> Option<i32> {
         let scratch = self.scratch.borrow();
         let epoch = self.world.epoch();
@@ -182,7 +182,7 @@ impl ScratchBuffers {
         for range in left_out {
             self.left_out.push(range)?;
         }
-        // Made room for before it is asked where all buffers lie.
+        // The buffer is grown before the addresses of all buffers are read.
         self.left_out.reserve(self.left_out.as_slice().len() + OWN)?;
         let mut own = [const { 0..0 }; OWN];
         let ranges = self.ranges().chain(world.records.ranges()).chain([whereabouts(world)]);

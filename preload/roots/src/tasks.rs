@@ -7,7 +7,7 @@ use crate::kernel::{Error, File};
 
 /// Where the kernel lists them; found through the process, so that a main thread that has ended does no harm.
 const LIST: &CStr = c"/proc/self/task";
-/// Room for directory entries read at once, bytes.
+/// Bytes of directory entries read at once.
 const ENTRIES_CAPACITY: usize = 16 << 10;
 /// Offsets in a directory entry: its length, and its name.
 const LENGTH_AT: usize = 16;
@@ -117,12 +117,12 @@ mod tests {
         let (stop, wait) = std::sync::mpsc::channel::<()>();
         let (sender, receiver) = std::sync::mpsc::channel();
         let sibling = std::thread::spawn(move || {
-            sender.send(crate::kernel::thread()).expect("the test listens");
+            sender.send(crate::kernel::thread()).expect("the test receives");
             let _ = wait.recv();
         });
         let (mut tids, mut entries) = (Buffer::new(), Buffer::new());
         let tasks = Tasks::open().expect("the list");
-        let other = receiver.recv().expect("the sibling tells");
+        let other = receiver.recv().expect("the sibling sends its number");
         for _ in 0..2 {
             tasks.read(&mut tids, &mut entries).expect("the list");
             for tid in [other, crate::kernel::thread(), crate::kernel::process()] {

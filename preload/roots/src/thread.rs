@@ -1,7 +1,7 @@
-//! A record per thread: whether it was asked to stop, whether it has, and its registers when it did.
+//! A record per thread: whether a stop was requested, whether it has stopped, and its registers when it did.
 //!
 //! Records are never unmapped and never move: a signal may be delivered long after the collection that sent it was
-//! given up, and its handler looks at the record then.
+//! aborted, and its handler reads the record then.
 
 use core::cell::UnsafeCell;
 use core::ops::Range;
@@ -15,9 +15,9 @@ use crate::registers::Registers;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Phase {
-    /// Shall stop, and has not yet.
+    /// To stop, and has not yet.
     Requested = 1,
-    /// Stands still in the handler until the world's epoch changes.
+    /// Is stopped in the handler until the world's epoch changes.
     Stopped = 2,
     /// Has ended.
     Gone = 3,
@@ -30,26 +30,26 @@ impl Phase {
     }
 }
 
-/// What is known of one thread.
+/// One thread, as the collector knows it.
 #[repr(C, align(64))]
 pub struct Record {
     /// The thread; 0: the record is free.
     pub tid: AtomicI32,
-    /// A [`Phase`] of an epoch. The collector asks, the thread stops: whoever is too late finds another epoch.
+    /// A [`Phase`] of an epoch. The collector requests, the thread stops: the later of the two finds another epoch.
     pub state: AtomicU32,
     /// A signal is sent and its handler has not begun: no need for another.
     pub pending: AtomicBool,
     /// But it could not be sent yet.
     pub unsent: AtomicBool,
-    /// Never asked: a main thread that has ended while others go on, which stays listed, or a worker of the kernel.
+    /// Never requested to stop: a main thread that has ended while others go on, which stays listed, or a worker of the
+    /// kernel.
     pub skipped: AtomicBool,
     /// The last epoch in which the thread was listed.
     pub seen: AtomicU32,
     registers: UnsafeCell<Registers>,
 }
 
-// SAFETY: the registers are written by the thread itself before it says that it has stopped, and read by the collector
-// after.
+// SAFETY: the thread itself writes the registers before it sets `state` to stopped, and the collector reads them after.
 unsafe impl Sync for Record {}
 
 impl Record {
@@ -58,11 +58,11 @@ impl Record {
     /// # Safety
     /// Called by that thread, in the handler of the signal, which is not interrupted by itself.
     pub unsafe fn save_registers(&self, registers: Registers) {
-        // SAFETY: the thread is the only one to write, and nobody reads before `state` says so.
+        // SAFETY: the thread is the only one to write, and no thread reads before `state` is [`Phase::Stopped`].
         unsafe { self.registers.get().write(registers) };
     }
 
-    /// The registers, if the thread stands still in `epoch`.
+    /// The registers, if the thread is stopped in `epoch`.
     pub fn registers(&self, epoch: u32) -> Option<&Registers> {
         if self.state.load(Ordering::Acquire) != Phase::Stopped.of(epoch) {
             return None;
@@ -111,7 +111,8 @@ impl Records {
         }
         let (chunk, at) = Self::place(index);
         let chunk = self.chunks.get(chunk)?.load(Ordering::Acquire);
-        // SAFETY: below `count` all chunks are there, for ever; zeroed memory is a free record.
+        // SAFETY: `add` maps the chunks of all records below `count`, and never unmaps them; zeroed memory is a free
+        // record.
         unsafe { chunk.add(at).as_ref() }
     }
 

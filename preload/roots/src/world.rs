@@ -1,8 +1,8 @@
 //! The world of a collector: all threads of its process, which it stops and resumes.
 //!
-//! A stop is an epoch: an odd number while threads shall stand, an even one while they run. A thread that is asked
-//! finds the epoch in its record, keeps its registers there, says that it has stopped and sleeps until the epoch
-//! changes. A signal that arrives too late finds another epoch, or none, and returns at once.
+//! A stop is an epoch: an odd number while threads are to be stopped, an even one while they run. A thread that is
+//! requested to stop finds the epoch in its record, saves its registers there, sets the record's state to stopped and
+//! sleeps until the epoch changes. A signal that arrives too late finds another epoch, or none, and returns at once.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
@@ -21,19 +21,19 @@ use crate::stopped::StoppedWorld;
 use crate::tasks::{Tasks, TasksError};
 use crate::thread::{Phase, Record, Records};
 
-/// How many threads may be left running.
+/// How many threads may be exempt from stops.
 const EXEMPT_MAX: usize = 64;
 
-/// The first and the longest time between two looks at threads that have not stopped, microseconds.
+/// The first and the longest interval between two polls of threads that have not stopped, microseconds.
 const FIRST_POLL_US: u64 = 100;
 const LONGEST_POLL_US: u64 = 10_000;
 /// After this time a signal that a thread has not taken is suspected to be lost, microseconds.
 const LOST_US: u64 = 20_000;
 
-/// So often the list of threads may seem incomplete without a thread that is new.
+/// Readings of the thread list that may seem incomplete without showing a new thread.
 const MISMATCHES_MAX: u32 = 100;
 
-/// The world that has started: a handler has no other way to it.
+/// The world that has started: the only way in which the signal handler finds it.
 static STARTED: AtomicPtr<World> = AtomicPtr::new(core::ptr::null_mut());
 
 pub fn started() -> Option<&'static World> {
@@ -41,7 +41,7 @@ pub fn started() -> Option<&'static World> {
     unsafe { STARTED.load(Ordering::Acquire).as_ref() }
 }
 
-/// A thread that would not stop in time.
+/// A thread that did not stop in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnstoppedThread {
     pub tid: i32,
@@ -59,8 +59,8 @@ pub enum StopError {
     Thread(UnstoppedThread),
     /// No memory for a record of each thread.
     NoMemory,
-    /// This process is not the one that the world was started in: a child of vfork, or of a fork that nobody told
-    /// [`World::after_fork_in_child`] of. Or another thread collects already.
+    /// This process is not the one that the world was started in: a child of vfork, or of a fork after which
+    /// [`World::after_fork_in_child`] was not called. Or another thread collects already.
     NotOurProcess,
     /// `/proc/self/task` cannot be opened (no `/proc`, no free file descriptor), or lists another namespace's threads.
     ProcUnreadable,
@@ -83,7 +83,7 @@ impl From<TasksError> for StopError {
     }
 }
 
-/// What only the collecting thread uses.
+/// Buffers that only the collecting thread uses.
 pub(crate) struct ScratchBuffers {
     tids: Buffer<i32>,
     entries: Buffer<u8>,
@@ -108,7 +108,7 @@ pub struct World {
     signal: AtomicI32,
     patience_ms: AtomicU32,
     process: AtomicI32,
-    /// Odd: threads stand or shall stand. They sleep on it.
+    /// Odd: threads are stopped or to be stopped. They sleep on it.
     epoch: AtomicU32,
     /// Threads that have stopped in this epoch, or a few more: late ones of an earlier one. The collector sleeps on
     /// it.
@@ -116,14 +116,14 @@ pub struct World {
     /// The arrival that wakes the collector.
     awaited: AtomicU32,
     pub(crate) records: Records,
-    /// Threads that are not stopped, 0 for none.
+    /// Threads that stops leave running, 0 for none.
     exempt: [AtomicI32; EXEMPT_MAX],
     scratch: UnsafeCell<ScratchBuffers>,
-    /// Guards the desk against two collecting threads.
+    /// Guards the scratch buffers against two collecting threads.
     busy: AtomicBool,
 }
 
-// SAFETY: the desk is used by the one thread that has set `busy`.
+// SAFETY: only the thread that has set `busy` uses the scratch buffers.
 unsafe impl Sync for World {}
 
 impl World {
@@ -151,12 +151,12 @@ impl World {
         }
     }
 
-    /// Has this process be the world's, and installs the signal's handler. Called once, before all else.
+    /// Makes this process the world's, and installs the signal's handler. Called once, before all else.
     ///
     /// `signal` is a real-time signal, 32 to 64, or `None` for [`DEFAULT_SIGNAL`]. `patience_ms` is how long a stop
     /// waits for the last thread, ms.
     ///
-    /// A signal that cannot be had is told by the first [`World::stop`] of a process with several threads.
+    /// The first [`World::stop`] of a process with several threads reports a signal that is unavailable.
     pub fn start(&'static self, signal: Option<c_int>, patience_ms: u32) {
         let signal = signal.unwrap_or(DEFAULT_SIGNAL);
         self.signal.store(signal, Ordering::Relaxed);
@@ -168,7 +168,7 @@ impl World {
         }
     }
 
-    /// Has this process be the world's, in the child of a fork, where the other threads are not.
+    /// Makes this process the world's, in the child of a fork, which the other threads are not in.
     pub fn after_fork_in_child(&self) {
         self.process.store(kernel::process(), Ordering::Relaxed);
         self.records.forget_all();
@@ -185,32 +185,32 @@ impl World {
     }
 
     /// Leaves a thread running in all stops: one of the collector's own, which keeps no pointers of the program. At
-    /// most 64; false: no place for another.
+    /// most 64; false: no slot is free.
     pub fn exempt_thread(&self, tid: i32) -> bool {
         self.exempt
             .iter()
             .any(|place| place.compare_exchange(0, tid, Ordering::Relaxed, Ordering::Relaxed).is_ok())
     }
 
-    /// Takes back [`World::exempt_thread`]; called by the thread before it ends.
+    /// Ends [`World::exempt_thread`]; called by the thread before it ends.
     pub fn end_exemption(&self, tid: i32) {
         for place in &self.exempt {
             let _ = place.compare_exchange(tid, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
-    /// Stops all other threads of the process, until what it gives is dropped. Called by one thread at a time, which
-    /// holds whatever locks the others shall not be stopped under. Its signals wait meanwhile.
+    /// Stops all other threads of the process, until the result is dropped. Called by one thread at a time, which holds
+    /// all locks under which the others must not be stopped. The caller's signals stay pending meanwhile.
     ///
     /// # Errors
-    /// [`StopError`] says why; everything runs on.
+    /// [`StopError`]: the cause; everything runs on.
     pub fn stop(&self) -> Result<StoppedWorld<'_>, StopError> {
         self.stop_within(self.patience_ms.load(Ordering::Relaxed))
     }
 
-    /// As [`World::stop`], with a patience of its own, ms. The C library frees memory with all signals blocked when a
-    /// thread ends: a thread that waits there for a lock which the caller holds will not answer, so the caller lets go
-    /// of it and tries again.
+    /// As [`World::stop`], with its own patience, ms. The C library frees memory with all signals blocked when a thread
+    /// ends: a thread that waits there for a lock which the caller holds does not respond, so the caller releases it
+    /// and tries again.
     ///
     /// # Errors
     /// As [`World::stop`].
@@ -219,7 +219,7 @@ impl World {
         if process != self.process.load(Ordering::Relaxed) || self.busy.swap(true, Ordering::Acquire) {
             return Err(StopError::NotOurProcess);
         }
-        // SAFETY: `busy` was false and is true: the desk is this call's until it is false again.
+        // SAFETY: `busy` was false and is true: this call alone uses the scratch buffers until it is false again.
         let scratch = unsafe { &mut *self.scratch.get() };
         // A handler of the program that ran here now might wait for another thread, or never return.
         let unblocked = kernel::block(u64::MAX);
@@ -237,7 +237,8 @@ impl World {
         self.epoch.load(Ordering::SeqCst)
     }
 
-    /// Ends a stop: everything runs on, and the desk is free. `blocked` are the signals that the caller blocks.
+    /// Ends a stop: everything runs on, and the scratch buffers are free. `blocked` are the signals that the caller
+    /// blocks.
     pub(crate) fn release(&self, blocked: u64) {
         self.resume();
         self.busy.store(false, Ordering::Release);
@@ -253,7 +254,7 @@ impl World {
         }
     }
 
-    /// Stops the others; gives the number of threads that stand, the caller included.
+    /// Stops the others; returns the number of stopped threads, the caller included.
     fn halt(&self, process: i32, scratch: &mut ScratchBuffers, patience_ms: u32) -> Result<usize, StopError> {
         let caller = kernel::thread();
         self.arrived.store(0, Ordering::SeqCst);
@@ -264,9 +265,9 @@ impl World {
         let mut requested = 0;
         let mut mismatches = 0;
         loop {
-            // The kernel ends its list early when the thread ends that it has just listed. The number of threads tells
-            // whether it has: asked before, since a thread that was missed was there then, and one that began after
-            // is new to us. Where numbers never agree, this kernel counts otherwise.
+            // The kernel ends its list early when the thread ends that it has just listed. The number of threads shows
+            // whether it has: it is read before, since a thread that was missed was there then, and one that began
+            // after is new to this stop. Where numbers never agree, this kernel counts otherwise.
             let count = tasks.count();
             tasks.read(&mut scratch.tids, &mut scratch.entries)?;
             let tids = scratch.tids.as_slice();
@@ -327,7 +328,7 @@ impl World {
         (!known || gone) && !record.skipped.load(Ordering::Relaxed)
     }
 
-    /// Asks a thread to stop, by a signal if none is on its way.
+    /// Requests a thread to stop, by a signal if none is on its way.
     fn request_stop(&self, process: i32, index: u32, record: &Record, epoch: u32) {
         record.state.store(Phase::Requested.of(epoch), Ordering::SeqCst);
         if !record.pending.swap(true, Ordering::SeqCst) || record.unsent.load(Ordering::Relaxed) {
@@ -336,7 +337,7 @@ impl World {
     }
 
     fn send(&self, process: i32, index: u32, record: &Record, epoch: u32) {
-        // Before, since the thread may have handled it when the call returns.
+        // Stored before the signal is sent, since the thread may have handled it when the call returns.
         record.pending.store(true, Ordering::SeqCst);
         record.unsent.store(false, Ordering::Relaxed);
         match signal::send(self.signal(), process, record.tid.load(Ordering::Relaxed), index) {
@@ -346,12 +347,12 @@ impl World {
         }
     }
 
-    /// Has a thread count as ended.
+    /// Records a thread as ended.
     fn mark_gone(&self, record: &Record, epoch: u32) {
         record.state.store(Phase::Gone.of(epoch), Ordering::SeqCst);
     }
 
-    /// Waits until every thread that was asked stands or has ended.
+    /// Waits until every requested thread is stopped or has ended.
     fn wait_for_all(&self, process: i32, epoch: u32, deadline: u64) -> Result<(), StopError> {
         let requested = Phase::Requested.of(epoch);
         let missing =
@@ -391,7 +392,7 @@ impl World {
         }
     }
 
-    /// Looks after a thread that has not stopped yet.
+    /// Checks a thread that has not stopped yet.
     fn check_straggler(&self, process: i32, index: u32, record: &Record, epoch: u32, lost: bool) {
         let tid = record.tid.load(Ordering::Relaxed);
         let thread_state = proc::thread_state(tid);
@@ -405,12 +406,13 @@ impl World {
                 && record.pending.load(Ordering::SeqCst)
                 && proc::is_pending(tid, self.signal()) == Some(false)
         {
-            // The queue was full, or somebody has taken the signal: by ignoring it for a while, or by waiting for it.
+            // The queue was full, or the program has taken the signal: by ignoring it for a while, or by waiting for
+            // it.
             self.send(process, index, record, epoch);
         }
     }
 
-    /// Runs in the signal's handler: stops the thread if it is asked to.
+    /// Runs in the signal's handler: stops the thread if that is requested.
     #[inline(always)]
     pub(crate) fn stop_if_requested(&self, index: u32, registers: impl FnOnce() -> Registers) {
         let Some(record) = self.records.get(index) else { return };
@@ -423,7 +425,7 @@ impl World {
         if epoch & 1 == 0 || record.state.load(Ordering::SeqCst) != requested {
             return;
         }
-        // SAFETY: this is the thread, in the handler, which blocks all signals.
+        // SAFETY: this runs on the record's own thread, in the handler, which blocks all signals.
         unsafe { record.save_registers(registers()) };
         let stopped = Phase::Stopped.of(epoch);
         if record.state.compare_exchange(requested, stopped, Ordering::SeqCst, Ordering::SeqCst).is_err() {

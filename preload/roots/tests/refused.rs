@@ -29,7 +29,7 @@ fn mask(how: i32) {
 }
 
 fn tid() -> i32 {
-    // SAFETY: no conditions.
+    // SAFETY: `gettid` takes no pointers and cannot fail.
     unsafe { libc::gettid() }
 }
 
@@ -38,14 +38,14 @@ fn helper(work: impl FnOnce() + Send + 'static) -> std::thread::JoinHandle<()> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         mask(libc::SIG_BLOCK);
-        sender.send(()).expect("the test listens");
+        sender.send(()).expect("the test receives");
         work();
     });
     receiver.recv().expect("it blocks");
     thread
 }
 
-/// Stops, which is refused because of one thread, and says which and how long that took.
+/// Stops, which fails because of one thread, and returns that thread and how long the stop took.
 fn refusal() -> (UnstoppedThread, Duration) {
     let begun = Instant::now();
     match WORLD.stop() {
@@ -59,7 +59,7 @@ fn refusal() -> (UnstoppedThread, Duration) {
     }
 }
 
-/// A thread of that name which blocks the signal until it is told to unblock it.
+/// A thread of that name which blocks the signal until [`Blocker::unblock`].
 struct Blocker {
     flags: Arc<[Flag; 3]>,
     tid: i32,
@@ -72,7 +72,7 @@ impl Blocker {
         let (shared, (sender, receiver)) = (flags.clone(), std::sync::mpsc::channel());
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             mask(libc::SIG_BLOCK);
-            sender.send(tid()).expect("the test listens");
+            sender.send(tid()).expect("the test receives");
             shared[0].wait();
             mask(libc::SIG_UNBLOCK);
             shared[1].raise();
@@ -115,7 +115,7 @@ fn a_thread_that_blocks_the_signal_is_named_and_all_run_on() {
             std::thread::yield_now();
         }
     }
-    // What was sent arrives now, when nobody stops anything.
+    // What was sent arrives now, when no stop is under way.
     blocker.unblock();
     for _ in 0..20 {
         assert!(WORLD.stop().expect("all stop").threads() >= 4);
@@ -128,7 +128,7 @@ fn a_thread_that_blocks_the_signal_is_named_and_all_run_on() {
 fn a_stop_may_be_less_patient() {
     let _alone = start();
     let blocker = Blocker::new("slow");
-    // On a busy machine any thread may be the one that has not stopped by then, and the caller itself be late.
+    // On a busy machine any thread may be the one that has not stopped by then, and the caller itself may be late.
     let refused_in_time = (0..50).any(|_| {
         let begun = Instant::now();
         let refused = WORLD.stop_within(50).err().expect("one never stops");
@@ -149,7 +149,7 @@ fn however_often_it_is_refused_one_signal_waits() {
     let (shared, (sender, receiver)) = (flag.clone(), std::sync::mpsc::channel());
     let thread = std::thread::spawn(move || {
         mask(libc::SIG_BLOCK);
-        sender.send(()).expect("the test listens");
+        sender.send(()).expect("the test receives");
         shared.wait();
         let mut count = 0;
         // SAFETY: the set and the time are valid.
@@ -246,7 +246,7 @@ extern "C" fn receive(_: i32) {
     RECEIVED.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Has the program take the signal for itself.
+/// Makes the program take the signal for itself.
 fn take(handler: usize) {
     // SAFETY: the handler is a function or one of the two constants.
     unsafe {
@@ -362,7 +362,7 @@ fn a_thread_that_ends_while_it_is_waited_for_is_not_missed() {
         let (shared, (sender, receiver)) = (flag.clone(), std::sync::mpsc::channel());
         let thread = std::thread::spawn(move || {
             mask(libc::SIG_BLOCK);
-            sender.send(()).expect("the test listens");
+            sender.send(()).expect("the test receives");
             shared.wait();
             std::thread::sleep(Duration::from_millis(20));
         });

@@ -1,5 +1,5 @@
-//! Calls that wait go on after a stop, which signal(7) denies to those that have a handler interrupt them; and a signal
-//! of the program's ends them as ever.
+//! Calls that wait continue after a stop, which signal(7) denies to those that have a handler interrupt them; and a
+//! signal of the program's ends them as ever.
 
 mod common;
 
@@ -37,12 +37,12 @@ struct Waiter {
 }
 
 impl Waiter {
-    /// Starts it. The call gives its result; -1: `errno` says why.
+    /// Starts it. The call returns its result; -1: `errno` is the cause.
     fn new(call: impl FnOnce() -> i64 + Send + 'static) -> Waiter {
         let tid = Arc::new(AtomicI32::new(0));
         let own = tid.clone();
         let thread = std::thread::spawn(move || {
-            // SAFETY: no conditions.
+            // SAFETY: `gettid` takes no pointers and cannot fail.
             own.store(unsafe { libc::gettid() }, Ordering::SeqCst);
             let begun = Instant::now();
             let result = call();
@@ -51,7 +51,7 @@ impl Waiter {
         Waiter { tid, thread }
     }
 
-    /// Waits until the thread sleeps in the call of this number, which may go on as another, or has ended.
+    /// Waits until the thread sleeps in the call of this number, which may continue as another, or has ended.
     fn await_call(&self, number: i64) {
         let wanted = [number, libc::SYS_restart_syscall].map(|number| format!("{number} "));
         while !self.thread.is_finished() {
@@ -79,7 +79,7 @@ fn stop_once() {
     drop(WORLD.stop().expect("all stop"));
 }
 
-/// Stops the world over and over while a thread is in a call that ends after [`WAIT`], and sees that it ends so.
+/// Stops the world over and over while a thread is in a call that ends after [`WAIT`], and checks that it ends so.
 fn amid(number: i64, expected: (i64, i32), call: impl FnOnce() -> i64 + Send + 'static) {
     let _alone = alone(None, 60_000);
     let waiter = Waiter::new(call);
@@ -118,7 +118,7 @@ fn nanosleep_whose_rest_goes_to_the_request_sleeps_all_of_its_time() {
 
 #[test]
 fn usleep_sleeps_all_of_its_time() {
-    // SAFETY: no conditions.
+    // SAFETY: `usleep` takes no pointers.
     amid(libc::SYS_clock_nanosleep, (0, 0), || i64::from(unsafe { libc::usleep(WAIT.as_micros() as u32) }));
 }
 
@@ -180,7 +180,7 @@ fn sem_timedwait_waits_until_its_time() {
     });
 }
 
-/// Stops the world a few times while a thread is in a call, then has it end, and sees that it ends so.
+/// Stops the world a few times while a thread is in a call, then makes the call end, and checks that it ends so.
 fn until(
     number: i64,
     expected: (i64, i32),
@@ -251,7 +251,7 @@ fn sigwaitinfo_waits_for_its_signal() {
 #[test]
 fn semop_and_msgrcv_wait_for_what_they_want() {
     let _alone = alone(None, 60_000);
-    // SAFETY: a set and a queue of this test's own; the messages are as long as is said.
+    // SAFETY: a set and a queue of this test's own; the messages have the lengths that are passed.
     unsafe {
         let set = libc::semget(libc::IPC_PRIVATE, 1, 0o600);
         let queue = libc::msgget(libc::IPC_PRIVATE, 0o600);
@@ -290,7 +290,7 @@ fn handle_user_signal() {
     }
 }
 
-/// Has a thread in a call get a signal of the program's, between stops or during one, and sees that it interrupts.
+/// Sends a thread in a call a signal of the program's, between stops or during one, and checks that it interrupts.
 fn interrupted(number: i64, call: impl FnOnce() -> i64 + Clone + Send + 'static) {
     let _alone = alone(None, 60_000);
     handle_user_signal();
@@ -337,7 +337,7 @@ fn a_signal_of_the_programs_ends_select() {
     });
 }
 
-/// Blocked while its thread stands still, it is kept by the kernel like any other.
+/// Blocked while its thread is stopped, it is kept by the kernel like any other.
 #[test]
 fn a_signal_that_is_ignored_ends_no_call() {
     let _alone = alone(None, 60_000);
@@ -362,7 +362,7 @@ fn a_signal_that_is_ignored_ends_no_call() {
 
 #[test]
 fn a_signal_of_the_programs_ends_pause() {
-    // SAFETY: no conditions.
+    // SAFETY: `pause` takes no pointers.
     interrupted(libc::SYS_pause, || i64::from(unsafe { libc::pause() }));
 }
 
@@ -495,7 +495,7 @@ fn a_thread_that_was_stopped_in_its_sleep_can_be_cancelled() {
     }
     let _alone = alone(None, 60_000);
     for during in [false, true] {
-        // SAFETY: the thread is joined; what it is given and gives is writable.
+        // SAFETY: the thread is joined; its argument and its result are writable.
         unsafe {
             let mut thread = 0;
             assert_eq!(libc::pthread_create(&mut thread, std::ptr::null(), sleep, std::ptr::null_mut()), 0);
@@ -513,7 +513,7 @@ fn a_thread_that_was_stopped_in_its_sleep_can_be_cancelled() {
     }
 }
 
-/// The kernel knows nothing of the time that a thread stands in a handler: `select` once waited so much longer.
+/// The kernel does not know the time for which a thread is stopped in a handler: `select` once waited so much longer.
 #[test]
 fn the_time_of_stops_is_taken_off_what_select_waits() {
     let _alone = alone(None, 60_000);

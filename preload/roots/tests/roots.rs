@@ -17,7 +17,7 @@ const READ: i32 = libc::PROT_READ;
 const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
 const PRIVATE: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
 
-/// A thread that hides a word somewhere, and when told to, clears it and ends.
+/// A thread that hides a word somewhere, and on [`Hider::finish`] clears it and ends.
 struct Hider {
     flags: Arc<[Flag; 2]>,
     thread: JoinHandle<()>,
@@ -39,10 +39,11 @@ impl Hider {
     }
 }
 
-/// Keeps a word in a register, or in a place given by its distance from the stack pointer, while a flag is down.
+/// Keeps a word in a register, or in a location given by its distance from the stack pointer, while a flag is down.
 macro_rules! hold {
     ($secret:expr, $ready:expr, $end:expr, $hide:literal, $clear:literal, $($used:tt)*) => {
-        // SAFETY: the registers named are told, what lies below the stack pointer is nobody's, and the flags live on.
+        // SAFETY: the registers named are declared as outputs, nothing uses what lies below the stack pointer, and the
+        // flags live on.
         unsafe {
             asm!(
                 "not rax",
@@ -244,7 +245,7 @@ fn a_word_below_the_stack_pointer_of_the_caller_is_not_found() {
     let place = (&raw const secret as usize - (48 << 10)) & !7;
     secret.write(place as *mut usize);
     assert!(!search(secret).any());
-    // SAFETY: the word was written above, and nobody's frame is there now.
+    // SAFETY: the word was written above, and no frame uses its location now.
     let word = unsafe { (place as *const usize).read_volatile() };
     assert_eq!(!word, secret.hidden(), "it was there all the time");
     secret.erase(place as *mut usize);
@@ -280,7 +281,7 @@ fn a_static_word_of_an_object_opened_later_is_found() {
     let end = usize::from_str_radix(end, 16).expect("an address");
     let place = (end - 8) as *mut usize;
     assert!(!search(secret).any());
-    // The last word of the page, behind the data.
+    // The last word of the page, after the data.
     secret.write(place);
     assert_eq!(search(secret), Occurrences { statics: 1, ..Occurrences::default() });
     secret.erase(place);
@@ -335,7 +336,7 @@ fn a_word_in_memory_that_was_protected_is_found_while_it_can_be_read() {
     }
 }
 
-/// What of a mapping is shown.
+/// The ranges of a mapping that are shown.
 fn shown(mapping: &Mapping) -> Vec<(usize, usize)> {
     let mut ranges = Vec::with_capacity(1000);
     let stopped = WORLD.stop().expect("all stop");
@@ -400,7 +401,7 @@ fn pages_that_are_still_a_files_are_not_read() {
     secret.write(private.word(PAGE + 64));
     let found = search_without(&[shared.range()], secret);
     assert_eq!(found.statics, 2, "by a private mapping, written");
-    // Behind the file's end is nothing to be read.
+    // Nothing can be read after the file's end.
     file.set_len(0).expect("its length");
     assert!(!search(secret).any() || search(secret).statics == 0);
 }
@@ -416,7 +417,7 @@ fn memory_named_ours_is_not_read_where_names_are_kept() {
         let name = c"heaptoll test".as_ptr();
         libc::prctl(libc::PR_SET_VMA, libc::PR_SET_VMA_ANON_NAME, mapping.start, PAGE, name)
     };
-    // Without `CONFIG_ANON_VMA_NAME` no kernel can tell.
+    // Without `CONFIG_ANON_VMA_NAME` the kernel keeps no names.
     assert_eq!(search(secret).mapping, usize::from(named != 0));
 }
 
@@ -612,7 +613,7 @@ fn a_word_on_the_stack_of_a_thread_that_runs_a_coroutine_is_found() {
 fn a_word_on_the_stack_of_a_coroutine_below_that_of_the_one_that_runs_is_found() {
     let _alone = alone(None, 5000);
     let secret = Secret::new();
-    // Two stacks in one mapping, and below it what looks like a guard.
+    // Two stacks in one mapping, and below it what resembles a guard.
     let guard = Mapping::new((512 << 10) + PAGE, libc::PROT_NONE, PRIVATE, -1);
     let pool = guard.start + PAGE;
     // SAFETY: the mapping is the test's.
@@ -665,7 +666,7 @@ fn a_word_belongs_to_the_thread_on_whose_stack_it_is() {
     let hider = Hider::new(move |ready, end| {
         let word = 0_usize;
         published.0.store(&raw const word as usize, Ordering::SeqCst);
-        // SAFETY: no conditions.
+        // SAFETY: `gettid` takes no pointers and cannot fail.
         published.1.store(unsafe { libc::gettid() } as usize, Ordering::SeqCst);
         ready.raise();
         end.wait();
@@ -679,6 +680,6 @@ fn a_word_belongs_to_the_thread_on_whose_stack_it_is() {
     drop(stopped);
     hider.finish();
     shown.expect("readable");
-    // SAFETY: no conditions.
+    // SAFETY: `gettid` takes no pointers and cannot fail.
     assert_eq!(of, [Some(tid.load(Ordering::SeqCst) as i32), Some(unsafe { libc::gettid() }), None]);
 }

@@ -25,7 +25,7 @@ fn one_thread() {
     secret.erase(below as *mut usize);
 }
 
-/// Has the stack reach well below this frame.
+/// Makes the stack reach well below this frame.
 #[inline(never)]
 unsafe fn grow(word: &mut usize) {
     let mut frame = [0_u8; 256 << 10];

@@ -1,4 +1,4 @@
-//! Stopping: whatever threads do, they stand while the world stands, and run on after.
+//! Stopping: whatever threads do, they do not run while the world is stopped, and run on after.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{Secret, WORLD, Workers, alone, in_child, search};
 use heaptoll_roots::StopError;
 
-/// Long enough to see a thread that does not stand.
+/// Long enough to see a thread that does not stop.
 fn linger() {
     for _ in 0..100_000 {
         std::hint::spin_loop();
@@ -18,7 +18,7 @@ fn linger() {
 }
 
 #[test]
-fn threads_in_tight_loops_stand_still() {
+fn threads_in_tight_loops_stop() {
     let _alone = alone(None, 5000);
     let counters: Arc<Vec<AtomicU64>> = Arc::new((0..4).map(|_| AtomicU64::new(0)).collect());
     let counted = counters.clone();
@@ -38,7 +38,7 @@ fn threads_in_tight_loops_stand_still() {
         drop(stopped);
         last = before;
     }
-    // Everybody runs on.
+    // All run on.
     while read().iter().zip(&last).any(|(now, then)| now <= then) {
         std::thread::yield_now();
     }
@@ -69,14 +69,14 @@ fn amid(calls: impl Fn(usize) + Send + Sync + 'static) {
     workers.finish();
 }
 
-/// What POSIX allows a call to say that a handler has interrupted, where nobody knows how much time is left.
+/// The result that POSIX allows a call that a handler has interrupted, where the remaining time is unknown.
 fn interrupted_or(result: i32, expected: i32) {
     let error = std::io::Error::last_os_error().raw_os_error();
     assert!(result == expected || result == -1 && error == Some(libc::EINTR), "{result}, {error:?}");
 }
 
 #[test]
-fn threads_in_nanosleep_stand_still() {
+fn threads_in_nanosleep_stop() {
     amid(|_| {
         let time = libc::timespec { tv_sec: 0, tv_nsec: 2_000_000 };
         // SAFETY: the time is valid.
@@ -85,19 +85,19 @@ fn threads_in_nanosleep_stand_still() {
 }
 
 #[test]
-fn threads_in_poll_stand_still() {
+fn threads_in_poll_stop() {
     // SAFETY: no descriptors.
     amid(|_| assert_eq!(unsafe { libc::poll(std::ptr::null_mut(), 0, 2) }, 0));
 }
 
 #[test]
-fn threads_in_epoll_stand_still() {
-    // SAFETY: no conditions.
+fn threads_in_epoll_stop() {
+    // SAFETY: `epoll_create1` takes no pointers.
     let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
     assert!(epoll >= 0);
     amid(move |_| {
         let mut event = libc::epoll_event { events: 0, u64: 0 };
-        // SAFETY: room for one event.
+        // SAFETY: the array has space for one event.
         interrupted_or(unsafe { libc::epoll_wait(epoll, &mut event, 1, 2) }, 0);
     });
 }
@@ -199,8 +199,8 @@ fn hundreds_of_threads_stop() {
     assert!(left < 100, "{left} threads");
 }
 
-/// Whether a signal was on its way was noted after it was sent, when the thread might have taken it: the next stop
-/// then sent none, and found out 20 ms later.
+/// Whether a signal was on its way was once recorded after it was sent, when the thread might have taken it: the next
+/// stop then sent none, and found out 20 ms later.
 #[test]
 fn a_signal_that_was_taken_at_once_is_not_thought_to_be_on_its_way() {
     let _alone = alone(None, 10_000);
@@ -225,7 +225,7 @@ fn errno_is_kept_by_the_caller_and_by_stopped_threads() {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = || unsafe { libc::__errno_location() };
     let workers = Workers::new(2, move |number| {
-        // SAFETY: as above.
+        // SAFETY: errno's address is valid for the calling thread.
         unsafe {
             *errno() = 1000 + number as i32;
             for _ in 0..20_000 {
@@ -235,10 +235,10 @@ fn errno_is_kept_by_the_caller_and_by_stopped_threads() {
         }
     });
     for _ in 0..50 {
-        // SAFETY: as above.
+        // SAFETY: errno's address is valid for the calling thread.
         unsafe { *errno() = 77 };
         assert!(!search(Secret::new()).any());
-        // SAFETY: as above.
+        // SAFETY: errno's address is valid for the calling thread.
         assert_eq!(unsafe { *errno() }, 77);
     }
     workers.finish();
@@ -286,7 +286,7 @@ fn the_c_librarys_use_of_the_signal_works_on() {
         let workers = Workers::new(3, |_| std::thread::sleep(Duration::from_millis(1)));
         for group in 1000..1010 {
             drop(WORLD.stop().expect("all stop"));
-            // SAFETY: no conditions.
+            // SAFETY: `setresgid` takes no pointers.
             if unsafe { libc::setresgid(group, group, 0) } != 0 {
                 // Only a privileged user may; then there is nothing to see.
                 return 0;
@@ -311,7 +311,7 @@ fn exempt_threads_run_on() {
     let (steps, tid) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU32::new(0)));
     let (counted, published) = (steps.clone(), tid.clone());
     let workers = Workers::new(1, move |_| {
-        // SAFETY: no conditions.
+        // SAFETY: `gettid` takes no pointers and cannot fail.
         published.store(unsafe { libc::gettid() } as u32, Ordering::SeqCst);
         counted.fetch_add(1, Ordering::SeqCst);
     });
@@ -319,21 +319,21 @@ fn exempt_threads_run_on() {
         std::thread::yield_now();
     }
     let tid = tid.load(Ordering::SeqCst) as i32;
-    let stands = |stands: bool| {
+    let stops = |stops: bool| {
         let stopped = WORLD.stop().expect("all stop");
         let before = steps.load(Ordering::SeqCst);
         linger();
-        assert!(!stands || steps.load(Ordering::SeqCst) == before);
-        while !stands && steps.load(Ordering::SeqCst) < before + 10 {
+        assert!(!stops || steps.load(Ordering::SeqCst) == before);
+        while !stops && steps.load(Ordering::SeqCst) < before + 10 {
             std::thread::yield_now();
         }
         drop(stopped);
     };
-    stands(true);
+    stops(true);
     assert!(WORLD.exempt_thread(tid));
-    stands(false);
+    stops(false);
     WORLD.end_exemption(tid);
-    stands(true);
+    stops(true);
     workers.finish();
     for tid in 1..=64 {
         assert!(WORLD.exempt_thread(-tid));
@@ -383,7 +383,7 @@ fn a_child_without_the_fork_handler_is_refused() {
     let child = unsafe { libc::fork() };
     if child == 0 {
         let refused = WORLD.stop().err() == Some(StopError::NotOurProcess);
-        // SAFETY: no conditions.
+        // SAFETY: `_exit` takes no pointers and does not return.
         unsafe { libc::_exit(i32::from(!refused)) };
     }
     let mut status = 0;
@@ -434,7 +434,7 @@ fn without_a_free_descriptor_it_is_refused() {
 #[test]
 fn workers_of_the_kernel_do_not_hold_it_up() {
     let _alone = alone(None, 5000);
-    // `struct io_uring_params`, with the flag that has the kernel poll in a thread of its own.
+    // `struct io_uring_params`, with the flag that makes the kernel poll in a thread of its own.
     let mut parameters = [0_u32; 30];
     parameters[2] = 1 << 1;
     // SAFETY: the structure is as long as the kernel's.
@@ -448,7 +448,7 @@ fn workers_of_the_kernel_do_not_hold_it_up() {
         let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
         names.filter(|name| name.starts_with("iou-")).count()
     };
-    // It is named a moment after it has begun.
+    // It gets its name a little after it has begun.
     while workers() == 0 {
         std::thread::yield_now();
     }
@@ -461,7 +461,7 @@ fn workers_of_the_kernel_do_not_hold_it_up() {
     unsafe { libc::close(ring as i32) };
 }
 
-/// Languages with small stacks of their own have handlers run on the alternate one.
+/// Languages with small stacks of their own run handlers on the alternate one.
 #[test]
 fn a_thread_without_a_usable_stack_stops_on_its_alternate_one() {
     let _alone = alone(None, 5000);
@@ -503,7 +503,7 @@ fn signals_of_the_caller_wait_until_all_run_again() {
     let _alone = alone(None, 5000);
     // SAFETY: the handler is a function of this kind.
     let raise = || unsafe { assert_eq!(libc::pthread_kill(libc::pthread_self(), libc::SIGUSR1), 0) };
-    // SAFETY: as above.
+    // SAFETY: `receive` is a handler of this type, and the action is valid.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = receive as *const () as usize;

@@ -41,7 +41,7 @@ impl Secret {
         )
     }
 
-    /// The secret that is kept like that.
+    /// The secret with this complement.
     pub fn of(hidden: usize) -> Secret {
         Secret(hidden)
     }
@@ -90,7 +90,7 @@ impl Occurrences {
     }
 }
 
-/// Looks for a word in all roots. Allocates nothing: another thread may have been stopped in the middle of malloc.
+/// Searches all roots for a word. Allocates nothing: another thread may have been stopped in the middle of malloc.
 pub fn seek(stopped: &StoppedWorld<'_>, left_out: &[Range<usize>], secret: Secret) -> Occurrences {
     let mut occurrences = Occurrences::default();
     let result = stopped.roots(left_out, &mut |root| seek_in(&root, secret, &mut occurrences));
@@ -116,7 +116,7 @@ fn seek_in(root: &Root, secret: Secret, occurrences: &mut Occurrences) {
     }
 }
 
-/// Stops the world and looks for a word.
+/// Stops the world and searches for a word.
 pub fn search(secret: Secret) -> Occurrences {
     search_without(&[], secret)
 }
@@ -169,14 +169,14 @@ impl Drop for Mapping {
     }
 }
 
-/// Threads that do something until they are told to end.
+/// Threads that do something until [`Workers::finish`].
 pub struct Workers {
     end: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Workers {
-    /// Starts threads; each calls `work` over and over with its number, and is known to have begun.
+    /// Starts threads; each calls `work` over and over with its number, and has begun when this returns.
     pub fn new(count: usize, work: impl Fn(usize) + Send + Sync + 'static) -> Workers {
         let end = Arc::new(AtomicBool::new(false));
         let (work, begun) = (Arc::new(work), Arc::new(AtomicU32::new(0)));
@@ -206,8 +206,8 @@ impl Workers {
     }
 }
 
-/// Runs something in a forked child, which the world is told of, and gives the child's exit status. The child has one
-/// thread.
+/// Runs something in a forked child, after [`World::after_fork_in_child`], and returns the child's exit status. The
+/// child has one thread.
 pub fn in_child(work: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child calls nothing that another thread may have left locked but what glibc repairs in fork.
     match unsafe { libc::fork() } {
@@ -215,7 +215,7 @@ pub fn in_child(work: impl FnOnce() -> i32) -> i32 {
         0 => {
             WORLD.after_fork_in_child();
             let status = work();
-            // SAFETY: no conditions.
+            // SAFETY: `_exit` takes no pointers and does not return.
             unsafe { libc::_exit(status) }
         }
         child => {
