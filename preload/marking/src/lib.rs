@@ -1,5 +1,5 @@
-//! What those who mark share, whatever heap they mark: the stack of blocks to be read, the pool from which markers
-//! that have nothing left take what others have too much of, and the threads that help the one that collects.
+//! What all markers share, whatever heap they mark: the stack of blocks to be scanned, the pool from which markers that
+//! have nothing left take what others have too much of, and the threads that help the one that collects.
 //!
 //! Tithe marks its own heap with it, and the sweep layer the blocks of any malloc.
 #![no_std]

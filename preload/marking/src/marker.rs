@@ -1,13 +1,13 @@
 //! Marking: from words that may be addresses to the blocks they lie in, and on to the words in these.
 //!
-//! What is read from memory is asked for long before it is needed, and what a processor cannot guess it is not asked
-//! to: whether a word points into the heap and whether a block is marked already decide how far an index moves, not
-//! where the program goes on. Words are therefore handled in three rounds. The words of some blocks are sifted into
-//! `words`; each of these is led to the bits of its block, which are fetched; then the bits are looked at, and blocks
-//! that were not marked go on the stack. From there they come in batches, whose first words are fetched before the
-//! batch in front is read (Cher, Hosking and Vitek 2004, §3, for a first-in first-out queue before the stack).
+//! Memory is prefetched long before it is needed, and branches that a processor cannot predict are avoided: whether a
+//! word points into the heap and whether a block is marked already decide how far an index moves, not which code runs
+//! next. Words are therefore handled in three rounds. The words of some blocks are sifted into `words`; each of these
+//! is resolved to the bits of its block, which are prefetched; then the bits are read, and blocks that were not marked
+//! go on the stack. From there they come in batches, whose first words are prefetched before the previous batch is
+//! scanned (Cher, Hosking and Vitek 2004, §3, for a first-in first-out queue before the stack).
 //!
-//! Which block a word lies in, and where its bits are, the heap says; everything else is here.
+//! The heap determines which block a word lies in, and where its bits are; everything else is here.
 
 use core::ops::Range;
 
@@ -16,55 +16,54 @@ use crate::stack::{Grey, MarkStack};
 
 /// Bytes of a word.
 const WORD: usize = size_of::<usize>();
-/// Words that may wait to be looked at.
+/// Words that may wait to be resolved.
 pub const WORDS: usize = 128;
-/// Words read at once: so many always find room, and as many between them.
+/// Words scanned at once: there is always space for so many, and as many between them.
 const SLICE: usize = 32;
 /// Blocks that wait for their words.
 const FETCHED: usize = 32;
-/// So few of them are too few.
+/// Fewer waiting blocks than this are too few.
 const FEW: usize = FETCHED * 7 / 8;
-/// Bytes between the places where addresses are looked for.
+/// Bytes between the addresses at which pointers are searched for.
 const HALF: usize = 4;
-/// Longer blocks are read in pieces, bytes: others may help, and the stack stays low.
+/// Longer blocks are scanned in pieces, bytes: others may help, and the stack stays low.
 const PIECE: usize = 32 << 10;
 
 /// What is marked.
 pub trait Heap: Sized {
-    /// Words are looked at that are less than `extent` from `base`.
+    /// Words are considered that are less than `extent` from `base`.
     fn base(&self) -> usize;
     fn extent(&self) -> usize;
 
-    /// Leads the marker's first `count` words to their blocks, marks these, and puts those that were not marked on the
-    /// stack.
+    /// Resolves the marker's first `count` words to their blocks, marks these, and pushes those that were not marked.
     ///
     /// # Safety
-    /// The heap stands still, and there are as many words, at most [`WORDS`].
+    /// The world is stopped, and there are `count` words, at most [`WORDS`].
     unsafe fn resolve<const PARALLEL: bool>(marker: &mut Marker<'_, Self, PARALLEL>, count: usize);
 
     /// Calls [`Marker::rescan`] with every marked block.
     ///
     /// # Safety
-    /// The heap stands still.
+    /// The world is stopped.
     unsafe fn scan_marked<const PARALLEL: bool>(marker: &mut Marker<'_, Self, PARALLEL>);
 }
 
-/// A thread that marks, while all others stand still or mark with it.
+/// A thread that marks, while all others are stopped or mark with it.
 pub struct Marker<'a, H, const PARALLEL: bool> {
     pub heap: H,
     pub stack: &'a mut MarkStack,
-    /// Where those who mark side by side share what is to be read.
+    /// Where parallel markers share what is to be scanned.
     pool: Option<&'a Pool<Grey>>,
-    /// Distances from the base, and how many there are; one place more, where what does not count is written.
+    /// Distances from the base, and how many there are; one slot more, where words that do not count are written.
     words: [usize; WORDS + 1],
     waiting: usize,
     /// Bytes in blocks that were marked.
     pub marked: usize,
-    /// A block was marked that the stack had no room for.
+    /// A block was marked for which the stack had no space.
     pub overflowed: bool,
 }
 
-/// Asks for the line of the cache that an address lies in.
+/// Prefetches the cache line that an address lies in.
 #[inline(always)]
 pub fn prefetch<T>(address: *const T) {
     // SAFETY: a hint, valid for any address.
@@ -77,7 +76,7 @@ pub fn prefetch<T>(address: *const T) {
 }
 
 impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
-    /// A marker over an empty stack. Those that mark side by side have a pool.
+    /// A marker over an empty stack. Parallel markers have a pool.
     pub fn new(heap: H, stack: &'a mut MarkStack, pool: Option<&'a Pool<Grey>>) -> Marker<'a, H, PARALLEL> {
         Marker { heap, stack, pool, words: [0; WORDS + 1], waiting: 0, marked: 0, overflowed: false }
     }
@@ -85,7 +84,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     /// Marks what the words of a range point into, and everything from there.
     ///
     /// # Safety
-    /// The range is of whole readable words, nobody writes in it, and the marker's heap stands still.
+    /// The range is of whole readable words, no thread writes in it, and the world of the marker's heap is stopped.
     pub unsafe fn range(&mut self, range: Range<usize>) {
         let mut start = range.start;
         while start < range.end {
@@ -96,11 +95,11 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                 // An address may lie across.
                 start -= WORD;
             }
-            // The last piece is read here: whoever waits has enough with the others.
+            // The last piece is scanned here: waiting markers have enough with the others.
             if PARALLEL && start < range.end && self.lend(piece) {
                 continue;
             }
-            // SAFETY: the caller's word.
+            // SAFETY: the piece is part of `range`, which is readable and unchanged, as this function requires.
             unsafe { self.scan(piece) };
             self.drain();
         }
@@ -109,17 +108,17 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     /// As [`Marker::range`], where addresses may lie at any byte, as in code.
     ///
     /// # Safety
-    /// As there.
+    /// As [`Marker::range`].
     pub unsafe fn bytes(&mut self, range: Range<usize>) {
         let mut before = 0;
         for at in range.step_by(WORD) {
-            // SAFETY: the caller's word.
+            // SAFETY: the word is part of `range`, which is readable, as this function requires.
             let word = unsafe { (at as *const usize).read() };
             let mut waiting = self.waiting;
             for shift in (0..usize::BITS).step_by(8) {
-                // The bytes of two words side by side; where none is of the first, the second itself.
+                // The bytes of two consecutive words; where none is of the first, the second itself.
                 let between = if shift == 0 { word } else { before >> shift | word << (usize::BITS - shift) };
-                // SAFETY: there is room for eight.
+                // SAFETY: there is space for eight: `waiting` is at most `WORDS - 2 * SLICE` here.
                 unsafe {
                     sift(between, self.heap.base(), self.heap.extent(), self.words.as_mut_ptr(), &mut waiting)
                 };
@@ -136,9 +135,9 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     /// Marks everything that is reachable from what waits.
     pub fn drain(&mut self) {
         self.empty();
-        // Those who mark side by side leave it to the one who comes last.
+        // Parallel markers leave it to the last one.
         while !PARALLEL && core::mem::take(&mut self.overflowed) {
-            // SAFETY: as what was marked before.
+            // SAFETY: the world is stopped, which the callers that pushed the marked blocks require.
             unsafe { H::scan_marked(self) };
         }
     }
@@ -146,7 +145,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     /// As [`Marker::range`] for what another marker lent.
     ///
     /// # Safety
-    /// As there, for each.
+    /// As [`Marker::range`], for each.
     pub unsafe fn borrowed(&mut self, grey_objects: &[Grey]) {
         for &grey in grey_objects {
             self.push(grey);
@@ -154,7 +153,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
         self.drain();
     }
 
-    /// Reads the words of a block or range.
+    /// Scans the words of a block or range.
     ///
     /// # Safety
     /// As [`Marker::range`].
@@ -170,7 +169,8 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
         while at < end {
             let stop = if end as usize - at as usize > SLICE * WORD { at.wrapping_add(SLICE) } else { end };
             let mut waiting = self.waiting;
-            // SAFETY: the caller's word; there is room for a slice, and words of blocks come in pairs.
+            // SAFETY: the words are readable and unchanged, as this function requires; there is space for a slice, and
+            // words of blocks come in pairs.
             unsafe {
                 let words = self.words.as_mut_ptr();
                 if (stop as usize - at as usize) & WORD != 0 {
@@ -199,7 +199,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
         }
     }
 
-    /// Leads the words that wait to their blocks, and marks these.
+    /// Resolves the waiting words to their blocks, and marks these.
     #[inline(never)]
     fn resolve(&mut self) {
         let waiting = core::mem::take(&mut self.waiting);
@@ -207,27 +207,27 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
         unsafe { H::resolve(self, waiting) };
     }
 
-    /// A word that is to be led to its block: how far it is from the base, less than `extent`.
+    /// A word that is to be resolved to its block: its distance from the base, less than `extent`.
     ///
     /// # Safety
-    /// There are more than `index`, as the heap was told.
+    /// `index` is less than the count that [`Heap::resolve`] received.
     #[inline(always)]
     pub unsafe fn word(&self, index: usize) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: `index` is below the number of words, as this function requires.
         unsafe { *self.words.get_unchecked(index) }
     }
 
-    /// Reads a marked block once more.
+    /// Scans a marked block once more.
     ///
     /// # Safety
-    /// It is readable, and nobody writes.
+    /// It is readable, and no thread writes to it.
     pub unsafe fn rescan(&mut self, grey: Grey) {
-        // SAFETY: the caller's word.
+        // SAFETY: the block is readable and unchanged, as this function requires.
         unsafe { self.scan(grey) };
         self.empty();
     }
 
-    /// Puts a block that was marked where it will be read.
+    /// Pushes a block that was marked, to be scanned.
     #[inline]
     pub fn push(&mut self, grey: Grey) {
         if !self.stack.push(grey) && !self.lend(grey) {
@@ -235,7 +235,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
         }
     }
 
-    /// Marks until nothing is left to read.
+    /// Marks until nothing is left to scan.
     fn empty(&mut self) {
         let mut fetched = [Grey { start: 0, bytes: 0 }; FETCHED];
         let (mut head, mut tail) = (0_usize, 0_usize);
@@ -244,7 +244,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                 && let Some(mut grey) = self.stack.pop()
             {
                 if grey.bytes > PIECE {
-                    // An address may lie across: the piece's last word is read again.
+                    // An address may lie across: the piece's last word is scanned again.
                     let rest = Grey { start: grey.start + PIECE - WORD, bytes: grey.bytes - PIECE + WORD };
                     if self.stack.push(rest) {
                         grey.bytes = PIECE;
@@ -259,25 +259,25 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                 self.share();
             }
             if tail.wrapping_sub(head) < FEW && self.waiting > 0 {
-                // Little is on its way: see first whether more can be.
+                // Few blocks are being fetched: resolve first, which may add more.
                 self.resolve();
                 continue;
             }
             if head == tail {
                 return;
             }
-            // SAFETY: a marked block, which is readable; nobody writes.
+            // SAFETY: a marked block, which is readable; the world is stopped.
             unsafe { self.scan(fetched[head % FETCHED]) };
             head = head.wrapping_add(1);
         }
     }
 
-    /// Leaves a range to another marker; false when nobody has time or there is no room.
+    /// Leaves a range to another marker; false when none waits or the pool is full.
     fn lend(&self, grey: Grey) -> bool {
         self.pool.is_some_and(|pool| pool.is_wanted() && pool.give(&[grey]) == 1)
     }
 
-    /// Gives half of the stack, the oldest, to those who wait.
+    /// Gives half of the stack, the oldest, to waiting markers.
     #[inline(always)]
     fn share(&mut self) {
         if let Some(pool) = self.pool
@@ -289,13 +289,13 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     }
 }
 
-/// Notes how far from the base a word points if that is below `extent`. There is room for one more, whatever it is.
+/// Appends the distance of a word from the base if that is below `extent`. There is space for one more in any case.
 ///
 /// # Safety
-/// `waiting` is a place in `words`.
+/// `waiting` is an index of `words`.
 #[inline(always)]
 unsafe fn sift(word: usize, base: usize, extent: usize, words: *mut usize, waiting: &mut usize) {
-    // SAFETY: the caller's word.
+    // SAFETY: `waiting` is an index of `words`, as this function requires.
     unsafe {
         let offset = word.wrapping_sub(base);
         words.add(*waiting).write(offset);
@@ -303,14 +303,14 @@ unsafe fn sift(word: usize, base: usize, extent: usize, words: *mut usize, waiti
     }
 }
 
-/// What lies between two words. Not an unaligned read, which copies: the stack that is read may be this one.
+/// What lies across two words. Not an unaligned read, which copies: the stack that is scanned may be this one.
 ///
 /// # Safety
 /// It is readable, at a multiple of 4.
 #[inline(always)]
 unsafe fn across(at: *const usize) -> usize {
     let halves = at.cast::<u32>();
-    // SAFETY: the caller's word.
+    // SAFETY: both halves are readable and aligned, as this function requires.
     unsafe { halves.read() as usize | (halves.add(1).read() as usize) << 32 }
 }
 
@@ -321,6 +321,6 @@ unsafe fn across(at: *const usize) -> usize {
 /// The word is readable.
 #[inline(always)]
 unsafe fn ends_address(at: *const usize, upper: u32, spread: u32) -> bool {
-    // SAFETY: the caller's word.
+    // SAFETY: the word is readable, as this function requires.
     unsafe { at.cast::<u32>().read() }.wrapping_sub(upper) <= spread
 }

@@ -1,21 +1,21 @@
-//! The pool: where threads that mark side by side leave work for each other, and notice that there is none left.
+//! The pool: where parallel markers leave work for each other, and notice that there is none left.
 //!
 //! Each marker has a stack of its own and comes here only when another one waits, or when its own stack is empty. A
 //! marker that finds the pool empty waits; when all wait, everything is marked. That suffices, as a marker waits with
-//! an empty stack, so that nobody is left who could give.
+//! an empty stack, so that none is left who could add work.
 
 use core::sync::atomic::Ordering;
 
 use crate::sync::{AtomicUsize, Exclusive, WakeUps};
 
-/// As many as ever wait.
+/// At least as many as ever wait.
 const ALL: u32 = i32::MAX as u32;
 
-/// Work that anybody may take, newest first.
+/// Work that any marker may take, newest first.
 pub struct Pool<T> {
-    /// Markers that wait. Changed by who holds the lock, read by all: who has work looks here whether to share.
+    /// Markers that wait. Changed under the lock, read by all: a marker with work reads here whether to share.
     idle: AtomicUsize,
-    /// Counts what those who wait may wait for.
+    /// Counts the events for which markers wait.
     wake_ups: WakeUps,
     state: Exclusive<State<T>>,
 }
@@ -29,16 +29,16 @@ struct State<T> {
     over: bool,
 }
 
-// SAFETY: the state is reached by who holds the lock only, and entries are copied.
+// SAFETY: only the holder of the lock reaches the state, and entries are copied.
 unsafe impl<T: Copy + Send> Sync for Pool<T> {}
-// SAFETY: the entries are memory that anybody may use.
+// SAFETY: any thread may use the memory of the entries.
 unsafe impl<T: Copy + Send> Send for Pool<T> {}
 
 impl<T: Copy> Pool<T> {
     /// A pool over memory for `capacity` entries, used by one marker.
     ///
     /// # Safety
-    /// The memory is writable and nobody else's as long as the pool is used.
+    /// The memory is writable and used for nothing else as long as the pool is used.
     pub unsafe fn new(entries: *mut T, capacity: usize) -> Pool<T> {
         Pool {
             idle: AtomicUsize::new(0),
@@ -47,12 +47,12 @@ impl<T: Copy> Pool<T> {
         }
     }
 
-    /// Counts one marker more, before it comes.
+    /// Counts one marker more, before it starts.
     pub fn join(&self) {
         self.state.locked(|state| state.markers += 1);
     }
 
-    /// Counts one marker less: it will not come. Called by a marker, so that one is left at least.
+    /// Counts one marker less: it will not start. Called by a marker, so that one is left at least.
     pub fn leave(&self) {
         self.state.locked(|state| state.markers -= 1);
     }
@@ -63,11 +63,11 @@ impl<T: Copy> Pool<T> {
         self.idle.load(Ordering::Relaxed) != 0
     }
 
-    /// Leaves work to others; says how many of the entries there was room for, the first ones.
+    /// Leaves work to others; returns how many of the entries found space, the first ones.
     pub fn give(&self, entries: &[T]) -> usize {
         let given = self.state.locked(|state| {
             let given = entries.len().min(state.capacity - state.length);
-            // SAFETY: there is room for that many.
+            // SAFETY: `given` is at most the free capacity after `length`.
             unsafe { state.entries.add(state.length).copy_from_nonoverlapping(entries.as_ptr(), given) };
             state.length += given;
             if given > 0 {
@@ -81,7 +81,7 @@ impl<T: Copy> Pool<T> {
         given
     }
 
-    /// Takes work for an empty stack: as much as `entries` holds or there is, but at most half for each who waits.
+    /// Takes work for an empty stack: as much as `entries` holds or there is, but at most half for each waiting marker.
     /// Waits for it; 0 when everything is marked.
     pub fn take(&self, entries: &mut [T]) -> usize {
         let mut waits = false;
@@ -91,7 +91,7 @@ impl<T: Copy> Pool<T> {
                     let others = self.idle.load(Ordering::Relaxed) - usize::from(waits);
                     let taken = state.length.div_ceil(others + 1).min(entries.len());
                     state.length -= taken;
-                    // SAFETY: that many entries were given.
+                    // SAFETY: `give` has written `length` entries, of which these are the last.
                     unsafe {
                         entries.as_mut_ptr().copy_from_nonoverlapping(state.entries.add(state.length), taken);
                     }

@@ -1,5 +1,5 @@
-//! The mark stack: blocks that were marked and not read yet. Explicit, so that no list of the program's is too long
-//! for the thread that happens to collect.
+//! The mark stack: blocks that were marked and not scanned yet. Explicit, so that no list of the program's is too long
+//! for the stack of the thread that collects.
 
 use core::ops::Range;
 
@@ -8,14 +8,14 @@ use heaptoll_floor::{PAGE, Region};
 use crate::pool::Pool;
 use crate::sync::call;
 
-/// What is asked for at once, bytes.
+/// Bytes requested at once.
 const STEP: usize = 64 << 10;
-/// What is kept from one collection to the next, bytes.
+/// Bytes kept from one collection to the next.
 pub const KEPT: usize = 256 << 10;
-/// Most entries given to others at once.
+/// Most entries shared at once.
 const GIVEN: usize = 512;
 
-/// A block to be read: its address and its bytes.
+/// A block to be scanned: its address and its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Grey {
@@ -30,7 +30,7 @@ pub struct MarkStack {
     entries: *mut Grey,
     length: usize,
     capacity: usize,
-    /// No more entries than this: the tests' narrow stack.
+    /// No more entries than this: a small stack for tests.
     limit: usize,
 }
 
@@ -51,10 +51,10 @@ impl MarkStack {
         }
     }
 
-    /// A stack in memory of others, which does not grow.
+    /// A stack in memory of the caller's, which does not grow.
     ///
     /// # Safety
-    /// The memory is writable, begins at a multiple of 8, and is nobody else's as long as the stack is used.
+    /// The memory is writable, begins at a multiple of 8, and is used for nothing else as long as the stack is used.
     pub const unsafe fn fixed(memory: Range<usize>) -> MarkStack {
         let capacity = (memory.end - memory.start) / size_of::<Grey>();
         let entries = memory.start as *mut Grey;
@@ -76,7 +76,7 @@ impl MarkStack {
         self.region.start()..self.region.end()
     }
 
-    /// Makes sure that there is room for some entries. False when the system gives no memory.
+    /// Makes sure that there is space for some entries. False when the system gives no memory.
     pub fn prepare(&mut self) -> bool {
         self.capacity > 0 || self.grow()
     }
@@ -91,20 +91,20 @@ impl MarkStack {
         true
     }
 
-    /// Puts a block on top. False when there is no room: the stack is as it was.
+    /// Pushes a block. False when there is no space: the stack is as it was.
     #[inline(always)]
     #[must_use]
     pub fn push(&mut self, grey: Grey) -> bool {
         if self.length >= self.limit || self.length == self.capacity && !self.grow() {
             return false;
         }
-        // SAFETY: the region has room for `capacity` entries.
+        // SAFETY: the region has space for `capacity` entries, and `length` is less.
         unsafe { self.entries.add(self.length).write(grey) };
         self.length += 1;
         true
     }
 
-    /// Makes sure that there is room for so many more. False when there is none: single ones may fit.
+    /// Makes sure that there is space for so many more. False when there is not: single ones may fit.
     #[inline(always)]
     pub fn reserve(&mut self, entries: usize) -> bool {
         while self.length + entries > self.capacity.min(self.limit) {
@@ -118,15 +118,15 @@ impl MarkStack {
     /// As [`MarkStack::push`] if `wanted`, without a branch.
     ///
     /// # Safety
-    /// Room for it was reserved, wanted or not.
+    /// Space for it was reserved, wanted or not.
     #[inline(always)]
     pub unsafe fn push_if(&mut self, grey: Grey, wanted: bool) {
-        // SAFETY: the region has room for it.
+        // SAFETY: the caller has reserved space for it, as this function requires.
         unsafe { self.entries.add(self.length).write(grey) };
         self.length += usize::from(wanted);
     }
 
-    /// Takes the block on top.
+    /// Pops the newest block.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<Grey> {
         if self.length == 0 {
@@ -137,22 +137,23 @@ impl MarkStack {
         Some(unsafe { self.entries.add(self.length).read() })
     }
 
-    /// Whether nothing is on it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// How much is on it.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Gives half of it to the pool, the oldest, from which most can be expected; at most what there is room for.
+    /// Moves half of it to the pool, the oldest, from which most work can be expected; at most what the pool has space
+    /// for.
     pub fn give(&mut self, pool: &Pool<Grey>) {
         let half = (self.length / 2).min(GIVEN);
-        // SAFETY: as many entries were pushed.
+        // SAFETY: `push` has written `length` entries, of which `half` is no more than half.
         let given = pool.give(unsafe { core::slice::from_raw_parts(self.entries, half) });
-        // What is on top fills the gap.
+        // The newest entries fill the gap.
         self.length -= given;
         // SAFETY: the gap is the first `given` entries, which are below those that are left on top.
         unsafe { self.entries.copy_from_nonoverlapping(self.entries.add(self.length), given) };

@@ -1,19 +1,20 @@
-//! What the pool is built of: atomics, and waiting by bare system calls. A thread that marks has no thread-local
-//! storage of its own, so the C library's calls, which set `errno`, are not for it. The model of the pool puts other
-//! things of the same names in their place.
+//! What the pool is built of: atomics, and waiting by direct system calls. A marker's thread has no thread-local
+//! storage of its own, so it cannot use the C library's calls, which set `errno`. The loom model of the pool replaces
+//! these by its own types of the same names.
 
 use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 pub use core::sync::atomic::{AtomicU32, AtomicUsize};
 
-/// A value that one thread at a time reaches. The lock is held for some ten nanoseconds, so who waits does not sleep.
+/// A value that one thread at a time reaches. The lock is held for some ten nanoseconds, so a waiting thread does not
+/// sleep.
 pub struct Exclusive<T> {
     held: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached by who holds the lock.
+// SAFETY: only the holder of the lock reaches the value.
 unsafe impl<T: Send> Sync for Exclusive<T> {}
 
 impl<T> Exclusive<T> {
@@ -34,7 +35,7 @@ impl<T> Exclusive<T> {
     }
 }
 
-/// Counts what may interest those who wait.
+/// Counts the events that waiting threads wait for.
 pub struct WakeUps(AtomicU32);
 
 impl WakeUps {
@@ -42,12 +43,12 @@ impl WakeUps {
         WakeUps(AtomicU32::new(0))
     }
 
-    /// How many there were.
+    /// The number of events.
     pub fn count(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// One more. Who may sleep is woken after.
+    /// Counts one event. The caller then wakes threads that may sleep.
     pub fn increment(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -57,7 +58,7 @@ impl WakeUps {
         wait(&self.0, known);
     }
 
-    /// Wakes up to `count` who wait.
+    /// Wakes up to `count` waiting threads.
     pub fn wake(&self, count: u32) {
         wake(&self.0, count);
     }
@@ -66,11 +67,12 @@ impl WakeUps {
 /// Any system call; negative is a negated `errno`.
 ///
 /// # Safety
-/// As the call's own conditions.
+/// The preconditions of the system call itself.
 #[inline(always)]
 pub unsafe fn call(number: i64, arguments: [usize; 4]) -> isize {
     let result: isize;
-    // SAFETY: the convention of x86_64 Linux; rcx and r11 are the kernel's. What the call does is the caller's word.
+    // SAFETY: this is x86_64 Linux's calling convention; the kernel overwrites rcx and r11. The caller establishes the
+    // preconditions of the call itself.
     unsafe {
         asm!(
             "syscall",
@@ -87,16 +89,16 @@ pub unsafe fn call(number: i64, arguments: [usize; 4]) -> isize {
     result
 }
 
-/// Turns before a waiter lets another thread run: longer than anybody holds the lock unless he was interrupted.
+/// Turns before a waiter lets another thread run: longer than any thread holds the lock unless it was interrupted.
 const TURNS: u32 = 100;
-/// Looks before a waiter sleeps: some microseconds, as sleeping and waking cost as much.
+/// Polls before a waiter sleeps: some microseconds, as sleeping and waking cost as much.
 const POLLS: u32 = 200;
 
-/// Passes a moment.
+/// Waits briefly.
 fn pause(turns: &mut u32) {
     *turns += 1;
     if turns.is_multiple_of(TURNS) {
-        // SAFETY: no conditions.
+        // SAFETY: `sched_yield` takes no pointers and cannot fail.
         unsafe { call(libc::SYS_sched_yield, [0; 4]) };
     } else {
         core::hint::spin_loop();
@@ -111,14 +113,14 @@ pub fn wait(word: &AtomicU32, expected: u32) {
         }
         core::hint::spin_loop();
     }
-    // Not the private kind: it is also how the kernel says that a thread has ended.
+    // Not the private kind: the kernel also wakes by this word when a thread has ended.
     // SAFETY: the word outlives the call.
     unsafe {
         call(libc::SYS_futex, [word.as_ptr() as usize, libc::FUTEX_WAIT as usize, expected as usize, 0])
     };
 }
 
-/// Wakes up to `count` who wait.
+/// Wakes up to `count` waiting threads.
 fn wake(word: &AtomicU32, count: u32) {
     // SAFETY: the word is only looked up by address.
     unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, libc::FUTEX_WAKE as usize, count as usize, 0]) };

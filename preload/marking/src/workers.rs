@@ -1,10 +1,10 @@
-//! Threads that mark side by side. They live from the moment the world stands still until everything is marked, so
-//! that between collections the process has the program's threads only: fork finds nothing of ours, and nobody who
-//! reads `/proc/self/task` does.
+//! Threads that mark in parallel. They live from when the world is stopped until everything is marked, so that between
+//! collections the process has the program's threads only: neither fork nor a reader of `/proc/self/task` finds one of
+//! these.
 //!
 //! They are made by clone(2) itself and not by the C library. They use the thread-local storage of the thread that
-//! collects, which is why nothing here may call into the C library: they read, set mark bits, make bare system calls,
-//! and end. All signals are blocked in them. Their stacks, those of greys and the pool are one region.
+//! collects, which is why nothing here may call into the C library: they read, set mark bits, make direct system calls,
+//! and end. All signals are blocked in them. Their call stacks, their mark stacks and the pool are one region.
 
 use core::arch::asm;
 use core::mem;
@@ -23,39 +23,39 @@ use crate::sync::{call, wait};
 pub const THRESHOLD: usize = 16 << 20;
 /// Most threads that mark.
 pub const MARKERS_MAX: usize = 64;
-/// Cores from which on several threads mark if the settings do not say, and the most that do.
+/// Cores from which on several threads mark if no setting gives a number, and the most that do.
 const CORES_MIN: usize = 4;
 const DEFAULT_MAX: usize = 4;
 
-/// A helper's own memory, bytes: its description, its stack of greys, its stack of calls. The latter holds a marker,
-/// some kilobytes.
+/// A helper's own memory, bytes: its description, its mark stack, its call stack. The latter holds a marker, some
+/// kilobytes.
 const SLOT: usize = 1 << 20;
 const CALLS: usize = 128 << 10;
 /// The pool's, bytes.
 const POOL: usize = 256 << 10;
-/// What is kept of a helper's greys from one collection to the next, bytes.
+/// Bytes of a helper's mark stack that are kept from one collection to the next.
 const KEPT: usize = 64 << 10;
-/// Greys taken from the pool at once.
+/// Grey objects taken from the pool at once.
 const CHUNK: usize = 64;
 
 /// What a helper is to do.
 pub trait Work {
-    /// Marks what the pool brings until nobody has anything left; see [`help`].
+    /// Marks what the pool holds until no marker has anything left; see [`help`].
     ///
     /// # Safety
-    /// Called by a thread of the crew alone, while the world stands still. It must not call into the C library nor use
-    /// thread-local storage.
+    /// Called only by a helper of [`Workers::run`], while the world is stopped. It must not call into the C library nor
+    /// use thread-local storage.
     unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> MarkOutcome;
 }
 
-/// What one marker, or several together, have done.
+/// The result of one marker, or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MarkOutcome {
     /// Bytes in blocks that were marked.
     pub marked: usize,
-    /// A block was marked that no stack had room for, so that it was not read.
+    /// A block was marked for which no stack had space, so that it was not scanned.
     pub overflowed: bool,
-    /// Processor time of helpers, ns. Theirs alone: who leads knows its own.
+    /// Processor time of helpers, ns. Theirs alone: the leading thread knows its own.
     pub cpu_ns: u64,
 }
 
@@ -67,7 +67,7 @@ impl AddAssign for MarkOutcome {
     }
 }
 
-/// How many mark, and the memory of those who help.
+/// How many threads mark, and the memory of the helpers.
 pub struct Workers {
     /// Threads that mark a large heap, the one that collects among them.
     count: usize,
@@ -77,7 +77,7 @@ pub struct Workers {
     region: Region,
 }
 
-/// A helper: what it is to do, and what it has done.
+/// A helper: what it is to do, and its result.
 #[repr(C)]
 struct Helper<W> {
     /// 1 until the kernel has seen the thread end.
@@ -100,7 +100,7 @@ impl Workers {
         Workers { count: 1, threshold: THRESHOLD, limit: usize::MAX, region: Region::new() }
     }
 
-    /// How many shall mark: as the user wants, or by the cores the process may use.
+    /// Sets how many threads mark: as the user sets, or by the cores the process may use.
     pub fn configure(&mut self, wanted: Option<usize>) {
         self.count = wanted.unwrap_or_else(|| default_for(cores())).clamp(1, MARKERS_MAX);
     }
@@ -112,7 +112,7 @@ impl Workers {
         self.limit = limit.max(1);
     }
 
-    /// Makes ready for a heap of about `live` bytes; says how many may mark. Where the system gives no memory for
+    /// Prepares for a heap of about `live` bytes; returns how many may mark. Where the system gives no memory for
     /// helpers it is one.
     pub fn prepare(&mut self, live: usize) -> usize {
         if self.count == 1 || live < self.threshold {
@@ -131,9 +131,9 @@ impl Workers {
         self.region.start()..self.region.end()
     }
 
-    /// Marks by `markers` threads, at least two, or as many of them as can be had: helpers that do `work`, and the
-    /// calling one, which does `lead`. This begins with what it knows and ends with [`help`]. Also says what the
-    /// helpers have done, and how many they were.
+    /// Marks by `markers` threads, at least two, or as many of them as can be started: helpers that do `work`, and the
+    /// calling one, which does `lead`. This begins with what it knows and ends with [`help`]. Also returns the helpers'
+    /// results, and how many they were.
     pub fn run<W: Work, R>(
         &mut self,
         markers: usize,
@@ -160,7 +160,7 @@ impl Workers {
         (self.region.start() + POOL + number * SLOT) as *mut Helper<W>
     }
 
-    /// Starts threads; says how many there are.
+    /// Starts threads; returns how many there are.
     fn start<W: Work>(&self, wanted: usize, work: &W, pool: &Pool<Grey>) -> usize {
         let (all, mut mask) = (u64::MAX, 0_u64);
         let block = |mask: &u64, old: *mut u64| {
@@ -174,7 +174,8 @@ impl Workers {
             let place = self.helper::<W>(started);
             let grey_objects =
                 place as usize + size_of::<Helper<W>>().next_multiple_of(64)..place as usize + SLOT - CALLS;
-            // SAFETY: a slot of the region, which no thread uses; the greys lie between the description and the calls.
+            // SAFETY: a slot of the region, which no thread uses; the mark stack lies between the description and the
+            // call stack.
             unsafe {
                 let mut stack = MarkStack::fixed(grey_objects);
                 stack.limit(self.limit);
@@ -189,7 +190,7 @@ impl Workers {
                 pool.leave();
                 break;
             }
-            // SAFETY: the thread does not look at its number.
+            // SAFETY: the thread does not read its number.
             unsafe { (&raw mut (*place).tid).write(tid as i32) };
             started += 1;
         }
@@ -198,7 +199,8 @@ impl Workers {
     }
 }
 
-/// Takes what others leave and hands it to `read`, which marks everything from there, until nobody has anything left.
+/// Takes what others leave and passes it to `read`, which marks everything from there, until no marker has anything
+/// left.
 pub fn help(pool: &Pool<Grey>, mut read: impl FnMut(&[Grey])) {
     let mut chunk = [Grey { start: 0, bytes: 0 }; CHUNK];
     loop {
@@ -210,14 +212,15 @@ pub fn help(pool: &Pool<Grey>, mut read: impl FnMut(&[Grey])) {
     }
 }
 
-/// What a helper does.
+/// The body of a helper's thread.
 ///
 /// # Safety
-/// The helper is as `start` makes it.
+/// The helper is as `Workers::start` makes it.
 unsafe extern "C" fn enter<W: Work>(helper: *mut Helper<W>) {
-    // SAFETY: until the thread has ended nobody else uses these, and it ends before work and pool do.
+    // SAFETY: until the thread has ended no other uses these, and it ends before work and pool do: `Workers::run`
+    // waits.
     let (helper, work, pool) = unsafe { (&mut *helper, &*(*helper).work, &*(*helper).pool) };
-    // SAFETY: a thread of the crew.
+    // SAFETY: this is a helper of `Workers::run`, and the world is stopped.
     helper.outcome = unsafe { work.help(&mut helper.stack, pool) };
     helper.outcome.cpu_ns = cpu_ns();
 }
@@ -240,13 +243,14 @@ fn end<W>(helper: &Helper<W>) {
     while helper.running.load(Ordering::Acquire) != 0 {
         wait(&helper.running, 1);
     }
-    // SAFETY: no conditions; signal 0 only asks. The number cannot be another thread's: the others stand still.
+    // SAFETY: `getpid` and `tgkill` take no pointers; signal 0 only tests. The number cannot be another thread's: the
+    // others are stopped.
     let is_there = || unsafe {
         let process = call(libc::SYS_getpid, [0; 4]);
         call(libc::SYS_tgkill, [process as usize, helper.tid as usize, 0, 0]) == 0
     };
     while is_there() {
-        // SAFETY: no conditions.
+        // SAFETY: `sched_yield` takes no pointers and cannot fail.
         unsafe { call(libc::SYS_sched_yield, [0; 4]) };
     }
 }
@@ -264,9 +268,9 @@ unsafe fn spawn<W: Work>(helper: *mut Helper<W>, stack: usize) -> isize {
         | libc::CLONE_SYSVSEM
         | libc::CLONE_CHILD_CLEARTID;
     let result: isize;
-    // SAFETY: the new thread begins behind the call with the same registers but for rax and its stack, does its work
-    // and ends; it never comes back here. When it is gone the kernel clears `running`, the first field, and wakes who
-    // waits for it.
+    // SAFETY: the new thread begins after the call with the same registers but for rax and its stack, does its work and
+    // ends; it never returns here. When it has ended the kernel clears `running`, the first field, and wakes the thread
+    // that waits for it.
     unsafe {
         asm!(
             "syscall",
@@ -320,13 +324,13 @@ mod tests {
 
     use super::*;
 
-    /// Says its own number instead of bytes.
+    /// Returns its own thread number instead of bytes.
     struct Numbered;
 
     impl Work for Numbered {
         unsafe fn help(&self, _: &mut MarkStack, pool: &Pool<Grey>) -> MarkOutcome {
             help(pool, |_| {});
-            // SAFETY: no conditions.
+            // SAFETY: `gettid` takes no pointers and cannot fail.
             MarkOutcome {
                 marked: unsafe { call(libc::SYS_gettid, [0; 4]) } as usize,
                 ..MarkOutcome::default()

@@ -25,7 +25,7 @@ mod sync {
         }
     }
 
-    /// Who waits is woken by `wake` only, so that a forgotten one is found.
+    /// `wake` alone wakes a waiting thread, so that a forgotten one is found.
     pub struct WakeUps(Mutex<u32>, Condvar);
 
     impl WakeUps {
@@ -49,7 +49,7 @@ mod sync {
         }
 
         pub fn wake(&self, count: u32) {
-            // As futex does: who looked at the count before is asleep by now.
+            // As futex does: a thread that read the count before is asleep by now.
             let _count = self.0.lock().expect("no panic");
             for _ in 0..count.min(4) {
                 self.1.notify_one();
@@ -111,7 +111,7 @@ fn model(helpers: usize, entry: u32, capacity: usize, preemptions: usize) {
             thread.join().expect("no panic");
         }
         assert_eq!(done.load(Ordering::Relaxed), blocks(entry), "everything is done once");
-        // SAFETY: leaked above, and nobody uses it any more.
+        // SAFETY: leaked above, and no thread uses it any more.
         drop(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(address, capacity)) });
     });
 }
