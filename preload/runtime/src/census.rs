@@ -2,7 +2,7 @@
 
 use crate::{Heap, Piece, PieceKind};
 
-/// One range of sizes: the usable sizes above 2^(k-1) and up to 2^k bytes, at place k.
+/// One range of sizes: the usable sizes above 2^(k-1) and up to 2^k bytes, at index k.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Range {
     /// The largest block in it, bytes; for managers with one class a range, the class's size.
@@ -17,7 +17,7 @@ pub struct Range {
     pub free_bytes: u64,
 }
 
-/// The heap at one moment, all in bytes. `live + free + metadata + unused == mapped`.
+/// A snapshot of the heap, all in bytes. `live + free + metadata + unused == mapped`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
     /// Address space of the heap.

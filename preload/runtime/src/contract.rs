@@ -36,13 +36,14 @@ pub struct RawCensus {
 }
 
 impl RawCensus {
-    /// Writes the next class if there is room for it, and counts it.
+    /// Writes the next class if there is space for it, and counts it.
     ///
     /// # Safety
-    /// `classes` is null or has room for `class_capacity` of them.
+    /// `classes` is null or has space for `class_capacity` of them.
     pub unsafe fn push(&mut self, class: RawClass) {
         if self.class_count < self.class_capacity && !self.classes.is_null() {
-            // SAFETY: the caller's word.
+            // SAFETY: `class_count` is below `class_capacity`, for which the array has space, as this function
+            // requires.
             unsafe { self.classes.add(self.class_count as usize).write(class) };
         }
         self.class_count += 1;
@@ -78,7 +79,7 @@ pub const HEAP_SHRUNK: u32 = 5;
 pub enum Reason {
     /// Enough was allocated.
     Allocation = 1,
-    /// The program or the tool asked for it.
+    /// The program or the tool requested it.
     Requested = 2,
     /// The system gave no more memory.
     Pressure = 3,
@@ -90,7 +91,7 @@ pub enum Reason {
 pub enum Phase {
     /// Mutators are being stopped.
     Stop = 1,
-    /// Roots are looked up.
+    /// Roots are found.
     Roots = 2,
     /// What is reachable is marked.
     Mark = 3,

@@ -26,23 +26,23 @@ fn failed<M: Manager>(manager: &M, error: c_int) -> *mut c_void {
 
 /// The block, or the failure to get one.
 #[inline(always)]
-fn given<M: Manager>(manager: &M, block: *mut u8) -> *mut c_void {
+fn or_fail<M: Manager>(manager: &M, block: *mut u8) -> *mut c_void {
     if block.is_null() { failed(manager, libc::ENOMEM) } else { block.cast() }
 }
 
 /// `malloc`.
 #[inline(always)]
 pub fn malloc<M: Manager>(manager: &M, bytes: usize) -> *mut c_void {
-    given(manager, manager.allocate(bytes))
+    or_fail(manager, manager.allocate(bytes))
 }
 
 /// `free`.
 ///
 /// # Safety
-/// As C's.
+/// As C's `free`.
 #[inline(always)]
 pub unsafe fn free<M: Manager>(manager: &M, block: *mut c_void) {
-    // SAFETY: the caller's word.
+    // SAFETY: `block` is null or a live block, which C requires of the caller of `free`.
     unsafe { manager.free(block.cast()) }
 }
 
@@ -50,7 +50,7 @@ pub unsafe fn free<M: Manager>(manager: &M, block: *mut c_void) {
 #[inline(always)]
 pub fn calloc<M: Manager>(manager: &M, count: usize, bytes: usize) -> *mut c_void {
     match count.checked_mul(bytes) {
-        Some(bytes) => given(manager, manager.allocate_zeroed(bytes)),
+        Some(bytes) => or_fail(manager, manager.allocate_zeroed(bytes)),
         None => failed(manager, libc::ENOMEM),
     }
 }
@@ -58,17 +58,17 @@ pub fn calloc<M: Manager>(manager: &M, count: usize, bytes: usize) -> *mut c_voi
 /// `realloc`.
 ///
 /// # Safety
-/// As C's.
+/// As C's `realloc`.
 #[inline(always)]
 pub unsafe fn realloc<M: Manager>(manager: &M, block: *mut c_void, bytes: usize) -> *mut c_void {
     let Some(old) = NonNull::new(block.cast::<u8>()) else { return malloc(manager, bytes) };
     // Both ends of what is passed on by one comparison.
     if bytes.wrapping_sub(1) >= LARGEST {
-        // SAFETY: the caller's word.
+        // SAFETY: `old` is a live block, which C requires of the caller of `realloc`.
         return unsafe { realloc_at_the_ends(manager, old, bytes) };
     }
-    // SAFETY: the caller's word.
-    given(manager, unsafe { manager.reallocate(old, bytes) })
+    // SAFETY: `old` is a live block, which C requires of the caller of `realloc`.
+    or_fail(manager, unsafe { manager.reallocate(old, bytes) })
 }
 
 /// `realloc` to nothing or to too much.
@@ -81,7 +81,7 @@ unsafe fn realloc_at_the_ends<M: Manager>(manager: &M, block: NonNull<u8>, bytes
     if bytes != 0 {
         return failed(manager, libc::ENOMEM);
     }
-    // SAFETY: the caller's word.
+    // SAFETY: `block` is live, as this function requires.
     unsafe { manager.free(block.as_ptr()) };
     ptr::null_mut()
 }
@@ -89,7 +89,7 @@ unsafe fn realloc_at_the_ends<M: Manager>(manager: &M, block: NonNull<u8>, bytes
 /// `reallocarray`.
 ///
 /// # Safety
-/// As C's.
+/// As `realloc`'s in glibc.
 pub unsafe fn reallocarray<M: Manager>(
     manager: &M,
     block: *mut c_void,
@@ -97,7 +97,7 @@ pub unsafe fn reallocarray<M: Manager>(
     bytes: usize,
 ) -> *mut c_void {
     match count.checked_mul(bytes) {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is null or a live block, which the caller of `reallocarray` guarantees.
         Some(bytes) => unsafe { realloc(manager, block, bytes) },
         None => failed(manager, libc::ENOMEM),
     }
@@ -114,13 +114,13 @@ pub fn memalign<M: Manager>(manager: &M, alignment: usize, bytes: usize) -> *mut
     if bytes.checked_add(alignment).is_none_or(|sum| sum > LARGEST) {
         return failed(manager, libc::ENOMEM);
     }
-    given(manager, manager.allocate_aligned(alignment, bytes))
+    or_fail(manager, manager.allocate_aligned(alignment, bytes))
 }
 
 /// `posix_memalign`: keeps `errno`, and `*place` when it fails.
 ///
 /// # Safety
-/// As POSIX's.
+/// As POSIX's `posix_memalign`.
 pub unsafe fn posix_memalign<M: Manager>(
     manager: &M,
     place: *mut *mut c_void,
@@ -137,7 +137,7 @@ pub unsafe fn posix_memalign<M: Manager>(
         set_errno(errno);
         return libc::ENOMEM;
     }
-    // SAFETY: the caller's word.
+    // SAFETY: `place` is writable, which POSIX requires of the caller.
     unsafe { *place = block };
     0
 }
@@ -158,10 +158,10 @@ pub fn pvalloc<M: Manager>(manager: &M, bytes: usize) -> *mut c_void {
 /// `malloc_usable_size`.
 ///
 /// # Safety
-/// As glibc's.
+/// As glibc's `malloc_usable_size`.
 pub unsafe fn malloc_usable_size<M: Manager>(manager: &M, block: *mut c_void) -> usize {
     match NonNull::new(block.cast::<u8>()) {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is live, which the caller of `malloc_usable_size` guarantees.
         Some(block) => unsafe { manager.usable(block) },
         None => 0,
     }

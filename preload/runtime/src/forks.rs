@@ -1,9 +1,10 @@
 //! fork: what runs before and after it, with the C library's list of open streams held around it.
 //!
 //! fork itself takes the list after every prepare handler. A manager that has locked its heap in such a handler would
-//! wait there for `fflush(NULL)`, which holds the list and waits for a stream, whose holder, in `getline`, waits for the
-//! heap (glibc bug 19431: its own malloc is locked last). So the list is taken first, here, for all handlers of ours.
-//! The list's lock may be taken again by its holder: by fork, and by another manager or layer of this process.
+//! wait there for `fflush(NULL)`, which holds the list and waits for a stream, whose holder, in `getline`, waits for
+//! the heap (glibc bug 19431: its own malloc is locked last). So the list is taken first, here, for all handlers of
+//! heaptoll. The list's lock may be taken again by its holder: by fork, and by another manager or layer of this
+//! process.
 //!
 //! A process of one thread takes no such locks, as in glibc: fork may interrupt anything there. `vfork`, `posix_spawn`
 //! and `_Fork` call no handlers.
@@ -23,7 +24,7 @@ pub trait AtFork {
     fn in_child();
 }
 
-/// Registers handlers that the C library calls at each fork from now on. Gives 0, or `ENOMEM`.
+/// Registers handlers that the C library calls at each fork from now on. Returns 0, or `ENOMEM`.
 pub fn at_fork<H: AtFork>() -> c_int {
     // SAFETY: the handlers are functions of this object, which is never unloaded, or of the program.
     unsafe { libc::pthread_atfork(Some(before::<H>), Some(in_parent::<H>), Some(in_child::<H>)) }
@@ -75,7 +76,7 @@ fn single_threaded() -> bool {
     !flag.is_null() && unsafe { AtomicU8::from_ptr(flag) }.load(Ordering::Relaxed) != 0
 }
 
-/// Who holds the list of streams over a fork.
+/// The holder of the list of streams over a fork.
 struct Streams {
     /// The thread that took it, 0 if there is none. Only the holder of the list writes here.
     forker: AtomicUsize,
@@ -122,6 +123,6 @@ impl Streams {
 
 /// The calling thread, never 0, and the same in the child.
 fn thread() -> usize {
-    // SAFETY: pthread_self has no conditions.
+    // SAFETY: `pthread_self` takes no pointers and cannot fail.
     unsafe { libc::pthread_self() as usize }
 }

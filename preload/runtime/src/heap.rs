@@ -5,9 +5,9 @@ use core::ptr::NonNull;
 
 use crate::{Region, Search, StatsReporter};
 
-/// A heap of one algorithm. It is used by one thread at a time; [`crate::Shell`] sees to that.
+/// A heap of one algorithm. One thread at a time uses it; [`crate::Shell`] ensures that.
 ///
-/// Every block is aligned to [`crate::ALIGNMENT`]. Sizes are what the program asked for, in bytes, at most
+/// Every block is aligned to [`crate::ALIGNMENT`]. Sizes are what the program requested, in bytes, at most
 /// `isize::MAX`, 0 included: a block of size 0 is a block like another.
 pub trait Heap: Send + 'static {
     /// The manager's name on the command line and in rows.
@@ -38,8 +38,8 @@ pub trait Heap: Send + 'static {
     /// What the algorithm's own metadata shows to be wrong; the heap is as it was.
     ///
     /// # Safety
-    /// `block` came from this heap and was not given back since; what of the contrary is noticed is an error, the
-    /// rest is the program's ruin.
+    /// `block` came from this heap and was not freed since; what the heap notices of the contrary is an error, the rest
+    /// is undefined.
     unsafe fn free(&mut self, block: NonNull<u8>) -> Result<(), Misuse>;
 
     /// Gives a block back whose contents realloc has moved: other than [`Heap::free`] where that does nothing.
@@ -51,7 +51,7 @@ pub trait Heap: Send + 'static {
     /// As [`Heap::free`].
     #[inline(always)]
     unsafe fn discard(&mut self, block: NonNull<u8>) -> Result<(), Misuse> {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is a live block of this heap, as this function requires.
         unsafe { self.free(block) }
     }
 
@@ -65,7 +65,7 @@ pub trait Heap: Send + 'static {
     /// As [`Heap::free`].
     unsafe fn resize(&mut self, block: NonNull<u8>, bytes: usize) -> Result<bool, Misuse>;
 
-    /// Bytes that the program may use of a block, at least what it asked for.
+    /// Bytes that the program may use of a block, at least what it requested.
     ///
     /// # Safety
     /// `block` is a live block of this heap.
@@ -86,7 +86,7 @@ pub trait Heap: Send + 'static {
         None
     }
 
-    /// At process start: from now on there is somebody to tell, of collections if the heap makes any.
+    /// At process start: from now on growth is reported, and collections if the heap makes any.
     fn start(&mut self, reporter: &'static StatsReporter) {
         self.region_mut().report_to(reporter);
     }
@@ -162,7 +162,7 @@ pub enum Misuse {
 }
 
 impl Misuse {
-    /// What happened, in words for the message.
+    /// What happened, as text for the message.
     pub const fn text(self) -> &'static str {
         match self {
             Misuse::DoubleFree => "this block is free already (a double free)",
@@ -180,7 +180,7 @@ impl Misuse {
 pub struct Damage {
     /// Where.
     pub address: usize,
-    /// Which invariant, in words.
+    /// Which invariant, as text.
     pub invariant: &'static str,
 }
 

@@ -1,10 +1,11 @@
-//! The floor: what every manager of ours stands on, so that a manager's own crate holds nothing but its algorithm.
+//! The runtime that every manager uses, so that a manager's own crate holds nothing but its algorithm.
 //!
-//! An algorithm is a [`Heap`]: single-threaded, without a word about C. [`Shell`] makes a [`Manager`] of it, with one
-//! [`Lock`] that is also safe to fork under; a manager with caches per thread is one by itself, with
-//! [`thread_word!`] and [`ThreadEnd`]. The floor adds the rest, each in a file of its own: memory from the system as
-//! one growing [`Region`], the malloc [`family`] with the C standard's corner cases, glibc's [`statistics`], the control contract and the
-//! statistics page of `include/heaptoll.h` ([`StatsReporter`]), and [`preload!`], which turns a manager into a shared object.
+//! An algorithm is a [`Heap`]: single-threaded, without C's interface. [`Shell`] makes a [`Manager`] of it, with one
+//! [`Lock`] that is also safe to fork under; a manager with caches per thread implements it directly, with
+//! [`thread_word!`] and [`ThreadEnd`]. This crate adds the rest, each in a file of its own: memory from the system as
+//! one growing [`Region`], the malloc [`family`] with the C standard's corner cases, glibc's [`statistics`], the
+//! control contract and the statistics page of `include/heaptoll.h` ([`StatsReporter`]), and [`preload!`], which turns
+//! a manager into a shared object.
 //!
 //! Nothing here allocates, and std is not linked.
 #![no_std]

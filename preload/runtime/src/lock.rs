@@ -1,14 +1,14 @@
 //! The one lock of a manager, as in its time. It may be forked under.
 //!
-//! While the process has one thread it is taken and given back by plain loads and stores. glibc says so in
-//! `__libc_single_threaded` (2.32 and later) and takes the same liberty in its own malloc. A thread is created by a
-//! thread that is not inside malloc, so the answer cannot change while the lock is held.
+//! While the process has one thread it is taken and released by plain loads and stores. glibc reports this in
+//! `__libc_single_threaded` (2.32 and later) and does the same in its own malloc. A thread is created by a thread that
+//! is not inside malloc, so the value cannot change while the lock is held.
 //!
-//! With more threads it is taken by an atomic instruction, the only one of a call: giving it back is a plain store,
-//! followed by a look whether somebody sleeps. The processor may do the look before the store. Who is about to sleep
-//! therefore announces it and then has the kernel put a barrier into every running thread (`membarrier`): whoever
-//! looked too early has let go of the lock by then, and everybody else sees the announcement. The rare path pays for
-//! the common one. Where there is no `membarrier`, sleepers wake up by themselves every millisecond to look.
+//! With more threads it is taken by an atomic instruction, the only one of a call: its release is a plain store,
+//! followed by a check whether a thread sleeps. The processor may do the check before the store. A thread that is about
+//! to sleep therefore announces it and then has the kernel put a barrier into every running thread (`membarrier`): a
+//! thread that checked too early has released the lock by then, and all others see the announcement. The rare path pays
+//! for the common one. Where there is no `membarrier`, sleepers wake up by themselves every millisecond to check.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int};
@@ -50,7 +50,7 @@ pub struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached by the holder of the lock only.
+// SAFETY: only the holder of the lock reaches the value.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 /// The value, held.
@@ -62,17 +62,17 @@ pub struct Guard<'a, T> {
 
 /// The system call that puts a barrier into all running threads of the process.
 fn barrier(command: c_int) -> bool {
-    // SAFETY: membarrier has no conditions; an unknown command is an error.
+    // SAFETY: `membarrier` takes no pointers; an unknown command is an error.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// Has the kernel know that this process will ask for barriers. Called once, when there is one thread: later it takes
-/// milliseconds. A child of fork needs not repeat it.
+/// Registers with the kernel that this process will request barriers. Called once, when there is one thread: later it
+/// takes milliseconds. A child of fork needs not repeat it.
 pub fn prepare_barriers() {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
     barrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
-    // SAFETY: as above.
+    // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = errno };
 }
 
@@ -106,9 +106,9 @@ impl<T> Lock<T> {
         Guard { lock: self, borrowed }
     }
 
-    /// Takes the lock if it is free at this moment.
+    /// Takes the lock if it is free now.
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        // Lazily: a guard that is made in vain gives somebody else's lock back when it is dropped.
+        // Lazily: a guard made without the lock would release another thread's lock when it is dropped.
         self.take().then(|| Guard { lock: self, borrowed: false })
     }
 
@@ -146,7 +146,7 @@ impl<T> Lock<T> {
         }
     }
 
-    /// fork's handler in the child, where nobody sleeps.
+    /// fork's handler in the child, where no thread sleeps.
     pub fn after_fork_in_child(&self) {
         self.sleepers.store(0, Ordering::Relaxed);
         self.after_fork();
@@ -170,7 +170,7 @@ impl<T> Lock<T> {
             .abort()
     }
 
-    /// The slow way to the lock; says whether it is borrowed.
+    /// The slow path of the lock; returns whether it is borrowed.
     #[cold]
     #[inline(never)]
     fn wait(&self) -> bool {
@@ -194,7 +194,7 @@ impl<T> Lock<T> {
             unsafe { futex(&self.state, libc::FUTEX_WAIT, HELD, patience) };
         }
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: errno's address is valid for the calling thread.
         unsafe { *libc::__errno_location() = errno };
         false
     }
@@ -218,7 +218,7 @@ impl<T> Deref for Guard<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the lock is held.
+        // SAFETY: the guard exists only while its thread holds the lock.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -226,7 +226,7 @@ impl<T> Deref for Guard<'_, T> {
 impl<T> DerefMut for Guard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the lock is held, and this is its one guard.
+        // SAFETY: the guard exists only while its thread holds the lock, and this is its one reference.
         unsafe { &mut *self.lock.value.get() }
     }
 }
@@ -246,12 +246,12 @@ impl<T> Drop for Guard<'_, T> {
 /// `patience` is null or a valid time.
 unsafe fn futex(word: &AtomicU32, operation: c_int, value: u32, patience: *const libc::timespec) {
     let operation = operation | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: the word is valid, the rest the caller's word.
+    // SAFETY: the word is valid, and so is the time, as this function requires.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, patience) };
 }
 
-/// The calling thread, never 0, and the same in a forked child, where the kernel's number of it is another.
+/// The calling thread, never 0, and the same in a forked child, where the kernel's thread number is another.
 fn thread() -> usize {
-    // SAFETY: pthread_self has no conditions.
+    // SAFETY: `pthread_self` takes no pointers and cannot fail.
     unsafe { libc::pthread_self() as usize }
 }

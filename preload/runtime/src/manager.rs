@@ -13,14 +13,14 @@ pub const LARGEST: usize = isize::MAX as usize;
 pub const ADDRESSES: usize = 1 << 47;
 
 /// A manager as a process uses it, from any of its threads. [`crate::Shell`] is one, over a heap and one lock; a
-/// manager with caches per thread is another. The C standard's corner cases and `errno` are [`crate::family`]'s
-/// business: every call leaves `errno` as it was.
+/// manager with caches per thread is another. [`crate::family`] handles the C standard's corner cases and `errno`:
+/// every call leaves `errno` as it was.
 pub trait Manager: Sync {
     /// Its name in messages and in rows.
     const NAME: &'static str;
 
     /// A block of at least `bytes`, aligned to [`crate::ALIGNMENT`]; null when there is no memory, and for more than
-    /// [`LARGEST`], which nobody has tested before.
+    /// [`LARGEST`], which no caller has tested before.
     fn allocate(&self, bytes: usize) -> *mut u8;
 
     /// As [`Manager::allocate`], with the first `bytes` of the block zero.
@@ -38,14 +38,14 @@ pub trait Manager: Sync {
     /// [`crate::ALIGNMENT`]. `bytes + alignment` does not exceed [`LARGEST`].
     fn allocate_aligned(&self, alignment: usize, bytes: usize) -> *mut u8;
 
-    /// Gives a block back; null is allowed and is nothing. The family does not test for it, so that a manager can
-    /// make the test a part of one of its own.
+    /// Frees a block; null is allowed and does nothing. The family does not test for it, so that a manager can make the
+    /// test a part of one of its own.
     ///
     /// # Safety
     /// As C's `free`.
     unsafe fn free(&self, block: *mut u8);
 
-    /// A block with the contents of `block`, as far as both reach, in the place of it; null when there is no memory,
+    /// A block with the contents of `block`, as far as both reach, which replaces it; null when there is no memory,
     /// with `block` as it was. `bytes` is at least 1 and at most [`LARGEST`].
     ///
     /// # Safety
@@ -58,13 +58,13 @@ pub trait Manager: Sync {
     /// `block` is a live block.
     unsafe fn usable(&self, block: NonNull<u8>) -> usize;
 
-    /// Counts a call that gave nothing.
+    /// Counts a call that returned null.
     fn failed(&self);
 
     /// The control contract's `census`.
     ///
     /// # Safety
-    /// As `include/heaptoll.h` wants it.
+    /// As `include/heaptoll.h` requires.
     unsafe fn census(&self, census: &mut RawCensus) -> c_int;
 
     /// The control contract's `check`.

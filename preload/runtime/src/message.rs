@@ -56,14 +56,14 @@ impl Message {
     /// Writes the line to standard error.
     pub fn write(mut self) {
         self.bytes[self.length] = b'\n';
-        // SAFETY: the buffer is valid for that many bytes. Whether anybody reads it cannot be helped.
+        // SAFETY: the buffer is valid for that many bytes. A failed write cannot be reported.
         unsafe { libc::write(2, self.bytes.as_ptr().cast(), self.length + 1) };
     }
 
     /// Writes the line and ends the process by SIGABRT.
     pub fn abort(self) -> ! {
         self.write();
-        // SAFETY: abort has no conditions and does not return.
+        // SAFETY: `abort` takes no pointers and does not return.
         unsafe { libc::abort() }
     }
 }

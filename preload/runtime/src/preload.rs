@@ -1,8 +1,8 @@
 //! [`preload!`]: a manager becomes a shared object for `LD_PRELOAD`.
 
-/// Exports the malloc family, glibc's statistics of it and the control contract over one manager, and says what to do at start, at fork and at
-/// exit. A shell crate consists of this line: `preload!(Heap)` for a heap with a constant `new()` in a
-/// [`crate::Shell`], `preload!(static MANAGER: Type = expression)` for any other [`crate::Manager`].
+/// Exports the malloc family, glibc's statistics of it and the control contract over one manager, and registers what
+/// runs at start, at fork and at exit. A shell crate consists of this line: `preload!(Heap)` for a heap with a constant
+/// `new()` in a [`crate::Shell`], `preload!(static MANAGER: Type = expression)` for any other [`crate::Manager`].
 #[macro_export]
 macro_rules! preload {
     ($heap:ty) => {
@@ -33,7 +33,7 @@ macro_rules! preload {
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn free(block: *mut c_void) {
-            // SAFETY: the C caller's word, here and in all that follow.
+            // SAFETY: the C caller keeps to the contract of this function, here and in all that follow.
             unsafe { $crate::family::free(&$name, block) }
         }
 
@@ -44,13 +44,13 @@ macro_rules! preload {
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
-            // SAFETY: see `free`.
+            // SAFETY: the C caller keeps to the contract of `realloc`.
             unsafe { $crate::family::realloc(&$name, block, bytes) }
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, bytes: usize) -> *mut c_void {
-            // SAFETY: see `free`.
+            // SAFETY: the C caller keeps to the contract of `reallocarray`.
             unsafe { $crate::family::reallocarray(&$name, block, count, bytes) }
         }
 
@@ -65,7 +65,7 @@ macro_rules! preload {
             alignment: usize,
             bytes: usize,
         ) -> c_int {
-            // SAFETY: see `free`.
+            // SAFETY: the C caller keeps to the contract of `posix_memalign`.
             unsafe { $crate::family::posix_memalign(&$name, place, alignment, bytes) }
         }
 
@@ -86,7 +86,7 @@ macro_rules! preload {
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
-            // SAFETY: see `free`.
+            // SAFETY: the C caller keeps to the contract of `malloc_usable_size`.
             unsafe { $crate::family::malloc_usable_size(&$name, block) }
         }
 
@@ -107,7 +107,7 @@ macro_rules! preload {
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn malloc_info(options: c_int, stream: *mut $crate::libc::FILE) -> c_int {
-            // SAFETY: see `free`.
+            // SAFETY: the C caller keeps to the contract of `malloc_info`.
             unsafe { $crate::statistics::malloc_info(&$name, options, stream) }
         }
 
@@ -122,10 +122,10 @@ macro_rules! preload {
         }
 
         unsafe extern "C" fn census(census: *mut RawCensus) -> c_int {
-            // SAFETY: null, or a census as the header wants it.
+            // SAFETY: null, or a census as `include/heaptoll.h` requires of the caller.
             match unsafe { census.as_mut() } {
                 Some(census) if census.size as usize >= size_of::<RawCensus>() => {
-                    // SAFETY: as above.
+                    // SAFETY: the size is checked; the caller has set the array, as `include/heaptoll.h` requires.
                     unsafe { $crate::Manager::census(&$name, census) }
                 }
                 _ => $crate::libc::EINVAL,

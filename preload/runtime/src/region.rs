@@ -13,7 +13,7 @@ use crate::{StatsReporter, round_up};
 /// The unit in which the heap's size is counted, bytes.
 pub const PAGE: usize = 4096;
 
-/// The system is asked for this much at once, bytes. What a manager has not taken of it is not part of the heap: no
+/// Memory is mapped in steps of this size, bytes. What a manager has not taken of a step is not part of the heap: no
 /// page of it has been touched.
 const STEP: usize = 128 << 10;
 
@@ -21,12 +21,12 @@ const STEP: usize = 128 << 10;
 /// out from above. The upper half of such an address is no round number, so that a pair of small integers is rarely
 /// taken for one by a conservative collector. The lower ones are for machines and simulators with fewer address bits.
 const BASES: [usize; 4] = [0x15a7 << 32, 64 << 30, 32 << 30, 8 << 30];
-/// Room between two regions of a process, bytes.
+/// Address space between two regions of a process, bytes.
 const APART: usize = 1 << 40;
-/// How many such rooms there are above the first place.
+/// How many such slots there are above the first base.
 const SLOTS: usize = 56;
 
-/// The next room: a process normally has one region, a test has many.
+/// The next slot: a process normally has one region, a test has many.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 /// A contiguous region that grows at its end.
@@ -43,7 +43,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Nothing yet; the system is asked at the first need.
+    /// An empty region; the first growth maps memory.
     pub const fn new() -> Region {
         Region { start: 0, end: 0, mapped_end: 0, requests: 0, fail_every: 0, reporter: None }
     }
@@ -77,7 +77,7 @@ impl Region {
         self.requests = 0;
     }
 
-    /// Has each growth told from now on, by the thread that caused it.
+    /// Reports each growth from now on, on the thread that caused it.
     pub fn report_to(&mut self, reporter: &'static StatsReporter) {
         self.reporter = Some(reporter);
     }
@@ -90,7 +90,7 @@ impl Region {
         Some(self.grow_within(bytes, bytes)?.0)
     }
 
-    /// As [`Region::grow`], by `most` bytes, or by half of it, and so on, down to `least`. Also says by how much.
+    /// As [`Region::grow`], by `most` bytes, or by half of it, and so on, down to `least`. Also returns by how much.
     pub fn grow_within(&mut self, least: usize, most: usize) -> Option<(NonNull<u8>, usize)> {
         debug_assert!(least.is_multiple_of(crate::WORD) && most.is_multiple_of(crate::WORD));
         self.requests += 1;
@@ -107,7 +107,7 @@ impl Region {
                 None => bytes = least.max(round_up(bytes / 2, PAGE)),
             }
         };
-        // SAFETY: as above.
+        // SAFETY: errno's address is valid for the calling thread.
         unsafe { *libc::__errno_location() = errno };
         if extended.is_some()
             && let Some(reporter) = self.reporter
@@ -117,7 +117,7 @@ impl Region {
         extended
     }
 
-    /// As [`Region::grow`], by `at_least` bytes and on to the next page boundary. Also says by how much.
+    /// As [`Region::grow`], by `at_least` bytes and on to the next page boundary. Also returns by how much.
     pub fn grow_to_page(&mut self, at_least: usize) -> Option<(NonNull<u8>, usize)> {
         let bytes = round_up(self.end.checked_add(at_least)?, PAGE).checked_sub(self.end)?;
         Some((self.grow(bytes)?, bytes))
@@ -140,7 +140,7 @@ impl Region {
         taken
     }
 
-    /// Finds a place for the region and maps its first step.
+    /// Finds a base for the region and maps its first step.
     fn choose_base(&mut self) -> Option<()> {
         // Where this object lies is random if the system randomises, and the same each time if it does not.
         let random = (ptr::from_ref(&NEXT) as usize >> 12 & 0xfff) << 21;
@@ -154,7 +154,7 @@ impl Region {
                 return self.start_at(base);
             }
             if slot == 0 {
-                // A machine with few address bits refuses the first place, and will refuse the others.
+                // A machine with few address bits refuses the first base, and will refuse the others.
                 if let Some(&base) = BASES[1..].iter().find(|&&base| map(base + random, STEP)) {
                     return self.start_at(base + random);
                 }
@@ -180,18 +180,18 @@ impl Default for Region {
 impl Drop for Region {
     fn drop(&mut self) {
         if self.start != 0 {
-            // SAFETY: the range was mapped by this region alone, and with it go all who had blocks in it.
+            // SAFETY: this region alone mapped the range, and every block in it ends with it.
             unsafe { libc::munmap(self.start as *mut c_void, self.mapped_end - self.start) };
         }
     }
 }
 
-/// Whether nothing is in a room yet. Another object of the process, a layer in front of a manager, has regions too, and
-/// counts rooms by itself: two in one room would end each other's growth. Where the system refuses so large a mapping
+/// Whether nothing is in a slot yet. Another object of the process, a layer in front of a manager, has regions too, and
+/// counts slots by itself: two in one slot would end each other's growth. Where the system refuses so large a mapping
 /// for another reason, a limit, it is taken to be free.
 fn is_free(slot: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
-    // SAFETY: a new mapping that replaces nothing, that nobody can use, and that is taken back; errno's address is valid.
+    // SAFETY: a new mapping that replaces nothing, is inaccessible and unmapped at once; errno's address is valid.
     unsafe {
         let got = libc::mmap(slot as *mut c_void, APART, libc::PROT_NONE, flags, -1, 0);
         if got == libc::MAP_FAILED {
@@ -222,7 +222,7 @@ fn map(address: usize, bytes: usize) -> bool {
         return true;
     }
     // Kernels before 4.17, and some simulators, take the address for a hint.
-    // SAFETY: the mapping just made, which nobody knows.
+    // SAFETY: the mapping just made, to which there is no reference.
     unsafe { libc::munmap(got, bytes) };
     false
 }
@@ -231,7 +231,7 @@ fn map(address: usize, bytes: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// A layer's tables lay 40 MiB above a manager's heap, which could not grow beyond: both objects took their first room.
+    /// A layer's tables lay 40 MiB above a manager's heap, which could not grow beyond: both objects took their first slot.
     #[test]
     fn a_slot_that_is_in_use_is_skipped() {
         let mut region = Region::new();
@@ -242,7 +242,7 @@ mod tests {
         assert!(!is_free(other));
         NEXT.fetch_sub(1, Ordering::Relaxed);
         let mut second = Region::new();
-        second.grow(48).expect("a room");
+        second.grow(48).expect("a slot");
         assert_ne!(slot(second.start()), slot(region.start()));
         drop(region);
         drop(second);

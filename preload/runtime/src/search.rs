@@ -1,13 +1,13 @@
-//! How far a manager had to look: the cost that sets the searching allocators apart (Zorn 1992 §2.1).
+//! How far a manager had to search: the cost that sets the searching allocators apart (Zorn 1992 §2.1).
 
-/// Lengths of searches through a free structure, in blocks looked at.
+/// Lengths of searches through a free structure, in blocks visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Search {
     /// Searches made.
     pub searches: u64,
-    /// Blocks looked at in all of them.
+    /// Blocks visited in all of them.
     pub steps: u64,
-    /// Blocks looked at in the longest.
+    /// Blocks visited in the longest.
     pub longest: u64,
 }
 
@@ -17,7 +17,7 @@ impl Search {
         Search { searches: 0, steps: 0, longest: 0 }
     }
 
-    /// Counts one search that looked at `steps` blocks.
+    /// Counts one search that visited `steps` blocks.
     #[inline(always)]
     pub fn record(&mut self, steps: u64) {
         self.searches += 1;

@@ -8,7 +8,7 @@ use crate::fault::fail_every;
 use crate::lock::prepare_barriers;
 use crate::{Damage, Guard, Heap, LARGEST, Lock, Manager, Message, Misuse, StatsReporter, tally};
 
-/// A debug build checks the whole heap after every so many calls.
+/// A debug build checks the whole heap after every this many calls.
 #[cfg(debug_assertions)]
 const CHECK_EVERY: u64 = 4096;
 
@@ -86,7 +86,7 @@ impl<H: Heap> Manager for Shell<H> {
     #[inline(always)]
     unsafe fn free(&self, block: *mut u8) {
         let Some(block) = NonNull::new(block) else { return };
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is a live block, which C requires of the caller of `free`.
         let freed = unsafe { self.heap().free(block) };
         if let Err(misuse) = freed {
             Self::misused("free", block, misuse);
@@ -95,14 +95,14 @@ impl<H: Heap> Manager for Shell<H> {
 
     unsafe fn reallocate(&self, old: NonNull<u8>, bytes: usize) -> *mut u8 {
         let mut heap = self.heap();
-        // SAFETY: the caller's word.
+        // SAFETY: `old` is a live block, which C requires of the caller of `realloc`.
         match unsafe { heap.resize(old, bytes) } {
             Ok(true) => return old.as_ptr(),
             Ok(false) => {}
             Err(misuse) => Self::misused("realloc", old, misuse),
         }
         let Some(new) = heap.allocate(bytes) else { return ptr::null_mut() };
-        // SAFETY: `old` is a live block, or `resize` would have said so.
+        // SAFETY: `old` is a live block, or `resize` would have returned an error.
         let kept = unsafe { heap.usable(old) }.min(bytes);
         // The copy is made without the lock: both blocks are the caller's.
         drop(heap);
@@ -117,7 +117,7 @@ impl<H: Heap> Manager for Shell<H> {
     }
 
     unsafe fn usable(&self, block: NonNull<u8>) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is live, as this function requires.
         unsafe { self.heap().usable(block) }
     }
 
@@ -146,7 +146,7 @@ impl<H: Heap> Manager for Shell<H> {
                 free_bytes: range.free_bytes,
                 ..RawClass::default()
             };
-            // SAFETY: the caller's word about its array.
+            // SAFETY: the census has the array that `include/heaptoll.h` requires of the caller.
             unsafe { census.push(class) };
         }
         0
@@ -168,7 +168,7 @@ impl<H: Heap> Manager for Shell<H> {
     }
 
     fn listen(&self, function: Option<EventFunction>, context: *mut c_void) -> c_int {
-        // Events are told by the heap, under its lock.
+        // The heap reports events under its lock.
         let heap = self.heap();
         let status = self.reporter.listen(function, context);
         drop(heap);
@@ -184,8 +184,8 @@ impl<H: Heap> Manager for Shell<H> {
         self.reporter.mapped(heap.region().mapped_bytes());
     }
 
-    /// What changes too often to be told at once. A signal handler may have called exit in the middle of malloc: then
-    /// nothing is told.
+    /// Reports what changes too often to be reported at once. A signal handler may have called exit in the middle of
+    /// malloc: then nothing is reported.
     fn finish(&self) {
         let Some(heap) = self.heap.try_lock() else { return };
         let search = heap.search();

@@ -1,5 +1,5 @@
-//! glibc's statistics and settings of malloc (<malloc.h>), answered for our heap: without these a program would be given
-//! those of glibc's own, which is empty.
+//! glibc's statistics and settings of malloc (<malloc.h>), implemented for this heap: without these a program would
+//! read those of glibc's own, which is empty.
 //!
 //! Figures are the control contract's census, in the meanings that mallinfo(3) and malloc_info(3) give; one heap stands
 //! for all arenas. Nothing here is inside the manager while it writes.
@@ -8,7 +8,7 @@ use core::ffi::c_int;
 
 use crate::{Manager, RawCensus, RawClass};
 
-/// Size classes that are looked at; no manager has as many.
+/// Size classes that are read; no manager has as many.
 const CLASSES: usize = 96;
 
 /// A census and its classes.
@@ -35,7 +35,7 @@ impl Statistics {
             requested_bytes: 0,
             classes: classes.as_mut_ptr(),
         };
-        // SAFETY: sizes and capacity are right.
+        // SAFETY: the census has its size, and an array of `class_capacity` classes.
         let _ = unsafe { manager.census(&mut census) };
         Statistics { census, classes }
     }
@@ -91,7 +91,7 @@ pub fn mallinfo<M: Manager>(manager: &M) -> libc::mallinfo {
     }
 }
 
-/// `malloc_stats`: glibc's lines, on standard error. It cannot be cancelled in the midst of them.
+/// `malloc_stats`: glibc's lines, on standard error. It cannot be cancelled between them.
 pub fn malloc_stats<M: Manager>(manager: &M) {
     let of = Statistics::of(manager);
     let mut text = Text::new();
@@ -106,7 +106,7 @@ pub fn malloc_stats<M: Manager>(manager: &M) {
     unsafe { libc::syscall(libc::SYS_write, 2, text.bytes.as_ptr(), text.length) };
 }
 
-/// `malloc_info`: glibc's XML of one heap. Gives 0, or `EINVAL` for options that there are none of.
+/// `malloc_info`: glibc's XML of one heap. Returns 0, or `EINVAL` for options, of which there are none.
 ///
 /// # Safety
 /// `stream` is open.
@@ -115,7 +115,7 @@ pub unsafe fn malloc_info<M: Manager>(manager: &M, options: c_int, stream: *mut 
         return libc::EINVAL;
     }
     let of = Statistics::of(manager);
-    // SAFETY: the caller's word.
+    // SAFETY: `stream` is open, as this function requires; the text is valid for its length.
     let write = |text: Text| unsafe { libc::fwrite(text.bytes.as_ptr().cast(), 1, text.length, stream) };
     let mut text = Text::new();
     text.put("<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n");
@@ -192,7 +192,7 @@ impl Text {
         self.padded(number, 10)
     }
 
-    /// What stands at the end of a heap, and at the end of all.
+    /// The totals at the end of a heap, and at the end of all.
     fn totals(&mut self, of: &Statistics) -> &mut Text {
         self.put("<total type=\"fast\" count=\"0\" size=\"0\"/>\n<total type=\"rest\" count=\"");
         self.number(of.free_blocks()).put("\" size=\"").number(of.census.free_bytes).put("\"/>\n");

@@ -1,4 +1,4 @@
-//! What a manager tells: counters on the statistics page, and events to the one listener of the control contract.
+//! What a manager reports: counters on the statistics page, and events to the one listener of the control contract.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -11,16 +11,16 @@ use crate::contract::{
     COLLECTION_END, COLLECTION_START, EventFunction, HEAP_GROWN, HEAP_SHRUNK, PHASE, Phase, RawEvent, Reason,
 };
 
-/// A manager's voice; a static of it, or a part of one.
+/// A manager's reporter of statistics and events; a static of it, or a part of one.
 pub struct StatsReporter {
     writer: Writer,
     listener: AtomicPtr<c_void>,
     context: AtomicPtr<c_void>,
-    /// The heap's size as last told, bytes.
+    /// The heap's size as last reported, bytes.
     mapped: AtomicUsize,
 }
 
-/// What a finished collection has to say.
+/// The figures of a finished collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collected {
     /// Its number, from 1.
@@ -29,17 +29,17 @@ pub struct Collected {
     pub live_bytes: usize,
     /// Bytes in blocks that it reclaimed.
     pub collected_bytes: usize,
-    /// How long the program stood still, ns.
+    /// How long the program was stopped, ns.
     pub pause_ns: u64,
 }
 
 impl StatsReporter {
-    /// The voice of the manager of this name.
+    /// The reporter of the manager of this name.
     pub const fn new(name: &'static str) -> StatsReporter {
         StatsReporter::of(Kind::Manager, name)
     }
 
-    /// The voice of the layer of this name.
+    /// The reporter of the layer of this name.
     pub const fn layer(name: &'static str) -> StatsReporter {
         StatsReporter::of(Kind::Layer, name)
     }
@@ -59,8 +59,8 @@ impl StatsReporter {
         self.writer.slot()
     }
 
-    /// The control contract's `listen`. The caller holds the locks under which events are told, so that none is told
-    /// to a function with another's context.
+    /// The control contract's `listen`. The caller holds the locks under which events are reported, so that no function
+    /// receives an event with another's context.
     pub fn listen(&self, function: Option<EventFunction>, context: *mut c_void) -> c_int {
         match function {
             None => self.listener.store(ptr::null_mut(), Ordering::Relaxed),
@@ -73,7 +73,7 @@ impl StatsReporter {
         0
     }
 
-    /// Tells the listener, if there is one, of an event of the given kind (see `include/heaptoll.h`). The caller
+    /// Calls the listener, if there is one, with an event of the given kind (see `include/heaptoll.h`). The caller
     /// holds a lock that [`StatsReporter::listen`]'s caller holds too.
     pub fn event(&self, kind: u32, collection: u64, value: u64) {
         let listener = self.listener.load(Ordering::Acquire);
@@ -103,7 +103,7 @@ impl StatsReporter {
         slot.mapped_high_bytes.fetch_max(mapped_bytes as u64, Ordering::Relaxed);
     }
 
-    /// In the child of a fork: it has a slot of its own, and a heap of the size told last from the start.
+    /// In the child of a fork: it has a slot of its own, and a heap of the size reported last from the start.
     pub fn after_fork_in_child(&self) {
         self.mapped(self.mapped.load(Ordering::Relaxed));
     }
@@ -120,17 +120,17 @@ impl StatsReporter {
         self.event(HEAP_SHRUNK, 0, mapped_bytes as u64);
     }
 
-    /// A call gave nothing.
+    /// A call returned null.
     pub fn failed(&self) {
         self.slot().failed_calls.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Of the calls that gave nothing, one more that a limit of the heap refused.
+    /// Of the calls that returned null, one more that a limit of the heap refused.
     pub fn refused(&self) {
         self.slot().refused_calls.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So much of the heap holds blocks, bytes. The caller holds a lock: one thread tells at a time.
+    /// So much of the heap holds blocks, bytes. The caller holds a lock: one thread reports at a time.
     pub fn used(&self, used_bytes: usize) {
         let slot = self.slot();
         slot.used_bytes.store(used_bytes as u64, Ordering::Relaxed);
@@ -166,7 +166,7 @@ impl StatsReporter {
         self.event(COLLECTION_END, collected.number, collected.live_bytes as u64);
     }
 
-    /// How far the manager searched in all: told at process end.
+    /// How far the manager searched in all: reported at process end.
     pub fn searched(&self, search: Search) {
         let slot = self.slot();
         slot.searches.store(search.searches, Ordering::Relaxed);
@@ -177,7 +177,7 @@ impl StatsReporter {
 
 impl core::fmt::Debug for StatsReporter {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Teller").field("mapped", &self.mapped).finish_non_exhaustive()
+        f.debug_struct("StatsReporter").field("mapped", &self.mapped).finish_non_exhaustive()
     }
 }
 
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     unsafe extern "C" fn log_event(event: *const RawEvent, context: *mut c_void) {
-        // SAFETY: the teller's event, and the vector that the test gave.
+        // SAFETY: the reporter's event, and the vector that the test passed.
         let (event, log) = unsafe { (&*event, &mut *context.cast::<Vec<[u64; 4]>>()) };
         assert_eq!(event.size as usize, size_of::<RawEvent>());
         log.push([u64::from(event.kind), event.collection, event.value, event.mapped_bytes]);

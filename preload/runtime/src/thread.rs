@@ -100,12 +100,12 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoKeys;
 
-/// A hook at the end of each thread that asked for it: a key of thread-specific data, whose destructors glibc calls.
+/// A hook at the end of each thread that armed it: a key of thread-specific data, whose destructors glibc calls.
 ///
 /// Destructors of other keys come before and after, and may allocate and free; after the last the C library itself
-/// frees. So the hook gives the thread's cache up, and leaves a mark in its place that has later calls of this
-/// thread do without. A manager that makes a new cache instead arms the hook again, and is called again: the C library
-/// makes [`ThreadEnd::ROUNDS`] rounds in all, and what is armed in the last of them is lost.
+/// frees. So the hook releases the thread's cache, and replaces it by a mark that makes later calls of this thread do
+/// without. A manager that makes a new cache instead arms the hook again, and is called again: the C library makes
+/// [`ThreadEnd::ROUNDS`] rounds in all, and what is armed in the last of them is lost.
 #[derive(Debug)]
 pub struct ThreadEnd {
     key: AtomicU32,
@@ -113,7 +113,7 @@ pub struct ThreadEnd {
 }
 
 impl ThreadEnd {
-    /// How often the C library looks for armed hooks at a thread's end.
+    /// How often the C library checks for armed hooks at a thread's end.
     pub const ROUNDS: usize = 4;
 
     /// A hook; `ended` is called on the ending thread with what it was armed with.
@@ -121,7 +121,7 @@ impl ThreadEnd {
         ThreadEnd { key: AtomicU32::new(NONE), ended }
     }
 
-    /// Makes the key. Called once, at start: threads are only heard of from then on.
+    /// Makes the key. Called once, at start: the hook can be armed only from then on.
     ///
     /// # Errors
     /// [`NoKeys`] when the program has taken all of them.
@@ -135,8 +135,8 @@ impl ThreadEnd {
         Ok(())
     }
 
-    /// Has the hook called at the end of the calling thread, with `word`, which is not null. False before
-    /// [`ThreadEnd::prepare`] and when the C library has no memory to note it.
+    /// Arms the hook: it is called at the end of the calling thread, with `word`, which is not null. False before
+    /// [`ThreadEnd::prepare`] and when the C library has no memory to record it.
     ///
     /// The C library keeps the first 32 keys' words in the thread itself and allocates for others: by malloc, so a
     /// manager must be able to serve this thread already when it arms.
@@ -146,7 +146,7 @@ impl ThreadEnd {
         self.set(word) == 0
     }
 
-    /// Takes the hook back for the calling thread.
+    /// Disarms the hook for the calling thread.
     pub fn disarm(&self) {
         self.set(ptr::null_mut());
     }

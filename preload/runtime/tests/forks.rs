@@ -12,7 +12,7 @@ static NESTED: AtomicBool = AtomicBool::new(false);
 static STATUS: AtomicUsize = AtomicUsize::new(usize::MAX);
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether two threads, one after the other, come to the list of streams.
+/// Whether two threads, one after the other, get the list of streams.
 fn is_list_free() -> bool {
     (0..2).all(|_| {
         let (done, waits) = mpsc::channel();
@@ -81,7 +81,7 @@ fn the_list_of_streams_is_free_after_forks_and_forks_in_handlers() {
     if std::process::id() != own {
         // The child of the handler's fork, which has forked, too.
         let well = status == 0 && is_list_free();
-        // SAFETY: _exit has no conditions.
+        // SAFETY: `_exit` takes no pointers and does not return.
         unsafe { libc::_exit(c_int::from(!well)) };
     }
     assert_eq!(status, 0, "the child's list is held after a fork with a fork in a handler");

@@ -11,7 +11,7 @@ static FORKED: Lock<[usize; 2]> = Lock::new([0; 2]);
 
 extern "C" fn before() {
     FORKED.before_fork();
-    // A handler of somebody else's that runs after ours and allocates.
+    // A handler of another object's that runs after this one and allocates.
     FORKED.lock()[1] += 1;
 }
 
@@ -33,7 +33,7 @@ fn crowd(lock: &'static Lock<[usize; 2]>) {
                 for turn in 0..50_000 {
                     let mut pair = lock.lock();
                     pair[0] += 1;
-                    assert_eq!(pair[0], pair[1] + 1, "somebody else was in between");
+                    assert_eq!(pair[0], pair[1] + 1, "another thread was in between");
                     if turn % 1000 == 0 {
                         thread::sleep(Duration::from_micros(50));
                     }
@@ -50,7 +50,7 @@ fn crowd(lock: &'static Lock<[usize; 2]>) {
 fn threads_exclude_each_other_and_none_sleeps_for_ever() {
     static WITHOUT: Lock<[usize; 2]> = Lock::new([0; 2]);
     static WITH: Lock<[usize; 2]> = Lock::new([0; 2]);
-    // As on a system without membarrier, and as in a process that has asked for it.
+    // As on a system without membarrier, and as in a process that has registered for it.
     crowd(&WITHOUT);
     prepare_barriers();
     crowd(&WITH);
@@ -110,7 +110,8 @@ fn a_fork_amid_threads_leaves_the_lock_usable_and_the_value_whole() {
     assert!(FORKED.lock()[1] >= 400, "the handlers ran, and entered the lock they held");
 }
 
-/// try_lock made the guard before it looked, and dropped it where the lock was held: it gave another thread's lock back.
+/// try_lock made the guard before it checked, and dropped it where the lock was held: it released another thread's
+/// lock.
 #[test]
 fn a_lock_that_could_not_be_had_stays_the_holders() {
     static LOCK: Lock<u32> = Lock::new(0);

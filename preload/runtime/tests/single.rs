@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use heaptoll_floor::Lock;
 
 static LOCK: Lock<usize> = Lock::new(0);
-/// What the child of the fork in the handler ended with.
+/// The status with which the child of the fork in the handler ended.
 static CHILD: AtomicI32 = AtomicI32::new(-1);
 
 extern "C" fn before() {
@@ -62,7 +62,7 @@ fn a_fork_in_a_handler_that_interrupted_the_heap_leaves_the_lock_to_the_interrup
     };
     let mut held = LOCK.lock();
     *held += 1;
-    // SAFETY: as above.
+    // SAFETY: `raise` takes no pointers; the handler for the signal is installed.
     unsafe { libc::raise(libc::SIGUSR1) };
     assert!(LOCK.try_lock().is_none(), "the lock is the interrupted call's still");
     *held += 1;
@@ -76,7 +76,7 @@ fn a_fork_in_a_handler_that_interrupted_the_heap_leaves_the_lock_to_the_interrup
     }
     assert_eq!(wait(child), 0);
     assert!(LOCK.try_lock().is_some());
-    // SAFETY: getpid has no conditions.
+    // SAFETY: `getpid` takes no pointers and cannot fail.
     if unsafe { libc::getpid() } == us {
         assert_eq!(CHILD.load(Ordering::Relaxed), 0, "the child of the fork in the handler");
     }

@@ -20,7 +20,7 @@ thread_word! {
 }
 
 thread_word! {
-    /// Beside the others, to be left alone by them.
+    /// Next to the others, which must not change it.
     OTHER: "heaptoll_test_other" = FIRST
 }
 
