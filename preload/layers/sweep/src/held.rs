@@ -25,7 +25,7 @@ unsafe impl<T: Send> Sync for Innermost<T> {}
 
 /// The calling thread, never 0.
 fn thread() -> usize {
-    // SAFETY: pthread_self has no conditions.
+    // SAFETY: `pthread_self` takes no pointers and cannot fail.
     unsafe { libc::pthread_self() as usize }
 }
 
@@ -45,7 +45,7 @@ impl<T> Innermost<T> {
             }
             turns += 1;
             if turns % TURNS == 0 {
-                // SAFETY: no conditions.
+                // SAFETY: `sched_yield` takes no pointers and cannot fail.
                 unsafe { system_call(libc::SYS_sched_yield, [0; 6]) };
             } else {
                 spin_loop();

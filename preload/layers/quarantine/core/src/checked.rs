@@ -194,7 +194,7 @@ impl Checked {
                     }
                     _ => return false,
                 }
-                // SAFETY: sched_yield has no conditions.
+                // SAFETY: `sched_yield` takes no pointers and cannot fail.
                 unsafe { libc::sched_yield() };
             }
         }

@@ -38,7 +38,7 @@ impl<T> Locked<T> {
         while self.held.swap(1, Ordering::Acquire) != 0 {
             turns = turns.wrapping_add(1);
             if turns.is_multiple_of(TURNS) {
-                // SAFETY: no conditions.
+                // SAFETY: `sched_yield` takes no pointers and cannot fail.
                 unsafe { call(libc::SYS_sched_yield, [0; 4]) };
             } else {
                 core::hint::spin_loop();
