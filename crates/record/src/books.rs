@@ -126,10 +126,10 @@ impl Listening {
 
 /// Has one of the threads that stand at the gate ask the manager.
 fn ask(tap: &Tap, wishes: u8) -> Option<Census> {
-    let question = tap.ask(wishes);
+    let question = tap.request_facts(wishes);
     let begun = Instant::now();
     loop {
-        if let Some(bytes) = tap.answer(question) {
+        if let Some(bytes) = tap.facts(question) {
             return Census::from_bytes(&bytes);
         }
         let patience = if tap.is_answering() { ANSWER } else { NOTICE };

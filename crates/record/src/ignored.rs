@@ -1,7 +1,7 @@
 //! Processes that are not recorded though they tell: they are told to stop, and what they say before they hear it is
 //! thrown away, since a full ring would hold them up.
 
-use heaptoll_ring::{Arrival, Said, Shared, Sink, Tap};
+use heaptoll_ring::{Arrival, RingEvent, Shared, Sink, Tap};
 
 /// Words that one process may have out of its rings before the next one's turn.
 const BUDGET: usize = 1 << 16;
@@ -15,7 +15,7 @@ pub struct Ignored {
 struct Nobody;
 
 impl Sink for Nobody {
-    fn said(&mut self, _: u32, _: Said<'_>) {}
+    fn event(&mut self, _: u32, _: RingEvent<'_>) {}
     fn thread(&mut self, _: u32, _: i32) {}
 }
 

@@ -243,7 +243,7 @@ impl<'a> Recorder<'a> {
             // Whoever comes now is not recorded any more, but the layer was loaded into it.
             self.shared.arrivals();
         }
-        let unseen = self.shared.unseen(all);
+        let unseen = self.shared.unregistered(all);
         if self.request.children == Children::Files {
             unseen.iter().for_each(|unseen| self.strangers.unseen(&unseen.path));
         }

@@ -1,6 +1,6 @@
 //! What the threads of one process tell, as it comes out of their rings.
 
-use heaptoll_ring::{Said, Sink};
+use heaptoll_ring::{RingEvent, Sink};
 use heaptoll_trace::{Allocation, Kind, Output, Sites, TraceError, Writer};
 
 use crate::request::Request;
@@ -60,14 +60,14 @@ impl<W: Output> Told<W> {
 
 impl<W: Output> Sink for Told<W> {
     #[inline(always)]
-    fn said(&mut self, thread: u32, said: Said<'_>) {
-        match said {
-            Said::Alloc { address, size, usable, kind, align_log2, site, latency_ns } => {
+    fn event(&mut self, thread: u32, event: RingEvent<'_>) {
+        match event {
+            RingEvent::Alloc { address, size, usable, kind, align_log2, site, latency_ns } => {
                 let kind = made_by(kind);
                 let call = Allocation { kind, thread, size, usable, align_log2, site, latency_ns };
                 self.resolver.allocate(address, &call);
             }
-            Said::Free { address, delete, latency_ns } => {
+            RingEvent::Free { address, delete, latency_ns } => {
                 let kind = if delete { Kind::Delete } else { Kind::Free };
                 self.resolver.free(address, kind, thread, latency_ns);
             }
@@ -85,7 +85,7 @@ impl<W: Output> Sink for Told<W> {
 }
 
 impl<W: Output> Told<W> {
-    fn rare(&mut self, thread: u32, said: Said<'_>) {
+    fn rare(&mut self, thread: u32, event: RingEvent<'_>) {
         let call = |kind, size, usable, site, latency_ns| Allocation {
             kind,
             thread,
@@ -95,21 +95,21 @@ impl<W: Output> Told<W> {
             site,
             latency_ns,
         };
-        match said {
-            Said::ResizeBegin { address } => self.resolver.resize_begin(address, thread),
-            Said::ResizeEnd { address, size, usable, site, latency_ns } => {
+        match event {
+            RingEvent::ResizeBegin { address } => self.resolver.resize_begin(address, thread),
+            RingEvent::ResizeEnd { address, size, usable, site, latency_ns } => {
                 self.resolver.resize_end(address, &call(Kind::Realloc, size, usable, site, latency_ns));
             }
-            Said::Failed { size, site, latency_ns, .. } => {
+            RingEvent::Failed { size, site, latency_ns, .. } => {
                 self.resolver.failed(&call(Kind::Failed, size, 0, site, latency_ns));
             }
-            Said::Time { ns } => self.resolver.writer().stamp(ns.saturating_sub(self.begun_ns)),
-            Said::SiteDefinition { site, frames } => {
+            RingEvent::Time { ns } => self.resolver.writer().stamp(ns.saturating_sub(self.begun_ns)),
+            RingEvent::SiteDefinition { site, frames } => {
                 if let Some(symbols) = &mut self.symbols {
                     symbols.define(site, frames);
                 }
             }
-            Said::Alloc { .. } | Said::Free { .. } => {}
+            RingEvent::Alloc { .. } | RingEvent::Free { .. } => {}
         }
     }
 }

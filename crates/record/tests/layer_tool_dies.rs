@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use heaptoll_ring::{Options, Said, Shared, Sink, Tap};
+use heaptoll_ring::{Options, RingEvent, Shared, Sink, Tap};
 use layer_support::{Shop, layers};
 
 struct Nothing;
 
 impl Sink for Nothing {
-    fn said(&mut self, _: u32, _: Said<'_>) {}
+    fn event(&mut self, _: u32, _: RingEvent<'_>) {}
     fn thread(&mut self, _: u32, _: i32) {}
 }
 

@@ -1,15 +1,15 @@
-//! What a producer and a consumer cost: one thread tells mallocs and frees, another drains.
+//! The cost of a producer and a consumer: one thread records mallocs and frees, another drains.
 //!
 //! `cargo run --release -p heaptoll-ring --features tool --example throughput [EVENTS] [THREADS]`
 //!
-//! First without a reader at work (bursts into an empty ring, and draining full rings), then both at once.
+//! First in turns (bursts into an empty ring, and draining full rings), then both at once.
 
 use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use heaptoll_ring::{Options, Rings, Said, Shared, Sink, Tap, ThreadWord};
+use heaptoll_ring::{Options, RingEvent, Rings, Shared, Sink, Tap, ThreadWord};
 
 thread_local! {
     static WORD: Cell<usize> = const { Cell::new(0) };
@@ -30,25 +30,25 @@ impl ThreadWord for Word {
 
 static RINGS: Rings<Word> = Rings::new();
 
-/// Adds up, so that nothing can be left out: one sum, lest the sums cost more than what is measured.
+/// A checksum, by which a lost event is noticed. One sum, because several would cost more than what is measured.
 #[derive(Default)]
 struct Sum(u64);
 
 impl Sink for Sum {
     #[inline(always)]
-    fn said(&mut self, _thread: u32, said: Said<'_>) {
-        match said {
-            Said::Alloc { address, size, usable, .. } => {
+    fn event(&mut self, _thread: u32, event: RingEvent<'_>) {
+        match event {
+            RingEvent::Alloc { address, size, usable, .. } => {
                 self.0 = self.0.wrapping_add(address + size + (usable << 20));
             }
-            Said::Free { address, .. } => self.0 = self.0.wrapping_sub(address),
+            RingEvent::Free { address, .. } => self.0 = self.0.wrapping_sub(address),
             _ => {}
         }
     }
     fn thread(&mut self, _thread: u32, _tid: i32) {}
 }
 
-fn tell(pairs: u64, base: usize) {
+fn emit(pairs: u64, base: usize) {
     for n in 0..pairs as usize {
         let block = base + (n & 1023) * 64;
         if let Some(mut producer) = RINGS.thread() {
@@ -68,24 +68,24 @@ fn main() {
         Ok(shared) => shared,
         Err(error) => return eprintln!("throughput: {error}"),
     };
-    // SAFETY: the only thread.
+    // SAFETY: no other thread runs yet that could read the environment.
     unsafe { std::env::set_var("HEAPTOLL_RECORD", shared.path()) };
     assert!(RINGS.attach());
     let arrival = shared.arrivals().remove(0);
     let mut tap = Tap::new(&shared, arrival.index);
     let mut sum = Sum::default();
 
-    // By turns: what each costs while the other does nothing. 120,000 words are nearly a ring. The machine may be
-    // busy: the best round tells what the code costs, the median what it cost here.
-    by_turns("by turns", events, 60_000, &mut tap, &mut sum);
+    // In turns: the cost of each while the other does nothing. 120,000 words are nearly a ring. The machine may be
+    // busy: the best round shows the cost of the code, the median its cost here.
+    in_turns("in turns", events, 60_000, &mut tap, &mut sum);
     if threads > 1 {
         std::thread::scope(|scope| {
             scope.spawn(|| assert!(RINGS.attach()));
         });
-        by_turns("by turns, with numbers", events, 30_000, &mut tap, &mut sum);
+        in_turns("in turns, with numbers", events, 30_000, &mut tap, &mut sum);
     }
 
-    // At once: the first thread tells, or tells no more and leaves it to others.
+    // At once: the first thread records, or others do while it waits.
     let done = AtomicBool::new(false);
     sum.0 = 0;
     std::thread::scope(|scope| {
@@ -106,32 +106,32 @@ fn main() {
             }
         });
         let begin = Instant::now();
-        let told_cpu = if threads == 1 {
+        let emitting_cpu = if threads == 1 {
             let begin = cpu();
-            tell(events / 2, 1 << 20);
+            emit(events / 2, 1 << 20);
             cpu() - begin
         } else {
             std::thread::scope(|scope| {
-                let tellers: Vec<_> = (0..threads)
+                let emitting: Vec<_> = (0..threads)
                     .map(|thread| {
                         scope.spawn(move || {
                             let begin = cpu();
-                            tell(events / 2 / threads, (1 << 20) + thread as usize * (1 << 20));
+                            emit(events / 2 / threads, (1 << 20) + thread as usize * (1 << 20));
                             cpu() - begin
                         })
                     })
                     .collect();
-                tellers.into_iter().filter_map(|teller| teller.join().ok()).sum()
+                emitting.into_iter().filter_map(|thread| thread.join().ok()).sum()
             })
         };
-        let told = begin.elapsed();
+        let elapsed = begin.elapsed();
         done.store(true, Ordering::Release);
         if let Ok((busy, drains)) = consumer.join() {
             println!(
-                "at once, {threads} threads: told in {:.2} ns an event ({:.2} of CPU), drained in {:.2} of CPU, \
+                "at once, {threads} threads: recorded in {:.2} ns an event ({:.2} of CPU), drained in {:.2} of CPU, \
                  {drains} drains",
-                told.as_secs_f64() * 1e9 / events as f64,
-                told_cpu.as_secs_f64() * 1e9 / events as f64,
+                elapsed.as_secs_f64() * 1e9 / events as f64,
+                emitting_cpu.as_secs_f64() * 1e9 / events as f64,
                 busy.as_secs_f64() * 1e9 / events as f64,
             );
         }
@@ -143,23 +143,23 @@ fn main() {
 /// CPU time of the calling thread.
 fn cpu() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid place for the result.
+    // SAFETY: clock_gettime writes to `time`, a local variable; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn by_turns(how: &str, events: u64, pairs: u64, tap: &mut Tap, sum: &mut Sum) {
-    let (mut told, mut drained) = (Vec::new(), Vec::new());
+fn in_turns(how: &str, events: u64, pairs: u64, tap: &mut Tap, sum: &mut Sum) {
+    let (mut elapsed, mut drained) = (Vec::new(), Vec::new());
     for _ in 0..(events / pairs / 2).max(1) {
         let begin = Instant::now();
-        tell(pairs, 1 << 20);
-        told.push(begin.elapsed());
+        emit(pairs, 1 << 20);
+        elapsed.push(begin.elapsed());
         let begin = Instant::now();
         tap.drain(usize::MAX, sum);
         drained.push(begin.elapsed());
     }
-    let (told, drained) = (figures(told, pairs), figures(drained, pairs));
-    println!("{how}: told in {told} ns an event, drained in {drained}");
+    let (elapsed, drained) = (figures(elapsed, pairs), figures(drained, pairs));
+    println!("{how}: recorded in {elapsed} ns an event, drained in {drained}");
 }
 
 fn figures(mut rounds: Vec<Duration>, pairs: u64) -> String {

@@ -1,4 +1,5 @@
-//! Registration: of the file at a process image's first event, of a process after each fork, of each thread.
+//! Registration: a process image attaches to the file at its first event, a process registers after each fork, and
+//! each thread registers at its first event.
 
 use core::ffi::{CStr, c_char};
 use core::mem::size_of;
@@ -9,81 +10,82 @@ use crate::layout::{
 };
 use crate::lock::lock;
 use crate::memory::Need;
-use crate::places::{control, process_entry, ring_words};
+use crate::pointers::{control, process_entry, ring_words};
 use crate::rings::{Core, mark, stage};
-use crate::state::{Claim, Life, STATE_BYTES, State};
+use crate::state::{Claim, ProcessLocal, STATE_BYTES, State};
 use crate::sys::{self, Descriptor, Errno};
 use crate::wait::{PATIENCE_NS, Watch, wake_tool};
 
-/// Of a limited address space, this part may go to the mapping.
+/// Of a limited address space, the mapping takes at most one part in this many.
 const PART_OF_ADDRESS_SPACE: usize = 8;
 
-/// How long nothing becomes free before there is no hope: every ring belongs to a thread that lives.
+/// How long a thread waits while nothing becomes free: after that, every ring belongs to a running thread.
 const NOTHING_FREED_NS: u64 = 1_000_000_000;
 
-/// How long a process or thread waits where something becomes free all the time and others take it.
+/// How long a process or thread waits while entries become free and others take them.
 const LONGEST_WAIT_NS: u64 = 20_000_000_000;
 
 /// Fewest rings worth having.
 const FEWEST_RINGS: usize = 4;
 
 impl Core {
-    /// The process's own memory.
-    pub(crate) fn life(&self) -> *const Life {
-        self.life.load(Ordering::Acquire)
+    /// The process's private memory.
+    pub(crate) fn local(&self) -> *const ProcessLocal {
+        self.local.load(Ordering::Acquire)
     }
 
-    /// The gate of this process, or until it has registered, of the one it was forked from.
+    /// The gate of this process; until it has registered, that of the process from which it was forked.
     #[inline(always)]
     pub(crate) fn gate(&self) -> u32 {
-        // SAFETY: asked by producers, which exist only once this process or that one has registered; gates lie in the
-        // mapping, which stays.
+        // SAFETY: only producers call this, and they exist only once this process or its parent has registered, which
+        // sets `gate` to a word of the mapping, which stays.
         unsafe { (*self.gate.load(Ordering::Relaxed)).load(Ordering::Relaxed) }
     }
 
     /// The mapped header.
     ///
     /// # Safety
-    /// Attached.
+    /// This process is attached.
     pub(crate) unsafe fn mapped_header(&self) -> &Header {
-        // SAFETY: the caller says that there is a mapping; it stays.
+        // SAFETY: the caller has checked that this process is attached, so `map` has set `header`; the mapping stays.
         unsafe { &*self.header.load(Ordering::Acquire) }
     }
 
-    /// Where everything lies.
+    /// Where each part of the file lies.
     pub(crate) fn geometry(&self) -> Geometry {
-        // SAFETY: written by the one thread that attached, before there was a header for anybody to come here with.
+        // SAFETY: `map`, on the one thread that attached, wrote it before it published the header; callers have the
+        // header.
         unsafe { *self.geometry.get() }
     }
 
     /// Whether a word of a thread without a ring of its own was made in this process, not before a fork.
     pub(crate) fn current(&self, word: usize) -> bool {
-        // SAFETY: such a word was made after attaching, so there is a life.
-        let life = unsafe { &*self.life() };
-        !life.process.load(Ordering::Acquire).is_null()
-            && life.image.load(Ordering::Relaxed) as u8 == mark::image(word)
+        // SAFETY: only `register_locked` makes such a word, after `attach` has set `local`; that mapping stays.
+        let local = unsafe { &*self.local() };
+        !local.process.load(Ordering::Acquire).is_null()
+            && local.image.load(Ordering::Relaxed) as u8 == mark::image(word)
     }
 
-    /// The state that a thread of this word writes by.
+    /// The state through which a thread with this word writes.
     pub(crate) fn state_of(&self, word: usize) -> Option<*const State> {
         if word & mark::OWN != 0 {
             Some((word - mark::OWN) as *const State)
         } else if mark::is_shared(word) {
-            // SAFETY: such a word was made after attaching, so there is a life.
-            Some(unsafe { &raw const (*self.life()).nobody })
+            // SAFETY: only `register_locked` makes such a word, after `attach` has set `local`; that mapping stays.
+            Some(unsafe { &raw const (*self.local()).unassigned })
         } else {
             None
         }
     }
 
-    /// No more events go anywhere, from this process and from children it forks.
+    /// From now on events of this process, and of children that it forks, are dropped.
     pub(crate) fn detach(&self) {
         self.attached.store(stage::DETACHED, Ordering::Release);
-        let life = self.life();
-        if !life.is_null() {
-            // SAFETY: the life and the entries stay mapped.
+        let local = self.local();
+        if !local.is_null() {
+            // SAFETY: `local` is not null, and the private memory and the entries stay mapped.
             unsafe {
-                let process = (*life).process.load(Ordering::Acquire);
+                let process = (*local).process.load(Ordering::Acquire);
                 if !process.is_null() {
                     (*process).detached.store(1, Ordering::Release);
                 }
@@ -91,8 +93,8 @@ impl Core {
         }
     }
 
-    /// Registers the calling thread, whose word was `word`, and before it what is needed. Gives the thread's new word;
-    /// 0 when detached.
+    /// Registers the calling thread, whose word was `word`, after attaching and registering the process if needed.
+    /// Returns the thread's new word; 0 when detached.
     #[cold]
     #[inline(never)]
     pub(crate) fn register(&self, word: usize) -> usize {
@@ -100,32 +102,32 @@ impl Core {
         if !self.attach() {
             return 0;
         }
-        // SAFETY: attached, so there are a life and a header.
-        let (life, header) = unsafe { (&*self.life(), self.mapped_header()) };
-        if !lock(&life.lock, sys::gettid() as u32, life.pid.load(Ordering::Relaxed)) {
+        // SAFETY: `attach` has returned true, so `map` has set `local` and `header`.
+        let (local, header) = unsafe { (&*self.local(), self.mapped_header()) };
+        if !lock(&local.lock, sys::gettid() as u32, local.pid.load(Ordering::Relaxed)) {
             return 0;
         }
-        let word = self.register_locked(life, header, word);
-        life.lock.store(0, Ordering::Release);
+        let word = self.register_locked(local, header, word);
+        local.lock.store(0, Ordering::Release);
         word
     }
 
-    fn register_locked(&self, life: &Life, header: &Header, word: usize) -> usize {
-        if life.process.load(Ordering::Acquire).is_null() && !self.register_process(life, header) {
+    fn register_locked(&self, local: &ProcessLocal, header: &Header, word: usize) -> usize {
+        if local.process.load(Ordering::Acquire).is_null() && !self.register_process(local, header) {
             return 0;
         }
-        // SAFETY: registered just now or before; entries stay mapped.
-        let process = unsafe { &*life.process.load(Ordering::Acquire) };
-        // A process that shares our memory under another number (a child of vfork) has threads that are not found
-        // among ours: their rings are kept until this process ends.
+        // SAFETY: `process` is not null: it was set before, or by `register_process` just now. Entries stay mapped.
+        let process = unsafe { &*local.process.load(Ordering::Acquire) };
+        // The threads of a process that shares our memory under another number (a child of vfork) are not threads of
+        // this process: their rings are kept until this process ends.
         let tid =
-            if sys::getpid() as u32 == life.pid.load(Ordering::Relaxed) { sys::gettid() as u32 } else { 0 };
+            if sys::getpid() as u32 == local.pid.load(Ordering::Relaxed) { sys::gettid() as u32 } else { 0 };
         let mapped = self.mapped.load(Ordering::Relaxed);
         let geometry = self.geometry();
         let shared = geometry.shared_rings(mapped);
         if word & (mark::OWN | mark::SHARED | mark::LEFT_OUT) != 0 {
-            // The thread that forked is here, so no other can come with the address of a state from before the fork.
-            for (used, claimed) in self.used.iter().zip(&life.claimed) {
+            // This is the thread that forked, so no other can have the address of a state from before the fork.
+            for (used, claimed) in self.used.iter().zip(&local.claimed) {
                 used.store(claimed.load(Ordering::Relaxed), Ordering::Relaxed);
             }
         }
@@ -133,17 +135,17 @@ impl Core {
         if thread > 0 {
             process.gate.0.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
         }
-        let image = life.image.load(Ordering::Relaxed);
-        // Where one thread has waited in vain the others do not: each would hold up all that register.
+        let image = local.image.load(Ordering::Relaxed);
+        // Once one thread has waited in vain the others do not wait: each would delay all that register.
         let waits = process.threads_left_out.load(Ordering::Relaxed) == 0;
-        let word = self.patiently(header, waits, || {
-            if let Some(state) = self.claim_ring(life, header, geometry, shared..mapped, thread, tid) {
+        let word = self.retry(header, waits, || {
+            if let Some(state) = self.claim_ring(local, header, geometry, shared..mapped, thread, tid) {
                 return Some(state as usize | mark::OWN);
             }
             process.gate.0.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
-            if life.shared.load(Ordering::Acquire).is_null() {
-                let state = self.claim_ring(life, header, geometry, 0..shared, SHARED, 0)?;
-                life.shared.store(state, Ordering::Release);
+            if local.shared.load(Ordering::Acquire).is_null() {
+                let state = self.claim_ring(local, header, geometry, 0..shared, SHARED, 0)?;
+                local.shared.store(state, Ordering::Release);
             }
             Some(mark::shared(thread, tid, image))
         });
@@ -154,14 +156,9 @@ impl Core {
         })
     }
 
-    /// Tries until it succeeds; where the caller `waits`, as long as the tool lives and, now and then, something becomes
-    /// free, but not for ever: what says so lies in shared memory.
-    fn patiently<T>(
-        &self,
-        header: &Header,
-        waits: bool,
-        mut attempt: impl FnMut() -> Option<T>,
-    ) -> Option<T> {
+    /// Calls `attempt` until it succeeds; if the caller `waits`, as long as the tool runs and entries become free from
+    /// time to time, up to a limit, because both are read from shared memory.
+    fn retry<T>(&self, header: &Header, waits: bool, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
         let found = attempt();
         if found.is_some() || !waits {
             return found;
@@ -185,7 +182,7 @@ impl Core {
             }
             if registry.freed.load(Ordering::SeqCst) != freed {
                 since_ns = now;
-            } else if now - since_ns > NOTHING_FREED_NS || watch.look(self, header).is_err() {
+            } else if now - since_ns > NOTHING_FREED_NS || watch.check(self, header).is_err() {
                 break None;
             }
         };
@@ -194,36 +191,36 @@ impl Core {
     }
 
     /// The ring that threads share.
-    pub(crate) fn shared_state(&self, life: &Life) -> Option<&State> {
-        let known = life.shared.load(Ordering::Acquire);
-        let state = if known.is_null() { self.open_shared(life)? } else { known };
-        // SAFETY: states stay mapped.
+    pub(crate) fn shared_state(&self, local: &ProcessLocal) -> Option<&State> {
+        let known = local.shared.load(Ordering::Acquire);
+        let state = if known.is_null() { self.open_shared(local)? } else { known };
+        // SAFETY: `claim_ring` made the pointer, into the mapping of states, which stays.
         Some(unsafe { &*state })
     }
 
-    /// The ring for threads without one of their own; for a process that has none yet.
+    /// Claims the ring for threads without one of their own, if the process has none yet.
     #[cold]
-    fn open_shared(&self, life: &Life) -> Option<*mut State> {
-        // SAFETY: attached, as there is a life.
+    fn open_shared(&self, local: &ProcessLocal) -> Option<*mut State> {
+        // SAFETY: the caller has `local`, which `map` sets when it attaches.
         let header = unsafe { self.mapped_header() };
         let geometry = self.geometry();
-        if !lock(&life.lock, sys::gettid() as u32, life.pid.load(Ordering::Relaxed)) {
+        if !lock(&local.lock, sys::gettid() as u32, local.pid.load(Ordering::Relaxed)) {
             return None;
         }
-        let known = life.shared.load(Ordering::Acquire);
+        let known = local.shared.load(Ordering::Acquire);
         let state = if known.is_null() {
             let shared = geometry.shared_rings(self.mapped.load(Ordering::Relaxed));
-            // SAFETY: who tells an event has registered its process; entries stay mapped.
+            // SAFETY: the caller records an event, for which its process has registered; entries stay mapped.
             unsafe {
-                (*life.process.load(Ordering::Acquire)).gate.0.fetch_or(gate::SEQUENCED, Ordering::AcqRel)
+                (*local.process.load(Ordering::Acquire)).gate.0.fetch_or(gate::SEQUENCED, Ordering::AcqRel)
             };
-            let made = self.claim_ring(life, header, geometry, 0..shared, SHARED, 0);
-            life.shared.store(made.unwrap_or(core::ptr::null_mut()), Ordering::Release);
+            let made = self.claim_ring(local, header, geometry, 0..shared, SHARED, 0);
+            local.shared.store(made.unwrap_or(core::ptr::null_mut()), Ordering::Release);
             made
         } else {
             Some(known)
         };
-        life.lock.store(0, Ordering::Release);
+        local.lock.store(0, Ordering::Release);
         state
     }
 
@@ -251,7 +248,7 @@ impl Core {
     fn map(&self) -> bool {
         let mut name = [0u8; 32];
         name[..VARIABLE.len()].copy_from_slice(VARIABLE.as_bytes());
-        // SAFETY: the name is a C string; what getenv gives is one.
+        // SAFETY: `name` ends with NUL bytes; getenv returns null, which is checked, or a C string of the environment.
         let path = unsafe {
             let path = libc::getenv(name.as_ptr().cast::<c_char>());
             if path.is_null() {
@@ -260,7 +257,7 @@ impl Core {
             CStr::from_ptr(path)
         };
         let bytes = path.to_bytes_with_nul();
-        // SAFETY: only the one thread that attaches is here; see `Core`.
+        // SAFETY: `attach` lets only one thread call this, and others read `path` only once `header` is set, below.
         let kept = unsafe { &mut *self.path.get() };
         if bytes.len() > kept.len() {
             return false;
@@ -287,23 +284,23 @@ impl Core {
             }
             rings = (rings / 2).max(FEWEST_RINGS);
         };
-        let own = size_of::<Life>().next_multiple_of(PAGE);
-        let life = sys::wiped_on_fork(own + rings * STATE_BYTES);
-        if life.is_null() {
-            // SAFETY: our own mapping, which nobody else has seen.
+        let own = size_of::<ProcessLocal>().next_multiple_of(PAGE);
+        let local = sys::wiped_on_fork(own + rings * STATE_BYTES);
+        if local.is_null() {
+            // SAFETY: `file.map` returned this mapping above, and no pointer to it has been published.
             unsafe { sys::unmap(header.cast(), geometry.bytes(rings)) };
             return false;
         }
-        // SAFETY: as for `path`.
+        // SAFETY: `attach` lets only one thread call this, and others read `geometry` only once `header` is set, below.
         unsafe { *self.geometry.get() = geometry };
         self.budget.store(budget, Ordering::Relaxed);
         self.mapped.store(rings, Ordering::Relaxed);
-        self.life.store(life.cast(), Ordering::Release);
+        self.local.store(local.cast(), Ordering::Release);
         self.header.store(header, Ordering::Release);
         true
     }
 
-    /// The inode of our namespace of process numbers. Where there is no `/proc` any more, it is what it was.
+    /// The inode of our namespace of process numbers; without `/proc`, the last known one.
     fn find_namespace(&self, header: &Header) -> u64 {
         let found = sys::namespace();
         if found != 0 {
@@ -316,7 +313,7 @@ impl Core {
     }
 
     /// Claims an entry of the process table and fills it in.
-    fn register_process(&self, life: &Life, header: &Header) -> bool {
+    fn register_process(&self, local: &ProcessLocal, header: &Header) -> bool {
         if header.closed.load(Ordering::Acquire) != 0 {
             self.detach();
             return false;
@@ -326,13 +323,14 @@ impl Core {
         let registry = &header.registry.0;
         let claim = u64::from(pid as u32) << 8 | state::CLAIMED;
         let waits = registry.processes_left_out.load(Ordering::Relaxed) == 0;
-        let claimed = self.patiently(header, waits, || {
+        let claimed = self.retry(header, waits, || {
             let hint = registry.process_hint.load(Ordering::Relaxed) as usize;
             (0..geometry.processes).map(|n| (hint + n) % geometry.processes).find(|&n| {
                 if !self.has_entry(header, geometry, n) {
                     return false;
                 }
-                // SAFETY: an entry of the table, which lies in the mapping, with memory.
+                // SAFETY: `n` is below `geometry.processes`, so the entry lies in the mapping; `has_entry` has reserved
+                // it.
                 let entry = unsafe { &(*process_entry(header, n)).state };
                 entry.load(Ordering::Relaxed) == state::FREE
                     && entry.compare_exchange(state::FREE, claim, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -344,7 +342,7 @@ impl Core {
             return false;
         };
         registry.process_hint.store(index as u32 + 1, Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: `find` above has given an index of an entry in the mapping whose memory `has_entry` has reserved.
         let entry = unsafe { &*process_entry(header, index) };
         let image = registry.images.fetch_add(1, Ordering::Relaxed);
         entry.parent_pid.store(sys::getppid(), Ordering::Relaxed);
@@ -357,33 +355,33 @@ impl Core {
         entry.threads.store(0, Ordering::Relaxed);
         entry.detached.store(0, Ordering::Relaxed);
         entry.threads_left_out.store(0, Ordering::Relaxed);
-        // Of a process that died while it answered.
+        // The entry's last process may have died while it answered.
         entry.facts_lock.store(0, Ordering::Relaxed);
         entry.gate.0.store(gate::VALID | gate::TICK, Ordering::Relaxed);
         write_exe(entry);
-        life.nobody.shut();
-        life.index.store(index as u32, Ordering::Relaxed);
-        life.image.store(image, Ordering::Relaxed);
-        life.pid.store(pid as u32, Ordering::Relaxed);
+        local.unassigned.shut();
+        local.index.store(index as u32, Ordering::Relaxed);
+        local.image.store(image, Ordering::Relaxed);
+        local.pid.store(pid as u32, Ordering::Relaxed);
         self.gate.store(core::ptr::from_ref(&entry.gate.0).cast_mut(), Ordering::Release);
-        life.process.store(core::ptr::from_ref(entry).cast_mut(), Ordering::Release);
+        local.process.store(core::ptr::from_ref(entry).cast_mut(), Ordering::Release);
         push(&registry.newest, &entry.next, index);
         self.settle_exec(pid, namespace);
         wake_tool(header);
         true
     }
 
-    /// Claims a free ring among `among` and begins a state on it.
+    /// Claims a free ring of `among` and begins a state on it.
     fn claim_ring(
         &self,
-        life: &Life,
+        local: &ProcessLocal,
         header: &Header,
         geometry: Geometry,
         among: core::ops::Range<usize>,
         thread: u32,
         tid: u32,
     ) -> Option<*mut State> {
-        let who = u64::from(life.index.load(Ordering::Relaxed) + 1) << 32 | u64::from(tid);
+        let owner_id = u64::from(local.index.load(Ordering::Relaxed) + 1) << 32 | u64::from(tid);
         let from =
             if thread == SHARED { 0 } else { header.registry.0.ring_hint.load(Ordering::Relaxed) as usize };
         let blocks = geometry.first_blocks();
@@ -391,14 +389,15 @@ impl Core {
         let ring = (from.max(among.start)..among.end)
             .chain(among.start..from.clamp(among.start, among.end))
             .find(|&n| {
-                // SAFETY: a mapped ring's control words.
+                // SAFETY: `n` is a mapped ring, so its control words lie in the mapping; the tool reserved the
+                // directory.
                 let control = unsafe { &*control(header, geometry, n) };
-                let owner = &control.owner.0.who;
-                let claimed = self.may_use(life, n)
+                let owner = &control.owner.0.id;
+                let claimed = self.may_use(local, n)
                     && owner.load(Ordering::Relaxed) == 0
-                    && owner.compare_exchange(0, who, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+                    && owner.compare_exchange(0, owner_id, Ordering::AcqRel, Ordering::Relaxed).is_ok();
                 let held = &control.consumer.0.held;
-                // Where there is no memory, a ring that was used before may have some.
+                // If there is no memory for this one, a ring that was used before may have some.
                 let has = claimed && self.reserve_blocks(header, geometry, (n, held), 0..blocks, need);
                 if claimed && !has {
                     owner.store(0, Ordering::Release);
@@ -408,23 +407,23 @@ impl Core {
         if thread != SHARED {
             header.registry.0.ring_hint.store(ring as u32 + 1, Ordering::Relaxed);
         }
-        life.claimed[ring / 8].fetch_or(1 << (ring % 8), Ordering::Relaxed);
+        local.claimed[ring / 8].fetch_or(1 << (ring % 8), Ordering::Relaxed);
         self.used[ring / 8].fetch_or(1 << (ring % 8), Ordering::Relaxed);
-        let own = size_of::<Life>().next_multiple_of(PAGE);
-        // SAFETY: the mapping of states has room for a state of each mapped ring; the ring is ours, so no other thread
-        // of this process uses its state; the process is registered.
+        let own = size_of::<ProcessLocal>().next_multiple_of(PAGE);
+        // SAFETY: `map` made the mapping of states large enough for each mapped ring; the ring was claimed above, so no
+        // other thread of this process uses its state; the caller has registered the process, so `process` is not null.
         unsafe {
             let control = &*control(header, geometry, ring);
-            let state = self.life().cast::<u8>().add(own + ring * STATE_BYTES).cast::<State>();
+            let state = self.local().cast::<u8>().add(own + ring * STATE_BYTES).cast::<State>();
             let words = ring_words(header, geometry, ring);
             control.owner.0.thread.store(thread, Ordering::Relaxed);
             let grows = blocks < geometry.ring_blocks();
             let reach = if grows { blocks } else { blocks | FIXED };
             control.consumer.0.reach.store(reach, Ordering::Relaxed);
-            let process = &*life.process.load(Ordering::Acquire);
+            let process = &*local.process.load(Ordering::Acquire);
             let simple = !header.flags().event_time && thread != SHARED;
             let block_words = geometry.block_words();
-            let claim = Claim { number: ring as u32, who, thread, block_words, blocks, grows, simple };
+            let claim = Claim { number: ring as u32, owner_id, thread, block_words, blocks, grows, simple };
             (*state).begin(words, control, process, &claim);
             push(&process.newest.0, &control.owner.0.next, ring);
             Some(state.cast_mut())
@@ -432,14 +431,14 @@ impl Core {
     }
 
     /// Whether this process may use a ring's state. After a fork, the thread that forked may still have the address of
-    /// a state from before, until its next event; if another thread claimed that ring first, both would write by it.
-    fn may_use(&self, life: &Life, ring: usize) -> bool {
+    /// a state from before, until its next event; if another thread claimed that ring first, both would write to it.
+    fn may_use(&self, local: &ProcessLocal, ring: usize) -> bool {
         let (bit, mask) = (ring / 8, 1 << (ring % 8));
-        (self.used[bit].load(Ordering::Relaxed) & !life.claimed[bit].load(Ordering::Relaxed)) & mask == 0
+        (self.used[bit].load(Ordering::Relaxed) & !local.claimed[bit].load(Ordering::Relaxed)) & mask == 0
     }
 }
 
-/// Pushes entry `index` on a list that its reader takes as a whole.
+/// Pushes entry `index` onto a list that its reader takes as a whole.
 fn push(newest: &AtomicU32, next: &AtomicU32, index: usize) {
     let mut head = newest.load(Ordering::Relaxed);
     loop {
@@ -451,7 +450,7 @@ fn push(newest: &AtomicU32, next: &AtomicU32, index: usize) {
     }
 }
 
-/// Maps the header alone and reads what it says: where everything lies, and the blocks that all rings may have.
+/// Maps the header alone and reads the geometry, and the blocks that all rings together may have.
 fn read_header(file: &Descriptor) -> Option<(Geometry, u32)> {
     if file.length() < PAGE {
         return None;
@@ -460,21 +459,22 @@ fn read_header(file: &Descriptor) -> Option<(Geometry, u32)> {
     if map.is_null() {
         return None;
     }
-    // SAFETY: the mapping is a page and the file as long; all of the header is atomic integers.
+    // SAFETY: the mapping is a page, as large as a header, and the file is no shorter, as checked above; the header
+    // consists of atomic integers. Nothing refers to the mapping once it is unmapped.
     unsafe {
         let header = &*map.cast::<Header>();
         let good = header.magic.load(Ordering::Acquire) == MAGIC
             && header.version.load(Ordering::Relaxed) == VERSION
             && header.closed.load(Ordering::Relaxed) == 0;
-        let said = if good { header.geometry() } else { None };
-        let said = said.map(|geometry| (geometry, header.budget.load(Ordering::Relaxed)));
+        let header_values = if good { header.geometry() } else { None };
+        let header_values = header_values.map(|geometry| (geometry, header.budget.load(Ordering::Relaxed)));
         sys::unmap(map, PAGE);
-        said
+        header_values
     }
 }
 
 fn write_exe(entry: &Process) {
-    // Stacks may be small. Of a path beyond this the middle is kept, then.
+    // Stacks may be small. Of a path longer than this the middle is kept.
     let mut path = [0u8; 1024];
     let read = sys::exe(&mut path);
     let kept = read.min(EXE_BYTES);

@@ -1,4 +1,5 @@
-//! Notes of calls that replace a process's image or start a process: the tool knows by them of images that never register.
+//! Notes of calls that replace a process's image or start a process: from them the tool learns of images that never
+//! register.
 //!
 //! Async-signal-safe, and for children of vfork: only atomics and system calls.
 
@@ -6,43 +7,43 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use crate::layout::{EXEC_PATH_BYTES, EXECS, Exec, exec_state};
-use crate::places::exec;
+use crate::pointers::exec;
 use crate::rings::{Core, Rings, ThreadWord, stage};
 use crate::sys::{self, Errno};
 use crate::wait::wake_tool;
 
-/// How often a process without an entry for its note waits for a ms.
+/// How often a process without a free entry for its note waits 1 ms.
 const PATIENCE: u32 = 50;
 
-/// A note, to be withdrawn when the call has failed. The default is none.
+/// A note of a call, which is withdrawn if the call fails. The default is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[must_use]
-pub struct Noted(Option<usize>);
+pub struct ExecNote(Option<usize>);
 
 impl<W: ThreadWord> Rings<W> {
-    /// This process is about to become another image, by executing `path`.
-    pub fn exec_begins(&self, path: Option<&CStr>) -> Noted {
+    /// Notes that this process is about to become another image, by executing `path`.
+    pub fn exec_begins(&self, path: Option<&CStr>) -> ExecNote {
         self.core().note(path, exec_state::BEGUN)
     }
 
-    /// This process is about to start another, whose number [`Rings::started`] says afterwards.
-    pub fn start_begins(&self, path: Option<&CStr>) -> Noted {
+    /// Notes that this process is about to start another, whose number [`Rings::started`] records afterwards.
+    pub fn start_begins(&self, path: Option<&CStr>) -> ExecNote {
         self.core().note(path, exec_state::CLAIMED)
     }
 
-    /// This process starts another without the variables that load the layer.
+    /// Notes that this process starts another without the variables that load the layer.
     pub fn starts_without_layer(&self, path: &CStr) {
         let _ = self.core().note(Some(path), exec_state::WITHOUT);
     }
 
-    /// The call has failed: all is as it was. Keeps `errno`.
-    pub fn withdraw(&self, noted: Noted) {
-        self.core().finish(noted, exec_state::FREE);
+    /// Withdraws a note, because the call has failed. Preserves `errno`.
+    pub fn withdraw(&self, note: ExecNote) {
+        self.core().finish(note, exec_state::FREE);
     }
 
-    /// The process was started, as number `pid`.
-    pub fn started(&self, noted: Noted, pid: i32) {
-        self.core().finish(noted, u64::from(pid as u32) << 8 | exec_state::BEGUN);
+    /// Completes a note: the process was started, as number `pid`.
+    pub fn started(&self, note: ExecNote, pid: i32) {
+        self.core().finish(note, u64::from(pid as u32) << 8 | exec_state::BEGUN);
     }
 }
 
@@ -50,28 +51,29 @@ impl Core {
     /// An entry of the table. `None`: nothing is mapped.
     fn entry(&self, index: usize) -> Option<&Exec> {
         let header = self.header.load(Ordering::Acquire);
-        // SAFETY: the mapping, which stays, begins with a header and has the table, which the tool reserved.
+        // SAFETY: a header that is not null begins the mapping, which stays; callers pass an index below `EXECS`, and
+        // the tool has reserved the table's memory.
         (!header.is_null()).then(|| unsafe { &*exec(header, self.geometry(), index) })
     }
 
-    fn note(&self, path: Option<&CStr>, state: u64) -> Noted {
+    fn note(&self, path: Option<&CStr>, state: u64) -> ExecNote {
         if self.attached.load(Ordering::Acquire) != stage::ATTACHED {
-            return Noted(None);
+            return ExecNote(None);
         }
         let _errno = Errno::keep();
         let own = u64::from(sys::getpid() as u32) << 8;
         let tid = sys::gettid() as u32;
         let mine = |entry: &Exec| entry.tid.load(Ordering::Relaxed) == tid;
-        // An earlier note of this thread is of a call that failed and could not be withdrawn; those of others are of calls
-        // under way.
+        // An earlier note of this thread belongs to a call that failed and could not be withdrawn; notes of other
+        // threads belong to calls in progress.
         let before = match state {
             exec_state::BEGUN => self.claim(own | exec_state::BEGUN, own, mine),
             _ => None,
         };
         let Some(index) = before.or_else(|| self.claim_free(own)) else {
-            return Noted(None);
+            return ExecNote(None);
         };
-        let Some(entry) = self.entry(index) else { return Noted(None) };
+        let Some(entry) = self.entry(index) else { return ExecNote(None) };
         let bytes = path.map_or(&b"?"[..], CStr::to_bytes);
         let kept = &bytes[bytes.len().saturating_sub(EXEC_PATH_BYTES)..];
         for (to, from) in entry.path.iter().zip(kept) {
@@ -82,14 +84,14 @@ impl Core {
         entry.since_ns.store(sys::now_ns(), Ordering::Relaxed);
         entry.tid.store(tid, Ordering::Relaxed);
         if state != exec_state::CLAIMED {
-            entry.who.store(own | state, Ordering::Release);
+            entry.state.store(own | state, Ordering::Release);
         }
-        Noted(Some(index))
+        ExecNote(Some(index))
     }
 
-    /// Takes a free entry; waits a little for the tool to make one free. `None`: it is counted that there was none.
+    /// Claims a free entry; waits briefly for the tool to free one. `None`: there was none, which is counted.
     fn claim_free(&self, own: u64) -> Option<usize> {
-        // SAFETY: asked by `note`, which has seen that this process is attached.
+        // SAFETY: the only caller, `note`, has checked that this process is attached.
         let header = unsafe { self.mapped_header() };
         for _ in 0..PATIENCE {
             let found = self.claim(exec_state::FREE, own, |_| true);
@@ -104,35 +106,38 @@ impl Core {
         None
     }
 
-    /// This process has registered: the note of the exec that it came of has done its work.
+    /// Frees the note of the exec from which this process comes, since it has registered.
     pub(crate) fn settle_exec(&self, pid: i32, namespace: u64) {
-        let who = u64::from(pid as u32) << 8 | exec_state::BEGUN;
+        let state = u64::from(pid as u32) << 8 | exec_state::BEGUN;
         for entry in (0..EXECS).filter_map(|index| self.entry(index)) {
-            if entry.who.load(Ordering::Acquire) == who
+            if entry.state.load(Ordering::Acquire) == state
                 && entry.namespace.load(Ordering::Relaxed) == namespace
             {
                 let free = exec_state::FREE;
-                let _ = entry.who.compare_exchange(who, free, Ordering::AcqRel, Ordering::Relaxed);
+                let _ = entry.state.compare_exchange(state, free, Ordering::AcqRel, Ordering::Relaxed);
             }
         }
     }
 
-    /// Takes an entry whose word is `who`, and which is one `of` those wanted, for process `own`: when that has died, the
-    /// tool frees it.
-    fn claim(&self, who: u64, own: u64, of: impl Fn(&Exec) -> bool) -> Option<usize> {
+    /// Claims an entry that is in `state` and `matches`, for process `own`: when that has died, the tool frees the
+    /// entry.
+    fn claim(&self, state: u64, own: u64, matches: impl Fn(&Exec) -> bool) -> Option<usize> {
         let claimed = own | exec_state::CLAIMED;
         (0..EXECS).find(|&index| {
             self.entry(index).is_some_and(|entry| {
-                entry.who.load(Ordering::Relaxed) == who
-                    && of(entry)
-                    && entry.who.compare_exchange(who, claimed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+                entry.state.load(Ordering::Relaxed) == state
+                    && matches(entry)
+                    && entry
+                        .state
+                        .compare_exchange(state, claimed, Ordering::AcqRel, Ordering::Relaxed)
+                        .is_ok()
             })
         })
     }
 
-    fn finish(&self, noted: Noted, who: u64) {
-        if let Some(entry) = noted.0.and_then(|index| self.entry(index)) {
-            entry.who.store(who, Ordering::Release);
+    fn finish(&self, note: ExecNote, state: u64) {
+        if let Some(entry) = note.0.and_then(|index| self.entry(index)) {
+            entry.state.store(state, Ordering::Release);
         }
     }
 }

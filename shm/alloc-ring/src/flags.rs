@@ -1,6 +1,6 @@
-//! What the tool wants to be told, as producers see it.
+//! What the tool wants recorded, as producers read it.
 
-/// The tool's wishes; they hold for the whole recording.
+/// What the tool wants recorded; constant for the whole recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags {
     /// Call stacks.
@@ -9,12 +9,12 @@ pub struct Flags {
     pub latency: bool,
     /// The time of each event, not only of each tick.
     pub event_time: bool,
-    /// In-process facts will be asked for.
+    /// In-process facts will be requested.
     pub ledger: bool,
 }
 
 impl Flags {
-    /// As a word of the header.
+    /// Encodes them as a word of the header.
     pub const fn bits(self) -> u32 {
         self.sites as u32
             | (self.latency as u32) << 1
@@ -22,7 +22,7 @@ impl Flags {
             | (self.ledger as u32) << 3
     }
 
-    /// From a word of the header.
+    /// Decodes them from a word of the header.
     pub const fn from_bits(bits: u32) -> Flags {
         Flags {
             sites: bits & 1 != 0,

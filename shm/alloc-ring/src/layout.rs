@@ -1,6 +1,6 @@
 //! The bytes of the shared file: a header, the process table, the ring directory, the table of execs, the rings.
 //!
-//! What different parties write lies on different cache lines: a line that two cores write goes back and forth
+//! Fields with different writers lie on different cache lines: a line that two cores write goes back and forth
 //! between them at every event.
 
 use core::mem::{offset_of, size_of};
@@ -18,13 +18,13 @@ pub const VERSION: u32 = 3;
 pub const FACTS_BYTES: usize = 1024;
 /// Bytes kept of an executable's path.
 pub const EXE_BYTES: usize = 512;
-/// Bytes of a page: what the parts of the file are aligned to.
+/// Bytes of a page, to which the parts of the file are aligned.
 pub const PAGE: usize = 4096;
-/// Most rings of a file.
+/// Maximum number of rings in a file.
 pub const MOST_RINGS: usize = 1 << 13;
-/// Blocks that a ring has memory for when it is claimed; afterwards it doubles.
+/// Blocks for which a ring has memory when it is claimed; afterwards it doubles.
 pub const FIRST_BLOCKS: u32 = 2;
-/// Process entries whose memory is reserved at a time; that of the first ones by the tool.
+/// Process entries whose memory is reserved together; the tool reserves that of the first group.
 pub const ENTRY_GROUP: usize = 64;
 /// Entries of the table of execs.
 pub const EXECS: usize = 128;
@@ -39,9 +39,9 @@ pub mod gate {
     pub const PAUSE: u32 = 1 << 2;
     /// Every event carries a sequence number.
     pub const SEQUENCED: u32 = 1 << 3;
-    /// The tool wants no more events of this process.
+    /// The tool reads no more events of this process.
     pub const DISMISSED: u32 = 1 << 4;
-    /// In-process facts are asked for.
+    /// In-process facts are requested.
     pub const FACTS: u32 = 1 << 5;
     /// One tick.
     pub const TICK: u32 = 1 << 8;
@@ -66,32 +66,32 @@ pub struct Header {
     pub ring_log2: AtomicU32,
     /// Binary logarithm of the words of a block.
     pub block_log2: AtomicU32,
-    /// 1 once the tool has closed the file in good order.
+    /// 1 once the tool has closed the file.
     pub closed: AtomicU32,
     /// `CLOCK_MONOTONIC` when the file was made, ns: times in the rings count from here.
     pub created_ns: AtomicU64,
     /// Inode of the tool's namespace of process numbers; 0 unknown.
     pub namespace: AtomicU64,
-    /// Blocks of memory that all rings may have together.
+    /// Blocks of memory that all rings together may have.
     pub budget: AtomicU32,
-    /// Ticks of the tool, of all gates: shows a producer in another namespace that the tool lives.
-    pub beat: Line<AtomicU32>,
-    /// 1 while the tool sleeps and wants to be woken: a futex.
-    pub doorbell: Line<AtomicU32>,
-    /// What registration writes.
-    pub registry: Line<Registry>,
+    /// Counts the tool's ticks of all gates: shows a producer in another namespace that the tool runs.
+    pub beat: CacheLine<AtomicU32>,
+    /// 1 while the tool sleeps until it is woken: a futex.
+    pub doorbell: CacheLine<AtomicU32>,
+    /// The fields that registration writes.
+    pub registry: CacheLine<Registry>,
     /// Zero.
     pub reserved_1: [u8; PAGE - 4 * 64],
 }
 
 /// Alone on its cache line.
 #[repr(C, align(64))]
-pub struct Line<T>(pub T);
+pub struct CacheLine<T>(pub T);
 
-/// What processes and threads write when they register.
+/// The fields that processes and threads write when they register.
 #[repr(C)]
 pub struct Registry {
-    /// Process entries that have registered and that the tool has not seen: the newest, plus one; 0 none.
+    /// Process entries that have registered and that the tool has not read: the newest, plus one; 0 none.
     pub newest: AtomicU32,
     /// No process entry below this one is free.
     pub process_hint: AtomicU32,
@@ -107,9 +107,9 @@ pub struct Registry {
     pub processes_left_out: AtomicU32,
     /// Threads that found no ring, not even a shared one: they are not recorded.
     pub threads_left_out: AtomicU32,
-    /// Events that could not be told: from signal handlers that interrupted the telling of another event.
+    /// Events that could not be recorded: from signal handlers that interrupted the recording of another event.
     pub events_left_out: AtomicU32,
-    /// Blocks of memory that all rings have together. A count, on which no access depends.
+    /// Blocks of memory that all rings together have. A count, on which no access depends.
     pub blocks: AtomicU32,
     /// Execs that found no entry in their table.
     pub execs_left_out: AtomicU32,
@@ -117,7 +117,7 @@ pub struct Registry {
 
 /// [`Process::state`]: the low byte; the process number is above it.
 pub mod state {
-    /// Nobody's.
+    /// Unowned.
     pub const FREE: u64 = 0;
     /// In use; filled in once it is in [`Registry::newest`](super::Registry::newest).
     pub const CLAIMED: u64 = 1;
@@ -141,26 +141,26 @@ pub struct Process {
     /// Length of `exe`.
     pub exe_bytes: AtomicU32,
     /// See [`gate`]. A futex.
-    pub gate: Line<AtomicU32>,
+    pub gate: CacheLine<AtomicU32>,
     /// The next sequence number.
-    pub sequence: Line<AtomicU64>,
-    /// Rings of this process that the tool has not seen: the newest, plus one; 0 none.
-    pub newest: Line<AtomicU32>,
+    pub sequence: CacheLine<AtomicU64>,
+    /// Rings of this process that the tool has not read: the newest, plus one; 0 none.
+    pub newest: CacheLine<AtomicU32>,
     /// Threads registered so far.
     pub threads: AtomicU32,
-    /// Facts asked for: counts requests.
-    pub facts_asked: AtomicU32,
+    /// Counts requests for facts.
+    pub facts_requested: AtomicU32,
     /// The last request that was answered.
     pub facts_answered: AtomicU32,
-    /// 1 while a thread is answering.
+    /// 1 while a thread answers.
     pub facts_lock: AtomicU32,
     /// Bytes of the answer.
     pub facts_bytes: AtomicU32,
-    /// What the layer is to be told of the question: its hook finds it in the first byte.
-    pub facts_wishes: AtomicU32,
-    /// 1 once the process has seen that it is dismissed, or has detached.
+    /// The options of the request: the layer's hook finds them in the first byte.
+    pub facts_options: AtomicU32,
+    /// 1 once the process has read that it is dismissed, or has detached.
     pub detached: AtomicU32,
-    /// Its threads that found no ring: they are not recorded.
+    /// Threads of the process that found no ring: they are not recorded.
     pub threads_left_out: AtomicU32,
     /// `/proc/self/exe`; the end of it when longer.
     pub exe: [AtomicU8; EXE_BYTES],
@@ -168,25 +168,25 @@ pub struct Process {
     pub facts: Facts,
 }
 
-/// What a process told of itself; the layer says what it means.
+/// What a process reports about itself, in the layer's format.
 #[repr(C, align(1024))]
 pub struct Facts(pub [AtomicU8; FACTS_BYTES]);
 
 /// One ring's control words.
 #[repr(C)]
 pub struct Control {
-    /// Who owns the ring, and what the owner writes.
-    pub owner: Line<Owner>,
-    /// What the consumer writes.
-    pub consumer: Line<Consumer>,
+    /// The ring's owner, and the fields that the owner writes.
+    pub owner: CacheLine<Owner>,
+    /// The fields that the consumer writes.
+    pub consumer: CacheLine<Consumer>,
 }
 
 /// See [`Control::owner`].
 #[repr(C)]
 pub struct Owner {
-    /// 0: free. Otherwise bits 0-31 the kernel's number of the thread (0: not known, or shared by threads), bits 32-63
+    /// 0: free. Otherwise bits 0-31 the kernel's number of the thread (0: unknown, or shared by threads), bits 32-63
     /// the process entry plus one.
-    pub who: AtomicU64,
+    pub id: AtomicU64,
     /// The thread's index in its process; [`SHARED`] for a ring that threads share.
     pub thread: AtomicU32,
     /// Next in the process's list of new rings, plus one.
@@ -195,7 +195,7 @@ pub struct Owner {
     pub busy: AtomicU32,
 }
 
-/// [`Owner::thread`] of a ring that threads share under a lock: notes in it tell whose words follow.
+/// [`Owner::thread`] of a ring that threads share under a lock: notes in it state which thread wrote what follows.
 pub const SHARED: u32 = u32::MAX;
 
 /// See [`Control::consumer`].
@@ -205,22 +205,22 @@ pub struct Consumer {
     pub taken: AtomicU32,
     /// 1 when the producer waits for `taken` to move.
     pub waiting: AtomicU32,
-    /// Blocks that the owner has reserved memory for, a power of two, and [`FIXED`]. The owner writes it, seldom.
+    /// Blocks for which the owner has reserved memory, a power of two, and [`FIXED`]. The owner writes it, seldom.
     pub reach: AtomicU32,
     /// Blocks that are counted in [`Registry::blocks`]: a free ring keeps its memory.
     pub held: AtomicU32,
 }
 
-/// Of [`Consumer::reach`]: the ring grows no further, so its owner goes on at its first block.
+/// Of [`Consumer::reach`]: the ring grows no further, so its owner continues at its first block.
 pub const FIXED: u32 = 1 << 31;
 
-/// A call that replaces a process image, or starts a process: the image that comes of it should register. The table lies
-/// behind the directory.
+/// A call that replaces a process image, or starts a process: the resulting image should register. The table follows
+/// the directory.
 #[repr(C, align(128))]
 pub struct Exec {
-    /// 0: free. Otherwise [`exec_state`] and, from bit 8, a process number as the process sees it: of the one that is to
-    /// become another image; of the one that fills the note in, until then.
-    pub who: AtomicU64,
+    /// 0: free. Otherwise [`exec_state`] and, from bit 8, a process number as the process sees it: that of the process
+    /// about to become another image; until then, that of the process that fills in the note.
+    pub state: AtomicU64,
     /// Inode of the namespace of that number; 0 unknown.
     pub namespace: AtomicU64,
     /// `CLOCK_MONOTONIC` before the call, ns.
@@ -229,15 +229,15 @@ pub struct Exec {
     pub path_bytes: AtomicU32,
     /// The file; the end of its path when longer.
     pub path: [AtomicU8; EXEC_PATH_BYTES],
-    /// The kernel's number of the thread that calls.
+    /// The kernel's number of the calling thread.
     pub tid: AtomicU32,
 }
 
-/// The low byte of [`Exec::who`].
+/// The low byte of [`Exec::state`].
 pub mod exec_state {
-    /// Nobody's.
+    /// Unowned.
     pub const FREE: u64 = 0;
-    /// Being filled in, or of a call under way that starts a process.
+    /// Being filled in, or of a call in progress that starts a process.
     pub const CLAIMED: u64 = 1;
     /// The process is about to become, or has become, an image that should register.
     pub const BEGUN: u64 = 2;
@@ -245,7 +245,7 @@ pub mod exec_state {
     pub const WITHOUT: u64 = 3;
 }
 
-/// Where everything lies in a file.
+/// Where each part lies in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     /// Entries of the process table.
@@ -283,14 +283,14 @@ impl Geometry {
         8 << self.block_log2
     }
 
-    /// Where the entries of a group of the process table lie, bytes.
+    /// The byte range of a group of entries of the process table.
     pub fn entry_group(&self, group: usize) -> core::ops::Range<usize> {
         let from = (group * ENTRY_GROUP).min(self.processes);
         let to = (from + ENTRY_GROUP).min(self.processes);
         size_of::<Header>() + from * size_of::<Process>()..size_of::<Header>() + to * size_of::<Process>()
     }
 
-    /// Where blocks of a ring lie, bytes.
+    /// The byte range of blocks of a ring.
     pub fn blocks(&self, ring: usize, blocks: core::ops::Range<u32>) -> core::ops::Range<usize> {
         let first = self.first_ring() + ring * self.ring_bytes();
         first + blocks.start as usize * self.block_bytes()..first + blocks.end as usize * self.block_bytes()
@@ -301,7 +301,7 @@ impl Geometry {
         if self.ring_blocks() < FIRST_BLOCKS { self.ring_blocks() } else { FIRST_BLOCKS }
     }
 
-    /// What [`Consumer::reach`] means, if it can be: the blocks, and whether they stay so many.
+    /// Decodes [`Consumer::reach`], if it is valid: the blocks, and whether their number is final.
     pub const fn reach(&self, word: u32) -> Option<(u32, bool)> {
         let blocks = word & !FIXED;
         if blocks.is_power_of_two() && blocks >= self.first_blocks() && blocks <= self.ring_blocks() {
@@ -336,7 +336,7 @@ impl Geometry {
         self.first_ring() + rings * self.ring_bytes()
     }
 
-    /// Rings that are kept for threads to share, of `mapped` ones: the first.
+    /// Number of rings, of `mapped` ones, that are reserved for threads to share: the first ones.
     pub const fn shared_rings(&self, mapped: usize) -> usize {
         let eighth = mapped / 8;
         if eighth == 0 { 1 } else { eighth }
@@ -344,7 +344,7 @@ impl Geometry {
 }
 
 impl Header {
-    /// What the header says; `None` when it makes no sense.
+    /// The geometry that the header states; `None` when it is invalid.
     pub fn geometry(&self) -> Option<Geometry> {
         use core::sync::atomic::Ordering::Relaxed;
         let geometry = Geometry {
@@ -356,14 +356,14 @@ impl Header {
         geometry.sensible().then_some(geometry)
     }
 
-    /// The tool's wishes.
+    /// What the tool wants recorded.
     pub fn flags(&self) -> Flags {
         Flags::from_bits(self.flags.load(core::sync::atomic::Ordering::Relaxed))
     }
 }
 
 impl Geometry {
-    /// Whether it keeps the bounds that the code relies on: blocks hold any group of words twice, rings two blocks.
+    /// Whether it keeps the bounds on which the code relies: a block holds two groups of any length, a ring two blocks.
     pub const fn sensible(&self) -> bool {
         self.block_log2 >= 6
             && self.block_log2 < self.ring_log2

@@ -1,33 +1,33 @@
-//! The shared-memory rings through which the recording layer tells heaptoll every allocation.
+//! The shared-memory rings through which the recording layer reports every allocation to heaptoll.
 //!
 //! Both sides of one file. The producer's side ([`Rings`], [`Producer`]) runs inside `malloc`: it is `no_std`,
-//! allocates nothing, takes no lock on the short way and keeps `errno`. The consumer's side ([`Shared`], [`Tap`]; the
-//! feature `tool`) makes the file and gives every process's events in one order. docs/recording-ring.md describes
-//! the layout and the protocol, with the reasons why it loses nothing and orders rightly.
+//! allocates nothing, takes no lock on the fast path and preserves `errno`. The consumer's side ([`Shared`], [`Tap`];
+//! the feature `tool`) makes the file and delivers the events of each process in one order. docs/recording-ring.md
+//! describes the layout and the protocol, and why they lose nothing and order events correctly.
 #![cfg_attr(not(feature = "tool"), no_std)]
 
 mod attach;
+mod emit;
 mod execs;
 mod flags;
 pub mod layout;
 mod lock;
 mod memory;
-mod places;
+mod pointers;
 mod producer;
 mod rings;
 mod state;
 mod sys;
-mod tell;
 #[cfg(feature = "tool")]
 mod tool;
 mod wait;
 pub mod word;
 
-pub use execs::Noted;
+pub use execs::ExecNote;
 pub use flags::Flags;
 pub use producer::{FRAMES, Producer};
 pub use rings::{FactsHook, Rings, ThreadWord};
 #[cfg(feature = "tool")]
 pub use tool::{
-    Arrival, Drained, LeftOut, Losses, Options, Paused, RingError, Said, Shared, Sink, Tap, Unseen,
+    Arrival, Drained, LeftOut, Losses, Options, Paused, RingError, RingEvent, Shared, Sink, Tap, Unregistered,
 };

@@ -1,12 +1,12 @@
-//! The lock of what happens seldom: registration, and the ring that threads share.
+//! The lock of rare operations: registration, and writes to the ring that threads share.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::sys;
 
-/// Takes a spin lock. Its holders do not wait for anything but, at worst, the tool. A holder that has died is known by
-/// its kernel number, a thread of process `pid` (0: not known yet). False when the holder is the caller, a signal handler
-/// that has interrupted itself.
+/// Takes a spin lock. Its holders wait for nothing but, at worst, the tool. A holder that has died is found by its
+/// kernel number, a thread of process `pid` (0: not known yet). False when the caller itself holds the lock: it is a
+/// signal handler that interrupted the holder.
 #[must_use]
 pub(crate) fn lock(word: &AtomicU32, holder: u32, pid: u32) -> bool {
     let mut rounds = 0u32;
@@ -30,7 +30,7 @@ pub(crate) fn lock(word: &AtomicU32, holder: u32, pid: u32) -> bool {
                 && pid != 0
                 && rounds.is_multiple_of(64)
                 && !sys::thread_exists(pid as i32, held as i32)
-                // A child of vfork is no thread of the process.
+                // A child of vfork is not a thread of the process.
                 && !sys::exists(held as i32)
                 && word.compare_exchange(held, holder, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
@@ -60,7 +60,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(400));
             let early = taken.load(Ordering::SeqCst);
             other.kill().and_then(|()| other.wait()).expect("it ends");
-            assert!(!early, "its holder lived");
+            assert!(!early, "its holder was alive");
         });
         assert!(taken.load(Ordering::SeqCst));
     }

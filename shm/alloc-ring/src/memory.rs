@@ -1,8 +1,8 @@
 //! Memory of the file, reserved before it is touched.
 //!
-//! The file is sparse. A store to a page that the file system has no memory for is answered by SIGBUS, which would kill
-//! the program. So each side reserves a page itself before it first touches it, but for the pages that the tool reserved
-//! before there was a program; what the other side wrote about a page is not enough, as anybody may have written there.
+//! The file is sparse. A store to a page for which the file system has no memory raises SIGBUS, which would kill the
+//! program. So each side reserves a page itself before it first touches it, except the pages that the tool reserved
+//! before the program started. A statement of the other side about a page is not trusted: it may be overwritten.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use crate::layout::{ENTRY_GROUP, Geometry, Header};
 use crate::rings::Core;
 use crate::sys;
 
-/// What memory of the rings is for: less of the budget is open to what is needed less.
+/// What memory is reserved for: a less urgent need may use a smaller part of the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     /// A ring that grows: half of the budget.
@@ -43,11 +43,12 @@ fn charge(count: &AtomicU32, blocks: u32, budget: u32, need: Need) -> bool {
 }
 
 impl Core {
-    /// Reserves part of the file for this process's mapping. False: there is no memory, or it cannot be known.
+    /// Reserves part of the file for this process's mapping. False: there is no memory, or this cannot be found out.
     fn reserve(header: &Header, part: Range<usize>) -> bool {
         let part = sys::whole_pages(part);
         let at = core::ptr::from_ref(header).cast::<u8>().cast_mut().wrapping_add(part.start);
-        // SAFETY: the caller's part lies in the mapping, which begins with the header and ends with a page.
+        // SAFETY: both callers compute the part from the geometry that was checked when the file was mapped, so it lies
+        // in the mapping, which begins with the header and ends with a page.
         unsafe { heaptoll_populate::populate(at, part.len()) }.is_ok()
     }
 
@@ -64,8 +65,8 @@ impl Core {
         has
     }
 
-    /// Reserves blocks of a ring that is the caller's, which has memory for those before them. `held` counts the blocks
-    /// that are paid for: those of a ring that was used before are.
+    /// Reserves blocks of a ring that the caller owns and that has memory for the blocks before them. `held` counts the
+    /// blocks that are charged to the budget already: those of a ring that was used before are.
     pub(crate) fn reserve_blocks(
         &self,
         header: &Header,
@@ -74,8 +75,8 @@ impl Core {
         blocks: Range<u32>,
         need: Need,
     ) -> bool {
-        let paid = held.load(Ordering::Relaxed).min(geometry.ring_blocks());
-        let more = blocks.end.saturating_sub(paid.max(blocks.start));
+        let charged = held.load(Ordering::Relaxed).min(geometry.ring_blocks());
+        let more = blocks.end.saturating_sub(charged.max(blocks.start));
         let count = &header.registry.0.blocks;
         let budget = self.budget.load(Ordering::Relaxed);
         if more > 0 && !charge(count, more, budget, need) {
@@ -87,7 +88,7 @@ impl Core {
             }
             return false;
         }
-        if blocks.end > paid {
+        if blocks.end > charged {
             held.store(blocks.end, Ordering::Relaxed);
         }
         true
@@ -109,6 +110,6 @@ mod tests {
         assert!(!charge(&count, 1, 8, Need::Shared));
         assert_eq!(count.load(Ordering::Relaxed), 8, "what was refused is not counted");
         count.store(u32::MAX, Ordering::Relaxed);
-        assert!(!charge(&count, 1, 8, Need::Shared), "a count that somebody wrote over");
+        assert!(!charge(&count, 1, 8, Need::Shared), "an overwritten count");
     }
 }

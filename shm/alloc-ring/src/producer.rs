@@ -1,28 +1,28 @@
-//! Telling one event: the short way, inline.
+//! Recording one event: the fast path, inline.
 //!
-//! The short way is for a process of one thread whose tool wants nothing special: the gate is as it was, the usable
-//! size is the one predicted, the block has room. One comparison of the gate stands for all conditions that seldom
-//! change: where the short way must not be taken, [`State::fast`] is a value that no gate has. Everything else goes
-//! the general way ([`crate::tell`]), out of line.
+//! The fast path serves a process of one thread whose tool wants nothing special: the gate is unchanged, the usable
+//! size is the predicted one, the block has space. One comparison of the gate stands for all conditions that seldom
+//! change: if the fast path must not be taken, [`State::fast`] is a value that no gate has. All else takes the slow
+//! path ([`crate::emit`]), out of line.
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
+use crate::emit::{Event, Message};
 use crate::rings::{Core, ThreadWord, mark, stage};
 use crate::state::State;
 use crate::sys::Errno;
-use crate::tell::{Event, Message};
 use crate::word::{
     ADDRESS_BITS, ADDRESS_MASK, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_NEW, NEW, PREDICTED,
-    RESIZE_BEGIN, RESIZE_END, SHORT_SIZES, note, noted, plain, tagged,
+    RESIZE_BEGIN, RESIZE_END, SHORT_SIZES, note, note_word, plain, tagged,
 };
 
-/// Most frames of a call stack.
+/// Maximum number of frames of a call stack.
 pub const FRAMES: usize = 256;
 
-/// The calling thread's way into its ring, for one event.
+/// The calling thread's access to its ring, for one event.
 ///
-/// It is passed on by value, so that on the short way it never leaves the registers.
+/// It is passed by value, so that on the fast path it never leaves the registers.
 pub struct Producer<'a, W> {
     core: &'a Core,
     state: &'a State,
@@ -42,26 +42,26 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
         Producer { ..*self }
     }
 
-    /// The call stack of the event that is told next by this handle. 0: none.
+    /// Sets the call stack of the next event that this handle records. 0: none.
     #[inline(always)]
     pub fn site(&mut self, site: u32) {
         self.site = site;
     }
 
-    /// How long the event that is told next by this handle took, ns. Not for frees, which are told before they are
-    /// done: [`Producer::took`].
+    /// Sets how long the next event that this handle records took, ns. Not for frees, which are recorded before they
+    /// are done: see [`Producer::took`].
     #[inline(always)]
     pub fn latency(&mut self, ns: u32) {
         self.latency_ns = ns;
     }
 
-    /// A `malloc` gave `block`. Told after the manager answered.
+    /// Records that a `malloc` returned `block`. Called after the manager returned.
     #[inline(always)]
     pub fn alloc(&mut self, block: usize, size: usize, usable: usize) {
         self.short(ALLOC, block, size, usable);
     }
 
-    /// A block is about to be given back. Told before the manager is called.
+    /// Records that a block is about to be freed. Called before the manager is.
     #[inline(always)]
     pub fn free(&mut self, block: usize, delete: bool) {
         let word = tagged(FREE, block as u64 >> 3 | if delete { FREE_DELETE } else { 0 });
@@ -70,7 +70,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
         }
     }
 
-    /// Any call for a new block gave `block`; `kind` is below 16. Told after the manager answered.
+    /// Records that any call for a new block returned `block`; `kind` is below 16. Called after the manager returned.
     #[inline(always)]
     pub fn alloc_long(&mut self, block: usize, size: usize, usable: usize, kind: u8, align_log2: u8) {
         if kind == KIND_NEW && align_log2 == 0 {
@@ -80,7 +80,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
         }
     }
 
-    /// A block is about to be resized. Told before the manager is called.
+    /// Records that a block is about to be resized. Called before the manager is.
     #[inline(always)]
     pub fn resize_begin(&mut self, block: usize) {
         self.copy().resize_begin_general(block);
@@ -88,11 +88,11 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
 
     #[inline(never)]
     fn resize_begin_general(mut self, block: usize) {
-        self.tell(&Event::of(RESIZE_BEGIN, block));
+        self.emit(&Event::of(RESIZE_BEGIN, block));
     }
 
-    /// The block of this thread's last [`Producer::resize_begin`] is now `block`; 0: the manager gave null. Told after
-    /// the manager answered, in each case.
+    /// Records that the block of this thread's last [`Producer::resize_begin`] is now `block`; 0: the manager returned
+    /// null. Called after the manager returned, in each case.
     #[inline(always)]
     pub fn resize_end(&mut self, block: usize, size: usize, usable: usize) {
         self.copy().resize_end_general(block, size, usable);
@@ -102,13 +102,13 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     fn resize_end_general(mut self, block: usize, size: usize, usable: usize) {
         let event = Event {
             data: Some((size as u64).min(DATA_MASK)),
-            told: Some(usable),
+            usable: Some(usable),
             ..self.event(RESIZE_END, block)
         };
-        self.tell(&event);
+        self.emit(&event);
     }
 
-    /// A call for a new block gave nothing.
+    /// Records that a call for a new block returned null.
     #[inline(always)]
     pub fn failed(&mut self, kind: u8, size: usize) {
         self.copy().failed_general(kind, size);
@@ -118,10 +118,10 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     #[inline(never)]
     fn failed_general(mut self, kind: u8, size: usize) {
         let word = tagged(ALLOC_LONG, u64::from(kind & 15) << ADDRESS_BITS);
-        self.tell(&Event { word, data: Some((size as u64).min(DATA_MASK)), ..self.event(ALLOC_LONG, 0) });
+        self.emit(&Event { word, data: Some((size as u64).min(DATA_MASK)), ..self.event(ALLOC_LONG, 0) });
     }
 
-    /// How long this thread's last [`Producer::free`] took, ns. Told after it, in each case when the tool wants
+    /// Records how long this thread's last [`Producer::free`] took, ns. Called after each free if the tool wants
     /// latencies: the reader waits for it.
     #[inline(always)]
     pub fn took(&mut self, ns: u32) {
@@ -130,11 +130,11 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
 
     #[inline(never)]
     fn took_general(mut self, ns: u32) {
-        self.send(&Message::Note(&[noted(note::LATENCY, u64::from(ns))]));
+        self.send(&Message::Note(&[note_word(note::LATENCY, u64::from(ns))]));
     }
 
-    /// What call stack a number stands for: return addresses, innermost first. At most [`FRAMES`] are kept, and what
-    /// fits into a block.
+    /// Records which call stack a number stands for: return addresses, innermost first. At most [`FRAMES`] are kept,
+    /// and no more than fit into a block.
     #[inline(always)]
     pub fn define_site(&mut self, site: u32, frames: &[usize]) {
         self.copy().define_site_general(site, frames);
@@ -145,7 +145,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     fn define_site_general(mut self, site: u32, frames: &[usize]) {
         let frames = &frames[..frames.len().min(FRAMES).min(self.core.geometry().block_words() - 1)];
         let mut words = [0u64; FRAMES + 1];
-        words[0] = noted(note::SITE, (frames.len() as u64) << 32 | u64::from(site));
+        words[0] = note_word(note::SITE, (frames.len() as u64) << 32 | u64::from(site));
         for (word, frame) in words[1..].iter_mut().zip(frames) {
             *word = tagged(crate::word::DATA, *frame as u64 & DATA_MASK);
         }
@@ -155,18 +155,18 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     #[inline(always)]
     fn short(&mut self, tag: u64, block: usize, size: usize, usable: usize) {
         let word = tagged(tag, (size as u64) << ADDRESS_BITS | block as u64 >> 3);
-        let told = self.site == 0
+        let written = self.site == 0
             && self.latency_ns == 0
             && size < PREDICTED
             && plain(block)
             && self.write_short(word, |state| usize::from(state.usable[size].get()) == usable);
-        if !told {
+        if !written {
             self.copy().alloc_general(if tag == NEW { KIND_NEW } else { 0 }, 0, block, size, usable);
         }
     }
 
-    /// The short way: one word, if `fits`. A signal handler that tells an event meanwhile finds that the state has been
-    /// entered, so nothing changes between the questions and the answer.
+    /// The fast path: writes one word, if `fits`. A signal handler that records an event meanwhile finds that the state
+    /// has been entered, so nothing changes between the checks and the store.
     #[inline(always)]
     fn write_short(&self, word: u64, fits: impl FnOnce(&State) -> bool) -> bool {
         let state = self.state;
@@ -174,14 +174,15 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
             return false;
         }
         let at = state.at.get();
-        let told = self.core.gate() == state.fast.get() && fits(state) && at < state.limit.get();
-        if told {
-            // SAFETY: `at` is before the end of its block, so within the ring.
+        let written = self.core.gate() == state.fast.get() && fits(state) && at < state.limit.get();
+        if written {
+            // SAFETY: `at` is before `limit`, the end of its block, so within the ring; a wiped state has `fast` 0,
+            // which no gate equals.
             unsafe { (*at).store(word | state.lap.get(), Ordering::Release) };
             state.at.set(at.wrapping_add(1));
         }
         state.leave();
-        told
+        written
     }
 
     #[cold]
@@ -196,7 +197,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
             (tagged(ALLOC_LONG, about), Some((size as u64).min(DATA_MASK)))
         };
         let word = word | block as u64 >> 3 & ADDRESS_MASK;
-        self.tell(&Event { word, data, predicted: Some((size, usable)), ..self.event(ALLOC, block) });
+        self.emit(&Event { word, data, predicted: Some((size, usable)), ..self.event(ALLOC, block) });
     }
 
     #[cold]
@@ -206,7 +207,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
         if delete {
             event.word |= FREE_DELETE;
         }
-        self.tell(&event);
+        self.emit(&event);
     }
 
     #[inline(always)]
@@ -214,15 +215,15 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
         Event { site: self.site, latency_ns: self.latency_ns, ..Event::of(tag, block) }
     }
 
-    /// The general way, where the ring is the thread's own and there is nothing to wait for.
+    /// The slow path; writes at once if the ring is the thread's own and there is nothing to wait for.
     #[inline(always)]
-    fn tell(&mut self, event: &Event) {
-        if !self.core.tell_now(self.state, event) {
+    fn emit(&mut self, event: &Event) {
+        if !self.core.emit_now(self.state, event) {
             self.send(&Message::Event(event));
         }
     }
 
-    /// The general way: into the own ring, or the shared one.
+    /// The rest of the slow path: writes to the own ring, or to the shared one.
     #[cold]
     #[inline(never)]
     fn send(&mut self, message: &Message<'_>) {
@@ -234,16 +235,16 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
                 W::set(0);
                 return;
             }
-            // SAFETY: producers exist only when attached.
-            let life = unsafe { &*core.life() };
+            // SAFETY: producers exist only after `register`, which returns without one unless `local` is set.
+            let local = unsafe { &*core.local() };
             if !state.wiped() {
                 if state.entered() {
-                    // This is a signal handler, which has interrupted the telling of another event.
-                    // SAFETY: the state is not wiped.
-                    let who = unsafe { state.control() }.owner.0.who.load(Ordering::Relaxed);
-                    return core.send_shared(life, state.thread.get(), who as u32, message);
+                    // This is a signal handler, which has interrupted the recording of another event.
+                    // SAFETY: the state is not wiped, as checked above.
+                    let owner_id = unsafe { state.control() }.owner.0.id.load(Ordering::Relaxed);
+                    return core.send_shared(local, state.thread.get(), owner_id as u32, message);
                 }
-                if core.send_own(life, state, message).is_err() {
+                if core.send_own(local, state, message).is_err() {
                     core.detach();
                     W::set(0);
                 }
@@ -251,15 +252,15 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
             }
             let word = W::get();
             if mark::is_shared(word) && core.current(word) {
-                return core.send_shared(life, mark::thread(word), mark::tid(word), message);
+                return core.send_shared(local, mark::thread(word), mark::tid(word), message);
             }
             if word & mark::OWN != 0
                 && let Some(state) = core.state_of(word)
-                // SAFETY: states stay mapped.
+                // SAFETY: `state_of` gives pointers into the mapping of states, which stays.
                 && let state = unsafe { &*state }
                 && !state.wiped()
             {
-                // Another handle, within this event, has registered meanwhile.
+                // Another handle, within this event, has registered the thread meanwhile.
                 self.state = state;
                 continue;
             }
@@ -268,7 +269,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
             let word = core.register(word);
             W::set(word);
             match core.state_of(word) {
-                // SAFETY: states stay mapped.
+                // SAFETY: `state_of` gives pointers into the mapping of states, which stays.
                 Some(state) => self.state = unsafe { &*state },
                 None => return,
             }

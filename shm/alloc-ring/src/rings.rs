@@ -1,4 +1,4 @@
-//! The layer's handle on the shared file: one static a process, from which each thread gets its [`Producer`].
+//! The layer's handle on the shared file: one static per process, from which each thread gets its [`Producer`].
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
 use crate::flags::Flags;
 use crate::layout::{FACTS_BYTES, Geometry, Header, MOST_RINGS};
 use crate::producer::Producer;
-use crate::state::{Life, State};
+use crate::state::{ProcessLocal, State};
 
 /// A thread-local word that is 0 in each new thread. The layer makes one in the model "initial exec".
 pub trait ThreadWord {
@@ -18,20 +18,20 @@ pub trait ThreadWord {
     fn set(word: usize);
 }
 
-/// Fills in what the tool asked for about this process; gives how many bytes it wrote. The first byte is the tool's
-/// wishes when it is called, the others are zero. Called on a thread of the
-/// program, outside of the manager; it must not wait for other threads of the program.
+/// Writes the requested facts about this process; returns how many bytes it wrote. When it is called, the first byte
+/// holds the request's options, the others are zero. Called on a thread of the program, outside of the manager; it must
+/// not wait for other threads of the program.
 pub type FactsHook = fn(&mut [u8; FACTS_BYTES]) -> usize;
 
-/// What a thread's word says besides 0, a new thread.
+/// The values of a thread's word besides 0, a new thread.
 pub(crate) mod mark {
-    /// The rest is the address of a state of its own.
+    /// The thread has a state of its own, whose address is the rest.
     pub const OWN: usize = 1;
     /// It is registering, or about to find that it cannot.
     pub const REGISTERING: usize = 2;
     /// It shares a ring: bits 8-29 the kernel's number, 30-55 the index, 56-63 of the image's number.
     pub const SHARED: usize = 4;
-    /// There was no ring for it at all: bits 56-63 of the image's number.
+    /// There was no ring for it, not even a shared one: bits 56-63 of the image's number.
     pub const LEFT_OUT: usize = 8;
 
     const TID: usize = (1 << 22) - 1;
@@ -74,42 +74,42 @@ pub(crate) mod stage {
     pub const DETACHED: u32 = 3;
 }
 
-/// What does not depend on the thread word.
+/// The part that does not depend on the thread word.
 pub(crate) struct Core {
     /// See [`stage`].
     pub attached: AtomicU32,
-    /// The mapping. Never given back.
+    /// The mapping. Never unmapped.
     pub header: AtomicPtr<Header>,
-    /// Where everything lies, as the header said when the file was mapped: what it says now may be anybody's. Written
-    /// while attaching.
+    /// Where each part lies, as the header stated when the file was mapped: the program may have overwritten the header
+    /// since. Written while attaching.
     pub geometry: UnsafeCell<Geometry>,
-    /// Blocks that all rings may have together, as the header said then.
+    /// Blocks that all rings together may have, as the header stated then.
     pub budget: AtomicU32,
     /// The group of the process table that was found to have memory last.
     pub entry_group: AtomicU32,
     /// Rings in the mapping.
     pub mapped: AtomicUsize,
-    /// The gate of this process, or of its parent until it has registered; before there is one, `shut`.
+    /// The gate of this process; until it has registered, that of its parent. Null before the first registration.
     pub gate: AtomicPtr<AtomicU32>,
-    /// The process's own memory.
-    pub life: AtomicPtr<Life>,
+    /// The process's private memory.
+    pub local: AtomicPtr<ProcessLocal>,
     /// Inode of the namespace of our process number; 0 unknown.
     pub namespace: AtomicU64,
-    /// 1: it is that of the tool's process number.
+    /// 1: it is the namespace of the tool's process number.
     pub same_namespace: AtomicU32,
     /// See [`FactsHook`].
     pub facts: AtomicPtr<()>,
-    /// Rings whose states this process or its forebears have used, a bit each. Not wiped by a fork.
+    /// Rings whose states this process or its ancestors have used, a bit each. Not wiped by a fork.
     pub used: [AtomicU8; MOST_RINGS / 8],
     /// The file's path, NUL-terminated. Written while attaching.
     pub path: UnsafeCell<[u8; 256]>,
 }
 
-// SAFETY: everything but `path` and `geometry` is atomic; these are written by the one thread that attaches, before
-// `attached` and `header` say so, and only read afterwards.
+// SAFETY: everything but `path` and `geometry` is atomic; `Core::map` writes these on the one thread that attaches,
+// before it stores `header`, and they are only read afterwards.
 unsafe impl Sync for Core {}
 
-/// The rings of this process. One static of it belongs into the layer.
+/// The rings of this process. The layer has one static of it.
 pub struct Rings<W> {
     core: Core,
     word: PhantomData<fn() -> W>,
@@ -122,7 +122,7 @@ impl<W: ThreadWord> Default for Rings<W> {
 }
 
 impl<W: ThreadWord> Rings<W> {
-    /// Not attached yet: the first event attaches, or [`Rings::attach`].
+    /// Not attached yet: the first event, or [`Rings::attach`], attaches.
     pub const fn new() -> Rings<W> {
         Rings {
             core: Core {
@@ -133,7 +133,7 @@ impl<W: ThreadWord> Rings<W> {
                 entry_group: AtomicU32::new(0),
                 mapped: AtomicUsize::new(0),
                 gate: AtomicPtr::new(ptr::null_mut()),
-                life: AtomicPtr::new(ptr::null_mut()),
+                local: AtomicPtr::new(ptr::null_mut()),
                 namespace: AtomicU64::new(0),
                 same_namespace: AtomicU32::new(0),
                 facts: AtomicPtr::new(ptr::null_mut()),
@@ -148,25 +148,25 @@ impl<W: ThreadWord> Rings<W> {
         &self.core
     }
 
-    /// Maps the file that the environment names and registers the calling process and thread. False when there is
-    /// none, or nobody reads it: then every later call does nothing.
+    /// Maps the file that the environment names and registers the calling process and thread. False when there is no
+    /// file, or no tool reads it: then every later call does nothing.
     pub fn attach(&self) -> bool {
         self.thread().is_some()
     }
 
-    /// The calling thread's producer, for one event. `None`: detached, or the thread is in the middle of registering.
+    /// The calling thread's producer, for one event. `None`: detached, or the thread is registering.
     #[inline(always)]
     pub fn thread(&self) -> Option<Producer<'_, W>> {
         let word = W::get();
         if word & mark::OWN != 0 {
             let state = (word - mark::OWN) as *const State;
-            // SAFETY: a word with this mark is the address of a state in a mapping that stays.
+            // SAFETY: `register_locked` made a word with this mark from the address of a state in a mapping that stays.
             return Some(unsafe { Producer::new(&self.core, &*state) });
         }
         Some(Producer::new(&self.core, self.other_thread(word)?))
     }
 
-    /// What the tool wants to be told. Nothing when not attached.
+    /// What the tool wants recorded. Nothing when not attached.
     #[inline]
     pub fn flags(&self) -> Flags {
         let header = self.core.header.load(Ordering::Acquire);
@@ -174,17 +174,17 @@ impl<W: ThreadWord> Rings<W> {
         if header.is_null() { Flags::default() } else { unsafe { (*header).flags() } }
     }
 
-    /// Whether events of this process no longer go anywhere.
+    /// Whether events of this process are dropped.
     pub fn detached(&self) -> bool {
         self.core.attached.load(Ordering::Acquire) == stage::DETACHED
     }
 
-    /// What to call when the tool asks for facts about this process.
+    /// Sets the hook to call when the tool requests facts about this process.
     pub fn answer_with(&self, hook: FactsHook) {
         self.core.facts.store(hook as *mut (), Ordering::Release);
     }
 
-    /// A thread without a ring of its own, or not known yet.
+    /// The state of a thread without a ring of its own, or of one not known yet, which is registered.
     #[cold]
     #[inline(never)]
     fn other_thread(&self, word: usize) -> Option<&State> {
@@ -192,19 +192,19 @@ impl<W: ThreadWord> Rings<W> {
             return None;
         }
         if (mark::is_shared(word) || mark::is_left_out(word)) && self.core.current(word) {
-            // SAFETY: states stay mapped.
+            // SAFETY: `state_of` gives pointers into mappings that stay.
             return self.core.state_of(word).map(|state| unsafe { &*state });
         }
         W::set(mark::REGISTERING);
         let word = self.core.register(word);
         W::set(word);
-        // SAFETY: as above.
+        // SAFETY: `state_of` gives pointers into mappings that stay.
         self.core.state_of(word).map(|state| unsafe { &*state })
     }
 
-    /// To be called in the child of a fork, by `pthread_atfork`, where that is to be had: the thread registers anew at
-    /// its next event in any case, but a fork in a signal handler that interrupted the telling of an event would go
-    /// on telling that event in the child.
+    /// Called in the child of a fork, by `pthread_atfork`, where that is available: the thread registers again at its
+    /// next event in any case, but after a fork in a signal handler that interrupted the recording of an event, the
+    /// child would continue to record that event.
     pub fn forked(&self) {
         W::set(0);
     }

@@ -1,4 +1,4 @@
-//! What a producer keeps in its process's own memory, which a child of fork finds wiped.
+//! What a producer keeps in private memory of its process, which the kernel wipes in a child of fork.
 
 use core::cell::Cell;
 use core::mem::size_of;
@@ -9,14 +9,15 @@ use crate::word::PREDICTED;
 
 /// One ring's writer. All zero: wiped, or never claimed.
 ///
-/// It belongs to one thread (or to who holds [`Life::shared_lock`]), and to the signal handlers that interrupt it.
+/// It belongs to one thread (or to the holder of [`ProcessLocal::shared_lock`]), and to the signal handlers that
+/// interrupt it.
 #[repr(C, align(64))]
 pub(crate) struct State {
-    /// 1 while the owner looks at this or changes it: a signal handler that finds it so must keep off.
+    /// 1 while the owner reads or changes this: a signal handler that finds it 1 must not touch it.
     busy: AtomicU32,
-    /// What the gate must be for the short way; 0: each event goes the general way.
+    /// The value of the gate with which the fast path may be taken; 0: each event takes the slow path.
     pub fast: Cell<u32>,
-    /// The gate when it was last looked into.
+    /// The gate when it was last read.
     pub seen: Cell<u32>,
     /// Where the next word goes.
     pub at: Cell<*mut AtomicU64>,
@@ -28,13 +29,13 @@ pub(crate) struct State {
     pub block: Cell<u32>,
     /// Blocks that have memory, a power of two.
     pub blocks: Cell<u32>,
-    /// Whether there may be more of them: during the first lap.
+    /// Whether they may become more: during the first lap.
     pub grows: Cell<bool>,
     /// The ring's number.
     pub number: Cell<u32>,
-    /// What [`Owner::who`](crate::layout::Owner::who) is as long as the ring is this one's.
-    pub who: Cell<u64>,
-    /// The thread's index in its process; in a shared ring, of the last that wrote.
+    /// The value of [`Owner::id`](crate::layout::Owner::id) as long as this writer owns the ring.
+    pub owner_id: Cell<u64>,
+    /// The thread's index in its process; in a shared ring, that of the last writer.
     pub thread: Cell<u32>,
     /// The ring's first word. Null: wiped.
     pub ring: Cell<*mut AtomicU64>,
@@ -42,18 +43,18 @@ pub(crate) struct State {
     pub control: Cell<*const Control>,
     /// The process's entry.
     pub process: Cell<*const Process>,
-    /// Whether only numbers can be asked for besides the event: no times, and the ring is the thread's own.
+    /// Whether at most sequence numbers accompany events: no times, and the ring is the thread's own.
     pub simple: Cell<bool>,
-    /// Usable sizes last told, by size; 0: not told.
+    /// Usable sizes last recorded, by size; 0: none.
     pub usable: [Cell<u16>; PREDICTED],
 }
 
-/// What a ring was claimed as.
+/// The properties with which a ring is claimed.
 pub(crate) struct Claim {
     /// The ring's number.
     pub number: u32,
-    /// See [`State::who`].
-    pub who: u64,
+    /// See [`State::owner_id`].
+    pub owner_id: u64,
     /// The thread's index.
     pub thread: u32,
     /// Words of a block.
@@ -69,9 +70,9 @@ pub(crate) struct Claim {
 /// Bytes from one state to the next.
 pub(crate) const STATE_BYTES: usize = size_of::<State>();
 
-/// What a process keeps. All zero: wiped; the process has not registered.
+/// The private state of a process. All zero: wiped; the process has not registered.
 #[repr(C, align(64))]
-pub(crate) struct Life {
+pub(crate) struct ProcessLocal {
     /// Held while a process or thread registers: 0 free, otherwise the holder's kernel number.
     pub lock: AtomicU32,
     /// Held while a thread writes to the shared ring: 0 free, otherwise the holder's kernel number, or
@@ -89,26 +90,27 @@ pub(crate) struct Life {
     pub shared: AtomicPtr<State>,
     /// Rings that this process has claimed, a bit each.
     pub claimed: [AtomicU8; MOST_RINGS / 8],
-    /// For threads without a ring of their own: wiped for ever, and shut, so that they never take the short way.
-    pub nobody: State,
+    /// For threads without a ring of their own: always wiped, and shut, so that they never take the fast path.
+    pub unassigned: State,
 }
 
 impl State {
-    /// Nothing is known of any ring.
+    /// Whether the state refers to no ring.
     pub fn wiped(&self) -> bool {
         self.ring.get().is_null()
     }
 
-    /// Begins at the beginning of a ring that nothing has been written to.
+    /// Begins at the first word of a ring to which nothing has been written.
     pub fn begin(&self, ring: *mut AtomicU64, control: &Control, process: &Process, claim: &Claim) {
-        let Claim { number, who, thread, block_words, blocks, grows, simple } = *claim;
+        let Claim { number, owner_id, thread, block_words, blocks, grows, simple } = *claim;
         self.blocks.set(blocks);
         self.grows.set(grows);
         self.number.set(number);
-        self.who.set(who);
+        self.owner_id.set(owner_id);
         self.seen.set(0);
         self.at.set(ring);
-        // SAFETY: a block lies within its ring.
+        // SAFETY: `Geometry::sensible` has checked that a block is smaller than a ring, and `ring` is a ring's first
+        // word.
         self.limit.set(unsafe { ring.add(block_words) });
         self.lap.set(crate::word::LAP);
         self.block.set(0);
@@ -129,16 +131,16 @@ impl State {
     /// The ring's control words.
     ///
     /// # Safety
-    /// Not wiped.
+    /// The state is not wiped.
     pub unsafe fn control(&self) -> &Control {
-        // SAFETY: a state that is not wiped has a ring, whose control words lie in a mapping that stays.
+        // SAFETY: the state is not wiped, so `begin` has set `control` to words of the mapping, which stays.
         unsafe { &*self.control.get() }
     }
 
-    /// Makes the state the caller's. False when it interrupts one whose it is.
+    /// Enters the state for the caller. False when the caller has interrupted a thread that has entered it.
     #[inline(always)]
     pub fn enter(&self) -> bool {
-        // A signal handler that comes in between has left again before the store.
+        // A signal handler that runs between the load and the store has left again before the store.
         if self.busy.load(Ordering::Relaxed) != 0 {
             return false;
         }
@@ -154,17 +156,17 @@ impl State {
         self.busy.store(0, Ordering::Relaxed);
     }
 
-    /// Nobody can enter it any more.
+    /// From now on no thread can enter it.
     pub fn shut(&self) {
         self.busy.store(1, Ordering::Relaxed);
     }
 
-    /// Whether the caller interrupts one whose it is.
+    /// Whether the caller has interrupted a thread that has entered it.
     pub fn entered(&self) -> bool {
         self.busy.load(Ordering::Relaxed) != 0
     }
 
-    /// Takes note of a gate that has been passed.
+    /// Records a gate that has been passed.
     pub fn pass(&self, gate: u32) {
         self.seen.set(gate);
         self.fast.set(if self.simple.get() && gate & gate::SEQUENCED == 0 { gate } else { 0 });
@@ -172,7 +174,7 @@ impl State {
 
     /// Words left in the current block.
     #[inline(always)]
-    pub fn room(&self) -> usize {
+    pub fn free_words(&self) -> usize {
         (self.limit.get() as usize - self.at.get() as usize) / size_of::<u64>()
     }
 }

@@ -1,6 +1,6 @@
-//! The tool's side: making the file, reading the rings.
+//! The consumer's side: makes the file and reads the rings.
 
-mod copied;
+mod counter;
 mod decode;
 mod error;
 mod execs;
@@ -11,8 +11,8 @@ mod proc;
 mod shared;
 mod tap;
 
-pub use decode::{Said, Sink};
+pub use decode::{RingEvent, Sink};
 pub use error::RingError;
-pub use execs::Unseen;
+pub use execs::Unregistered;
 pub use shared::{Arrival, LeftOut, Options, Paused, Shared};
 pub use tap::{Drained, Losses, Tap};

@@ -1,29 +1,29 @@
-//! What a producer waits for: the gate, room in its ring; and how it finds that the tool has gone.
+//! What a producer waits for: the gate, space in its ring; and how it finds that the tool has gone.
 
 use core::ffi::CStr;
 use core::sync::atomic::Ordering;
 
+use crate::emit::pad;
 use crate::layout::{FACTS_BYTES, FIXED, Geometry, Header, Process, gate};
 use crate::memory::Need;
 use crate::rings::{Core, FactsHook};
 use crate::state::State;
 use crate::sys::{self, Descriptor};
-use crate::tell::pad;
 use crate::word::LAP;
 
-/// The event goes nowhere: nobody reads any more.
+/// The event is dropped: the tool reads no more.
 #[derive(Debug)]
 pub(crate) struct Detached;
 
-/// How long a producer sleeps before it asks again whether the tool lives, ns.
+/// How long a producer sleeps before it checks again whether the tool runs, ns.
 pub(crate) const PATIENCE_NS: u64 = 10_000_000;
-/// How often a producer looks before it sleeps.
+/// How often a producer polls before it sleeps.
 const SPINS: u32 = 200;
-/// How long a tool whose process number means nothing here may stand still before it counts as gone, ns.
+/// How long a tool whose process number means nothing here may make no progress before it counts as gone, ns.
 const STILL_NS: u64 = 2_000_000_000;
 
 impl Core {
-    /// Does what the gate asks for, and remembers the gate.
+    /// Does what the gate requests, and records the gate.
     pub(crate) fn pass_gate(&self, process: &Process, state: &State) -> Result<(), Detached> {
         let mut watch = Watch::new();
         loop {
@@ -32,7 +32,7 @@ impl Core {
                 return Err(Detached);
             }
             if gate & gate::FACTS != 0 {
-                // The answer may cost the manager a call that comes back here.
+                // The hook may call the manager, which may call back into this.
                 state.leave();
                 let answered = self.answer(process);
                 state.enter();
@@ -45,25 +45,25 @@ impl Core {
                 return Ok(());
             }
             sys::futex_wait(&process.gate.0, gate, PATIENCE_NS);
-            // SAFETY: attached.
-            watch.look(self, unsafe { self.mapped_header() })?;
+            // SAFETY: the caller has a process entry, which lies in the mapping, so this process is attached.
+            watch.check(self, unsafe { self.mapped_header() })?;
         }
     }
 
-    /// Answers the tool's question about this process. False when a thread is at it.
+    /// Answers the tool's request for facts about this process. False when another thread is answering it.
     fn answer(&self, process: &Process) -> bool {
         if process.facts_lock.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return false;
         }
         process.gate.0.fetch_and(!gate::FACTS, Ordering::AcqRel);
-        let asked = process.facts_asked.load(Ordering::Acquire);
+        let request = process.facts_requested.load(Ordering::Acquire);
         let hook = self.facts.load(Ordering::Acquire);
         let mut bytes = [0u8; FACTS_BYTES];
-        bytes[0] = process.facts_wishes.load(Ordering::Relaxed) as u8;
+        bytes[0] = process.facts_options.load(Ordering::Relaxed) as u8;
         let length = if hook.is_null() {
             0
         } else {
-            // SAFETY: only `answer_with` stores here, and only functions of this type.
+            // SAFETY: `facts` is null, which is excluded here, or a `FactsHook` that `answer_with` stored.
             let hook: FactsHook = unsafe { core::mem::transmute(hook) };
             hook(&mut bytes).min(FACTS_BYTES)
         };
@@ -71,39 +71,40 @@ impl Core {
             to.store(*from, Ordering::Relaxed);
         }
         process.facts_bytes.store(length as u32, Ordering::Relaxed);
-        process.facts_answered.store(asked, Ordering::Release);
+        process.facts_answered.store(request, Ordering::Release);
         process.facts_lock.store(0, Ordering::Release);
         true
     }
 
-    /// Sees to it that `words` words fit into the current block; if they do not, fills it and goes on to the next,
-    /// once the reader has left that.
-    pub(crate) fn make_room(&self, state: &State, words: usize) -> Result<(), Detached> {
-        if words <= state.room() {
+    /// Makes sure that `words` words fit into the current block; if they do not, pads it and continues in the next
+    /// block once the reader has left that.
+    pub(crate) fn ensure_space(&self, state: &State, words: usize) -> Result<(), Detached> {
+        if words <= state.free_words() {
             return Ok(());
         }
-        // SAFETY: attached.
+        // SAFETY: the state refers to a ring in the mapping, so this process is attached.
         let header = unsafe { self.mapped_header() };
         let geometry = self.geometry();
         pad(state);
         let block = state.block.get().wrapping_add(1);
-        // SAFETY: the state is not wiped.
+        // SAFETY: `send` and `shared_state` give only states that `begin` has set, and this thread has entered the
+        // state.
         let control = unsafe { state.control() };
         let consumer = &control.consumer.0;
         if state.grows.get() && block == state.blocks.get() {
             self.grow(header, geometry, state);
         }
         let blocks = state.blocks.get();
-        // A reader is never ahead, unless somebody has written over what it says.
-        let behind = |taken: u32| (block.wrapping_sub(taken) as i32).max(0) as u32;
-        if behind(consumer.taken.load(Ordering::Acquire)) >= blocks / 2 {
+        // A reader is never ahead, unless its counter was overwritten.
+        let lag = |taken: u32| (block.wrapping_sub(taken) as i32).max(0) as u32;
+        if lag(consumer.taken.load(Ordering::Acquire)) >= blocks / 2 {
             wake_tool(header);
         }
         let mut spins = 0;
         let mut watch = Watch::new();
         loop {
             let taken = consumer.taken.load(Ordering::Acquire);
-            if behind(taken) < blocks {
+            if lag(taken) < blocks {
                 break;
             }
             if spins < SPINS {
@@ -111,19 +112,19 @@ impl Core {
                 core::hint::spin_loop();
                 continue;
             }
-            // Whatever somebody may have written there: the reader must know how far the ring reaches.
+            // It may have been overwritten; the reader must know how far the ring reaches.
             consumer.reach.store(reach(state), Ordering::Release);
             // Either the reader sees that we wait, or we see what it has taken meanwhile.
             consumer.waiting.store(1, Ordering::SeqCst);
-            if behind(consumer.taken.load(Ordering::SeqCst)) < blocks {
+            if lag(consumer.taken.load(Ordering::SeqCst)) < blocks {
                 break;
             }
             wake_tool(header);
             sys::futex_wait(&consumer.taken, taken, PATIENCE_NS);
-            if behind(consumer.taken.load(Ordering::Acquire)) >= blocks {
-                watch.look(self, header)?;
-                // Of a ring that somebody has written over, nobody takes anything.
-                if control.owner.0.who.load(Ordering::Relaxed) != state.who.get() {
+            if lag(consumer.taken.load(Ordering::Acquire)) >= blocks {
+                watch.check(self, header)?;
+                // No reader drains a ring whose owner was overwritten.
+                if control.owner.0.id.load(Ordering::Relaxed) != state.owner_id.get() {
                     return Err(Detached);
                 }
             }
@@ -137,9 +138,9 @@ impl Core {
         Ok(())
     }
 
-    /// Doubles a ring, where there is memory; otherwise it stays as it is, and goes round.
+    /// Doubles a ring if there is memory; otherwise it keeps its size and wraps.
     fn grow(&self, header: &Header, geometry: Geometry, state: &State) {
-        // SAFETY: the callers' states are not wiped.
+        // SAFETY: the only caller, `ensure_space`, has read the control words of this state, so it is not wiped.
         let consumer = unsafe { &state.control().consumer.0 };
         let blocks = state.blocks.get();
         let ring = (state.number.get() as usize, &consumer.held);
@@ -152,12 +153,13 @@ impl Core {
         consumer.reach.store(reach(state), Ordering::Release);
     }
 
-    /// Whether the tool is there to read, by its lock on the file.
+    /// Whether the tool runs, by its lock on the file.
     pub(crate) fn tool_lives(&self, header: &Header) -> Lives {
         if header.closed.load(Ordering::Acquire) != 0 {
             return Lives::No;
         }
-        // SAFETY: `path` is written before there is a header.
+        // SAFETY: `map` writes `path` before it publishes the header that the caller has, and nothing writes it
+        // afterwards.
         let Ok(path) = CStr::from_bytes_until_nul(unsafe { &*self.path.get() }) else { return Lives::No };
         if let Ok(file) = Descriptor::open(path)
             && let Some(locked) = file.locked()
@@ -165,12 +167,12 @@ impl Core {
             if locked {
                 return Lives::Yes;
             }
-            // A tool that was killed could not do this.
+            // The tool was killed, so it has not removed its file.
             sys::unlink(path);
             return Lives::No;
         }
-        // The path leads nowhere: a changed root, another mount namespace, no descriptor left, no permission. The
-        // process number says something where both have their numbers from the same namespace.
+        // The path cannot be opened: a changed root, another mount namespace, no descriptor left, no permission. The
+        // process number is meaningful if both have their numbers from the same namespace.
         match self.same_namespace.load(Ordering::Relaxed) {
             0 => Lives::Unknown,
             _ if sys::exists(header.tool_pid.load(Ordering::Relaxed)) => Lives::Yes,
@@ -191,7 +193,7 @@ pub(crate) fn wake_tool(header: &Header) {
     }
 }
 
-/// What is known of the tool.
+/// What is known about the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lives {
     Yes,
@@ -199,7 +201,7 @@ pub(crate) enum Lives {
     Unknown,
 }
 
-/// Whether the tool lives, asked again and again by one who waits.
+/// Checks repeatedly, for a waiting producer, whether the tool runs.
 pub(crate) struct Watch {
     beat: u32,
     since_ns: u64,
@@ -210,8 +212,9 @@ impl Watch {
         Watch { beat: 0, since_ns: 0 }
     }
 
-    /// A tool that ticks lives: no system call is needed, which a sandbox might punish. Otherwise its lock tells.
-    pub fn look(&mut self, core: &Core, header: &Header) -> Result<(), Detached> {
+    /// A tool that ticks runs: this needs no system call, for which a sandbox might kill the process. Otherwise its
+    /// lock on the file decides.
+    pub fn check(&mut self, core: &Core, header: &Header) -> Result<(), Detached> {
         let beat = header.beat.0.load(Ordering::Relaxed);
         let now = sys::now_ns();
         if self.since_ns == 0 || beat != self.beat {

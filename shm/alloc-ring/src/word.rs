@@ -1,26 +1,26 @@
 //! The words of a ring. One event is a *group* of one to a few 64-bit words: prefixes, the event, its data.
 //!
-//! Bit 63 is the *lap*: it is 1 in the words of the first lap through the ring, 0 in those of the second, and so on,
-//! and tells a reader that a word has been written, without an index that both sides would fight over. Bits 60 to 62
-//! are the tag, the other 60 the payload. Addresses are told divided by 8 (44 bits reach all of user space).
+//! Bit 63 is the *lap*: it is 1 in the words of the first lap through the ring, 0 in those of the second, and so on.
+//! It shows a reader that a word has been written, without an index for which both sides would contend. Bits 60 to 62
+//! are the tag, the other 60 the payload. Addresses are stored divided by 8 (44 bits reach all of user space).
 //!
 //! | tag | payload |
 //! |---|---|
 //! | `ALLOC` | address / 8 in bits 0-43, size in bits 44-59: a plain `malloc` of less than 64 KiB |
 //! | `FREE` | address / 8, bits 44-59: [`FREE_DELETE`] |
-//! | `ALLOC_LONG` | address / 8, bits 44-47 kind, 48-53 log2 of the alignment (0: none asked for); then `DATA` size. Address 0: the call failed |
+//! | `ALLOC_LONG` | address / 8, bits 44-47 kind, 48-53 log2 of the alignment (0: none requested); then `DATA` size. Address 0: the call failed |
 //! | `RESIZE_BEGIN` | address / 8 of the block, before the manager is called |
 //! | `RESIZE_END` | address / 8 of the block after it (0: null, nothing or freed); then `DATA` size |
-//! | `DATA` | 60 bits that belong to the word before |
+//! | `DATA` | 60 bits that belong to the preceding word |
 //! | `NEW` | where an event is expected, the same tag as `DATA`: an `operator new`, as `ALLOC` |
 //! | `PREFIX` | bits 0-53 a value, 54-59 which ([`prefix`]): it belongs to the event of its group |
 //! | `NOTE` | bits 0-53 a value, 54-59 which ([`note`]): an event of its own, without a sequence number |
 //!
-//! The first word of a group is written last, so a reader that sees it sees them all; and a group lies in one block.
+//! The first word of a group is written last, so a reader that sees it sees them all. A group lies in one block.
 
 /// The lap bit.
 pub const LAP: u64 = 1 << 63;
-/// Where the tag begins.
+/// The first bit of the tag.
 pub const TAG_SHIFT: u32 = 60;
 /// See the table.
 pub const ALLOC: u64 = 0;
@@ -51,7 +51,7 @@ pub const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
 pub const FREE_DELETE: u64 = 1 << ADDRESS_BITS;
 /// Sizes from here on do not fit an `ALLOC`.
 pub const SHORT_SIZES: usize = 1 << 16;
-/// Where the name of a prefix or note begins.
+/// The first bit of the name of a prefix or note.
 pub const WHICH_SHIFT: u32 = 54;
 /// The value of a prefix or note.
 pub const VALUE_MASK: u64 = (1 << WHICH_SHIFT) - 1;
@@ -60,33 +60,34 @@ pub const DATA_MASK: u64 = (1 << TAG_SHIFT) - 1;
 
 /// Sizes below this have an entry in the table of predicted usable sizes.
 pub const PREDICTED: usize = 2048;
-/// Words of the longest group but a site's definition: number, time, site, latency, address, usable size, event, data.
+/// Words of the longest group except a site's definition: number, time, site, latency, address, usable size, event,
+/// data.
 pub const LONGEST: usize = 8;
 
 /// Which prefix.
 pub mod prefix {
     /// The event's number in the process. Always the first of its group.
     pub const SEQ: u64 = 1;
-    /// The usable size, bytes. Absent: what the table of predicted sizes has.
+    /// The usable size, bytes. Absent: the one in the table of predicted sizes.
     pub const USABLE: u64 = 2;
     /// The call stack's number.
     pub const SITE: u64 = 3;
     /// How long the call took, ns.
     pub const LATENCY: u64 = 4;
-    /// When the event was told, ns since the file was made.
+    /// When the event was recorded, ns since the file was made.
     pub const TIME: u64 = 6;
-    /// What of an address does not fit its event: bits 0-2 in bits 0-2, bits 47-63 from bit 3.
+    /// The bits of an address that do not fit its event: bits 0-2 in bits 0-2, bits 47-63 from bit 3.
     pub const ADDRESS: u64 = 5;
 }
 
 /// Which note.
 pub mod note {
-    /// To be skipped: fills a block whose rest is too short for the next group.
+    /// Padding, which is skipped: fills a block whose rest is too short for the next group.
     pub const PAD: u64 = 1;
-    /// In a ring that threads share: the words that follow are this thread's. Bits 0-21 the kernel's number, bits
-    /// 22-53 the index.
+    /// In a ring that threads share: this thread wrote the words that follow. Bits 0-21 the kernel's number, bits 22-53
+    /// the index.
     pub const THREAD: u64 = 3;
-    /// How long the free before it took, ns.
+    /// How long the preceding free took, ns.
     pub const LATENCY: u64 = 4;
     /// A call stack: bits 0-31 its number, bits 32-53 the number of frames, which follow as `DATA`.
     pub const SITE: u64 = 5;
@@ -103,13 +104,13 @@ pub const fn tagged(tag: u64, payload: u64) -> u64 {
 
 /// A prefix without its lap bit.
 #[inline(always)]
-pub const fn prefixed(which: u64, value: u64) -> u64 {
+pub const fn prefix_word(which: u64, value: u64) -> u64 {
     PREFIX << TAG_SHIFT | which << WHICH_SHIFT | (value & VALUE_MASK)
 }
 
 /// A note without its lap bit.
 #[inline(always)]
-pub const fn noted(which: u64, value: u64) -> u64 {
+pub const fn note_word(which: u64, value: u64) -> u64 {
     NOTE << TAG_SHIFT | which << WHICH_SHIFT | (value & VALUE_MASK)
 }
 
@@ -131,7 +132,7 @@ pub const fn plain(address: usize) -> bool {
     address as u64 & !(ADDRESS_MASK << 3) == 0
 }
 
-/// What a [`prefix::ADDRESS`] must say of an address; 0: it need not be there.
+/// The value of an address's [`prefix::ADDRESS`]; 0: none is needed.
 #[inline(always)]
 pub const fn address_rest(address: usize) -> u64 {
     (address as u64 >> (ADDRESS_BITS + 3)) << 3 | (address as u64 & 7)

@@ -1,4 +1,4 @@
-//! Whatever threads tell comes out the same, in an order that the process could have seen.
+//! Events come out as threads recorded them, in an order that is possible in the process.
 
 mod common;
 
@@ -10,9 +10,9 @@ use std::time::Duration;
 use heaptoll_ring::{Flags, Options, Tap};
 use proptest::prelude::*;
 
-use common::{Event, Heard, Stage, tiny};
+use common::{Event, Fixture, Received, tiny};
 
-/// Addresses as they are, mostly; sometimes any.
+/// Mostly plausible addresses; sometimes any.
 fn address() -> impl Strategy<Value = u64> {
     prop_oneof![
         8 => (1u64..1 << 44).prop_map(|eighth| eighth * 8),
@@ -25,7 +25,7 @@ fn size() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0u64..200, 4 => 2000u64..2100, 2 => 65500u64..65600, 1 => 0u64..1 << 50]
 }
 
-/// What a manager makes of a size: mostly the same for the same size.
+/// The usable size for a requested size: mostly the same for the same size.
 fn usable(size: u64, odd: u8) -> u64 {
     match odd {
         0 => 0,
@@ -75,7 +75,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn one_thread_is_heard_word_for_word(
+    fn events_of_one_thread_come_out_word_for_word(
         latency in any::<bool>(),
         event_time in any::<bool>(),
         ring_log2 in 7u32..10,
@@ -84,13 +84,13 @@ proptest! {
         ticks in 1usize..100,
     ) {
         let flags = Flags { latency, event_time, ..Flags::default() };
-        let mut stage = Stage::new(&Options { flags, ..tiny(ring_log2, 4) });
-        let mut heard = Heard::default();
+        let mut fixture = Fixture::new(&Options { flags, ..tiny(ring_log2, 4) });
+        let mut received = Received::default();
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for event in &events {
-                    event.tell(stage.rings.thread().expect("attached"), latency);
+                    event.emit(fixture.rings.thread().expect("attached"), latency);
                 }
                 done.store(true, Ordering::Release);
             });
@@ -98,15 +98,15 @@ proptest! {
             for (turn, budget) in budgets.iter().cycle().enumerate() {
                 let last = done.load(Ordering::Acquire);
                 if tap.is_none() {
-                    tap = stage.shared.arrivals().first().map(|arrival| Tap::new(&stage.shared, arrival.index));
+                    tap = fixture.shared.arrivals().first().map(|arrival| Tap::new(&fixture.shared, arrival.index));
                 }
                 let Some(tap) = &mut tap else { continue };
-                let drained = tap.drain(*budget, &mut heard);
+                let drained = tap.drain(*budget, &mut received);
                 tap.check().expect("sound");
                 assert_eq!(drained.missing, 0);
                 assert!(!drained.blocked);
                 if turn % ticks == 0 {
-                    stage.shared.tick();
+                    fixture.shared.tick();
                 }
                 if last && drained.idle {
                     break;
@@ -115,14 +115,14 @@ proptest! {
         });
         let expected: Vec<Event> = events.into_iter().map(|event| without(event, latency)).collect();
         let notes_only = expected.iter().all(|event| matches!(event, Event::Definition { .. }));
-        let got: Vec<Event> = heard.events.into_iter().map(|(_, event)| event).collect();
+        let got: Vec<Event> = received.events.into_iter().map(|(_, event)| event).collect();
         prop_assert_eq!(got, expected);
-        prop_assert!(heard.times.windows(2).all(|two| two[0].1 <= two[1].1));
-        prop_assert!(notes_only || !heard.times.is_empty());
+        prop_assert!(received.times.windows(2).all(|two| two[0].1 <= two[1].1));
+        prop_assert!(notes_only || !received.times.is_empty());
     }
 }
 
-/// A free's latency is only told when it is wanted.
+/// The event as it comes out: a free's latency is recorded only when it is wanted.
 fn without(event: Event, latency: bool) -> Event {
     match event {
         Event::Free { address, delete, .. } if !latency => Event::Free { address, delete, latency_ns: 0 },
@@ -130,7 +130,7 @@ fn without(event: Event, latency: bool) -> Event {
     }
 }
 
-/// A manager of two sizes, so that addresses pass from thread to thread as fast as can be.
+/// A manager of one size, so that addresses pass between threads as fast as possible.
 #[derive(Default)]
 struct Manager {
     free: Mutex<(Vec<u64>, u64)>,
@@ -159,14 +159,14 @@ fn free(address: u64) -> Event {
     Event::Free { address, delete: false, latency_ns: 0 }
 }
 
-/// No block is given twice without being given back in between, or given back without being given.
+/// Checks that no block is allocated twice without being freed in between, or freed without being allocated.
 fn assert_possible(events: &[(u32, Event)]) {
     let mut live = HashMap::new();
     for (n, (thread, event)) in events.iter().enumerate() {
         match *event {
             Event::Alloc { address, .. } => {
                 if let Some(before) = live.insert(address, (n, thread)) {
-                    panic!("event {n}: {address:#x} given to {thread}, but it is live since {before:?}");
+                    panic!("event {n}: {address:#x} allocated to {thread}, but it is live since {before:?}");
                 }
             }
             Event::Free { address, .. } => {
@@ -180,13 +180,13 @@ fn assert_possible(events: &[(u32, Event)]) {
     }
 }
 
-/// `threads` threads begin one after the other while those before them work; drained meanwhile.
-fn run_threads(options: &Options, threads: usize, pairs: usize, budget: usize) -> Heard {
-    let mut stage = Stage::new(options);
+/// Starts `threads` threads one after the other while earlier ones work, and drains meanwhile.
+fn run_threads(options: &Options, threads: usize, pairs: usize, budget: usize) -> Received {
+    let mut fixture = Fixture::new(options);
     let manager = Manager::default();
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     let done = AtomicBool::new(false);
-    let rings = stage.rings;
+    let rings = fixture.rings;
     std::thread::scope(|scope| {
         let manager = &manager;
         let done = &done;
@@ -196,16 +196,16 @@ fn run_threads(options: &Options, threads: usize, pairs: usize, budget: usize) -
                     let mut mine = Vec::new();
                     for n in 0..pairs {
                         let block = manager.malloc();
-                        alloc(block).tell(rings.thread().expect("attached"), false);
+                        alloc(block).emit(rings.thread().expect("attached"), false);
                         mine.push(block);
                         if n % 3 != 0 || mine.len() > 5 {
                             let block = mine.swap_remove(n % mine.len());
-                            free(block).tell(rings.thread().expect("attached"), false);
+                            free(block).emit(rings.thread().expect("attached"), false);
                             manager.free(block);
                         }
                     }
                     for block in mine {
-                        free(block).tell(rings.thread().expect("attached"), false);
+                        free(block).emit(rings.thread().expect("attached"), false);
                         manager.free(block);
                     }
                 };
@@ -221,49 +221,50 @@ fn run_threads(options: &Options, threads: usize, pairs: usize, budget: usize) -
         let mut tap: Option<Tap> = None;
         let begin = std::time::Instant::now();
         loop {
-            assert!(begin.elapsed() < Duration::from_secs(120), "stuck: {} events", heard.events.len());
+            assert!(begin.elapsed() < Duration::from_secs(120), "stuck: {} events", received.events.len());
             let last = done.load(Ordering::Acquire);
             if tap.is_none() {
-                tap = stage.shared.arrivals().first().map(|arrival| Tap::new(&stage.shared, arrival.index));
+                tap =
+                    fixture.shared.arrivals().first().map(|arrival| Tap::new(&fixture.shared, arrival.index));
             }
             let Some(tap) = &mut tap else { continue };
-            let drained = tap.drain(budget, &mut heard);
+            let drained = tap.drain(budget, &mut received);
             tap.check().expect("sound");
-            stage.shared.tick();
+            fixture.shared.tick();
             if last && drained.idle {
                 break;
             }
         }
     });
-    assert_eq!(stage.shared.left_out().threads, 0);
-    heard
+    assert_eq!(fixture.shared.left_out().threads, 0);
+    received
 }
 
 #[test]
-fn threads_come_out_in_an_order_that_can_have_been() {
+fn events_of_threads_come_out_in_a_possible_order() {
     for round in 0..20 {
-        let heard = run_threads(&tiny(7 + round % 3, 64), 2 + round as usize % 5, 3000, 100_000);
-        assert_eq!(heard.events.len(), (2 + round as usize % 5) * 6000);
-        assert_possible(&heard.events);
+        let received = run_threads(&tiny(7 + round % 3, 64), 2 + round as usize % 5, 3000, 100_000);
+        assert_eq!(received.events.len(), (2 + round as usize % 5) * 6000);
+        assert_possible(&received.events);
     }
 }
 
 #[test]
-fn threads_that_share_a_ring_come_out_in_an_order_that_can_have_been() {
+fn events_of_threads_that_share_a_ring_come_out_in_a_possible_order() {
     for budget in [7, 1000, 100_000] {
-        // Two rings: one is for threads to share.
-        let heard = run_threads(&tiny(8, 2), 9, 1000, budget);
-        assert_eq!(heard.events.len(), 9 * 2000);
-        assert_possible(&heard.events);
-        assert_eq!(heard.threads.len(), 9);
+        // Two rings, one of which is for threads to share.
+        let received = run_threads(&tiny(8, 2), 9, 1000, budget);
+        assert_eq!(received.events.len(), 9 * 2000);
+        assert_possible(&received.events);
+        assert_eq!(received.threads.len(), 9);
     }
 }
 
 #[test]
-fn a_size_that_no_word_has_room_for_is_not_told_as_zero() {
-    let mut stage = Stage::new(&tiny(8, 4));
-    let rings = stage.rings;
-    let mut heard = Heard::default();
+fn a_size_too_large_for_its_word_is_not_recorded_as_zero() {
+    let mut fixture = Fixture::new(&tiny(8, 4));
+    let rings = fixture.rings;
+    let mut received = Received::default();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let huge = 1usize << 60;
@@ -274,9 +275,9 @@ fn a_size_that_no_word_has_room_for_is_not_told_as_zero() {
             rings.thread().expect("attached").failed(0, huge);
         });
     });
-    let arrival = stage.shared.arrivals().remove(0);
-    Tap::new(&stage.shared, arrival.index).drain(1000, &mut heard);
-    let sizes: Vec<u64> = heard
+    let arrival = fixture.shared.arrivals().remove(0);
+    Tap::new(&fixture.shared, arrival.index).drain(1000, &mut received);
+    let sizes: Vec<u64> = received
         .events
         .iter()
         .filter_map(|(_, event)| match event {
@@ -291,10 +292,10 @@ fn a_size_that_no_word_has_room_for_is_not_told_as_zero() {
 
 #[test]
 fn each_thread_keeps_its_order() {
-    let mut stage = Stage::new(&tiny(9, 64));
-    let rings = stage.rings;
+    let mut fixture = Fixture::new(&tiny(9, 64));
+    let rings = fixture.rings;
     let done = AtomicBool::new(false);
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     std::thread::scope(|scope| {
         let done = &done;
         scope.spawn(move || {
@@ -302,7 +303,7 @@ fn each_thread_keeps_its_order() {
                 for thread in 0..12u64 {
                     scope.spawn(move || {
                         for n in 1..=2000u64 {
-                            alloc((thread << 32 | n) * 16).tell(rings.thread().expect("attached"), false);
+                            alloc((thread << 32 | n) * 16).emit(rings.thread().expect("attached"), false);
                         }
                     });
                 }
@@ -313,18 +314,19 @@ fn each_thread_keeps_its_order() {
         loop {
             let last = done.load(Ordering::Acquire);
             if tap.is_none() {
-                tap = stage.shared.arrivals().first().map(|arrival| Tap::new(&stage.shared, arrival.index));
+                tap =
+                    fixture.shared.arrivals().first().map(|arrival| Tap::new(&fixture.shared, arrival.index));
             }
             let Some(tap) = &mut tap else { continue };
-            if tap.drain(333, &mut heard).idle && last {
+            if tap.drain(333, &mut received).idle && last {
                 break;
             }
             tap.check().expect("sound");
         }
     });
     let mut last: HashMap<u64, u64> = HashMap::new();
-    for (_, event) in &heard.events {
-        let Event::Alloc { address, .. } = event else { panic!("{event:?} was never told") };
+    for (_, event) in &received.events {
+        let Event::Alloc { address, .. } = event else { panic!("{event:?} was never recorded") };
         let (thread, n) = ((address / 16) >> 32, (address / 16) & 0xffff_ffff);
         assert_eq!(last.insert(thread, n).unwrap_or(0) + 1, n);
     }
@@ -333,52 +335,52 @@ fn each_thread_keeps_its_order() {
 
 #[test]
 fn a_pause_stops_all_threads_and_ends() {
-    let mut stage = Stage::new(&tiny(12, 16));
-    let rings = stage.rings;
+    let mut fixture = Fixture::new(&tiny(12, 16));
+    let rings = fixture.rings;
     let stop = AtomicBool::new(false);
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     std::thread::scope(|scope| {
         for thread in 0..3u64 {
             let stop = &stop;
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
-                    alloc((thread + 1) << 20).tell(rings.thread().expect("attached"), false);
+                    alloc((thread + 1) << 20).emit(rings.thread().expect("attached"), false);
                 }
             });
         }
-        while stage.shared.arrivals().is_empty() {}
-        let mut tap = Tap::new(&stage.shared, 0);
+        while fixture.shared.arrivals().is_empty() {}
+        let mut tap = Tap::new(&fixture.shared, 0);
         for _ in 0..20 {
             for _ in 0..20 {
-                tap.drain(100_000, &mut heard);
+                tap.drain(100_000, &mut received);
             }
-            let paused = stage.shared.pause();
-            // A thread in the midst of an event tells it to the end, when the machine lets it run; none begins another.
-            // So the pause comes to rest, and at most one event a thread comes after the rest.
-            let mut still = heard.events.len();
+            let paused = fixture.shared.pause();
+            // A thread that is recording an event completes it, when the machine lets it run; none begins another. So
+            // events stop, and at most one event per thread arrives after that.
+            let mut still = received.events.len();
             let mut since = std::time::Instant::now();
             let begin = since;
             while since.elapsed() < Duration::from_millis(35) {
-                tap.drain(1_000_000, &mut heard);
-                if heard.events.len() != still {
-                    (still, since) = (heard.events.len(), std::time::Instant::now());
+                tap.drain(1_000_000, &mut received);
+                if received.events.len() != still {
+                    (still, since) = (received.events.len(), std::time::Instant::now());
                 }
-                assert!(begin.elapsed() < Duration::from_secs(20), "a pause stops nobody");
+                assert!(begin.elapsed() < Duration::from_secs(20), "a pause stops no thread");
             }
             std::thread::sleep(Duration::from_millis(5));
-            tap.drain(1_000_000, &mut heard);
-            assert!(heard.events.len() <= still + 3, "threads begin events in a pause");
+            tap.drain(1_000_000, &mut received);
+            assert!(received.events.len() <= still + 3, "threads begin events in a pause");
             drop(paused);
             let begin = std::time::Instant::now();
-            while heard.events.len() <= still + 3 {
-                tap.drain(1_000_000, &mut heard);
-                assert!(begin.elapsed() < Duration::from_secs(20), "nobody goes on after a pause");
+            while received.events.len() <= still + 3 {
+                tap.drain(1_000_000, &mut received);
+                assert!(begin.elapsed() < Duration::from_secs(20), "no thread resumes after a pause");
             }
         }
         stop.store(true, Ordering::Relaxed);
         drop(tap);
-        // Who waits for room in its ring must be let go.
-        drop(stage);
+        // A thread that waits for space in its ring must be released.
+        drop(fixture);
     });
 }
 
@@ -388,35 +390,35 @@ fn facts_are_answered_also_in_a_pause() {
         bytes[1..6].copy_from_slice(b"facts");
         6
     }
-    let mut stage = Stage::new(&tiny(12, 16));
-    let rings = stage.rings;
+    let mut fixture = Fixture::new(&tiny(12, 16));
+    let rings = fixture.rings;
     rings.answer_with(facts);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                alloc(1 << 20).tell(rings.thread().expect("attached"), false);
+                alloc(1 << 20).emit(rings.thread().expect("attached"), false);
             }
         });
-        while stage.shared.arrivals().is_empty() {}
-        let mut tap = Tap::new(&stage.shared, 0);
-        let mut heard = Heard::default();
-        for (wishes, pause) in [(0, false), (3, true), (b'w', false), (0, true)] {
-            let paused = pause.then(|| stage.shared.pause());
-            let asked = tap.ask(wishes);
+        while fixture.shared.arrivals().is_empty() {}
+        let mut tap = Tap::new(&fixture.shared, 0);
+        let mut received = Received::default();
+        for (options, pause) in [(0, false), (3, true), (b'w', false), (0, true)] {
+            let paused = pause.then(|| fixture.shared.pause());
+            let request = tap.request_facts(options);
             let begin = std::time::Instant::now();
             let answer = loop {
-                tap.drain(1_000_000, &mut heard);
-                if let Some(answer) = tap.answer(asked) {
+                tap.drain(1_000_000, &mut received);
+                if let Some(answer) = tap.facts(request) {
                     break answer;
                 }
                 assert!(begin.elapsed() < Duration::from_secs(20), "no answer");
             };
-            assert_eq!((answer[0], &answer[1..]), (wishes, &b"facts"[..]));
+            assert_eq!((answer[0], &answer[1..]), (options, &b"facts"[..]));
             drop(paused);
         }
         stop.store(true, Ordering::Relaxed);
         drop(tap);
-        drop(stage);
+        drop(fixture);
     });
 }

@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use heaptoll_ring::{Flags, LeftOut, Options, Said, Shared, Sink, Tap};
+use heaptoll_ring::{Flags, LeftOut, Options, RingEvent, Shared, Sink, Tap};
 use heaptoll_statspage::{Kind, SlotRecord, StatsPage};
 
 use super::{Shop, layers};
@@ -43,21 +43,21 @@ pub struct Image {
 }
 
 impl Sink for Image {
-    fn said(&mut self, thread: u32, said: Said<'_>) {
-        let (event, site, latency) = match said {
-            Said::Alloc { address, size, usable, kind, align_log2, site, latency_ns } => {
+    fn event(&mut self, thread: u32, event: RingEvent<'_>) {
+        let (event, site, latency) = match event {
+            RingEvent::Alloc { address, size, usable, kind, align_log2, site, latency_ns } => {
                 (Event::Alloc { kind, align_log2, size, block: address, usable }, site, latency_ns)
             }
-            Said::Free { address, delete, latency_ns } => {
+            RingEvent::Free { address, delete, latency_ns } => {
                 (Event::Free { block: address, delete }, 0, latency_ns)
             }
-            Said::ResizeBegin { address } => (Event::ResizeBegin { block: address }, 0, 0),
-            Said::ResizeEnd { address, size, usable, site, latency_ns } => {
+            RingEvent::ResizeBegin { address } => (Event::ResizeBegin { block: address }, 0, 0),
+            RingEvent::ResizeEnd { address, size, usable, site, latency_ns } => {
                 (Event::ResizeEnd { block: address, size, usable }, site, latency_ns)
             }
-            Said::Failed { kind, size, site, latency_ns } => (Event::Failed { kind, size }, site, latency_ns),
-            Said::Time { ns } => return self.times.push(ns),
-            Said::SiteDefinition { site, frames } => {
+            RingEvent::Failed { kind, size, site, latency_ns } => (Event::Failed { kind, size }, site, latency_ns),
+            RingEvent::Time { ns } => return self.times.push(ns),
+            RingEvent::SiteDefinition { site, frames } => {
                 self.defined.insert(site, frames.to_vec());
                 return;
             }
@@ -273,16 +273,16 @@ impl Recording<'_> {
             for (tap, image, asked) in &mut taps {
                 if let Some(open) = tap {
                     if self.asking && *asked == 0 {
-                        *asked = open.ask(self.wishes);
+                        *asked = open.request_facts(self.wishes);
                     }
                     // While it asks it drains by little: all that a program tells may otherwise be one draught, at whose
                     // end nobody is there to answer.
                     open.drain(if self.asking { 1 << 12 } else { usize::MAX }, image);
                     if self.asking
-                        && let Some(facts) = open.answer(*asked)
+                        && let Some(facts) = open.facts(*asked)
                     {
                         image.facts.push(facts);
-                        *asked = open.ask(self.wishes);
+                        *asked = open.request_facts(self.wishes);
                     }
                     if over || open.gone() {
                         tap.take().expect("it is open").end(image);

@@ -11,7 +11,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use heaptoll_next::family::symbol;
-use heaptoll_ring::Noted;
+use heaptoll_ring::ExecNote;
 
 use crate::RINGS;
 
@@ -194,7 +194,7 @@ unsafe fn spawn(
     let mut started: libc::pid_t = 0;
     // SAFETY: the function of that name; the arguments are the caller's, and a place for the number.
     unsafe {
-        let noted: Noted = RINGS.start_begins(named(path));
+        let noted: ExecNote = RINGS.start_begins(named(path));
         let error =
             transmute::<*mut c_void, Spawn>(next)(&raw mut started, path, actions, attributes, argv, envp);
         if error != 0 {

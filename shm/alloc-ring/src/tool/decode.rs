@@ -1,6 +1,6 @@
-//! From words to what was said: one ring's reader.
+//! Decodes the words of one ring into events.
 //!
-//! Nothing that a program writes into a ring, wild as it may run, leads a reader out of the ring.
+//! Nothing that a program writes into a ring, however corrupted, leads a reader out of the ring.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,40 +12,40 @@ use crate::word::{
     PREFIX, RESIZE_BEGIN, RESIZE_END, TAG_SHIFT, TID_BITS, VALUE_MASK, address, note, prefix, tag, which,
 };
 
-/// What a thread told. Addresses and sizes in bytes.
+/// An event as decoded from a ring. Addresses and sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said<'a> {
-    /// A call for a new block gave one. `kind` is the layer's.
+pub enum RingEvent<'a> {
+    /// A call for a new block returned one. The layer defines `kind`.
     Alloc { address: u64, size: u64, usable: u64, kind: u8, align_log2: u8, site: u32, latency_ns: u32 },
-    /// A block is about to be given back.
+    /// A block is about to be freed.
     Free { address: u64, delete: bool, latency_ns: u32 },
     /// A block is about to be resized.
     ResizeBegin { address: u64 },
-    /// The block of this thread's last `ResizeBegin` is now here; 0: the manager gave null.
+    /// The block of this thread's last `ResizeBegin` is now here; 0: the manager returned null.
     ResizeEnd { address: u64, size: u64, usable: u64, site: u32, latency_ns: u32 },
-    /// A call for a new block gave nothing.
+    /// A call for a new block returned null.
     Failed { kind: u8, size: u64, site: u32, latency_ns: u32 },
-    /// When the event was told that follows, ns since the file was made. Of threads that tell at the same time, one
-    /// may tell a time a little before one told earlier by the other.
+    /// When the following event was recorded, ns since the file was made. Times of different threads may decrease a
+    /// little from one event to the next.
     Time { ns: u64 },
-    /// What a site is: return addresses, innermost first.
+    /// The call stack of a site: return addresses, innermost first.
     SiteDefinition { site: u32, frames: &'a [u64] },
 }
 
-/// What is done about it.
+/// Consumes decoded events.
 pub trait Sink {
-    /// A thread has told something. `thread` counts the process's threads by arrival.
-    fn said(&mut self, thread: u32, said: Said<'_>);
-    /// A thread is new; `tid` is the kernel's number as the thread sees it, 0 when not known. Told before anything else
-    /// of this thread; twice, perhaps, of one that shares a ring. Numbers of threads that could not be recorded are
-    /// left out.
+    /// Consumes an event of a thread. `thread` counts the process's threads by arrival.
+    fn event(&mut self, thread: u32, event: RingEvent<'_>);
+    /// Reports a new thread; `tid` is the kernel's number as the thread sees it, 0 when not known. Called before any
+    /// event of this thread; perhaps twice for one that shares a ring. Numbers of threads that could not be recorded
+    /// are skipped.
     fn thread(&mut self, thread: u32, tid: i32);
 }
 
 /// A word that is no event.
 const PAST: u64 = PREFIX << TAG_SHIFT;
 
-/// A process has not more threads in its life, or has run wild.
+/// Maximum number of threads of a process; a larger count is corrupted.
 const MOST_THREADS: u32 = 1 << 24;
 
 /// What the next group is.
@@ -59,49 +59,50 @@ pub(crate) enum Head {
     Numbered(u64),
 }
 
-/// One ring, where its reader is.
+/// The reader of one ring, at its position.
 pub(crate) struct Reader {
     pub ring: usize,
     pub thread: u32,
-    /// The kernel's number of the thread, as it said when it came; 0: not known, or shared by threads.
+    /// The kernel's number of the thread, as it recorded it at registration; 0: not known, or shared by threads.
     pub tid: i32,
-    /// The ring's words; while nobody can say what follows, such that the next word is [`NOTHING`].
+    /// The ring's words; while it is unknown what follows, such that the next word is [`NOTHING`].
     words: *const AtomicU64,
     /// The next word.
     at: usize,
-    /// Words that have memory.
+    /// Number of words that have memory.
     reach: usize,
-    /// Whether they stay so many: then the first follows the last.
+    /// Whether their number is final: then the first follows the last.
     fixed: bool,
     /// The process's entry.
     process: usize,
     block_mask: usize,
     /// The lap bit of words that are written.
     lap: u64,
-    /// Blocks left behind, modulo 2^32.
+    /// Blocks drained, modulo 2^32.
     taken: u32,
-    /// A free is given when its latency is there.
+    /// Whether a free is delivered only together with its latency.
     waits: bool,
-    /// A free's latency may follow it.
+    /// Whether a free's latency may follow it.
     latencies: bool,
     usable: Box<[u16; PREDICTED]>,
     frames: Vec<u64>,
-    /// In a ring that threads share: those that have told something.
+    /// In a ring that threads share: the threads that have recorded something.
     known: Option<HashSet<u32>>,
-    /// Where the reader was when it last told an owner that waits how far it is.
+    /// The reader's position when it last published it to a waiting owner.
     nudged: Option<(u32, usize)>,
-    /// Whether there may be words that cannot be reached: there is no memory for their pages, or how far the ring
-    /// reaches was written over.
+    /// Whether there may be words that cannot be read: there is no memory for their pages, or the ring's reach was
+    /// overwritten.
     cut: bool,
 }
 
 /// A word that is never written.
 static NOTHING: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: a reader only reads the words, which are atomic, through a pointer that its tap keeps valid.
+// SAFETY: a reader only reads the words, which are atomic, through a pointer into the mapping, which the `Arc<Map>` of
+// its `Merge` keeps alive, or to the static `NOTHING`.
 unsafe impl Send for Reader {}
 
-/// How many threads a process has had so far. Whoever hears of a thread makes room for as many.
+/// How many threads a process has had so far, bounded, because sinks allocate an entry for each.
 pub(crate) fn threads(map: &Map, process: usize) -> u32 {
     map.process(process).threads.load(Ordering::Relaxed).min(MOST_THREADS)
 }
@@ -134,14 +135,14 @@ impl Reader {
         reader
     }
 
-    /// Looks whether the owner has reserved more, or never will.
+    /// Reads whether the owner has reserved more, or never will.
     #[cold]
     #[inline(never)]
     pub fn extend(&mut self, map: &Map) {
-        let said = map.control(self.ring).consumer.0.reach.load(Ordering::Acquire);
+        let word = map.control(self.ring).consumer.0.reach.load(Ordering::Acquire);
         let before = (self.reach / map.geometry.block_words()) as u32;
-        let reached = map.geometry.reach(said).filter(|&(blocks, _)| {
-            // It may not be the owner who has written that.
+        let reached = map.geometry.reach(word).filter(|&(blocks, _)| {
+            // The word may have been overwritten.
             blocks >= before && map.reserve(map.geometry.blocks(self.ring, before..blocks)).is_ok()
         });
         self.cut = reached.is_none();
@@ -155,23 +156,23 @@ impl Reader {
         }
     }
 
-    /// Whether what comes next may lie behind what is known to have memory.
+    /// Whether the next words may lie after those known to have memory.
     #[inline(always)]
     fn is_at_the_edge(&self) -> bool {
         !self.fixed && self.at + self.block_mask >= self.reach
     }
 
-    /// Whether the ring may have words that could not be reached at the last look.
+    /// Whether the ring may have words that could not be read the last time.
     pub fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// Threads that have told something in it.
+    /// Threads that have recorded something in it.
     pub fn threads(&self) -> usize {
         self.known.as_ref().map_or(1, |known| known.len().max(1))
     }
 
-    /// Words that the ring has memory for.
+    /// Words for which the ring has memory.
     pub fn reach(&self) -> usize {
         self.reach
     }
@@ -189,12 +190,12 @@ impl Reader {
         }
     }
 
-    /// Whether nothing has been written that was not read.
+    /// Whether all that has been written was read.
     pub fn empty(&self) -> bool {
         !self.written(self.word(self.at))
     }
 
-    /// Whether what comes next is a free whose latency is not there yet.
+    /// Whether the next event is a free whose latency is not written yet.
     pub fn waiting(&self) -> bool {
         let word = self.word(self.at);
         if !self.waits || !self.written(word) {
@@ -209,18 +210,18 @@ impl Reader {
         tag(word) == FREE && self.after(at).is_none()
     }
 
-    /// Whether what comes next is such a free, and has no number.
+    /// Whether the next event is such a free, and has no number.
     pub fn keeps_back(&self) -> bool {
         let word = self.word(self.at);
         self.waiting() && !(tag(word) == PREFIX && which(word) == prefix::SEQ)
     }
 
-    /// Helps an owner on that waits although the reader has nothing to read. Twice at the same place: somebody has
-    /// written over what it told, for who waits has filled the ring. What is left of the block is given up. How many
-    /// words.
+    /// Wakes an owner that waits although the reader has nothing to read. The second time at the same position, words
+    /// were overwritten, since a waiting owner has filled the ring: the rest of the block is skipped. Returns the
+    /// number of words skipped.
     pub fn help(&mut self, map: &Map) -> usize {
         let waits = map.control(self.ring).consumer.0.waiting.load(Ordering::SeqCst) != 0;
-        // In this order: what was told before it waited is seen.
+        // In this order: what was recorded before the owner waited is visible.
         if !waits || !self.empty() && !self.waiting() {
             return 0;
         }
@@ -238,12 +239,12 @@ impl Reader {
         words
     }
 
-    /// The thread has ended: what is not there will not come.
+    /// Stops waiting for latencies, because the thread has ended.
     pub fn wait_no_more(&mut self) {
         self.waits = false;
     }
 
-    /// Gives what is there and has no number, at most about `budget` words; how many there were.
+    /// Delivers events without numbers, at most about `budget` words; returns how many there were.
     #[inline(always)]
     pub fn plain(&mut self, map: &Map, budget: usize, sink: &mut impl Sink) -> usize {
         if self.is_at_the_edge() {
@@ -269,7 +270,7 @@ impl Reader {
         read
     }
 
-    /// Gives events of a single word, to the end of the block at most; how many.
+    /// Delivers events of a single word, to the end of the block at most; returns how many.
     #[inline(always)]
     fn run(&mut self, map: &Map, budget: usize, sink: &mut impl Sink) -> usize {
         let begin = self.at;
@@ -285,7 +286,7 @@ impl Reader {
                 ALLOC => self.short(thread, word, 0, sink),
                 FREE if !latencies => {
                     let delete = word & FREE_DELETE != 0;
-                    sink.said(thread, Said::Free { address: address(word, 0), delete, latency_ns: 0 });
+                    sink.event(thread, RingEvent::Free { address: address(word, 0), delete, latency_ns: 0 });
                 }
                 NEW => self.short(thread, word, KIND_NEW, sink),
                 _ => break,
@@ -299,11 +300,11 @@ impl Reader {
         words
     }
 
-    /// Gives the event with a number that comes next, which [`Reader::head`] has shown, and what without one is
-    /// behind it; how many words there were, and what comes then.
+    /// Delivers the next event, which has a number, as [`Reader::head`] has shown, and the events without one that
+    /// follow it; returns how many words there were, and what comes next.
     #[inline(always)]
     pub fn numbered(&mut self, map: &Map, sink: &mut impl Sink) -> (usize, Head) {
-        // A group of two words ends in its block, but for one that somebody has written over.
+        // A group of two words ends in its block, unless it was overwritten.
         let word = if self.at & self.block_mask == self.block_mask { PAST } else { self.word(self.at + 1) };
         let mut words = match tag(word) {
             ALLOC | NEW => {
@@ -313,7 +314,7 @@ impl Reader {
             }
             FREE if !self.latencies => {
                 let delete = word & FREE_DELETE != 0;
-                sink.said(self.thread, Said::Free { address: address(word, 0), delete, latency_ns: 0 });
+                sink.event(self.thread, RingEvent::Free { address: address(word, 0), delete, latency_ns: 0 });
                 self.advance(map, 2);
                 2
             }
@@ -331,7 +332,7 @@ impl Reader {
     fn short(&self, thread: u32, word: u64, kind: u8, sink: &mut impl Sink) {
         let size = word >> ADDRESS_BITS & 0xffff;
         let usable = if (size as usize) < PREDICTED { self.usable[size as usize] } else { 0 };
-        let said = Said::Alloc {
+        let event = RingEvent::Alloc {
             address: address(word, 0),
             size,
             usable: usable.into(),
@@ -340,10 +341,11 @@ impl Reader {
             site: 0,
             latency_ns: 0,
         };
-        sink.said(thread, said);
+        sink.event(thread, event);
     }
 
-    /// Gives the next group, which is written; how many words it had. 0: it must wait for the latency of a free.
+    /// Delivers the next group, which is written; returns how many words it had. 0: it must wait for the latency of a
+    /// free.
     #[inline(never)]
     fn group(&mut self, map: &Map, sink: &mut impl Sink) -> usize {
         if self.waits && self.waiting() {
@@ -360,7 +362,7 @@ impl Reader {
                 prefix::SITE => site = value as u32,
                 prefix::LATENCY => latency_ns = value as u32,
                 prefix::ADDRESS => rest = value,
-                prefix::TIME => sink.said(self.thread, Said::Time { ns: value }),
+                prefix::TIME => sink.event(self.thread, RingEvent::Time { ns: value }),
                 _ => {}
             }
             at += 1;
@@ -373,9 +375,9 @@ impl Reader {
                 let size = word >> ADDRESS_BITS & 0xffff;
                 let usable = self.usable(size, usable);
                 let kind = if tag(word) == NEW { KIND_NEW } else { 0 };
-                sink.said(
+                sink.event(
                     self.thread,
-                    Said::Alloc { address, size, usable, kind, align_log2: 0, site, latency_ns },
+                    RingEvent::Alloc { address, size, usable, kind, align_log2: 0, site, latency_ns },
                 );
             }
             ALLOC_LONG => {
@@ -383,13 +385,13 @@ impl Reader {
                 let size = self.word(at) & DATA_MASK;
                 let kind = (word >> ADDRESS_BITS & 15) as u8;
                 if address == 0 {
-                    sink.said(self.thread, Said::Failed { kind, size, site, latency_ns });
+                    sink.event(self.thread, RingEvent::Failed { kind, size, site, latency_ns });
                 } else {
                     let usable = self.usable(size, usable);
                     let align_log2 = (word >> (ADDRESS_BITS + 4) & 63) as u8;
-                    sink.said(
+                    sink.event(
                         self.thread,
-                        Said::Alloc { address, size, usable, kind, align_log2, site, latency_ns },
+                        RingEvent::Alloc { address, size, usable, kind, align_log2, site, latency_ns },
                     );
                 }
             }
@@ -402,14 +404,17 @@ impl Reader {
                     latency_ns = (after & VALUE_MASK) as u32;
                     latency_words = 1;
                 }
-                sink.said(self.thread, Said::Free { address, delete: word & FREE_DELETE != 0, latency_ns });
+                sink.event(
+                    self.thread,
+                    RingEvent::Free { address, delete: word & FREE_DELETE != 0, latency_ns },
+                );
             }
-            RESIZE_BEGIN => sink.said(self.thread, Said::ResizeBegin { address }),
+            RESIZE_BEGIN => sink.event(self.thread, RingEvent::ResizeBegin { address }),
             RESIZE_END => {
                 at = self.next(at);
                 let size = self.word(at) & DATA_MASK;
                 let usable = usable.unwrap_or(0);
-                sink.said(self.thread, Said::ResizeEnd { address, size, usable, site, latency_ns });
+                sink.event(self.thread, RingEvent::ResizeEnd { address, size, usable, site, latency_ns });
             }
             NOTE => at = self.note(map, word, at, sink),
             _ => {}
@@ -422,7 +427,7 @@ impl Reader {
         words + latency_words
     }
 
-    /// Gives a note; where its last word is.
+    /// Delivers a note; returns the position of its last word.
     fn note(&mut self, map: &Map, word: u64, at: usize, sink: &mut impl Sink) -> usize {
         let value = word & VALUE_MASK;
         let block_end = at | self.block_mask;
@@ -444,7 +449,7 @@ impl Reader {
                 let mut frames = std::mem::take(&mut self.frames);
                 frames.clear();
                 frames.extend((at + 1..=end).map(|n| self.word(n) & DATA_MASK));
-                sink.said(self.thread, Said::SiteDefinition { site: value as u32, frames: &frames });
+                sink.event(self.thread, RingEvent::SiteDefinition { site: value as u32, frames: &frames });
                 self.frames = frames;
                 end
             }
@@ -452,10 +457,11 @@ impl Reader {
         }
     }
 
-    /// The usable size of a block, by what was told and the table, which learns by the same rule as the producer's.
-    fn usable(&mut self, size: u64, told: Option<u64>) -> u64 {
-        let Some(entry) = self.usable.get_mut(size as usize) else { return told.unwrap_or(0) };
-        match told {
+    /// The usable size of a block: the recorded one, or that of the table, which follows the same rule as the
+    /// producer's.
+    fn usable(&mut self, size: u64, recorded: Option<u64>) -> u64 {
+        let Some(entry) = self.usable.get_mut(size as usize) else { return recorded.unwrap_or(0) };
+        match recorded {
             Some(usable) => {
                 *entry = u16::try_from(usable).unwrap_or(0);
                 usable
@@ -467,8 +473,8 @@ impl Reader {
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
         debug_assert!(at < self.reach || at == self.at);
-        // SAFETY: `at` is within the words of the ring that have memory, in the mapping that the tap keeps; or it is
-        // the place behind them, and `words` such that NOTHING lies there.
+        // SAFETY: `at` is within the words of the ring that `extend` has found to have memory, in the mapping that the
+        // tap keeps; or it is the position after them, and `leave_block` has set `words` such that NOTHING lies there.
         unsafe { (*self.words.wrapping_add(at)).load(Ordering::Acquire) }
     }
 
@@ -488,12 +494,12 @@ impl Reader {
         ((word ^ lap) & LAP == 0).then_some(word)
     }
 
-    /// The place after `at`, in the same block.
+    /// The position after `at`, in the same block.
     fn next(&self, at: usize) -> usize {
         if at & self.block_mask == self.block_mask { at } else { at + 1 }
     }
 
-    /// Goes on by `words`, which do not cross the end of a block; at its end, tells the producer.
+    /// Advances by `words`, which do not cross the end of a block; at its end, publishes the position to the producer.
     #[inline(always)]
     fn advance(&mut self, map: &Map, words: usize) {
         debug_assert!((self.at & self.block_mask) + words <= self.block_mask + 1);
@@ -510,7 +516,7 @@ impl Reader {
             self.at = 0;
             self.lap ^= LAP;
         } else if self.at == self.reach {
-            // Nothing may be touched there.
+            // The words there must not be touched.
             self.words = (&raw const NOTHING).wrapping_sub(self.at);
             self.extend(map);
         }
@@ -518,7 +524,7 @@ impl Reader {
         self.publish(map);
     }
 
-    /// Tells the owner how far the reader is.
+    /// Publishes to the owner how far the reader is.
     fn publish(&self, map: &Map) {
         let consumer = &map.control(self.ring).consumer.0;
         // Either the producer sees this, or we see that it waits.

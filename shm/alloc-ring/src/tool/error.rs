@@ -1,15 +1,15 @@
-//! Why recording cannot begin.
+//! The reasons for which recording cannot begin.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why the shared file could not be made.
+/// The reason for which the shared file could not be made.
 #[derive(Debug)]
 pub enum RingError {
-    /// No folder took it: each with its error.
+    /// It could be made in no folder: each folder with its error.
     NoFolder(Vec<(PathBuf, io::Error)>),
-    /// Sizes that do not fit together.
+    /// The sizes are out of range.
     Options,
 }
 
@@ -17,7 +17,7 @@ impl fmt::Display for RingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RingError::NoFolder(tried) => {
-                write!(f, "no folder takes the shared file of the recording;")?;
+                write!(f, "the shared file of the recording could be made in no folder;")?;
                 for (path, error) in tried {
                     write!(f, " {}: {error};", path.display())?;
                 }

@@ -1,8 +1,8 @@
 //! Images that should have registered and did not.
 //!
-//! The layer notes a call that replaces its process's image, or starts a process, before the call. The image that comes of it
-//! registers when it is loaded, unless the layer is not loaded into it: it has no `LD_PRELOAD`, is linked statically, or has
-//! privileges of its own.
+//! The layer notes a call that replaces its process's image, or starts a process, before the call. The resulting image
+//! registers when it is loaded, unless the layer is not loaded into it: it has no `LD_PRELOAD`, is linked statically,
+//! or has privileges of its own.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -11,13 +11,13 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use super::map::Map;
-use super::proc::Whereabouts;
+use super::proc::ProcessIdentity;
 use super::shared::Arrival;
 use crate::layout::{EXECS, exec_state};
 
 /// An image that has not registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unseen {
+pub struct Unregistered {
     /// The file that the call named, or the end of its path.
     pub path: PathBuf,
     /// Its process number, as the tool sees it; 0 unknown.
@@ -27,29 +27,31 @@ pub struct Unseen {
 /// Which images have registered, and which should have.
 #[derive(Debug, Default)]
 pub(crate) struct Execs {
-    /// When the newest image of a process registered, ns, and how many had before, by namespace and the number there.
+    /// When the newest image of a process registered, ns, and how many images had before, by namespace and the process
+    /// number there.
     arrived: HashMap<(u64, i32), (u64, u64)>,
     /// Images that have registered.
     images: u64,
-    /// Those of the table whose processes were dead at the last look: what has arrived since had time to.
+    /// Entries whose processes were dead at the last poll: an image that registered before its process died has arrived
+    /// since.
     dead: HashMap<usize, u64>,
-    looks: u32,
+    polls: u32,
 }
 
-/// Arrivals that are kept at most; then the older half goes. The table of notes is much shorter.
+/// Maximum number of arrivals kept; beyond it, the older half is dropped. The table of notes is much shorter.
 const ARRIVALS: usize = 1 << 14;
-/// Processes are asked after with one look in so many.
+/// Every how many polls processes are checked for being alive.
 const SELDOM: u32 = 10;
 
 impl Execs {
-    /// Images have registered.
+    /// Records images that have registered.
     pub fn arrived(&mut self, map: &Map, found: &[Arrival]) {
         for arrival in found {
             let process = map.process(arrival.index);
-            let told = (process.state.load(Ordering::Relaxed) >> 8) as i32;
+            let own_pid = (process.state.load(Ordering::Relaxed) >> 8) as i32;
             let namespace = process.namespace.load(Ordering::Relaxed);
             let began_ns = process.started_ns.load(Ordering::Relaxed);
-            self.arrived.insert((namespace, told), (began_ns, self.images));
+            self.arrived.insert((namespace, own_pid), (began_ns, self.images));
             self.images += 1;
         }
         if self.arrived.len() > ARRIVALS {
@@ -58,64 +60,69 @@ impl Execs {
         }
     }
 
-    /// Those that have not and cannot any more; with `all`, all that have not.
-    pub fn unseen(&mut self, map: &Map, all: bool) -> Vec<Unseen> {
+    /// Images that have not registered and cannot any more; with `all`, all that have not.
+    pub fn unregistered(&mut self, map: &Map, all: bool) -> Vec<Unregistered> {
         let mut found = Vec::new();
-        self.looks = self.looks.wrapping_add(1);
-        let asks = all || self.looks.is_multiple_of(SELDOM);
+        self.polls = self.polls.wrapping_add(1);
+        let checks_liveness = all || self.polls.is_multiple_of(SELDOM);
         for index in 0..EXECS {
             let exec = map.exec(index);
-            let who = exec.who.load(Ordering::Acquire);
-            if who == exec_state::FREE {
+            let state = exec.state.load(Ordering::Acquire);
+            if state == exec_state::FREE {
                 continue;
             }
-            if who & 255 <= exec_state::CLAIMED {
-                if asks {
-                    self.free_dead(map, index, who);
+            if state & 255 <= exec_state::CLAIMED {
+                if checks_liveness {
+                    self.free_dead(map, index, state);
                 }
                 continue;
             }
-            let (told, namespace) = ((who >> 8) as i32, exec.namespace.load(Ordering::Relaxed));
+            let (own_pid, namespace) = ((state >> 8) as i32, exec.namespace.load(Ordering::Relaxed));
             let since_ns = exec.since_ns.load(Ordering::Relaxed);
-            let has_arrived = self.arrived.get(&(namespace, told)).is_some_and(|&(at, _)| at >= since_ns);
-            let without = who & 255 == exec_state::WITHOUT;
+            let has_arrived = self.arrived.get(&(namespace, own_pid)).is_some_and(|&(at, _)| at >= since_ns);
+            let without = state & 255 == exec_state::WITHOUT;
             if has_arrived && !without {
-                self.free(map, index, who);
+                self.free(map, index, state);
                 continue;
             }
-            if !(without || asks) {
+            if !(without || checks_liveness) {
                 continue;
             }
-            let at = Whereabouts::of_number(map, told, namespace);
-            if without || all || self.dead.get(&index) == Some(&who) {
-                found.push(Unseen { path: path(map, index), pid: at.pid() });
-                self.free(map, index, who);
+            let at = ProcessIdentity::of_number(map, own_pid, namespace);
+            if without || all || self.dead.get(&index) == Some(&state) {
+                found.push(Unregistered { path: path(map, index), pid: at.pid() });
+                self.free(map, index, state);
             } else if !at.runs() {
-                self.dead.insert(index, who);
+                self.dead.insert(index, state);
             }
         }
         found
     }
 
-    /// Makes an entry free whose process has died while it filled it in, or while it started another.
-    fn free_dead(&mut self, map: &Map, index: usize, who: u64) {
-        // It is written just behind the number: who stands still in between may lose its note.
+    /// Frees an entry whose process has died while it filled it in, or while it started another process.
+    fn free_dead(&mut self, map: &Map, index: usize, state: u64) {
+        // The namespace is written just after the number: a process that is suspended between the two may lose its
+        // note.
         let namespace = map.exec(index).namespace.load(Ordering::Relaxed);
-        if Whereabouts::of_number(map, (who >> 8) as i32, namespace).runs() {
+        if ProcessIdentity::of_number(map, (state >> 8) as i32, namespace).runs() {
             self.dead.remove(&index);
-        } else if self.dead.get(&index) == Some(&who) {
-            self.free(map, index, who);
+        } else if self.dead.get(&index) == Some(&state) {
+            self.free(map, index, state);
             map.freed();
         } else {
-            self.dead.insert(index, who);
+            self.dead.insert(index, state);
         }
     }
 
-    /// Makes an entry free, if it is still the one that was looked at.
-    fn free(&mut self, map: &Map, index: usize, who: u64) {
+    /// Frees an entry, if it is still the one that was read.
+    fn free(&mut self, map: &Map, index: usize, state: u64) {
         self.dead.remove(&index);
-        let _ =
-            map.exec(index).who.compare_exchange(who, exec_state::FREE, Ordering::AcqRel, Ordering::Relaxed);
+        let _ = map.exec(index).state.compare_exchange(
+            state,
+            exec_state::FREE,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
     }
 }
 
@@ -131,7 +138,7 @@ mod tests {
     use super::*;
     use crate::tool::shared::{Options, Shared};
 
-    /// A program may write numbers into the process table for ever.
+    /// A corrupted program may write any amount of numbers into the process table.
     #[test]
     fn arrivals_are_kept_in_bounded_number_the_newest_ones() {
         let options = Options { rings: 1, ring_log2: 7, block_log2: 6, processes: 1, ..Options::default() };

@@ -1,4 +1,4 @@
-//! The file, open and mapped by the tool, for as long as anybody here uses it.
+//! The file, open and mapped by the tool, as long as a part of the tool uses it.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -12,36 +12,36 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::flags::Flags;
 use crate::layout::{Control, ENTRY_GROUP, Exec, Geometry, Header, PAGE, Process};
-use crate::places::{control, exec, process_entry, ring_words};
+use crate::pointers::{control, exec, process_entry, ring_words};
 use crate::sys;
 
 #[derive(Debug)]
 pub(crate) struct Map {
     pub path: PathBuf,
-    /// Holds the lock.
+    /// Holds the lock on the file.
     _file: File,
     pub geometry: Geometry,
-    /// What producers were asked for; the header's copy may be anybody's by now.
+    /// What producers are to record; the header's copy may have been overwritten since.
     pub flags: Flags,
-    /// As the header had them.
+    /// The header's value when the file was made, as for `namespace`.
     pub created_ns: u64,
     pub namespace: u64,
     pub base: *mut u8,
     /// Groups of the process table that are known to have memory.
     pub entry_groups: Box<[AtomicBool]>,
-    /// No ring from here on has been adopted.
+    /// No ring from this index on has been adopted.
     pub highest: AtomicUsize,
-    /// Entries of processes that have been told of and have not ended.
+    /// Entries of processes whose arrival was reported and that have not ended.
     pub live: Mutex<Vec<usize>>,
 }
 
-// SAFETY: everything in the mapping is atomic, and the mapping stays until this is dropped.
+// SAFETY: everything in the mapping is atomic, and `base` stays mapped until this is dropped, on whichever thread.
 unsafe impl Send for Map {}
-// SAFETY: as above.
+// SAFETY: threads that share this access the mapping only through atomics, and `base` never changes.
 unsafe impl Sync for Map {}
 
 impl Map {
-    /// Prepares a new file: what is touched without being asked for has memory then.
+    /// Prepares a new file, and reserves the parts that are touched without being reserved individually.
     ///
     /// # Errors
     /// The system's.
@@ -69,7 +69,7 @@ impl Map {
     }
 
     pub fn header(&self) -> &Header {
-        // SAFETY: the mapping begins with a header and stays as long as `self`.
+        // SAFETY: `create` has mapped the file, which begins with a header, and only `drop` unmaps it.
         unsafe { &*self.base.cast::<Header>() }
     }
 
@@ -80,11 +80,11 @@ impl Map {
     /// Reserves part of the file.
     ///
     /// # Errors
-    /// There is no memory, or the file ends earlier: somebody has cut it off.
+    /// There is no memory, or the file ends earlier, because it was truncated.
     pub fn reserve(&self, part: Range<usize>) -> io::Result<()> {
         let part = sys::whole_pages(part);
         debug_assert!(part.end <= self.geometry.bytes(self.geometry.rings).next_multiple_of(PAGE));
-        // SAFETY: the part lies in the mapping.
+        // SAFETY: callers compute the part from `geometry`, for which `create` sized the mapping, as asserted above.
         match unsafe { heaptoll_populate::populate(self.base.wrapping_add(part.start), part.len()) } {
             Ok(()) => Ok(()),
             Err(libc::EFAULT) => Err(io::ErrorKind::StorageFull.into()),
@@ -92,7 +92,7 @@ impl Map {
         }
     }
 
-    /// Whether an entry of the process table has memory, as it must have before anybody looks at it.
+    /// Whether an entry of the process table has memory, which it must have before it is read; reserves it.
     pub fn has_entry(&self, index: usize) -> bool {
         let group = index / ENTRY_GROUP;
         let Some(known) = self.entry_groups.get(group).filter(|_| index < self.geometry.processes) else {
@@ -107,19 +107,19 @@ impl Map {
     /// An entry that has memory, as all that have arrived do.
     pub fn process(&self, index: usize) -> &Process {
         assert!(index < self.geometry.processes);
-        // SAFETY: an entry of the table, in the mapping.
+        // SAFETY: the index was checked above, so the entry lies in the mapping, which lives as long as `self`.
         unsafe { &*process_entry(self.base.cast(), index) }
     }
 
     pub fn control(&self, ring: usize) -> &Control {
         assert!(ring < self.geometry.rings);
-        // SAFETY: a ring of the directory, in the mapping.
+        // SAFETY: the ring was checked above, so its control words lie in the mapping; `create` reserved their memory.
         unsafe { &*control(self.base.cast(), self.geometry, ring) }
     }
 
     pub fn exec(&self, index: usize) -> &Exec {
         assert!(index < crate::layout::EXECS);
-        // SAFETY: an entry of the table, in the mapping, which the tool reserved.
+        // SAFETY: the index was checked above, so the entry lies in the mapping; `create` reserved its memory.
         unsafe { &*exec(self.base.cast(), self.geometry, index) }
     }
 
@@ -128,19 +128,20 @@ impl Map {
         ring_words(self.base.cast(), self.geometry, ring)
     }
 
-    /// Makes a ring nobody's. It keeps its memory: whoever wrongly writes to it (a process that shares a dead one's
-    /// memory) must not touch a page that is not there, and the next owner need not pay for it.
+    /// Releases a ring. It keeps its memory: a process that wrongly writes to it (one that shares a dead process's
+    /// memory) must not touch a page without memory, and the next owner is not charged for it again.
     pub fn recycle(&self, ring: usize) {
         let control = self.control(ring);
         let held = control.consumer.0.held.load(Ordering::Relaxed).min(self.geometry.ring_blocks());
-        // What is said to have memory and has none was not said by an owner: such a ring is used no more.
+        // `held` counts blocks without memory only if it was overwritten: such a ring is used no more.
         if self.reserve(self.geometry.blocks(ring, 0..held)).is_err() {
             return;
         }
         let words = self.words(ring);
-        // The next owner counts on zeroes.
+        // The next owner relies on zeroes.
         for n in 0..self.geometry.block_words() * held as usize {
-            // SAFETY: these words of the ring lie in the mapping and have memory.
+            // SAFETY: `held` is at most the ring's blocks, so the words lie in the mapping; `reserve` above gave them
+            // memory.
             unsafe { (*words.add(n)).store(0, Ordering::Relaxed) };
         }
         control.consumer.0.reach.store(0, Ordering::Relaxed);
@@ -148,12 +149,12 @@ impl Map {
         control.consumer.0.waiting.store(0, Ordering::Relaxed);
         control.owner.0.busy.store(0, Ordering::Relaxed);
         control.owner.0.next.store(0, Ordering::Relaxed);
-        control.owner.0.who.store(0, Ordering::Release);
+        control.owner.0.id.store(0, Ordering::Release);
         self.header().registry.0.ring_hint.fetch_min(ring as u32, Ordering::AcqRel);
         self.freed();
     }
 
-    /// Makes all rings of a process that is dead nobody's, those too that it had not told of.
+    /// Releases all rings of a dead process, also those that the tool had not read from its list.
     pub fn recycle_all(&self, process: usize) {
         let registry = &self.header().registry.0;
         // Claims go upwards from the hint; the first rings are shared ones, which are claimed from the bottom.
@@ -164,13 +165,13 @@ impl Map {
             .max(hint)
             .max(self.geometry.shared_rings(self.geometry.rings));
         for ring in 0..(end + 64).min(self.geometry.rings) {
-            if self.control(ring).owner.0.who.load(Ordering::Acquire) >> 32 == process as u64 + 1 {
+            if self.control(ring).owner.0.id.load(Ordering::Acquire) >> 32 == process as u64 + 1 {
                 self.recycle(ring);
             }
         }
     }
 
-    /// Tells those who wait that something has become free.
+    /// Wakes threads that wait for something to become free.
     pub fn freed(&self) {
         let registry = &self.header().registry.0;
         registry.freed.fetch_add(1, Ordering::SeqCst);
@@ -182,14 +183,14 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: our own mapping; those who point into it hold this alive.
+        // SAFETY: `create` made this mapping; readers that point into it hold an `Arc` of this, so none is left.
         unsafe { libc::munmap(self.base.cast::<c_void>(), self.geometry.bytes(self.geometry.rings)) };
     }
 }
 
-/// Locks the first byte, for as long as the file is open: by this a producer knows that the tool lives.
+/// Locks the first byte, as long as the file is open: by this lock a producer knows that the tool runs.
 fn hold(file: &File) -> io::Result<()> {
-    // SAFETY: zero is a valid `flock`; the kernel only reads it.
+    // SAFETY: zero is a valid `flock`; the kernel reads `lock`, a local variable.
     let done = unsafe {
         let mut lock: libc::flock = std::mem::zeroed();
         lock.l_type = libc::F_WRLCK as i16;
@@ -202,7 +203,7 @@ fn hold(file: &File) -> io::Result<()> {
 
 /// Maps all of a file.
 fn map(file: &File, bytes: usize) -> std::io::Result<*mut u8> {
-    // SAFETY: a fresh mapping wherever the kernel likes; a child that the tool forks does not need it.
+    // SAFETY: with a null address and without MAP_FIXED, the kernel maps memory that nothing uses.
     unsafe {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;

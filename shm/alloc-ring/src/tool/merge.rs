@@ -1,9 +1,9 @@
-//! One order of many rings.
+//! Merges the rings of a process into one order.
 //!
-//! Events with numbers are given by number. Events without come only from a process's first thread, before it has
-//! seen that there is a second; docs/recording-ring.md proves why they may come before all that have numbers. The
-//! proof needs this order of looks: after an event with a number has been seen, and before it is given, the first
-//! ring is looked at again. What it has by then goes first; what it has not, the numbered event does not depend on.
+//! Events with numbers are delivered by number. Events without come only from a process's first thread, before it has
+//! read that there is a second; docs/recording-ring.md proves why they may precede all that have numbers. The proof
+//! needs this order of reads: after an event with a number has been read, and before it is delivered, the first ring is
+//! read again. Events that it has by then go first; the numbered event does not depend on later ones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,13 +14,13 @@ use super::decode::{Head, Reader, Sink};
 use super::map::Map;
 use super::tap::Drained;
 
-/// Numbers that were passed over.
+/// Numbers that were skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Skipped {
-    /// Taken and not written.
+    /// Numbers that were taken and not written.
     pub missing: u64,
-    /// Places where numbers were written over.
-    pub wild: u64,
+    /// Places where numbers were overwritten.
+    pub corrupted: u64,
 }
 
 /// The readers of a process.
@@ -31,7 +31,7 @@ pub(crate) struct Merge {
     readers: Vec<Option<Reader>>,
     /// Readers whose next event has a number: the numbers and the readers.
     heads: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Readers that had nothing to read, the last active last.
+    /// Readers that had nothing to read, the most recently active last.
     dry: Vec<usize>,
     /// The first thread's, until it has shown a number.
     unnumbered: Option<usize>,
@@ -39,7 +39,7 @@ pub(crate) struct Merge {
     next: u64,
     /// Numbers that were skipped and have not come.
     skipped: u64,
-    /// Readers that there have been: as many numbers can be taken and not written, one by each owner.
+    /// Number of readers so far: as many numbers can be taken and not written, one by each owner.
     owners: u64,
 }
 
@@ -92,7 +92,7 @@ impl Merge {
         self.readers.get_mut(place)?.as_mut()
     }
 
-    /// Words that can be there at once.
+    /// Words that can be in the rings at once.
     pub fn reach(&self) -> usize {
         self.readers().map(Reader::reach).sum()
     }
@@ -101,13 +101,12 @@ impl Merge {
         &self.dry
     }
 
-    /// No reader waits for the latency of a free any more.
+    /// Makes all readers stop waiting for the latencies of frees.
     pub fn wait_no_more(&mut self) {
         self.readers_mut().for_each(Reader::wait_no_more);
     }
 
-    /// Gives events in order, at most about `budget` words. With `taken`, the numbers below it that are not there are
-    /// skipped.
+    /// Delivers events in order, at most about `budget` words. With `taken`, missing numbers below it are skipped.
     pub fn give(&mut self, budget: usize, taken: Option<u64>, sink: &mut impl Sink) -> Drained {
         let mut drained = Drained::default();
         loop {
@@ -119,7 +118,7 @@ impl Merge {
             {
                 if let Some(first) = self.unnumbered {
                     self.poll_one(first, budget, &mut drained, sink);
-                    // A free that its latency keeps back may be what the numbered event depends on.
+                    // The numbered event may depend on a free that waits for its latency.
                     if taken.is_none() && self.readers[first].as_ref().is_some_and(Reader::keeps_back) {
                         drained.blocked = true;
                         return drained;
@@ -143,17 +142,17 @@ impl Merge {
                 return drained;
             };
             match taken {
-                // A number that nobody has taken: somebody has written over the ring. Its owner must not wait for ever.
+                // No thread has taken this number: the ring was overwritten. Its owner must not wait for ever.
                 Some(_) if number >= self.map.process(self.process).sequence.0.load(Ordering::Acquire) => {
                     drained.missing += 1;
-                    drained.wild += 1;
+                    drained.corrupted += 1;
                     self.heads.pop();
                     self.give_from(self.next.saturating_sub(1), place, budget, &mut drained, sink);
                 }
                 Some(taken) if self.next < taken => {
                     let skipped = self.skip_to(number.min(taken));
                     drained.missing += skipped.missing;
-                    drained.wild += skipped.wild;
+                    drained.corrupted += skipped.corrupted;
                 }
                 _ => {
                     drained.blocked = true;
@@ -163,16 +162,16 @@ impl Merge {
         }
     }
 
-    /// Goes on to number `to`. More than can be taken and not written are one damage: somebody has written over a
-    /// number, or over the words that carried those in between.
+    /// Continues with number `to`. If more numbers are missing than can be taken and not written, they count as one
+    /// damage: a number was overwritten, or the words that carried those in between were.
     pub fn skip_to(&mut self, to: u64) -> Skipped {
         let skipped = to.saturating_sub(self.next);
         self.next += skipped;
         if skipped > self.owners {
-            return Skipped { missing: 0, wild: 1 };
+            return Skipped { missing: 0, corrupted: 1 };
         }
         self.skipped = self.skipped.saturating_add(skipped);
-        Skipped { missing: skipped, wild: 0 }
+        Skipped { missing: skipped, corrupted: 0 }
     }
 
     /// Threads that can have been killed between their number and its words.
@@ -185,19 +184,19 @@ impl Merge {
         self.next
     }
 
-    /// Numbers that were skipped and have not come: an event may come late, of a thread that stood still.
+    /// Numbers that were skipped and have not arrived: an event of a suspended thread may arrive late.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// An event with this number is given: it may be one that was skipped.
+    /// Records that an event with this number is delivered: it may be one that was skipped.
     fn comes(&mut self, number: u64) {
         if number < self.next {
             self.skipped = self.skipped.saturating_sub(1);
         }
     }
 
-    /// Gives events of a reader whose next has its turn, as long as its events follow on each other.
+    /// Delivers events of a reader whose next event is next in order, as long as its numbers are consecutive.
     fn give_from(
         &mut self,
         mut number: u64,
@@ -210,7 +209,7 @@ impl Merge {
         loop {
             let (words, head) = reader.numbered(&self.map, sink);
             drained.words += words;
-            // One that was given up and comes after all does not count.
+            // A number that was skipped and arrives late does not count.
             self.next = self.next.max(number + 1);
             match head {
                 Head::Numbered(following)
@@ -233,7 +232,7 @@ impl Merge {
         }
     }
 
-    /// Looks at the readers that had nothing, the last active first, until the next number is found.
+    /// Polls the readers that had nothing, the most recently active first, until the next number is found.
     fn poll(&mut self, budget: usize, drained: &mut Drained, sink: &mut impl Sink) {
         let mut at = self.dry.len();
         while at > 0 && drained.words < budget {

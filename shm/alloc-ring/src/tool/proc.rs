@@ -1,7 +1,7 @@
-//! What the kernel says about processes and threads.
+//! State of processes and threads, from the kernel.
 //!
-//! A process tells its number as it sees it itself. In another namespace of process numbers (a container, a sandbox)
-//! the tool knows it by another number, which it finds by the last entry of `NSpid` in `/proc/PID/status`.
+//! A process records its number as it sees it itself. In another namespace of process numbers (a container, a sandbox)
+//! the tool sees it under another number, which it finds by the last entry of `NSpid` in `/proc/PID/status`.
 
 use std::fs;
 use std::io;
@@ -11,37 +11,38 @@ use std::sync::atomic::Ordering;
 
 use super::map::Map;
 
-/// Where a process is to be found.
+/// A process as the tool finds it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Whereabouts {
+pub(crate) struct ProcessIdentity {
     /// The process number here; 0: not to be found.
     pid: i32,
-    /// Its threads have other numbers here than they have told.
+    /// Whether its threads have other numbers here than those they recorded.
     foreign: bool,
-    /// When it began, in the kernel's ticks: tells it from a later process of the same number. `None`: not known.
+    /// When it began, in the kernel's ticks: distinguishes it from a later process of the same number. `None`: not
+    /// known.
     started: Option<u64>,
 }
 
-impl Whereabouts {
-    /// Of the process in an entry.
-    pub fn of(map: &Map, index: usize) -> Whereabouts {
+impl ProcessIdentity {
+    /// That of the process in an entry.
+    pub fn of(map: &Map, index: usize) -> ProcessIdentity {
         let process = map.process(index);
-        let told = (process.state.load(Ordering::Acquire) >> 8) as i32;
-        Whereabouts::of_number(map, told, process.namespace.load(Ordering::Relaxed))
+        let own_pid = (process.state.load(Ordering::Acquire) >> 8) as i32;
+        ProcessIdentity::of_number(map, own_pid, process.namespace.load(Ordering::Relaxed))
     }
 
-    /// Of the process that knows itself by a number in a namespace, which is 0 where that is not known.
-    pub fn of_number(map: &Map, told: i32, theirs: u64) -> Whereabouts {
+    /// That of the process with number `own_pid` in namespace `theirs`, which is 0 if unknown.
+    pub fn of_number(map: &Map, own_pid: i32, theirs: u64) -> ProcessIdentity {
         let ours = map.namespace;
         let foreign = theirs != 0 && ours != 0 && theirs != ours;
-        let pid = if foreign { translate(told, theirs).unwrap_or(0) } else { told };
+        let pid = if foreign { translate(own_pid, theirs).unwrap_or(0) } else { own_pid };
         let started = match status(&format!("/proc/{pid}/stat")) {
             Known::There(status) => Some(status.started),
-            // No process begins then: one that gets the number later is another.
+            // No process begins at that time: one that gets the number later is another.
             Known::Gone => Some(u64::MAX),
             Known::Unknown => None,
         };
-        Whereabouts { pid, foreign, started }
+        ProcessIdentity { pid, foreign, started }
     }
 
     /// The process number here; 0: not to be found.
@@ -49,7 +50,7 @@ impl Whereabouts {
         self.pid
     }
 
-    /// Whether it was there when it was looked for, as far as the kernel tells.
+    /// Whether it existed when it was searched, as far as the kernel shows.
     pub fn was_there(&self) -> bool {
         self.pid > 0 && self.started != Some(u64::MAX)
     }
@@ -59,13 +60,13 @@ impl Whereabouts {
         self.foreign
     }
 
-    /// Whether any thread of it runs or could run. What the kernel does not tell, for want of descriptors, say, counts as
-    /// running: rings of the living must not be given to others.
+    /// Whether any thread of it runs or could run. If that cannot be read, for lack of descriptors for example, it
+    /// counts as running: rings of a running process must not be given to others.
     pub fn runs(&self) -> bool {
         let pid = self.pid;
         match status(&format!("/proc/{pid}/stat")) {
             Known::There(status) if self.started.is_none_or(|started| started == status.started) => {
-                // A process whose first thread has ended looks like a zombie while its other threads run.
+                // A process whose first thread has ended has the state of a zombie while its other threads run.
                 !status.ended || tasks(pid).is_none_or(|mut tasks| tasks.any(|tid| !ended(pid, tid)))
             }
             Known::There(_) | Known::Gone => false,
@@ -73,10 +74,12 @@ impl Whereabouts {
         }
     }
 
-    /// Whether a thread of it, by the number that it told, runs or could run.
+    /// Whether a thread of it, by the number that it recorded, runs or could run.
     pub fn thread_runs(&self, tid: i32) -> bool {
         if self.foreign {
-            let is_it = |here| told(self.pid, here).is_none_or(|told| told == tid) && !ended(self.pid, here);
+            let is_it = |here| {
+                own_number(self.pid, here).is_none_or(|number| number == tid) && !ended(self.pid, here)
+            };
             return tasks(self.pid).is_none_or(|mut tasks| tasks.any(is_it));
         }
         if tid != self.pid {
@@ -101,11 +104,11 @@ struct Status {
     started: u64,
 }
 
-/// What the kernel says.
+/// The state of a process or thread in `/proc`.
 enum Known {
     There(Status),
     Gone,
-    /// It could not be asked.
+    /// It could not be read.
     Unknown,
 }
 
@@ -117,7 +120,7 @@ fn status(path: &str) -> Known {
     }
 }
 
-/// Whether an error says that there is no such process or thread.
+/// Whether an error means that there is no such process or thread.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
@@ -143,7 +146,7 @@ fn ended(pid: i32, tid: i32) -> bool {
     }
 }
 
-/// The numbers that name something in a folder, none when it has gone; `None` when it could not be asked.
+/// The entries of a folder whose names are numbers, none when it has gone; `None` when it could not be read.
 fn numbers(folder: &str) -> Option<impl Iterator<Item = i32> + use<>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => Some(entries),
@@ -158,16 +161,16 @@ fn tasks(pid: i32) -> Option<impl Iterator<Item = i32>> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
-/// The number by which a thread knows itself.
-fn told(pid: i32, tid: i32) -> Option<i32> {
+/// The number of a thread in its own namespace.
+fn own_number(pid: i32, tid: i32) -> Option<i32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
     text.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().last()?.parse().ok()
 }
 
-/// The number here of a process that knows itself by `pid` in a namespace.
+/// The number here of the process with number `pid` in a namespace.
 fn translate(pid: i32, namespace: u64) -> Option<i32> {
     numbers("/proc")?.find(|&here| {
         fs::metadata(format!("/proc/{here}/ns/pid")).is_ok_and(|about| about.ino() == namespace)
-            && told(here, here) == Some(pid)
+            && own_number(here, here) == Some(pid)
     })
 }

@@ -1,4 +1,4 @@
-//! The file as the tool makes it, and what the tool tells all producers.
+//! The shared file as the tool makes it, and the tool's requests to all producers.
 
 use std::collections::HashSet;
 use std::ffi::{CString, OsStr};
@@ -12,32 +12,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use super::copied::Copied;
+use super::counter::SampledCounter;
 use super::error::RingError;
-use super::execs::{Execs, Unseen};
-use super::folder::{self, Place};
+use super::execs::{Execs, Unregistered};
+use super::folder::{self, Candidate};
 use super::map::Map;
-use super::proc::{self, Whereabouts};
+use super::proc::{self, ProcessIdentity};
 use crate::flags::Flags;
 use crate::layout::{Geometry, MAGIC, Registry, VERSION, gate, state};
 use crate::sys::{self, Descriptor};
 
-/// What the file is to be like.
+/// The properties of a new file.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What producers are to tell.
+    /// What producers are to record.
     pub flags: Flags,
-    /// Rings: as many threads have one of their own, an eighth of them less.
+    /// Rings. Seven eighths are for threads' own, one eighth for threads to share.
     pub rings: usize,
     /// Binary logarithm of the words of a ring.
     pub ring_log2: u32,
     /// Binary logarithm of the words of a block, at least 6.
     pub block_log2: u32,
-    /// Process images that can be there at once.
+    /// Process images that can be registered at once.
     pub processes: usize,
-    /// Most memory that all rings may have together, bytes.
+    /// Maximum memory of all rings together, bytes.
     pub memory: u64,
-    /// The folder. `None`: `$XDG_RUNTIME_DIR`, `/dev/shm`, `$TMPDIR`, `/tmp`, the first that takes it.
+    /// The folder. `None`: the first of `$XDG_RUNTIME_DIR`, `/dev/shm`, `$TMPDIR`, `/tmp` in which the file can be
+    /// made.
     pub folder: Option<PathBuf>,
 }
 
@@ -70,52 +71,52 @@ pub struct Arrival {
     pub exe: PathBuf,
     /// ns since the file was made.
     pub started_ns: u64,
-    /// Whether the process was there when it arrived. One that was not may have ended, or never have been.
+    /// Whether the process existed when it arrived. One that did not may have ended, or never have existed.
     pub was_there: bool,
 }
 
-/// What could not be recorded.
+/// Counts of what could not be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeftOut {
     /// Processes that found no entry.
     pub processes: u32,
     /// Threads that found no ring.
     pub threads: u32,
-    /// Events of signal handlers that interrupted the telling of another one, where they could not be told.
+    /// Events of signal handlers that interrupted the recording of another event and could not be recorded.
     pub events: u32,
-    /// Execs that could not be noted: whether the images that came of them have registered is not known.
+    /// Execs that could not be noted: it is unknown whether their images have registered.
     pub execs: u32,
-    /// Somebody has written over the counters or the list of new processes: no more than this is known.
+    /// The counters or the list of new processes were overwritten: the true counts may be larger.
     pub damaged: bool,
 }
 
-/// The shared file. Dropped, it is deleted, and producers detach instead of waiting.
+/// The shared file. Dropping it deletes it, and producers detach instead of waiting.
 #[derive(Debug)]
 pub struct Shared {
     pub(crate) map: Arc<Map>,
     swept: Instant,
-    /// No entry from here on has been used.
+    /// No entry from this index on has been used.
     highest: usize,
-    /// Whether producers are to stand still.
+    /// Whether producers are paused.
     paused: AtomicBool,
     execs: Execs,
     /// Images that have arrived.
     arrived: u32,
-    /// What registrations count, of this order: processes, threads, events and execs left out, images.
-    counted: [Copied; 5],
-    /// Whether an entry of the list of new processes was none.
+    /// The counters that registration writes, in this order: processes, threads, events and execs left out, images.
+    counted: [SampledCounter; 5],
+    /// Whether the list of new processes had an invalid entry.
     forged: bool,
 }
 
-/// Producers stand still until this is dropped.
+/// Producers are paused until this is dropped.
 #[derive(Debug)]
 pub struct Paused<'a> {
     shared: &'a Shared,
 }
 
 impl Shared {
-    /// Makes the file: sparse, so that only what is used takes memory, and for this user only. What is touched without
-    /// being asked for is reserved.
+    /// Makes the file: sparse, so that only the used parts take memory, and for this user only. Parts that are touched
+    /// without being reserved individually are reserved.
     ///
     /// # Errors
     /// [`RingError`].
@@ -132,12 +133,12 @@ impl Shared {
         let wanted = options.memory.min((geometry.rings * geometry.ring_bytes()) as u64);
         let fixed = (geometry.entry_group(0).end + geometry.first_ring() - geometry.directory()) as u64;
         let mut tried = Vec::new();
-        for place in folder::places(options.folder.as_deref(), fixed, wanted) {
-            if !place.is_of_use(wanted) {
-                tried.push((place.folder, io::Error::other("less than 2 MiB are free")));
+        for candidate in folder::candidates(options.folder.as_deref(), fixed, wanted) {
+            if !candidate.suffices(wanted) {
+                tried.push((candidate.folder, io::Error::other("less than 2 MiB are free")));
                 continue;
             }
-            match Shared::create_in(&place, geometry, options.flags) {
+            match Shared::create_in(&candidate, geometry, options.flags) {
                 Ok(shared) => return Ok(shared),
                 Err(error) => tried.push(error),
             }
@@ -145,8 +146,12 @@ impl Shared {
         Err(RingError::NoFolder(tried))
     }
 
-    fn create_in(place: &Place, geometry: Geometry, flags: Flags) -> Result<Shared, (PathBuf, io::Error)> {
-        let (path, file) = make_file(&place.folder)?;
+    fn create_in(
+        candidate: &Candidate,
+        geometry: Geometry,
+        flags: Flags,
+    ) -> Result<Shared, (PathBuf, io::Error)> {
+        let (path, file) = make_file(&candidate.folder)?;
         let made = Map::create(path.clone(), file, geometry, flags).inspect_err(|_| {
             let _ = std::fs::remove_file(&path);
         });
@@ -161,7 +166,7 @@ impl Shared {
         header.block_log2.store(geometry.block_log2, Ordering::Relaxed);
         header.created_ns.store(map.created_ns, Ordering::Relaxed);
         header.namespace.store(map.namespace, Ordering::Relaxed);
-        let blocks = place.budget_bytes / geometry.block_bytes() as u64;
+        let blocks = candidate.budget_bytes / geometry.block_bytes() as u64;
         header.budget.store(u32::try_from(blocks).unwrap_or(u32::MAX), Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
         Ok(Shared {
@@ -176,33 +181,33 @@ impl Shared {
         })
     }
 
-    /// The file, for `HEAPTOLL_RECORD`.
+    /// The file's path, for `HEAPTOLL_RECORD`.
     pub fn path(&self) -> &Path {
         &self.map.path
     }
 
-    /// What producers were told to tell.
+    /// What producers are to record.
     pub fn flags(&self) -> Flags {
         self.map.flags
     }
 
-    /// `CLOCK_MONOTONIC` when the file was made, ns: the zero of all times that are told.
+    /// `CLOCK_MONOTONIC` when the file was made, ns: the zero of all recorded times.
     pub fn created_ns(&self) -> u64 {
         self.map.created_ns
     }
 
-    /// The time that is told: ns since the file was made.
+    /// The current time in ns since the file was made.
     pub fn now_ns(&self) -> u64 {
         crate::sys::now_ns().saturating_sub(self.created_ns())
     }
 
-    /// Has every producer note the time at its next event. To be called about every ms.
+    /// Makes every producer record the time with its next event. Called about every ms.
     pub fn tick(&self) {
         self.map.header().beat.0.fetch_add(1, Ordering::Relaxed);
         let paused = self.paused.load(Ordering::Relaxed);
         self.each_gate(|gate| {
             let before = gate.fetch_add(gate::TICK, Ordering::AcqRel);
-            // Somebody has written over it: nobody else would let the process go on.
+            // The tool has not paused it: the gate was overwritten, and nothing else would resume the process.
             if before & gate::PAUSE != 0 && !paused {
                 gate.fetch_and(!gate::PAUSE, Ordering::AcqRel);
                 sys::futex_wake(gate);
@@ -210,8 +215,8 @@ impl Shared {
         });
     }
 
-    /// Has every producer stop at its next event. Events that were being told are told; calls that have begun go on.
-    /// Processes whose arrival has not been given run.
+    /// Makes every producer stop at its next event. Events being recorded are completed; calls that have begun
+    /// continue. Processes whose arrival has not been returned run on.
     pub fn pause(&self) -> Paused<'_> {
         self.paused.store(true, Ordering::Relaxed);
         self.each_gate(|gate| {
@@ -220,14 +225,14 @@ impl Shared {
         Paused { shared: self }
     }
 
-    /// Process images that have registered since the last call, in order. A process that was followed and now has a
-    /// new image, by exec, has [gone](crate::Tap::gone) in its old one.
+    /// Process images that have registered since the last call, in order. Of a process that has a new image, by exec,
+    /// the old image has [gone](crate::Tap::gone).
     pub fn arrivals(&mut self) -> Vec<Arrival> {
         self.count();
         let mut next = self.map.header().registry.0.newest.swap(0, Ordering::AcqRel);
         let mut found = Vec::new();
         let mut indices = HashSet::new();
-        // What a program that has run wild wrote into the list must not lead astray.
+        // A corrupted program may have overwritten the list.
         while next != 0
             && next as usize <= self.map.geometry.processes
             && found.len() < self.map.geometry.processes
@@ -237,7 +242,7 @@ impl Shared {
                 break;
             }
             next = self.map.process(index).next.load(Ordering::Relaxed);
-            // A list that bites its own tail gives each once.
+            // Each entry counts once, even if the list is circular.
             if self.map.live().contains(&index) || !indices.insert(index) {
                 continue;
             }
@@ -280,7 +285,7 @@ impl Shared {
         let process = self.map.process(index);
         let length = process.exe_bytes.load(Ordering::Relaxed) as usize;
         let exe: Vec<u8> = process.exe.iter().take(length).map(|byte| byte.load(Ordering::Relaxed)).collect();
-        let at = Whereabouts::of(&self.map, index);
+        let at = ProcessIdentity::of(&self.map, index);
         let parent = process.parent_pid.load(Ordering::Relaxed);
         Arrival {
             index,
@@ -293,8 +298,7 @@ impl Shared {
         }
     }
 
-    /// Whether an entry is one that a process has filled in, as far as can be seen: one that was written over, or that
-    /// nobody has claimed, is not.
+    /// Whether a process has filled in an entry, as far as can be seen; false for an overwritten or unclaimed one.
     fn is_filled_in(&self, index: usize) -> bool {
         let process = self.map.process(index);
         let word = process.state.load(Ordering::Acquire);
@@ -303,14 +307,14 @@ impl Shared {
             && process.started_ns.load(Ordering::Relaxed) != 0
     }
 
-    /// Copies what registrations count.
+    /// Samples the counters that registration writes.
     fn count(&mut self) {
         let Registry {
             processes_left_out, threads_left_out, events_left_out, execs_left_out, images, ..
         } = &self.map.header().registry.0;
         let counters = [processes_left_out, threads_left_out, events_left_out, execs_left_out, images];
-        for (copied, counter) in self.counted.iter_mut().zip(counters) {
-            copied.look(counter.load(Ordering::Relaxed));
+        for (sampled, counter) in self.counted.iter_mut().zip(counters) {
+            sampled.sample(counter.load(Ordering::Relaxed));
         }
     }
 
@@ -325,8 +329,8 @@ impl Shared {
             let claim = entry.load(Ordering::Acquire);
             if claim & 255 == state::CLAIMED
                 && !live.contains(&index)
-                && !Whereabouts::of(&self.map, index).runs()
-                // In this order: what has ended puts itself into the list no more.
+                && !ProcessIdentity::of(&self.map, index).runs()
+                // In this order: a process that has ended adds itself to the list no more.
                 && self.map.header().registry.0.newest.load(Ordering::Acquire) == 0
             {
                 let _ = entry.compare_exchange(claim, state::FREE, Ordering::AcqRel, Ordering::Relaxed);
@@ -334,7 +338,7 @@ impl Shared {
         }
     }
 
-    /// Sleeps until a ring is half full, a process registers, or the time is over.
+    /// Sleeps until a ring is half full, a process registers, or the time has elapsed.
     pub fn wait(&self, longest: Duration) {
         let bell = &self.map.header().doorbell.0;
         bell.store(1, Ordering::SeqCst);
@@ -344,7 +348,7 @@ impl Shared {
         bell.store(0, Ordering::Relaxed);
     }
 
-    /// What could not be recorded so far.
+    /// Counts of what could not be recorded so far.
     pub fn left_out(&mut self) -> LeftOut {
         self.count();
         let [processes, threads, events, execs, images] = self.counted;
@@ -355,15 +359,15 @@ impl Shared {
             execs: execs.value(),
             // Each image counts itself before it arrives.
             damaged: self.forged
-                || self.counted.iter().any(|copied| copied.is_damaged())
+                || self.counted.iter().any(|sampled| sampled.is_damaged())
                 || self.arrived > images.value(),
         }
     }
 
-    /// Execs, and processes that were started, whose images have ended without having registered: what they did is in no
-    /// ring. `all`: nothing more comes, those that still run are given, too. To be called after [`Shared::arrivals`].
-    pub fn unseen(&mut self, all: bool) -> Vec<Unseen> {
-        self.execs.unseen(&self.map, all)
+    /// Execs, and processes that were started, whose images have ended without having registered: no ring has their
+    /// events. `all`: nothing more comes, so those that still run are returned, too. Called after [`Shared::arrivals`].
+    pub fn unregistered(&mut self, all: bool) -> Vec<Unregistered> {
+        self.execs.unregistered(&self.map, all)
     }
 
     fn each_gate(&self, act: impl Fn(&AtomicU32)) {
@@ -376,7 +380,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.map.header().closed.store(1, Ordering::Release);
-        // Nobody can do anything about a file that will not go.
+        // If the file cannot be removed, nothing can be done about it here.
         let _ = std::fs::remove_file(&self.map.path);
     }
 }
@@ -395,9 +399,9 @@ impl Drop for Paused<'_> {
 pub(crate) const REPLACED: u32 = 2;
 /// Linux gives no larger process number.
 const MOST_PID: u64 = 1 << 22;
-/// A file of this age that no tool has locked was left behind.
+/// A file of this age that no tool has locked was left by a killed one.
 const STALE: Duration = Duration::from_secs(60);
-/// How often entries are looked for whose processes never registered.
+/// How often the table is scanned for entries whose processes never registered.
 const SWEEP: Duration = Duration::from_millis(500);
 
 /// Makes an empty file of a new name.
@@ -426,7 +430,7 @@ fn clear(folder: &Path) {
             continue;
         }
         // A new one may not be locked yet.
-        // SAFETY: geteuid has no preconditions.
+        // SAFETY: geteuid takes no pointers and cannot fail.
         let user = unsafe { libc::geteuid() };
         let old = entry.metadata().is_ok_and(|about| {
             let age = about.modified().ok().and_then(|time| time.elapsed().ok());

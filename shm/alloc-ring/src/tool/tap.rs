@@ -1,77 +1,76 @@
-//! One process's events, in the order of the process.
+//! The events of one process, in the order of the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::copied::Copied;
+use super::counter::SampledCounter;
 use super::decode::{Reader, Sink, threads};
 use super::map::Map;
 use super::merge::Merge;
-use super::proc::Whereabouts;
+use super::proc::ProcessIdentity;
 use super::shared::{REPLACED, Shared};
 use crate::layout::{SHARED, gate, state};
 
-/// What a drain did.
+/// The result of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Drained {
     /// Words read.
     pub words: usize,
-    /// Nothing more was there.
+    /// Whether nothing more was there.
     pub idle: bool,
-    /// Events are there, but one before them is not: a thread has been interrupted while telling it.
+    /// Whether events are there, but one before them is not: a thread has been interrupted while recording it.
     pub blocked: bool,
-    /// Events that will never come, or come late: their threads died while telling them, or stood still.
+    /// Events that never arrive, or arrive late: their threads died while recording them, or were suspended.
     pub missing: u64,
-    /// Of these, those whose numbers nobody has taken.
-    pub(crate) wild: u64,
+    /// Of these, those whose numbers no thread has taken.
+    pub(crate) corrupted: u64,
 }
 
-/// What of a process image is in no ring.
+/// What no ring has of a process image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Losses {
     /// Threads that found no ring: there was no memory for one.
     pub threads: u32,
-    /// The process has stopped telling, although it was not dismissed.
+    /// The process has stopped recording, although it was not dismissed.
     pub stopped: bool,
-    /// Words of a ring could not be reached before it was given to another thread, or at the end: there was no memory for
+    /// Words of a ring could not be read before it was given to another thread, or at the end: there was no memory for
     /// their pages.
     pub unread: bool,
-    /// Words of its rings that made no sense, and events that threads which live have not told: somebody has written
-    /// over them.
+    /// Invalid words in its rings, and missing events of threads that run: they were overwritten.
     pub damaged: u64,
 }
 
-/// One process image, read.
+/// Reads the events of one process image.
 pub struct Tap {
     map: Arc<Map>,
     process: usize,
-    at: Whereabouts,
+    at: ProcessIdentity,
     merge: Merge,
-    /// The number of an event that is missing, and since when.
+    /// The number of a missing event, and since when it is missing.
     stuck: Option<(u64, Instant)>,
     reaped: Instant,
-    /// Where the last look for ended threads stopped.
-    looked: usize,
+    /// Where the last scan for ended threads stopped.
+    reaped_to: usize,
     ended: bool,
-    /// Words that were given up, because somebody had written over them.
+    /// Words that were skipped, because they were overwritten.
     damaged: u64,
     /// Whether it was dismissed.
     dismissed: AtomicBool,
     /// Threads that found no ring.
-    left_out: Copied,
-    /// Whether a ring was given up before all its words were reached.
+    left_out: SampledCounter,
+    /// Whether a ring was abandoned before all its words were read.
     unread: bool,
-    /// As they were when it ended.
+    /// The losses when it ended.
     losses: Option<Losses>,
 }
 
-/// How long an event may be missing before the threads are looked at.
+/// How long an event may be missing before the threads are checked.
 const STUCK: Duration = Duration::from_millis(20);
-/// How long an event may be missing whose thread is there but does not go on: a process may be stopped. The event is
-/// given when it comes, after later ones.
+/// How long an event may be missing whose thread exists but makes no progress: a process may be stopped. The event is
+/// delivered when it arrives, after later ones.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often threads are looked for that have ended,
+/// How often the tap scans for threads that have ended,
 const REAP: Duration = Duration::from_millis(50);
 /// and how often when rings are scarce,
 const REAP_SCARCE: Duration = Duration::from_millis(2);
@@ -79,10 +78,10 @@ const REAP_SCARCE: Duration = Duration::from_millis(2);
 const REAP_THREADS: usize = 256;
 
 impl Tap {
-    /// A reader of the process in entry `process`, as an arrival says.
+    /// A reader of the process in entry `process`, which an arrival names.
     pub fn new(shared: &Shared, process: usize) -> Tap {
         let map = Arc::clone(&shared.map);
-        let at = Whereabouts::of(&map, process);
+        let at = ProcessIdentity::of(&map, process);
         let merge = Merge::new(Arc::clone(&map), process);
         Tap {
             map,
@@ -91,38 +90,38 @@ impl Tap {
             merge,
             stuck: None,
             reaped: Instant::now(),
-            looked: 0,
+            reaped_to: 0,
             ended: false,
             damaged: 0,
             dismissed: AtomicBool::new(false),
-            left_out: Copied::default(),
+            left_out: SampledCounter::default(),
             unread: false,
             losses: None,
         }
     }
 
-    /// Gives what is there, at most about `budget` words.
+    /// Delivers the events that are there, at most about `budget` words.
     pub fn drain(&mut self, budget: usize, sink: &mut impl Sink) -> Drained {
         if self.ended {
             return Drained { idle: true, ..Drained::default() };
         }
-        self.look();
+        self.sample_counters();
         self.adopt(sink);
-        // No more than can be there: a thread that has run wild may write for ever.
+        // No more than the rings hold: a corrupted thread may write for ever.
         let budget = budget.min(self.merge.reach().max(1));
         let mut drained = self.merge.give(budget, None, sink);
         if drained.blocked {
-            // Under load one number or another is always missing: each has its own time.
+            // Under load one number or another is always missing: each is timed on its own.
             let next = self.merge.next();
             let stuck = self.stuck.take_if(|(number, _)| *number == next);
             let (_, begun) = *self.stuck.insert(stuck.unwrap_or_else(|| (next, Instant::now())));
             let since = begun.elapsed();
             if since > STUCK {
-                // Numbers below this are taken. If nobody is busy after that, their events are there or lost.
-                // Whoever took one has its ring in the list, and is looked at.
+                // Numbers below this are taken. If no thread is busy after that, their events are written or lost.
+                // The rings of threads that took one are in the list, so all of them are checked.
                 let taken = self.map.process(self.process).sequence.0.load(Ordering::Acquire);
                 self.adopt(sink);
-                if since > PATIENCE || !self.anyone_busy() {
+                if since > PATIENCE || !self.any_thread_busy() {
                     let more = self.merge.give(budget, Some(taken), sink);
                     drained = Drained { words: drained.words + more.words, ..more };
                     self.stuck = None;
@@ -132,11 +131,11 @@ impl Tap {
             self.stuck = None;
         }
         self.reap();
-        self.damaged += drained.wild;
+        self.damaged += drained.corrupted;
         drained
     }
 
-    /// What is not there, as far as can be known by now.
+    /// The losses, as far as they are known by now.
     pub fn losses(&self) -> Losses {
         if let Some(losses) = self.losses {
             return losses;
@@ -156,33 +155,33 @@ impl Tap {
         }
     }
 
-    /// Gives all that is left of a process that has [gone](Tap::gone), and makes its entry and its rings free for
-    /// others. Of one that has not gone, gives what is there without waiting for what is missing, and keeps its rings.
+    /// Delivers the remaining events of a process that has [gone](Tap::gone), and frees its entry and its rings. Of one
+    /// that has not gone, delivers what is there without waiting for missing events, and keeps its rings.
     pub fn end(&mut self, sink: &mut impl Sink) -> Drained {
         if self.ended {
             return Drained { idle: true, ..Drained::default() };
         }
         let gone = self.gone();
-        self.look();
+        self.sample_counters();
         self.adopt(sink);
         self.merge.wait_no_more();
         let taken = self.map.process(self.process).sequence.0.load(Ordering::Acquire);
         let mut all = Drained { idle: true, ..Drained::default() };
-        // As much as can be there, twice: the process may still run, and may have run wild. How far a ring reaches the
-        // reader finds only as it comes to the edge of what it knows.
+        // At most twice what the rings hold: the process may still run, and may be corrupted. The reader finds how far
+        // a ring reaches only when it gets to the edge of what it knows.
         while all.words <= 2 * self.merge.reach().max(1) {
             let drained = self.merge.give(self.merge.reach().max(1), Some(taken), sink);
             all.words += drained.words;
             all.missing += drained.missing;
-            self.damaged += drained.wild;
+            self.damaged += drained.corrupted;
             if drained.words == 0 {
                 break;
             }
         }
         let skipped = self.merge.skip_to(taken);
         all.missing += skipped.missing;
-        self.damaged += skipped.wild;
-        // What lies there now is all that there was.
+        self.damaged += skipped.corrupted;
+        // Nothing is written any more that the rings do not have now.
         self.merge.readers_mut().for_each(|reader| reader.extend(&self.map));
         self.unread |= self.merge.readers().any(Reader::is_cut);
         self.losses = Some(self.losses());
@@ -207,8 +206,8 @@ impl Tap {
         self.map.process(self.process).detached.load(Ordering::Acquire) == REPLACED || !self.at.runs()
     }
 
-    /// Tells the process that nobody wants its events, nor those of children it forks. It is to be drained and ended
-    /// like others.
+    /// Requests that the process, and children that it forks, record no more events. It must be drained and ended like
+    /// others.
     pub fn dismiss(&self) {
         self.dismissed.store(true, Ordering::Relaxed);
         let gate = &self.map.process(self.process).gate.0;
@@ -216,43 +215,43 @@ impl Tap {
         crate::sys::futex_wake(gate);
     }
 
-    /// Asks the process for facts about itself; gives the number of the question. `wishes` is what the layer finds in
-    /// the first byte. Answered at its next event, paused or not.
-    pub fn ask(&self, wishes: u8) -> u32 {
+    /// Requests facts from the process; returns the number of the request. The layer finds `options` in the first byte.
+    /// The process answers at its next event, paused or not.
+    pub fn request_facts(&self, options: u8) -> u32 {
         let process = self.map.process(self.process);
-        process.facts_wishes.store(wishes.into(), Ordering::Relaxed);
-        let asked = process.facts_asked.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
+        process.facts_options.store(options.into(), Ordering::Relaxed);
+        let request = process.facts_requested.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
         process.gate.0.fetch_or(gate::FACTS, Ordering::AcqRel);
         crate::sys::futex_wake(&process.gate.0);
-        asked
+        request
     }
 
-    /// Whether a thread is at the question: it has been taken note of, and the answer may take its time.
+    /// Whether a thread has taken the request: then the answer may still take a while.
     pub fn is_answering(&self) -> bool {
         self.map.process(self.process).gate.0.load(Ordering::Acquire) & gate::FACTS == 0
     }
 
-    /// The answer to question `asked`, once it is there. Empty: the layer has none.
-    pub fn answer(&self, asked: u32) -> Option<Vec<u8>> {
+    /// The facts that answer `request`, once they are there. Empty: the layer has none.
+    pub fn facts(&self, request: u32) -> Option<Vec<u8>> {
         let process = self.map.process(self.process);
-        if process.facts_answered.load(Ordering::Acquire) != asked {
+        if process.facts_answered.load(Ordering::Acquire) != request {
             return None;
         }
         let length = process.facts_bytes.load(Ordering::Relaxed) as usize;
         Some(process.facts.0.iter().take(length).map(|byte| byte.load(Ordering::Relaxed)).collect())
     }
 
-    /// Whether the reader's structures fit each other and the file; what does not.
+    /// Checks whether the reader's structures are consistent with each other and the file.
     ///
     /// # Errors
     /// The first defect, in words.
     pub fn check(&self) -> Result<(), String> {
         self.merge.check()?;
         for reader in self.merge.readers() {
-            let who = self.map.control(reader.ring).owner.0.who.load(Ordering::Relaxed);
-            if who >> 32 != self.process as u64 + 1 {
+            let id = self.map.control(reader.ring).owner.0.id.load(Ordering::Relaxed);
+            if id >> 32 != self.process as u64 + 1 {
                 return Err(format!(
-                    "ring {} is read for entry {} but belongs to {who:x}",
+                    "ring {} is read for entry {} but belongs to {id:x}",
                     reader.ring, self.process
                 ));
             }
@@ -260,9 +259,9 @@ impl Tap {
         Ok(())
     }
 
-    /// Copies what it counts itself.
-    fn look(&mut self) {
-        self.left_out.look(self.map.process(self.process).threads_left_out.load(Ordering::Relaxed));
+    /// Samples the counters of the process.
+    fn sample_counters(&mut self) {
+        self.left_out.sample(self.map.process(self.process).threads_left_out.load(Ordering::Relaxed));
     }
 
     /// Finds the rings of new threads.
@@ -273,7 +272,7 @@ impl Tap {
         }
         let mut next = newest.swap(0, Ordering::AcqRel);
         let mut rings = Vec::new();
-        // What a program that has run wild wrote into the list must not lead astray.
+        // A corrupted program may have overwritten the list.
         while next != 0 && next as usize <= self.map.geometry.rings && rings.len() < self.map.geometry.rings {
             let ring = next as usize - 1;
             self.map.highest.fetch_max(ring + 1, Ordering::Relaxed);
@@ -282,7 +281,7 @@ impl Tap {
         }
         let waits = self.map.flags.latency;
         for ring in rings.into_iter().rev() {
-            let owner = self.map.control(ring).owner.0.who.load(Ordering::Relaxed);
+            let owner = self.map.control(ring).owner.0.id.load(Ordering::Relaxed);
             if owner >> 32 != self.process as u64 + 1
                 || self.merge.readers().any(|reader| reader.ring == ring)
             {
@@ -290,7 +289,7 @@ impl Tap {
             }
             let mut reader = Reader::new(&self.map, self.process, (ring, owner as u32 as i32), waits);
             if reader.thread != SHARED {
-                // A number that somebody has written over is replaced: what the thread tells must be taken out.
+                // An overwritten number is replaced: the thread's events must be drained in any case.
                 let threads = threads(&self.map, self.process).max(1);
                 reader.thread = reader.thread.min(threads - 1);
                 sink.thread(reader.thread, reader.tid);
@@ -299,11 +298,11 @@ impl Tap {
         }
     }
 
-    /// Whether a thread that lives is between its number and its words, or its free and the free's latency.
-    fn anyone_busy(&mut self) -> bool {
+    /// Whether a running thread is between its number and its words, or between its free and the free's latency.
+    fn any_thread_busy(&mut self) -> bool {
         let (map, at) = (&self.map, &self.at);
         self.merge.readers_mut().any(|reader| {
-            // What follows may lie in what was reserved last.
+            // The next words may lie in the blocks reserved last.
             reader.extend(map);
             let owner = &map.control(reader.ring).owner.0;
             let busy = owner.busy.load(Ordering::Acquire) != 0 || reader.waiting();
@@ -319,7 +318,7 @@ impl Tap {
         })
     }
 
-    /// Makes the rings of threads that have ended free.
+    /// Frees the rings of threads that have ended.
     fn reap(&mut self) {
         let hint = self.map.header().registry.0.ring_hint.load(Ordering::Relaxed) as usize;
         let scarce = hint > self.map.geometry.rings / 4 * 3;
@@ -327,17 +326,17 @@ impl Tap {
             return;
         }
         let dry = self.merge.dry();
-        let looks = dry.len().min(REAP_THREADS);
-        let from = if self.looked < dry.len() { self.looked } else { 0 };
-        self.looked = from + looks;
-        let places: Vec<usize> = (0..looks).map(|n| dry[(from + n) % dry.len()]).collect();
-        for place in places {
+        let count = dry.len().min(REAP_THREADS);
+        let from = if self.reaped_to < dry.len() { self.reaped_to } else { 0 };
+        self.reaped_to = from + count;
+        let scanned: Vec<usize> = (0..count).map(|n| dry[(from + n) % dry.len()]).collect();
+        for place in scanned {
             let Some(reader) = self.merge.reader_mut(place) else { continue };
             if reader.tid == 0 || self.at.thread_runs(reader.tid) {
                 self.damaged += reader.help(&self.map) as u64;
                 continue;
             }
-            // What it told last may lie in what it reserved last.
+            // Its last events may lie in the blocks that it reserved last.
             reader.extend(&self.map);
             // Only now: before, the thread may have been about to write.
             if reader.waiting() {

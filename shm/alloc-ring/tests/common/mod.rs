@@ -1,10 +1,10 @@
-//! What the tests of the ring share: a thread word, a sink that writes everything down, scripts of events.
+//! Shared by the tests of the ring: a thread word, a sink that keeps all events, scripts of events.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use heaptoll_ring::{Options, Producer, Rings, Said, Shared, Sink, ThreadWord};
+use heaptoll_ring::{Options, Producer, RingEvent, Rings, Shared, Sink, ThreadWord};
 
 thread_local! {
     static WORD: Cell<usize> = const { Cell::new(0) };
@@ -24,7 +24,7 @@ impl ThreadWord for Word {
     }
 }
 
-/// One thing that a thread tells.
+/// An event as a thread records it, with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     Alloc { address: u64, size: u64, usable: u64, kind: u8, align_log2: u8, site: u32, latency_ns: u32 },
@@ -36,8 +36,8 @@ pub enum Event {
 }
 
 impl Event {
-    /// Tells it.
-    pub fn tell(&self, mut producer: Producer<'_, Word>, took: bool) {
+    /// Records it.
+    pub fn emit(&self, mut producer: Producer<'_, Word>, took: bool) {
         match *self {
             Event::Alloc { address, size, usable, kind, align_log2, site, latency_ns } => {
                 producer.site(site);
@@ -74,32 +74,34 @@ impl Event {
     }
 }
 
-/// Writes everything down but times, which it checks to be there and to go on.
+/// A sink that keeps events, threads and times.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct Received {
     pub events: Vec<(u32, Event)>,
     pub threads: Vec<(u32, i32)>,
     pub times: Vec<(u32, u64)>,
 }
 
-impl Sink for Heard {
-    fn said(&mut self, thread: u32, said: Said<'_>) {
+impl Sink for Received {
+    fn event(&mut self, thread: u32, event: RingEvent<'_>) {
         assert!(
             self.threads.iter().rev().any(|known| known.0 == thread),
-            "thread {thread} tells before it is known"
+            "thread {thread} records before it is known"
         );
-        let event = match said {
-            Said::Alloc { address, size, usable, kind, align_log2, site, latency_ns } => {
+        let event = match event {
+            RingEvent::Alloc { address, size, usable, kind, align_log2, site, latency_ns } => {
                 Event::Alloc { address, size, usable, kind, align_log2, site, latency_ns }
             }
-            Said::Free { address, delete, latency_ns } => Event::Free { address, delete, latency_ns },
-            Said::ResizeBegin { address } => Event::ResizeBegin { address },
-            Said::ResizeEnd { address, size, usable, site, latency_ns } => {
+            RingEvent::Free { address, delete, latency_ns } => Event::Free { address, delete, latency_ns },
+            RingEvent::ResizeBegin { address } => Event::ResizeBegin { address },
+            RingEvent::ResizeEnd { address, size, usable, site, latency_ns } => {
                 Event::ResizeEnd { address, size, usable, site, latency_ns }
             }
-            Said::Failed { kind, size, site, latency_ns } => Event::Failed { kind, size, site, latency_ns },
-            Said::SiteDefinition { site, frames } => Event::Definition { site, frames: frames.to_vec() },
-            Said::Time { ns } => return self.times.push((thread, ns)),
+            RingEvent::Failed { kind, size, site, latency_ns } => {
+                Event::Failed { kind, size, site, latency_ns }
+            }
+            RingEvent::SiteDefinition { site, frames } => Event::Definition { site, frames: frames.to_vec() },
+            RingEvent::Time { ns } => return self.times.push((thread, ns)),
         };
         self.events.push((thread, event));
     }
@@ -108,25 +110,25 @@ impl Sink for Heard {
     }
 }
 
-/// The environment names one file at a time.
+/// Held by a test, since the environment names one file at a time.
 static ENVIRONMENT: Mutex<()> = Mutex::new(());
 
-/// A file of tiny rings, and this process's handle on it: as if a process of its own. Its threads must be new.
-pub struct Stage {
+/// A file of tiny rings, and a handle on it in this process, as if of a process of its own. Its threads must be new.
+pub struct Fixture {
     pub shared: Shared,
     pub rings: &'static Rings<Word>,
     pub flags: heaptoll_ring::Flags,
     _environment: MutexGuard<'static, ()>,
 }
 
-impl Stage {
-    pub fn new(options: &Options) -> Stage {
+impl Fixture {
+    pub fn new(options: &Options) -> Fixture {
         let environment = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = Shared::create(options).expect("a file can be made");
         // SAFETY: tests change and read the environment only while they hold the lock above.
         unsafe { std::env::set_var("HEAPTOLL_RECORD", shared.path()) };
         let rings = Box::leak(Box::new(Rings::new()));
-        Stage { shared, rings, flags: options.flags, _environment: environment }
+        Fixture { shared, rings, flags: options.flags, _environment: environment }
     }
 }
 

@@ -1,35 +1,35 @@
-//! A small tool: follows every process that registers.
+//! A small recorder: follows every process that registers.
 
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use heaptoll_ring::{Arrival, Shared, Tap};
 
-use crate::common::Heard;
+use crate::common::Received;
 
 /// A process that has been followed to its end.
-pub struct Followed {
+pub struct FinishedProcess {
     pub arrival: Arrival,
-    pub heard: Heard,
+    pub received: Received,
     pub missing: u64,
 }
 
-pub struct Follower {
+pub struct TestTool {
     /// Processes that run.
-    live: Vec<(Arrival, Tap, Heard, u64)>,
-    pub done: Vec<Followed>,
-    /// Dismiss each process when something of it has been heard.
+    live: Vec<(Arrival, Tap, Received, u64)>,
+    pub done: Vec<FinishedProcess>,
+    /// Dismiss each process when some of its events have been received.
     pub dismiss: bool,
     /// How long a program may take.
     pub patience: Duration,
-    /// How long it rests after each round.
+    /// How long it sleeps after each round.
     pub rest: Duration,
     pub shared: Shared,
 }
 
-impl Follower {
-    pub fn new(shared: Shared) -> Follower {
-        Follower {
+impl TestTool {
+    pub fn new(shared: Shared) -> TestTool {
+        TestTool {
             shared,
             live: Vec::new(),
             done: Vec::new(),
@@ -40,32 +40,32 @@ impl Follower {
     }
 
     /// Events of processes that run.
-    pub fn heard(&self) -> usize {
+    pub fn received(&self) -> usize {
         self.live.iter().map(|live| live.2.events.len()).sum()
     }
 
-    /// One round. Whether nothing was there.
+    /// Drains each process once; returns whether nothing was there.
     pub fn step(&mut self, budget: usize) -> bool {
         self.shared.tick();
         for arrival in self.shared.arrivals() {
             let tap = Tap::new(&self.shared, arrival.index);
-            self.live.push((arrival, tap, Heard::default(), 0));
+            self.live.push((arrival, tap, Received::default(), 0));
         }
         let mut idle = true;
         let mut at = 0;
         while at < self.live.len() {
-            let (_, tap, heard, missing) = &mut self.live[at];
-            let drained = tap.drain(budget, heard);
+            let (_, tap, received, missing) = &mut self.live[at];
+            let drained = tap.drain(budget, received);
             tap.check().expect("sound");
             *missing += drained.missing;
             idle &= drained.idle;
-            if self.dismiss && heard.events.len() > 1000 {
+            if self.dismiss && received.events.len() > 1000 {
                 tap.dismiss();
             }
             if drained.words == 0 && tap.gone() {
-                *missing += tap.end(heard).missing;
-                let (arrival, _, heard, missing) = self.live.swap_remove(at);
-                self.done.push(Followed { arrival, heard, missing });
+                *missing += tap.end(received).missing;
+                let (arrival, _, received, missing) = self.live.swap_remove(at);
+                self.done.push(FinishedProcess { arrival, received, missing });
                 idle = false;
             } else {
                 at += 1;
@@ -74,7 +74,7 @@ impl Follower {
         idle
     }
 
-    /// Follows until `child` and all who registered have ended.
+    /// Follows until `child` and all registered processes have ended.
     pub fn follow(&mut self, mut child: Child) -> ExitStatus {
         let begin = Instant::now();
         let mut status = None;

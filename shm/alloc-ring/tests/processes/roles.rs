@@ -1,4 +1,4 @@
-//! What the test program does as a child of itself.
+//! The roles of the test program as a child of itself.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -11,13 +11,13 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use heaptoll_ring::{Rings, Said, Shared, Sink, Tap};
+use heaptoll_ring::{RingEvent, Rings, Shared, Sink, Tap};
 
 use crate::common::{Event, Word, tiny};
 
 static RINGS: Rings<Word> = Rings::new();
 
-/// Numbers that a child counts up and its parent reads, also when the child has been killed.
+/// Counters that a child increments and its parent reads, also when the child has been killed.
 pub struct Counters {
     pub path: PathBuf,
     numbers: &'static [AtomicU64],
@@ -34,7 +34,8 @@ impl Counters {
 
     fn map(path: &PathBuf) -> &'static [AtomicU64] {
         let file = OpenOptions::new().read(true).write(true).open(path).expect("it is there");
-        // SAFETY: a fresh mapping of a page that the file has, which is never given back.
+        // SAFETY: with a null address the kernel maps memory that nothing uses, never to be unmapped; the file has a
+        // page, which holds 512 atomics.
         unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let map =
@@ -62,7 +63,7 @@ impl Drop for Counters {
     }
 }
 
-/// The `n`th event: of each length there is.
+/// The `n`th event. Successive ones have all lengths that occur.
 pub fn numbered(n: u64) -> Event {
     let address = (n + 1) * 8;
     match n % 7 {
@@ -89,28 +90,28 @@ pub fn numbered(n: u64) -> Event {
     }
 }
 
-/// Which of [`numbered`] an event is; it must be that exactly.
+/// Which of [`numbered`] an event is; it must equal that one.
 pub fn number(event: &Event) -> u64 {
     let address = match *event {
         Event::Alloc { address, .. } | Event::Free { address, .. } | Event::ResizeEnd { address, .. } => {
             address
         }
-        ref other => panic!("{other:?} was never told"),
+        ref other => panic!("{other:?} was never emitted"),
     };
     let n = address / 8 - 1;
-    assert_eq!(*event, numbered(n), "told otherwise");
+    assert_eq!(*event, numbered(n), "emitted otherwise");
     n
 }
 
-/// Tells the `n`th event, if anybody listens.
-fn tell(n: u64) {
+/// Records the `n`th event, if a tool is attached.
+fn emit(n: u64) {
     if let Some(producer) = RINGS.thread() {
-        numbered(n).tell(producer, false);
+        numbered(n).emit(producer, false);
     }
 }
 
-fn tell_all(numbers: std::ops::Range<u64>) {
-    numbers.for_each(tell);
+fn emit_all(numbers: std::ops::Range<u64>) {
+    numbers.for_each(emit);
 }
 
 pub fn play(role: &str) {
@@ -118,15 +119,15 @@ pub fn play(role: &str) {
     let value = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok()).expect("a number");
     let counters = Counters::inherited();
     match words[0] {
-        "tell" => {
+        "emit" => {
             for n in 0..value(1) {
-                tell(n);
+                emit(n);
                 counters[0].store(n + 1, Ordering::SeqCst);
             }
         }
         "slow" => {
             for n in 0..value(1) {
-                tell(n);
+                emit(n);
                 if n % 20 == 0 {
                     thread::sleep(Duration::from_millis(1));
                 }
@@ -134,7 +135,7 @@ pub fn play(role: &str) {
         }
         "forever" => {
             for n in 0.. {
-                tell(n);
+                emit(n);
                 counters[0].store(n + 1, Ordering::SeqCst);
             }
         }
@@ -152,7 +153,7 @@ pub fn play(role: &str) {
                             latency_ns: 0,
                         };
                         if let Some(producer) = RINGS.thread() {
-                            event.tell(producer, false);
+                            event.emit(producer, false);
                         }
                         counters[thread as usize].store(n + 1, Ordering::SeqCst);
                     }
@@ -164,96 +165,96 @@ pub fn play(role: &str) {
         }
         "tool" => tool(),
         "forks" => {
-            tell_all(0..2);
+            emit_all(0..2);
             for n in 0..value(1) {
-                let child = fork(|| tell_all(0..value(2)));
+                let child = fork(|| emit_all(0..value(2)));
                 wait(child);
                 if n == value(1) / 2 {
-                    tell(2);
+                    emit(2);
                 }
             }
-            tell_all(3..5);
+            emit_all(3..5);
         }
         "forks-at-once" => {
-            tell_all(0..5);
+            emit_all(0..5);
             let ((halfway, arrive), (reader, writer)) = (pipe(), pipe());
             let children: Vec<i32> = (0..value(1))
                 .map(|_| {
                     fork(|| {
-                        tell_all(0..value(2) / 2);
+                        emit_all(0..value(2) / 2);
                         close(arrive);
                         close(writer);
-                        // Until the parent closes its end, too.
-                        // SAFETY: a byte has room in a byte.
+                        // Until the parent closes its end, too. SAFETY: read writes at most one byte to `NOTHING`, a
+                        // byte that this process's only thread uses.
                         unsafe { libc::read(reader, (&raw mut NOTHING).cast(), 1) };
-                        tell_all(value(2) / 2..value(2));
+                        emit_all(value(2) / 2..value(2));
                     })
                 })
                 .collect();
             close(arrive);
             // Until all have come so far, each with an entry or left out.
-            // SAFETY: a byte has room in a byte.
+            // SAFETY: read writes at most one byte to `NOTHING`, a byte that this process's only thread uses.
             unsafe { libc::read(halfway, (&raw mut NOTHING).cast(), 1) };
             close(writer);
             children.into_iter().for_each(wait);
         }
         "clone" => {
-            tell_all(0..value(1) / 2);
-            // SAFETY: as fork, past the C library.
+            emit_all(0..value(1) / 2);
+            // SAFETY: clone with no flags but SIGCHLD is fork without the C library; this process has one thread.
             let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as i32;
             if child == 0 {
-                tell_all(0..value(1));
+                emit_all(0..value(1));
                 exit();
             }
-            tell_all(value(1) / 2..value(1));
+            emit_all(value(1) / 2..value(1));
             wait(child);
         }
         "clone-within" => {
-            tell(0);
+            emit(0);
             let child = fork(|| {
-                // As when a call's stack is new: it is defined while the call's own handle is there.
+                // As for a call with a new call stack, which is defined while the call's own handle exists.
                 let outer = RINGS.thread().expect("attached");
                 RINGS.thread().expect("attached").define_site(7, &[4096]);
-                numbered(0).tell(outer, false);
+                numbered(0).emit(outer, false);
             });
             wait(child);
         }
         "vfork" => {
             let count = value(1);
-            tell_all(0..count);
-            vfork(&|| tell_all(count..2 * count));
-            tell_all(2 * count..3 * count);
+            emit_all(0..count);
+            vfork(&|| emit_all(count..2 * count));
+            emit_all(2 * count..3 * count);
         }
         "exec" => {
-            tell_all(0..value(1));
+            emit_all(0..value(1));
             let error = Command::new(env::current_exe().expect("a path"))
                 .env("RING_ROLE", words[2..].join(" "))
                 .exec();
             panic!("{error}");
         }
         "threads-in-turn" => {
-            tell_all(0..2);
+            emit_all(0..2);
             for _ in 0..value(1) {
                 let count = value(2);
                 thread::Builder::new()
                     .stack_size(64 << 10)
-                    .spawn(move || tell_all(0..count))
+                    .spawn(move || emit_all(0..count))
                     .expect("a thread")
                     .join()
                     .expect("ends");
             }
         }
         "threads-at-once" => {
-            tell_all(0..2);
+            emit_all(0..2);
             let count = value(2);
             let barrier = Arc::new(Barrier::new(value(1) as usize));
             let threads: Vec<_> = (0..value(1))
                 .map(|_| {
                     let barrier = Arc::clone(&barrier);
                     let work = move || {
-                        tell_all(0..count / 2);
+                        emit_all(0..count / 2);
                         barrier.wait();
-                        tell_all(count / 2..count);
+                        emit_all(count / 2..count);
                     };
                     thread::Builder::new().stack_size(64 << 10).spawn(work).expect("a thread")
                 })
@@ -261,7 +262,7 @@ pub fn play(role: &str) {
             threads.into_iter().for_each(|thread| thread.join().expect("ends"));
         }
         "chroot" => {
-            tell(0);
+            emit(0);
             let folder = env::temp_dir().join(format!("ring-root-{}", std::process::id()));
             std::fs::create_dir(&folder).expect("the temporary folder can be written to");
             let moved = std::os::unix::fs::chroot(&folder);
@@ -269,35 +270,35 @@ pub fn play(role: &str) {
             if moved.is_err() {
                 std::process::exit(77);
             }
-            tell_all(1..value(1));
+            emit_all(1..value(1));
         }
         "closed" => {
-            tell(0);
+            emit(0);
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: nothing of this process uses a descriptor from here on.
+            // SAFETY: setrlimit reads `none`, a local variable; this process uses no descriptor from here on.
             unsafe {
                 libc::setrlimit(libc::RLIMIT_NOFILE, &none);
                 libc::close_range(0, u32::MAX, 0);
             }
-            tell_all(1..value(1));
+            emit_all(1..value(1));
             exit();
         }
         "limited" => {
             let limit = libc::rlimit { rlim_cur: 512 << 20, rlim_max: 512 << 20 };
-            // SAFETY: a valid limit.
+            // SAFETY: setrlimit reads `limit`, a local variable.
             assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
-            tell_all(0..value(1));
+            emit_all(0..value(1));
         }
         "signals" => signals(value(1), counters),
         other => panic!("no role {other}"),
     }
 }
 
-/// Hears nothing.
-struct Deaf;
+/// A sink that discards all events.
+struct Discard;
 
-impl Sink for Deaf {
-    fn said(&mut self, _thread: u32, _said: Said<'_>) {}
+impl Sink for Discard {
+    fn event(&mut self, _thread: u32, _event: RingEvent<'_>) {}
     fn thread(&mut self, _thread: u32, _tid: i32) {}
 }
 
@@ -310,7 +311,7 @@ fn tool() {
         shared.tick();
         taps.extend(shared.arrivals().iter().map(|arrival| Tap::new(&shared, arrival.index)));
         for tap in &mut taps {
-            tap.drain(1 << 20, &mut Deaf);
+            tap.drain(1 << 20, &mut Discard);
         }
     }
 }
@@ -318,26 +319,26 @@ fn tool() {
 static mut NOTHING: u8 = 0;
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
-/// Tells events while a signal handler tells others.
+/// Records events while a signal handler records others.
 fn signals(count: u64, counters: &'static [AtomicU64]) {
     extern "C" fn handler(_: i32) {
         if let Some(producer) = RINGS.thread() {
-            Event::Failed { kind: 1, size: 5, site: 0, latency_ns: 0 }.tell(producer, false);
+            Event::Failed { kind: 1, size: 5, site: 0, latency_ns: 0 }.emit(producer, false);
             HANDLED.fetch_add(1, Ordering::SeqCst);
         }
     }
-    tell(0);
+    emit(0);
     let every = libc::timeval { tv_sec: 0, tv_usec: 50 };
     let timer = libc::itimerval { it_interval: every, it_value: every };
     let stop = libc::itimerval {
         it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 },
         it_value: libc::timeval { tv_sec: 0, tv_usec: 0 },
     };
-    // SAFETY: the handler only tells events, which is what is tested.
+    // SAFETY: the handler calls only async-signal-safe code: recording an event, which the test checks, and an atomic.
     unsafe {
         libc::signal(libc::SIGALRM, handler as *const () as usize);
         libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut());
-        tell_all(1..count);
+        emit_all(1..count);
         libc::setitimer(libc::ITIMER_REAL, &stop, std::ptr::null_mut());
         libc::signal(libc::SIGALRM, libc::SIG_IGN);
     }
@@ -345,7 +346,7 @@ fn signals(count: u64, counters: &'static [AtomicU64]) {
 }
 
 fn fork(act: impl FnOnce()) -> i32 {
-    // SAFETY: this process has one thread.
+    // SAFETY: this process has one thread, so the child may run any code.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
@@ -358,12 +359,12 @@ fn fork(act: impl FnOnce()) -> i32 {
 /// Calls `act` in a process that shares this one's memory and thread-local storage, as a child of vfork does.
 fn vfork(mut act: &dyn Fn()) {
     extern "C" fn begin(act: *mut libc::c_void) -> i32 {
-        // SAFETY: the parent waits, so what it passed is there.
+        // SAFETY: `act` points to a parameter of `vfork`, whose thread is suspended until this process ends.
         unsafe { (*act.cast::<&dyn Fn()>())() };
         0
     }
     let mut stack = vec![0u128; 16 << 10];
-    // SAFETY: the stack is there until the child has ended, for which `CLONE_VFORK` waits.
+    // SAFETY: `stack` and `act` live until the child has ended, for which `CLONE_VFORK` makes the parent wait.
     let child = unsafe {
         libc::clone(
             begin,
@@ -377,25 +378,25 @@ fn vfork(mut act: &dyn Fn()) {
 }
 
 fn exit() -> ! {
-    // SAFETY: no conditions.
+    // SAFETY: _exit takes no pointers and does not return.
     unsafe { libc::_exit(0) }
 }
 
 fn wait(child: i32) {
     let mut status = 0;
-    // SAFETY: a valid place for the status.
+    // SAFETY: waitpid writes to `status`, a local variable.
     let waited = unsafe { libc::waitpid(child, &mut status, 0) };
     assert_eq!((waited, status), (child, 0));
 }
 
 fn pipe() -> (i32, i32) {
     let mut ends = [0; 2];
-    // SAFETY: a valid place for two descriptors.
+    // SAFETY: pipe writes two descriptors to `ends`, a local array of two.
     assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
     (ends[0], ends[1])
 }
 
 fn close(file: i32) {
-    // SAFETY: a descriptor from `pipe`, used no more.
+    // SAFETY: callers pass a descriptor from `pipe` and use it no more.
     unsafe { libc::close(file) };
 }

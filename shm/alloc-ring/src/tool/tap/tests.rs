@@ -1,4 +1,5 @@
-//! Threads that die in the middle of telling, which no test can bring about at will: their traces are made by hand.
+//! Threads that die while they record an event, which no test can bring about at will: the words that they leave are
+//! written by hand.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -8,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::PATIENCE;
 use crate::layout::{SHARED, gate};
-use crate::word::{ALLOC, LAP, note, noted, tagged};
-use crate::{Drained, Flags, Options, Rings, Said, Shared, Sink, Tap, ThreadWord};
+use crate::word::{ALLOC, LAP, note, note_word, tagged};
+use crate::{Drained, Flags, Options, RingEvent, Rings, Shared, Sink, Tap, ThreadWord};
 
 thread_local! {
     static WORD: Cell<usize> = const { Cell::new(0) };
@@ -26,33 +27,33 @@ impl ThreadWord for Word {
     }
 }
 
-/// Addresses of events, as they come.
+/// Addresses of events, as they arrive.
 #[derive(Default)]
 struct Addresses(Vec<u64>);
 
 impl Sink for Addresses {
-    fn said(&mut self, _thread: u32, said: Said<'_>) {
-        if let Said::Alloc { address, .. } | Said::Free { address, .. } = said {
+    fn event(&mut self, _thread: u32, event: RingEvent<'_>) {
+        if let RingEvent::Alloc { address, .. } | RingEvent::Free { address, .. } = event {
             self.0.push(address);
         }
     }
     fn thread(&mut self, _thread: u32, _tid: i32) {}
 }
 
-/// The environment is one.
+/// The environment is shared by all tests.
 static ENVIRONMENT: Mutex<()> = Mutex::new(());
 
-/// A thread that does what it is asked to.
+/// A thread that runs the jobs it is sent.
 struct Worker(Sender<Box<dyn FnOnce() + Send>>, Receiver<()>);
 
 impl Worker {
     fn new() -> Worker {
         let (jobs, todo) = channel::<Box<dyn FnOnce() + Send>>();
-        let (tell, done) = channel();
+        let (sender, done) = channel();
         std::thread::spawn(move || {
             for job in todo {
                 job();
-                let _ = tell.send(());
+                let _ = sender.send(());
             }
         });
         Worker(jobs, done)
@@ -65,7 +66,7 @@ impl Worker {
 }
 
 /// A file, the tap of this process, its rings, and the first thread.
-fn stage(flags: Flags) -> (Shared, Tap, &'static Rings<Word>, Worker) {
+fn fixture(flags: Flags) -> (Shared, Tap, &'static Rings<Word>, Worker) {
     let _environment = ENVIRONMENT.lock();
     let options =
         Options { flags, rings: 8, ring_log2: 8, block_log2: 6, processes: 4, ..Options::default() };
@@ -92,7 +93,7 @@ fn drain_until(tap: &mut Tap, sink: &mut Addresses, count: usize, patience: Dura
     all
 }
 
-fn tell(rings: &'static Rings<Word>, blocks: std::ops::Range<usize>) {
+fn emit(rings: &'static Rings<Word>, blocks: std::ops::Range<usize>) {
     for block in blocks {
         rings.thread().expect("attached").alloc(block * 8, 24, 24);
     }
@@ -100,14 +101,14 @@ fn tell(rings: &'static Rings<Word>, blocks: std::ops::Range<usize>) {
 
 #[test]
 fn a_number_whose_thread_died_is_skipped() {
-    let (_shared, mut tap, rings, _first) = stage(Flags::default());
+    let (_shared, mut tap, rings, _first) = fixture(Flags::default());
     let mut sink = Addresses::default();
     let process = tap.map.process(tap.process);
     let lost = || process.sequence.0.fetch_add(1, Ordering::AcqRel);
-    std::thread::spawn(move || tell(rings, 1..4)).join().expect("told");
+    std::thread::spawn(move || emit(rings, 1..4)).join().expect("recorded");
     lost();
     lost();
-    std::thread::spawn(move || tell(rings, 4..7)).join().expect("told");
+    std::thread::spawn(move || emit(rings, 4..7)).join().expect("recorded");
     let begin = Instant::now();
     let all = drain_until(&mut tap, &mut sink, 6, Duration::from_secs(10));
     assert_eq!(sink.0, [8, 16, 24, 32, 40, 48]);
@@ -117,26 +118,26 @@ fn a_number_whose_thread_died_is_skipped() {
 
 #[test]
 fn a_number_whose_thread_lives_is_waited_for() {
-    let (_shared, mut tap, rings, _first) = stage(Flags::default());
+    let (_shared, mut tap, rings, _first) = fixture(Flags::default());
     let mut sink = Addresses::default();
     let (sender, receiver) = channel::<()>();
     let waiter = std::thread::spawn(move || {
-        tell(rings, 1..2);
+        emit(rings, 1..2);
         let _ = receiver.recv();
     });
     drain_until(&mut tap, &mut sink, 1, Duration::from_secs(10));
-    // The waiter has taken a number and is about to write, as far as can be seen.
+    // To the reader, the waiter has taken a number and is about to write.
     tap.map.process(tap.process).sequence.0.fetch_add(1, Ordering::AcqRel);
     let busy = |busy| {
         for ring in 0..8 {
             let owner = &tap.map.control(ring).owner.0;
-            if owner.thread.load(Ordering::Relaxed) == 1 && owner.who.load(Ordering::Relaxed) != 0 {
+            if owner.thread.load(Ordering::Relaxed) == 1 && owner.id.load(Ordering::Relaxed) != 0 {
                 owner.busy.store(busy, Ordering::Release);
             }
         }
     };
     busy(1);
-    std::thread::spawn(move || tell(rings, 2..4)).join().expect("told");
+    std::thread::spawn(move || emit(rings, 2..4)).join().expect("recorded");
     let all = drain_until(&mut tap, &mut sink, 2, Duration::from_millis(200));
     assert_eq!((sink.0.len(), all.missing), (1, 0));
     drop(sender);
@@ -146,31 +147,31 @@ fn a_number_whose_thread_lives_is_waited_for() {
     assert_eq!((sink.0.as_slice(), all.missing), ([8, 16, 24].as_slice(), 1));
 }
 
-/// The first thread tells a free without a number, then the second gets the block, both after the reader has looked at
-/// the first ring and before it looks at the second.
+/// The first thread records a free without a number, then the second gets the block, both after the reader has read the
+/// first ring and before it reads the second.
 #[test]
 fn an_event_without_a_number_comes_before_the_one_that_depends_on_it() {
-    struct Meddler {
+    struct Interleaver {
         first: Worker,
         second: Worker,
         rings: &'static Rings<Word>,
         gate: &'static std::sync::atomic::AtomicU32,
-        heard: Vec<&'static str>,
+        received: Vec<&'static str>,
     }
 
-    impl Sink for Meddler {
-        fn said(&mut self, _thread: u32, said: Said<'_>) {
-            match said {
-                Said::SiteDefinition { .. } => {
+    impl Sink for Interleaver {
+        fn event(&mut self, _thread: u32, event: RingEvent<'_>) {
+            match event {
+                RingEvent::SiteDefinition { .. } => {
                     let rings = self.rings;
-                    // As if the first thread had looked at the gate before the second registered.
+                    // As if the first thread had read the gate before the second registered.
                     self.gate.fetch_and(!gate::SEQUENCED, Ordering::AcqRel);
                     self.first.run(|| rings.thread().expect("attached").free(800, false));
                     self.gate.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
                     self.second.run(|| rings.thread().expect("attached").alloc(800, 24, 24));
                 }
-                Said::Alloc { .. } => self.heard.push("alloc"),
-                Said::Free { .. } => self.heard.push("free"),
+                RingEvent::Alloc { .. } => self.received.push("alloc"),
+                RingEvent::Free { .. } => self.received.push("free"),
                 _ => {}
             }
         }
@@ -178,32 +179,32 @@ fn an_event_without_a_number_comes_before_the_one_that_depends_on_it() {
     }
 
     for others in 0..3 {
-        let (_shared, mut tap, rings, first) = stage(Flags::default());
+        let (_shared, mut tap, rings, first) = fixture(Flags::default());
         let second = Worker::new();
         second.run(|| rings.thread().expect("attached").define_site(1, &[2]));
         for _ in 0..others {
             std::thread::spawn(|| assert!(rings.thread().is_some())).join().expect("registered");
         }
-        // SAFETY: the file stays mapped as long as the tap, which outlives the sink.
+        // SAFETY: the file stays mapped as long as `tap`, which outlives the sink that gets the reference.
         let gate = unsafe { &*std::ptr::from_ref(&tap.map.process(tap.process).gate.0) };
-        let mut sink = Meddler { first, second, rings, gate, heard: Vec::new() };
+        let mut sink = Interleaver { first, second, rings, gate, received: Vec::new() };
         for _ in 0..10 {
             tap.drain(1000, &mut sink);
         }
-        assert_eq!(sink.heard, ["free", "alloc"]);
+        assert_eq!(sink.received, ["free", "alloc"]);
     }
 }
 
-/// The same with latencies: the reader has the free, but not how long it took.
+/// The same with latencies: the reader has the free, but not its latency.
 #[test]
 fn a_free_without_a_number_that_waits_for_its_latency_comes_before_the_one_that_depends_on_it() {
     let flags = Flags { latency: true, ..Flags::default() };
-    let (_shared, mut tap, rings, first) = stage(flags);
+    let (_shared, mut tap, rings, first) = fixture(flags);
     let mut sink = Addresses::default();
     let second = Worker::new();
     second.run(|| assert!(rings.thread().is_some()));
     let gate = &tap.map.process(tap.process).gate.0;
-    // As if the first thread had looked at the gate before the second registered.
+    // As if the first thread had read the gate before the second registered.
     gate.fetch_and(!gate::SEQUENCED, Ordering::AcqRel);
     first.run(|| rings.thread().expect("attached").free(800, false));
     gate.fetch_or(gate::SEQUENCED, Ordering::AcqRel);
@@ -216,46 +217,46 @@ fn a_free_without_a_number_that_waits_for_its_latency_comes_before_the_one_that_
 }
 
 #[test]
-fn an_event_that_was_given_up_is_given_late() {
-    let (_shared, mut tap, rings, _first) = stage(Flags::default());
+fn an_event_whose_number_was_skipped_is_delivered_late() {
+    let (_shared, mut tap, rings, _first) = fixture(Flags::default());
     let mut sink = Addresses::default();
-    std::thread::spawn(move || tell(rings, 1..3)).join().expect("told");
+    std::thread::spawn(move || emit(rings, 1..3)).join().expect("recorded");
     drain_until(&mut tap, &mut sink, 2, Duration::from_secs(10));
-    // As if numbers up to 10 had been given up.
+    // As if numbers up to 10 had been skipped.
     tap.merge.skip_to(10);
-    std::thread::spawn(move || tell(rings, 3..12)).join().expect("told");
+    std::thread::spawn(move || emit(rings, 3..12)).join().expect("recorded");
     drain_until(&mut tap, &mut sink, 11, Duration::from_secs(10));
     assert_eq!(sink.0, (1..12).map(|block| block * 8).collect::<Vec<u64>>());
 }
 
 #[test]
-fn events_that_come_after_they_were_given_up_are_not_lost() {
-    let (_shared, mut tap, rings, _first) = stage(Flags::default());
+fn events_that_arrive_after_they_were_skipped_are_not_lost() {
+    let (_shared, mut tap, rings, _first) = fixture(Flags::default());
     let mut sink = Addresses::default();
-    std::thread::spawn(move || tell(rings, 1..3)).join().expect("told");
+    std::thread::spawn(move || emit(rings, 1..3)).join().expect("recorded");
     drain_until(&mut tap, &mut sink, 2, Duration::from_secs(10));
-    // As if numbers up to 10 had been given up one after the other, more than there are threads.
+    // As if numbers up to 10 had been skipped one after the other, more than there are threads.
     for number in 3..=10 {
         tap.merge.skip_to(number);
     }
     assert!(tap.losses().damaged > 0);
-    std::thread::spawn(move || tell(rings, 3..12)).join().expect("told");
+    std::thread::spawn(move || emit(rings, 3..12)).join().expect("recorded");
     drain_until(&mut tap, &mut sink, 11, Duration::from_secs(10));
     assert_eq!(tap.losses(), crate::Losses::default());
 }
 
-/// Under load each look may find a number missing, each time another.
+/// Under load each drain may find a number missing, each time another.
 #[test]
-fn a_number_is_not_given_up_for_the_time_that_others_were_missing() {
-    let (_shared, mut tap, rings, _first) = stage(Flags::default());
+fn a_number_is_not_skipped_for_the_time_that_others_were_missing() {
+    let (_shared, mut tap, rings, _first) = fixture(Flags::default());
     let mut sink = Addresses::default();
-    std::thread::spawn(move || tell(rings, 1..2)).join().expect("told");
+    std::thread::spawn(move || emit(rings, 1..2)).join().expect("recorded");
     drain_until(&mut tap, &mut sink, 1, Duration::from_secs(10));
     // The thread that took it is about to write, and one before it has been missing for long.
     tap.map.process(tap.process).sequence.0.fetch_add(1, Ordering::AcqRel);
     let long_ago = Instant::now().checked_sub(PATIENCE * 2).expect("the machine runs for longer");
     tap.stuck = Some((0, long_ago));
-    std::thread::spawn(move || tell(rings, 2..3)).join().expect("told");
+    std::thread::spawn(move || emit(rings, 2..3)).join().expect("recorded");
     let drained = tap.drain(1000, &mut sink);
     assert!(drained.blocked);
     assert_eq!((sink.0.len(), drained.missing), (1, 0));
@@ -264,27 +265,27 @@ fn a_number_is_not_given_up_for_the_time_that_others_were_missing() {
 #[test]
 fn a_free_whose_thread_died_before_its_latency_is_given() {
     let flags = Flags { latency: true, ..Flags::default() };
-    let (_shared, mut tap, rings, _first) = stage(flags);
+    let (_shared, mut tap, rings, _first) = fixture(flags);
     let mut sink = Addresses::default();
     std::thread::spawn(move || {
-        tell(rings, 1..2);
+        emit(rings, 1..2);
         rings.thread().expect("attached").free(800, false);
     })
     .join()
-    .expect("told");
-    std::thread::spawn(move || tell(rings, 2..4)).join().expect("told");
+    .expect("recorded");
+    std::thread::spawn(move || emit(rings, 2..4)).join().expect("recorded");
     drain_until(&mut tap, &mut sink, 4, Duration::from_secs(10));
     assert_eq!(sink.0, [8, 800, 16, 24]);
 }
 
 #[test]
-fn latencies_that_are_there_are_given_when_nobody_waits_for_them_any_more() {
+fn latencies_that_are_there_are_given_when_no_reader_waits_for_them_any_more() {
     #[derive(Default)]
     struct Latencies(Vec<u32>);
 
     impl Sink for Latencies {
-        fn said(&mut self, _thread: u32, said: Said<'_>) {
-            if let Said::Free { latency_ns, .. } = said {
+        fn event(&mut self, _thread: u32, event: RingEvent<'_>) {
+            if let RingEvent::Free { latency_ns, .. } = event {
                 self.0.push(latency_ns);
             }
         }
@@ -292,7 +293,7 @@ fn latencies_that_are_there_are_given_when_nobody_waits_for_them_any_more() {
     }
 
     let flags = Flags { latency: true, ..Flags::default() };
-    let (_shared, mut tap, rings, first) = stage(flags);
+    let (_shared, mut tap, rings, first) = fixture(flags);
     let mut sink = Latencies::default();
     tap.drain(1, &mut sink);
     first.run(|| {
@@ -312,25 +313,25 @@ fn latencies_that_are_there_are_given_when_nobody_waits_for_them_any_more() {
 
 #[test]
 fn rings_of_threads_that_ended_are_used_again() {
-    let (_shared, mut tap, rings, _first) = stage(Flags::default());
+    let (_shared, mut tap, rings, _first) = fixture(Flags::default());
     let mut sink = Addresses::default();
     for thread in 0..50 {
-        std::thread::spawn(move || tell(rings, thread + 1..thread + 2)).join().expect("told");
+        std::thread::spawn(move || emit(rings, thread + 1..thread + 2)).join().expect("recorded");
         drain_until(&mut tap, &mut sink, thread + 1, Duration::from_secs(10));
         std::thread::sleep(Duration::from_millis(10));
         tap.drain(1000, &mut sink);
     }
     assert_eq!(sink.0.len(), 50);
     assert!(tap.merge.readers().count() <= 8);
-    let shared_ring = (0..1).any(|ring| tap.map.control(ring).owner.0.who.load(Ordering::Relaxed) != 0);
+    let shared_ring = (0..1).any(|ring| tap.map.control(ring).owner.0.id.load(Ordering::Relaxed) != 0);
     assert!(!shared_ring, "threads shared a ring while others had become free");
 }
 
 #[test]
-fn wild_words_do_not_lead_a_reader_astray() {
-    let (_shared, mut tap, rings, _first) = stage(Flags { latency: true, ..Flags::default() });
+fn corrupted_words_do_not_lead_a_reader_astray() {
+    let (_shared, mut tap, rings, _first) = fixture(Flags { latency: true, ..Flags::default() });
     let mut sink = Addresses::default();
-    std::thread::spawn(move || tell(rings, 1..2)).join().expect("told");
+    std::thread::spawn(move || emit(rings, 1..2)).join().expect("recorded");
     let mut random = 0x9e37_79b9_7f4a_7c15u64;
     for _ in 0..200 {
         for ring in 0..8 {
@@ -338,7 +339,7 @@ fn wild_words_do_not_lead_a_reader_astray() {
                 random ^= random << 13;
                 random ^= random >> 7;
                 random ^= random << 17;
-                // SAFETY: a word of the ring.
+                // SAFETY: `n` is below the words of a ring, and rings of this size are within the memory of the file.
                 unsafe { (*tap.map.words(ring).add(n)).store(random, Ordering::Relaxed) };
             }
             tap.map.control(ring).owner.0.next.store(random as u32, Ordering::Relaxed);
@@ -354,14 +355,14 @@ fn wild_words_do_not_lead_a_reader_astray() {
     tap.end(&mut sink);
 }
 
-/// A list of new rings that leads in circles, or to rings of others, must not make readers without end.
+/// A list of new rings that is circular, or that names rings of other processes, must not make readers without end.
 #[test]
 fn a_ring_is_read_once_and_by_its_process_only() {
-    let (_shared, mut tap, rings, _first) = stage(Flags::default());
+    let (_shared, mut tap, rings, _first) = fixture(Flags::default());
     let mut sink = Addresses::default();
-    std::thread::spawn(move || tell(rings, 1..2)).join().expect("told");
+    std::thread::spawn(move || emit(rings, 1..2)).join().expect("recorded");
     let foreign = 7;
-    tap.map.control(foreign).owner.0.who.store(9 << 32 | 1, Ordering::Relaxed);
+    tap.map.control(foreign).owner.0.id.store(9 << 32 | 1, Ordering::Relaxed);
     for ring in 0..8 {
         tap.map.control(ring).owner.0.next.store((ring as u32 + 1) % 8 + 1, Ordering::Relaxed);
     }
@@ -371,17 +372,17 @@ fn a_ring_is_read_once_and_by_its_process_only() {
         tap.check().expect("sound");
     }
     assert_eq!(tap.merge.readers().count(), 2);
-    tap.map.control(foreign).owner.0.who.store(0, Ordering::Relaxed);
+    tap.map.control(foreign).owner.0.id.store(0, Ordering::Relaxed);
 }
 
-/// Whoever hears of a thread makes room for all up to its number.
+/// A sink allocates an entry for each thread up to the number that it receives.
 #[test]
-fn a_wild_word_makes_no_thread() {
+fn a_corrupted_word_makes_no_thread() {
     #[derive(Default)]
     struct Threads(Vec<u32>);
 
     impl Sink for Threads {
-        fn said(&mut self, thread: u32, _said: Said<'_>) {
+        fn event(&mut self, thread: u32, _event: RingEvent<'_>) {
             self.0.push(thread);
         }
         fn thread(&mut self, thread: u32, _tid: i32) {
@@ -389,28 +390,28 @@ fn a_wild_word_makes_no_thread() {
         }
     }
 
-    let (_shared, mut tap, rings, _first) = stage(Flags::default());
+    let (_shared, mut tap, rings, _first) = fixture(Flags::default());
     let crowd: Vec<Worker> = (0..9).map(|_| Worker::new()).collect();
     for worker in &crowd {
-        worker.run(move || tell(rings, 1..2));
+        worker.run(move || emit(rings, 1..2));
     }
     // The first ring is the one that threads share.
     assert_eq!(tap.map.control(0).owner.0.thread.load(Ordering::Relaxed), SHARED);
     let mut sink = Threads::default();
     tap.drain(1000, &mut sink);
     let end = (0..tap.map.geometry.ring_words())
-        // SAFETY: a word of the ring.
+        // SAFETY: `n` is below the words of a ring.
         .find(|&n| unsafe { (*tap.map.words(0).add(n)).load(Ordering::Relaxed) } == 0)
-        .expect("there is room");
-    let wild = [noted(note::THREAD, 1 << 47), tagged(ALLOC, 5)];
-    for (n, word) in wild.into_iter().enumerate() {
-        // SAFETY: as above.
+        .expect("there is space");
+    let corrupted = [note_word(note::THREAD, 1 << 47), tagged(ALLOC, 5)];
+    for (n, word) in corrupted.into_iter().enumerate() {
+        // SAFETY: the ring has two free words from `end` on, since the nine workers wrote far fewer words than it has.
         unsafe { (*tap.map.words(0).add(end + n)).store(LAP | word, Ordering::Relaxed) };
     }
     assert_eq!(tap.drain(1000, &mut sink).words, 2);
     assert!(sink.0.iter().all(|&thread| thread < 10), "{:?}", sink.0);
 }
 
+mod corruption;
 mod execs;
 mod memory;
-mod wild;

@@ -1,14 +1,14 @@
-//! A file without memory, which a file that was cut off stands for here: a page behind its end is answered by SIGBUS, too.
+//! A file system without memory, simulated by a truncated file: an access to a page after its end raises SIGBUS, too.
 
 use std::fs::File;
 
 use super::*;
 
-/// Cuts the file off behind the first `rings` rings and `blocks` blocks of the next.
+/// Truncates the file after the first `rings` rings and `blocks` blocks of the next.
 fn cut(shared: &Shared, rings: usize, blocks: u32) {
     let end = shared.map.geometry.blocks(rings, 0..blocks).end;
     let file = File::options().write(true).open(shared.path()).expect("it is there");
-    file.set_len(end.next_multiple_of(4096) as u64).expect("it can be cut");
+    file.set_len(end.next_multiple_of(4096) as u64).expect("it can be truncated");
 }
 
 /// A file of large blocks, so that each has pages of its own, and this process's rings.
@@ -28,15 +28,15 @@ fn large_with(rings: usize, memory: u64) -> (Shared, &'static Rings<Word>) {
     (shared, rings)
 }
 
-fn tell_until_read(shared: &mut Shared, rings: &'static Rings<Word>, events: usize) -> Addresses {
+fn emit_until_read(shared: &mut Shared, rings: &'static Rings<Word>, events: usize) -> Addresses {
     let arrival = shared.arrivals().remove(0);
     let mut tap = Tap::new(shared, arrival.index);
-    let worker = std::thread::spawn(move || tell(rings, 1..events + 1));
+    let worker = std::thread::spawn(move || emit(rings, 1..events + 1));
     let mut sink = Addresses::default();
     while !worker.is_finished() {
         tap.drain(1000, &mut sink);
     }
-    worker.join().expect("told");
+    worker.join().expect("recorded");
     while tap.drain(1000, &mut sink).words > 0 {}
     sink
 }
@@ -46,21 +46,21 @@ fn a_ring_that_can_not_grow_goes_round_and_loses_nothing() {
     let (mut shared, rings) = large(8 << 15);
     // The first ring is for threads to share, the second is the first thread's.
     cut(&shared, 2, 2);
-    let sink = tell_until_read(&mut shared, rings, 20_000);
+    let sink = emit_until_read(&mut shared, rings, 20_000);
     assert_eq!(sink.0, (1..=20_000).map(|block| block * 8).collect::<Vec<u64>>());
     let reach = shared.map.control(2).consumer.0.reach.load(Ordering::Relaxed);
     assert_eq!(shared.map.geometry.reach(reach), Some((2, true)));
     assert_eq!(
         shared.map.header().registry.0.blocks.load(Ordering::Relaxed),
         4,
-        "the refused are not counted"
+        "refused blocks are not counted"
     );
 }
 
 #[test]
 fn a_ring_grows_while_there_is_memory() {
     let (mut shared, rings) = large(8 << 15);
-    let sink = tell_until_read(&mut shared, rings, 20_000);
+    let sink = emit_until_read(&mut shared, rings, 20_000);
     assert_eq!(sink.0.len(), 20_000);
     let reach = shared.map.control(2).consumer.0.reach.load(Ordering::Relaxed);
     assert_eq!(shared.map.geometry.reach(reach), Some((8, true)));
@@ -69,11 +69,11 @@ fn a_ring_grows_while_there_is_memory() {
 #[test]
 fn a_thread_without_memory_is_left_out_and_goes_on() {
     let (mut shared, rings) = large(8 << 15);
-    // No memory for a ring of its own, nor for one that threads share.
+    // No memory for a ring of the thread's own, nor for one that threads share.
     cut(&shared, 0, 0);
     for _ in 0..3 {
-        let untold = std::thread::spawn(move || (0..100).all(|_| rings.thread().is_none()));
-        assert!(untold.join().expect("it goes on"));
+        let unrecorded = std::thread::spawn(move || (0..100).all(|_| rings.thread().is_none()));
+        assert!(unrecorded.join().expect("it goes on"));
     }
     assert_eq!(shared.left_out().threads, 3);
     let arrival = shared.arrivals().remove(0);
@@ -89,7 +89,7 @@ fn threads_beyond_the_memory_share_a_ring() {
     let mut sink = Addresses::default();
     let crowd: Vec<Worker> = (0..12).map(|_| Worker::new()).collect();
     for worker in &crowd {
-        worker.run(move || tell(rings, 1..20));
+        worker.run(move || emit(rings, 1..20));
     }
     while tap.drain(1000, &mut sink).words > 0 {}
     assert_eq!(sink.0.len(), 12 * 19);
@@ -97,22 +97,22 @@ fn threads_beyond_the_memory_share_a_ring() {
     assert_eq!(shared.left_out().threads, 0);
 }
 
-/// The tool stands still while rings grow and fill, and then finds that the process has ended.
+/// The tool is suspended while rings grow and fill, and then finds that the process has ended.
 #[test]
-fn what_rings_have_grown_by_since_they_were_looked_at_is_given_at_the_end() {
+fn what_rings_have_grown_by_since_the_last_drain_is_given_at_the_end() {
     let (mut shared, rings) = large_with(32, 32 << 15);
     let arrival = shared.arrivals().remove(0);
     let mut tap = Tap::new(&shared, arrival.index);
     let mut sink = Addresses::default();
     let workers: Vec<Worker> = (0..5).map(|_| Worker::new()).collect();
     for worker in &workers {
-        worker.run(move || tell(rings, 1..2));
+        worker.run(move || emit(rings, 1..2));
     }
     tap.drain(1000, &mut sink);
     assert_eq!(tap.merge.reach(), 6 * 2 * 512, "rings begin with two blocks");
     // Two words each: the rings of 4096 words are almost full.
     for worker in &workers {
-        worker.run(move || tell(rings, 2..2000));
+        worker.run(move || emit(rings, 2..2000));
     }
     tap.end(&mut sink);
     assert_eq!(sink.0.len(), 5 * 1999);
@@ -128,10 +128,10 @@ fn a_ring_whose_pages_could_not_be_reached_leaves_a_loss() {
         let mut tap = Tap::new(&shared, arrival.index);
         let mut sink = Addresses::default();
         let worker = Worker::new();
-        worker.run(move || tell(rings, 1..2));
+        worker.run(move || emit(rings, 1..2));
         tap.drain(1000, &mut sink);
         // Two words each: the ring of two blocks becomes one of four.
-        worker.run(move || tell(rings, 2..800));
+        worker.run(move || emit(rings, 2..800));
         drop(worker);
         cut(&shared, 2, 2);
         let begun = Instant::now();

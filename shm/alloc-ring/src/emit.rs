@@ -1,33 +1,33 @@
-//! Telling one event: the general way.
+//! Recording one event: the slow path.
 //!
-//! Whoever writes to a ring has marked its state busy, so that a signal handler that interrupts it tells its own
-//! events through the shared ring instead of in between.
+//! A thread that writes to a ring has marked its state busy, so a signal handler that interrupts it records its own
+//! events in the shared ring instead of between the thread's words.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::layout::{Process, gate};
 use crate::lock::lock;
 use crate::rings::Core;
-use crate::state::{Life, State};
+use crate::state::{ProcessLocal, State};
 use crate::sys;
 use crate::wait::Detached;
 use crate::word::{
-    ADDRESS_MASK, DATA, LAP, LONGEST, PREDICTED, TID_BITS, address_rest, note, noted, prefix, prefixed,
-    tagged,
+    ADDRESS_MASK, DATA, LAP, LONGEST, PREDICTED, TID_BITS, address_rest, note, note_word, prefix,
+    prefix_word, tagged,
 };
 
-/// What one event consists of.
+/// The parts of one event.
 #[derive(Clone, Copy)]
 pub(crate) struct Event {
     /// The word of the event itself.
     pub word: u64,
     /// The `DATA` after it.
     pub data: Option<u64>,
-    /// A usable size that is told in each case, unless it is 0.
-    pub told: Option<usize>,
-    /// Size and usable size: told unless the table has it.
+    /// A usable size that is always recorded.
+    pub usable: Option<usize>,
+    /// Size and usable size: recorded unless the table predicts it.
     pub predicted: Option<(usize, usize)>,
-    /// What does not fit of the address.
+    /// The bits of the address that do not fit.
     pub rest: u64,
     /// 0: none.
     pub site: u32,
@@ -35,12 +35,12 @@ pub(crate) struct Event {
     pub latency_ns: u32,
 }
 
-/// What is told.
+/// What a producer writes to a ring.
 #[derive(Clone, Copy)]
 pub(crate) enum Message<'a> {
-    /// With a number, where events have numbers.
+    /// With a sequence number, if events have numbers.
     Event(&'a Event),
-    /// Words of a note, without one.
+    /// The words of a note, without a number.
     Note(&'a [u64]),
 }
 
@@ -50,7 +50,7 @@ impl Event {
         Event {
             word: tagged(tag, block as u64 >> 3 & ADDRESS_MASK),
             data: None,
-            told: None,
+            usable: None,
             predicted: None,
             rest: address_rest(block),
             site: 0,
@@ -58,8 +58,8 @@ impl Event {
         }
     }
 
-    /// Writes its words, without lap bits, from `words[1]` on; gives the end. The first is left for the number. Has
-    /// the table of usable sizes learn, so the words must be told.
+    /// Encodes it, without lap bits, from `words[1]` on; returns the end. The first word is left for the number.
+    /// Updates the table of usable sizes, so the words must then be written.
     #[inline(always)]
     fn words(&self, state: &State, time_ns: Option<u64>, words: &mut [u64; LONGEST]) -> usize {
         let mut end = 1;
@@ -68,23 +68,23 @@ impl Event {
             end += 1;
         };
         if let Some(ns) = time_ns {
-            push(prefixed(prefix::TIME, ns));
+            push(prefix_word(prefix::TIME, ns));
         }
         if self.site != 0 {
-            push(prefixed(prefix::SITE, u64::from(self.site)));
+            push(prefix_word(prefix::SITE, u64::from(self.site)));
         }
         if self.latency_ns != 0 {
-            push(prefixed(prefix::LATENCY, u64::from(self.latency_ns)));
+            push(prefix_word(prefix::LATENCY, u64::from(self.latency_ns)));
         }
         if self.rest != 0 {
-            push(prefixed(prefix::ADDRESS, self.rest));
+            push(prefix_word(prefix::ADDRESS, self.rest));
         }
         if let Some((size, usable)) = self.predicted {
             if predict(state, size, usable) {
-                push(prefixed(prefix::USABLE, usable as u64));
+                push(prefix_word(prefix::USABLE, usable as u64));
             }
-        } else if let Some(usable) = self.told {
-            push(prefixed(prefix::USABLE, usable as u64));
+        } else if let Some(usable) = self.usable {
+            push(prefix_word(prefix::USABLE, usable as u64));
         }
         push(self.word);
         if let Some(data) = self.data {
@@ -94,7 +94,7 @@ impl Event {
     }
 }
 
-/// Whether a usable size must be told. The reader learns with the same rule.
+/// Whether a usable size must be recorded. The reader updates its table by the same rule.
 #[inline(always)]
 fn predict(state: &State, size: usize, usable: usize) -> bool {
     let Some(entry) = state.usable.get(size) else { return usable != 0 };
@@ -108,14 +108,14 @@ fn predict(state: &State, size: usize, usable: usize) -> bool {
 const _: () = assert!(PREDICTED < 1 << 16);
 
 impl Core {
-    /// Tells an event by a ring that is the caller's, if there is nothing to wait for and no time to note.
+    /// Records an event in the caller's own ring, if there is nothing to wait for and no time to record.
     #[inline(always)]
-    pub(crate) fn tell_now(&self, state: &State, event: &Event) -> bool {
+    pub(crate) fn emit_now(&self, state: &State, event: &Event) -> bool {
         if !state.enter() {
             return false;
         }
-        // A wiped state has seen no gate.
-        let now = self.gate() == state.seen.get() && state.simple.get() && state.room() >= LONGEST;
+        // A wiped state has `seen` 0, which no gate equals.
+        let now = self.gate() == state.seen.get() && state.simple.get() && state.free_words() >= LONGEST;
         if now {
             let mut words = [0; LONGEST];
             let end = event.words(state, None, &mut words);
@@ -125,57 +125,65 @@ impl Core {
         now
     }
 
-    /// Writes the words of an event whose room is made; the first gets the number, where events have numbers.
+    /// Writes the words of an event for which the block has space; the first becomes the number, if events have
+    /// numbers.
     #[inline(always)]
     fn write_event(&self, state: &State, words: &mut [u64; LONGEST], end: usize) {
         if state.seen.get() & gate::SEQUENCED == 0 {
             write(state, &words[1..end]);
             return;
         }
-        // SAFETY: who writes has a ring and a process.
+        // SAFETY: `seen` is a gate that this state has passed, so it is not wiped: `begin` has set its ring and its
+        // process.
         let (busy, sequence) = unsafe { (&state.control().owner.0.busy, &(*state.process.get()).sequence.0) };
-        // Before the number, so that who sees the number taken sees this; and gone only when the words are there.
+        // Set before the number is taken, so that a reader that sees the number taken sees this; cleared only when the
+        // words are written.
         busy.store(1, Ordering::Relaxed);
-        words[0] = prefixed(prefix::SEQ, sequence.fetch_add(1, Ordering::AcqRel));
+        words[0] = prefix_word(prefix::SEQ, sequence.fetch_add(1, Ordering::AcqRel));
         write(state, &words[..end]);
         busy.store(0, Ordering::Release);
     }
 
-    /// Tells by the ring that threads of the process share.
-    pub(crate) fn send_shared(&self, life: &Life, thread: u32, tid: u32, message: &Message<'_>) {
-        // SAFETY: attached, as there is a life.
+    /// Writes a message to the ring that threads of the process share.
+    pub(crate) fn send_shared(&self, local: &ProcessLocal, thread: u32, tid: u32, message: &Message<'_>) {
+        // SAFETY: the caller has `local`, which `map` sets when it attaches.
         let left_out = unsafe { &self.mapped_header().registry.0.events_left_out };
         let holder = holder(thread, tid);
-        // If it is held by this very thread, then a signal handler has interrupted this.
+        // If this very thread holds the lock, this is a signal handler that has interrupted it.
         let state =
-            if life.shared_lock.load(Ordering::Relaxed) == holder { None } else { self.shared_state(life) };
+            if local.shared_lock.load(Ordering::Relaxed) == holder { None } else { self.shared_state(local) };
         let Some(state) = state else {
             left_out.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        if !lock(&life.shared_lock, holder, life.pid.load(Ordering::Relaxed)) {
+        if !lock(&local.shared_lock, holder, local.pid.load(Ordering::Relaxed)) {
             left_out.fetch_add(1, Ordering::Relaxed);
             return;
         }
         let mut done = Ok(());
         if state.thread.get() != thread {
-            let speaker = u64::from(thread) << TID_BITS | u64::from(tid) & ((1 << TID_BITS) - 1);
-            done = self.send_own(life, state, &Message::Note(&[noted(note::THREAD, speaker)]));
+            let writer = u64::from(thread) << TID_BITS | u64::from(tid) & ((1 << TID_BITS) - 1);
+            done = self.send_own(local, state, &Message::Note(&[note_word(note::THREAD, writer)]));
             state.thread.set(thread);
         }
         if done.is_ok() {
-            done = self.send_own(life, state, message);
+            done = self.send_own(local, state, message);
         }
-        life.shared_lock.store(0, Ordering::Release);
+        local.shared_lock.store(0, Ordering::Release);
         if done.is_err() {
             self.detach();
         }
     }
 
-    /// Tells by a ring that is the caller's.
-    pub(crate) fn send_own(&self, life: &Life, state: &State, message: &Message<'_>) -> Result<(), Detached> {
-        // SAFETY: a ring's owner has registered its process; entries stay mapped.
-        let process = unsafe { &*life.process.load(Ordering::Acquire) };
+    /// Writes a message to the caller's own ring.
+    pub(crate) fn send_own(
+        &self,
+        local: &ProcessLocal,
+        state: &State,
+        message: &Message<'_>,
+    ) -> Result<(), Detached> {
+        // SAFETY: the caller has a ring, so `register_process` has set `process`; entries stay mapped.
+        let process = unsafe { &*local.process.load(Ordering::Acquire) };
         state.enter();
         let done = self.send_busy(process, state, message);
         state.leave();
@@ -189,8 +197,8 @@ impl Core {
                 if passed {
                     self.pass_gate(process, state)?;
                 }
-                self.make_room(state, LONGEST)?;
-                // SAFETY: attached.
+                self.ensure_space(state, LONGEST)?;
+                // SAFETY: the caller has a ring in the mapping, so this process is attached.
                 let header = unsafe { self.mapped_header() };
                 let time_ns = (passed || header.flags().event_time)
                     .then(|| sys::now_ns().saturating_sub(header.created_ns.load(Ordering::Relaxed)));
@@ -198,9 +206,9 @@ impl Core {
                 let end = event.words(state, time_ns, &mut words);
                 self.write_event(state, &mut words, end);
             }
-            // Not at the gate: the latency of a free follows the free.
+            // No gate: the latency of a free follows the free directly.
             Message::Note(words) => {
-                self.make_room(state, words.len())?;
+                self.ensure_space(state, words.len())?;
                 write(state, words);
             }
         }
@@ -208,32 +216,33 @@ impl Core {
     }
 }
 
-/// Who holds the lock of the shared ring.
+/// The identity with which a thread holds the lock of the shared ring.
 fn holder(thread: u32, tid: u32) -> u32 {
     if tid == 0 { 1 << 31 | thread } else { tid }
 }
 
-/// Fills what is left of a block.
+/// Fills the rest of a block with padding.
 pub(crate) fn pad(state: &State) {
     loop {
-        let room = state.room();
-        if room == 0 {
+        let free = state.free_words();
+        if free == 0 {
             return;
         }
-        let mut pads = [noted(note::PAD, 0); 16];
-        let now = room.min(pads.len());
-        pads[0] = noted(note::PAD, now as u64 - 1);
+        let mut pads = [note_word(note::PAD, 0); 16];
+        let now = free.min(pads.len());
+        pads[0] = note_word(note::PAD, now as u64 - 1);
         write(state, &pads[..now]);
     }
 }
 
-/// Writes a group whose room is made. The first word is written last: who sees it sees them all.
+/// Writes a group for which the block has space. The first word is written last: a reader that sees it sees them all.
 #[inline(always)]
 fn write(state: &State, words: &[u64]) {
-    debug_assert!(words.len() <= state.room() && words.iter().all(|word| word & LAP == 0));
+    debug_assert!(words.len() <= state.free_words() && words.iter().all(|word| word & LAP == 0));
     let at = state.at.get();
     let lap = state.lap.get();
-    // SAFETY: the caller has made room for the group.
+    // SAFETY: the group fits before the end of the block: `ensure_space`, or the check in `emit_now`, has established
+    // it, and `pad` writes no more than the free words.
     unsafe {
         for (n, word) in words.iter().enumerate().skip(1) {
             (*at.add(n)).store(word | lap, Ordering::Relaxed);

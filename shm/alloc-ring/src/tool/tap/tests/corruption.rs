@@ -1,4 +1,4 @@
-//! A program that has run wild may write over any part of the file, at any time.
+//! A corrupted program may overwrite any part of the file, at any time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::layout::Header;
 use crate::tool::map::Map;
-use crate::word::{prefix, prefixed};
+use crate::word::{prefix, prefix_word};
 
 /// Far beyond what a loaded machine takes.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -23,8 +23,8 @@ impl Random {
     }
 }
 
-/// Writes over a word of the file: in the header, the process table, the directory, or the rings, often with a value that
-/// could be there.
+/// Overwrites a word of the file: in the header, the process table, the directory, or the rings, often with a plausible
+/// value.
 fn scribble(map: &Map, random: &mut Random) {
     let geometry = map.geometry;
     let parts = [
@@ -42,26 +42,27 @@ fn scribble(map: &Map, random: &mut Random) {
         2 => u32::MAX,
         _ => random.next() as u32,
     };
-    // SAFETY: a word of the mapping that the tests' rings and the tool have memory for.
+    // SAFETY: `at` lies in one of `parts`, all of which lie in the mapping; the tool reserved the tables, and
+    // `scribble_while_threads_emit` the rings.
     unsafe { (*map.base.add(at).cast::<AtomicU32>()).store(value, Ordering::Relaxed) };
 }
 
 #[test]
-fn whoever_writes_over_the_file_neither_hangs_nor_kills_anybody() {
-    scribble_while_threads_tell(1..=4);
+fn overwriting_the_file_neither_hangs_nor_kills_a_process() {
+    scribble_while_threads_emit(1..=4);
 }
 
 #[test]
 #[ignore = "slow: waits of seconds for numbers that are missing"]
-fn whoever_writes_over_the_file_in_many_ways_neither_hangs_nor_kills_anybody() {
-    scribble_while_threads_tell(5..=100);
+fn overwriting_the_file_in_many_ways_neither_hangs_nor_kills_a_process() {
+    scribble_while_threads_emit(5..=100);
 }
 
-/// Two threads tell, one scribbles, and this one reads: with each seed all come to an end.
-fn scribble_while_threads_tell(seeds: std::ops::RangeInclusive<u64>) {
+/// Two threads record, one scribbles, and this one reads: with each seed all come to an end.
+fn scribble_while_threads_emit(seeds: std::ops::RangeInclusive<u64>) {
     for seed in seeds {
         let (mut shared, mut tap, rings, _first) =
-            stage(Flags { latency: seed % 3 == 0, ..Flags::default() });
+            fixture(Flags { latency: seed % 3 == 0, ..Flags::default() });
         for ring in 0..8 {
             tap.map.reserve(tap.map.geometry.blocks(ring, 0..4)).expect("there is memory");
         }
@@ -98,16 +99,16 @@ fn scribble_while_threads_tell(seeds: std::ops::RangeInclusive<u64>) {
         while done.load(Ordering::SeqCst) < 2 || !scribbled.load(Ordering::SeqCst) {
             shared.tick();
             shared.arrivals();
-            shared.unseen(false);
+            shared.unregistered(false);
             tap.drain(usize::MAX, &mut sink);
             sink.0.clear();
-            assert!(begin.elapsed() < LIMIT, "seed {seed}: a thread of the program does not go on");
+            assert!(begin.elapsed() < LIMIT, "seed {seed}: a thread of the program makes no progress");
         }
         tap.end(&mut sink);
     }
 }
 
-/// Tells `count` events by the first thread while the tap is read; whether the thread came to its end.
+/// Records events on the first thread while the tap is drained; returns whether the thread came to its end.
 fn goes_on(
     shared: &Shared,
     tap: &mut Tap,
@@ -116,10 +117,10 @@ fn goes_on(
     limit: Duration,
 ) -> bool {
     let done = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&done);
+    let emitted = Arc::clone(&done);
     let worker = std::thread::spawn(move || {
-        first.run(move || tell(rings, 1..2000));
-        told.store(true, Ordering::SeqCst);
+        first.run(move || emit(rings, 1..2000));
+        emitted.store(true, Ordering::SeqCst);
     });
     let mut sink = Addresses::default();
     let begin = Instant::now();
@@ -129,45 +130,45 @@ fn goes_on(
     }
     let done = done.load(Ordering::SeqCst);
     if done {
-        worker.join().expect("told");
+        worker.join().expect("recorded");
     }
     done
 }
 
 #[test]
 fn a_word_that_was_wiped_before_it_was_read_does_not_hold_its_thread_up_for_ever() {
-    let (shared, mut tap, rings, first) = stage(Flags::default());
-    first.run(move || tell(rings, 1..10));
-    let ring = (0..8).find(|&ring| tap.map.control(ring).owner.0.who.load(Ordering::Relaxed) != 0);
+    let (shared, mut tap, rings, first) = fixture(Flags::default());
+    first.run(move || emit(rings, 1..10));
+    let ring = (0..8).find(|&ring| tap.map.control(ring).owner.0.id.load(Ordering::Relaxed) != 0);
     let words = tap.map.words(ring.expect("the thread has a ring"));
-    // SAFETY: a word of the ring, which has memory.
+    // SAFETY: the fourth word of the thread's ring, whose first blocks have memory.
     unsafe { (*words.add(3)).store(0, Ordering::Relaxed) };
     assert!(goes_on(&shared, &mut tap, rings, first, LIMIT));
 }
 
 #[test]
-fn a_number_that_nobody_has_taken_does_not_hold_its_thread_up_for_ever() {
-    let (shared, mut tap, rings, first) = stage(Flags::default());
-    first.run(move || tell(rings, 1..10));
-    let ring = (0..8).find(|&ring| tap.map.control(ring).owner.0.who.load(Ordering::Relaxed) != 0);
+fn a_number_that_no_thread_has_taken_does_not_hold_its_thread_up_for_ever() {
+    let (shared, mut tap, rings, first) = fixture(Flags::default());
+    first.run(move || emit(rings, 1..10));
+    let ring = (0..8).find(|&ring| tap.map.control(ring).owner.0.id.load(Ordering::Relaxed) != 0);
     let words = tap.map.words(ring.expect("the thread has a ring"));
-    // SAFETY: a word of the ring, which has memory.
-    unsafe { (*words.add(3)).store(LAP | prefixed(prefix::SEQ, 1 << 40), Ordering::Relaxed) };
+    // SAFETY: the fourth word of the thread's ring, whose first blocks have memory.
+    unsafe { (*words.add(3)).store(LAP | prefix_word(prefix::SEQ, 1 << 40), Ordering::Relaxed) };
     assert!(goes_on(&shared, &mut tap, rings, first, LIMIT));
 }
 
 #[test]
-fn a_pause_that_nobody_asked_for_ends() {
-    let (shared, mut tap, rings, first) = stage(Flags::default());
+fn a_pause_that_the_tool_did_not_request_ends() {
+    let (shared, mut tap, rings, first) = fixture(Flags::default());
     tap.map.process(tap.process).gate.0.fetch_or(gate::PAUSE, Ordering::AcqRel);
     assert!(goes_on(&shared, &mut tap, rings, first, LIMIT));
 }
 
 #[test]
-fn a_progress_that_the_reader_did_not_make_holds_nobody_up() {
+fn a_progress_that_the_reader_did_not_make_blocks_no_thread() {
     for taken in [7, u32::MAX, 1 << 31] {
-        let (shared, mut tap, rings, first) = stage(Flags::default());
-        first.run(move || tell(rings, 1..10));
+        let (shared, mut tap, rings, first) = fixture(Flags::default());
+        first.run(move || emit(rings, 1..10));
         for ring in 0..8 {
             tap.map.control(ring).consumer.0.taken.store(taken, Ordering::Relaxed);
         }
@@ -176,8 +177,8 @@ fn a_progress_that_the_reader_did_not_make_holds_nobody_up() {
 }
 
 #[test]
-fn a_header_that_was_written_over_leads_nobody_out_of_the_mapping() {
-    let (shared, mut tap, rings, first) = stage(Flags::default());
+fn an_overwritten_header_leads_no_thread_out_of_the_mapping() {
+    let (shared, mut tap, rings, first) = fixture(Flags::default());
     let header = tap.map.header();
     for (word, value) in [
         (&header.processes, 1 << 20),
@@ -191,6 +192,6 @@ fn a_header_that_was_written_over_leads_nobody_out_of_the_mapping() {
         word.store(value, Ordering::Relaxed);
     }
     let second = Worker::new();
-    second.run(move || tell(rings, 1..2));
+    second.run(move || emit(rings, 1..2));
     assert!(goes_on(&shared, &mut tap, rings, first, LIMIT));
 }

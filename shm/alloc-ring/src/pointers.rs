@@ -1,4 +1,4 @@
-//! Where things lie in a mapping of the file, for both sides.
+//! Pointers to the parts of a mapping of the file, for both sides. They are computed, not dereferenced, here.
 
 use core::sync::atomic::AtomicU64;
 
@@ -6,7 +6,7 @@ use crate::layout::{Control, Exec, Geometry, Header, Process};
 
 /// An entry of the process table.
 pub(crate) fn process_entry(header: *const Header, index: usize) -> *const Process {
-    // SAFETY (of the caller's use): the table follows the header; both lie in one mapping.
+    // The table follows the header.
     header.wrapping_add(1).cast::<Process>().wrapping_add(index)
 }
 
