@@ -1,0 +1,29 @@
+//! Checks of the repository itself, which no compiler makes: that names and comments use the words of docs/glossary.md,
+//! that folders depend on each other in one direction, and that no modules of a crate use each other in a circle.
+
+pub mod error;
+pub mod folders;
+pub mod language;
+pub mod modules;
+pub mod source;
+
+pub use error::Error;
+
+/// A place that breaks a rule: `path:line: text`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Relative to the repository's root.
+    pub path: String,
+    /// From 1; 0 for the whole file.
+    pub line: usize,
+    pub text: String,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.text),
+            line => write!(f, "{}:{line}: {}", self.path, self.text),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Circles of modules: files of a crate that use each other, directly or over others. The crate's root is left out: it
+//! names all modules, and all may use what it exports. Code for tests is left out too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use petgraph::algo::tarjan_scc;
+use petgraph::graphmap::DiGraphMap;
+use syn::visit::Visit;
+
+use crate::{Error, Finding, source};
+
+/// Names of a module from the crate's root; empty for the root.
+type Module = Vec<String>;
+
+/// Circles in all crates of the repository at `root`; a finding a circle, at its first file.
+///
+/// # Errors
+/// A file cannot be read or parsed.
+pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
+    let mut crates: BTreeMap<PathBuf, BTreeMap<Module, PathBuf>> = BTreeMap::new();
+    for file in source::files(root)? {
+        if let Some((folder, module)) = place(&file) {
+            crates.entry(folder).or_default().insert(module, file);
+        }
+    }
+    let mut findings = Vec::new();
+    for modules in crates.values() {
+        let mut uses = BTreeMap::new();
+        for (module, file) in modules {
+            let path = root.join(file);
+            let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
+            let used = used(module, &text, modules.keys().collect())
+                .map_err(|e| Error::Parse { path, message: e.to_string() })?;
+            uses.insert(module.clone(), used);
+        }
+        findings.extend(circles(&uses).into_iter().map(|circle| finding(&circle, &uses, modules)));
+    }
+    Ok(findings)
+}
+
+/// The source folder that a file belongs to, and its module. Files for tests, benches and build scripts have none.
+fn place(file: &Path) -> Option<(PathBuf, Module)> {
+    let parts: Vec<String> = file.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    let source = parts.iter().position(|part| part == "src")?;
+    let mut module: Module = parts.get(source + 1..)?.to_vec();
+    let last = module.pop()?.strip_suffix(".rs")?.to_string();
+    if !matches!(&*last, "mod" | "lib" | "main") {
+        module.push(last);
+    }
+    let for_tests = |name: &String| name == "tests" || name.ends_with("_tests") || name == "testing";
+    (!module.iter().any(for_tests)).then(|| (parts.iter().take(source + 1).collect(), module))
+}
+
+/// The modules that a file uses, other than itself and the root.
+fn used(module: &Module, text: &str, known: BTreeSet<&Module>) -> syn::Result<BTreeSet<Module>> {
+    let mut visitor = Paths { module, known, used: BTreeSet::new() };
+    visitor.visit_file(&syn::parse_file(text)?);
+    let mut used = visitor.used;
+    used.remove(module);
+    Ok(used)
+}
+
+struct Paths<'a> {
+    module: &'a Module,
+    known: BTreeSet<&'a Module>,
+    used: BTreeSet<Module>,
+}
+
+impl Paths<'_> {
+    /// Takes the longest part of `names` that is a module.
+    fn add(&mut self, names: &[String]) {
+        let (mut module, rest) = match names.first().map(String::as_str) {
+            Some("crate") => (Module::new(), names.get(1..)),
+            Some("self") => (self.module.clone(), names.get(1..)),
+            Some("super") => {
+                let mut parent = self.module.clone();
+                parent.pop();
+                (parent, names.get(1..))
+            }
+            _ => (self.module.clone(), Some(names)),
+        };
+        for name in rest.unwrap_or_default() {
+            if name == "super" {
+                module.pop();
+                continue;
+            }
+            module.push(name.clone());
+            if !self.known.contains(&module) {
+                module.pop();
+                break;
+            }
+        }
+        if !module.is_empty() {
+            self.used.insert(module);
+        }
+    }
+
+    fn add_tree(&mut self, before: &mut Vec<String>, tree: &syn::UseTree) {
+        match tree {
+            syn::UseTree::Path(path) => {
+                before.push(path.ident.to_string());
+                self.add_tree(before, &path.tree);
+                before.pop();
+            }
+            syn::UseTree::Group(group) => group.items.iter().for_each(|tree| self.add_tree(before, tree)),
+            syn::UseTree::Name(name) => {
+                before.push(name.ident.to_string());
+                self.add(before);
+                before.pop();
+            }
+            syn::UseTree::Rename(rename) => {
+                before.push(rename.ident.to_string());
+                self.add(before);
+                before.pop();
+            }
+            syn::UseTree::Glob(_) => self.add(before),
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Paths<'_> {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if !for_tests(&item.attrs) {
+            syn::visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        if !for_tests(&item.attrs) {
+            self.add_tree(&mut Vec::new(), &item.tree);
+        }
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        if !for_tests(&item.attrs) {
+            syn::visit::visit_item_fn(self, item);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        if path.segments.len() > 1 {
+            let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+            self.add(&names);
+        }
+        syn::visit::visit_path(self, path);
+    }
+}
+
+/// `#[cfg(test)]` or `#[cfg(all(test, ...))]`.
+fn for_tests(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| match &attribute.meta {
+        syn::Meta::List(list) if list.path.is_ident("cfg") => {
+            let text = list.tokens.to_string();
+            text == "test" || text.starts_with("all (test") || text.starts_with("any (test")
+        }
+        _ => false,
+    })
+}
+
+/// Groups of modules that use each other, each in order.
+fn circles(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Vec<Module>> {
+    let numbers: BTreeMap<&Module, usize> = uses.keys().zip(0..).collect();
+    let mut graph = DiGraphMap::<usize, ()>::new();
+    for (module, used) in uses.iter().filter(|(module, _)| !module.is_empty()) {
+        for target in used {
+            if let (Some(&from), Some(&to)) = (numbers.get(module), numbers.get(target)) {
+                graph.add_edge(from, to, ());
+            }
+        }
+    }
+    let names: Vec<&Module> = uses.keys().collect();
+    let mut circles: Vec<Vec<Module>> = tarjan_scc(&graph)
+        .into_iter()
+        .filter(|group| group.len() > 1)
+        .map(|group| {
+            let mut circle: Vec<Module> =
+                group.into_iter().filter_map(|at| names.get(at).map(|&m| m.clone())).collect();
+            circle.sort();
+            circle
+        })
+        .collect();
+    circles.sort();
+    circles
+}
+
+fn finding(
+    circle: &[Module],
+    uses: &BTreeMap<Module, BTreeSet<Module>>,
+    files: &BTreeMap<Module, PathBuf>,
+) -> Finding {
+    let arrows: Vec<String> = circle
+        .iter()
+        .map(|module| {
+            let to: Vec<String> = uses
+                .get(module)
+                .into_iter()
+                .flatten()
+                .filter(|target| circle.contains(target))
+                .map(|target| target.join("::"))
+                .collect();
+            format!("{} uses {}", module.join("::"), to.join(", "))
+        })
+        .collect();
+    let path = circle.first().and_then(|first| files.get(first)).cloned().unwrap_or_default();
+    Finding {
+        path: path.to_string_lossy().into_owned(),
+        line: 0,
+        text: format!("modules use each other in a circle: {}", arrows.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(text: &str) -> Module {
+        text.split("::").filter(|name| !name.is_empty()).map(ToString::to_string).collect()
+    }
+
+    fn uses(of: &str, text: &str) -> Vec<String> {
+        let known = ["", "a", "a::b", "a::b::c", "d"].map(module);
+        let used = used(&module(of), text, known.iter().collect()).expect("it parses");
+        used.iter().map(|module| module.join("::")).collect()
+    }
+
+    #[test]
+    fn files_become_modules() {
+        assert_eq!(place(Path::new("crates/x/src/lib.rs")), Some(("crates/x/src".into(), module(""))));
+        assert_eq!(place(Path::new("crates/x/src/a/b.rs")), Some(("crates/x/src".into(), module("a::b"))));
+        assert_eq!(place(Path::new("crates/x/src/a/mod.rs")), Some(("crates/x/src".into(), module("a"))));
+        assert_eq!(place(Path::new("crates/x/src/a/tests.rs")), None);
+        assert_eq!(place(Path::new("crates/x/tests/a.rs")), None);
+        assert_eq!(place(Path::new("crates/x/src/a.c")), None);
+    }
+
+    #[test]
+    fn paths_are_resolved_to_the_longest_module() {
+        assert_eq!(uses("d", "use crate::a::b::{c::X, Y};"), ["a::b", "a::b::c"]);
+        assert_eq!(uses("a::b", "use super::Z; use super::super::d::W;"), ["a", "d"]);
+        assert_eq!(uses("a", "mod b; fn f() { b::g(); crate::d::h(); }"), ["a::b", "d"]);
+        assert_eq!(uses("d", "use crate::Root; use std::a::B;"), [""; 0]);
+        assert_eq!(uses("d", "fn f(x: &crate::a::T) {}"), ["a"]);
+    }
+
+    #[test]
+    fn code_for_tests_is_left_out() {
+        assert_eq!(uses("d", "#[cfg(test)] mod tests { use crate::a::X; }"), [""; 0]);
+        assert_eq!(uses("d", "#[cfg(test)] use crate::a::X;"), [""; 0]);
+    }
+
+    #[test]
+    fn a_circle_is_found_and_a_way_down_is_not() {
+        let graph = |edges: &[(&str, &str)]| {
+            let mut uses: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
+            for (from, to) in edges {
+                uses.entry(module(from)).or_default().insert(module(to));
+                uses.entry(module(to)).or_default();
+            }
+            circles(&uses)
+        };
+        assert_eq!(graph(&[("a", "b"), ("b", "c"), ("a", "c")]), Vec::<Vec<Module>>::new());
+        assert_eq!(graph(&[("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]), [["a", "b", "c"].map(module)]);
+        assert_eq!(graph(&[("", "a"), ("a", "")]), Vec::<Vec<Module>>::new(), "the root is left out");
+    }
+}
