@@ -1,4 +1,4 @@
-//! Roots that the program added: ranges of its own, and stacks of threads.
+//! Roots that the program has added: its own ranges, and stacks of threads.
 
 use core::ops::Range;
 
@@ -45,18 +45,18 @@ impl AddedRoots {
     /// Adds a range of `thread`, shrunk to whole words.
     ///
     /// # Errors
-    /// There is no memory to note it.
+    /// There is no memory to record it.
     pub fn add(&mut self, start: usize, end: usize, thread: usize) -> Result<(), NoMemory> {
         if self.count == self.capacity() {
             self.region.grow(4096 * size_of::<Entry>() / 8).ok_or(NoMemory)?;
         }
-        // SAFETY: there is room for it.
+        // SAFETY: the region has grown above if it was full, so `count` is below its capacity.
         unsafe { self.entry(self.count).write(Entry { start, end, thread }) };
         self.count += 1;
         Ok(())
     }
 
-    /// Takes a range out.
+    /// Removes a range.
     ///
     /// # Errors
     /// It was never added.
@@ -64,7 +64,7 @@ impl AddedRoots {
         self.remove_where(|entry| entry == Entry { start, end, thread: 0 })
     }
 
-    /// Takes the stack of a thread out.
+    /// Removes the stack of a thread.
     ///
     /// # Errors
     /// It has none.
@@ -72,19 +72,19 @@ impl AddedRoots {
         self.remove_where(|entry| entry.thread == thread)
     }
 
-    /// Takes the stacks of all threads out but of one; says how many that one has.
+    /// Removes the stacks of all threads but one; returns how many that one has.
     pub fn remove_other_threads(&mut self, thread: usize) -> usize {
         while self.remove_where(|entry| entry.thread != 0 && entry.thread != thread).is_ok() {}
-        // SAFETY: entries below the count were written.
+        // SAFETY: entries below the count were written by `add`.
         (0..self.count).filter(|&index| unsafe { self.entry(index).read() }.thread == thread).count()
     }
 
     fn remove_where(&mut self, wanted: impl Fn(Entry) -> bool) -> Result<(), Unknown> {
-        // SAFETY: entries below the count were written.
+        // SAFETY: entries below the count were written by `add`.
         let read = |index| unsafe { self.entry(index).read() };
         let found = (0..self.count).find(|&index| wanted(read(index))).ok_or(Unknown)?;
         let last = read(self.count - 1);
-        // SAFETY: as above.
+        // SAFETY: `found` is below the count, so the entry lies in the region; `&mut self` excludes other uses.
         unsafe { self.entry(found).write(last) };
         self.count -= 1;
         Ok(())
@@ -93,7 +93,7 @@ impl AddedRoots {
     /// The ranges, whole words only.
     pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         (0..self.count).map(|index| {
-            // SAFETY: as above.
+            // SAFETY: entries below the count were written by `add`.
             let entry = unsafe { self.entry(index).read() };
             entry.start.checked_next_multiple_of(8).unwrap_or(usize::MAX)..entry.end & !7
         })

@@ -1,8 +1,8 @@
-//! The interface of `include/tithe.h`: what a program calls that uses Tithe by name and not behind malloc.
+//! The interface of `include/tithe.h`: what a program calls that uses Tithe by name and not through malloc.
 //!
-//! Blocks come and go as by the malloc family; here is the rest: roots that the program adds, stacks it registers,
-//! and the counters. [`tithe_api!`](crate::tithe_api) makes C functions of all of it, the same in the shared object
-//! and in the static library.
+//! Blocks are allocated and freed as by the malloc family; the rest is here: roots that the program adds, stacks it
+//! registers, and the counters. [`tithe_api!`](crate::tithe_api) exports all of it as C functions, the same in the
+//! shared object and in the static library.
 
 use core::ffi::{c_int, c_void};
 use core::slice;
@@ -15,7 +15,7 @@ use crate::heap::Heap;
 use crate::runs::blacklist_mark;
 use crate::why::{Frame, Shares, Unavailable};
 
-/// Stacks that are registered: as long as there is none, no thread has to look for its own when it ends.
+/// Number of registered stacks: as long as it is 0, a thread that ends need not search for its own.
 static REGISTERED: AtomicUsize = AtomicUsize::new(0);
 
 /// `struct tithe_stats`.
@@ -35,21 +35,21 @@ pub struct Stats {
     pub blacklisted_bytes: u64,
 }
 
-/// A structure of a later version is no longer than this, bytes: more is a size that nobody has set.
+/// A structure of a later version is no longer than this, bytes: a larger value is an uninitialised size.
 const STATS_MOST: u64 = 4096;
 
 /// The calling thread, the same in a forked child.
 fn this_thread() -> usize {
-    // SAFETY: pthread_self has no conditions.
+    // SAFETY: pthread_self takes no pointers and cannot fail.
     unsafe { libc::pthread_self() as usize }
 }
 
-/// Does something that leaves errno as it was.
+/// Runs an action and restores errno after it.
 fn keeping_errno<T>(action: impl FnOnce() -> T) -> T {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
     let done = action();
-    // SAFETY: as above.
+    // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = errno };
     done
 }
@@ -74,7 +74,7 @@ impl Heap {
         })
     }
 
-    /// `tithe_register_thread`, of a thread that will tell its end by [`Heap::end_thread`].
+    /// `tithe_register_thread`, of a thread that will call [`Heap::end_thread`] at its end.
     pub fn register_thread(&self, low: usize, high: usize) -> c_int {
         if low >= high {
             return libc::EINVAL;
@@ -101,14 +101,14 @@ impl Heap {
         })
     }
 
-    /// The calling thread ends, and the stacks it has registered with it.
+    /// Unregisters the stacks of the calling thread, which ends.
     pub fn end_thread(&self) {
         if REGISTERED.load(Ordering::Relaxed) != 0 {
             self.unregister_thread();
         }
     }
 
-    /// In a forked child: the stacks of the threads that stayed behind are roots no more.
+    /// In a forked child: removes the stacks of the threads that fork did not copy.
     pub fn forget_other_threads(&self) {
         if REGISTERED.load(Ordering::Relaxed) == 0 {
             return;
@@ -120,10 +120,11 @@ impl Heap {
     /// `tithe_stats`.
     ///
     /// # Safety
-    /// `stats` is null or leads to a structure that begins with its size and is that long.
+    /// `stats` is null or points to a structure that begins with its size and is that long.
     pub unsafe fn stats(&self, stats: *mut Stats) -> c_int {
         let known = size_of::<Stats>() as u64;
-        // SAFETY: the caller's word.
+        // SAFETY: a pointer that is not null points to a structure that begins with its size (this function's
+        // contract).
         let Some(size) = (!stats.is_null()).then(|| unsafe { (&raw const (*stats).size).read_unaligned() })
         else {
             return libc::EINVAL;
@@ -132,7 +133,8 @@ impl Heap {
             return libc::EINVAL;
         }
         let filled = keeping_errno(|| self.counters(size));
-        // SAFETY: the caller's word. What a later version of the structure has more is zero.
+        // SAFETY: the structure has `size` bytes (this function's contract), at least those of `Stats`. Fields of a
+        // later version become zero.
         unsafe {
             stats.cast::<u8>().write_bytes(0, size as usize);
             stats.write_unaligned(filled);
@@ -140,15 +142,16 @@ impl Heap {
         0
     }
 
-    /// `tithe_why`: 0 and EAGAIN when it cannot be told.
+    /// `tithe_why`: 0 and EAGAIN when the answer is unavailable.
     ///
     /// # Safety
-    /// `text` leads to `capacity` bytes.
+    /// `text` is null or points to `capacity` writable bytes.
     pub unsafe fn why_text(&self, address: usize, text: *mut u8, capacity: usize, frame: Frame) -> usize {
         let text = if text.is_null() || capacity == 0 {
             &mut []
         } else {
-            // SAFETY: the caller's word; no block is larger than half of the address space.
+            // SAFETY: `text` points to `capacity` bytes (this function's contract), capped at the largest size of a
+            // block.
             unsafe { slice::from_raw_parts_mut(text, capacity.min(LARGEST)) }
         };
         self.why(address, text, frame).unwrap_or_else(|Unavailable| {
@@ -161,14 +164,14 @@ impl Heap {
     /// `tithe_held`.
     ///
     /// # Safety
-    /// `shares` is null or leads to such a structure.
+    /// `shares` is null or points to such a structure.
     pub unsafe fn retained_bytes(&self, shares: *mut Shares, frame: Frame) -> c_int {
         if shares.is_null() {
             return libc::EINVAL;
         }
         match self.held(frame) {
             Ok(retained) => {
-                // SAFETY: the caller's word.
+                // SAFETY: `shares` is not null, so it points to such a structure (this function's contract).
                 unsafe { shares.write_unaligned(retained) };
                 0
             }
@@ -202,13 +205,13 @@ impl Heap {
     }
 }
 
-/// Shows what of a range can be read at this moment, page by page; the program may have taken it away without a word.
-/// `range` is of whole words.
+/// Visits the parts of a range that can be read now, page by page; the program may have unmapped others without
+/// removing the root. `range` is of whole words.
 pub fn readable(range: core::ops::Range<usize>, visit: &mut dyn FnMut(core::ops::Range<usize>)) {
     let mut at = range.start;
     while at < range.end {
         let end = (at / heaptoll_floor::PAGE + 1).saturating_mul(heaptoll_floor::PAGE).min(range.end);
-        // To the kernel a set of signals at 0 is none.
+        // The kernel takes a set of signals at 0 for no set.
         if is_readable(at.max(size_of::<usize>())) {
             visit(at..end);
         }
@@ -216,14 +219,14 @@ pub fn readable(range: core::ops::Range<usize>, visit: &mut dyn FnMut(core::ops:
     }
 }
 
-/// Whether a word can be read. The kernel looks at a set of signals before it refuses what is to be done with it.
+/// Whether a word can be read. The kernel reads the set of signals before it rejects the unknown command.
 fn is_readable(address: usize) -> bool {
     const NOTHING_KNOWN: c_int = -1;
     // SAFETY: the kernel only reads the word, if it can, and changes nothing for a command that it does not know.
     let status = unsafe {
         libc::syscall(libc::SYS_rt_sigprocmask, NOTHING_KNOWN, address, core::ptr::null::<c_void>(), 8)
     };
-    // SAFETY: errno's address is valid for the calling thread. Our caller keeps its value.
+    // SAFETY: errno's address is valid for the calling thread. The callers restore its value.
     status == 0 || unsafe { *libc::__errno_location() } != libc::EFAULT
 }
 
@@ -256,13 +259,13 @@ macro_rules! tithe_api {
 
             #[unsafe(no_mangle)]
             unsafe extern "C" fn tithe_realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
-                // SAFETY: the C caller's word, here and in all that follow.
+                // SAFETY: `block` is null or a live block of this heap, by the C caller's contract in tithe.h.
                 unsafe { family::realloc(&$process, block, bytes) }
             }
 
             #[unsafe(no_mangle)]
             unsafe extern "C" fn tithe_free(block: *mut c_void) {
-                // SAFETY: see `tithe_realloc`.
+                // SAFETY: `block` is null or a live block that the caller no longer uses, by the contract in tithe.h.
                 unsafe { family::free(&$process, block) }
             }
 
@@ -298,7 +301,8 @@ macro_rules! tithe_api {
 
             #[unsafe(no_mangle)]
             unsafe extern "C" fn tithe_stats(stats: *mut Stats) -> c_int {
-                // SAFETY: see `tithe_realloc`.
+                // SAFETY: `stats` is null or points to a structure that begins with its size, by the contract in
+                // tithe.h.
                 unsafe { $process.heap().stats(stats) }
             }
 
@@ -307,7 +311,7 @@ macro_rules! tithe_api {
                 $process.heap().is_live(address as usize)
             }
 
-            /// Has the registers that calls preserve lie on the stack, and says where.
+            /// Pushes the callee-saved registers onto the stack and passes their address on.
             #[unsafe(naked)]
             #[unsafe(no_mangle)]
             unsafe extern "C" fn tithe_why(address: *const c_void, text: *mut u8, capacity: usize) -> usize {
@@ -328,7 +332,7 @@ macro_rules! tithe_api {
             }
 
             unsafe extern "C" fn why_from(address: usize, text: *mut u8, capacity: usize, frame: Frame) -> usize {
-                // SAFETY: see `tithe_realloc`.
+                // SAFETY: `text` is null or points to `capacity` bytes, by the contract in tithe.h.
                 unsafe { $process.heap().why_text(address, text, capacity, frame) }
             }
 
@@ -353,7 +357,7 @@ macro_rules! tithe_api {
             }
 
             unsafe extern "C" fn held_from(held: *mut Shares, frame: Frame) -> c_int {
-                // SAFETY: see `tithe_realloc`.
+                // SAFETY: `held` is null or points to such a structure, by the contract in tithe.h.
                 unsafe { $process.heap().retained_bytes(held, frame) }
             }
         }

@@ -1,8 +1,8 @@
 //! A thread's cache: free blocks of each class in a list through their first words, newest first.
 //!
-//! The collector reads the lists of stopped threads. Therefore a list is whole at every instruction: a block is
-//! linked before the head leads to it, and the head moves on before the block is handed out. What a thread has
-//! claimed and not linked yet stands in `pending`.
+//! The collector reads the lists of stopped threads. Therefore a list is consistent at every instruction: a block is
+//! linked before the head points to it, and the head advances before the block is returned. Blocks that a thread has
+//! reserved and not linked yet are in `pending`.
 
 use core::ptr;
 use core::sync::atomic::{Ordering, compiler_fence};
@@ -11,28 +11,28 @@ use crate::class::{CACHE_LIMITS, SPAN_CLASSES};
 use crate::heap::Heap;
 use crate::span::UnitIndex;
 
-/// Words of claims that a thread may have in hand.
+/// Words of reserved blocks that a thread may have pending.
 pub const PENDING_MAX: usize = 16;
 
 /// A free block in a cache.
 #[repr(C)]
 pub struct FreeBlock {
     pub next: *mut FreeBlock,
-    /// The heap's key, where the program gave the block back: what a double free is noticed by.
+    /// The heap's key, where the program freed the block: a double free is detected by it.
     pub key: u64,
 }
 
-/// The blocks of one kind.
+/// The blocks of one span class.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct List {
     pub head: *mut FreeBlock,
-    /// How many more may come. 0 in the empty cache, so that every free there takes the slow way.
+    /// How many more blocks may be pushed. 0 in the empty cache, so that every free there takes the slow path.
     pub free_slots: u32,
     _reserved: u32,
 }
 
-/// Blocks taken from one word of a span.
+/// Blocks reserved from one word of a span's bits.
 #[derive(Debug, Clone, Copy)]
 pub struct ReservedBlocks {
     pub unit: UnitIndex,
@@ -48,7 +48,7 @@ pub struct Cache {
     pub lists: [List; SPAN_CLASSES],
     pub pending: [ReservedBlocks; PENDING_MAX],
     pub pending_count: usize,
-    /// All caches, and those without a thread.
+    /// Links of the list of all caches, and of the list of those without a thread.
     pub next: *mut Cache,
     pub next_idle: *mut Cache,
     /// The heap it belongs to.
@@ -58,7 +58,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// What a thread has that never allocated: nothing in it, no room.
+    /// The cache of a thread that has never allocated: it holds no blocks and accepts none.
     pub const fn empty() -> Cache {
         Cache {
             lists: [List { head: ptr::null_mut(), free_slots: 0, _reserved: 0 }; SPAN_CLASSES],
@@ -71,7 +71,7 @@ impl Cache {
         }
     }
 
-    /// Makes zeroed memory a cache.
+    /// Initialises a cache in zeroed memory.
     pub fn open(&mut self) {
         for (list, limits) in self.lists.iter_mut().zip(&CACHE_LIMITS) {
             list.free_slots = u32::from(limits.capacity);
@@ -87,7 +87,7 @@ impl Cache {
             // SAFETY: blocks in a list are free and of at least 16 bytes.
             unsafe {
                 list.head = (*head).next;
-                // Who gets the block must not keep the next one alive by it.
+                // The block's new owner must not keep the next one alive by this link.
                 (*head).next = ptr::null_mut();
                 (*head).key = 0;
             }
@@ -96,14 +96,14 @@ impl Cache {
         head
     }
 
-    /// Puts a block in front of a list that has room.
+    /// Pushes a block onto a list that has a free slot.
     ///
     /// # Safety
-    /// The block is of this kind and nobody's.
+    /// The block is of this span class, free, and in no list.
     #[inline(always)]
     pub unsafe fn push(&mut self, span_class: usize, block: *mut FreeBlock, key: u64) {
         let list = &mut self.lists[span_class];
-        // SAFETY: the caller's word.
+        // SAFETY: the block is free and of at least 16 bytes (this function's contract).
         unsafe {
             (*block).next = list.head;
             (*block).key = key;

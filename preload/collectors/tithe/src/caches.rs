@@ -1,4 +1,4 @@
-//! The caches of all threads: given out to threads that come, taken back from those that go, found by the collector.
+//! The caches of all threads: opened for threads that start, closed for those that end, enumerated by the collector.
 
 use core::ptr;
 use core::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use heaptoll_floor::{PAGE, Region};
 use crate::cache::Cache;
 use crate::heap::Heap;
 
-/// All caches there ever were. They lie apart from the heap and are used again, never given back.
+/// All caches ever made. They lie outside the heap and are reused, never unmapped.
 #[derive(Debug)]
 pub struct Caches {
     region: Region,
@@ -16,7 +16,7 @@ pub struct Caches {
     idle: *mut Cache,
 }
 
-// SAFETY: the pointers lead into the region, which is its own.
+// SAFETY: the pointers point into `region`, which this structure owns.
 unsafe impl Send for Caches {}
 
 impl Caches {
@@ -24,7 +24,7 @@ impl Caches {
         Caches { region: Region::new(), all: ptr::null_mut(), idle: ptr::null_mut() }
     }
 
-    /// Where they lie.
+    /// Their address range.
     pub fn range(&self) -> core::ops::Range<usize> {
         self.region.start()..self.region.end()
     }
@@ -34,12 +34,12 @@ impl Caches {
         self.range().len().next_multiple_of(PAGE)
     }
 
-    /// Shows every cache, idle ones too: these are empty.
+    /// Visits every cache, the empty idle ones included.
     pub fn each(&self, mut visit: impl FnMut(*mut Cache)) {
         let mut cache = self.all;
         while !cache.is_null() {
             visit(cache);
-            // SAFETY: caches are never given back, and their links change under this lock only.
+            // SAFETY: caches are never unmapped, and their links change under this lock only.
             cache = unsafe { (*cache).next };
         }
     }
@@ -47,12 +47,12 @@ impl Caches {
     fn take(&mut self) -> Option<*mut Cache> {
         if !self.idle.is_null() {
             let cache = self.idle;
-            // SAFETY: an idle cache is nobody's.
+            // SAFETY: an idle cache has no thread, and the lock on `Caches` is held.
             self.idle = unsafe { (*cache).next_idle };
             return Some(cache);
         }
         let cache: *mut Cache = self.region.grow(size_of::<Cache>())?.as_ptr().cast();
-        // SAFETY: fresh zeroed memory, which is a cache without room.
+        // SAFETY: fresh zeroed memory of a cache's size, which no other thread knows.
         unsafe {
             (*cache).open();
             (*cache).next = self.all;
@@ -71,7 +71,7 @@ impl Heap {
         let grown = caches.mapped_bytes() - before;
         self.auxiliary_bytes.fetch_add(grown, Ordering::Relaxed);
         drop(caches);
-        // SAFETY: it is nobody's yet.
+        // SAFETY: `take` has returned it to this caller only; no thread uses it yet.
         unsafe {
             (*cache).heap = self;
             (*cache).thread = thread;
@@ -82,17 +82,17 @@ impl Heap {
         Some(cache)
     }
 
-    /// Takes a cache back whose thread ends: its blocks go to their spans.
+    /// Closes the cache of a thread that ends: its blocks return to their spans.
     ///
     /// # Safety
-    /// The cache is this heap's and nobody uses it any more.
+    /// The cache is this heap's, and no thread uses it any more.
     pub unsafe fn close_cache(&self, cache: *mut Cache) {
         {
-            // SAFETY: the caller's word.
+            // SAFETY: no thread uses the cache any more (this function's contract).
             self.flush_all(unsafe { &mut *cache });
         }
         let mut caches = self.caches.lock();
-        // SAFETY: the caller's word.
+        // SAFETY: no thread uses the cache any more (this function's contract).
         unsafe {
             (*cache).thread = 0;
             (*cache).pending_count = 0;
@@ -101,17 +101,18 @@ impl Heap {
         caches.idle = cache;
     }
 
-    /// In a forked child: takes back the caches of the threads that stayed behind.
+    /// In a forked child: closes the caches of the threads that fork did not copy.
     ///
     /// # Safety
     /// The caller is the only thread.
     pub unsafe fn close_other_caches(&self, own: *mut Cache) {
-        // It is held where a handler forked that interrupted this very thread in there, which will go on with it.
+        // The lock is held if a signal handler forked that interrupted this thread inside it; the thread will continue
+        // there.
         let Some(caches) = self.caches.try_lock() else { return };
         let mut cache = caches.all;
         drop(caches);
         while !cache.is_null() {
-            // SAFETY: caches are never given back; whose thread stayed behind is nobody's.
+            // SAFETY: caches are never unmapped, and the threads of the others do not exist in the child.
             unsafe {
                 if cache != own && (*cache).thread != 0 {
                     self.close_cache(cache);

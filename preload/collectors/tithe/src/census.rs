@@ -1,4 +1,4 @@
-//! The census: where the bytes of the heap are.
+//! The census: what the bytes of the heap are used for.
 
 use heaptoll_floor::{RawCensus, RawClass};
 
@@ -6,10 +6,10 @@ use crate::class::{CLASS, CLASSES, FREE, SPAN_CLASSES, UNIT, is_small};
 use crate::heap::Heap;
 
 impl Heap {
-    /// Fills a census. Blocks in caches count as free; of other threads' caches the lengths are read while they move.
+    /// Fills a census. Blocks in caches count as free; the lengths of other threads' caches are read while they change.
     ///
     /// # Safety
-    /// `census.classes` is null or has room for `class_capacity` elements.
+    /// `census.classes` is null or points to `class_capacity` elements.
     pub unsafe fn census(&self, census: &mut RawCensus, alone: bool) {
         self.sweep_all();
         let collection = self.collection.lock();
@@ -23,7 +23,7 @@ impl Heap {
         let mut unit = 0;
         while unit < self.reservation.units() {
             let span_class = self.reservation.span_class(unit);
-            // SAFETY: the descriptor of a unit, held.
+            // SAFETY: the descriptor of a unit below `units`; all locks are held.
             let span = unsafe { &*self.reservation.span(self.reservation.first(unit)) };
             if span_class == FREE {
                 unused += UNIT as u64;
@@ -35,7 +35,7 @@ impl Heap {
             if is_small(span_class) {
                 let row = &CLASS[span_class as usize];
                 let class = &mut classes[(span_class as usize - 1) % CLASSES + 1];
-                // What waits to be swept after a collection that came in between counts by its marks.
+                // A span left unswept by a collection that ran since `sweep_all` counts by its marks.
                 let taken: u64 = if span.epoch == self.epoch() {
                     u64::from(row.blocks - span.free)
                 } else {
@@ -52,7 +52,7 @@ impl Heap {
         }
         guards.caches.each(|cache| {
             for span_class in 1..SPAN_CLASSES {
-                // SAFETY: caches are never given back; a length that changes meanwhile is a length too old.
+                // SAFETY: caches are never unmapped; a length that changes meanwhile is merely outdated.
                 let cached = u64::from(unsafe { (*cache).length(span_class) });
                 let class = &mut classes[(span_class - 1) % CLASSES + 1];
                 let cached = cached.min(class.live_blocks);
@@ -73,11 +73,11 @@ impl Heap {
             class.free_bytes = class.free_blocks * class.block_bytes;
             census.live_bytes += class.live_bytes;
             census.free_bytes += class.free_bytes;
-            // SAFETY: the caller's word.
+            // SAFETY: `census.classes` has its capacity (this function's contract).
             unsafe { census.push(*class) };
         }
         if large.live_blocks > 0 {
-            // SAFETY: the caller's word.
+            // SAFETY: `census.classes` has its capacity (this function's contract).
             unsafe { census.push(large) };
         }
         census.exact = u32::from(alone);

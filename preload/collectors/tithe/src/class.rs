@@ -1,46 +1,47 @@
-//! Size classes: which block sizes there are, and how many units a span of each takes.
+//! Size classes: the block sizes, and the units of a span of each.
 //!
-//! Steps of 16 bytes up to 128, then eight classes a doubling up to 32 KiB. Above 128 bytes a block is thus at most
-//! 12.5 % larger than what was asked for; below, the alignment of 16 bytes decides.
+//! Steps of 16 bytes up to 128, then eight classes a doubling up to 32 KiB. Above 128 bytes a block is at most 12.5 %
+//! larger than the request; below, the alignment of 16 bytes decides.
 
-/// A unit of the heap, bytes: spans and large blocks are whole units.
+/// A unit of the heap, bytes: spans and large blocks consist of whole units.
 pub const UNIT: usize = 1 << UNIT_SHIFT;
 pub const UNIT_SHIFT: u32 = 14;
 /// The largest block that has a class, bytes.
 pub const SMALL_MAX: usize = 32 << 10;
-/// Up to here a span is one unit and requests find their class in a table, bytes.
+/// Up to this size a span is one unit and a table maps requests to their class, bytes.
 pub const FAST_MAX: usize = 1024;
-/// Classes there are.
+/// Number of size classes.
 pub const CLASSES: usize = 72;
 /// Most blocks in a span.
 pub const BLOCKS_MAX: usize = UNIT / 16;
 
-/// What a unit belongs to; also the number of a thread cache's list. Pointer-free blocks have spans of their own.
+/// What a unit holds: a size class and whether its blocks are pointer-free (those have spans of their own), or a large
+/// block, or nothing. Also the number of a thread cache's list.
 pub type SpanClass = u8;
-/// Free, or not of the heap.
+/// Free, or outside the heap.
 pub const FREE: SpanClass = 0;
-/// Kinds above this one and below [`LARGE`] are pointer-free.
+/// Span classes above this one and below [`LARGE`] are pointer-free.
 pub const LAST_PLAIN: SpanClass = CLASSES as SpanClass;
-/// Kinds that have classes are below this one.
+/// Span classes that have a size class are below this number.
 pub const SPAN_CLASSES: usize = 2 * CLASSES + 1;
 /// A large block.
 pub const LARGE: SpanClass = 200;
 /// A large pointer-free block.
 pub const LARGE_ATOMIC: SpanClass = 201;
 
-/// Whether blocks of this kind hold no pointers.
+/// Whether blocks of this span class hold no pointers.
 #[inline(always)]
 pub const fn is_atomic(span_class: SpanClass) -> bool {
     span_class == LARGE_ATOMIC || (span_class > LAST_PLAIN && span_class < LARGE)
 }
 
-/// Whether blocks of this kind have a class.
+/// Whether blocks of this span class have a size class.
 #[inline(always)]
 pub const fn is_small(span_class: SpanClass) -> bool {
     span_class != FREE && span_class < LARGE
 }
 
-/// What there is to know about a kind. 16 bytes, so that a table row is found by a shift.
+/// The geometry of a size class. 16 bytes, so that a table row is found by a shift.
 #[derive(Debug, Clone, Copy)]
 pub struct SizeClass {
     /// ceil(2^40 / size): an offset below 2^18 divided by the size is `offset * reciprocal >> 40`, exactly, as
@@ -56,23 +57,23 @@ pub struct SizeClass {
 }
 
 impl SizeClass {
-    /// Which block of a span the offset lies in, bytes from the span's start. May be beyond the last one.
+    /// The index of the block that contains an offset, bytes from the span's start. May be beyond the last one.
     #[inline(always)]
     pub const fn index(&self, offset: usize) -> usize {
         ((offset as u64 * self.reciprocal) >> 40) as usize
     }
 }
 
-/// How blocks move between a thread's cache and the spans.
+/// How many blocks move between a thread's cache and the spans, and how many the cache keeps.
 #[derive(Debug, Clone, Copy)]
 pub struct CacheLimits {
-    /// Blocks that come at once, at most.
+    /// Blocks that a refill brings, at most.
     pub batch: u16,
-    /// Blocks that a thread keeps, at most.
+    /// Blocks that a cache's list keeps, at most.
     pub capacity: u16,
 }
 
-/// Bytes that come at once: as much as a page, so that fresh memory is touched page by page.
+/// Bytes that a refill brings: a page, so that fresh memory is touched page by page.
 const BATCH_BYTES: usize = 4 << 10;
 const BATCH_BLOCKS: usize = 64;
 /// Bytes of free blocks that a thread keeps of a class.
@@ -88,7 +89,7 @@ const fn size_of_class(class: usize) -> usize {
     (128 << doubling) + (16 << doubling) * step
 }
 
-/// The least units so that at most a sixteenth of a span is left over, and eight blocks fit.
+/// The smallest number of units such that at most a sixteenth of a span is left over and eight blocks fit.
 const fn units_of(size: usize) -> usize {
     let mut units = 1;
     loop {
@@ -101,7 +102,7 @@ const fn units_of(size: usize) -> usize {
     }
 }
 
-/// By kind; row 0 is a class that no block has.
+/// By span class; row 0 is a size class without blocks.
 pub static CLASS: [SizeClass; SPAN_CLASSES] = {
     let mut table = [SizeClass { reciprocal: 0, size: 0, blocks: 0, units: 0, _reserved: 0 }; SPAN_CLASSES];
     let mut class = 1;
@@ -132,7 +133,7 @@ const fn clamp(value: usize, least: usize, most: usize) -> u16 {
     }) as u16
 }
 
-/// By kind, as [`CLASS`].
+/// By span class, as [`CLASS`].
 pub static CACHE_LIMITS: [CacheLimits; SPAN_CLASSES] = {
     let mut table = [CacheLimits { batch: 0, capacity: 0 }; SPAN_CLASSES];
     let mut span_class = 1;

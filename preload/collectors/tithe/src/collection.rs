@@ -1,5 +1,5 @@
-//! A collection: everything is locked, the world stops, what is reachable is marked, the world goes on. Sweeping
-//! comes later, when blocks are needed.
+//! A collection: all locks are taken, the world is stopped, what is reachable is marked, the world is resumed. Sweeping
+//! happens later, when blocks are needed.
 
 use core::ffi::c_void;
 use core::ops::Range;
@@ -19,15 +19,15 @@ use crate::policy::{Cycle, Policy, decimal};
 use crate::settings::{Mode, Settings};
 use crate::signal_mask::SignalMaskGuard;
 
-/// Batches in the bytes between two collections by `TITHE_EVERY`, at least: so that they come when they are due.
+/// Fewest batches between two collections by `TITHE_EVERY`, so that collections start when they are due.
 const BATCHES: usize = 16;
-/// How long a thread may take to stop before the locks are given back for a moment, ms; then twice as long.
+/// How long a thread may take to stop before the locks are released briefly, ms; doubles each time.
 const FIRST_PATIENCE_MS: u32 = 10;
-/// Bytes of blocks for a hundred bytes of memory: where every block is touched, and at most.
+/// Bytes of addresses that blocks may have for a hundred bytes of memory: where every block is touched, and at most.
 const ADDRESS_PERCENT_MIN: usize = 100;
 const ADDRESS_PERCENT_MAX: usize = 800;
 
-/// What a collection needs and what is remembered from one to the next. Its lock lets one thread collect at a time.
+/// The state of the collector, kept from one collection to the next. Its lock lets one thread collect at a time.
 pub struct Collection {
     pub(crate) policy: Policy,
     pub(crate) stack: MarkStack,
@@ -36,23 +36,23 @@ pub struct Collection {
     pub(crate) statistics: Statistics,
     pub(crate) world: Option<&'static World>,
     pub(crate) log: Option<Sink>,
-    /// After each collection it is told what keeps the block at this address.
+    /// After each collection the chain that keeps the block at this address is written.
     pub(crate) why: Option<usize>,
-    /// The budget that the policy gave last, bytes.
+    /// The last budget of the policy, bytes.
     last_budget: usize,
     /// Bytes of addresses that blocks may have for a hundred bytes of memory.
     address_percent: usize,
-    /// Collections come by what was handed out, and not by a budget: `TITHE_EVERY`.
+    /// Collections are due by allocated bytes, and not by a budget: `TITHE_EVERY`.
     every: Option<usize>,
-    /// Each so many-th of those that were due reclaims.
+    /// Every how many-th of the collections that were due reclaims.
     reclaim: u64,
-    /// All is swept before the program goes on.
+    /// All is swept before the program is resumed.
     eager: bool,
-    /// When the last one ended, ns.
+    /// When the last collection ended, ns.
     ended_ns: u64,
-    /// A collection is going on: what a listener does in the middle of it must not begin another.
+    /// A collection is running: a listener that it calls must not start another.
     busy: bool,
-    /// Threads that would not stop were named.
+    /// An abandoned collection has been reported.
     warned: bool,
 }
 
@@ -71,7 +71,7 @@ pub struct Statistics {
 pub enum NotCollected {
     /// The mode is `explicit`.
     Mode,
-    /// A thread would not stop, or the system did not tell what is needed; or a collection is going on.
+    /// A thread did not stop, the system did not give what is needed, or a collection is running already.
     Abandoned,
 }
 
@@ -103,7 +103,7 @@ impl Collection {
         }
     }
 
-    /// How much memory of its own is mapped, bytes.
+    /// Bytes of its own mapped memory.
     pub fn mapped_bytes(&self) -> usize {
         self.stack.range().len() + self.markers.range().len()
     }
@@ -119,7 +119,7 @@ struct Times {
 }
 
 impl Heap {
-    /// Takes the settings over. Without a world only added roots are read, which is for tests.
+    /// Applies the settings. Without a world only added roots are read: for tests.
     pub fn configure(&self, settings: &Settings, world: Option<&'static World>) {
         let mut collection = self.collection.lock();
         collection.policy.configure(settings);
@@ -147,14 +147,14 @@ impl Heap {
         self.enable_fast_path();
     }
 
-    /// Lets so many bytes be handed out before the next collection, beside those that count already.
+    /// Sets how many bytes may be allocated before the next collection, in addition to those counted already.
     fn set_budget(&self, collection: &Collection, bytes: usize, counted: isize) {
         if collection.every.is_none() || !self.collects() {
             let budget = isize::try_from(bytes).unwrap_or(isize::MAX);
             self.budget.store(counted.saturating_add(budget), Ordering::Relaxed);
             return;
         }
-        // One that was late does not put off the next: their number is that of the bytes by `every`.
+        // A late collection does not postpone the next: their number is that of the bytes divided by `every`.
         let (allocated, was_due) =
             (self.allocated_total.load(Ordering::Relaxed), self.due_at_allocated.load(Ordering::Relaxed));
         let bytes = bytes as u64;
@@ -165,7 +165,7 @@ impl Heap {
         self.budget.store(isize::MAX, Ordering::Relaxed);
     }
 
-    /// Collects, unless another thread did meanwhile what this one wants.
+    /// Collects, unless another thread collected meanwhile.
     ///
     /// # Errors
     /// Why there was none; the heap grows instead.
@@ -178,7 +178,7 @@ impl Heap {
         // SAFETY: errno's address is valid for the calling thread.
         let errno = unsafe { *libc::__errno_location() };
         let done = self.collect_once(reason);
-        // SAFETY: as above.
+        // SAFETY: errno's address is valid for the calling thread.
         unsafe { *libc::__errno_location() = errno };
         done
     }
@@ -201,7 +201,7 @@ impl Heap {
         let cpu_ns = thread_cpu_ns();
         self.sweep_all();
         if reason == Reason::Called {
-            // Who asks wants to see it done, and the memory back.
+            // The caller wants the collection finished, and free memory released.
             self.purge_due.store(true, Ordering::Relaxed);
         }
         let outcome = self.collect_stopped(&mut collection, reason);
@@ -219,14 +219,14 @@ impl Heap {
         outcome
     }
 
-    /// A program may ask for large blocks and touch little of them: these cost addresses, not memory. When they are
-    /// a good part of what was handed out, the blocks are stretched over more addresses than the budget says, as
-    /// long as the pages in memory are no more. Says whether the collection can wait.
+    /// A program may allocate large blocks and touch little of them: these cost addresses, not memory. When they are a
+    /// good part of what was allocated, blocks may take more addresses than the budget, as long as the resident pages
+    /// do not exceed it. Returns whether the collection can wait.
     fn postpone(&self, collection: &mut Collection) -> bool {
         let live = self.live_after_gc.load(Ordering::Relaxed);
         let allowed = live.saturating_add(collection.last_budget);
         let resident = self.resident_bytes();
-        // What is free and resident will be used again, unless it is more than that.
+        // Free resident memory will be reused, unless it is more than that.
         self.purge_due.store(resident > allowed.saturating_add(allowed / 4), Ordering::Relaxed);
         if self.large_since_gc.load(Ordering::Relaxed) < collection.last_budget / 4 {
             collection.address_percent = ADDRESS_PERCENT_MIN;
@@ -249,7 +249,7 @@ impl Heap {
         false
     }
 
-    /// Bytes of the heap that are in memory.
+    /// Resident bytes of the heap.
     fn resident_bytes(&self) -> usize {
         let mut pages = [0u8; 4096];
         let bytes = self.reservation.units() * UNIT;
@@ -257,7 +257,7 @@ impl Heap {
         for at in (0..bytes).step_by(pages.len() * PAGE) {
             let length = (bytes - at).min(pages.len() * PAGE);
             let start = (self.reservation.base() + at) as *mut c_void;
-            // SAFETY: mapped memory, and a byte for each page of it.
+            // SAFETY: the range is mapped memory of the heap, and `pages` has a byte for each page of it.
             if unsafe { libc::mincore(start, length, pages.as_mut_ptr()) } != 0 {
                 return bytes;
             }
@@ -266,8 +266,8 @@ impl Heap {
         resident
     }
 
-    /// Takes all locks and stops the world. A thread that ends frees what the C library gave it with all signals
-    /// blocked: should it wait for a lock there, it gets it, and is asked again.
+    /// Takes all locks and stops the world. A thread that ends frees its C library data with all signals blocked: if it
+    /// waits for a lock there, the locks are released for it, and it is signalled again.
     pub(crate) fn stop_world(
         &self,
         world: Option<&'static World>,
@@ -319,7 +319,7 @@ impl Heap {
         let Collection { added, markers: workers, stack, .. } = &mut *collection;
         let roots = Roots { added, stopped: stopped.as_ref(), excluded_ranges: &excluded_ranges };
         let Ok(marked) = workers.mark(markers, &self.reservation, stack, epoch, &roots) else {
-            // What was marked is not all there is: nothing may be reclaimed by it.
+            // Marks are missing: nothing may be reclaimed by them.
             self.clear_marks();
             drop(stopped);
             drop(guards);
@@ -331,7 +331,7 @@ impl Heap {
         let live = marked.live + cached;
         times.marked = now_ns();
         guards.units.epoch = epoch;
-        // One that was asked for, or that memory is wanted of, reclaims in any case.
+        // A collection that was requested, or that runs on memory pressure, reclaims in any case.
         let reclaims = reason != Reason::Budget || number.is_multiple_of(collection.reclaim);
         let (kept, reclaimed) = if reclaims {
             self.epoch.store(epoch, Ordering::Relaxed);
@@ -423,7 +423,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Gives a collection up: tells once, and lets the heap grow.
+    /// Abandons a collection: reports the first, and lets the heap grow.
     fn abandon(
         &self,
         collection: &mut Collection,
@@ -466,11 +466,12 @@ impl Heap {
         }
     }
 
-    /// Marks what caches hold, without reading it: it stays theirs. Says how many bytes it is.
+    /// Marks the blocks in caches without scanning them, so that they stay there. Returns their bytes.
     pub(crate) fn mark_cached(&self, guards: &HeapGuards<'_>) -> usize {
         let mut bytes = 0;
         guards.caches.each(|cache| {
-            // SAFETY: caches are never given back; their threads stand still, with lists that are whole.
+            // SAFETY: caches are never unmapped; their threads are stopped, and lists are consistent at every
+            // instruction.
             let cache = unsafe { &*cache };
             for list in &cache.lists[1..] {
                 let mut block = list.head;
@@ -481,7 +482,7 @@ impl Heap {
                 }
             }
             for reserved in &cache.pending[..cache.pending_count] {
-                // SAFETY: a span of the heap.
+                // SAFETY: pending blocks lie in a span of the heap, whose bits have their word.
                 let bits = unsafe { &(*self.reservation.span(reserved.unit)).bits[reserved.word as usize] };
                 bits.marked.fetch_or(reserved.mask, Ordering::Relaxed);
             }
@@ -489,12 +490,12 @@ impl Heap {
         bytes
     }
 
-    /// Marks a block; says its size, bytes.
+    /// Marks a block; returns its size, bytes.
     fn mark_block(&self, address: usize) -> usize {
         let unit = self.reservation.first((address - self.reservation.base()) >> UNIT_SHIFT);
         let span_class = self.reservation.span_class(unit as usize) as usize;
         let block = CLASS[span_class].index(address - self.reservation.address(unit));
-        // SAFETY: a span of the heap, and a block of it.
+        // SAFETY: `unit` is the first of the block's span, and the span has a bit for each block.
         let bits = unsafe { &(*self.reservation.span(unit)).bits[block / 64] };
         bits.marked.fetch_or(1 << (block % 64), Ordering::Relaxed);
         CLASS[span_class].size as usize
@@ -507,7 +508,7 @@ impl Heap {
                 unit += 1;
                 continue;
             }
-            // SAFETY: a span of the heap; the locks are held.
+            // SAFETY: the first unit of a span or large block; all locks are held.
             let span = unsafe { &*self.reservation.span(self.reservation.first(unit)) };
             for bits in &span.bits
                 [..CLASS.get(span.span_class as usize).map_or(1, |class| class.blocks.div_ceil(64).into())]
@@ -518,7 +519,7 @@ impl Heap {
         }
     }
 
-    /// What is the heap's own: read block by block, or not at all.
+    /// The heap's own ranges: they are read block by block, or not at all.
     pub(crate) fn excluded_ranges(
         &self,
         collection: &Collection,
@@ -540,7 +541,7 @@ impl Heap {
         ]
     }
 
-    /// As [`Heap::check`], in the control contract's words: 0, or EINVAL after a message.
+    /// As [`Heap::check`], with the result of the control contract: 0, or EINVAL after a message.
     pub fn check_and_report(&self) -> i32 {
         match self.check() {
             Ok(()) => 0,
@@ -553,8 +554,8 @@ impl Heap {
     }
 }
 
-/// Clears what marking has left on the stack below. It is the program's, perhaps one that it mapped itself and that is
-/// read as a whole: addresses of blocks there would keep these alive.
+/// Clears what marking has left on the stack below. The program may have mapped this stack itself, so that it is read
+/// as a whole: addresses of blocks there would keep these alive.
 #[inline(never)]
 fn wipe_stack() {
     let mut below = [0_u64; 2048];
@@ -569,7 +570,7 @@ const fn event_reason(reason: Reason) -> EventReason {
     }
 }
 
-const _: () = assert!(SPAN_CLASSES < 200, "the kinds of large blocks have no class");
+const _: () = assert!(SPAN_CLASSES < 200, "the span classes of large blocks have no size class");
 
 fn cause(refused: &StopError) -> Cause {
     match *refused {

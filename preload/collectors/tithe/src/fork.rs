@@ -1,5 +1,5 @@
-//! fork: all locks are taken before and given back after, so that the child's heap is whole. The threads that stayed
-//! behind leave their caches to it.
+//! fork: all locks are taken before and released after, so that the child's heap is consistent. The child closes the
+//! caches of the threads that fork did not copy.
 
 use crate::cache::Cache;
 use crate::heap::Heap;
@@ -24,14 +24,14 @@ impl Heap {
     /// fork's handler in the child, whose thread has this cache.
     ///
     /// # Safety
-    /// The cache is the calling thread's.
+    /// `own` is the calling thread's cache.
     pub unsafe fn after_fork_in_child(&self, own: *mut Cache) {
         self.caches.after_fork_in_child();
         self.units.after_fork_in_child();
         self.spans_by_class.iter().for_each(|spans| spans.after_fork_in_child());
         self.collection.after_fork_in_child();
         self.reporter.after_fork_in_child();
-        // Held where a handler forked that interrupted this very thread with it.
+        // The lock is held if a signal handler forked that interrupted this thread inside it.
         if let Some(units) = self.units.try_lock() {
             self.report_used(&units);
         }

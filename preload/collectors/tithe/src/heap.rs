@@ -1,5 +1,5 @@
-//! The heap: what a thread's cache cannot do alone. Blocks go in batches between caches and spans, large blocks are
-//! runs of units of their own, and here it is noticed that a collection is due.
+//! The heap: the slow paths of malloc and free, where a thread's cache does not suffice. Blocks move in batches between
+//! caches and spans, large blocks are runs of units of their own, and a collection is started when it is due.
 
 use core::array;
 use core::ptr::{self, NonNull};
@@ -22,48 +22,49 @@ use crate::runs::Units;
 use crate::settings::Mode;
 use crate::spans::{ReleaseError, Spans, SweepOutcome};
 
-/// So many collections for want of memory may be of little use before requests go without.
+/// Ineffective collections on memory pressure, one after the other, before requests skip them.
 const INEFFECTIVE_MAX: u32 = 8;
 
-/// Mode `collect`: blocks up to this size are cleared before they are handed out again, bytes.
+/// Mode `collect`: blocks up to this size are cleared before they are reused, bytes.
 const CLEARED_MAX: usize = 8 << 10;
 
-/// The heap of a process. Locks are taken in this order: the collection's, a kind's, the units', the caches'.
+/// The heap of a process. Locks are taken in this order: the collection's, a span class's, the units', the caches'.
 pub struct Heap {
     pub(crate) reservation: HeapReservation,
-    /// Below this unit a free may take the fast way: all units where frees are honoured, none in mode `collect`.
+    /// Below this unit a free may take the fast path: all units where frees are honoured, none in mode `collect`.
     pub(crate) fast_free_units: AtomicUsize,
-    /// What the second word of a cached block holds that the program gave back.
+    /// The second word of a cached block that the program freed.
     pub(crate) key: AtomicU64,
-    /// What is added to a request before its class is looked up in steps of 16: 15 to round up; where collections
-    /// happen one byte more, so that the address one past the end of what was asked for lies in the block. C allows
-    /// a program to keep only that.
+    /// The bytes added to a request before its class is looked up in steps of 16: 15 to round up; where collections
+    /// happen one more, so that the address one past the end of the request lies in the block. C allows a program to
+    /// keep only that address.
     pub(crate) rounding: AtomicUsize,
     pub(crate) mode: AtomicU32,
     pub(crate) poison: AtomicBool,
     /// The number of the last collection.
     pub(crate) epoch: AtomicU32,
-    /// Nothing waits to be swept.
+    /// No span or large block waits to be swept.
     pub(crate) swept: AtomicBool,
-    /// Too much of what is free is resident: when all is swept it goes back to the system.
+    /// Too much free memory is resident: it is released to the system when all is swept.
     pub(crate) purge_due: AtomicBool,
-    /// Bytes the last collection found, and those handed out less those given back since.
+    /// Live bytes the last collection found, and bytes allocated less those freed since.
     pub(crate) live_after_gc: AtomicUsize,
     pub(crate) allocated_since_gc: AtomicIsize,
-    /// When `allocated_since_gc` gets here a collection is due, bytes.
+    /// A collection is due when `allocated_since_gc` reaches this, bytes.
     pub(crate) budget: AtomicIsize,
-    /// Bytes handed out since the start; when it gets to `due_at_allocated`, which `TITHE_EVERY` sets, a collection is due too.
+    /// Bytes allocated since the start; a collection is also due when it reaches `due_at_allocated`, which
+    /// `TITHE_EVERY` sets.
     pub(crate) allocated_total: AtomicU64,
     pub(crate) due_at_allocated: AtomicU64,
-    /// Batches have no more bytes, but a block at least: a part of `TITHE_EVERY`.
+    /// Most bytes of a batch, but one block at least: a fraction of `TITHE_EVERY`.
     pub(crate) batch_bytes: AtomicUsize,
-    /// Of `allocated_since_gc`, bytes in large blocks, as handed out.
+    /// Of `allocated_since_gc`, bytes in large blocks, as allocated.
     pub(crate) large_since_gc: AtomicUsize,
-    /// Bytes of caches, mark stack and markers.
+    /// Bytes of caches, mark stack and markers; `Memory::metadata_bytes` counts the tables.
     pub(crate) auxiliary_bytes: AtomicUsize,
-    /// What the last collection reclaimed, bytes.
+    /// Bytes the last collection reclaimed.
     pub(crate) reclaimed_by_gc: AtomicUsize,
-    /// Collections for want of memory that were of little use, one after the other, and requests that will do without.
+    /// Consecutive ineffective collections on memory pressure, and requests that will skip theirs.
     ineffective_collections: AtomicU32,
     skipped_collections: AtomicU32,
     pub(crate) reporter: StatsReporter,
@@ -86,7 +87,7 @@ impl Heap {
         Heap {
             reservation: HeapReservation::new(),
             fast_free_units: AtomicUsize::new(0),
-            // Of no meaning: a program that keeps this number must not be told of a double free.
+            // An arbitrary number: no double free must be reported to a program that stores a well-known one.
             key: AtomicU64::new(0xd1b5_8c0e_6f27_a94d),
             rounding: AtomicUsize::new(15),
             mode: AtomicU32::new(Mode::Explicit as u32),
@@ -113,8 +114,8 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::new`], for a process whose mode is not known yet: the blocks that it gets before have the byte behind
-    /// their end already.
+    /// As [`Heap::new`], for a process whose mode is not known yet: blocks it allocates before already have the byte
+    /// after their end.
     pub const fn unconfigured() -> Heap {
         let mut heap = Heap::new();
         heap.rounding = AtomicUsize::new(16);
@@ -133,7 +134,7 @@ impl Heap {
         self.epoch.load(Ordering::Relaxed)
     }
 
-    /// Bytes in blocks that are handed out or in caches, as far as is known without a collection.
+    /// Bytes in blocks that are allocated or in caches, as far as is known without a collection.
     pub fn live_bytes(&self) -> usize {
         self.live_after_gc
             .load(Ordering::Relaxed)
@@ -148,7 +149,7 @@ impl Heap {
         }
     }
 
-    /// After units were taken: the heap may have grown. Frees in new units may take the fast way.
+    /// Called after units were taken: reports the growth of the heap, and enables the fast path of free in new units.
     fn on_growth(&self, units: &mut Units) {
         self.report_used(units);
         if units.reported_units == self.reservation.units() {
@@ -159,24 +160,24 @@ impl Heap {
         self.enable_fast_path();
     }
 
-    /// Tells how much of the heap holds blocks. Called with the units' lock held.
+    /// Reports how much of the heap holds blocks. Called with the units' lock held.
     pub(crate) fn report_used(&self, units: &Units) {
         self.reporter.used(units.used_bytes(&self.reservation));
     }
 
-    /// Tells how much address space there is, the tables beside the heap included. Called with the units' lock held.
+    /// Reports the mapped address space, the tables included. Called with the units' lock held.
     pub(crate) fn report_size(&self, units: &Units) {
         self.reporter.grown(units.memory.mapped_bytes() + self.auxiliary_bytes.load(Ordering::Relaxed));
     }
 
-    /// Sets which frees may take the fast way.
+    /// Sets which frees may take the fast path.
     pub(crate) fn enable_fast_path(&self) {
         if !self.is_mode(Mode::Collect) && !self.poison.load(Ordering::Relaxed) {
             self.fast_free_units.store(self.reservation.units(), Ordering::Relaxed);
         }
     }
 
-    /// Counts bytes handed out.
+    /// Counts allocated bytes.
     fn count_allocated(&self, bytes: usize) {
         self.allocated_since_gc.fetch_add(bytes as isize, Ordering::Relaxed);
         self.allocated_total.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -186,9 +187,9 @@ impl Heap {
         self.allocated_since_gc.fetch_sub(bytes as isize, Ordering::Relaxed);
     }
 
-    /// Collects because the system gives no more memory, or the heap's limit is reached; says whether to try again. A
-    /// program that asks the system again and again would do nothing but collect: after some that were of no use, ever
-    /// more requests go without. Within a limit of the heap none does, or it would be no limit of the program's need.
+    /// Collects because the system gives no more memory, or the heap's limit is reached; returns whether to try again.
+    /// A program that requests memory again and again would do nothing but collect: after some ineffective collections,
+    /// ever more requests skip theirs. Within a limit of the heap none does: the limit must measure the program's need.
     fn collect_for_memory(&self, cache: &mut Cache, units: u32) -> bool {
         let limited = {
             let taken = self.units.lock();
@@ -216,7 +217,7 @@ impl Heap {
         self.collect(Reason::Memory).is_ok()
     }
 
-    /// Gives back what the thread keeps for itself.
+    /// Returns all blocks of a thread's cache to their spans.
     pub(crate) fn flush_all(&self, cache: &mut Cache) {
         for span_class in 1..cache.lists.len() {
             if !cache.lists[span_class].head.is_null() {
@@ -225,7 +226,7 @@ impl Heap {
         }
     }
 
-    /// There was no memory for so many units: counts it where the limit is why.
+    /// Counts a failed request for units if the heap's limit is the cause.
     fn count_limit_failure(&self, units: u32) {
         let taken = self.units.lock();
         if taken.exceeds_limit(&self.reservation, units) {
@@ -233,7 +234,8 @@ impl Heap {
         }
     }
 
-    /// After a collection for want of memory there was some. If it was not much, the next one will come soon.
+    /// Called after a collection on memory pressure freed enough for the request: resets the count unless it reclaimed
+    /// little, in which case the next one will come soon.
     fn note_effective_collection(&self) {
         if self.reclaimed_by_gc.load(Ordering::Relaxed) >= self.live_after_gc.load(Ordering::Relaxed) / 16 {
             self.ineffective_collections.store(0, Ordering::Relaxed);
@@ -247,14 +249,14 @@ impl Heap {
 
     // --- small blocks -------------------------------------------------------------------------------------------
 
-    /// A block of the kind: from the cache, or from the spans.
+    /// Allocates a block of the span class: from the cache, or from the spans.
     #[inline]
     pub fn allocate_small(&self, cache: &mut Cache, span_class: SpanClass) -> *mut u8 {
         let block = cache.pop(span_class.into());
         if block.is_null() { self.refill(cache, span_class) } else { block.cast() }
     }
 
-    /// Brings a batch into an empty list, and takes the first block of it. Null when there is no memory.
+    /// Fills an empty list with a batch, and pops its first block. Null when there is no memory.
     #[inline(never)]
     pub fn refill(&self, cache: &mut Cache, span_class: SpanClass) -> *mut u8 {
         if self.is_due() && self.collects() {
@@ -268,7 +270,7 @@ impl Heap {
         cache.pop(span_class.into()).cast()
     }
 
-    /// Claims up to `wanted` blocks: from swept spans, from spans that wait to be swept, from fresh units, and after
+    /// Reserves up to `wanted` blocks: from swept spans, from spans that wait to be swept, from fresh units, and after
     /// a collection. `None` when there is no memory.
     fn reserve_blocks(&self, cache: &mut Cache, span_class: SpanClass, wanted: u32) -> Option<u32> {
         let class = &CLASS[span_class as usize];
@@ -287,7 +289,7 @@ impl Heap {
                     }
                     let Some(unit) = spans.next_unswept(&self.reservation, span_class) else { break };
                     if spans.sweep(&self.reservation, unit, self.epoch(), poison) == SweepOutcome::Empty {
-                        // It is needed here and now.
+                        // The span is used at once.
                         spans.list(&self.reservation, unit);
                     }
                 }
@@ -305,7 +307,7 @@ impl Heap {
                 self.sweep_all();
                 swept = true;
             } else if !collected && self.collect_for_memory(cache, class.units.into()) {
-                // What other kinds had may be free now: it is swept before units are given up.
+                // Units of other span classes may be free now: sweep again before giving up.
                 (collected, swept) = (true, false);
             } else {
                 return None;
@@ -313,8 +315,8 @@ impl Heap {
         }
     }
 
-    /// Within a limit no span could be had for the kind: a block of a larger kind serves, or units of its own where
-    /// these are fewer than a span's.
+    /// Fallback within a limit that leaves no span for the span class: a block of a larger class, or units of its own
+    /// where these are fewer than a span's.
     #[cold]
     fn allocate_from_larger_class(
         &self,
@@ -353,26 +355,26 @@ impl Heap {
         }
     }
 
-    /// Links what is pending in front of the list, in order of address.
+    /// Links the pending blocks in front of the list, in order of address.
     fn link_reserved(&self, cache: &mut Cache, span_class: SpanClass) {
         let size = CLASS[span_class as usize].size as usize;
         let mut head = cache.lists[span_class as usize].head;
         let mut count = 0;
-        // Who asks for memory may leave parts of it as they were, and what blocks held before keeps garbage alive.
+        // The program may leave parts of a block unwritten, and their old contents would keep garbage alive.
         let clear = size <= CLEARED_MAX && !is_atomic(span_class) && self.is_mode(Mode::Collect);
         for reserved in cache.pending[..cache.pending_count].iter().rev() {
             let start = self.reservation.address(reserved.unit) + reserved.word as usize * 64 * size;
             let mut mask = reserved.mask;
             count += mask.count_ones();
             if clear && !reserved.clean {
-                // SAFETY: the blocks were claimed by this thread and are nobody else's.
+                // SAFETY: this thread has reserved the blocks, and no other thread uses them.
                 unsafe { clear_blocks(start, size, mask) };
             }
             while mask != 0 {
                 let bit = 63 - mask.leading_zeros();
                 mask ^= 1 << bit;
                 let block = (start + bit as usize * size) as *mut FreeBlock;
-                // SAFETY: as above.
+                // SAFETY: this thread has reserved the block, which has at least 16 bytes.
                 unsafe { (*block).next = head };
                 head = block;
             }
@@ -385,7 +387,7 @@ impl Heap {
         cache.pending_count = 0;
     }
 
-    /// Gives the newest `count` blocks of a list back to their spans.
+    /// Returns the newest `count` blocks of a list to their spans.
     #[inline(never)]
     pub fn flush(&self, cache: &mut Cache, span_class: SpanClass, count: u32) {
         let size = CLASS[span_class as usize].size as usize;
@@ -399,7 +401,7 @@ impl Heap {
                 if block.is_null() {
                     break;
                 }
-                // SAFETY: a block in a list is free. The collector cannot come in between: the lock is held.
+                // SAFETY: a block in a list is free. The collector cannot intervene: it needs the lock held here.
                 list.head = unsafe { (*block).next };
                 list.free_slots = list.free_slots.wrapping_add(1);
                 done += 1;
@@ -425,7 +427,7 @@ impl Heap {
 
     // --- large blocks -------------------------------------------------------------------------------------------
 
-    /// A block of whole units, `bytes` of which the program may use, and room to grow behind it.
+    /// Allocates a block of whole units, `bytes` of which the program may use, and `spare` bytes to grow after it.
     fn allocate_large(
         &self,
         cache: &mut Cache,
@@ -465,7 +467,7 @@ impl Heap {
         let mut units = self.units.lock();
         let taken = units.take(&self.reservation, count, alignment, !is_atomic(span_class))?;
         self.on_growth(&mut units);
-        // SAFETY: the units were just taken.
+        // SAFETY: the units were just taken, and their lock is held.
         let span = unsafe { &mut *self.reservation.span(taken.first) };
         span.units = count;
         span.span_class = span_class;
@@ -477,8 +479,8 @@ impl Heap {
         self.reservation.assign(taken.first, count, span_class);
         let address = self.reservation.address(taken.first);
         if !taken.clean {
-            // A key that a small block left there: realloc would carry it into a small block again.
-            // SAFETY: the units were just taken.
+            // Clears the key that a small block may have left: realloc would copy it into a small block again. SAFETY:
+            // the units were just taken, and no other thread uses them.
             unsafe { (*(address as *mut FreeBlock)).key = 0 };
         }
         Some(address)
@@ -486,12 +488,12 @@ impl Heap {
 
     // --- all blocks ---------------------------------------------------------------------------------------------
 
-    /// A request with the byte behind its end where that is needed.
+    /// The size of a request with the byte after its end where collections need it.
     fn with_end_byte(&self, bytes: usize) -> usize {
         bytes.saturating_add(self.rounding.load(Ordering::Relaxed) - 15)
     }
 
-    /// A block of at least `bytes`. Null when there is no memory.
+    /// Allocates a block of at least `bytes`. Null when there is no memory.
     pub fn allocate(&self, cache: &mut Cache, bytes: usize, atomic: bool) -> *mut u8 {
         let bytes = self.with_end_byte(bytes);
         if bytes <= SMALL_MAX {
@@ -515,14 +517,14 @@ impl Heap {
         if block.is_null() {
             return block;
         }
-        // SAFETY: a large block's descriptor is its owner's to read.
+        // SAFETY: the block is large and was just allocated: only its owner's calls change its descriptor.
         let clean = self.with_end_byte(bytes) > SMALL_MAX
             && unsafe {
                 (*self.reservation.span(((block as usize - self.reservation.base()) >> UNIT_SHIFT) as u32))
                     .clean
             };
         if !clean {
-            // SAFETY: the block has that many bytes.
+            // SAFETY: the block was just allocated with that many bytes.
             unsafe { block.write_bytes(0, bytes) };
         }
         block
@@ -547,13 +549,13 @@ impl Heap {
         self.allocate_large(cache, bytes.max(1), alignment, LARGE, 0)
     }
 
-    /// Gives a block back at once, whatever the mode.
+    /// Frees a block at once, whatever the mode.
     ///
     /// # Errors
-    /// The address is not a live block's, as far as can be seen; nothing has changed then.
+    /// The address is not a live block's, as far as the heap can determine; nothing has changed then.
     ///
     /// # Safety
-    /// The block is not used after.
+    /// The program does not use the block after the call.
     pub unsafe fn free(&self, cache: &mut Cache, block: *mut u8) -> Result<(), Misuse> {
         let address = block as usize;
         let Some(unit) = self.reservation.unit_of(address) else { return Err(Misuse::Foreign) };
@@ -569,10 +571,10 @@ impl Heap {
                 );
             }
             if self.poison.load(Ordering::Relaxed) {
-                // SAFETY: a block of this size, the caller's until now.
+                // SAFETY: `verify` has found a block of this size, which the caller no longer uses.
                 unsafe { block.write_bytes(crate::spans::POISON, CLASS[span_class as usize].size as usize) };
             }
-            // SAFETY: a block of this kind, the caller's until now.
+            // SAFETY: `verify` has found a block of this span class, which the caller no longer uses and no list holds.
             unsafe { cache.push(span_class.into(), block.cast(), self.key.load(Ordering::Relaxed)) };
             return Ok(());
         }
@@ -587,11 +589,11 @@ impl Heap {
         if self.reservation.span_class(unit) != span_class || self.reservation.first(unit) != first {
             return Err(Misuse::DoubleFree);
         }
-        // SAFETY: a large block's first unit, ours by the lock.
+        // SAFETY: the first unit of a large block; the units' lock is held.
         let (count, bytes) =
             unsafe { ((*self.reservation.span(first)).units, (*self.reservation.span(first)).bytes) };
         if self.poison.load(Ordering::Relaxed) {
-            // SAFETY: a block of this size, the caller's until now.
+            // SAFETY: the descriptor read above gives the block's size; the caller no longer uses it.
             unsafe { block.write_bytes(crate::spans::POISON, bytes) };
         }
         units.release(&self.reservation, first, count, false);
@@ -601,7 +603,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Whether an address is a block's of this kind, not known to be free.
+    /// Verifies that an address is that of a block of this span class, not known to be free.
     fn verify(&self, unit: usize, span_class: SpanClass, address: usize) -> Result<(), Misuse> {
         let class = &CLASS[span_class as usize];
         let offset = address - self.reservation.address(self.reservation.first(unit));
@@ -609,15 +611,15 @@ impl Heap {
         if block * class.size as usize != offset || block >= class.blocks.into() {
             return Err(Misuse::Damaged);
         }
-        // SAFETY: an address in a span of this kind; blocks have at least 16 bytes.
+        // SAFETY: the address of a block in a span, as checked above; blocks have at least 16 bytes.
         if unsafe { (*(address as *const FreeBlock)).key } == self.key.load(Ordering::Relaxed) {
             return Err(Misuse::DoubleFree);
         }
         Ok(())
     }
 
-    /// Makes a block at least `bytes` large, where it is or elsewhere with its contents. Null when there is no
-    /// memory: nothing has changed then. The old place is free at once, in every mode, as nobody can use it.
+    /// Makes a block at least `bytes` large, where it is or elsewhere with its contents. Null when there is no memory:
+    /// nothing has changed then. The old block is freed at once, in every mode, as the program cannot use it any more.
     ///
     /// # Errors
     /// As [`Heap::free`].
@@ -655,10 +657,10 @@ impl Heap {
                 return Ok(block.as_ptr());
             }
         }
-        // Who grew once will grow again: room behind it costs no memory until it is touched.
+        // A block that grew once will grow again: spare units after it cost no memory until they are touched.
         let new = if bytes > SMALL_MAX && bytes <= LARGEST && bytes > usable {
             let span_class = if is_atomic(span_class) { LARGE_ATOMIC } else { LARGE };
-            // Within a limit room counts as much as blocks do.
+            // Within a limit spare units count as much as blocks.
             let limited = self.is_limited();
             let spare = if limited { 0 } else { bytes / 2 };
             let new = self.allocate_large(cache, self.with_end_byte(bytes), UNIT, span_class, spare);
@@ -671,7 +673,7 @@ impl Heap {
             self.allocate(cache, bytes, is_atomic(span_class))
         };
         if !new.is_null() {
-            // SAFETY: both are live, apart, and that long; the old one is given back once.
+            // SAFETY: both blocks are live, distinct, and at least that long; the old one is freed once.
             unsafe {
                 ptr::copy_nonoverlapping(block.as_ptr(), new, usable.min(bytes));
                 self.free(cache, block.as_ptr())?;
@@ -685,17 +687,17 @@ impl Heap {
     }
 
     fn large_bytes(&self, unit: usize) -> usize {
-        // SAFETY: a large block's descriptor is its owner's to read.
+        // SAFETY: the unit is of a large block: only its owner's calls change its descriptor.
         unsafe { (*self.reservation.span(self.reservation.first(unit))).bytes }
     }
 
-    /// Resizes a large block where it is; false when it cannot.
+    /// Resizes a large block in place; false if that is impossible.
     fn resize_large(&self, unit: usize, span_class: SpanClass, bytes: usize) -> bool {
         let Some(bytes) = bytes.checked_next_multiple_of(PAGE) else { return false };
         let Ok(count) = u32::try_from(bytes.div_ceil(UNIT)) else { return false };
         let first = self.reservation.first(unit);
         let mut units = self.units.lock();
-        // SAFETY: a large block's first unit, ours by the lock.
+        // SAFETY: the first unit of a large block; the units' lock is held.
         let span = unsafe { &mut *self.reservation.span(first) };
         let before = span.bytes;
         if count > span.units {
@@ -725,13 +727,13 @@ impl Heap {
         true
     }
 
-    /// Bytes that the program may use of a block, so that the address one past them still lies in it; 0 if it is none.
-    /// `realloc` to as many leaves the block where it is.
+    /// Bytes of a block that the program may use, such that the address one past them still lies in it; 0 if it is no
+    /// block. `realloc` to as many leaves the block where it is.
     pub fn usable_by_program(&self, block: *const u8) -> usize {
         self.usable(block).saturating_sub(self.with_end_byte(0))
     }
 
-    /// Bytes of a block; 0 if it is none.
+    /// Bytes of a block; 0 if it is no block.
     pub fn usable(&self, block: *const u8) -> usize {
         let Some(unit) = self.reservation.unit_of(block as usize) else { return 0 };
         match self.reservation.span_class(unit) {
@@ -743,7 +745,7 @@ impl Heap {
 
     // --- sweeping -----------------------------------------------------------------------------------------------
 
-    /// Sweeps everything that still waits for it.
+    /// Sweeps all spans and large blocks that still wait.
     pub fn sweep_all(&self) {
         if self.swept.load(Ordering::Acquire) {
             return;
@@ -756,7 +758,7 @@ impl Heap {
             if is_small(span_class) {
                 let class = &CLASS[span_class as usize];
                 let mut spans = self.spans_by_class[span_class as usize].lock();
-                // Only what is still so under the lock counts.
+                // The span class is valid only if it is unchanged under the lock.
                 if self.reservation.span_class(unit) == span_class {
                     let first = self.reservation.first(unit);
                     if spans.sweep(&self.reservation, first, self.epoch(), poison) == SweepOutcome::Empty {
@@ -764,7 +766,7 @@ impl Heap {
                     }
                     unit = first as usize + usize::from(class.units);
                 } else {
-                    // What was here was given back, and what is now begins and ends elsewhere.
+                    // The span was released meanwhile, and what is here now begins and ends elsewhere.
                     unit += 1;
                 }
             } else if span_class == FREE {
@@ -788,7 +790,7 @@ impl Heap {
         }
     }
 
-    /// Sweeps everything while the world stands still. From the end, so that lists begin with the lowest span.
+    /// Sweeps everything while the world is stopped. From the end, so that lists begin with the lowest span.
     pub(crate) fn sweep_all_locked(&self, guards: &mut HeapGuards<'_>) {
         let poison = self.poison.load(Ordering::Relaxed);
         let mut end = self.reservation.units();
@@ -804,7 +806,7 @@ impl Heap {
             } else if span_class != FREE {
                 self.sweep_large(&mut guards.units, first as usize, poison);
             }
-            // The table leads from the last unit of a free run to its first, too.
+            // The table also maps the last unit of a free run to its first.
             end = first as usize;
         }
         guards.spans_by_class.iter_mut().for_each(|spans| spans.all_swept());
@@ -814,10 +816,10 @@ impl Heap {
         }
     }
 
-    /// Sweeps a large block; says how many units it has from `unit` on.
+    /// Sweeps a large block; returns how many units it has from `unit` on.
     fn sweep_large(&self, units: &mut Units, unit: usize, poison: bool) -> usize {
         let first = self.reservation.first(unit);
-        // SAFETY: a large block's first unit, ours by the lock.
+        // SAFETY: the first unit of a large block; the units' lock is held.
         let span = unsafe { &mut *self.reservation.span(first) };
         let (count, bytes) = (span.units, span.bytes);
         if span.epoch != self.epoch() {
@@ -826,13 +828,13 @@ impl Heap {
             span.bits[0].marked.store(0, Ordering::Relaxed);
             if !marked {
                 if poison {
-                    // SAFETY: nobody has the block any more.
+                    // SAFETY: the block is unreachable, so the program does not use it.
                     unsafe {
                         (self.reservation.address(first) as *mut u8).write_bytes(crate::spans::POISON, bytes)
                     };
                 }
-                // What it held would keep garbage alive when parts of it are used again, and clearing it costs more.
-                // All units: behind the bytes there may be what a longer block left.
+                // Its old contents would keep garbage alive when parts of it are reused, and clearing them costs more.
+                // All units: after the bytes there may be contents of a longer block that was shrunk.
                 let whole = count as usize * UNIT;
                 let clean =
                     self.is_mode(Mode::Collect) && units.drop_pages(self.reservation.address(first), whole);
@@ -844,7 +846,7 @@ impl Heap {
 
     // --- invariants ---------------------------------------------------------------------------------------------
 
-    /// Verifies every structure. Other threads' caches may change meanwhile and are not looked at.
+    /// Verifies every structure. Other threads' caches may change meanwhile and are not checked.
     ///
     /// # Errors
     /// The first invariant that does not hold.
@@ -860,15 +862,19 @@ impl Heap {
             if span_class == LARGE || span_class == LARGE_ATOMIC {
                 let first = self.reservation.first(unit);
                 let address = self.reservation.address(first);
-                // SAFETY: a large block's first unit, ours by the lock.
+                // SAFETY: the first unit of a large block; the units' lock is held.
                 let span = unsafe { &*self.reservation.span(first) };
-                Damage::unless(first as usize == unit, address, "a large block's units lead to its first")?;
+                Damage::unless(first as usize == unit, address, "a large block's units point to its first")?;
                 let fits = span.bytes > 0 && span.bytes.div_ceil(UNIT) <= span.units as usize;
                 Damage::unless(fits, address, "a large block fits its units")?;
                 unit += span.units as usize;
             } else {
                 let known = span_class == FREE || is_small(span_class);
-                Damage::unless(known, self.reservation.address(unit as u32), "a unit is of a known kind")?;
+                Damage::unless(
+                    known,
+                    self.reservation.address(unit as u32),
+                    "a unit is of a known span class",
+                )?;
                 unit += 1;
             }
         }
@@ -886,15 +892,15 @@ impl Default for Heap {
     }
 }
 
-/// Clears the blocks of a word that are in the mask, neighbours at once.
+/// Clears the blocks of a word that are in the mask, adjacent ones at once.
 ///
 /// # Safety
-/// They are the caller's.
+/// The caller has reserved the blocks, of `size` bytes each.
 unsafe fn clear_blocks(start: usize, size: usize, mut mask: u64) {
     while mask != 0 {
         let first = mask.trailing_zeros();
         let count = (!(mask >> first)).trailing_zeros();
-        // SAFETY: the caller's word.
+        // SAFETY: the blocks are reserved for the caller (this function's contract), and `mask` selects adjacent ones.
         unsafe { ((start + first as usize * size) as *mut u8).write_bytes(0, count as usize * size) };
         mask &= !(u64::MAX >> (64 - count) << first);
     }

@@ -1,13 +1,13 @@
 //! Tithe: malloc and a conservative collector on one heap.
 //!
-//! A block stays as long as a word in a register, on a stack, in static data, in another block or anywhere else in
-//! writable memory looks like an address in it. free takes a block back at once, except in mode `collect`, where it
-//! does nothing (Zorn 1992, §2.2: "calls to free are ignored").
+//! A block is kept as long as a word in a register, on a stack, in static data, in another block or anywhere else in
+//! writable memory equals an address in it. free reclaims a block at once, except in mode `collect`, where it does
+//! nothing (Zorn 1992, §2.2: "calls to free are ignored").
 //!
-//! From below: [`class`] says which sizes there are, [`reservation`] where the heap and its tables lie, [`runs`] which units
-//! are free, [`spans`] which blocks of a class are, [`cache`] what a thread keeps of them. [`heap`] joins these.
-//! [`mark`] finds what is reachable, [`collection`] stops the world for it, [`policy`] says when. [`process`] makes
-//! all of it a malloc.
+//! From the bottom up: [`class`] defines the size classes, [`reservation`] the addresses of the heap and its tables;
+//! [`runs`] manages the free units, [`spans`] the free blocks of a span class, [`cache`] those of a thread. [`heap`]
+//! joins these. [`mark`] finds what is reachable, [`collection`] stops the world for it, [`policy`] decides when.
+//! [`process`] implements malloc with all of it.
 #![no_std]
 
 mod added;

@@ -1,11 +1,11 @@
-//! The log: one line for each collection, for people who tune a program and for scripts.
+//! The log: one line for each collection, for tuning a program and for scripts.
 //!
-//! A line is `key=value` pairs with the unit at the end of the key, and goes out in one write to a file opened for
-//! appending, so the lines of several processes do not mix. `docs/tithe-settings.md` explains every key.
+//! A line consists of `key=value` pairs with the unit at the end of the key. One write appends it to the file, so the
+//! lines of several processes do not mix. `docs/tithe-settings.md` explains every key.
 
 use core::ffi::{c_char, c_int};
 
-/// Where the lines go.
+/// The file to which the lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sink {
     descriptor: c_int,
@@ -14,7 +14,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Descriptors from here on are rarely closed by programs that close what they do not know.
+    /// Programs that close all descriptors they do not know rarely reach this one.
     const HIGH: c_int = 100;
 
     /// Opens a file for appending, created if need be (mode 0666 less the umask); `-` is standard error as it is now.
@@ -33,7 +33,7 @@ impl Sink {
                 return Err(libc::ENAMETOOLONG);
             }
             name[..path.len()].copy_from_slice(path);
-            // Without O_NONBLOCK, a pipe that nobody reads would hold the process before it has begun.
+            // Without O_NONBLOCK, opening a pipe without a reader would block the process before it has begun.
             let flags = libc::O_WRONLY
                 | libc::O_APPEND
                 | libc::O_CREAT
@@ -45,20 +45,20 @@ impl Sink {
             if file < 0 {
                 return Err(errno());
             }
-            // SAFETY: the descriptor is ours.
+            // SAFETY: the descriptor was opened above; the call takes no pointers.
             unsafe { libc::fcntl(file, libc::F_SETFL, libc::O_APPEND) };
             file
         };
         // A limit on open files may forbid high numbers.
         let copy = [Sink::HIGH, Sink::HIGH / 2, 10].into_iter().find_map(|least| {
-            // SAFETY: duplicating a descriptor changes nothing else.
+            // SAFETY: the call takes no pointers, and duplicating a descriptor changes nothing else.
             let copy = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, least) };
             (copy >= 0).then_some(copy)
         });
         let descriptor = match copy {
             Some(copy) => {
                 if low != 2 {
-                    // SAFETY: `low` was opened above, and nobody else knows it.
+                    // SAFETY: `low` was opened above, and no other code has it.
                     unsafe { libc::close(low) };
                 }
                 copy
@@ -70,19 +70,19 @@ impl Sink {
     }
 
     /// Writes a line at once. False when it could not be written whole, or when the program has closed the descriptor
-    /// or put another file in its place: then nothing is written, for that file is the program's. errno stays.
+    /// or replaced its file: then nothing is written, since that file is the program's. errno is kept.
     pub fn write(&self, line: &[u8]) -> bool {
         let before = errno();
         let ours = identity(self.descriptor) == Some((self.device, self.inode));
         let written = ours
             && loop {
-                // SAFETY: the bytes are valid for reading.
+                // SAFETY: the kernel reads `line.len()` bytes of `line`.
                 let count = unsafe { libc::write(self.descriptor, line.as_ptr().cast(), line.len()) };
                 if count >= 0 || errno() != libc::EINTR {
                     break count == line.len() as isize;
                 }
             };
-        // SAFETY: the place of this thread's errno.
+        // SAFETY: errno's address is valid for the calling thread.
         unsafe { *libc::__errno_location() = before };
         written
     }
@@ -90,7 +90,7 @@ impl Sink {
 
 /// Device and inode of an open file.
 fn identity(descriptor: c_int) -> Option<(u64, u64)> {
-    // SAFETY: all zeros are a valid stat, and a place for the answer.
+    // SAFETY: all zeros are a valid stat, and fstat writes one.
     let (status, stat) = unsafe {
         let mut stat: libc::stat = core::mem::zeroed();
         (libc::fstat(descriptor, &mut stat), stat)
@@ -99,23 +99,23 @@ fn identity(descriptor: c_int) -> Option<(u64, u64)> {
 }
 
 fn errno() -> c_int {
-    // SAFETY: the place of this thread's errno.
+    // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() }
 }
 
 /// Why a collection was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The budget was used up.
+    /// The budget was exhausted.
     Budget,
     /// The system gave no more memory.
     Memory,
-    /// The program asked for it.
+    /// The program requested it.
     Called,
 }
 
 impl Reason {
-    /// The word for it in the log.
+    /// Its name in the log.
     pub const fn as_str(self) -> &'static str {
         match self {
             Reason::Budget => "budget",
@@ -128,21 +128,21 @@ impl Reason {
 /// A finished collection. Times are in ns, sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Report {
-    /// Which one, from 1.
+    /// The number of the collection, from 1.
     pub number: u64,
     /// Why it was started.
     pub reason: Reason,
-    /// Bytes in blocks handed out, before.
+    /// Bytes in allocated blocks, before.
     pub heap_before: usize,
     /// Bytes of address space in blocks and free space, after.
     pub heap_after: usize,
-    /// Bytes in blocks it found live.
+    /// Bytes in blocks found live.
     pub live: usize,
-    /// Bytes in blocks it found dead.
+    /// Bytes in blocks found dead.
     pub reclaimed: usize,
-    /// Bytes held only by ambiguous words of stacks, statics and other mappings; `None` when nobody counted.
+    /// Bytes held only by ambiguous words of stacks, statics and other mappings; `None` when they were not counted.
     pub ambiguous: Option<usize>,
-    /// Bytes of roots that were read.
+    /// Bytes of roots that were scanned.
     pub roots_bytes: usize,
     /// The budget until the next collection.
     pub budget: usize,
@@ -156,13 +156,13 @@ pub struct Report {
     pub roots_ns: u64,
     /// Marking.
     pub mark_ns: u64,
-    /// Sweeping, so far as it was done while the threads stood still.
+    /// Sweeping, as far as it was done while the threads were stopped.
     pub sweep_ns: u64,
     /// From the first signal until all threads ran again.
     pub pause_ns: u64,
 }
 
-/// Why a collection was given up.
+/// Why a collection was abandoned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// A thread did not stop in time.
@@ -176,7 +176,7 @@ pub enum Cause {
     },
     /// The system gave no memory for the collector's own tables.
     Memory,
-    /// A child of vfork asked, which shares the parent's memory.
+    /// A child of vfork requested it, which shares the parent's memory.
     Vfork,
     /// The threads could not be listed in `/proc/self/task`.
     Threads,
@@ -196,18 +196,18 @@ impl Cause {
     }
 }
 
-/// A collection that was given up: the heap grows instead.
+/// An abandoned collection: the heap grows instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abandoned {
-    /// How many were given up so far, this one included.
+    /// How many were abandoned so far, this one included.
     pub number: u64,
     /// Why it was started.
     pub reason: Reason,
-    /// Why it was given up.
+    /// Why it was abandoned.
     pub cause: Cause,
-    /// Bytes in blocks handed out.
+    /// Bytes in allocated blocks.
     pub heap_before: usize,
-    /// From the first signal until it was given up, ns.
+    /// From the first signal until it was abandoned, ns.
     pub waited_ns: u64,
 }
 
@@ -216,13 +216,13 @@ pub fn write(sink: &Sink, report: &Report) -> bool {
     sink.write(report.line(process()).bytes())
 }
 
-/// Writes the line of a collection that was given up. False as for [`Sink::write`].
+/// Writes the line of an abandoned collection. False as for [`Sink::write`].
 pub fn write_abandoned(sink: &Sink, abandoned: &Abandoned) -> bool {
     sink.write(abandoned.line(process()).bytes())
 }
 
 fn process() -> u64 {
-    // SAFETY: getpid has no conditions.
+    // SAFETY: getpid takes no pointers and cannot fail.
     unsafe { libc::getpid() as u64 }
 }
 
@@ -271,7 +271,7 @@ impl Abandoned {
     }
 }
 
-/// A line while it is put together. The longest one fits (a test makes it).
+/// A line under construction. The longest one fits (a test builds it).
 struct LogLine {
     bytes: [u8; LogLine::CAPACITY],
     length: usize,
@@ -289,7 +289,7 @@ impl LogLine {
     }
 
     fn put(&mut self, text: &[u8]) {
-        // One byte is kept for the end of the line.
+        // One byte is reserved for the end of the line.
         let length = text.len().min(LogLine::CAPACITY - 1 - self.length);
         self.bytes[self.length..self.length + length].copy_from_slice(&text[..length]);
         self.length += length;
@@ -320,7 +320,7 @@ impl LogLine {
         self.put(&[b'.', digit(100), digit(10), digit(1)]);
     }
 
-    /// Bytes as they are if they are letters, digits or harmless signs, otherwise `%` and two hexadecimal digits.
+    /// Letters, digits and harmless signs as they are, other bytes as `%` and two hexadecimal digits.
     fn escaped(&mut self, key: &str, bytes: &[u8]) {
         self.key(key);
         for &byte in bytes {

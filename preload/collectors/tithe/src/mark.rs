@@ -1,6 +1,6 @@
-//! Marking Tithe's blocks: from a word to its span, and from there to its block's bits.
+//! Marking Tithe's blocks: from a word to the span it points into, and from there to its block's bits.
 //!
-//! How marking goes is the same for any heap; see [`Marker`]. Here is what only Tithe's own knows.
+//! [`Marker`] drives the marking of any heap; the part specific to Tithe's is here.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -14,7 +14,7 @@ use crate::span::{Bits, Span, UnitIndex};
 /// A marker of Tithe's heap.
 pub type Marker<'a, const PARALLEL: bool> = heaptoll_marking::Marker<'a, Marks<'a>, PARALLEL>;
 
-/// A block that a word points into.
+/// The block that a word points into.
 #[derive(Clone, Copy)]
 struct Candidate {
     bits: *mut Bits,
@@ -25,10 +25,10 @@ struct Candidate {
     plain: bool,
 }
 
-/// The blocks' marks, while a collection goes on.
+/// Access to the blocks' marks during a collection.
 pub struct Marks<'a> {
     base: usize,
-    /// Words below this distance from the base are looked at: the heap, and what it may grow into.
+    /// Words below this distance from the base are resolved: the heap, and the addresses it may grow into.
     extent: usize,
     span_classes: *const u8,
     firsts: *const UnitIndex,
@@ -39,7 +39,7 @@ pub struct Marks<'a> {
 }
 
 impl<'a> Marks<'a> {
-    /// Those of collection `epoch`.
+    /// The marks of collection `epoch`.
     pub fn new(reservation: &'a HeapReservation, epoch: u32) -> Marks<'a> {
         Marks {
             base: reservation.base(),
@@ -53,10 +53,11 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// A word points into a unit that is free, or will be of the heap.
+    /// A word points into a unit that is free, or into which the heap may grow.
     #[cold]
     fn add_to_blacklist(&self, unit: usize) {
-        // SAFETY: as in `resolve`. Markers write the same.
+        // SAFETY: `unit` is below `extent`, which the table covers (`resolve`). Concurrent markers store the same
+        // value.
         unsafe { AtomicU8::from_ptr(self.blacklist.add(unit)) }.store(self.blacklist_mark, Ordering::Relaxed);
     }
 }
@@ -81,8 +82,8 @@ impl Heap for Marks<'_> {
         let mut candidates = [uninit; WORDS];
         let mut found = 0;
         for word in 0..count {
-            // SAFETY: `words` holds distances below `extent`. The tables of kinds and of the black list have a row
-            // for each such unit, the others for every unit that is not free; a span's blocks have bits.
+            // SAFETY: `words` holds distances below `extent`. The tables of span classes and of the blacklist have a
+            // row for each such unit, the others for every unit that is not free; a span's blocks have bits.
             unsafe {
                 let offset = marker.word(word);
                 let unit = offset >> UNIT_SHIFT;
@@ -92,11 +93,11 @@ impl Heap for Marks<'_> {
                     continue;
                 }
                 let class = CLASS.get_unchecked(span_class as usize);
-                // Free units have none, and those beyond the heap's end no row in the table of firsts either.
+                // Free units have no first unit, and those beyond the heap's end no row in that table.
                 let first = if class.units <= 1 { unit } else { *marker.heap.firsts.add(unit) as usize };
                 let block = class.index(offset - (first << UNIT_SHIFT));
                 if block >= class.blocks as usize {
-                    // What is free has no blocks, and other spans have a rest behind the last.
+                    // A free unit has no blocks; other spans have unused bytes after the last.
                     if span_class == FREE {
                         marker.heap.add_to_blacklist(unit);
                     }
@@ -117,14 +118,14 @@ impl Heap for Marks<'_> {
         let reserved = marker.stack.reserve(WORDS);
         let mut marked = 0;
         for candidate in &candidates[..found] {
-            // SAFETY: written above.
+            // SAFETY: the first `found` elements were written above.
             let candidate = unsafe { candidate.assume_init() };
-            // SAFETY: the bits of a block; who else marks does it by atomic instructions too.
+            // SAFETY: the bits of a block, from the loop above; concurrent markers use atomic instructions too.
             let new = unsafe { mark::<PARALLEL>(candidate.bits, candidate.bit) };
             marked += candidate.bytes as usize & (new as usize).wrapping_neg();
             let grey = Grey { start: candidate.start, bytes: candidate.bytes as usize };
             if reserved {
-                // SAFETY: room was reserved.
+                // SAFETY: `reserve(WORDS)` succeeded, and at most `WORDS` entries are pushed.
                 unsafe { marker.stack.push_if(grey, new & candidate.plain) };
             } else if new & candidate.plain {
                 marker.push(grey);
@@ -143,7 +144,7 @@ impl Heap for Marks<'_> {
                 continue;
             }
             let first = reservation.first(unit);
-            // SAFETY: the first unit of a span or block; all other threads stand still.
+            // SAFETY: the first unit of a span or block; all other threads are stopped.
             let (units, span) = unsafe { ((*reservation.span(first)).units, reservation.span(first)) };
             unit = first as usize + units as usize;
             if is_atomic(span_class) {
@@ -151,13 +152,14 @@ impl Heap for Marks<'_> {
             }
             let (blocks, size) = match CLASS.get(span_class as usize) {
                 Some(class) => (class.blocks as usize, class.size as usize),
-                // SAFETY: as above.
+                // => SAFETY: `first` is the first unit of a large block; all other threads are stopped.
                 None => (1, unsafe { (*span).bytes }),
             };
             for block in 0..blocks {
-                // SAFETY: as above.
+                // SAFETY: `span` is the descriptor read above, and `block` is one of its blocks.
                 if unsafe { (*span).is_taken(block) && (*span).is_marked(block) } {
-                    // SAFETY: a marked block is readable. Blocks in caches are too, and lead to free blocks only.
+                    // SAFETY: a marked block is readable. Blocks in caches are marked too, and point to free blocks
+                    // only.
                     unsafe {
                         marker.rescan(Grey { start: reservation.address(first) + block * size, bytes: size })
                     };
@@ -167,14 +169,14 @@ impl Heap for Marks<'_> {
     }
 }
 
-/// A word points into a large block, or what is left over behind it.
+/// A word points into a large block, or into the unused bytes after it.
 #[inline(never)]
 fn large<const PARALLEL: bool>(
     marker: &mut heaptoll_marking::Marker<'_, Marks<'_>, PARALLEL>,
     offset: usize,
     span_class: u8,
 ) {
-    // SAFETY: as in `resolve`.
+    // SAFETY: `offset` lies in a unit of a large block (the caller read its span class), so its tables' rows are valid.
     unsafe {
         let first = *marker.heap.firsts.add(offset >> UNIT_SHIFT) as usize;
         let span = marker.heap.spans.add(first);
@@ -189,13 +191,13 @@ fn large<const PARALLEL: bool>(
     }
 }
 
-/// Marks a block that is taken; says whether it is that and was not marked before.
+/// Marks a block if it is taken; returns whether this marked it.
 ///
 /// # Safety
-/// The bits are a span's.
+/// `bits` points to the bits of a span of the heap.
 #[inline(always)]
 unsafe fn mark<const PARALLEL: bool>(bits: *mut Bits, bit: u8) -> bool {
-    // SAFETY: the caller's word; only `marked` changes while there is marking.
+    // SAFETY: a span's bits (this function's contract); only `marked`, an atomic, changes during marking.
     let bits = unsafe { &*bits };
     let marked = bits.marked.load(Ordering::Relaxed);
     let new = bits.taken & !marked & 1 << bit;

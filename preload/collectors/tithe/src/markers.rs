@@ -1,4 +1,4 @@
-//! What is marked by one thread or by a crew of several: the roots, and all that they reach.
+//! Marking by one thread or by several: from the roots to all that they reach.
 
 use core::ops::Range;
 
@@ -10,13 +10,13 @@ use crate::api::readable;
 use crate::mark::{Marker, Marks};
 use crate::reservation::HeapReservation;
 
-/// Those who mark the heap.
+/// The threads that mark the heap.
 #[derive(Default)]
 pub struct Markers {
     workers: Workers,
 }
 
-/// What was done.
+/// The outcome of marking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marked {
     /// Bytes in blocks that were marked.
@@ -25,7 +25,7 @@ pub struct Marked {
     pub roots: usize,
     /// Threads that marked.
     pub markers: usize,
-    /// Processor time of those that were started for it, ns.
+    /// Processor time of the threads that were started for it, ns.
     pub helpers_cpu_ns: u64,
 }
 
@@ -34,32 +34,32 @@ impl Markers {
         Markers { workers: Workers::new() }
     }
 
-    /// How many shall mark: as the user wants, or by the cores the process may use.
+    /// Sets how many threads mark: as the user requests, or by the cores the process may use.
     pub fn configure(&mut self, wanted: Option<usize>) {
         self.workers.configure(wanted);
     }
 
     #[cfg(test)]
-    /// From how many live bytes on several threads mark, and how many entries their stacks and the pool have at most:
-    /// for tests.
+    /// Sets from how many live bytes on several threads mark, and how many entries their stacks and the pool have at
+    /// most: for tests.
     pub fn set_limits(&mut self, threshold: usize, limit: usize) {
         self.workers.set_limits(threshold, limit);
     }
 
-    /// Makes ready for a heap of about `live` bytes; says how many may mark.
+    /// Prepares to mark a heap of about `live` bytes; returns how many threads may mark.
     pub fn prepare(&mut self, live: usize) -> usize {
         self.workers.prepare(live)
     }
 
-    /// Where its memory lies.
+    /// The address range of its memory.
     pub fn range(&self) -> Range<usize> {
         self.workers.range()
     }
 
-    /// Marks what the roots reach, by `markers` threads or as many of them as can be had.
+    /// Marks what the roots reach, by `markers` threads or as many of them as the system gives.
     ///
     /// # Errors
-    /// The roots could not be read; what was marked is not all.
+    /// The roots could not be read completely; marks are missing.
     pub fn mark(
         &mut self,
         markers: usize,
@@ -91,7 +91,7 @@ impl Markers {
     }
 }
 
-/// What those who help need to know.
+/// What the helping threads need.
 struct MarkingWork<'a> {
     reservation: &'a HeapReservation,
     epoch: u32,
@@ -103,14 +103,14 @@ impl Work for MarkingWork<'_> {
     }
 }
 
-/// Marks what others leave, until nobody has anything left.
+/// Marks what other threads leave in the pool, until no thread has work left.
 fn finish(marker: &mut Marker<'_, true>, pool: &Pool<Grey>) -> MarkOutcome {
-    // SAFETY: parts of roots and marked blocks; the world stands still.
-    help(pool, |greys| unsafe { marker.borrowed(greys) });
+    // SAFETY: the pool holds parts of roots and marked blocks, which are readable while the world is stopped.
+    help(pool, |work| unsafe { marker.borrowed(work) });
     MarkOutcome { marked: marker.marked, overflowed: marker.overflowed, cpu_ns: 0 }
 }
 
-/// Where marking begins.
+/// The roots from which marking begins.
 pub struct Roots<'a> {
     pub added: &'a AddedRoots,
     pub stopped: Option<&'a StoppedWorld<'static>>,
@@ -118,12 +118,12 @@ pub struct Roots<'a> {
 }
 
 impl Roots<'_> {
-    /// Reads all, and marks from there; says how many bytes.
+    /// Scans all roots and marks from there; returns their bytes.
     fn read<const PARALLEL: bool>(&self, marker: &mut Marker<'_, PARALLEL>) -> Result<usize, RootsError> {
         let mut bytes = 0;
         let mut read = |root: Root| {
             bytes += root.range.len();
-            // SAFETY: the roots' word: readable, aligned, and the world stands still.
+            // SAFETY: `ranges`, `readable` and `StoppedWorld::roots` yield readable ranges; the world is stopped.
             unsafe {
                 match root.origin {
                     Origin::Code => marker.bytes(root.range),

@@ -1,22 +1,22 @@
-//! What the program did wrong: written once of each sort, and the call ignored; or the end of the process, where
-//! `TITHE_ABORT` wants it.
+//! Misuse by the program: the first of each sort is reported and the call is ignored, or, with `TITHE_ABORT=on`, the
+//! process ends.
 
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use heaptoll_floor::{Message, Misuse};
 
-/// Sorts that were told.
+/// Sorts of misuse already reported, one bit each.
 static REPORTED: AtomicU8 = AtomicU8::new(0);
 
-/// A wrong call ends the process.
+/// Whether a wrong call ends the process.
 static ABORTS: AtomicBool = AtomicBool::new(false);
 
-/// Has wrong calls end the process, or not.
+/// Sets whether a wrong call ends the process.
 pub fn abort(aborts: bool) {
     ABORTS.store(aborts, Ordering::Relaxed);
 }
 
-/// Tells of a wrong address once a sort.
+/// Reports a wrong address, once for each sort.
 #[cold]
 #[inline(never)]
 pub fn report(call: &str, address: usize, misuse: Misuse) {
@@ -39,7 +39,7 @@ pub fn report(call: &str, address: usize, misuse: Misuse) {
     if ABORTS.load(Ordering::Relaxed) {
         line.abort();
     }
-    line.text("; the call is ignored, and further ones of this sort are not told").write();
-    // SAFETY: as above.
+    line.text("; the call is ignored, and further ones of this sort are not reported").write();
+    // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = errno };
 }

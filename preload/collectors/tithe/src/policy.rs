@@ -1,7 +1,7 @@
-//! When to collect: how many bytes may be handed out before the next collection.
+//! When to collect: how many bytes may be allocated before the next collection.
 //!
-//! The collector tells what each collection found ([`Cycle`]) and gets a budget. A small budget costs time, since
-//! every collection reads all that is live and all roots again; a large one costs memory. The rules ([`Rule`]) differ
+//! The collector passes the outcome of each collection ([`Cycle`]) and gets a budget. A small budget costs time, since
+//! every collection scans all that is live and all roots again; a large one costs memory. The rules ([`Rule`]) differ
 //! in how they trade one for the other. Nothing here reads a clock or the heap, so every rule can be simulated.
 
 use heaptoll_floor::Message;
@@ -12,18 +12,18 @@ use crate::settings::{Mode, Settings};
 pub const COLLECT_HEADROOM: usize = 48;
 /// Mode `collect`: bytes that may be allocated on top of that.
 pub const COLLECT_MIN_HEADROOM: usize = 256 << 10;
-/// Mode `collect`: the headroom is given in quarters, and grows from 4 of them to so many where collections cost
-/// much.
+/// Mode `collect`: the headroom is counted in quarters, and grows from 4 of them to this many where collections are
+/// expensive.
 pub const COLLECT_QUARTERS: usize = 7;
-/// The same where most of that is waiting for threads to stop, because they do not get a processor. It holds for the
-/// bytes on top as well.
+/// The same where most of the cost is waiting for threads that get no processor to stop. It applies to the bytes on top
+/// as well.
 pub const STOPPING_QUARTERS: usize = 32;
-/// A collection is dear when it takes more than this share of the time since the one before, percent, and cheap when
-/// it takes less than the second.
+/// A collection is expensive when it takes more than this share of the time since the previous one, percent, and cheap
+/// when it takes less than the second.
 pub const EXPENSIVE: u64 = 20;
 pub const CHEAP: u64 = 8;
 /// Mode `hybrid`: as [`COLLECT_HEADROOM`], of bytes allocated less those freed. The program frees by itself, so a
-/// collection only looks for what it leaked, and may come more rarely.
+/// collection only finds what it leaked, and may come more rarely.
 pub const HYBRID_HEADROOM: usize = 100;
 /// Mode `hybrid`: as [`COLLECT_MIN_HEADROOM`].
 pub const HYBRID_MIN_HEADROOM: usize = 16 << 20;
@@ -39,15 +39,15 @@ pub const BALANCE_AT: usize = 16 << 20;
 
 /// No budget is smaller, bytes: a collection costs some tens of microseconds even when nothing is live.
 pub const LEAST: usize = 64 << 10;
-/// No budget is larger, bytes: the address space of a process. Sums of a few such figures do not overflow.
+/// No budget is larger, bytes: the address space of a process. Sums of a few such budgets do not overflow.
 pub const MOST: usize = 1 << 47;
 
-/// How the budget is found.
+/// How the budget is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// A percentage of what the collection had to read, but some bytes at least.
+    /// A percentage of what the collection had to scan, but some bytes at least.
     Proportional,
-    /// What is left below a fixed size.
+    /// The space left below a fixed size.
     Fixed,
     /// The heap grows by half when a collection reclaims less than a quarter of it (Zorn 1992, §2.2).
     Zorn1992,
@@ -56,20 +56,20 @@ pub enum Rule {
     MemBalancer,
 }
 
-/// What a collection found, and what came before it.
+/// The outcome of a collection, and the period before it.
 #[derive(Debug, Clone, Copy)]
 pub struct Cycle {
     /// Bytes in blocks that the collection found live.
     pub live: usize,
-    /// Bytes counted against the budget since the collection before: handed out; in mode `hybrid` less those freed.
+    /// Bytes counted against the budget since the previous collection: allocated; in mode `hybrid` less those freed.
     pub allocated: usize,
-    /// Bytes of roots that were read.
+    /// Bytes of roots that were scanned.
     pub roots: usize,
-    /// How long it took in all, ns.
+    /// Its whole duration, ns.
     pub mark_ns: u64,
-    /// Of that, how long it waited for threads to stop, ns.
+    /// The part of it spent waiting for threads to stop, ns.
     pub stop_ns: u64,
-    /// How long the program ran since the collection before, ns.
+    /// How long the program ran since the previous collection, ns.
     pub mutator_ns: u64,
     /// Bytes in blocks that the collection reclaimed.
     pub reclaimed: usize,
@@ -77,7 +77,7 @@ pub struct Cycle {
     pub mode: Mode,
 }
 
-/// A rule with its parameters and what it remembers from one collection to the next.
+/// A rule with its parameters and its state from one collection to the next.
 #[derive(Debug, Clone)]
 pub struct Policy {
     rule: Rule,
@@ -85,11 +85,11 @@ pub struct Policy {
     headroom: usize,
     min_headroom: usize,
     max_heap: Option<usize>,
-    /// The budget is always this, and no rule's.
+    /// The budget is always this, whatever the rule.
     every: Option<usize>,
     /// The budget that [`Policy::next`] gave last.
     budget: usize,
-    /// Collections given up since the last one that was finished.
+    /// Collections abandoned since the last one that was finished.
     abandoned: u32,
     /// `Proportional` in mode `hybrid`: how often the headroom has been doubled.
     doublings: u32,
@@ -98,14 +98,14 @@ pub struct Policy {
     adaptive: bool,
     /// `Zorn1992`: the heap's size.
     size: usize,
-    /// `MemBalancer`: what the program allocated, and in what time.
+    /// `MemBalancer`: the program's rate of allocation.
     allocation: Rate,
-    /// `MemBalancer`: what collections read, and in what time.
+    /// `MemBalancer`: the rate at which collections scan.
     marking: Rate,
     outgrown: Outgrown,
 }
 
-/// Whether the live blocks have come too near the maximum.
+/// Whether live bytes have come too close to the maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outgrown {
     No,
@@ -135,7 +135,7 @@ impl Policy {
         }
     }
 
-    /// Takes the settings over and forgets what it remembered.
+    /// Applies the settings and resets the state.
     pub fn configure(&mut self, settings: &Settings) {
         *self = Policy {
             rule: settings.rule,
@@ -170,7 +170,7 @@ impl Policy {
         .clamp(LEAST, MOST)
     }
 
-    /// The budget after a collection, bytes: what may be handed out (in mode `hybrid` net of what is freed) before the
+    /// The budget after a collection, bytes: what may be allocated (in mode `hybrid` net of what is freed) before the
     /// next one. `usize::MAX` in mode `explicit`, which does not collect.
     pub fn next(&mut self, cycle: &Cycle) -> usize {
         if !self.collects {
@@ -190,8 +190,8 @@ impl Policy {
         self.budget
     }
 
-    /// The budget after a collection that was given up, bytes. It doubles each time: one that waits for a thread in
-    /// vain costs the whole patience, and the next one will hardly fare better.
+    /// The budget after an abandoned collection, bytes. It doubles each time: waiting for a thread in vain costs the
+    /// whole patience, and the next collection is unlikely to succeed.
     pub fn abandoned(&mut self) -> usize {
         if !self.collects {
             return usize::MAX;
@@ -200,8 +200,8 @@ impl Policy {
         self.budget.saturating_mul(1 << (self.abandoned - 1)).min(MOST)
     }
 
-    /// What the user should know, once: that the program needs more than the maximum. To be written when the program
-    /// runs again, since standard error may be a pipe that the program itself reads.
+    /// The warning, once, that the program needs more than the maximum. It must be written after the program is
+    /// resumed, since standard error may be a pipe that the program itself reads.
     pub fn warning(&mut self) -> Option<Message> {
         let Outgrown::Unreported { live } = self.outgrown else { return None };
         self.outgrown = Outgrown::Reported;
@@ -216,8 +216,8 @@ impl Policy {
         )
     }
 
-    /// Whether the collection came because the budget was used up, so that it says something about the budget. One
-    /// that the program asked for, or that came for want of memory, may come at any time.
+    /// Whether the collection came because the budget was exhausted, so that its outcome is evidence about the budget.
+    /// One that the program requested, or on memory pressure, may come at any time.
     fn due(&self, cycle: &Cycle) -> bool {
         cycle.allocated >= self.budget / 2
     }
@@ -243,8 +243,8 @@ impl Policy {
                 self.quarters = 4.max(self.quarters - 1);
             }
         }
-        // Roots cost as much to read as blocks, so a program with large statics and a small heap would otherwise pay
-        // for them far too often.
+        // Roots cost as much to scan as blocks, so a program with large statics and a small heap would otherwise scan
+        // them far too often.
         let read = cycle.live.saturating_add(cycle.roots);
         bytes(read as u128 * self.headroom as u128 * self.quarters as u128 / 400)
             .saturating_add(
@@ -258,7 +258,7 @@ impl Policy {
             self.size = grown_by_half(self.size);
         }
         // A block larger than the rest of the heap makes it grow as often as is needed; so does anything else that
-        // would leave less than the quarter which the rule wants to see reclaimed.
+        // would leave less than the quarter that the rule expects to be reclaimed.
         while self.size < MOST && self.size.saturating_sub(cycle.live) < self.size / 4 {
             self.size = grown_by_half(self.size);
         }
@@ -270,8 +270,8 @@ impl Policy {
         self.allocation.add(cycle.allocated, cycle.mutator_ns);
         self.marking.add(read, cycle.mark_ns);
         // The rule is sqrt(live * g / (c * s)) with g the rate of allocation, s the speed of collection, and c the
-        // share of time one is ready to pay for a byte less. Instead of c, which nobody can guess, the headroom h is
-        // given, for a heap of BALANCE_AT bytes with g = s: c = 1 / (h² * BALANCE_AT).
+        // share of time one is ready to pay for a byte less. Instead of c, which is hard to guess, the user sets the
+        // headroom h for a heap of BALANCE_AT bytes with g = s: c = 1 / (h² * BALANCE_AT).
         let ratio = self.allocation.ratio(&self.marking);
         let product = read.min(MOST) as u128 * BALANCE_AT as u128 * ratio;
         let root = (product >> Rate::POINT).isqrt();
@@ -301,7 +301,7 @@ impl Default for Policy {
 }
 
 /// Bytes over time, smoothed: a new figure counts as much as all earlier ones together. MemBalancer smooths the speed
-/// of collection so, and the rate of allocation by a clock; here both are known only when a collection happens.
+/// of collection this way, and the rate of allocation by a clock; here both are known only when a collection happens.
 #[derive(Debug, Clone, Copy)]
 struct Rate {
     bytes: u128,
@@ -309,7 +309,7 @@ struct Rate {
 }
 
 impl Rate {
-    /// Binary digits of a ratio behind the point.
+    /// Fractional binary digits of a ratio.
     const POINT: u32 = 16;
     /// No ratio is larger: 2^24.
     const STEEPEST: u128 = 1 << (24 + Rate::POINT);

@@ -1,6 +1,6 @@
 //! Tithe as a process uses it: one heap, a cache for each thread, and the hooks of start, exit, threads and fork.
 //!
-//! Here are the fast ways of malloc and free: a table, the thread's list, and out.
+//! The fast paths of malloc and free are here: a table look-up and a pop or push of the thread's list.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
@@ -19,11 +19,12 @@ use crate::log::Reason;
 use crate::misuse::report;
 use crate::settings::{Mode, Settings};
 
-/// What a thread has that never allocated: every list is empty and has no room, so that the fast ways end there.
+/// The cache of a thread that has never allocated: every list is empty and accepts no block, so that the fast paths
+/// fail on it.
 static EMPTY: Cache = Cache::empty();
 
-/// What a thread has whose cache was taken back, as it ends. The C library frees after the last destructor, and a
-/// cache that the thread got then would never be taken back; so it gets one for each call.
+/// The cache of a thread that is ending and whose own was closed. The C library frees after the last destructor, and a
+/// cache opened then would never be closed; so the thread gets one for each call.
 static GONE: Cache = Cache { thread: -1, ..Cache::empty() };
 
 thread_word! {
@@ -34,24 +35,25 @@ thread_word! {
 /// The threads of the process.
 static WORLD: World = World::new();
 
-/// Kinds that have spans of one unit and are not pointer-free: what the fast ways serve.
+/// Span classes with spans of one unit that are not pointer-free: those the fast paths serve.
 const FAST_SPAN_CLASSES: u8 = FAST[FAST_MAX / 16];
 
 /// The heap of this process.
 pub struct Process {
     heap: Heap,
     thread_end: ThreadEnd,
-    /// Another heap may have been preloaded, with a signal of its own.
+    /// The heap is linked into the program: another heap may have been preloaded, with a signal of its own.
     is_linked: bool,
 }
 
-/// The thread that the cache belonged to has ended, or is about to.
+/// Destructor of a thread's cache: the thread ends.
 unsafe extern "C" fn on_thread_end(cache: *mut c_void) {
     let cache: *mut Cache = cache.cast();
     if CACHE::get() == cache as usize {
         CACHE::set(ptr::from_ref(&GONE) as usize);
     }
-    // SAFETY: it was armed with the thread's cache, which nobody uses any more and which knows its heap.
+    // SAFETY: `new_cache` and `start` armed it with the thread's cache, which points to its heap and which the ending
+    // thread no longer uses.
     unsafe {
         (*(*cache).heap).end_thread();
         (*(*cache).heap).close_cache(cache);
@@ -59,7 +61,7 @@ unsafe extern "C" fn on_thread_end(cache: *mut c_void) {
 }
 
 fn thread_id() -> i32 {
-    // SAFETY: gettid has no conditions.
+    // SAFETY: gettid takes no pointers and cannot fail.
     unsafe { libc::gettid() }
 }
 
@@ -69,29 +71,31 @@ impl Process {
         Process { heap: Heap::unconfigured(), thread_end: ThreadEnd::new(on_thread_end), is_linked: false }
     }
 
-    /// As [`Process::new`], for a library that is linked and not malloc.
+    /// As [`Process::new`], for a library that is linked and does not replace malloc.
     pub const fn linked() -> Process {
         Process { heap: Heap::unconfigured(), thread_end: ThreadEnd::new(on_thread_end), is_linked: true }
     }
 
-    /// The heap, for what is not malloc.
+    /// The heap, for calls that are not of the malloc family.
     pub const fn heap(&self) -> &Heap {
         &self.heap
     }
 
-    /// Does something with the calling thread's cache, made at its first call. `None` when there is no memory for one.
+    /// Runs an action on the calling thread's cache, which is opened at the thread's first call. `None` when there is
+    /// no memory for one.
     #[inline(always)]
     fn with_cache<R>(&self, action: impl FnOnce(&mut Cache) -> R) -> Option<R> {
         let mut cache = CACHE::get() as *mut Cache;
         let mut temporary = false;
-        // SAFETY: the thread's cache, which knows its heap, or one of the two statics, which do not.
+        // SAFETY: the word holds the thread's cache, which points to its heap, or one of the two statics, whose pointer
+        // is null.
         if unsafe { (*cache).heap.is_null() } {
             (cache, temporary) = self.new_cache(cache)?;
         }
-        // SAFETY: the cache is this thread's alone while it runs; the collector reads it while the thread stands still.
+        // SAFETY: only this thread uses the cache while it runs; the collector reads it while the thread is stopped.
         let done = action(unsafe { &mut *cache });
         if temporary {
-            // SAFETY: it was opened for this call.
+            // SAFETY: the cache was opened for this call, which no longer uses it.
             unsafe { self.heap.close_cache(cache) };
         }
         Some(done)
@@ -117,7 +121,7 @@ impl Process {
         self.with_cache(|cache| self.heap.allocate(cache, bytes, false)).unwrap_or(ptr::null_mut())
     }
 
-    /// A block without pointers.
+    /// Allocates a pointer-free block.
     pub fn allocate_atomic(&self, bytes: usize) -> *mut u8 {
         self.with_cache(|cache| self.heap.allocate(cache, bytes, true)).unwrap_or(ptr::null_mut())
     }
@@ -128,13 +132,13 @@ impl Process {
         if block.is_null() || self.heap.is_mode(Mode::Collect) {
             return;
         }
-        // SAFETY: the C caller's word.
+        // SAFETY: the program does not use the block after free (the contract of `Manager::free`).
         if let Some(Err(misuse)) = self.with_cache(|cache| unsafe { self.heap.free(cache, block) }) {
             report("free", block as usize, misuse);
         }
     }
 
-    /// A block without pointers, in C's words: null and ENOMEM when there is no memory.
+    /// Allocates a pointer-free block for a C caller: null and ENOMEM when there is no memory.
     pub fn malloc_atomic(&self, bytes: usize) -> *mut c_void {
         let block = self.allocate_atomic(bytes);
         if block.is_null() {
@@ -156,7 +160,7 @@ impl Process {
 
     /// `tithe_register_thread`.
     pub fn register_thread(&self, low: usize, high: usize) -> c_int {
-        // The thread's end is noticed by its cache.
+        // Opening the cache arms the destructor that runs at the thread's end.
         self.with_cache(|_| self.heap.register_thread(low, high)).unwrap_or(libc::ENOMEM)
     }
 
@@ -180,13 +184,14 @@ impl Manager for Process {
 
     #[inline(always)]
     fn allocate(&self, bytes: usize) -> *mut u8 {
-        // With the byte behind the end a request of FAST_MAX bytes is beyond the table.
+        // With the byte after its end a request of FAST_MAX bytes is beyond the table.
         if bytes < FAST_MAX {
             let step = (bytes + self.heap.rounding.load(Ordering::Relaxed)) >> 4;
             // SAFETY: at most 1023 + 16 bytes, 64 steps.
             let span_class = usize::from(unsafe { *FAST.get_unchecked(step) });
             let cache = CACHE::get() as *mut Cache;
-            // SAFETY: the thread's cache, or the empty one, of which this reads only. Kinds in the table have lists.
+            // SAFETY: the word holds the thread's cache, or a static empty one, which is only read. Every span class in
+            // the table has a list, and blocks in a list are free.
             unsafe {
                 let list = (*cache).lists.as_mut_ptr().add(span_class);
                 let head = (*list).head;
@@ -217,8 +222,9 @@ impl Manager for Process {
         let offset = (block as usize).wrapping_sub(reservation.base());
         let unit = offset >> UNIT_SHIFT;
         if unit < self.heap.fast_free_units.load(Ordering::Relaxed) {
-            // SAFETY: the table has a row for every unit; the cache is the thread's, or the empty one, of which this
-            // reads only; a block of such a kind is readable, and the caller gives it up.
+            // SAFETY: the table has a row for every unit below `fast_free_units`; the cache is the thread's, or a
+            // static empty one, which is only read; a block of such a span class is readable, and the caller no longer
+            // uses it.
             unsafe {
                 let span_class = *reservation.span_classes().add(unit);
                 if span_class.wrapping_sub(1) < FAST_SPAN_CLASSES {
@@ -248,7 +254,7 @@ impl Manager for Process {
     }
 
     unsafe fn reallocate(&self, block: NonNull<u8>, bytes: usize) -> *mut u8 {
-        // SAFETY: the C caller's word.
+        // SAFETY: the program uses only the returned block after realloc (the contract of `Manager::reallocate`).
         match self.with_cache(|cache| unsafe { self.heap.reallocate(cache, block, bytes) }) {
             Some(Ok(new)) => new,
             Some(Err(misuse)) => {
@@ -268,7 +274,7 @@ impl Manager for Process {
     }
 
     unsafe fn census(&self, census: &mut RawCensus) -> c_int {
-        // SAFETY: the caller's word.
+        // SAFETY: `census.classes` has its capacity (the contract of `Manager::census`).
         unsafe { self.heap.census(census, is_alone()) };
         0
     }
@@ -297,7 +303,7 @@ impl Manager for Process {
             Ok(settings) => settings,
             Err(wrong) => {
                 wrong.message().write();
-                // SAFETY: nothing has been started; the program has not run.
+                // SAFETY: _exit takes no pointers; the program has not run yet and needs no clean-up.
                 unsafe { libc::_exit(2) }
             }
         };
@@ -313,7 +319,7 @@ impl Manager for Process {
         WORLD.start(Some(signal), settings.patience_ms);
         let cache = CACHE::get();
         if cache != ptr::from_ref(&EMPTY) as usize {
-            // The main thread's: its end is rarely the process's.
+            // The main thread's cache: that thread may end before the process.
             let _ = self.thread_end.arm(cache as *mut c_void);
         }
         self.heap.units.lock().memory.fail_every = fail_every();
@@ -332,20 +338,21 @@ impl Manager for Process {
 
     fn after_fork_in_child(&self) {
         WORLD.after_fork_in_child();
-        // SAFETY: the thread's own.
+        // SAFETY: the word holds the calling thread's cache, or a static one, which is never in the list of caches.
         unsafe { self.heap.after_fork_in_child(CACHE::get() as *mut Cache) };
         self.heap.forget_other_threads();
     }
 }
 
-/// How far below the highest signal the one lies that a linked heap takes where another heap has taken its own: with
-/// one signal for both, each would hand on to the other what is neither's, for ever.
+/// Distance below the highest signal of the one that a linked heap takes where another heap has taken its own: with one
+/// signal for both, each handler would forward a foreign signal to the other, for ever.
 pub(crate) const LINKED_SIGNAL_OFFSET: c_int = 7;
 
-/// Whether somebody handles the signal. glibc's own function refuses to tell of the signals that glibc uses.
+/// Whether a handler is set for the signal. glibc's own function refuses to report on the signals that glibc uses.
 fn is_handled(signal: c_int) -> bool {
     let mut action = [0_usize; 4];
-    // SAFETY: the place is as long as the kernel's structure, which begins with the handler; nothing is changed.
+    // SAFETY: `action` is as long as the kernel's structure, which begins with the handler; without a new action the
+    // call changes nothing.
     let status = unsafe {
         libc::syscall(
             libc::SYS_rt_sigaction,
@@ -358,7 +365,7 @@ fn is_handled(signal: c_int) -> bool {
     status == 0 && action[0] != libc::SIG_DFL && action[0] != libc::SIG_IGN
 }
 
-/// Whether there is one thread, as far as the C library knows.
+/// Whether the process has one thread, as far as the C library knows.
 fn is_alone() -> bool {
     unsafe extern "C" {
         static __libc_single_threaded: core::ffi::c_char;

@@ -1,5 +1,5 @@
-//! The heap's memory and the tables beside it: regions that grow together, so that everything about an address is
-//! found by arithmetic.
+//! The reserved addresses of the heap and of its tables: regions that grow together, so that everything about an
+//! address is found by arithmetic.
 
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -10,19 +10,19 @@ use heaptoll_floor::Region;
 use crate::class::{FREE, SpanClass, UNIT, UNIT_SHIFT};
 use crate::span::{Span, UnitIndex};
 
-/// Units that are mapped at once, at least: 1 MiB, and a huge page where these are welcome.
+/// Fewest units that are mapped at once: 1 MiB, or a huge page where these are used.
 const STEP: usize = 64;
 const HUGE_STEP: usize = HUGE_PAGE / UNIT;
 /// A huge page, bytes.
 const HUGE_PAGE: usize = 2 << 20;
-/// Smaller heaps do without: what they would gain is little, and what is not used of a huge page would show.
+/// Smaller heaps use none: they would gain little, and the unused part of a huge page would be noticeable.
 const HUGE_FROM: usize = 16 << 20;
-/// Units beyond the heap's end that the tables of kinds and of the black list cover: a word that looks like an
-/// address there is worth knowing before the heap grows.
+/// Units beyond the heap's end that the tables of span classes and of the blacklist cover: words that equal addresses
+/// there are recorded before the heap grows.
 pub const AHEAD: usize = 4096;
 
-/// Where the heap lies. Written under the lock of the units, read by everybody: the base is there before the first
-/// unit is, and table rows are there before `units` counts them.
+/// The addresses of the heap and its tables. Written under the lock of the units, read without it: the base is stored
+/// before the first unit exists, and table rows exist before `units` counts them.
 #[derive(Debug)]
 pub struct HeapReservation {
     base: AtomicUsize,
@@ -33,7 +33,7 @@ pub struct HeapReservation {
     spans: AtomicUsize,
 }
 
-/// What the system gave for it. One field of the units' lock.
+/// The mapped memory of the heap and its tables, protected by the units' lock.
 #[derive(Debug)]
 pub struct Memory {
     pub heap: Region,
@@ -41,10 +41,10 @@ pub struct Memory {
     span_classes: Region,
     firsts: Region,
     blacklist: Region,
-    /// Requests for more, and every how many-th of them is refused: a fault on purpose, 0 for none.
+    /// Requests to grow, and every how many-th of them fails: a seeded fault, 0 for none.
     requests: u64,
     pub fail_every: u64,
-    /// Up to this distance from the heap's start the system has been told that huge pages are welcome.
+    /// Up to this distance from the heap's start the system has been advised to use huge pages.
     advised: usize,
 }
 
@@ -73,13 +73,14 @@ impl Memory {
         self.tables().iter().map(|table| table.len().next_multiple_of(heaptoll_floor::PAGE)).sum()
     }
 
-    /// A heap that has outgrown its beginnings is dense: where the system leaves huge pages to the program's choice, a
-    /// fault brings two megabytes at once. The part that is not a whole huge page yet stays without.
+    /// A heap beyond its first growth is dense: where the system leaves huge pages to the program's choice, a fault
+    /// brings two megabytes at once. The part that is not a whole huge page yet is not advised.
     fn advise_huge_pages(&mut self) {
         let end = (self.heap.end() - self.heap.start()) / HUGE_PAGE * HUGE_PAGE;
         if end > self.advised && self.heap.start().is_multiple_of(HUGE_PAGE) {
             let start = (self.heap.start() + self.advised) as *mut core::ffi::c_void;
-            // SAFETY: mapped memory of the heap; errno's address is valid for the calling thread. Refusal is no harm.
+            // SAFETY: mapped memory of the heap; errno's address is valid for the calling thread. A failure has no
+            // effect.
             unsafe {
                 let errno = *libc::__errno_location();
                 libc::madvise(start, end - self.advised, libc::MADV_HUGEPAGE);
@@ -89,7 +90,7 @@ impl Memory {
         }
     }
 
-    /// Bytes of address space held from the system.
+    /// Bytes of address space mapped from the system.
     pub fn mapped_bytes(&self) -> usize {
         self.heap.mapped_bytes() + self.metadata_bytes()
     }
@@ -107,20 +108,20 @@ impl HeapReservation {
         self.base.load(Ordering::Relaxed)
     }
 
-    /// Units there are.
+    /// Number of units.
     #[inline(always)]
     pub fn units(&self) -> usize {
         self.units.load(Ordering::Relaxed)
     }
 
-    /// The table of kinds, one byte a unit, [`AHEAD`] rows more than units.
+    /// The table of span classes, one byte a unit, [`AHEAD`] rows more than units.
     #[inline(always)]
     pub fn span_classes(&self) -> *mut SpanClass {
         self.span_classes.load(Ordering::Relaxed) as *mut SpanClass
     }
 
-    /// The black list: for each unit, and [`AHEAD`] more, in which collection a word was found that looks like an
-    /// address in it while it was free; the low 8 bits, 0 for never.
+    /// The blacklist: for each unit, and [`AHEAD`] more, the collection that found a word equal to an address in it
+    /// while it was free; as `blacklist_mark` encodes it, 0 for never.
     #[inline(always)]
     pub fn blacklist(&self) -> *mut u8 {
         self.blacklist.load(Ordering::Relaxed) as *mut u8
@@ -132,14 +133,13 @@ impl HeapReservation {
         self.spans.load(Ordering::Relaxed) as *mut Span
     }
 
-    /// The table that leads from a unit to the first unit of its span or block, and from the last unit of a free run
-    /// to its first.
+    /// The table that maps a unit to the first unit of its span or block, and the last unit of a free run to its first.
     #[inline(always)]
     pub fn firsts(&self) -> *mut UnitIndex {
         self.firsts.load(Ordering::Relaxed) as *mut UnitIndex
     }
 
-    /// The kind of a unit below [`HeapReservation::units`].
+    /// The span class of a unit below [`HeapReservation::units`].
     #[inline(always)]
     pub fn span_class(&self, unit: usize) -> SpanClass {
         debug_assert!(unit < self.units());
@@ -147,7 +147,7 @@ impl HeapReservation {
         unsafe { self.span_classes().add(unit).read() }
     }
 
-    /// The first unit of what a unit below [`HeapReservation::units`] belongs to.
+    /// The first unit of the span or block that contains a unit below [`HeapReservation::units`].
     #[inline(always)]
     pub fn first(&self, unit: usize) -> UnitIndex {
         debug_assert!(unit < self.units());
@@ -155,15 +155,15 @@ impl HeapReservation {
         unsafe { self.firsts().add(unit).read() }
     }
 
-    /// Leads from `unit` to `first`. The caller holds the units' lock, or has taken the unit.
+    /// Maps `unit` to `first`. The caller holds the units' lock, or has taken the unit.
     pub fn set_first(&self, unit: UnitIndex, first: UnitIndex) {
         debug_assert!((unit as usize) < self.units());
-        // SAFETY: the table has a row for every unit, and this one is the caller's.
+        // SAFETY: the table has a row for every unit, and the caller holds the lock or has taken this one.
         unsafe { self.firsts().add(unit as usize).write(first) };
     }
 
-    /// Says what `count` units from `first` on belong to, and leads from them to the first. The caller holds the
-    /// units' lock, or has taken them.
+    /// Sets the span class of `count` units from `first` on, and maps them to the first. The caller holds the units'
+    /// lock, or has taken them.
     pub fn assign(&self, first: UnitIndex, count: u32, span_class: SpanClass) {
         for unit in first..first + count {
             self.set_first(unit, first);
@@ -171,15 +171,15 @@ impl HeapReservation {
         self.set_span_class(first, count, span_class);
     }
 
-    /// Says what kind `count` units from `first` on are. As [`HeapReservation::assign`].
+    /// Sets the span class of `count` units from `first` on. As [`HeapReservation::assign`].
     pub fn set_span_class(&self, first: UnitIndex, count: u32, span_class: SpanClass) {
         debug_assert!(first as usize + count as usize <= self.units());
-        // SAFETY: the table has a row for every unit, and these are the caller's.
+        // SAFETY: the table has a row for every unit, and the caller holds the lock or has taken these.
         unsafe { self.span_classes().add(first as usize).write_bytes(span_class, count as usize) };
     }
 
-    /// The descriptor of a unit below [`HeapReservation::units`]. Whose lock makes it the caller's depends on what the unit
-    /// belongs to: that of its class, that of the units, or all of them.
+    /// The descriptor of a unit below [`HeapReservation::units`]. Which lock protects it depends on what the unit
+    /// holds: that of its span class, that of the units, or all of them.
     #[inline(always)]
     pub fn span(&self, unit: UnitIndex) -> *mut Span {
         debug_assert!((unit as usize) < self.units(), "unit {unit}");
@@ -200,14 +200,14 @@ impl HeapReservation {
         (unit < self.units()).then_some(unit)
     }
 
-    /// Maps at least `wanted` more units; says how many. `None` when the system gives no more.
+    /// Maps at least `wanted` more units; returns how many. `None` when the system gives no more.
     pub fn grow(&self, memory: &mut Memory, wanted: u32) -> Option<u32> {
         memory.requests += 1;
         if memory.fail_every != 0 && memory.requests.is_multiple_of(memory.fail_every) {
             return None;
         }
         let units = self.units();
-        // Ends of whole huge pages: what is touched of a part of one stays in small pages when the rest comes.
+        // End at whole huge pages: a part of one that is touched stays in small pages when the rest is mapped.
         let step = if units * UNIT < HUGE_FROM { STEP } else { HUGE_STEP };
         let end = units + (wanted as usize).max(step).max(units / 16);
         let ample = if end * UNIT < HUGE_FROM { end } else { end.next_multiple_of(HUGE_STEP) } - units;
@@ -231,8 +231,8 @@ impl HeapReservation {
     }
 }
 
-/// The heap first, then the tables: a request beyond a limit is refused before the tables, a fiftieth of it, take what
-/// the limit leaves. What is there too much after a refusal is used by the next growth.
+/// The heap first, then the tables: a request beyond a limit fails before the tables, a fiftieth of it, take what the
+/// limit leaves. What a failed growth has mapped already is used by the next.
 fn extend(memory: &mut Memory, units: usize, more: usize) -> Option<()> {
     let after = units.checked_add(more).filter(|&after| after < UnitIndex::MAX as usize)?;
     up_to(&mut memory.heap, after << UNIT_SHIFT)?;
@@ -252,7 +252,7 @@ fn up_to(region: &mut Region, bytes: usize) -> Option<()> {
     Some(())
 }
 
-const _: () = assert!(UNIT == 1 << UNIT_SHIFT && FREE == 0, "fresh tables say that units are free");
+const _: () = assert!(UNIT == 1 << UNIT_SHIFT && FREE == 0, "fresh tables describe free units");
 
 #[cfg(test)]
 mod tests;

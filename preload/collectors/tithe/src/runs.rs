@@ -1,7 +1,8 @@
-//! Free runs of units: where spans and large blocks come from and go to.
+//! Free runs of units: spans and large blocks are taken from them and released to them.
 //!
-//! A run is in a list by its length, exact up to 32 units, then by powers of two. A run's first descriptor knows its
-//! length, the table of firsts leads from its last unit to its first: neighbours that become free are joined at once.
+//! A run is in a list by its length, exact up to 32 units, then by powers of two. A run's first descriptor holds its
+//! length, and the table of first units maps its last unit to its first (a boundary tag): neighbours that become free
+//! are coalesced at once.
 
 use heaptoll_floor::{Damage, PAGE};
 
@@ -12,9 +13,10 @@ use crate::span::{NONE, UnitIndex};
 /// Lengths with a list of their own.
 const EXACT: u32 = 32;
 const BINS: usize = 64;
-/// How many runs of a list are looked at for one that is not on the black list, or has an aligned part.
+/// How many runs of a list are examined for one that is not blacklisted, or has an aligned part.
 const TRIES: u32 = 16;
-/// Free memory that stays resident before it goes back to the system, bytes: at least, and as a share of what is not free.
+/// Free memory that stays resident before it is released to the system, bytes: at least, and as a share of what is not
+/// free.
 const RESIDENT_MIN: usize = 4 << 20;
 const RESIDENT_SHARE: usize = 8;
 
@@ -28,21 +30,21 @@ pub struct Units {
     /// Units in free runs, and in those of them that may be resident.
     free: u32,
     dirty: u32,
-    /// Free memory that will be used soon, bytes: what may be handed out before the next collection.
+    /// Free memory that will be used soon, bytes: what may be allocated before the next collection.
     pub keep: usize,
-    /// Units that may be in use; beyond it there is no memory.
+    /// Units that may be in use; a request beyond it fails.
     pub limit: usize,
-    /// The system does not take memory back (mlockall).
+    /// The system rejects the release of memory (mlockall).
     locked: bool,
-    /// The number of the last collection, for the black list.
+    /// The number of the last collection, for the blacklist.
     pub epoch: u32,
-    /// Units there were when the heap's size was told last.
+    /// Number of units when the heap's size was last reported.
     pub reported_units: usize,
-    /// Units that were passed over because of the black list, now.
+    /// Units skipped so far because they were blacklisted.
     pub avoided: u64,
 }
 
-/// A run that was taken.
+/// A run of units that was taken.
 #[derive(Debug, Clone, Copy)]
 pub struct TakenUnits {
     pub first: UnitIndex,
@@ -81,7 +83,7 @@ impl Units {
         (reservation.units() - self.free as usize) * UNIT
     }
 
-    /// Whether so many units more would be beyond the limit.
+    /// Whether this many more units would exceed the limit.
     pub fn exceeds_limit(&self, reservation: &HeapReservation, units: u32) -> bool {
         reservation.units() - self.free as usize + units as usize > self.limit
     }
@@ -89,7 +91,7 @@ impl Units {
     fn link(&mut self, reservation: &HeapReservation, first: UnitIndex, units: u32, clean: bool) {
         let bin = bin_of(units);
         let head = self.bins[bin];
-        // SAFETY: the units are free and the caller's, whose lock this is; `head` is NONE or a free run.
+        // SAFETY: the units are free and `&mut self` holds their lock; `head` is NONE or a free run.
         unsafe {
             let run = &mut *reservation.span(first);
             run.units = units;
@@ -110,9 +112,10 @@ impl Units {
         }
     }
 
-    /// Takes a run out of its list; says its length and whether it is clean.
+    /// Removes a run from its list; returns its length and whether it is clean.
     fn unlink(&mut self, reservation: &HeapReservation, first: UnitIndex) -> (u32, bool) {
-        // SAFETY: `first` is a free run's, which the lock makes ours, as its neighbours in the list are.
+        // SAFETY: `first` begins a free run, whose descriptor the units' lock protects, as those of its neighbours in
+        // the list.
         let (units, clean, next, previous) = unsafe {
             let run = &*reservation.span(first);
             (run.units, run.clean, run.next, run.previous)
@@ -124,11 +127,11 @@ impl Units {
                 self.filled &= !(1 << bin);
             }
         } else {
-            // SAFETY: as above.
+            // SAFETY: `previous` is a free run of the same list, protected by the units' lock.
             unsafe { (*reservation.span(previous)).next = next };
         }
         if next != NONE {
-            // SAFETY: as above.
+            // SAFETY: `next` is a free run of the same list, protected by the units' lock.
             unsafe { (*reservation.span(next)).previous = previous };
         }
         self.free -= units;
@@ -138,7 +141,7 @@ impl Units {
         (units, clean)
     }
 
-    /// Gives units back. They are joined with free neighbours.
+    /// Releases units to the free runs, coalescing them with free neighbours.
     pub fn release(&mut self, reservation: &HeapReservation, first: UnitIndex, units: u32, clean: bool) {
         reservation.set_span_class(first, units, FREE);
         let (mut first, mut units, mut clean) = (first, units, clean);
@@ -163,7 +166,7 @@ impl Units {
     }
 
     /// Takes `units` units that begin at a multiple of `alignment` units; grows the heap where there is no such run.
-    /// What is on the black list is avoided if `avoid`. The kinds of the units are the caller's to set.
+    /// Blacklisted units are avoided if `avoid`. The caller sets the span class of the units.
     pub fn take(
         &mut self,
         reservation: &HeapReservation,
@@ -182,8 +185,7 @@ impl Units {
             .or_else(|| self.find(reservation, units, alignment, false, u32::MAX))
     }
 
-    /// Looks at no more than `limit` runs of a list: each list gets its turn, however many runs in those of shorter
-    /// ones do not do.
+    /// Examines at most `limit` runs of a list: every list is searched, however many runs of shorter lists do not fit.
     fn find(
         &mut self,
         reservation: &HeapReservation,
@@ -199,13 +201,14 @@ impl Units {
             let mut run = self.bins[bin];
             let mut tries = limit;
             while run != NONE && tries > 0 {
-                // SAFETY: a free run, which the lock makes ours.
+                // SAFETY: a free run in a list, protected by the units' lock.
                 let (length, next) =
                     unsafe { ((*reservation.span(run)).units, (*reservation.span(run)).next) };
                 if let Some(at) = self.place(reservation, run..run + length, units, alignment, avoid) {
                     return Some(self.cut(reservation, run, at, units));
                 }
-                // Where nothing is on the black list and nothing aligned, only lists of mixed lengths are searched.
+                // Without blacklist and alignment, a run can only fail in lists of mixed lengths: they are searched
+                // whole.
                 if avoid || alignment > 1 {
                     tries -= 1;
                 }
@@ -215,8 +218,7 @@ impl Units {
         None
     }
 
-    /// Where in a free run the units fit. What counts for the alignment is the address: the heap itself begins at a
-    /// multiple of less.
+    /// Where in a free run the units fit. The address must be aligned: the heap itself begins at a smaller alignment.
     fn place(
         &mut self,
         reservation: &HeapReservation,
@@ -246,7 +248,7 @@ impl Units {
         }
     }
 
-    /// Whether one of the last two collections found a word that looks like an address in this unit.
+    /// Whether one of the last two collections found a word equal to an address in this unit.
     fn is_blacklisted(&self, reservation: &HeapReservation, unit: UnitIndex) -> bool {
         // SAFETY: the table has a row for every unit.
         let seen = unsafe { reservation.blacklist().add(unit as usize).read() };
@@ -254,7 +256,7 @@ impl Units {
             && (seen == blacklist_mark(self.epoch) || seen == blacklist_mark(self.epoch.wrapping_sub(1)))
     }
 
-    /// Takes `units` at `at` out of the free run at `run`; what is left of it stays free.
+    /// Splits the free run at `run`: takes `units` at `at`, and the rest stays free.
     fn cut(
         &mut self,
         reservation: &HeapReservation,
@@ -287,7 +289,7 @@ impl Units {
             return None;
         }
         debug_assert_eq!(reservation.first(at as usize), at);
-        // SAFETY: a free run begins there, as what is before it is not free; the lock makes it ours.
+        // SAFETY: a free run begins there, as the unit before it is not free; the units' lock protects it.
         let long_enough = unsafe { (*reservation.span(at)).units } >= units;
         long_enough.then(|| self.cut(reservation, at, at, units))
     }
@@ -295,9 +297,9 @@ impl Units {
     /// Grows the heap so that a free run of `units` is there.
     fn grow(&mut self, reservation: &HeapReservation, units: u32) -> Option<()> {
         let before = reservation.units();
-        // A free run at the end is a part of it.
+        // A free run at the end is part of the new run.
         let at_end = if before > 0 && reservation.span_class(before - 1) == FREE {
-            // SAFETY: a free run's first unit; the lock makes it ours.
+            // SAFETY: the first unit of a free run, protected by the units' lock.
             unsafe { (*reservation.span(reservation.first(before - 1))).units }
         } else {
             0
@@ -307,12 +309,12 @@ impl Units {
         Some(())
     }
 
-    /// Gives the memory of all free runs back to the system. The address space stays, in one mapping.
+    /// Releases the memory of all free runs to the system. The address space stays, in one mapping.
     pub fn purge(&mut self, reservation: &HeapReservation) {
         // SAFETY: errno's address is valid for the calling thread.
         let errno = unsafe { *libc::__errno_location() };
         self.advise(reservation);
-        // SAFETY: as above.
+        // SAFETY: errno's address is valid for the calling thread.
         unsafe { *libc::__errno_location() = errno };
     }
 
@@ -320,8 +322,8 @@ impl Units {
         for bin in 0..BINS {
             let mut run = self.bins[bin];
             while run != NONE {
-                // SAFETY: a free run, which the lock makes ours; nobody has a block in it. The descriptors of its units
-                // after the first say nothing, and are written before they are read.
+                // SAFETY: a free run, protected by the units' lock; it contains no block. The descriptors of its units
+                // after the first are unused, and are written before they are read.
                 unsafe {
                     let span = &mut *reservation.span(run);
                     let inner = (reservation.span(run).add(1) as usize).next_multiple_of(PAGE);
@@ -345,10 +347,11 @@ impl Units {
         }
     }
 
-    /// Gives pages of units that the caller is about to give back to the system, which has zeros in their place. Says
-    /// whether it did.
+    /// Drops the pages of units that the caller is about to release; they then read as zeros. Returns whether the
+    /// system did so.
     pub fn drop_pages(&mut self, start: usize, bytes: usize) -> bool {
-        // SAFETY: errno's address is valid for the calling thread; the pages are nobody's.
+        // SAFETY: errno's address is valid for the calling thread; the pages are of units that hold no live block (the
+        // caller is about to release them).
         unsafe {
             let errno = *libc::__errno_location();
             let dropped = libc::madvise(start as *mut _, bytes, libc::MADV_DONTNEED) == 0;
@@ -369,7 +372,7 @@ impl Units {
             Damage::unless(
                 (run == NONE) == (self.filled >> bin & 1 == 0),
                 bin,
-                "a list is marked as filled if it is",
+                "a list's bit is set if it is not empty",
             )?;
             let mut previous = NONE;
             while run != NONE {
@@ -392,7 +395,7 @@ impl Units {
                 Damage::unless(
                     reservation.first(end - 1) == run,
                     address,
-                    "a free run's last unit leads to its first",
+                    "a free run's last unit points to its first",
                 )?;
                 Damage::unless(
                     (run as usize..end).all(|unit| reservation.span_class(unit) == FREE),
@@ -401,7 +404,7 @@ impl Units {
                 )?;
                 let joined = (run == 0 || reservation.span_class(run as usize - 1) != FREE)
                     && (end == reservation.units() || reservation.span_class(end) != FREE);
-                Damage::unless(joined, address, "free neighbours are joined")?;
+                Damage::unless(joined, address, "free neighbours are coalesced")?;
                 free += span.units;
                 runs += 1;
                 Damage::unless(runs <= reservation.units(), address, "lists of free runs end")?;
@@ -415,7 +418,7 @@ impl Units {
     }
 }
 
-/// How the black list writes the number of a collection: never 0.
+/// The blacklist's encoding of the number of a collection: never 0.
 pub const fn blacklist_mark(epoch: u32) -> u8 {
     (epoch % 255) as u8 + 1
 }

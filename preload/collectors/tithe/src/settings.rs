@@ -1,7 +1,7 @@
-//! The settings: what the environment variables `TITHE_*` say, read once when the process starts.
+//! The settings: the environment variables `TITHE_*`, read once when the process starts.
 //!
-//! A wrong value, or a name nobody knows, is refused and not guessed at: a measurement with a setting that was
-//! silently ignored is worse than none. `docs/tithe-settings.md` is the users' table.
+//! A wrong value or an unknown name is rejected and not guessed at: a measurement with a setting that was silently
+//! ignored is worse than none. `docs/tithe-settings.md` is the users' table.
 
 use core::ffi::{CStr, c_char, c_int};
 
@@ -14,16 +14,16 @@ use crate::policy::{self, Rule};
 /// How the heap is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// free reclaims at once, collections take what the program leaked.
+    /// free reclaims at once, collections reclaim what the program leaked.
     Hybrid,
-    /// free does nothing, collections take everything.
+    /// free does nothing, collections reclaim everything.
     Collect,
     /// free reclaims, nothing is ever collected.
     Explicit,
 }
 
 impl Mode {
-    /// The word for it in `TITHE_MODE`.
+    /// Its name in `TITHE_MODE`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Mode::Hybrid => "hybrid",
@@ -33,7 +33,7 @@ impl Mode {
     }
 }
 
-/// What the user wants, defaults filled in.
+/// The user's settings, with defaults filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// `TITHE_MODE`.
@@ -42,19 +42,19 @@ pub struct Settings {
     pub rule: Rule,
     /// `TITHE_HEADROOM`, percent; its default depends on the mode.
     pub headroom: usize,
-    /// The headroom is nobody's wish: the policy may give more where collections cost much.
+    /// The headroom is the default, not set by the user: the policy may raise it where collections are expensive.
     pub adaptive: bool,
     /// `TITHE_MIN_HEADROOM`, bytes; its default depends on the mode.
     pub min_headroom: usize,
     /// `TITHE_MAX_HEAP`, bytes; present with [`Rule::Fixed`].
     pub max_heap: Option<usize>,
-    /// `TITHE_EVERY`: a collection each time so many bytes were handed out, instead of a rule.
+    /// `TITHE_EVERY`: a collection each time this many bytes have been allocated, instead of a rule.
     pub every: Option<usize>,
-    /// `TITHE_RECLAIM`: of the collections that were due, each so many-th reclaims, and the others mark only.
+    /// `TITHE_RECLAIM`: every how many-th of the collections that were due reclaims; the others only mark.
     pub reclaim: u64,
-    /// `TITHE_HEAP`: bytes of units in use beyond which there is no memory.
+    /// `TITHE_HEAP`: bytes of units in use beyond which requests fail.
     pub heap: Option<usize>,
-    /// `TITHE_SWEEP`: everything is swept before the program goes on.
+    /// `TITHE_SWEEP`: everything is swept before the program is resumed.
     pub eager: bool,
     /// `TITHE_MARKERS`: threads that mark, 1 to 64; the collector chooses when there is none.
     pub markers: Option<usize>,
@@ -72,10 +72,10 @@ pub struct Settings {
     pub poison: bool,
 }
 
-/// How long a thread may take to stop, ms, when nothing is said.
+/// How long a thread may take to stop, ms, by default.
 pub const PATIENCE_MS: u32 = 2000;
 
-/// Every variable, with what it allows in words.
+/// Every variable, with a description of what it allows.
 pub const VARIABLES: [(&str, &str); 16] = [
     ("TITHE_MODE", "hybrid, collect or explicit"),
     ("TITHE_POLICY", "proportional, fixed, zorn1992 or membalancer"),
@@ -92,18 +92,18 @@ pub const VARIABLES: [(&str, &str); 16] = [
     (
         "TITHE_SIGNAL",
         "rtmax, rtmax-N (N up to 30), or a number from 1 to 64 but for 4, 7, 8, 9, 11, 19, 32 and 33 (faults, signals \
-         that nobody can handle, those of the C library)",
+         that cannot be handled, those of the C library)",
     ),
     ("TITHE_PATIENCE", "milliseconds from 1 to 600000"),
     ("TITHE_ABORT", "on or off"),
     ("TITHE_POISON", "0 or 1"),
 ];
 
-/// What every variable begins with.
+/// The prefix of every variable.
 const PREFIX: &[u8] = b"TITHE_";
 
 impl Settings {
-    /// What holds when nothing is set.
+    /// The defaults.
     pub const fn new() -> Settings {
         Settings {
             mode: Mode::Hybrid,
@@ -126,26 +126,26 @@ impl Settings {
         }
     }
 
-    /// Reads the process's environment. To be called once, at start, while there is one thread: setenv in another one
+    /// Reads the process's environment. Must be called once, at start, while there is one thread: setenv in another one
     /// may move what is read. A program with more rights than its user (set-user-ID) gets the defaults, since
     /// `TITHE_LOG` would write files for them.
     ///
     /// # Errors
     /// The first wrong value.
     pub fn from_environment() -> Result<Settings, SettingError> {
-        // SAFETY: getauxval has no conditions.
+        // SAFETY: getauxval takes no pointers and returns 0 for an unknown entry.
         if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
             return Ok(Settings::new());
         }
         unsafe extern "C" {
             static mut environ: *const *const c_char;
         }
-        // SAFETY: one thread, so nobody changes the variable; see above.
+        // SAFETY: there is one thread (this function's contract), so no other changes the variable.
         Settings::read(Entries { next: unsafe { environ } })
     }
 
-    /// Reads entries `NAME=value`. As for getenv, the first of several with one name holds, and what has no `=` is no
-    /// entry.
+    /// Reads entries `NAME=value`. As for getenv, the first of several with one name counts, and one without `=` is
+    /// ignored.
     ///
     /// # Errors
     /// The first wrong value.
@@ -200,13 +200,13 @@ impl Settings {
                 collecting = Some(SettingError { fault: Fault::NeverCollects, ..wrong });
             }
         }
-        // What has a hard limit, and no wish of when to collect, collects when it is full.
+        // A heap with a hard limit and no policy set by the user collects when it is full.
         let full = if settings.heap.is_some() { Rule::Fixed } else { settings.rule };
         settings.rule = chosen.unwrap_or(full);
         if settings.rule == Rule::Fixed && settings.max_heap.or(settings.heap).is_none() {
             return Err(SettingError::new(b"TITHE_POLICY", b"fixed", Fault::NeedsMaximum));
         }
-        // A measurement of collections that never happen would be taken for one.
+        // Otherwise a run without collections would be taken for a measurement of them.
         if let (Mode::Explicit, Some(wrong)) = (settings.mode, collecting) {
             return Err(wrong);
         }
@@ -227,7 +227,7 @@ impl Default for Settings {
     }
 }
 
-/// A variable that cannot be honoured. The process should end with its message.
+/// An invalid variable. The process should end with its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SettingError {
     variable: Excerpt<30>,
@@ -235,7 +235,7 @@ pub struct SettingError {
     fault: Fault,
 }
 
-/// What is wrong with it.
+/// The fault of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     NotAllowed { allowed: &'static str },
@@ -293,7 +293,7 @@ impl SettingError {
 }
 
 /// The beginning of a text from the environment, which the program may change later. It is short because an error is
-/// handed on by value, having nothing to be boxed in.
+/// returned by value, without an allocator to box it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Excerpt<const CAPACITY: usize> {
     bytes: [u8; CAPACITY],
@@ -314,7 +314,7 @@ impl<const CAPACITY: usize> Excerpt<CAPACITY> {
         &self.bytes[..self.length as usize]
     }
 
-    /// Appends it; what is no text, or would play tricks with a terminal, becomes a question mark.
+    /// Appends it; bytes that are not UTF-8, and control characters, become question marks.
     fn show(&self, mut line: Message) -> Message {
         for chunk in self.bytes().utf8_chunks() {
             for character in chunk.valid().chars() {
@@ -342,8 +342,8 @@ impl Iterator for Entries {
         if self.next.is_null() {
             return None;
         }
-        // SAFETY: `next` points into an array of C strings that ends with a null, which has not been reached; nobody
-        // changes it while it is read (see `Settings::from_environment`), and nothing read outlives that call.
+        // SAFETY: `next` points into an array of C strings that ends with a null, which has not been reached; no other
+        // thread changes it while it is read (see `Settings::from_environment`), and nothing read outlives that call.
         unsafe {
             let entry = *self.next;
             if entry.is_null() {
@@ -428,12 +428,12 @@ fn signal(text: &str) -> Option<c_int> {
     (!refused.contains(&signal)).then_some(signal)
 }
 
-/// What a variable allows; the table has every one that is asked for.
+/// What a variable allows; callers pass only names in the table.
 fn allowed(variable: &str) -> &'static str {
     VARIABLES.iter().find(|(name, _)| *name == variable).map_or("", |(_, allowed)| allowed)
 }
 
-/// What an error of open means; strerror may allocate.
+/// The meaning of an error of open; strerror may allocate.
 fn reason(error: c_int) -> Option<&'static str> {
     Some(match error {
         libc::ENOENT => "no such file or directory",
@@ -446,12 +446,12 @@ fn reason(error: c_int) -> Option<&'static str> {
         libc::ENAMETOOLONG => "its name is too long",
         libc::ELOOP => "too many symbolic links",
         libc::EBADF => "standard error is closed",
-        libc::ENXIO => "a pipe that nobody reads",
+        libc::ENXIO => "a pipe without a reader",
         _ => return None,
     })
 }
 
-/// The known variable that is most like a name: a typing error or two away, capital letters or not.
+/// The known variable closest to a name: a typing error or two away, ignoring case.
 fn nearest(name: &[u8]) -> Option<&'static str> {
     let tail = &name[PREFIX.len()..];
     let (distance, known) = VARIABLES
@@ -461,7 +461,7 @@ fn nearest(name: &[u8]) -> Option<&'static str> {
     (distance <= 2 + tail.len().min(known.len()) / 4).then_some(known)
 }
 
-/// Levenshtein's distance of two words, capital letters or not. Of long ones only the beginning counts.
+/// Levenshtein's distance of two names, ignoring case. Of long ones only the beginning counts.
 fn distance(one: &[u8], other: &[u8]) -> usize {
     const LONGEST: usize = 32;
     let other = &other[..other.len().min(LONGEST)];

@@ -1,7 +1,7 @@
-//! Spans: what is known about each unit of the heap, beside the heap and not in it.
+//! Spans: the descriptor of each unit of the heap, in a table outside it.
 //!
 //! A span is one or several units of blocks of one class. Its descriptor is that of its first unit, to which the
-//! room's table leads from the others. Large blocks and free runs of units use the same descriptors.
+//! reservation's table points from the others. Large blocks and free runs of units use the same descriptors.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,14 +12,14 @@ pub type UnitIndex = u32;
 /// No unit: the end of a list.
 pub const NONE: UnitIndex = UnitIndex::MAX;
 
-/// 64 blocks of a span: side by side, as a marker needs both.
+/// 64 blocks of a span: both words adjacent, as a marker needs both.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Bits {
-    /// The block is the program's or in a thread's cache. Meaningless while the span waits to be swept: then
-    /// `marked` says what will be taken.
+    /// The block is the program's or in a thread's cache. Meaningless while the span waits to be swept: then `marked`
+    /// holds what will be taken.
     pub taken: u64,
-    /// The collection reached it. All clear once swept. Atomic for markers that work side by side.
+    /// The collection reached it. All clear once swept. Atomic, for concurrent markers.
     pub marked: AtomicU64,
 }
 
@@ -29,7 +29,7 @@ pub struct Bits {
 pub struct Span {
     /// How many units it has.
     pub units: u32,
-    /// Neighbours in the list this span or run is in.
+    /// Links of the list this span or run is in.
     pub next: UnitIndex,
     pub previous: UnitIndex,
     /// The collection after which it was swept last.
@@ -38,10 +38,11 @@ pub struct Span {
     pub free: u16,
     /// Whether it is in its class's list of spans with free blocks.
     pub listed: bool,
-    /// Of a free run: no page of it was touched since the system gave it, or gave it anew: it reads as zeros. Of a
-    /// span: this was so when it began, and no block of it has come back yet. Of a large block: when it was taken.
+    /// Of a free run: no page of it was touched since the system mapped or remapped it: it reads as zeros. Of a span:
+    /// this held when it was initialised, and no block of it has been freed yet. Of a large block: this held when it
+    /// was allocated.
     pub clean: bool,
-    /// Of a large block: the bytes it may use, whole pages.
+    /// Of a large block: its usable bytes, whole pages.
     pub bytes: usize,
     /// The word of `bits` where a search for a free block begins: all before it are taken.
     pub hint: u32,
@@ -53,7 +54,7 @@ pub struct Span {
 const _: () = assert!(size_of::<Span>() == 64 + BLOCKS_MAX / 64 * 16);
 
 impl Span {
-    /// Makes the bits those of a span with nothing taken.
+    /// Clears the bits: no block is taken or marked.
     pub fn clear_bits(&mut self, blocks: usize) {
         for bits in &mut self.bits[..blocks.div_ceil(64)] {
             bits.taken = 0;
@@ -61,7 +62,7 @@ impl Span {
         }
     }
 
-    /// Which blocks of word `word` there are, of a span of `blocks`.
+    /// The bits of word `word` that stand for blocks, in a span of `blocks`.
     #[inline(always)]
     pub const fn present(blocks: usize, word: usize) -> u64 {
         let rest = blocks - word * 64;

@@ -1,7 +1,7 @@
-//! The spans of one kind: claiming blocks for a cache, taking them back, sweeping after a collection.
+//! The spans of one span class: reserving blocks for a cache, releasing them, sweeping after a collection.
 //!
-//! All of it happens under the kind's lock. Spans that were swept and have free blocks are in a list; those that
-//! wait to be swept are found by their kind in the room's table, in order of address, so that low addresses fill
+//! All of it happens under the span class's lock. Swept spans with free blocks are in a list; those that wait to be
+//! swept are found by their span class in the reservation's table, in order of address, so that low addresses fill
 //! first.
 
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -14,27 +14,27 @@ use crate::reservation::HeapReservation;
 use crate::runs::TakenUnits;
 use crate::span::{NONE, Span, UnitIndex};
 
-/// The state of one kind.
+/// The spans of one span class.
 #[derive(Debug)]
 pub struct Spans {
     /// Swept spans with free blocks.
     partial: UnitIndex,
-    /// From which unit on spans may wait to be swept; none after the room's end of that time.
+    /// The unit from which on spans may wait to be swept; `usize::MAX` when none does.
     cursor: usize,
 }
 
-/// What became of a swept span.
+/// The outcome of sweeping a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepOutcome {
-    /// It was done before.
+    /// It was swept before.
     Already,
-    /// It is in the list, or full.
+    /// It has blocks that are taken: it is in the list, or full.
     Kept,
-    /// No block of it is taken: its units are the caller's to give back.
+    /// No block of it is taken: the caller releases its units, or lists it.
     Empty,
 }
 
-/// What is wrong with an address that was given back.
+/// Why an address cannot be released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleaseError {
     Free,
@@ -47,7 +47,7 @@ impl Spans {
     }
 
     fn link(&mut self, reservation: &HeapReservation, unit: UnitIndex) {
-        // SAFETY: spans of this kind are ours by the lock.
+        // SAFETY: a span of this span class, whose lock `&mut self` implies.
         unsafe {
             let span = &mut *reservation.span(unit);
             span.listed = true;
@@ -61,7 +61,7 @@ impl Spans {
     }
 
     fn unlink(&mut self, reservation: &HeapReservation, unit: UnitIndex) {
-        // SAFETY: spans of this kind are ours by the lock.
+        // SAFETY: a span of this span class, whose lock `&mut self` implies.
         unsafe {
             let span = &mut *reservation.span(unit);
             let (next, previous) = (span.next, span.previous);
@@ -77,12 +77,12 @@ impl Spans {
         }
     }
 
-    /// Lists a span that was found empty after all.
+    /// Puts a span that was found empty into the list.
     pub fn list(&mut self, reservation: &HeapReservation, unit: UnitIndex) {
         self.link(reservation, unit);
     }
 
-    /// Makes fresh units a span of this kind and lists it.
+    /// Initialises fresh units as a span of this span class and lists it.
     pub fn initialise(
         &mut self,
         reservation: &HeapReservation,
@@ -92,7 +92,7 @@ impl Spans {
     ) {
         let unit = taken.first;
         let class = &CLASS[span_class as usize];
-        // SAFETY: the units are the caller's.
+        // SAFETY: the caller has just taken the units, and no other thread uses them.
         let span = unsafe { &mut *reservation.span(unit) };
         span.units = u32::from(class.units);
         span.span_class = span_class;
@@ -106,7 +106,7 @@ impl Spans {
         self.link(reservation, unit);
     }
 
-    /// Claims up to `wanted` blocks into the cache's pending ones; says how many.
+    /// Reserves up to `wanted` blocks as pending ones of the cache; returns how many.
     pub fn reserve(
         &mut self,
         reservation: &HeapReservation,
@@ -118,7 +118,7 @@ impl Spans {
         let mut got = 0;
         while got < wanted && cache.pending_count < PENDING_MAX && self.partial != NONE {
             let unit = self.partial;
-            // SAFETY: spans of this kind are ours by the lock.
+            // SAFETY: a span of this span class, whose lock `&mut self` implies.
             let span = unsafe { &mut *reservation.span(unit) };
             let mut word = span.hint as usize;
             while got < wanted && cache.pending_count < PENDING_MAX && word < words {
@@ -145,7 +145,7 @@ impl Spans {
         got
     }
 
-    /// The next span of the kind that may wait to be swept.
+    /// The next span of the span class that may wait to be swept.
     pub fn next_unswept(&mut self, reservation: &HeapReservation, span_class: u8) -> Option<UnitIndex> {
         let end = reservation.units();
         if self.cursor >= end {
@@ -179,7 +179,7 @@ impl Spans {
         self.cursor = usize::MAX;
     }
 
-    /// What was marked is taken, the rest is free. `poison` fills it.
+    /// Makes marked blocks taken and the rest free, which `poison` fills.
     pub fn sweep(
         &mut self,
         reservation: &HeapReservation,
@@ -187,7 +187,7 @@ impl Spans {
         epoch: u32,
         poison: bool,
     ) -> SweepOutcome {
-        // SAFETY: spans of this kind are ours by the lock.
+        // SAFETY: a span of this span class, whose lock `&mut self` implies.
         let span = unsafe { &mut *reservation.span(unit) };
         if span.epoch == epoch {
             return SweepOutcome::Already;
@@ -217,11 +217,11 @@ impl Spans {
         SweepOutcome::Kept
     }
 
-    /// Makes a block free that no cache has. Says whether the whole span is free now: then it is unlisted and its
-    /// units are the caller's to give back.
+    /// Frees a block that no cache holds. Returns whether the whole span is free now: then it is unlisted, and the
+    /// caller releases its units.
     ///
     /// # Errors
-    /// The address is no taken block's.
+    /// The address is not that of a taken block.
     pub fn release(
         &mut self,
         reservation: &HeapReservation,
@@ -229,7 +229,7 @@ impl Spans {
         epoch: u32,
     ) -> Result<bool, ReleaseError> {
         let unit = reservation.first(address.wrapping_sub(reservation.base()) >> crate::class::UNIT_SHIFT);
-        // SAFETY: spans of this kind are ours by the lock.
+        // SAFETY: a span of this span class, whose lock `&mut self` implies.
         let span = unsafe { &mut *reservation.span(unit) };
         let class = &CLASS[span.span_class as usize];
         let offset = address - reservation.address(unit);
@@ -241,7 +241,7 @@ impl Spans {
         let bits = &mut span.bits[word];
         let marked = bits.marked.load(Ordering::Relaxed);
         if span.epoch != epoch {
-            // It waits to be swept, and the marks decide.
+            // The span waits to be swept: its marks hold which blocks are taken.
             if marked & bit == 0 {
                 return Err(ReleaseError::Free);
             }
@@ -268,7 +268,7 @@ impl Spans {
         Ok(false)
     }
 
-    /// Verifies the list and the counts of every span of the kind.
+    /// Verifies the list and the counts of every span of the span class.
     ///
     /// # Errors
     /// The first invariant that does not hold.
@@ -277,13 +277,13 @@ impl Spans {
         let mut listed = 0_usize;
         let (mut unit, mut previous) = (self.partial, NONE);
         while unit != NONE {
-            // SAFETY: spans of this kind are ours by the lock; only read.
+            // SAFETY: a span of this span class, whose lock is held; only read.
             let span = unsafe { &*reservation.span(unit) };
             let address = reservation.address(unit);
             Damage::unless(
                 reservation.span_class(unit as usize) == span_class,
                 address,
-                "spans in a list are of its kind",
+                "spans in a list are of its span class",
             )?;
             Damage::unless(span.listed && span.free > 0, address, "spans in the list have free blocks")?;
             Damage::unless(span.epoch == epoch, address, "spans in the list were swept")?;
@@ -301,7 +301,7 @@ impl Spans {
             }
             let first = unit as UnitIndex;
             let address = reservation.address(first);
-            // SAFETY: as above.
+            // SAFETY: a span of this span class, whose lock is held; only read.
             let span = unsafe { &*reservation.span(first) };
             let end = unit + usize::from(class.units);
             Damage::unless(
@@ -310,9 +310,9 @@ impl Spans {
                         reservation.span_class(part) == span_class && reservation.first(part) == first
                     }),
                 address,
-                "a span's units lead to its first",
+                "a span's units point to its first",
             )?;
-            Damage::unless(span.span_class == span_class, address, "a span knows its kind")?;
+            Damage::unless(span.span_class == span_class, address, "a span's descriptor has its span class")?;
             let words = usize::from(class.blocks).div_ceil(64);
             for (word, bits) in span.bits[..words].iter().enumerate() {
                 let beyond = !Span::present(class.blocks.into(), word);
@@ -354,7 +354,7 @@ fn lowest(bits: u64, count: u32) -> u64 {
     bits & !rest
 }
 
-/// What a reclaimed block holds in a test.
+/// The byte that fills reclaimed blocks with `TITHE_POISON=1`.
 pub const POISON: u8 = 0xdf;
 
 #[cold]
@@ -363,7 +363,7 @@ fn fill(start: usize, class: &SizeClass, word: usize, mut mask: u64) {
         let block = word * 64 + mask.trailing_zeros() as usize;
         mask &= mask - 1;
         let size = class.size as usize;
-        // SAFETY: the block was found to be nobody's.
+        // SAFETY: `sweep` found the block taken and not marked: it is unreachable.
         unsafe { ((start + block * size) as *mut u8).write_bytes(POISON, size) };
     }
 }

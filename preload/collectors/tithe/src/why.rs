@@ -1,12 +1,12 @@
-//! Why a block stays: the chain of words from a root to it, and how much each sort of root holds alone.
+//! Why a block is kept: the chain of words from a root to it, and how much each sort of root holds alone.
 //!
-//! For who debugs a leak, and slow: the world stands while everything is read, once for a chain and five times for the
-//! shares. The collector's own marking keeps no parents, so this is a tracer apart. It goes breadth first, so that a
-//! chain is as short as can be, and its queue, which is the list of all blocks it has reached, remembers where each
+//! For debugging leaks, and slow: the world is stopped while everything is read, once for a chain and five times for
+//! the shares. The collector's own marking keeps no parents, so this is a separate tracer. It proceeds breadth first,
+//! so that a chain is as short as possible, and its queue, the list of all blocks it has reached, records where each
 //! was found; the memory for it is mapped, never allocated.
 //!
-//! Who asks holds the address himself, in a register or on his stack. Therefore [`with_frame`] keeps apart what is
-//! his from what is ours, and the chain that is told avoids the asking thread's stack if there is another.
+//! The calling thread holds the address itself, in a register or on its stack. Therefore [`with_frame`] separates the
+//! caller's part of the stack from this module's, and a chain avoids the calling thread's stack if there is another.
 
 mod mappings;
 mod stopped_heap;
@@ -25,7 +25,7 @@ use stopped_heap::{Query, StoppedHeap, with_stopped_heap};
 use text::{Text, write_line};
 use tracer::{Entry, Source};
 
-/// `struct tithe_held`: bytes in blocks that nothing but this sort of root leads to.
+/// `struct tithe_held`: bytes in blocks that only this sort of root reaches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Shares {
@@ -36,24 +36,24 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// All of them, bytes.
+    /// The sum, bytes.
     pub const fn total(&self) -> u64 {
         self.stacks + self.statics + self.mappings + self.registers
     }
 }
 
-/// Why there is no answer: a thread would not stop, the mappings are not readable, or there is no memory.
+/// There is no answer: a thread did not stop, the mappings are not readable, or there is no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unavailable;
 
-/// From where on the asking thread's stack is read: the address of the frame of whoever asked, as [`with_frame`] gives
-/// it. The registers that calls preserve lie there too. 0: no roots are wanted.
+/// The address from which on the calling thread's stack is read: that of the caller's frame, as [`with_frame`] passes
+/// it. The callee-saved registers lie there too. 0: no roots are needed.
 pub type Frame = usize;
 
 /// Calls `inner(context, frame)`.
 ///
 /// # Safety
-/// As the call of `inner` with this context and any frame.
+/// Calling `inner` with this context and any frame is sound.
 #[unsafe(naked)]
 pub unsafe extern "C" fn with_frame(context: *mut c_void, inner: unsafe extern "C" fn(*mut c_void, Frame)) {
     naked_asm!(
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn with_frame(context: *mut c_void, inner: unsafe extern "
 }
 
 impl Heap {
-    /// `tithe_is_live`: 1 if the address lies in a block that is handed out, 0 if not, -1 if this cannot be told.
+    /// `tithe_is_live`: 1 if the address lies in an allocated block, 0 if not, -1 if the answer is unavailable.
     pub fn is_live(&self, address: usize) -> c_int {
         let mut collection = self.collection.lock();
         let live = with_stopped_heap(self, &mut collection, Query::Blocks, 0, |stopped_heap| {
@@ -82,8 +82,8 @@ impl Heap {
         live.map_or(-1, c_int::from)
     }
 
-    /// Writes the chain that keeps the block at an address into `text`, as far as it has room. Says how long it is,
-    /// bytes; 0: there is no such block, or nothing leads to it.
+    /// Writes the chain that keeps the block at an address into `text`, as far as it fits. Returns its whole length,
+    /// bytes; 0: there is no such block, or no root reaches it.
     ///
     /// # Errors
     /// [`Unavailable`].
@@ -97,7 +97,7 @@ impl Heap {
         Ok(text.length())
     }
 
-    /// What each sort of root holds alone.
+    /// The bytes that each sort of root holds alone.
     ///
     /// # Errors
     /// [`Unavailable`].
@@ -106,37 +106,37 @@ impl Heap {
         with_stopped_heap(self, &mut collection, Query::Chains, frame, shares)?
     }
 
-    /// After a collection, if `TITHE_WHY` is set: writes the chain to the log or to standard error, and what roots
-    /// hold alone. Says how much that is in all, bytes.
+    /// After a collection, if `TITHE_WHY` is set: writes the chain to the log or to standard error, and the bytes that
+    /// roots hold alone. Returns the sum of these.
     pub(crate) fn explain(&self, collection: &mut Collection) -> Option<usize> {
         collection.why?;
         let mut task = Task { heap: self, collection, held: None };
-        // SAFETY: the context is what the function wants.
+        // SAFETY: the context is a `Task` that only this call uses, as `explain` requires.
         unsafe { with_frame((&raw mut task).cast(), explain) };
         task.held
     }
 }
 
-/// What [`explain`] works on.
+/// The context of [`explain`].
 struct Task<'a> {
     heap: &'a Heap,
     collection: &'a mut Collection,
     held: Option<usize>,
 }
 
-/// Links of a chain that are written to the log from each of its ends, and bytes of them in all.
+/// Links of a chain that are written to the log from each of its ends, and the bytes of their text.
 const LOGGED: usize = 32;
 const LOGGED_BYTES: usize = 24 << 10;
 
 /// # Safety
-/// The context is a [`Task`] that nobody else uses.
+/// The context points to a [`Task`] that no other code uses meanwhile.
 unsafe extern "C" fn explain(context: *mut c_void, frame: Frame) {
-    // SAFETY: the caller's word.
+    // SAFETY: the context points to a `Task` that no other code uses (this function's contract).
     let Task { heap, collection, held } = unsafe { &mut *context.cast::<Task<'_>>() };
     let (Some(address), sink) = (collection.why, collection.log) else { return };
     let mut region = Region::new();
     let Some(memory) = region.grow(LOGGED_BYTES) else { return };
-    // SAFETY: mapped just now, for this.
+    // SAFETY: `grow` has just mapped these bytes, and `region` owns them until this function returns.
     let memory = unsafe { slice::from_raw_parts_mut(memory.as_ptr(), LOGGED_BYTES) };
     let mut text = Text::new(memory);
     let outcome = with_stopped_heap(heap, collection, Query::Chains, frame, |stopped_heap| {
@@ -144,10 +144,10 @@ unsafe extern "C" fn explain(context: *mut c_void, frame: Frame) {
         Ok::<_, Unavailable>((live, shares(stopped_heap)?))
     });
     let Ok(Ok((is_live, shares))) = outcome else {
-        return write_line(sink, address, b"cannot be told: a thread does not stop, or there is no memory");
+        return write_line(sink, address, b"unavailable: a thread does not stop, or there is no memory");
     };
     if text.length() == 0 {
-        text.text(if is_live { "no root leads to this block" } else { "no block is handed out here" });
+        text.text(if is_live { "no root leads to this block" } else { "no block is allocated here" });
     }
     for row in text.finish().split(|&byte| byte == b'\n').filter(|row| !row.is_empty()) {
         write_line(sink, address, row);
@@ -168,8 +168,8 @@ unsafe extern "C" fn explain(context: *mut c_void, frame: Frame) {
     *held = Some(shares.total() as usize);
 }
 
-/// Writes the chain to the block at an address, of which no more than `most` links from each end. Says whether there
-/// is such a block.
+/// Writes the chain to the block at an address, at most `most` links from each end. Returns whether there is such a
+/// block.
 fn chain(
     stopped_heap: &StoppedHeap<'_>,
     address: usize,
@@ -178,11 +178,11 @@ fn chain(
 ) -> Result<bool, Unavailable> {
     let Some(block) = stopped_heap.live(address) else { return Ok(false) };
     let mut tracer = stopped_heap.tracer(block.start);
-    // What others hold says more than what the asking thread has at hand.
+    // Other roots are more informative than the calling thread's own stack, which comes second.
     for own in [false, true] {
         stopped_heap.roots(&mut |range, source, is_own| {
             if is_own == own {
-                // SAFETY: roots are readable, and everybody stands still.
+                // SAFETY: `StoppedHeap::roots` yields readable ranges, and the world is stopped.
                 unsafe { tracer.root(range, source) };
             }
         })?;
@@ -194,7 +194,7 @@ fn chain(
             for place in 1..length {
                 let next = tracer.entry(entry.link);
                 if place == most && length - place > most {
-                    text.text("... and on through blocks that are not told: ");
+                    text.text("... and on through blocks that are omitted: ");
                     text.number(length - 2 * most);
                     text.text("\n");
                 }
@@ -207,7 +207,7 @@ fn chain(
                 entry = next;
             }
             write_block(stopped_heap, entry, text);
-            text.text(", asked for at + ");
+            text.text(", queried at + ");
             text.number(address - entry.block);
             text.text("\n");
             return Ok(true);
@@ -216,7 +216,7 @@ fn chain(
     Ok(true)
 }
 
-/// Where a chain begins.
+/// Writes the root at which a chain begins.
 fn write_root(stopped_heap: &StoppedHeap<'_>, entry: Entry, text: &mut Text<'_>) {
     let thread = |text: &mut Text<'_>| match stopped_heap.thread_of(entry.word) {
         Some(thread) => {
@@ -269,21 +269,21 @@ fn write_block(stopped_heap: &StoppedHeap<'_>, entry: Entry, text: &mut Text<'_>
     text.text(" bytes");
 }
 
-/// What a word holds, which ends a line.
+/// Writes the value of a word and ends the line.
 fn write_target(word: usize, text: &mut Text<'_>) {
     text.text(" -> ");
-    // SAFETY: a word that was read, and everybody stands still since.
+    // SAFETY: the tracer has read this word, and the world has been stopped since.
     text.address(unsafe { (word as *const usize).read_unaligned() });
     text.text("\n");
 }
 
-/// What each sort of root holds alone: what is reached by all, less what is reached without it.
+/// The bytes that each sort of root holds alone: those reached from all roots, less those reached without it.
 fn shares(stopped_heap: &StoppedHeap<'_>) -> Result<Shares, Unavailable> {
     let without = |excluded: &[Source]| {
         let mut tracer = stopped_heap.tracer(0);
         stopped_heap.roots(&mut |range, source, _| {
             if !excluded.contains(&source) {
-                // SAFETY: roots are readable, and everybody stands still.
+                // SAFETY: `StoppedHeap::roots` yields readable ranges, and the world is stopped.
                 unsafe { tracer.root(range, source) };
             }
         })?;

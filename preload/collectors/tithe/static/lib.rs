@@ -1,7 +1,8 @@
-//! `libtithe.a`: see `heaptoll_tithe`. Malloc stays the program's own: its heap is one more mapping that holds words.
+//! `libtithe.a`: see `heaptoll_tithe`. The program keeps its own malloc, whose heap is one more mapping that is
+//! scanned.
 //!
-//! What `preload!` does for the shared object is done here without malloc's names: start, fork, the ends of threads.
-//! The `pack` beside this file hides every symbol of the archive that is not of `include/tithe.h`.
+//! This does what `preload!` does for the shared object, without malloc's names: start, fork, thread exit. The script
+//! `pack` in this folder hides every symbol of the archive that is not in `include/tithe.h`.
 #![no_std]
 
 use heaptoll_floor::{AtFork, Manager, Message, at_fork};

@@ -1,5 +1,5 @@
 //! `include/tithe.h` from outside: programs in C, linked with `libtithe.a` and with `libtithe.so`, in every mode, and
-//! beside a preloaded heap.
+//! with a preloaded heap.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -92,7 +92,7 @@ fn case(program: &Path, name: &str, settings: Settings<'_>) -> Output {
     output
 }
 
-/// Runs a case linked in both ways, in both modes that collect, and beside a preloaded heap.
+/// Runs a case linked in both ways, in both modes that collect, and with a preloaded heap.
 fn everywhere(name: &str) {
     let Built { linked, shared, object, .. } = built();
     let object = object.to_str().expect("a path in UTF-8");
@@ -265,7 +265,7 @@ fn wrong_settings_end_a_linked_program_too() {
     assert!(text.contains("TITHE_MODE") && text.contains("hybrid, collect or explicit"), "{text}");
 }
 
-/// The names that a library offers.
+/// The names that a library exports.
 fn names(arguments: &[&OsStr]) -> BTreeSet<String> {
     let output =
         run(Command::new("nm").args(["--defined-only", "--format=posix", "--extern-only"]).args(arguments));

@@ -1,4 +1,4 @@
-//! Caches given out and taken back, and their lists against a model.
+//! Opening and closing caches, and their lists against a model.
 
 extern crate std;
 
@@ -20,7 +20,7 @@ fn count(heap: &Heap) -> usize {
 #[test]
 fn an_open_cache_is_empty_and_has_its_full_capacity() {
     let heap = Box::new(Heap::new());
-    // SAFETY: the heap's, and nobody else's.
+    // SAFETY: `open_cache` has just opened it for this test alone.
     let cache = unsafe { &mut *heap.open_cache(5).expect("memory") };
     assert!(core::ptr::eq(cache.heap, &*heap) && cache.thread == 5 && cache.pending_count == 0);
     for (span_class, limits) in CACHE_LIMITS.iter().enumerate().skip(1) {
@@ -39,7 +39,7 @@ fn caches_come_back_newest_first_and_are_made_only_when_none_is_idle() {
     let caches: Vec<_> = (0..20).map(|thread| heap.open_cache(thread + 1).expect("memory")).collect();
     assert_eq!(count(&heap), 20);
     for &cache in &caches[5..15] {
-        // SAFETY: the heap's, and nobody's from now on.
+        // SAFETY: a cache of this heap that the test does not use while it is closed.
         unsafe { heap.close_cache(cache) };
     }
     for &cache in caches[5..15].iter().rev() {
@@ -58,7 +58,7 @@ fn without_memory_there_is_no_cache_and_idle_ones_still_serve() {
     let first = heap.open_cache(1).expect("memory");
     heap.caches.lock().region.fail_every(1);
     assert_eq!(heap.open_cache(2), None);
-    // SAFETY: the heap's, and nobody's from now on.
+    // SAFETY: a cache of this heap that the test does not use while it is closed.
     unsafe { heap.close_cache(first) };
     assert_eq!(heap.open_cache(3), Some(first));
     assert_eq!(heap.open_cache(4), None);
@@ -81,7 +81,7 @@ fn a_forked_child_takes_over_the_caches_of_the_others() {
     unsafe { heap.close_other_caches(caches[1]) };
     assert_eq!(heap.check(), Ok(()));
     let lengths = caches.map(|cache| {
-        // SAFETY: as above.
+        // SAFETY: caches are never unmapped; this test is the only thread.
         (1..SPAN_CLASSES).map(|span_class| unsafe { (*cache).length(span_class) }).sum::<u32>()
     });
     assert!(lengths[0] == 0 && lengths[1] > 0 && lengths[2] == 0, "{lengths:?}");
@@ -101,13 +101,13 @@ proptest! {
     fn a_list_gives_back_what_it_was_given_newest_first(pushes in prop::collection::vec(any::<bool>(), 1..200)) {
         let mut blocks: Vec<[usize; 2]> = std::vec![[7, 7]; pushes.len()];
         let heap = Box::new(Heap::new());
-        // SAFETY: the heap's, and nobody else's.
+        // SAFETY: `open_cache` has just opened it for this test alone.
         let cache = unsafe { &mut *heap.open_cache(1).expect("memory") };
         let mut model = Vec::new();
         for (block, push) in blocks.iter_mut().zip(pushes) {
             if push && cache.lists[9].free_slots > 0 {
                 let block: *mut FreeBlock = block.as_mut_ptr().cast();
-                // SAFETY: words that are as good as a block, and nobody's.
+                // SAFETY: two words of `blocks`, as long as a free block, that no list holds.
                 unsafe { cache.push(9, block, 0x1234) };
                 model.push(block);
             } else {
@@ -125,7 +125,7 @@ proptest! {
                 assert_eq!(listed, block);
                 // SAFETY: one of the words, in the list.
                 assert_eq!(unsafe { (*listed).key }, 0x1234);
-                // SAFETY: as above.
+                // SAFETY: one of the words, in the list.
                 listed = unsafe { (*listed).next };
             }
             assert!(listed.is_null());

@@ -1,5 +1,5 @@
-//! The heap against models of what it was asked for: contents, places, alignments, counts. The parts have files of
-//! their own; here is what they share.
+//! The heap against models of its contents, addresses, alignments and counts. The parts have files of their own and
+//! share this fixture.
 
 extern crate std;
 
@@ -25,10 +25,10 @@ use super::*;
 use crate::settings::Settings;
 use crate::spans::POISON;
 
-/// How many heaps there are at once: a process has address space for some tens of regions.
+/// Limits the number of heaps at once: a process has address space for some tens of regions.
 static HEAP_PERMITS: [Mutex<()>; 4] = [const { Mutex::new(()) }; 4];
 
-/// The largest request that a class serves in every mode: collecting ones add the byte behind the end.
+/// The largest request that a size class serves in every mode: collecting ones add the byte after the end.
 const LAST: usize = SMALL_MAX - 1;
 
 /// A heap with some caches.
@@ -40,7 +40,7 @@ struct HeapFixture {
 }
 
 impl HeapFixture {
-    /// A heap that collects when it is told to.
+    /// A heap that collects only when a test calls for it.
     fn new(mode: Mode, caches: usize) -> HeapFixture {
         HeapFixture::with(&Settings { mode, min_headroom: 1 << 40, poison: true, ..Settings::new() }, caches)
     }
@@ -55,11 +55,11 @@ impl HeapFixture {
         HeapFixture { heap, caches, eager: settings.eager, _permit: permit }
     }
 
-    /// A cache that is open.
+    /// An open cache.
     #[allow(clippy::mut_from_ref)]
     fn cache(&self, at: usize) -> &mut Cache {
         let cache = self.caches[at % self.caches.len()];
-        // SAFETY: the heap's, never given back; tests use one reference at a time.
+        // SAFETY: `open_cache` returned it, and caches are never unmapped; tests use one reference at a time.
         unsafe { &mut *cache }
     }
 
@@ -79,7 +79,7 @@ impl HeapFixture {
     }
 
     fn free(&self, address: usize) -> Result<(), Misuse> {
-        // SAFETY: tests give up what they free, and test what is refused.
+        // SAFETY: tests do not use a block after its free; wrong addresses are rejected, which is tested.
         unsafe { self.heap.free(self.cache(0), address as *mut u8) }
     }
 
@@ -87,7 +87,7 @@ impl HeapFixture {
         self.heap.usable(address as *const u8)
     }
 
-    /// Has words read by collections.
+    /// Adds words as roots.
     fn add_roots(&self, words: &[usize]) {
         let range = words.as_ptr_range();
         let mut collection = self.heap.collection.lock();
@@ -105,24 +105,24 @@ impl HeapFixture {
         assert_eq!(eager, self.eager);
     }
 
-    /// The kind of a block.
+    /// The span class of a block.
     fn span_class(&self, address: usize) -> SpanClass {
         self.heap
             .reservation
             .span_class(self.heap.reservation.unit_of(address).expect("an address in the heap"))
     }
 
-    /// Whether a block that was reclaimed shows it: poison, unless its units were given back.
+    /// Whether a reclaimed block holds poison, or zeros where its units were released.
     fn is_spoilt(&self, address: usize, bytes: usize) -> bool {
         let bytes = bytes_at(address, bytes);
         bytes.iter().all(|&byte| byte == POISON)
             || self.span_class(address) == FREE && bytes.iter().all(|&byte| byte == 0)
     }
 
-    /// Closes the caches: what they held is the spans' again.
+    /// Closes the caches: their blocks return to the spans.
     fn close(&mut self) {
         for cache in self.caches.drain(..) {
-            // SAFETY: the heap's, and nobody's from now on.
+            // SAFETY: a cache of this heap, removed from `caches` and not used again.
             unsafe { self.heap.close_cache(cache) };
         }
     }
@@ -131,7 +131,7 @@ impl HeapFixture {
         assert_eq!(self.heap.check(), Ok(()));
     }
 
-    /// Whether a block begins there that is the program's or a cache's.
+    /// Whether an address is that of a block that is allocated or in a cache.
     fn is_taken(&self, address: usize) -> bool {
         self.heap.sweep_all();
         let Some(unit) = self.heap.reservation.unit_of(address) else { return false };
@@ -141,7 +141,7 @@ impl HeapFixture {
         }
         let first = self.heap.reservation.first(unit);
         let offset = address - self.heap.reservation.address(first);
-        // SAFETY: a span of the heap; the test is its only thread.
+        // SAFETY: the first unit of a span of the heap; the test is its only thread.
         let span = unsafe { &*self.heap.reservation.span(first) };
         if !is_small(span_class) {
             return offset == 0;
@@ -167,7 +167,7 @@ impl HeapFixture {
             requested_bytes: 0,
             classes: ptr::null_mut(),
         };
-        // SAFETY: there is no array of classes.
+        // SAFETY: `classes` is null.
         unsafe { self.heap.census(&mut census, true) };
         census
     }
@@ -177,14 +177,14 @@ impl HeapFixture {
         let mut bytes = 0;
         self.heap.caches.lock().each(|cache| {
             for (span_class, class) in CLASS.iter().enumerate().skip(1) {
-                // SAFETY: caches are never given back; the test is the only thread.
+                // SAFETY: caches are never unmapped; the test is the only thread.
                 bytes += unsafe { (*cache).length(span_class) } as usize * class.size as usize;
             }
         });
         bytes
     }
 
-    /// Everything that must hold at any time.
+    /// Checks everything that must hold at any time.
     fn audit(&self) {
         self.check();
         let census = self.census();
@@ -198,28 +198,28 @@ impl HeapFixture {
             let caches = self.heap.caches.lock().range().len().next_multiple_of(PAGE);
             units.memory.mapped_bytes() + caches + self.heap.collection.lock().mapped_bytes()
         };
-        assert_eq!(census.mapped_bytes, mapped as u64, "what the system gave is what there is");
+        assert_eq!(census.mapped_bytes, mapped as u64, "the census accounts for all mapped bytes");
         assert_eq!(
             self.heap.live_bytes() as u64,
             census.live_bytes + self.cached_bytes() as u64,
-            "what is counted on the way is what there is"
+            "the running count agrees with the census"
         );
     }
 }
 
 /// Reads a word of a live block.
 fn word(address: usize) -> usize {
-    // SAFETY: the tests' word.
+    // SAFETY: tests pass addresses of words in live blocks.
     unsafe { (address as *const usize).read() }
 }
 
 /// Writes a word of a live block.
 fn set_word(address: usize, value: usize) {
-    // SAFETY: the tests' word.
+    // SAFETY: tests pass addresses of words in live blocks.
     unsafe { (address as *mut usize).write(value) };
 }
 
 fn bytes_at(address: usize, bytes: usize) -> &'static [u8] {
-    // SAFETY: the tests' word: memory of a heap that lives on.
+    // SAFETY: tests pass memory of a heap that they keep.
     unsafe { core::slice::from_raw_parts(address as *const u8, bytes) }
 }

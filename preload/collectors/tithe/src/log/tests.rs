@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A file's path of this test's own, removed at the end.
+/// The path of a file of one test, removed at its end.
 struct TempFile(PathBuf);
 
 impl TempFile {
@@ -279,7 +279,7 @@ fn the_descriptor_is_high_and_ends_with_exec() {
     for sink in [Sink::open(place.bytes()), Sink::open(b"-")] {
         let descriptor = sink.expect("opened").descriptor;
         assert!(descriptor >= Sink::HIGH, "{descriptor}");
-        // SAFETY: asking for flags changes nothing.
+        // SAFETY: the call takes no pointers, and reading flags changes nothing.
         let (flags, status) =
             unsafe { (libc::fcntl(descriptor, libc::F_GETFD), libc::fcntl(descriptor, libc::F_GETFL)) };
         assert_eq!(flags, libc::FD_CLOEXEC);
@@ -292,7 +292,7 @@ fn a_descriptor_the_program_has_taken_over_is_left_alone() {
     let (place, theirs) = (TempFile::new("ours"), TempFile::new("theirs"));
     let sink = Sink::open(place.bytes()).expect("opened");
     let file = fs::File::create(&theirs.0).expect("a file");
-    // SAFETY: as a program does that uses descriptors without asking.
+    // SAFETY: dup2 takes no pointers; the test replaces the log's descriptor as a careless program would.
     assert!(unsafe { libc::dup2(file.as_raw_fd(), sink.descriptor) } >= 0);
     assert!(!write(&sink, &report(1)));
     assert_eq!((place.text(), theirs.text()), (String::new(), String::new()));
@@ -304,7 +304,7 @@ fn writing_leaves_errno_as_it_was() {
     let place = TempFile::new("errno");
     let sink = Sink::open(place.bytes()).expect("opened");
     for sink in [sink, Sink { descriptor: -1, ..sink }] {
-        // SAFETY: this thread's errno.
+        // SAFETY: errno's address is valid for the calling thread.
         unsafe { *libc::__errno_location() = libc::EXDEV };
         write(&sink, &report(1));
         assert_eq!(errno(), libc::EXDEV);
@@ -340,11 +340,11 @@ fn a_tight_limit_on_open_files_leaves_a_lower_descriptor() {
             Ok(sink) if sink.write(b"here\n") => sink.descriptor,
             _ => 1,
         };
-        // SAFETY: no destructor of the parent's may run here.
+        // SAFETY: _exit takes no pointers; it skips destructors, which belong to the parent.
         unsafe { libc::_exit(status) };
     }
     let mut status = 0;
-    // SAFETY: our own child.
+    // SAFETY: `child` was forked above; waitpid writes `status` only.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     let descriptor = libc::WEXITSTATUS(status);
     assert!((Sink::HIGH / 2..60).contains(&descriptor), "{descriptor}");

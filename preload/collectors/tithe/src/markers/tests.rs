@@ -1,4 +1,4 @@
-//! All ways to mark find the same blocks: those that a model of the graph says are reachable.
+//! All ways to mark find the same blocks: those that are reachable in a model of the graph.
 
 extern crate std;
 
@@ -17,14 +17,14 @@ use crate::class::{CLASS, FREE};
 use crate::heap::Heap;
 use crate::settings::{Mode, Settings};
 
-/// One test at a time: each has regions of its own, and a process has room for some tens of them.
+/// One test at a time: each has regions of its own, and a process has addresses for some tens of them.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// How to mark.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     markers: usize,
-    /// Entries of the collecting thread's stack, and of helpers' stacks and the pool.
+    /// Most entries of the collecting thread's stack, and of helpers' stacks and the pool.
     own: usize,
     others: usize,
 }
@@ -47,7 +47,7 @@ struct Graph {
     heap: Box<Heap>,
     cache: *mut crate::cache::Cache,
     blocks: Vec<usize>,
-    /// Read as roots; its place must not change once it was added.
+    /// The root words; they must not move once they were added.
     roots: Vec<usize>,
 }
 
@@ -59,12 +59,12 @@ impl Graph {
         Graph { heap, cache, blocks: Vec::new(), roots: Vec::new() }
     }
 
-    /// A block of zeros; says its number.
+    /// Allocates a block of zeros; returns its number.
     fn block(&mut self, bytes: usize, atomic: bool) -> usize {
-        // SAFETY: the heap's, never given back, and nobody else uses it.
+        // SAFETY: `open_cache` returned it, caches are never unmapped, and only this test uses it.
         let block = self.heap.allocate(unsafe { &mut *self.cache }, bytes, atomic);
         assert!(!block.is_null());
-        // SAFETY: as many bytes.
+        // SAFETY: the block was just allocated with this many bytes.
         unsafe { block.write_bytes(0, bytes) };
         self.blocks.push(block as usize);
         self.blocks.len() - 1
@@ -81,7 +81,7 @@ impl Graph {
         self.heap.collection.lock().added.add(range.start as usize, range.end as usize, 0).expect("memory");
     }
 
-    /// Marks, and says which blocks are marked; nothing is marked after.
+    /// Marks, and returns the marked blocks; clears all marks.
     fn mark(&self, way: Way) -> (BTreeSet<usize>, Marked) {
         let collection = self.heap.collection.lock();
         let _guards = self.heap.lock_all();
@@ -95,9 +95,9 @@ impl Graph {
         let roots = Roots { added: &collection.added, stopped: None, excluded_ranges: &[] };
         let marked = markers
             .mark(count, &self.heap.reservation, &mut stack, 7, &roots)
-            .expect("there is nothing to refuse");
+            .expect("all roots are readable");
         assert_eq!(marked.roots, self.roots.len() * 8);
-        assert_eq!(marked.markers, way.markers, "threads can be had");
+        assert_eq!(marked.markers, way.markers, "the system gives threads");
         drop(collection);
         (self.take_marks(), marked)
     }
@@ -111,7 +111,7 @@ impl Graph {
                 continue;
             }
             let first = reservation.first(unit);
-            // SAFETY: the locks were held, and nobody else uses this heap.
+            // SAFETY: the first unit of a span or large block; only this test uses the heap.
             let span = unsafe { &mut *reservation.span(first) };
             let (blocks, size) =
                 CLASS.get(span_class as usize).map_or((1, 0), |class| (class.blocks, class.size as usize));
@@ -180,7 +180,7 @@ proptest! {
         }
         let roots: Vec<_> = shape.roots.iter().map(|root| root.index(shape.blocks.len())).collect();
         graph.roots = roots.iter().map(|&root| graph.blocks[root]).collect();
-        // Words that lead to no block: outside, free, behind the heap.
+        // Words that point to no block: outside, free, after the heap.
         graph.roots.extend([0, 1, usize::MAX, graph.heap.reservation.base() - 8]);
         let last = graph.heap.reservation.units() - 1;
         if graph.heap.reservation.span_class(last) == FREE {

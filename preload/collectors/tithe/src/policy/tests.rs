@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 const MIB: usize = 1 << 20;
-/// What the tests' policies give in mode `collect`, whatever the defaults are.
+/// The headroom of the tests' policies in mode `collect`, whatever the defaults are.
 const PERCENT: usize = 60;
 const ON_TOP: usize = 2 * MIB;
 
@@ -31,7 +31,7 @@ fn hybrid() -> Policy {
     })
 }
 
-/// A collection that came when the budget was used up, of a program that allocates as fast as it is marked.
+/// A collection that came when the budget was exhausted, of a program that allocates as fast as it is marked.
 fn cycle(policy: &Policy, live: usize) -> Cycle {
     let allocated = policy.budget;
     Cycle {
@@ -67,8 +67,8 @@ fn a_period_is_the_budget_whatever_rule_and_collection() {
     }
 }
 
-/// A program that allocates `total` bytes and frees nothing itself. `live` says how many bytes it can still reach
-/// when it has allocated so many.
+/// A program that allocates `total` bytes and frees nothing itself. `live` returns how many bytes it can still reach
+/// when it has allocated a number of them.
 struct Run {
     collections: usize,
     /// Most bytes in blocks, dead ones included.
@@ -118,9 +118,9 @@ fn a_growing_heap_is_collected_a_logarithm_of_times() {
 
 #[test]
 fn a_leak_in_hybrid_is_bounded_by_the_headroom() {
-    // What counts against the budget is leaked, all of it.
+    // All bytes counted against the budget are leaked.
     let outcome = run(&mut hybrid(), Mode::Hybrid, 4096 * MIB, |allocated| allocated.min(100 * MIB));
-    // The growth at first is no leak, so the headroom doubles, twice perhaps, and comes back.
+    // The first growth is no leak, so the headroom doubles, perhaps twice, and shrinks again.
     assert!(outcome.peak <= (100 + 4 * 116) * MIB, "{} bytes", outcome.peak);
     assert!((30..=50).contains(&outcome.collections), "{} collections", outcome.collections);
 }
@@ -160,7 +160,7 @@ fn mode_collect_does_not_double_its_headroom() {
     }
 }
 
-/// A cycle in which collecting took so many percent of the program's time.
+/// A cycle in which collecting took a given percentage of the program's time.
 fn costing(policy: &Policy, percent: u64) -> Cycle {
     Cycle { mutator_ns: 1_000_000, mark_ns: percent * 10_000 + 1, ..cycle(policy, 100 * MIB) }
 }
@@ -176,7 +176,7 @@ fn expensive_collections_are_paid_for_with_memory_up_to_a_bound_and_cheap_ones_g
     assert_eq!(
         policy.next(&costing(&policy.clone(), CHEAP)),
         quarters(COLLECT_QUARTERS),
-        "neither dear nor cheap"
+        "neither expensive nor cheap"
     );
     for step in 1..20 {
         let budget = policy.next(&Cycle { mark_ns: 1, ..costing(&policy.clone(), 0) });

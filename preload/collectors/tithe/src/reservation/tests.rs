@@ -1,4 +1,4 @@
-//! Growth of the heap and its tables, with each of them refused in turn.
+//! Growth of the heap and its tables, where each of them fails in turn.
 
 extern crate std;
 
@@ -11,7 +11,7 @@ fn regions(memory: &mut Memory) -> [&mut Region; 5] {
     [&mut memory.heap, &mut memory.spans, &mut memory.span_classes, &mut memory.firsts, &mut memory.blacklist]
 }
 
-/// Every unit there is has its rows, and they say that it is free.
+/// Every unit has its rows, and its span class is free.
 fn verify(reservation: &HeapReservation, memory: &Memory) {
     let units = reservation.units();
     assert!(memory.heap.mapped_bytes() >= units * UNIT);
@@ -26,7 +26,7 @@ fn verify(reservation: &HeapReservation, memory: &Memory) {
             [address, address + UNIT - 1].map(|address| reservation.unit_of(address)),
             [Some(unit); 2]
         );
-        // SAFETY: memory of the heap, which nobody has.
+        // SAFETY: mapped memory of the heap, which holds no block.
         unsafe { ((address + UNIT) as *mut usize).sub(1).write(unit) };
     }
     assert_eq!(reservation.unit_of(reservation.address(units as UnitIndex)), None);
@@ -105,7 +105,7 @@ fn what_no_table_can_count_is_refused() {
     assert_eq!(
         reservation.grow(&mut memory, u32::MAX - 2 * units as u32),
         None,
-        "2^46 bytes are more than there are"
+        "2^46 bytes are more than the address space"
     );
     assert_eq!(reservation.units(), units);
     verify(&reservation, &memory);
@@ -128,8 +128,8 @@ fn units_lead_to_what_they_belong_to() {
     }
 }
 
-/// Growth by a sixteenth ended within huge pages, whose beginnings were touched in small pages before the rest came: of
-/// a heap of 80 MiB less than half was in huge ones.
+/// Growth by a sixteenth ended within huge pages, whose first parts were touched in small pages before the rest was
+/// mapped: of a heap of 80 MiB less than half was in huge ones.
 #[test]
 fn a_heap_advised_for_huge_pages_ends_at_a_whole_one() {
     let (reservation, mut memory) = (HeapReservation::new(), Memory::new());

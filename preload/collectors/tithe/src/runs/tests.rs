@@ -1,4 +1,4 @@
-//! The free runs of units against a model: who has each unit.
+//! The free runs of units against a model of which units are taken.
 
 extern crate std;
 
@@ -11,7 +11,7 @@ use super::*;
 use crate::class::LARGE;
 use crate::reservation::HeapReservation;
 
-/// What the model knows: first unit and length of everything that was taken.
+/// The units, with a model: first unit and length of every run that was taken.
 struct UnitsModel {
     reservation: HeapReservation,
     units: Units,
@@ -25,7 +25,7 @@ impl UnitsModel {
         UnitsModel { reservation: HeapReservation::new(), units, taken: BTreeMap::new() }
     }
 
-    /// The free runs, as what lies between what was taken.
+    /// The free runs: the gaps between taken runs.
     fn free_runs(&self) -> Vec<(UnitIndex, u32)> {
         let mut runs = Vec::new();
         let mut at = 0;
@@ -45,7 +45,7 @@ impl UnitsModel {
         self.reservation.address(unit).is_multiple_of(alignment as usize * UNIT)
     }
 
-    /// Whether some free run has so many aligned units.
+    /// Whether some free run has this many aligned units.
     fn fits(&self, units: u32, alignment: u32) -> bool {
         self.free_runs().iter().any(|&(first, count)| {
             (first..first + count).any(|at| at + units <= first + count && self.is_aligned(at, alignment))
@@ -91,7 +91,7 @@ impl UnitsModel {
         let count = self.taken.remove(&first).expect("a run that was taken");
         for word in self.words(first, count) {
             // SAFETY: a word of units that are still taken.
-            assert_eq!(unsafe { word.read() }, 0x5151, "nobody else writes");
+            assert_eq!(unsafe { word.read() }, 0x5151, "no other code writes");
         }
         self.units.release(&self.reservation, first, count, false);
     }
@@ -126,9 +126,9 @@ enum Step {
         avoid: bool,
     },
     Give(usize),
-    /// Gives the end of what was taken back.
+    /// Releases the end of a taken run.
     Shorten(usize, u32),
-    /// Takes units right behind what was taken.
+    /// Takes units directly after a taken run.
     Extend(usize, u32),
     Purge,
     Blacken(usize),
@@ -252,7 +252,7 @@ fn the_heap_grows_by_steps_and_by_what_is_requested() {
     assert_eq!(model.take(63, 1, false), Some(1));
     assert_eq!(model.take(900, 1, false), Some(64));
     assert_eq!(model.reservation.units(), 964);
-    // A free run at the end is a part of what is asked for.
+    // A free run at the end is part of the requested run.
     model.release(64);
     assert_eq!(model.take(910, 1, false), Some(64));
     assert_eq!(model.reservation.units(), 1152, "a sixteenth at least, and up to the end of a huge page");
@@ -262,7 +262,7 @@ fn the_heap_grows_by_steps_and_by_what_is_requested() {
 #[test]
 fn where_a_full_step_is_refused_the_exact_one_is_tried() {
     let mut model = UnitsModel::new(2);
-    // The first request for memory is granted, the second refused, the third granted.
+    // The first request for memory succeeds, the second fails, the third succeeds.
     assert_eq!(model.take(64, 1, false), Some(0));
     assert_eq!(model.take(3, 1, false), Some(64));
     assert_eq!(model.reservation.units(), 67);
@@ -280,7 +280,7 @@ fn large_alignments_hold_wherever_the_heap_begins() {
     model.check();
 }
 
-/// A line with free runs of one unit, kept apart by taken ones, and nothing else free.
+/// Units with free runs of one unit, separated by taken ones, and nothing else free.
 fn with_single_holes(count: u32) -> (UnitsModel, Vec<UnitIndex>) {
     let mut model = UnitsModel::new(0);
     let all: Vec<_> = (0..2 * count).map(|_| model.take(1, 1, false).expect("memory")).collect();
@@ -313,13 +313,13 @@ fn many_blacklisted_runs_do_not_exhaust_the_search() {
     let before = model.reservation.units();
     for _ in 0..60 {
         let got = model.take(1, 1, true).expect("memory");
-        assert!(!holes.contains(&got), "black units are avoided");
+        assert!(!holes.contains(&got), "blacklisted units are avoided");
     }
     assert_eq!(model.reservation.units(), before + 64, "the heap grew once");
     assert!(model.units.avoided > 0);
-    // Who does not mind takes them.
+    // A request that need not avoid them takes them.
     assert!(holes.contains(&model.take(1, 1, false).expect("memory")));
-    // Two collections later nobody minds.
+    // Two collections later they are not avoided any more.
     model.units.epoch += 1;
     assert!(holes.iter().all(|&hole| model.units.is_blacklisted(&model.reservation, hole)));
     model.units.epoch += 1;
@@ -334,7 +334,7 @@ fn a_blacklisted_unit_is_skipped_in_its_run() {
     model.add_to_blacklist(first + 4);
     assert_eq!(model.take(4, 1, true), Some(first));
     assert_eq!(model.take(4, 1, true), Some(first + 5));
-    // What is black and behind the heap's end yet is known when the heap gets there.
+    // A unit blacklisted beyond the heap's end is avoided when the heap reaches it.
     model.add_to_blacklist(64);
     let rest = model.free_runs().iter().map(|&(_, count)| count).max().expect("a rest");
     model.take(rest, 1, false).expect("memory");

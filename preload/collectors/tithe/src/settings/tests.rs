@@ -231,7 +231,7 @@ fn entries_are_walked_as_libc_keeps_them() {
 
 #[test]
 fn the_environment_of_this_process_is_read() {
-    // A child with a variable of its own: this one's environment belongs to all tests.
+    // A child with a variable of its own: all tests share this process's environment.
     let program = std::env::current_exe().expect("this program");
     let run = |value: &str| {
         std::process::Command::new(&program)
@@ -289,7 +289,7 @@ proptest! {
     ) {
         let entries: Vec<Vec<u8>> = entries
             .into_iter()
-            // Not the log: files with such names would be made.
+            // Not the log: files with such names would be created.
             .map(|(index, value)| match VARIABLES.get(index) {
                 Some(("TITHE_LOG", _)) => vec![],
                 Some((name, _)) => [name.as_bytes(), b"=", &value].concat(),

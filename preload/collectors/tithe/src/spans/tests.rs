@@ -1,4 +1,4 @@
-//! The spans of a kind against a model: which blocks are out.
+//! The spans of a span class against a model: which blocks are reserved.
 
 extern crate std;
 
@@ -19,7 +19,7 @@ struct SpanFixture {
     cache: Box<Cache>,
     span_class: u8,
     epoch: u32,
-    /// Addresses of blocks that are out.
+    /// Addresses of reserved blocks.
     out: BTreeSet<usize>,
 }
 
@@ -45,7 +45,7 @@ impl SpanFixture {
         assert_eq!(self.units.check(&self.reservation), Ok(()));
     }
 
-    /// Claims blocks as the heap does; says which.
+    /// Reserves blocks as the heap does; returns their addresses.
     fn reserve(&mut self, wanted: u32) -> Vec<usize> {
         let (class, size) = (self.class(), self.class().size as usize);
         loop {
@@ -65,7 +65,7 @@ impl SpanFixture {
                 self.cache.pending_count = 0;
                 for &block in &blocks {
                     assert!(self.out.insert(block), "a block is handed out once");
-                    // SAFETY: a block that was just claimed.
+                    // SAFETY: a block that was just reserved.
                     unsafe { (block as *mut u8).write_bytes(0x11, size) };
                 }
                 return blocks;
@@ -78,7 +78,7 @@ impl SpanFixture {
         }
     }
 
-    /// Sweeps a span; says whether there was one. An empty one is listed or given back.
+    /// Sweeps a span; returns whether there was one. An empty one is listed or released.
     fn sweep_next(&mut self, keep: bool) -> bool {
         let Some(unit) = self.spans.next_unswept(&self.reservation, self.span_class) else { return false };
         match self.spans.sweep(&self.reservation, unit, self.epoch, true) {
@@ -108,7 +108,7 @@ impl SpanFixture {
         Ok(())
     }
 
-    /// A collection that keeps every block whose number `keeps` says.
+    /// A collection that keeps every block whose number satisfies `keeps`.
     fn collect(&mut self, keeps: impl Fn(usize) -> bool) -> Vec<usize> {
         while self.sweep_next(false) {}
         self.check();
@@ -120,7 +120,7 @@ impl SpanFixture {
             }
             let unit = self.reservation.first((block - self.reservation.base()) >> crate::class::UNIT_SHIFT);
             let index = self.class().index(block - self.reservation.address(unit));
-            // SAFETY: a span of the heap.
+            // SAFETY: the first unit of a span of the heap; the test is its only thread.
             let bits = unsafe { &(*self.reservation.span(unit)).bits[index / 64] };
             bits.marked.fetch_or(1 << (index % 64), Ordering::Relaxed);
         }
@@ -130,7 +130,7 @@ impl SpanFixture {
         gone
     }
 
-    /// The blocks that the descriptors say are taken.
+    /// The blocks that are taken according to the descriptors.
     fn taken(&self) -> BTreeSet<usize> {
         let class = self.class();
         let mut taken = BTreeSet::new();
@@ -138,7 +138,7 @@ impl SpanFixture {
             (0..self.reservation.units()).filter(|&unit| self.reservation.span_class(unit) == self.span_class)
         {
             if self.reservation.first(unit) as usize == unit {
-                // SAFETY: a span of the heap.
+                // SAFETY: the first unit of a span of the heap; the test is its only thread.
                 let span = unsafe { &*self.reservation.span(unit as u32) };
                 let blocks = (0..class.blocks as usize).filter(|&block| span.is_taken(block));
                 taken.extend(
@@ -235,13 +235,13 @@ proptest! {
         fixture.check();
         assert_eq!(fixture.taken(), fixture.out);
         for block in fixture.out.clone() {
-            // SAFETY: a live block.
+            // SAFETY: a reserved block of this size.
             let bytes = unsafe { core::slice::from_raw_parts(block as *const u8, size) };
-            assert!(bytes.iter().all(|&byte| byte == 0x11), "poison is for others");
+            assert!(bytes.iter().all(|&byte| byte == 0x11), "only other blocks are poisoned");
             assert_eq!(fixture.release(block), Ok(()));
         }
         fixture.check();
-        assert_eq!(fixture.units.free_bytes(), fixture.reservation.units() * crate::class::UNIT, "empty spans are given back");
+        assert_eq!(fixture.units.free_bytes(), fixture.reservation.units() * crate::class::UNIT, "empty spans are released");
     }
 
     #[test]
@@ -313,7 +313,7 @@ fn sweeping_poisons_what_goes_and_leaves_what_stays() {
         while fixture.sweep_next(true) {}
         fixture.check();
         for block in blocks {
-            // SAFETY: memory of the heap.
+            // SAFETY: mapped memory of the heap of a block's size.
             let bytes = unsafe { core::slice::from_raw_parts(block as *const u8, size) };
             let expected = if gone.contains(&block) { POISON } else { 0x11 };
             assert!(bytes.iter().all(|&byte| byte == expected), "{span_class}");

@@ -1,14 +1,14 @@
-//! Which mapping an address lies in, and of which object: the names in a chain.
+//! The mapping that contains an address, and its object: the names in a chain.
 
 use core::ffi::{CStr, c_long};
 use core::ops::Range;
 
-/// The list, as the asking thread sees it: a main thread that has ended sees nothing.
+/// The list, as the calling thread sees it: under /proc/self it is empty once the main thread has ended.
 const LIST: &CStr = c"/proc/thread-self/maps";
 
-/// Room for the text, bytes: the longest line there is, and a name.
+/// Memory for the text, bytes: the longest possible line, and a name.
 pub const SCRATCH_BYTES: usize = 12 << 10;
-/// Of that, for the name.
+/// The part of it for the name.
 const NAME: usize = 4 << 10;
 
 /// A mapping.
@@ -17,29 +17,29 @@ pub struct Mapping<'a> {
     pub range: Range<usize>,
     /// The path of the object that it is data of, or the name in brackets; may be empty.
     pub name: &'a [u8],
-    /// Where the object's first mapping begins; where this one does, if it is of none.
+    /// Where the object's first mapping begins; where this one does, if it has no object.
     pub base: usize,
 }
 
-/// Finds the mapping that an address lies in. `scratch` is [`SCRATCH_BYTES`] bytes to work in.
+/// Finds the mapping that an address lies in. `scratch` has [`SCRATCH_BYTES`] bytes.
 pub fn find(address: usize, scratch: &mut [u8]) -> Option<Mapping<'_>> {
-    // The library's functions are points where a thread may be cancelled, and locks are held.
-    // SAFETY: a path that ends with a zero.
+    // The C library's functions are cancellation points, and locks are held. SAFETY: the kernel reads a path that ends
+    // with a zero.
     let file = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, LIST.as_ptr(), libc::O_CLOEXEC) };
     if file < 0 {
         return None;
     }
     let found = search(address, scratch, |to| {
-        // SAFETY: the bytes are valid for writing.
+        // SAFETY: the kernel writes at most `to.len()` bytes to `to`.
         let got: c_long = unsafe { libc::syscall(libc::SYS_read, file, to.as_mut_ptr(), to.len()) };
         usize::try_from(got).unwrap_or(0)
     });
-    // SAFETY: opened above, and nobody else knows it.
+    // SAFETY: `file` was opened above, and no other code has it.
     unsafe { libc::syscall(libc::SYS_close, file) };
     found
 }
 
-/// As [`find`], in a text that `read` gives in pieces.
+/// As [`find`], in a text that `read` returns in pieces.
 fn search(
     address: usize,
     scratch: &mut [u8],
@@ -59,7 +59,7 @@ fn search(
             let (range, path) = parse(&text[done..done + line])?;
             done += line + 1;
             let is_object = path.first() == Some(&b'/');
-            // What follows an object's data without a name is its zeroed data.
+            // An unnamed mapping directly after an object's data is its zeroed data.
             let goes_on =
                 length > 0 && (is_object && path == &name[..length] || path.is_empty() && range.start == end);
             if !goes_on {

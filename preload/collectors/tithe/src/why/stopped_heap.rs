@@ -1,4 +1,5 @@
-//! The scene that a tracer works in: everything locked, swept and stopped, and memory to work with.
+//! The stopped heap that a tracer reads: all locks held, everything swept, the world stopped; and memory for the
+//! tracer.
 
 use core::ops::Range;
 use core::slice;
@@ -15,37 +16,37 @@ use crate::class::{CLASS, FREE};
 use crate::collection::Collection;
 use crate::heap::{Heap, HeapGuards};
 
-/// Our own frames reach no further below the one that is asked in, bytes.
+/// The frames of this module reach at most this far below the caller's, bytes.
 const FRAMES: usize = 8 << 10;
-/// Ranges that are left out, at most.
+/// Most ranges that are excluded.
 const EXCLUDED_MAX: usize = 16;
 
-/// Everything stands still until the scene is over.
+/// The heap while the world is stopped.
 pub struct StoppedHeap<'a> {
     heap: &'a Heap,
     guards: &'a HeapGuards<'a>,
     added: &'a AddedRoots,
     stopped: Option<&'a StoppedWorld<'static>>,
-    /// Where the world keeps the registers of the asking thread as they are here.
+    /// Where the world keeps the registers of the calling thread as they are inside this module.
     world: Range<usize>,
     excluded_ranges: [Range<usize>; EXCLUDED_MAX],
-    /// The asking thread's stack, from the frame that asked on.
+    /// The calling thread's stack, from the caller's frame on.
     own_stack: Range<usize>,
-    /// [`mappings::SCRATCH_BYTES`] bytes, and entries.
+    /// [`mappings::SCRATCH_BYTES`] bytes, followed by the tracer's entries.
     memory: usize,
     capacity: usize,
 }
 
-/// What is wished of a scene.
+/// What a query of the stopped heap needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
-    /// Only [`StoppedHeap::live`]: nothing needs memory.
+    /// Only [`StoppedHeap::live`]: no memory.
     Blocks,
-    /// Everything.
+    /// Everything, with memory for a tracer.
     Chains,
 }
 
-/// How many blocks are handed out or in caches.
+/// How many blocks are allocated or in caches.
 fn taken(heap: &Heap) -> usize {
     let reservation = &heap.reservation;
     let (mut unit, mut taken) = (0, 0);
@@ -78,7 +79,7 @@ pub fn with_stopped_heap<T>(
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
     let done = stop_and_act(heap, collection, query, frame, act);
-    // SAFETY: as above.
+    // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = errno };
     done
 }
@@ -135,7 +136,8 @@ fn stop_and_act<T>(
 }
 
 impl<'a> StoppedHeap<'a> {
-    /// The block that is handed out at an address. To be asked before anything is traced.
+    /// The allocated block at an address. Valid only before anything is traced, since it reads the marks of blocks in
+    /// caches.
     pub fn live(&self, address: usize) -> Option<Block> {
         block_at(self.heap, address).filter(|block| !block.is_marked(self.heap))
     }
@@ -145,32 +147,33 @@ impl<'a> StoppedHeap<'a> {
         block_at(self.heap, address).map_or(0, |block| block.bytes)
     }
 
-    /// A tracer that has reached nothing yet. There is one at a time.
+    /// A tracer that has reached nothing yet. There must be one at a time.
     pub fn tracer(&self, target: usize) -> Tracer<'a> {
         self.heap.clear_marks();
         self.heap.mark_cached(self.guards);
         let entries = (self.memory + mappings::SCRATCH_BYTES) as *mut Entry;
-        // SAFETY: the memory was mapped for that many; marks are as they should be.
+        // SAFETY: the memory was mapped for `capacity` entries; only blocks in caches are marked, by the two calls
+        // above.
         unsafe { Tracer::new(self.heap, entries, self.capacity, target) }
     }
 
-    /// Shows the words of all roots; whether they are the asking thread's own comes with them.
+    /// Visits all roots, each with whether it is the calling thread's own.
     ///
     /// # Errors
-    /// [`Unavailable`]: not all of them can be read.
+    /// [`Unavailable`]: some of them cannot be read.
     pub fn roots(&self, visit: &mut dyn FnMut(Range<usize>, Source, bool)) -> Result<(), Unavailable> {
         for range in self.added.ranges() {
             readable(range, &mut |range| visit(range, Source::Added, false));
         }
         if let Some(block) = block_at(self.heap, self.own_stack.start) {
-            // The program has put a stack into a block, which the collector reads as a part of the heap.
+            // The program runs on a stack in a block, which the collector reads as a part of the heap.
             visit(self.own_stack.start..block.start + block.bytes, Source::Stack, true);
         }
         let Some(stopped) = self.stopped else { return Ok(()) };
         let each = &mut |Root { range, origin }: Root| {
             let is_own = self.own_stack.contains(&range.start);
             match origin {
-                // The frame has them as they were when it was asked.
+                // The caller's frame holds them as they were at the call.
                 Origin::Registers if self.world.contains(&range.start) => {}
                 Origin::Registers => visit(range, Source::Registers, false),
                 Origin::Stack => visit(range, Source::Stack, is_own),
@@ -189,7 +192,8 @@ impl<'a> StoppedHeap<'a> {
 
     /// The mapping that an address lies in.
     pub fn mapping(&self, address: usize) -> Option<Mapping<'_>> {
-        // SAFETY: the memory was mapped for this; a mapping found before is not used any more.
+        // SAFETY: `memory` begins with these bytes, mapped for this; `Mapping` borrows `self`, and callers drop one
+        // before they find the next.
         let reservation =
             unsafe { slice::from_raw_parts_mut(self.memory as *mut u8, mappings::SCRATCH_BYTES) };
         mappings::find(address, reservation)

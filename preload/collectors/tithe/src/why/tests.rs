@@ -42,23 +42,23 @@ impl HeapFixture {
     }
 
     fn free(&self, block: usize) {
-        // SAFETY: the heap's cache, used by this thread alone; the block is given up.
+        // SAFETY: the heap's cache, used by this thread alone, which does not use the block again.
         unsafe { self.heap.free(&mut *self.cache, block as *mut u8) }.expect("a block");
     }
 
     fn why(&self, address: usize) -> String {
         let mut text = std::vec![0; 1 << 16];
-        let length = self.heap.why(address, &mut text, 0).expect("it can be told");
+        let length = self.heap.why(address, &mut text, 0).expect("an answer");
         String::from_utf8(text[..length].to_vec()).expect("text")
     }
 
     fn check(&self) {
-        self.heap.check().expect("the heap is whole");
+        self.heap.check().expect("the heap is consistent");
     }
 }
 
 fn set_word(place: usize, value: usize) {
-    // SAFETY: a word in a block of the test's.
+    // SAFETY: tests pass addresses of words in live blocks.
     unsafe { (place as *mut usize).write(value) };
 }
 
@@ -66,7 +66,7 @@ fn set_word(place: usize, value: usize) {
 struct Node {
     bytes: usize,
     is_atomic: bool,
-    /// Whom its words lead to, and how many bytes into it.
+    /// The nodes its words point to, and how many bytes into them.
     edges: Vec<(prop::sample::Index, usize)>,
     is_root: bool,
     is_freed: bool,
@@ -142,11 +142,11 @@ proptest! {
                 Some(distance) => {
                     prop_assert_eq!(lines.len(), distance + 1, "{}", chain_text);
                     prop_assert!(lines[0].starts_with("added root at 0x"));
-                    prop_assert!(lines[*distance].ends_with(", asked for at + 7"));
+                    prop_assert!(lines[*distance].ends_with(", queried at + 7"));
                     bytes += fixture.heap.usable(block as *const u8) as u64;
                 }
             }
-            // Each line's word leads into the block of the next line, and lies where the line says.
+            // Each line's word points into the block of the next line, and lies at the offset in the line.
             for pair in lines.windows(2) {
                 let number = |text: &str| usize::from_str_radix(text.trim_start_matches("0x"), 16).expect("an address");
                 let value = number(pair[0].rsplit(' ').next().expect("a word"));
@@ -164,7 +164,7 @@ proptest! {
                 }
             }
         }
-        let shares = fixture.heap.held(0).expect("it can be told");
+        let shares = fixture.heap.held(0).expect("an answer");
         prop_assert_eq!(shares, Shares { mappings: bytes, ..Shares::default() });
         fixture.check();
         prop_assert_eq!(roots.len(), nodes.len());
@@ -217,7 +217,7 @@ fn a_long_chain_has_its_middle_omitted_where_a_limit_is_given() {
     let text = chain_text(10, 199);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 10 + 1 + 10, "{text}");
-    let omission = lines.iter().position(|line| line.starts_with("...")).expect("a line says so");
+    let omission = lines.iter().position(|line| line.starts_with("...")).expect("a line for the omission");
     assert!(lines[omission].ends_with(": 180"), "{text}");
     assert_eq!(omission, 10, "{text}");
     let count = |last: usize| chain_text(10, last).lines().count();
@@ -233,7 +233,7 @@ fn pages_that_cannot_be_read_are_skipped() {
     let start = unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         let start = libc::mmap(std::ptr::null_mut(), 4 * PAGE, libc::PROT_READ, flags, -1, 0) as usize;
-        // Not unmapped: what another test maps into such a hole would go when this one ends.
+        // Protected and not unmapped: another test could map into the hole, and this one's end would unmap that.
         assert_eq!(libc::mprotect((start + PAGE) as *mut _, 2 * PAGE, libc::PROT_NONE), 0);
         start
     };

@@ -1,8 +1,8 @@
-//! Text without an allocator: into a place of limited size, counting what does not fit.
+//! Text without an allocator: into a buffer of limited size, counting what does not fit.
 
 use crate::log::{Sink, digits};
 
-/// A text in the making.
+/// A text under construction.
 pub struct Text<'a> {
     place: &'a mut [u8],
     length: usize,
@@ -13,7 +13,7 @@ impl<'a> Text<'a> {
         Text { place, length: 0 }
     }
 
-    /// Bytes it has, those that did not fit too.
+    /// Its length, including bytes that did not fit.
     pub fn length(&self) -> usize {
         self.length
     }
@@ -46,7 +46,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Ends it by a zero byte, which is not counted; gives what fitted.
+    /// Terminates it by a zero byte, which is not counted; returns the part that fitted.
     pub fn finish(&mut self) -> &[u8] {
         if self.place.is_empty() {
             return &[];
@@ -62,7 +62,7 @@ pub fn write_line(sink: Option<Sink>, address: usize, line: &[u8]) {
     let mut place = [0; 1024];
     let mut text = Text::new(&mut place);
     text.text("pid=");
-    // SAFETY: getpid has no conditions.
+    // SAFETY: getpid takes no pointers and cannot fail.
     text.number(unsafe { libc::getpid() } as usize);
     text.text(" why=");
     text.address(address);
@@ -75,8 +75,8 @@ pub fn write_line(sink: Option<Sink>, address: usize, line: &[u8]) {
         Some(sink) => {
             sink.write(line);
         }
-        // Not the library's function: that is a point where a thread may be cancelled, and locks are held.
-        // SAFETY: the bytes are valid. Whether anybody reads them cannot be helped.
+        // Not the C library's function: that is a cancellation point, and locks are held. SAFETY: the kernel reads
+        // `line.len()` bytes of `line`. A failed write cannot be reported.
         None => unsafe {
             libc::syscall(libc::SYS_write, 2, line.as_ptr(), line.len());
         },

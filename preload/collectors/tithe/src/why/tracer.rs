@@ -1,4 +1,4 @@
-//! The tracer: breadth first from words to blocks, remembering where each block was found.
+//! The tracer: breadth first from words to blocks, recording where each block was found.
 
 use core::ops::Range;
 use core::sync::atomic::Ordering;
@@ -7,9 +7,9 @@ use crate::class::{CLASS, FREE, is_atomic};
 use crate::heap::Heap;
 use crate::span::{Bits, UnitIndex};
 
-/// At which distances addresses are looked for in memory that can be executed, bytes: as the collector's marker does.
+/// The step at which executable memory is scanned for addresses, bytes: as the collector's marker does.
 const CODE_STEP: usize = 1;
-/// The same anywhere else.
+/// The same in other memory.
 const STEP: usize = 4;
 
 /// Where a chain begins.
@@ -24,7 +24,7 @@ pub enum Source {
     Added,
 }
 
-/// A block that is handed out, or in a cache.
+/// A block that is allocated, or in a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     pub start: usize,
@@ -34,7 +34,7 @@ pub struct Block {
     index: usize,
 }
 
-/// The block that an address lies in. The heap stands still and is swept.
+/// The block that contains an address. The heap must be stopped and swept.
 pub fn block_at(heap: &Heap, address: usize) -> Option<Block> {
     let reservation = &heap.reservation;
     let span_class = reservation.span_class(reservation.unit_of(address)?);
@@ -43,7 +43,7 @@ pub fn block_at(heap: &Heap, address: usize) -> Option<Block> {
     }
     let unit = reservation.first(reservation.unit_of(address)?);
     let offset = address - reservation.address(unit);
-    // SAFETY: a span or a large block of the heap, which stands still.
+    // SAFETY: the first unit of a span or large block of the heap, which is stopped.
     let span = unsafe { &*reservation.span(unit) };
     let (index, blocks, bytes) = match CLASS.get(span_class as usize) {
         Some(class) => (class.index(offset), class.blocks.into(), class.size as usize),
@@ -58,7 +58,7 @@ pub fn block_at(heap: &Heap, address: usize) -> Option<Block> {
 
 impl Block {
     fn bits<'a>(&self, heap: &'a Heap) -> &'a Bits {
-        // SAFETY: a span or a large block of the heap, and a block of it.
+        // SAFETY: `unit` is the first unit of a span or large block, and `index` is one of its blocks (`block_at`).
         unsafe { &(*heap.reservation.span(self.unit)).bits[self.index / 64] }
     }
 
@@ -72,7 +72,7 @@ impl Block {
     }
 }
 
-/// No block before: a root leads here; or none after.
+/// No previous block: a root points here; or no next one.
 pub const NONE: u32 = u32::MAX;
 
 /// A block that was reached.
@@ -80,11 +80,11 @@ pub const NONE: u32 = u32::MAX;
 #[repr(C)]
 pub struct Entry {
     pub block: usize,
-    /// Where the word lies that led to it.
+    /// The address of the word that points to it.
     pub word: usize,
-    /// The entry of the block in which that is; once the chain is turned, the entry of the next block.
+    /// The entry of the block that contains that word; once the chain is reversed, the entry of the next block.
     pub link: u32,
-    /// If it is in none: where it is.
+    /// The sort of root from which the chain begins.
     pub source: Source,
 }
 
@@ -96,12 +96,12 @@ pub struct Tracer<'a> {
     capacity: usize,
     count: usize,
     next: usize,
-    /// The block that is sought, 0: all are.
+    /// The block that is sought; 0: all blocks.
     target: usize,
     pub found: Option<u32>,
     /// Bytes in the blocks that were reached.
     pub bytes: u64,
-    /// There was no room for a block.
+    /// There was no entry left for a block.
     pub overflowed: bool,
 }
 
@@ -109,8 +109,8 @@ impl<'a> Tracer<'a> {
     /// A tracer that seeks the block at `target`, or all if 0.
     ///
     /// # Safety
-    /// `entries` is memory for `capacity` entries that nobody else uses. No block is marked but those in caches, and
-    /// the heap stands still.
+    /// `entries` is memory for `capacity` entries that no other code uses. Only blocks in caches are marked, and the
+    /// heap is stopped.
     pub unsafe fn new(heap: &'a Heap, entries: *mut Entry, capacity: usize, target: usize) -> Tracer<'a> {
         Tracer {
             heap,
@@ -128,20 +128,20 @@ impl<'a> Tracer<'a> {
     /// An entry that was written.
     pub fn entry(&self, index: u32) -> Entry {
         assert!((index as usize) < self.count);
-        // SAFETY: it was written.
+        // SAFETY: entries below `count` were written by `words`.
         unsafe { self.entries.add(index as usize).read() }
     }
 
-    /// Looks at the words of a root.
+    /// Scans the words of a root.
     ///
     /// # Safety
-    /// They are readable.
+    /// The range is readable.
     pub unsafe fn root(&mut self, range: Range<usize>, source: Source) {
-        // SAFETY: the caller's word.
+        // SAFETY: the range is readable (this function's contract).
         unsafe { self.words(range, NONE, source) };
     }
 
-    /// Goes on from the blocks that were reached, until there are no more or the sought one is found.
+    /// Scans the blocks that were reached, until there are no more or the sought one is found.
     pub fn follow(&mut self) {
         while self.next < self.count && self.found.is_none() {
             let index = self.next;
@@ -149,7 +149,7 @@ impl<'a> Tracer<'a> {
             let Entry { block, source, .. } = self.entry(index as u32);
             let Some(block) = block_at(self.heap, block) else { continue };
             if !block.is_atomic {
-                // SAFETY: a block that is handed out is readable.
+                // SAFETY: an allocated block is readable.
                 unsafe { self.words(block.start..block.start + block.bytes, index as u32, source) };
             }
         }
@@ -167,7 +167,7 @@ impl<'a> Tracer<'a> {
             if self.found.is_some() {
                 return;
             }
-            // SAFETY: the caller's word.
+            // SAFETY: the word lies in the range, which is readable (this function's contract).
             let value = unsafe { (word as *const usize).read_unaligned() };
             let Some(block) = block_at(self.heap, value) else { continue };
             if block.is_marked(self.heap) {
@@ -179,7 +179,7 @@ impl<'a> Tracer<'a> {
             }
             block.mark(self.heap);
             self.bytes += block.bytes as u64;
-            // SAFETY: there is room for it.
+            // SAFETY: `count` is below `capacity`, as checked above.
             unsafe { self.entries.add(self.count).write(Entry { block: block.start, word, link, source }) };
             if block.start == self.target {
                 self.found = Some(self.count as u32);
@@ -188,13 +188,13 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Turns the chain that ends at `last` round: links lead on from the root. Says which entry is the first, and how
-    /// many there are.
+    /// Reverses the chain that ends at `last`: links then lead from the root to it. Returns the first entry, and the
+    /// number of entries.
     pub fn turn(&mut self, last: u32) -> (u32, usize) {
         let (mut at, mut after, mut length) = (last, NONE, 0);
         while at != NONE {
             let before = self.entry(at).link;
-            // SAFETY: it was written.
+            // SAFETY: `entry` has checked that `at` is below `count`.
             unsafe { (*self.entries.add(at as usize)).link = after };
             (at, after) = (before, at);
             length += 1;

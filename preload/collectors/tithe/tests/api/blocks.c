@@ -1,4 +1,4 @@
-/* blocks.c: blocks come, change and go; wrong calls; counters. */
+/* blocks.c: blocks are allocated, resized and freed; wrong calls; counters. */
 #include <errno.h>
 #include <limits.h>
 
@@ -44,7 +44,7 @@ void case_blocks(void) {
     CHECK(errno == 99);
 }
 
-/* The messages are the business of who reads standard error. */
+/* The Rust test checks the messages on standard error. */
 void case_misuse(void) {
     errno = 0;
     volatile size_t too_much = TOO_MUCH;
@@ -88,7 +88,7 @@ void case_stats(void) {
     stats.size = sizeof stats;
     CHECK(tithe_stats(&stats) == 0 && stats.size == sizeof stats && stats.collections == 0);
 
-    /* A program of a later version: what this library does not know is zero. */
+    /* A program of a later version: fields unknown to this library are zero. */
     struct {
         struct tithe_stats known;
         uint64_t later[4];

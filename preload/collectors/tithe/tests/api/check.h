@@ -1,4 +1,4 @@
-/* check.h: what the cases share: checks that end the program, and blocks whose addresses nobody sees. */
+/* check.h: shared by the cases: checks that end the program, and blocks whose addresses are hidden. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -19,7 +19,7 @@
 
 #define NOINLINE __attribute__((noinline))
 #define SEVERAL 200
-/* A few stay for a stray word on the stack. */
+/* A few may be kept by stray words on the stack. */
 #define NEARLY_ALL (SEVERAL - SEVERAL / 20)
 
 /* Whether tithe_free does anything. */
@@ -28,10 +28,10 @@ static inline int frees(void) {
     return !mode || strcmp(mode, "collect") != 0;
 }
 
-/* The block's size with the byte behind its end, which Tithe adds and tithe_usable_size leaves out. */
+/* The block's size with the byte after its end, which Tithe adds and tithe_usable_size leaves out. */
 static inline size_t whole_size(const void *block) { return (tithe_usable_size(block) + 15) & ~(size_t)15; }
 
-/* The addresses turned over, so that they are none. */
+/* The addresses with all bits inverted, so that the collector does not see them. */
 extern uintptr_t hidden[SEVERAL];
 
 static inline void *shown(uintptr_t word) { return (void *)~word; }
@@ -43,7 +43,7 @@ void make_several(size_t bytes, int atomic);
 /* How many of them are live. */
 int live_of_several(void);
 
-/* What a case calls. */
+/* The cases. */
 void case_blocks(void);
 void case_misuse(void);
 void case_atomic(void);

@@ -1,4 +1,4 @@
-/* collecting.c: what a collection takes and what it leaves. */
+/* collecting.c: what a collection reclaims and what it keeps. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -74,7 +74,7 @@ static void *frees_several(void *nothing) {
     return nothing;
 }
 
-/* What lies in another thread's cache is not handed out. */
+/* Blocks in another thread's cache are not live. */
 static void free_elsewhere(void) {
     make_several(48, 0);
     keep_in(statics);
@@ -107,12 +107,12 @@ void case_live(void) {
     CHECK(tithe_is_live(large) == 0 && tithe_is_live(large + 50000) == 0);
     char *again = tithe_malloc(100);
     CHECK(again == small && tithe_is_live(again) == 1);
-    /* The neighbours came with it from the heap and are in the cache. */
+    /* The adjacent blocks came with it from the heap and are in the cache. */
     CHECK(tithe_is_live(again + whole_size(again)) + tithe_is_live(again - 1) <= 1);
 }
 
 static void *blocks_every_signal(void *nothing) {
-    /* As raw as this, it blocks those too that the C library keeps to itself. */
+    /* A raw system call also blocks the signals that the C library reserves. */
     uint64_t all = UINT64_MAX;
     CHECK(syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, NULL, 8) == 0);
     turn = 1;
@@ -143,7 +143,7 @@ void case_unstoppable(void) {
     CHECK(live_of_several() <= SEVERAL - NEARLY_ALL);
 }
 
-/* A page that Tithe does not read by itself: a file's, that cannot be written here. */
+/* A page that Tithe does not read by itself: one of a file, mapped read-only. */
 static void *volatile *unseen_page(int file) {
     CHECK(ftruncate(file, 4096) == 0);
     void *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, file, 0);
@@ -178,7 +178,7 @@ void case_roots(void) {
     write_hidden(file);
     CHECK(tithe_add_roots(start, end) == 0);
     CHECK(tithe_collect() == 0 && live_of_several() == SEVERAL);
-    /* Exactly what was given is taken back. */
+    /* Exactly the added range is removed. */
     CHECK(tithe_remove_roots(start, end - 8) == ENOENT);
     CHECK(tithe_collect() == 0 && live_of_several() == SEVERAL);
     CHECK(tithe_remove_roots(start, end) == 0);
@@ -193,13 +193,13 @@ void case_roots(void) {
     for (int at = 1; at < SEVERAL - 1; at++) CHECK(tithe_is_live(shown(hidden[at])) == 1);
     CHECK(tithe_remove_roots(start + 1, end - 1) == 0);
 
-    /* Given twice, taken back twice. */
+    /* Added twice, removed twice. */
     CHECK(tithe_add_roots(start, end) == 0 && tithe_add_roots(start, end) == 0);
     CHECK(tithe_add_roots(start, start) == 0 && tithe_remove_roots(start, start) == 0);
     CHECK(tithe_remove_roots(start, end) == 0 && tithe_remove_roots(start, end) == 0);
     CHECK(tithe_remove_roots(start, end) == ENOENT);
 
-    /* The program may take the memory away and forget to say so. */
+    /* The program may unmap the memory without removing the root. */
     char *gone = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(gone != MAP_FAILED);
     CHECK(tithe_add_roots(gone, gone + 3 * 4096) == 0);
@@ -251,7 +251,7 @@ void case_threads(void) {
     CHECK(live_of_several() <= SEVERAL - NEARLY_ALL);
 }
 
-/* The child keeps its own thread's stack, and loses those of the threads that are not there. */
+/* The child keeps its own thread's stack, and loses those of the threads that fork did not copy. */
 void case_fork(void) {
     int file = new_file(), other = new_file();
     const char *mine = (const char *)unseen_page(other);
@@ -288,7 +288,7 @@ void case_fork(void) {
     CHECK(pthread_join(thread, NULL) == 0);
 }
 
-/* Two heaps in a process, or one behind both names: blocks of each that only the other's hold. */
+/* Two heaps in a process, or one under both names: blocks of each that are held only by blocks of the other. */
 static void *exchanges(void *seed) {
     unsigned random = (unsigned)(uintptr_t)seed;
     void **chain = NULL;
@@ -326,7 +326,7 @@ void case_neighbours(void) {
     CHECK(tithe_stats(&stats) == 0 && stats.collections >= 9 && stats.abandoned == 0);
 }
 
-/* All that stops the world, at the same time. */
+/* All calls that stop the world, at the same time. */
 static void *queries(void *nothing) {
     static char text[3][4096];
     static _Atomic int next;

@@ -1,4 +1,4 @@
-/* main.c: api CASE runs one case; its name is a function's. */
+/* main.c: `api CASE` runs one case, named as its function. */
 #include "check.h"
 
 uintptr_t hidden[SEVERAL];
@@ -6,7 +6,7 @@ uintptr_t hidden[SEVERAL];
 NOINLINE void wipe(void) {
     volatile char frame[16384];
     for (size_t at = 0; at < sizeof frame; at++) frame[at] = 0;
-    /* And in registers, which calls need not preserve: a thread that waits in the kernel may hold them for long. */
+    /* And in caller-saved registers: a thread that waits in the kernel may hold them for long. */
     __asm__ volatile("xor %%r8d, %%r8d\n xor %%r9d, %%r9d\n xor %%r10d, %%r10d\n xor %%r11d, %%r11d" ::: "r8", "r9", "r10", "r11");
     __asm__ volatile("xor %%eax, %%eax\n xor %%ecx, %%ecx\n xor %%edx, %%edx\n xor %%esi, %%esi\n xor %%edi, %%edi" ::: "rax", "rcx", "rdx", "rsi", "rdi");
 #define ZERO(n) __asm__ volatile("pxor %%xmm" #n ", %%xmm" #n ::: "xmm" #n)

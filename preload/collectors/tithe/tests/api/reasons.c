@@ -1,4 +1,4 @@
-/* reasons.c: why blocks stay. */
+/* reasons.c: why blocks are kept. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 static char text[1 << 16];
 static char expected[1 << 12];
 
-/* The address is turned over again where nothing of it stays on the stack. */
+/* The address is inverted again where no copy of it stays on the stack. */
 static NOINLINE size_t why(uintptr_t turned, size_t offset) {
     return tithe_why((char *)~turned + offset, text, sizeof text);
 }
@@ -21,7 +21,7 @@ static void *volatile datum;
 static __thread void *volatile thread_datum;
 static uintptr_t links[4];
 
-/* A large block, a middling one held by its last word, and a small one held by its middle. */
+/* A large block that points to the last byte of a middle one, which points into a small one. */
 static NOINLINE void build_links(void *volatile *place) {
     char *large = tithe_calloc(1, 100000), *middle = tithe_calloc(1, 2000), *small = tithe_calloc(1, 40);
     CHECK(large && middle && small);
@@ -33,7 +33,7 @@ static NOINLINE void build_links(void *volatile *place) {
     links[2] = ~(uintptr_t)small;
 }
 
-/* What build_links has left below this frame would be in the frame of the next call. */
+/* Words that build_links has left below this frame would be in the frame of the next call. */
 static NOINLINE void build_chain(void *volatile *place) {
     build_links(place);
     wipe();
@@ -46,14 +46,14 @@ static NOINLINE const char *below(void) {
              "-> %p\n"
              "block %p of %zu bytes, word at + 80000 -> %p\n"
              "block %p of %zu bytes, word at + 16 -> %p\n"
-             "block %p of %zu bytes, asked for at + 30\n",
+             "block %p of %zu bytes, queried at + 30\n",
              large + 4000, large, whole_size(large), middle + 1999, middle, whole_size(middle), small + 24, small,
              whole_size(small));
     memset(links, 0, sizeof links);
     return expected;
 }
 
-/* Asks for the small block, clears everything else that knows the addresses, and compares. */
+/* Queries the small block, clears all other copies of the addresses, and compares. */
 static NOINLINE void expect_chain(const char *root) {
     uintptr_t small = links[2];
     wipe();
@@ -62,7 +62,7 @@ static NOINLINE void expect_chain(const char *root) {
     size_t start = strlen(root);
     if (strncmp(text, root, start) != 0 || strcmp(text + length - strlen(lines), lines) != 0 ||
         strlen(text) != length || memchr(text, '\n', length - strlen(lines))) {
-        fprintf(stderr, "expected: %s... %s\ntold: %s\n", root, lines, text);
+        fprintf(stderr, "expected: %s... %s\nwritten: %s\n", root, lines, text);
         exit(1);
     }
     memset(text, 0, sizeof text);
@@ -149,7 +149,7 @@ static NOINLINE void make_one(void) { links[3] = ~(uintptr_t)tithe_malloc(64); }
 
 void case_why(void) {
     errno = 99;
-    /* No block, and one that nobody has. */
+    /* No block, and a block that nothing references. */
     CHECK(tithe_why(NULL, text, sizeof text) == 0 && tithe_why((void *)&datum, text, sizeof text) == 0);
     CHECK(tithe_why(case_why, NULL, 0) == 0);
     make_one();
@@ -180,7 +180,7 @@ void case_why(void) {
     }
     CHECK(tithe_why(shown(links[2]), NULL, 100) == whole);
 
-    /* A shorter way is told rather than a longer one. */
+    /* A shorter chain is preferred to a longer one. */
     static void *volatile shortcut;
     shortcut = shown(links[2]);
     wipe();
@@ -202,12 +202,12 @@ void case_why(void) {
     last = NULL;
     wipe();
     CHECK(why(links[3], 0) > 300000 * 40);
-    /* Nothing was changed by asking. */
+    /* The queries have changed nothing. */
     CHECK(tithe_collect() == 0 && tithe_is_live((void *)datum) == 1 && tithe_is_live(shown(links[3])) == 1);
     CHECK(errno == 99);
 }
 
-/* The addresses are turned over where they are, so that nothing but the register has them. */
+/* The addresses are inverted in place, so that only the register holds them. */
 static void *in_register(void *vector) {
     uintptr_t turned = links[3];
     sleeper = gettid();
@@ -312,7 +312,7 @@ void case_variable(void) {
     memset(address, 0, sizeof address);
     wipe();
     CHECK(tithe_collect() == 0);
-    /* Who reads standard error compares the last lines with these. */
+    /* The Rust test compares the last lines of standard error with these. */
     fputs(below(), stdout);
     datum = NULL;
     memset(expected, 0, sizeof expected);

@@ -31,7 +31,7 @@ fn a_collection_forgets_no_bytes_in_caches() {
     fixture.collect();
     assert_eq!(fixture.heap.live_bytes() as u64, fixture.census().live_bytes + fixture.cached_bytes() as u64);
     assert!(fixture.cached_bytes() > 0);
-    // The cache gives back what it held before the collection, and the count ends where it began.
+    // The cache returns what it held before the collection, and the count ends where it began.
     for root in roots {
         assert_eq!(fixture.free(root), Ok(()));
     }
@@ -58,7 +58,7 @@ fn the_census_knows_the_blocks_of_each_class() {
     let mut census = fixture.census();
     census.classes = classes.as_mut_ptr();
     census.class_capacity = classes.len() as u32;
-    // SAFETY: the array has so much room.
+    // SAFETY: `classes` has `class_capacity` elements.
     unsafe { fixture.heap.census(&mut census, true) };
     let live = |bytes: u64| {
         let class = classes[..census.class_count as usize].iter().find(|class| class.block_bytes == bytes);
@@ -83,9 +83,9 @@ fn a_realloc_in_place_is_counted() {
     let block = fixture.allocate(200_000);
     let at = NonNull::new(block as *mut u8).expect("an address");
     for bytes in [190_000, 60_000, 33_000, 250_000, 400_000, 40_000] {
-        // SAFETY: a live block.
+        // SAFETY: `block` was allocated above and is live.
         let got = unsafe { fixture.heap.reallocate(fixture.cache(0), at, bytes) };
-        assert_eq!(got, Ok(at.as_ptr()), "nothing is behind it");
+        assert_eq!(got, Ok(at.as_ptr()), "the units after it are free");
         assert_eq!(fixture.heap.live_bytes(), bytes.next_multiple_of(PAGE));
         assert_eq!(fixture.usable(block), bytes.next_multiple_of(PAGE));
         fixture.audit();

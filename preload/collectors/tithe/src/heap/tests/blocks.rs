@@ -85,7 +85,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The heap, what it gave, and the words that keep it.
+/// The heap, its live blocks, and the words that keep them.
 struct Model {
     fixture: HeapFixture,
     blocks: BTreeMap<usize, Block>,
@@ -95,7 +95,7 @@ struct Model {
     faults: bool,
 }
 
-/// Which bytes of a block are looked at.
+/// The bytes of a block that are checked.
 fn places(bytes: usize) -> impl Iterator<Item = usize> {
     (0..bytes).step_by((bytes / 64).max(1)).chain(bytes.checked_sub(1))
 }
@@ -114,7 +114,7 @@ impl Model {
         Model { fixture, blocks: BTreeMap::new(), slots, seed: 0, faults }
     }
 
-    /// Takes over what the heap gave.
+    /// Adds an allocated block to the model.
     fn got(&mut self, address: *mut u8, bytes: usize, alignment: usize) {
         if address.is_null() {
             assert!(self.faults, "there is memory for {bytes} bytes at {alignment}");
@@ -178,7 +178,7 @@ impl Model {
             Step::Free { cache, at } => {
                 if let Some(address) = self.nth(at) {
                     self.forget(address);
-                    // SAFETY: a live block, given up.
+                    // SAFETY: a live block of the model, which `forget` has removed.
                     let freed =
                         unsafe { self.fixture.heap.free(self.fixture.cache(cache), address as *mut u8) };
                     assert_eq!(freed, Ok(()));
@@ -190,7 +190,7 @@ impl Model {
                 }
             }
             Step::Reopen { cache } => {
-                // SAFETY: the heap's, and nobody's from now on.
+                // SAFETY: a cache of this heap, replaced below and not used again.
                 unsafe { self.fixture.heap.close_cache(self.fixture.caches[cache]) };
                 self.fixture.caches[cache] = self.fixture.heap.open_cache(7).expect("the one just closed");
             }
@@ -207,14 +207,14 @@ impl Model {
         let Some(address) = self.nth(at) else { return };
         let old = self.blocks[&address];
         let block = NonNull::new(address as *mut u8).expect("an address");
-        // SAFETY: a live block.
+        // SAFETY: a live block of the model.
         let got = unsafe { self.fixture.heap.reallocate(self.fixture.cache(cache), block, bytes) };
         let got = got.expect("a live block is no misuse");
         if got.is_null() {
             assert!(self.faults);
             return self.verify(address, &old);
         }
-        // What was there moved along, as far as there is room for it.
+        // The old contents were copied, as far as they fit.
         for at in places(old.bytes).filter(|&at| at < bytes) {
             // SAFETY: a byte of the block.
             assert_eq!(unsafe { got.add(at).read() }, pattern(old.seed, at));
@@ -247,19 +247,19 @@ impl Model {
         self.fixture.close();
         self.fixture.audit();
         if self.fixture.heap.collects() {
-            // What was forgotten is all there is, and nothing leads to it.
+            // Only leaked blocks are left, and no root reaches them.
             self.fixture.collect();
             assert_eq!(self.fixture.census().live_bytes, 0);
             assert_eq!(self.fixture.heap.live_bytes(), 0);
             let free = self.fixture.heap.units.lock().free_bytes();
-            assert_eq!(free, self.fixture.heap.reservation.units() * UNIT, "empty spans are given back");
+            assert_eq!(free, self.fixture.heap.reservation.units() * UNIT, "empty spans are released");
         }
         self.fixture.check();
     }
 }
 
 fn settings(mode: Mode, poison: bool) -> Settings {
-    // The least there is: collections come by themselves.
+    // The smallest headroom, so that collections start by themselves.
     Settings { mode, poison, min_headroom: 64 << 10, headroom: 30, ..Settings::new() }
 }
 
@@ -313,7 +313,7 @@ proptest! {
     }
 }
 
-/// The byte behind the end made it a larger request than the block's own, and it moved.
+/// The byte after the end once made this a larger request than the block's own, and it moved.
 #[test]
 fn a_block_that_is_resized_to_what_the_program_may_use_stays() {
     for mode in [Mode::Hybrid, Mode::Collect, Mode::Explicit] {
@@ -323,7 +323,7 @@ fn a_block_that_is_resized_to_what_the_program_may_use_stays() {
             let usable = fixture.heap.usable_by_program(block as *const u8);
             assert!(usable >= bytes, "{mode:?}: {usable} of {bytes}");
             let place = NonNull::new(block as *mut u8).expect("a block");
-            // SAFETY: a live block.
+            // SAFETY: `block` was allocated above and is live.
             let resized = unsafe { fixture.heap.reallocate(fixture.cache(0), place, usable) };
             assert_eq!(resized, Ok(place.as_ptr()), "{mode:?}: {bytes}");
         }

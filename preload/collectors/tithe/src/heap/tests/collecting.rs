@@ -1,11 +1,11 @@
-//! What a collection keeps and what it takes, case by case.
+//! What a collection keeps and what it reclaims, case by case.
 
 use std::vec::Vec;
 
 use super::*;
 use crate::runs::blacklist_mark;
 
-/// Sizes of every sort of block: one word of bits, spans of one unit and of several, large ones.
+/// Sizes of every sort of block: in spans of one word of bits, of one unit and of several, and large ones.
 const SIZES: [usize; 8] = [16, 47, 128, 1000, 5000, LAST, SMALL_MAX, 300_000];
 
 #[test]
@@ -115,7 +115,7 @@ fn a_block_moved_by_realloc_stays_pointer_free() {
     let mut block = fixture.allocate_clear(100, true);
     for bytes in [1000, SMALL_MAX, 100_000, 800_000, 2000] {
         let at = NonNull::new(block as *mut u8).expect("an address");
-        // SAFETY: a live block.
+        // SAFETY: `block` was allocated above or returned by the last call, and is live.
         block =
             unsafe { fixture.heap.reallocate(fixture.cache(0), at, bytes) }.expect("a live block") as usize;
         set_word(block, target);
@@ -126,7 +126,7 @@ fn a_block_moved_by_realloc_stays_pointer_free() {
     assert!(fixture.is_taken(block) && !fixture.is_taken(target));
 }
 
-/// `Cache::pop` left the link to the next free block in the block it handed out.
+/// `Cache::pop` once left the link to the next free block in the block it returned.
 #[test]
 fn a_fresh_block_does_not_keep_the_next_one() {
     let fixture = HeapFixture::new(Mode::Hybrid, 1);
@@ -164,7 +164,7 @@ fn words_equal_to_addresses_in_free_units_blacklist_them() {
     assert!(unit_of(fixture.allocate(100_000)) > 40);
     assert!(unit_of(fixture.allocate(5000)) > 40);
     assert!(fixture.heap.units.lock().avoided > 0);
-    // Whoever holds no pointers may lie there.
+    // Pointer-free blocks may lie there.
     let atomic: [usize; 8] =
         core::array::from_fn(|_| fixture.heap.allocate(fixture.cache(0), 100_000, true) as usize);
     assert!(atomic.iter().any(|&block| (1..=40).contains(&unit_of(block))));
@@ -179,7 +179,7 @@ fn caches_keep_their_blocks_through_a_collection() {
         for bytes in [16, 200, 5000, LAST] {
             let all: [usize; 4] =
                 core::array::from_fn(|_| fixture.heap.allocate(fixture.cache(cache), bytes, false) as usize);
-            // SAFETY: live blocks, given up.
+            // SAFETY: live blocks, not used after this.
             all[..2].iter().for_each(|&block| unsafe {
                 assert_eq!(fixture.heap.free(fixture.cache(cache), block as *mut u8), Ok(()));
             });
@@ -213,7 +213,7 @@ fn caches_keep_their_blocks_through_a_collection() {
             assert_eq!(length, fixture.cache(cache).length(span_class));
         }
     }
-    // What was freed is in its cache, what was forgotten was swept.
+    // Freed blocks are in their cache, unreachable ones were swept.
     let taken = blocks.iter().filter(|&&(_, _, block)| fixture.is_taken(block)).count();
     assert_eq!(taken, 3 * 4 * 2);
     fixture.close();
@@ -283,7 +283,7 @@ fn a_budget_brings_collections_by_itself() {
         let before = fixture.heap.collection.lock().statistics.collections;
         for _ in 0..(16 << 20) / bytes {
             let block = fixture.allocate(bytes);
-            // Touched memory counts; addresses that nobody uses may not.
+            // Touched memory counts; untouched addresses may not.
             (0..bytes - 8).step_by(PAGE).for_each(|at| set_word(block + at, 1));
         }
         let collections = fixture.heap.collection.lock().statistics.collections - before;

@@ -15,11 +15,11 @@ struct Node {
     address: usize,
     usable: usize,
     atomic: bool,
-    /// Of its words, which lead to which node.
+    /// Its words that point to nodes: word and node.
     edges: Vec<(usize, usize)>,
 }
 
-/// What a round does before it collects. Numbers count modulo what there is.
+/// One operation. Numbers count modulo the number of existing items.
 #[derive(Debug, Clone)]
 enum Step {
     Node { bytes: usize, atomic: bool, root: Option<usize> },
@@ -48,7 +48,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct Graph {
     fixture: HeapFixture,
     roots: Vec<usize>,
-    /// Which node a root leads to.
+    /// The node that each root points to.
     targets: [Option<usize>; ROOTS],
     nodes: Vec<Option<Node>>,
 }
@@ -145,7 +145,7 @@ impl Graph {
         reached
     }
 
-    /// Forgets what a collection takes. Says what it was.
+    /// Removes from the model what a collection reclaims, and returns it.
     fn forget_unreachable(&mut self) -> Vec<Node> {
         let reached = self.reachable();
         let mut gone = Vec::new();
@@ -154,7 +154,7 @@ impl Graph {
                 gone.extend(node.take());
             }
         }
-        // Words of pointer-free nodes that led there do so no more.
+        // Words of pointer-free nodes may have pointed there.
         let live: Vec<_> = self.nodes.iter().map(Option::is_some).collect();
         for node in self.nodes.iter_mut().flatten() {
             node.edges.retain(|&(_, to)| live[to]);
@@ -196,7 +196,7 @@ impl Graph {
         let live: usize = self.nodes.iter().flatten().map(|node| node.usable).sum();
         assert_eq!(self.fixture.census().live_bytes, live as u64);
         self.fixture.audit();
-        // The next collection says the same.
+        // The next collection finds the same.
         self.fixture.collect();
         self.verify();
         assert_eq!(self.fixture.census().live_bytes, live as u64);
@@ -227,7 +227,7 @@ proptest! {
         every in prop::option::of(1..100_000_usize),
         eager in any::<bool>(),
     ) {
-        // So many that those by `every` reclaim nothing, and the model knows of the others.
+        // So large that collections due by `every` never reclaim; the model covers the others.
         let reclaim = 1 << 32;
         let min_headroom = 1 << 40;
         let settings = Settings { mode, every, reclaim, eager, min_headroom, poison: true, ..Settings::new() };

@@ -67,7 +67,7 @@ fn what_is_live_beyond_the_limit_is_refused_and_counted() {
         if mode == Mode::Explicit {
             assert_eq!(fixture.free(roots[count / 2]), Ok(()));
         } else {
-            // One root less is one block more.
+            // One root less allows one block more.
             roots[count / 2] = 0;
         }
         assert!(!full(&fixture).is_null(), "{bytes}");
@@ -78,10 +78,7 @@ fn what_is_live_beyond_the_limit_is_refused_and_counted() {
 #[test]
 fn a_request_larger_than_the_limit_is_refused_and_one_larger_than_anything_is_not_counted() {
     let fixture = HeapFixture::with(&limited(Mode::Collect, 1 << 20), 1);
-    assert!(
-        fixture.heap.allocate(fixture.cache(0), 1 << 20, false).is_null(),
-        "with the byte behind the end"
-    );
+    assert!(fixture.heap.allocate(fixture.cache(0), 1 << 20, false).is_null(), "with the byte after the end");
     assert!(fixture.heap.allocate(fixture.cache(0), 1 << 40, false).is_null());
     assert_eq!(fixture.counter(|slot| &slot.refused_calls), 2);
     assert!(fixture.heap.allocate(fixture.cache(0), usize::MAX, false).is_null());
@@ -103,7 +100,7 @@ fn a_block_for_which_no_span_fits_gets_units_of_its_own() {
         assert!(fixture.heap.allocate(fixture.cache(0), 20_000, false).is_null());
         assert_eq!(fixture.counter(|slot| &slot.refused_calls), 1);
         let at = NonNull::new(block as *mut u8).expect("an address");
-        // SAFETY: a live block.
+        // SAFETY: `block` was allocated above and is live.
         let moved = unsafe { fixture.heap.reallocate(fixture.cache(0), at, 100) };
         assert!(moved.is_ok_and(|new| !new.is_null()));
         fixture.audit();
@@ -126,7 +123,7 @@ fn a_block_of_a_larger_size_serves_where_no_unit_is_left() {
     fixture.audit();
 }
 
-/// Blocks that a thread keeps for itself count: before a call is refused they are given back.
+/// Blocks in a thread's cache count towards the limit: they are returned to their spans before a call fails.
 #[test]
 fn what_the_cache_holds_of_other_sizes_is_given_back_before_a_call_is_refused() {
     let fixture = HeapFixture::with(&limited(Mode::Explicit, 16 * UNIT), 1);
@@ -139,11 +136,12 @@ fn what_the_cache_holds_of_other_sizes_is_given_back_before_a_call_is_refused() 
     fixture.audit();
 }
 
-/// A collection for want of memory was swept for the kind that wanted it only: what other kinds had was refused.
+/// A collection on memory pressure was once swept for the requested span class only, so units of dead blocks of others
+/// were not available.
 #[test]
 fn units_of_dead_blocks_of_another_kind_serve_a_small_request() {
     let fixture = HeapFixture::with(&limited(Mode::Collect, 1 << 20), 1);
-    // Nothing leads to these. The last of them is refused by nobody: the heap is full of the dead.
+    // No root reaches these: the heap fills with dead blocks.
     while fixture.used() < 1 << 20 {
         fixture.allocate(48);
     }
@@ -164,13 +162,13 @@ fn the_same_holds_where_the_system_sets_the_limit() {
     fixture.audit();
 }
 
-/// Room to grow would count, and a heap with a limit has none to waste.
+/// Spare units would count towards the limit.
 #[test]
 fn a_block_that_grows_within_a_limit_gets_no_spare_units() {
     let fixture = HeapFixture::with(&limited(Mode::Hybrid, 1 << 20), 1);
     let block = NonNull::new(fixture.allocate(300_000) as *mut u8).expect("an address");
     fixture.allocate(16);
-    // SAFETY: a live block.
+    // SAFETY: `block` was allocated above and is live.
     let grown = unsafe { fixture.heap.reallocate(fixture.cache(0), block, 600_000) };
     assert!(grown.is_ok_and(|block| !block.is_null()));
     assert_eq!(fixture.used(), 600_001_usize.div_ceil(UNIT) * UNIT + UNIT);

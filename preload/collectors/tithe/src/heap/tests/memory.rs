@@ -1,4 +1,4 @@
-//! Out of memory, and requests that cannot be met.
+//! Exhausted memory, and requests that cannot be met.
 
 use std::vec::Vec;
 
@@ -26,7 +26,7 @@ fn out_of_memory_collects_first() {
         let fixture = HeapFixture::new(Mode::Collect, 1);
         let first = fixture.allocate(bytes);
         fixture.heap.units.lock().memory.heap.fail_every(1);
-        // Nothing leads to the blocks: there is always one more.
+        // No root reaches the blocks: each collection makes space for more.
         for _ in 0..(8 << 20) / bytes {
             fixture.allocate(bytes);
         }
@@ -55,7 +55,7 @@ fn out_of_memory_ends_with_null_when_all_is_live() {
     assert!(count > 500, "a first step of 1 MiB has some hundred blocks: {count}");
     assert!(roots[..count].iter().all(|&block| fixture.is_taken(block)));
     fixture.audit();
-    // One root less is one block more.
+    // One root less allows one block more.
     roots[count / 2] = 0;
     assert!(!fixture.heap.allocate(fixture.cache(0), 1000, false).is_null());
     fixture.audit();
@@ -75,7 +75,7 @@ fn in_explicit_mode_memory_that_is_swept_is_all_there_is() {
         blocks.push(block as usize);
     }
     assert_eq!(fixture.heap.collect(Reason::Called), Err(crate::collection::NotCollected::Mode));
-    // Of another class: what is given back becomes units first.
+    // A block of another class needs whole free units.
     assert!(fixture.heap.allocate(fixture.cache(0), 9000, false).is_null());
     for &block in &blocks {
         assert_eq!(fixture.free(block), Ok(()));

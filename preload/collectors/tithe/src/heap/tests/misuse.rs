@@ -1,11 +1,11 @@
-//! Wrong addresses: refused, and nothing has changed.
+//! Wrong addresses are rejected, and nothing changes.
 
 use super::*;
 
-/// What free says, and realloc with it.
+/// The error of free, which realloc shares.
 fn refused(fixture: &HeapFixture, address: usize) -> Misuse {
     let block = NonNull::new(address as *mut u8).expect("an address");
-    // SAFETY: what is tested: a wrong address is refused.
+    // SAFETY: realloc rejects a wrong address without using it, which is the subject of the test.
     let moved = unsafe { fixture.heap.reallocate(fixture.cache(0), block, 3_000_000) };
     let freed = fixture.free(address);
     fixture.audit();
@@ -99,7 +99,7 @@ fn a_program_may_write_anything_but_the_key() {
 }
 
 /// A large block lay where small ones had been freed; realloc made it small, with the key of one of those, and free
-/// refused it.
+/// rejected it.
 #[test]
 fn a_large_block_brings_no_old_key_into_a_small_one() {
     let mut fixture = HeapFixture::new(Mode::Explicit, 1);
@@ -110,7 +110,7 @@ fn a_large_block_brings_no_old_key_into_a_small_one() {
     let large = fixture.allocate(100_000);
     assert!(blocks.contains(&large), "where a small block was");
     let at = NonNull::new(large as *mut u8).expect("an address");
-    // SAFETY: a live block.
+    // SAFETY: `large` was allocated above and is live.
     let small = unsafe { fixture.heap.reallocate(fixture.cache(0), at, 100) }.expect("a live block");
     assert_eq!(fixture.free(small as usize), Ok(()));
     fixture.audit();

@@ -1,5 +1,5 @@
-//! Collections by what was handed out, those that only mark, and those that sweep at once: `TITHE_EVERY`,
-//! `TITHE_RECLAIM`, `TITHE_SWEEP`.
+//! Collections by allocated bytes, those that only mark, and those that sweep at once: `TITHE_EVERY`, `TITHE_RECLAIM`,
+//! `TITHE_SWEEP`.
 
 use super::*;
 

@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use super::*;
 
-/// A bench after a collection that kept every second of some blocks; nothing is swept yet.
+/// A heap after a collection that kept every second of some blocks; nothing is swept yet.
 fn collected(bytes: usize, count: usize) -> (HeapFixture, Vec<usize>, Vec<usize>) {
     let fixture = HeapFixture::new(Mode::Hybrid, 2);
     let mut kept = std::vec![0; count];
@@ -144,7 +144,7 @@ fn a_zeroed_block_is_zero_whatever_was_there() {
             for _ in 0..20 {
                 let block = fixture.heap.allocate_zeroed(fixture.cache(0), bytes) as usize;
                 assert!(bytes_at(block, bytes).iter().all(|&byte| byte == 0), "{bytes}");
-                // SAFETY: a live block, given up.
+                // SAFETY: `block` was allocated above and is live.
                 unsafe { (block as *mut u8).write_bytes(0xaa, fixture.usable(block)) };
                 assert_eq!(fixture.free(block), Ok(()));
             }
@@ -164,7 +164,7 @@ fn in_collect_mode_blocks_come_clear() {
                 bytes_at(block, bytes).iter().all(|&byte| byte == 0),
                 "{bytes}: old contents keep garbage alive"
             );
-            // SAFETY: a live block.
+            // SAFETY: `block` was allocated above and is live.
             unsafe { (block as *mut u8).write_bytes(0x77, bytes) };
         }
         fixture.collect_lazily();
@@ -172,16 +172,16 @@ fn in_collect_mode_blocks_come_clear() {
     fixture.audit();
 }
 
-/// A large block was shrunk where it was; its sweep dropped the pages of its bytes only, and called all of its last
-/// unit clean.
+/// A large block was shrunk where it was; its sweep dropped the pages of its bytes only, and the whole last unit
+/// counted as clean.
 #[test]
 fn pages_beyond_a_shrunk_block_are_dropped_with_it() {
     let fixture = HeapFixture::new(Mode::Collect, 1);
     let block = fixture.allocate(80_000);
-    // SAFETY: a live block.
+    // SAFETY: `block` was allocated above and is live.
     unsafe { (block as *mut u8).write_bytes(0xaa, fixture.usable(block)) };
     let at = NonNull::new(block as *mut u8).expect("an address");
-    // SAFETY: as above.
+    // SAFETY: `block` was allocated above and is live.
     assert_eq!(unsafe { fixture.heap.reallocate(fixture.cache(0), at, 66_000) }, Ok(at.as_ptr()));
     fixture.collect_lazily();
     let again = fixture.heap.allocate_zeroed(fixture.cache(0), 80_000) as usize;

@@ -9,16 +9,16 @@ use super::*;
 const THREADS: usize = 4;
 const ROUNDS: usize = 4000;
 
-/// What threads share: a pointer to a bench that outlives them.
+/// The pointer that threads share, to a heap that outlives them.
 #[derive(Clone, Copy)]
 struct Shared(*const Heap);
 
-// SAFETY: the heap is made to be shared; it outlives the threads.
+// SAFETY: the heap is safe to share, and `run` joins the threads before it ends.
 unsafe impl Send for Shared {}
 
 impl Shared {
     fn heap(&self) -> &'static Heap {
-        // SAFETY: as above.
+        // SAFETY: `run` keeps the heap until it has joined the threads.
         unsafe { &*self.0 }
     }
 }
@@ -50,7 +50,7 @@ fn size(state: &mut u64) -> usize {
 
 /// Allocates, and has other threads free half of it.
 fn work(heap: &Heap, number: usize, to: &mpsc::SyncSender<usize>, from: &mpsc::Receiver<usize>) {
-    // SAFETY: the thread's own.
+    // SAFETY: `open_cache` has just opened this cache for this thread alone.
     let mut cache = unsafe { &mut *heap.open_cache(number as i32 + 1).expect("a cache") };
     let mut state = number as u64 + 99;
     let mut own = Vec::new();
@@ -68,30 +68,30 @@ fn work(heap: &Heap, number: usize, to: &mpsc::SyncSender<usize>, from: &mpsc::R
         }
         while let Ok(block) = from.try_recv() {
             verify(block);
-            // SAFETY: a live block that the other thread gave away.
+            // SAFETY: a live block that the other thread has sent and no longer uses.
             assert_eq!(unsafe { heap.free(cache, block as *mut u8) }, Ok(()));
         }
         if own.len() > 200 {
             let block = own.swap_remove(next(&mut state) % own.len());
             verify(block);
-            // SAFETY: a live block.
+            // SAFETY: a live block that only this thread has.
             assert_eq!(unsafe { heap.free(cache, block as *mut u8) }, Ok(()));
         }
         if round % 1000 == 999 {
-            // As if the thread ended and another one came.
-            // SAFETY: the thread's own, which it uses no more.
+            // As if the thread ended and another one started. SAFETY: the cache of this thread, which does not use it
+            // again.
             unsafe { heap.close_cache(cache) };
-            // SAFETY: the thread's own.
+            // SAFETY: `open_cache` has just opened this cache for this thread alone.
             cache = unsafe { &mut *heap.open_cache(number as i32 + 1).expect("a cache") };
             assert_eq!(heap.check(), Ok(()));
         }
     }
     for block in own {
         verify(block);
-        // SAFETY: a live block.
+        // SAFETY: a live block that only this thread has.
         assert_eq!(unsafe { heap.free(cache, block as *mut u8) }, Ok(()));
     }
-    // SAFETY: the thread's own, which it uses no more.
+    // SAFETY: the cache of this thread, which does not use it again.
     unsafe { heap.close_cache(cache) };
 }
 
@@ -113,18 +113,18 @@ fn run(mode: Mode, fail_every: u64) -> HeapFixture {
         })
         .collect();
     drop(senders);
-    // All of them, before a failure of one takes the heap away from the others.
+    // Join all before a failure of one can drop the heap under the others.
     let joined: Vec<_> = threads.into_iter().map(thread::JoinHandle::join).collect();
     let rests: Vec<_> = joined.into_iter().map(|rest| rest.expect("no thread fails")).collect();
     fixture.check();
-    // What nobody came to free.
+    // Blocks that no thread has received.
     let cache = fixture.heap.open_cache(1).expect("a cache");
     for block in rests.iter().flat_map(|rest| rest.try_iter()) {
         verify(block);
-        // SAFETY: a live block, and a cache of this thread.
+        // SAFETY: a live block that no other thread has, and a cache of this thread.
         assert_eq!(unsafe { fixture.heap.free(&mut *cache, block as *mut u8) }, Ok(()));
     }
-    // SAFETY: this thread's, which it uses no more.
+    // SAFETY: the cache of this thread, which does not use it again.
     unsafe { fixture.heap.close_cache(cache) };
     fixture
 }
@@ -135,12 +135,12 @@ fn blocks_go_from_thread_to_thread() {
         let fixture = run(mode, 0);
         fixture.audit();
         assert_eq!((fixture.heap.live_bytes(), fixture.census().live_bytes), (0, 0));
-        // Of two threads that bring a span of a kind at once, one may find all it wants in the other's: its own then
-        // waits in the list, whole.
+        // Of two threads that initialise a span of one class at once, one may reserve all its blocks in the other's:
+        // its own then stays in the list, without taken blocks.
         let reservation = &fixture.heap.reservation;
         let of_spans = |unit: &usize| (1..SPAN_CLASSES).contains(&usize::from(reservation.span_class(*unit)));
         let kept = (0..reservation.units()).filter(of_spans).inspect(|&unit| {
-            // SAFETY: nobody else uses the heap any more.
+            // SAFETY: the first unit of a span; the other threads have been joined.
             let span = unsafe { &*reservation.span(reservation.first(unit)) };
             assert_eq!(
                 span.free, CLASS[span.span_class as usize].blocks,
@@ -160,7 +160,7 @@ fn caches_are_used_again() {
     let mut count = 0;
     fixture.heap.caches.lock().each(|cache| {
         count += 1;
-        // SAFETY: nobody uses it.
+        // SAFETY: caches are never unmapped, and their threads have been joined.
         assert!((1..SPAN_CLASSES).all(|span_class| unsafe { (*cache).length(span_class) } == 0));
     });
     assert!(count <= THREADS, "{count} caches for {THREADS} threads at a time");
