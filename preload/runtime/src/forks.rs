@@ -105,8 +105,8 @@ impl Streams {
         }
     }
 
-    /// fork itself has made the lock a new one. Where a handler of an outer fork forked, the child goes on with that one
-    /// and does without the list: it has one thread.
+    /// fork itself has made the lock a new one. Where a handler of an outer fork forked, the child goes on with that
+    /// one and does without the list: it has one thread.
     fn in_child(&self) {
         if self.is_forker() {
             self.forks.store(0, Ordering::Relaxed);

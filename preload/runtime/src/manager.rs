@@ -8,8 +8,8 @@ use crate::{EventFunction, RawCensus};
 /// The largest request, bytes: differences of pointers into a block must fit `ptrdiff_t`.
 pub const LARGEST: usize = isize::MAX as usize;
 
-/// Bytes of a process's address space (x86-64 with four levels of page tables, and by default with five): to collect for
-/// a larger request would be in vain.
+/// Bytes of a process's address space (x86-64 with four levels of page tables, and by default with five): to collect
+/// for a larger request would be in vain.
 pub const ADDRESSES: usize = 1 << 47;
 
 /// A manager as a process uses it, from any of its threads. [`crate::Shell`] is one, over a heap and one lock; a

@@ -231,7 +231,8 @@ fn map(address: usize, bytes: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// A layer's tables lay 40 MiB above a manager's heap, which could not grow beyond: both objects took their first slot.
+    /// A layer's tables lay 40 MiB above a manager's heap, which could not grow beyond: both objects took their first
+    /// slot.
     #[test]
     fn a_slot_that_is_in_use_is_skipped() {
         let mut region = Region::new();

@@ -1,7 +1,7 @@
-//! `check=on`: blocks are filled when they come in and looked at when they leave, and at the end of the process. What
-//! was written to is said on standard error and counted; so is a block that is freed while it is held. What is plainly
-//! no block is said, and goes no further: the manager would read its own words before it. `abort=on`: the first finding
-//! ends the process.
+//! `check=on`: blocks are filled when they come in and checked when they leave, and at the end of the process. Blocks
+//! that were written to are reported on standard error and counted; so is a block that is freed while it is held. An
+//! address that is plainly no block is reported, and goes no further: the manager would read its own words before it.
+//! `abort=on`: the first finding ends the process.
 
 use core::ffi::c_void;
 use core::fmt::Write;
@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 use heaptoll_held::checked::{Checked, Damage, Entry, Stays};
 use heaptoll_held::fill::Change;
 use heaptoll_held::memory;
-use heaptoll_held::text::Line;
+use heaptoll_held::text::StderrLine;
 use heaptoll_next::family::{Family, Free, UsableSize};
 use heaptoll_next::forward;
 use heaptoll_stacks::{LOWEST_ADDRESS, Stacks, readable};
@@ -29,7 +29,7 @@ static ALIGNMENT: AtomicUsize = AtomicUsize::new(WORD);
 static USABLE_SIZE: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 static FREE: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 static SITES: AtomicPtr<Frames> = AtomicPtr::new(ptr::null_mut());
-static SAID: AtomicU32 = AtomicU32::new(0);
+static EMITTED: AtomicU32 = AtomicU32::new(0);
 
 /// Every manager aligns to words, and most to two. Which it is shows in a few of the smallest blocks.
 const WORD: usize = size_of::<usize>();
@@ -41,7 +41,7 @@ const MOST_SITES: usize = 1 << 20;
 const FRAMES: usize = 8;
 type Frames = [usize; FRAMES];
 
-/// Has blocks checked from here on, by what the manager has.
+/// Turns checking on, with the functions that the manager has.
 pub fn prepare(family: &Family, usable_size: UsableSize, aborts: bool) {
     FREE.store(family.free as *mut (), Relaxed);
     USABLE_SIZE.store(usable_size as *mut (), Relaxed);
@@ -61,7 +61,7 @@ fn alignment(free: Free) -> usize {
     let blocks: [*mut c_void; SAMPLES] = core::array::from_fn(|_| forward::malloc(WORD));
     let all = blocks.iter().fold(0, |all, &block| all | block as usize);
     for block in blocks {
-        // SAFETY: the manager's, or null; nobody has it.
+        // SAFETY: the manager's, or null; no other code has it.
         unsafe { free(block) };
     }
     if all.is_multiple_of(2 * WORD) { 2 * WORD } else { WORD }
@@ -80,12 +80,12 @@ fn misplaced(address: usize) -> Option<&'static str> {
     }
 }
 
-/// The manager's, of addresses where a block may begin; 0 of others.
+/// The manager's usable size, of addresses where a block may begin; 0 of others.
 pub unsafe extern "C" fn usable_size(block: *mut c_void) -> usize {
     if misplaced(block as usize).is_some() {
         return 0;
     }
-    // SAFETY: USABLE_SIZE is of this type; the block is the manager's by the caller's promise.
+    // SAFETY: USABLE_SIZE is of this type; the block is the manager's, as its callers guarantee.
     unsafe { transmute::<*mut (), UsableSize>(USABLE_SIZE.load(Relaxed))(block) }
 }
 
@@ -94,23 +94,23 @@ pub fn is_on() -> bool {
     ON.load(Relaxed)
 }
 
-/// The place in which a call stack's frames are kept.
+/// The slot in which a call stack's frames are kept.
 fn frames(site: u32) -> Option<*mut Frames> {
     let sites = SITES.load(Relaxed);
     let known = !sites.is_null() && (1..MOST_SITES).contains(&(site as usize));
     known.then(|| sites.wrapping_add(site as usize))
 }
 
-/// The call stack that this is called from.
+/// The number of the current call stack.
 fn site() -> u32 {
     STACKS.site(|site, addresses| {
-        if let Some(place) = frames(site) {
+        if let Some(slot) = frames(site) {
             let mut kept = [0; FRAMES];
             for (kept, &address) in kept.iter_mut().zip(addresses) {
                 *kept = address;
             }
-            // SAFETY: a place of the mapping; a site is defined by one thread, before anybody else is given it.
-            unsafe { place.write(kept) };
+            // SAFETY: a slot of the mapping; one thread defines a site, before any other receives its number.
+            unsafe { slot.write(kept) };
         }
     })
 }
@@ -119,17 +119,17 @@ fn site() -> u32 {
 pub fn enters(block: *mut c_void, bytes: usize) -> bool {
     let site = site();
     if let Some(reason) = misplaced(block as usize) {
-        let mut line = Line::new();
+        let mut line = StderrLine::new();
         let _ = write!(line, "freed what is no block: {block:p}: {reason}; freed");
         freed_at(&mut line, site);
-        say(line);
+        emit(line);
         return false;
     }
     // SAFETY: a block that the program has given back.
     match unsafe { CHECKED.enters(block, bytes, site) } {
         Entry::New | Entry::Unknown => true,
         Entry::Again(held) => {
-            let mut line = Line::new();
+            let mut line = StderrLine::new();
             let _ = write!(
                 line,
                 "freed twice: the {}-byte block at {:#x}, which the quarantine holds already; first freed",
@@ -138,7 +138,7 @@ pub fn enters(block: *mut c_void, bytes: usize) -> bool {
             freed_at(&mut line, held.site);
             line.put(b", then");
             freed_at(&mut line, site);
-            say(line);
+            emit(line);
             false
         }
     }
@@ -146,23 +146,23 @@ pub fn enters(block: *mut c_void, bytes: usize) -> bool {
 
 /// A block leaves, for the manager; unless a fork keeps it from that.
 pub unsafe extern "C" fn leaves(block: *mut c_void) {
-    // SAFETY: the block is the manager's, and nobody has it any more; FREE is of this type.
+    // SAFETY: the block is the manager's, and the quarantine has just released it; FREE is of this type.
     unsafe {
         match CHECKED.leaves(block) {
-            Ok(damage) => damage.iter().for_each(tell),
+            Ok(damage) => damage.iter().for_each(report_damage),
             Err(Stays) => return,
         }
         transmute::<*mut (), Free>(FREE.load(Relaxed))(block);
     }
 }
 
-/// Looks at what is still held at the end.
+/// Checks what is still held at the end.
 pub fn at_end() {
     // SAFETY: all blocks leave by `leaves`.
-    unsafe { CHECKED.look(|damage| tell(&damage)) };
+    unsafe { CHECKED.scan(|damage| report_damage(&damage)) };
 }
 
-/// Over a fork nobody else may be at work here.
+/// Takes the lock over a fork, so that no other thread is at work here.
 pub fn before_fork() {
     if is_on() {
         CHECKED.before_fork();
@@ -176,10 +176,10 @@ pub fn after_fork() {
     }
 }
 
-fn tell(damage: &Damage) {
+fn report_damage(damage: &Damage) {
     QUARANTINE.writer().slot().written_after_free.fetch_add(1, Relaxed);
     let Damage { held, change: Change { offset, bytes, found } } = damage;
-    let mut line = Line::new();
+    let mut line = StderrLine::new();
     let _ = write!(
         line,
         "written after free: {bytes} byte{} at offset {offset} of the {}-byte block at {:#x}:",
@@ -195,19 +195,19 @@ fn tell(damage: &Damage) {
     }
     line.put(b"; freed");
     freed_at(&mut line, held.site);
-    say(line);
+    emit(line);
 }
 
 /// ` at planted+0x11a3 (discard) < planted+0x1203 (main)`, from the innermost outwards.
-fn freed_at(line: &mut Line, site: u32) {
-    let Some(place) = frames(site) else { return line.put(b" at an unknown place") };
-    // SAFETY: written before the site's number was given to anybody.
-    let frames = unsafe { place.read() };
+fn freed_at(line: &mut StderrLine, site: u32) {
+    let Some(slot) = frames(site) else { return line.put(b" at an unknown place") };
+    // SAFETY: written before the site's number was returned.
+    let frames = unsafe { slot.read() };
     let mut between: &[u8] = b" at ";
-    // Small numbers say how the walk ended.
+    // Small numbers record how the walk ended.
     for &address in frames.iter().take_while(|&&address| address >= LOWEST_ADDRESS) {
         line.put(between);
-        line.place(address);
+        line.code_address(address);
         between = b" < ";
     }
     if between == b" at " {
@@ -215,13 +215,13 @@ fn freed_at(line: &mut Line, site: u32) {
     }
 }
 
-fn say(line: Line) {
-    match SAID.fetch_add(1, Relaxed) {
-        said if said < LINES => line.say(),
+fn emit(line: StderrLine) {
+    match EMITTED.fetch_add(1, Relaxed) {
+        emitted if emitted < LINES => line.write_out(),
         LINES => {
-            let mut line = Line::new();
-            let _ = write!(line, "{LINES} such blocks have been told of; further ones are counted only");
-            line.say();
+            let mut line = StderrLine::new();
+            let _ = write!(line, "{LINES} such blocks have been reported; further ones are counted only");
+            line.write_out();
         }
         _ => {}
     }

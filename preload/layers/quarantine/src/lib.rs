@@ -2,7 +2,7 @@
 //!
 //! Preloaded in front of a manager it puts what the program frees into a buffer of the calling thread, and gives it to
 //! the manager when the volume of all buffers passes the bound that `HEAPTOLL_QUARANTINE` sets (see [`heaptoll_held`]).
-//! Calls for blocks pass it untouched. `realloc` gives the same block where that will do; otherwise it is an allocation,
+//! Allocations pass it unchanged. `realloc` returns the same block where that suffices; otherwise it is an allocation,
 //! a copy, and a free that is delayed like any other.
 #![no_std]
 
@@ -19,11 +19,11 @@ use heaptoll_next::{arena, forward};
 
 static QUARANTINE: Quarantine = Quarantine::new();
 
-/// A thread's first.
+/// A thread's first free.
 #[cold]
 #[inline(never)]
 unsafe fn first_free(block: *mut c_void) {
-    // SAFETY: the block is the manager's by the caller's promise.
+    // SAFETY: `block` is the manager's, as C requires of the caller of `free`.
     unsafe {
         match start::enter() {
             Some(thread) => QUARANTINE.hold(thread, block),
@@ -45,7 +45,7 @@ impl Watch for Delay {
         if block.is_null() || arena::owns(block) {
             return;
         }
-        // SAFETY: null, or a place, which stays; the block is the manager's by the caller's promise.
+        // SAFETY: null, or a record, which stays; the block is the manager's, as C requires of the caller of `free`.
         unsafe {
             match word::get().as_ref() {
                 Some(thread) => QUARANTINE.hold(thread, block),
@@ -56,10 +56,11 @@ impl Watch for Delay {
 
     unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
         if block.is_null() || arena::owns(block) || !start::delays_realloc() {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: `block` is null or live, as C requires of the caller of `realloc`.
             return unsafe { forward::realloc(block, size) };
         }
-        // SAFETY: the block is the manager's by the caller's promise; the copy stays within both blocks.
+        // SAFETY: the block is the manager's, as C requires of the caller of `realloc`; the copy stays within both
+        // blocks.
         unsafe {
             if size == 0 {
                 Self::free(block, false);

@@ -1,5 +1,5 @@
-//! How the quarantine comes about: at the first free or by the constructor, whichever is earlier; and how threads begin
-//! and end in it.
+//! How the quarantine starts: at the first free or by the constructor, whichever is earlier; and how threads begin and
+//! end in it.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -24,11 +24,11 @@ static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 /// `realloc` is the manager's.
 static MANAGER_RESIZES: AtomicBool = AtomicBool::new(false);
-/// Tells when a thread ends.
+/// The key whose destructor runs when a thread ends.
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// The place of a thread that has none: one that has ended but for what it still frees, or is being taken in. What it
-/// frees goes straight on.
+/// The record of a thread that has none: one that has ended but for what it still frees, or is entering. What it frees
+/// goes straight on.
 static NOWHERE: Thread = Thread::nowhere();
 
 /// Whether `realloc` holds the old block back. False, too, before the settings are known.
@@ -50,38 +50,38 @@ pub fn start() -> bool {
         Ok(settings) => settings,
         Err(wrong) => refuse(VARIABLE, wrong, ALLOWED),
     };
-    // There is a block to free, or this is the constructor, which asks for the family by itself: dlsym can be called.
+    // There is a block to free, or this is the constructor, which finds the family by itself: dlsym can be called.
     let Some(family) = heaptoll_next::next() else {
         STATE.store(UNKNOWN, Release);
         return false;
     };
     let Some(usable_size) = family.usable_size else {
-        fatal(c"heaptoll: the quarantine needs malloc_usable_size, which the manager behind it does not export: take another manager\n");
+        fatal(c"heaptoll: the quarantine needs malloc_usable_size, which the next manager does not export: take another manager\n");
     };
-    // SAFETY: dlsym has no conditions but for the name. A failing one allocates its message, which the manager serves.
-    let alone = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
+    // SAFETY: the name is a C string. A failing dlsym allocates its message, which the manager serves.
+    let single_threaded = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
     let (usable_size, free, enters): (UsableSize, Free, Option<Enters>) = if settings.check {
         check::prepare(family, usable_size, settings.abort);
         (check::usable_size, check::leaves, Some(check::enters))
     } else {
         (usable_size, family.free, None)
     };
-    QUARANTINE.prepare(&settings, usable_size, free, enters, alone.cast());
+    QUARANTINE.prepare(&settings, usable_size, free, enters, single_threaded.cast());
     MANAGER_RESIZES.store(!settings.delay_realloc, Relaxed);
     let mut key = 0;
     // SAFETY: the function is of this object, which is never unloaded.
     let keyless = unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) != 0 };
     if keyless || at_fork::<Forks>() != 0 {
-        fatal(c"heaptoll: the quarantine cannot be told of the ends of threads and of forks: the C library has no room\n");
+        fatal(c"heaptoll: the quarantine cannot register its hooks for the ends of threads and for forks: the C library has no memory for them\n");
     }
     KEY.store(key, Relaxed);
     STATE.store(READY, Release);
-    // SAFETY: as above.
+    // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = errno };
     true
 }
 
-/// The calling thread's place, which it may get now; `None` while the layer starts.
+/// The calling thread's record, which it may get now; `None` while the layer starts.
 #[cold]
 #[inline(never)]
 pub fn enter() -> Option<&'static Thread> {
@@ -104,10 +104,10 @@ pub fn enter() -> Option<&'static Thread> {
     Some(thread)
 }
 
-unsafe extern "C" fn thread_ends(place: *mut c_void) {
+unsafe extern "C" fn thread_ends(slot: *mut c_void) {
     word::set(&NOWHERE);
-    // SAFETY: what `enter` left for this thread, whose word no longer leads there.
-    unsafe { QUARANTINE.leave(&*place.cast::<Thread>()) };
+    // SAFETY: the record that `enter` set for this thread, whose word no longer refers to it.
+    unsafe { QUARANTINE.leave(&*slot.cast::<Thread>()) };
 }
 
 struct Forks;
@@ -124,9 +124,9 @@ impl AtFork for Forks {
     fn in_child() {
         check::after_fork();
         let word = word::get();
-        // A thread that has not freed anything yet may get a place now: what others held must belong to somebody. One
-        // that has ended leaves it where it is.
-        // SAFETY: null, or a place, which stays.
+        // A thread that has not freed anything yet may get a record now: what others held needs a thread that holds it.
+        // One that has ended leaves it where it is.
+        // SAFETY: null, or a record, which stays.
         match unsafe { word.as_ref() }.or_else(enter) {
             Some(own) if !ptr::eq(own, &NOWHERE) => QUARANTINE.after_fork(own),
             _ => {}
@@ -143,7 +143,7 @@ extern "C" fn at_end() {
         if check::is_on() {
             check::at_end();
         }
-        QUARANTINE.tell();
+        QUARANTINE.report_stats();
     }
 }
 

@@ -37,10 +37,10 @@ pub fn get() -> *const Thread {
     word
 }
 
-/// Changes it.
+/// Changes the calling thread's word.
 #[inline(always)]
 pub fn set(word: *const Thread) {
-    // SAFETY: as in `get`.
+    // SAFETY: the linker turns the name into the word's distance from the thread pointer, which every thread has.
     unsafe {
         core::arch::asm!(
             "mov {place}, qword ptr [rip + heaptoll_quarantine_thread@GOTTPOFF]",

@@ -137,7 +137,8 @@ impl Mapping {
         // SAFETY: a new mapping.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, fd, 0) };
         assert_ne!(start, libc::MAP_FAILED, "mmap: {}", std::io::Error::last_os_error());
-        // Huge pages would hold more than was touched; and the kernel joins it with no neighbour that is advised otherwise.
+        // Huge pages would hold more than was touched; and the kernel joins it with no neighbour that is advised
+        // otherwise.
         // SAFETY: the mapping just made.
         unsafe { libc::madvise(start, bytes, libc::MADV_NOHUGEPAGE) };
         Mapping { start: start as usize, bytes }

@@ -1,10 +1,10 @@
-//! What is known of each held block when they are checked: its size, and where it was freed.
+//! The table of held blocks when they are checked: the size of each, and where it was freed.
 //!
 //! One lock for all: checking is for finding defects, not for measuring. Nothing of the manager is called under it.
 //!
-//! It is held over a fork. Handlers of other objects run meanwhile, and may wait for a thread that frees: so whoever finds
-//! it held for a fork does not wait for ever ([`PATIENCE_NS`]), but does without. Then a block that comes in is not
-//! known, and one that is to leave stays for good.
+//! It is held over a fork. Handlers of other objects run meanwhile, and may wait for a thread that frees: so a thread
+//! that finds it held for a fork does not wait for ever ([`PATIENCE_NS`]), but does without. Then a block that comes in
+//! is not recorded, and one that is to leave stays for good.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -19,23 +19,23 @@ use crate::memory;
 
 /// A block that is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
-    /// Its address; 0 in a place that is free.
+pub struct QuarantinedBlock {
+    /// Its address; 0 in a free slot.
     pub block: usize,
     /// Bytes of it.
     pub bytes: usize,
     /// The call stack that freed it, as a number; 0: unknown.
     pub site: u32,
-    /// It has been told of already.
-    told: bool,
+    /// Its damage has been reported already.
+    reported: bool,
 }
 
-/// One that was changed while it was held.
+/// A block that was changed while it was held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
-    /// Which.
-    pub held: Held,
-    /// How.
+    /// The block.
+    pub held: QuarantinedBlock,
+    /// The change.
     pub change: Change,
 }
 
@@ -45,8 +45,8 @@ pub enum Entry {
     /// It is held from here on.
     New,
     /// It is held already, since then: it is freed for the second time.
-    Again(Held),
-    /// Nothing can be known of it: there is no memory.
+    Again(QuarantinedBlock),
+    /// Unknown: there is no memory for the table, or a fork has the lock.
     Unknown,
 }
 
@@ -54,12 +54,12 @@ pub enum Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stays;
 
-/// Places for held blocks, in memory that doubles.
-struct Places {
-    start: Option<NonNull<Held>>,
-    room: usize,
+/// Slots for held blocks, in memory that doubles.
+struct Slots {
+    start: Option<NonNull<QuarantinedBlock>>,
+    capacity: usize,
     used: usize,
-    /// The place that was left last, plus one; its `bytes` lead to the one before. 0: none.
+    /// The slot that was freed last, plus one; its `bytes` lead to the one before. 0: none.
     left: usize,
     by_block: Blocks,
 }
@@ -72,10 +72,10 @@ pub struct Checked {
     depth: AtomicUsize,
     /// Whether it is held over a fork.
     forking: AtomicU8,
-    places: UnsafeCell<Places>,
+    slots: UnsafeCell<Slots>,
 }
 
-// SAFETY: the places are touched only by the lock's holder.
+// SAFETY: only the lock's holder reaches the slots.
 unsafe impl Sync for Checked {}
 
 const FIRST: usize = 64 << 10;
@@ -85,26 +85,26 @@ const PATIENCE_NS: u64 = 100_000_000;
 
 const NO_FORK: u8 = 0;
 const FORK: u8 = 1;
-/// Somebody has lost patience with it.
+/// A thread has waited longer than [`PATIENCE_NS`] for it.
 const LONG_FORK: u8 = 2;
 
-impl Places {
-    fn get(&self, at: usize) -> *mut Held {
+impl Slots {
+    fn get(&self, at: usize) -> *mut QuarantinedBlock {
         debug_assert!(at < self.used);
         self.start.map_or(ptr::null_mut(), |start| start.as_ptr().wrapping_add(at))
     }
 
-    fn put(&mut self, held: Held) -> Option<usize> {
+    fn put(&mut self, held: QuarantinedBlock) -> Option<usize> {
         let at = match self.left {
             0 => {
-                if self.used == self.room && !self.grow() {
+                if self.used == self.capacity && !self.grow() {
                     return None;
                 }
                 self.used += 1;
                 self.used - 1
             }
             left => {
-                // SAFETY: a place in use once, which leads to the one left before.
+                // SAFETY: a slot that was in use once, which leads to the one freed before.
                 self.left = unsafe { (*self.get(left - 1)).bytes };
                 left - 1
             }
@@ -115,7 +115,7 @@ impl Places {
     }
 
     fn grow(&mut self) -> bool {
-        let bytes = self.room * size_of::<Held>();
+        let bytes = self.capacity * size_of::<QuarantinedBlock>();
         let made = match self.start {
             None => memory::map(FIRST),
             // SAFETY: a mapping of so many bytes; addresses in it live no longer than the lock is held.
@@ -123,15 +123,15 @@ impl Places {
         };
         let Some(made) = made else { return false };
         self.start = Some(made.cast());
-        self.room = if bytes == 0 { FIRST } else { bytes * 2 } / size_of::<Held>();
+        self.capacity = if bytes == 0 { FIRST } else { bytes * 2 } / size_of::<QuarantinedBlock>();
         true
     }
 
-    fn take(&mut self, at: usize) -> Held {
-        // SAFETY: a place in use.
+    fn take(&mut self, at: usize) -> QuarantinedBlock {
+        // SAFETY: `at` is a slot in use, as `by_block` has it.
         let held = unsafe { self.get(at).read() };
-        let empty = Held { block: 0, bytes: self.left, site: 0, told: true };
-        // SAFETY: as above.
+        let empty = QuarantinedBlock { block: 0, bytes: self.left, site: 0, reported: true };
+        // SAFETY: `at` is a slot in use, as `by_block` has it.
         unsafe { self.get(at).write(empty) };
         self.left = at + 1;
         held
@@ -145,40 +145,40 @@ impl Default for Checked {
 }
 
 impl Checked {
-    /// None.
+    /// An empty table.
     pub const fn new() -> Checked {
-        let places = Places { start: None, room: 0, used: 0, left: 0, by_block: Blocks::new() };
+        let slots = Slots { start: None, capacity: 0, used: 0, left: 0, by_block: Blocks::new() };
         let (holder, depth) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Checked { holder, depth, forking: AtomicU8::new(NO_FORK), places: UnsafeCell::new(places) }
+        Checked { holder, depth, forking: AtomicU8::new(NO_FORK), slots: UnsafeCell::new(slots) }
     }
 
     /// `None`: the lock is held over a fork that does not end.
-    fn with<T>(&self, work: impl FnOnce(&mut Places) -> T) -> Option<T> {
+    fn with<T>(&self, work: impl FnOnce(&mut Slots) -> T) -> Option<T> {
         if !self.lock() {
             return None;
         }
-        // SAFETY: the lock is ours, and `work` does not come back here.
-        let answer = work(unsafe { &mut *self.places.get() });
+        // SAFETY: `lock` has taken the lock, and `work` does not call `with` again.
+        let answer = work(unsafe { &mut *self.slots.get() });
         self.unlock();
         Some(answer)
     }
 
-    /// Takes the lock, to hold it over a fork. Other objects' fork handlers may free meanwhile, on this thread, before the
-    /// fork and after it: for its holder the lock is open.
+    /// Takes the lock, to hold it over a fork. Other objects' fork handlers may free meanwhile, on this thread, before
+    /// the fork and after it: for its holder the lock is open.
     pub fn before_fork(&self) {
         // Another thread's fork ends without this one, which does not free.
         while !self.lock() {}
         self.forking.store(FORK, Relaxed);
     }
 
-    /// Gives it back, on both sides of the fork; the caller took it.
+    /// Releases it, on both sides of the fork; the caller took it.
     pub fn after_fork(&self) {
         self.unlock();
     }
 
     /// Takes the lock. False: it is held over a fork, and has been for too long.
     fn lock(&self) -> bool {
-        // SAFETY: pthread_self has no conditions; it is the same in the child of a fork.
+        // SAFETY: `pthread_self` takes no pointers and cannot fail; it is the same in the child of a fork.
         let own = unsafe { libc::pthread_self() } as usize;
         if self.holder.load(Relaxed) != own {
             let mut since = None;
@@ -188,7 +188,8 @@ impl Checked {
                     FORK => {
                         let now = now_ns();
                         if now - *since.get_or_insert(now) > PATIENCE_NS {
-                            // Neither need the next ones wait. If the fork has ended meanwhile, this changes nothing.
+                            // The next ones need not wait either. If the fork has ended meanwhile, this changes
+                            // nothing.
                             let _ = self.forking.compare_exchange(FORK, LONG_FORK, Relaxed, Relaxed);
                         }
                     }
@@ -221,20 +222,20 @@ impl Checked {
             Some(Some(held)) => return Entry::Again(held),
             Some(None) => {}
         }
-        // SAFETY: the block is nobody's.
+        // SAFETY: the program no longer has the block, as this function requires, and it was not held before.
         unsafe { fill::fill(block.cast(), bytes) };
-        let entry = self.with(|places| {
-            let held = Held { block: block as usize, bytes, site, told: false };
-            let Some(at) = places.put(held) else { return Entry::Unknown };
-            match places.by_block.insert(held.block, at) {
+        let entry = self.with(|slots| {
+            let held = QuarantinedBlock { block: block as usize, bytes, site, reported: false };
+            let Some(at) = slots.put(held) else { return Entry::Unknown };
+            match slots.by_block.insert(held.block, at) {
                 Ok(None) => Entry::New,
                 // Another thread was faster with the same block.
                 Ok(Some(other)) => {
-                    places.take(other);
+                    slots.take(other);
                     Entry::Again(held)
                 }
                 Err(_) => {
-                    places.take(at);
+                    slots.take(at);
                     Entry::Unknown
                 }
             }
@@ -242,17 +243,17 @@ impl Checked {
         entry.unwrap_or(Entry::Unknown)
     }
 
-    fn find(&self, block: *mut c_void) -> Option<Option<Held>> {
-        self.with(|places| {
-            // The table has no look-up: what is taken out is put back, for which there is room.
-            let at = places.by_block.remove(block as usize)?;
-            places.by_block.insert(block as usize, at).ok()?;
-            // SAFETY: a place in use.
-            Some(unsafe { places.get(at).read() })
+    fn find(&self, block: *mut c_void) -> Option<Option<QuarantinedBlock>> {
+        self.with(|slots| {
+            // The table has no look-up: what is taken out is put back, for which there is space.
+            let at = slots.by_block.remove(block as usize)?;
+            slots.by_block.insert(block as usize, at).ok()?;
+            // SAFETY: `at` is a slot in use, as `by_block` has it.
+            Some(unsafe { slots.get(at).read() })
         })
     }
 
-    /// A block leaves. What was done to it meanwhile, unless that was told before.
+    /// A block leaves. Returns its damage, unless that was reported before.
     ///
     /// # Errors
     /// [`Stays`].
@@ -260,38 +261,38 @@ impl Checked {
     /// # Safety
     /// The block is the manager's and can be read.
     pub unsafe fn leaves(&self, block: *mut c_void) -> Result<Option<Damage>, Stays> {
-        let found = self.with(|places| places.by_block.remove(block as usize).map(|at| places.take(at)));
-        let Some(held) = found.ok_or(Stays)?.filter(|held| !held.told) else { return Ok(None) };
+        let found = self.with(|slots| slots.by_block.remove(block as usize).map(|at| slots.take(at)));
+        let Some(held) = found.ok_or(Stays)?.filter(|held| !held.reported) else { return Ok(None) };
         // SAFETY: filled when it came in, for as many bytes.
         let change = unsafe { fill::changed(block.cast(), held.bytes) };
         Ok(change.map(|change| Damage { held, change }))
     }
 
-    /// Looks at all that are held, without letting any go, and tells what was done to them, each once.
+    /// Scans all held blocks, without letting any go, and reports their damage, each once.
     ///
     /// # Safety
-    /// Whoever lets a block go calls [`Checked::leaves`] before the manager gets it.
-    pub unsafe fn look(&self, mut tell: impl FnMut(Damage)) {
+    /// Before the manager gets a block, [`Checked::leaves`] is called.
+    pub unsafe fn scan(&self, mut report: impl FnMut(Damage)) {
         let mut at = 0;
         loop {
-            let found = self.with(|places| {
-                while at < places.used {
-                    // SAFETY: a place in use, or left, which says that it has been told.
-                    let held = unsafe { &mut *places.get(at) };
+            let found = self.with(|slots| {
+                while at < slots.used {
+                    // SAFETY: a slot in use, or a free one, which is marked as reported.
+                    let held = unsafe { &mut *slots.get(at) };
                     at += 1;
-                    if held.told {
+                    if held.reported {
                         continue;
                     }
-                    // SAFETY: it is held as long as it is here, and the lock is ours.
+                    // SAFETY: the block is held as long as it is in the table, whose lock this thread holds.
                     if let Some(change) = unsafe { fill::changed(held.block as *const u8, held.bytes) } {
-                        held.told = true;
+                        held.reported = true;
                         return Some(Damage { held: *held, change });
                     }
                 }
                 None
             });
             match found {
-                Some(Some(damage)) => tell(damage),
+                Some(Some(damage)) => report(damage),
                 Some(None) | None => return,
             }
         }
@@ -301,7 +302,7 @@ impl Checked {
 /// `CLOCK_MONOTONIC`, ns.
 fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid place for the result; this clock always exists.
+    // SAFETY: `time` is writable; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -314,33 +315,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damage_is_told_once_with_its_site() {
+    fn damage_is_reported_once_with_its_site() {
         let checked = Checked::new();
         let mut blocks: Vec<Vec<u8>> = (1..2000).map(|bytes| vec![0; bytes]).collect();
-        let mut told = Vec::new();
-        // SAFETY: the vectors' own bytes, which nobody else has.
+        let mut reported = Vec::new();
+        // SAFETY: the vectors' own bytes, which no other code uses.
         unsafe {
             for (at, block) in blocks.iter_mut().enumerate() {
                 let entry = checked.enters(block.as_mut_ptr().cast(), block.len(), at as u32);
                 assert_eq!(entry, Entry::New);
             }
             let (again, bytes) = (blocks[7].as_mut_ptr().cast(), blocks[7].len());
-            assert!(matches!(checked.enters(again, bytes, 9), Entry::Again(Held { site: 7, .. })));
+            assert!(matches!(
+                checked.enters(again, bytes, 9),
+                Entry::Again(QuarantinedBlock { site: 7, .. })
+            ));
             blocks[100][3] = 1;
-            checked.look(|damage| told.push((damage.held.site, damage.change.offset)));
-            assert_eq!(told, [(100, 3)]);
+            checked.scan(|damage| reported.push((damage.held.site, damage.change.offset)));
+            assert_eq!(reported, [(100, 3)]);
             blocks[200][5] = 2;
             for (at, block) in blocks.iter_mut().enumerate() {
                 let damage = checked.leaves(block.as_mut_ptr().cast());
                 let offset = damage.map(|damage| damage.map(|damage| damage.change.offset));
                 assert_eq!(offset, Ok((at == 200).then_some(5)));
             }
-            let places = &*checked.places.get();
-            let used = places.used;
+            let slots = &*checked.slots.get();
+            let used = slots.used;
             for block in &mut blocks {
                 assert_eq!(checked.enters(block.as_mut_ptr().cast(), block.len(), 1), Entry::New);
             }
-            assert_eq!((*checked.places.get()).used, used, "places are used again");
+            assert_eq!((*checked.slots.get()).used, used, "places are used again");
         }
     }
 
@@ -349,7 +353,7 @@ mod tests {
         let checked = Checked::new();
         let mut blocks = [[0u8; 64]; 2];
         let [first, second] = blocks.each_mut().map(|block| block.as_mut_ptr() as usize);
-        // SAFETY: the arrays' own bytes, which nobody else has.
+        // SAFETY: the arrays' own bytes, which no other code uses.
         unsafe {
             assert_eq!(checked.enters(first as *mut c_void, 64, 1), Entry::New);
             checked.before_fork();

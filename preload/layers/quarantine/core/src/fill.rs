@@ -1,14 +1,15 @@
-//! What blocks are filled with while they are held, and what of it has changed.
+//! What blocks are filled with while they are held, and which bytes of it have changed.
 
 /// Every byte of a held block. Eight of them are no address that x86-64 can have, so that a program that follows a
 /// pointer which it reads there is stopped.
 pub const FILL: u8 = 0xf5;
 
-/// Of larger blocks only so many bytes are filled, and the last page: a large block's pages may never have been touched.
+/// Of larger blocks only so many bytes are filled, and the last page: a large block's pages may never have been
+/// touched.
 pub const MOST: usize = 1 << 20;
 const LAST: usize = 4096;
 
-/// The first stretch of changed bytes in a block.
+/// The first run of changed bytes in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
     /// From the block's beginning, bytes.
@@ -27,7 +28,7 @@ fn ranges(bytes: usize) -> [(usize, usize); 2] {
 /// Fills a block.
 ///
 /// # Safety
-/// It has so many bytes, and nobody else may touch them.
+/// It has so many bytes, and no other thread may access them.
 pub unsafe fn fill(block: *mut u8, bytes: usize) {
     for (start, end) in ranges(bytes) {
         // SAFETY: within the block.
@@ -38,7 +39,7 @@ pub unsafe fn fill(block: *mut u8, bytes: usize) {
 /// What has changed since.
 ///
 /// # Safety
-/// It can be read for so many bytes. (Who writes to it meanwhile is the one to be found.)
+/// It can be read for so many bytes. (A write to it meanwhile is the defect to be found.)
 pub unsafe fn changed(block: *const u8, bytes: usize) -> Option<Change> {
     for (start, end) in ranges(bytes) {
         // SAFETY: within the block, which is all initialised since it was filled.
@@ -82,7 +83,7 @@ mod tests {
             prop_assert_eq!(before, None);
             let at = at % bytes;
             block[at] = to;
-            // SAFETY: as above.
+            // SAFETY: the vector's own bytes.
             let change = unsafe { changed(block.as_ptr(), bytes) };
             if to == FILL {
                 prop_assert_eq!(change, None);
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn of_large_blocks_the_beginning_and_the_last_page_are_looked_at() {
+    fn of_large_blocks_the_beginning_and_the_last_page_are_checked() {
         let bytes = MOST + 100_000;
         let mut block = std::vec![0u8; bytes];
         // SAFETY: the vector's own bytes.
@@ -111,13 +112,13 @@ mod tests {
         ] {
             let before = block[at];
             block[at] = 1;
-            // SAFETY: as above.
+            // SAFETY: the vector's own bytes.
             let change = unsafe { changed(block.as_ptr(), bytes) };
             assert_eq!(change.map(|change| change.offset), seen.then_some(at));
             block[at] = before;
         }
         block[10..40].fill(3);
-        // SAFETY: as above.
+        // SAFETY: the vector's own bytes.
         let change = unsafe { changed(block.as_ptr(), bytes) };
         assert_eq!(change, Some(Change { offset: 10, bytes: 30, found: [3; 16] }));
     }

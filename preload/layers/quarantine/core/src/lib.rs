@@ -1,11 +1,10 @@
-//! What the quarantine layer is made of, but for the names that it exports: here it can be tested without being
+//! The parts of the quarantine layer, without the names that it exports: here they can be tested without being
 //! preloaded.
 //!
 //! The delay is that of Sareen and Blackburn, "Better Understanding the Costs and Benefits of Automatic Memory
 //! Management" (2022), §7.1: each thread keeps the blocks that it frees in a buffer of its own, and when the volume of
 //! all of them passes a bound, each thread frees all of its own. [`volume`] is the volume, [`thread`] a thread with its
-//! buffer, [`quarantine`] the way of a block through both; [`checked`] knows what was written to
-//! meanwhile.
+//! buffer, [`quarantine`] the way of a block through both; [`checked`] finds what was written to meanwhile.
 #![no_std]
 
 pub mod checked;

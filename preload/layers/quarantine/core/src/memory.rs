@@ -1,6 +1,6 @@
-//! Memory of the layer's own, from the system.
+//! The layer's own memory, from the system.
 //!
-//! It is named, for collectors that heed names: addresses of blocks lie in it, which are not the program's.
+//! It is named, for collectors that honour names: addresses of blocks lie in it, which are not the program's.
 
 use core::ffi::{CStr, c_void};
 use core::ptr::{self, NonNull};
@@ -12,7 +12,7 @@ const NAME: &CStr = c"heaptoll quarantine";
 pub const PAGE: usize = 4096;
 
 /// Keeps `errno` as the program has it.
-fn quietly<T>(work: impl FnOnce() -> T) -> T {
+fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: errno's address is valid for the calling thread.
     unsafe {
         let errno = libc::__errno_location();
@@ -25,7 +25,7 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
 
 /// New zeroed memory of whole pages.
 pub fn map(bytes: usize) -> Option<NonNull<c_void>> {
-    quietly(|| {
+    keeping_errno(|| {
         // SAFETY: a new mapping, whose failure is tested; its name concerns it alone, and nothing depends on it.
         unsafe {
             let made = libc::mmap(
@@ -48,20 +48,20 @@ pub fn map(bytes: usize) -> Option<NonNull<c_void>> {
 /// Enlarges a mapping of [`map`]; it may move.
 ///
 /// # Safety
-/// The mapping has `old` bytes, and nobody keeps an address in it.
+/// The mapping has `old` bytes, and no address in it is kept.
 pub unsafe fn enlarge(memory: NonNull<c_void>, old: usize, new: usize) -> Option<NonNull<c_void>> {
-    quietly(|| {
-        // SAFETY: the mapping is the caller's alone.
+    keeping_errno(|| {
+        // SAFETY: the caller passes a mapping of [`map`] of `old` bytes, as this function requires.
         let made = unsafe { libc::mremap(memory.as_ptr(), old, new, libc::MREMAP_MAYMOVE) };
         if made == libc::MAP_FAILED { None } else { NonNull::new(made) }
     })
 }
 
-/// Gives a mapping back.
+/// Unmaps a mapping.
 ///
 /// # Safety
-/// The mapping has so many bytes, and nobody keeps an address in it.
+/// The mapping has so many bytes, and no address in it is kept.
 pub unsafe fn unmap(memory: NonNull<c_void>, bytes: usize) {
-    // SAFETY: the mapping is the caller's alone.
-    quietly(|| unsafe { libc::munmap(memory.as_ptr(), bytes) });
+    // SAFETY: the caller passes a mapping of [`map`] of so many bytes, as this function requires.
+    keeping_errno(|| unsafe { libc::munmap(memory.as_ptr(), bytes) });
 }

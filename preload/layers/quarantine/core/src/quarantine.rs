@@ -1,6 +1,6 @@
 //! The way of a block that the program frees: into its thread's buffer, and out of it to the manager.
 //!
-//! A free is the same work whatever the bound: the block's size is asked for, its address is put into the buffer, the
+//! A free is the same work whatever the bound: the block's size is requested, its address is put into the buffer, the
 //! volume is added to. With a bound of 1 byte every block passes it and goes on at once: that is what the layer costs
 //! without delay, to which delays are compared.
 
@@ -14,10 +14,10 @@ use heaptoll_next::family::{Free, UsableSize};
 use heaptoll_statspage::{Kind, Writer};
 
 use crate::settings::Settings;
-use crate::thread::{Place, Thread, Threads};
+use crate::thread::{Slot, Thread, Threads};
 use crate::volume::{Added, Epoch, MOST, Volume};
 
-/// Below this bound releases are told of so many at a time.
+/// Below this bound releases are reported only every [`AT_A_TIME`].
 const OFTEN: u64 = 64 << 10;
 const AT_A_TIME: u64 = 256;
 
@@ -26,26 +26,26 @@ pub struct Quarantine {
     usable_size: AtomicPtr<()>,
     free: AtomicPtr<()>,
     /// Not 0 while there is one thread.
-    alone: AtomicPtr<u8>,
+    single_threaded: AtomicPtr<u8>,
     size: AtomicU64,
     seed: AtomicU64,
-    /// Releases between two tellings, less one.
+    /// Releases between two reports, less one.
     between: AtomicU64,
     random: AtomicBool,
-    /// Blocks may take the short way.
-    short: AtomicBool,
-    /// Asked about each block that comes in, when they are checked.
+    /// Blocks may take the fast path.
+    fast_path: AtomicBool,
+    /// Called for each block that comes in, when blocks are checked.
     enters: AtomicPtr<()>,
     volume: Volume,
     threads: Threads,
     writer: Writer,
 }
 
-/// Told of a block that comes in, of so many bytes. False: it is not to be held, nor given to the manager.
+/// Called for a block that comes in, of so many bytes. False: it is not to be held, nor given to the manager.
 pub type Enters = fn(*mut c_void, usize) -> bool;
 
-/// Never alone: what `alone` points to where the C library does not say.
-static NEVER: AtomicU8 = AtomicU8::new(0);
+/// The target of `single_threaded` where the C library has no such flag: never single-threaded.
+static NEVER_SINGLE_THREADED: AtomicU8 = AtomicU8::new(0);
 
 impl Quarantine {
     /// Not to be used before [`Quarantine::prepare`].
@@ -53,12 +53,12 @@ impl Quarantine {
         Quarantine {
             usable_size: AtomicPtr::new(ptr::null_mut()),
             free: AtomicPtr::new(ptr::null_mut()),
-            alone: AtomicPtr::new(ptr::null_mut()),
+            single_threaded: AtomicPtr::new(ptr::null_mut()),
             size: AtomicU64::new(1),
             seed: AtomicU64::new(0),
             between: AtomicU64::new(0),
             random: AtomicBool::new(false),
-            short: AtomicBool::new(false),
+            fast_path: AtomicBool::new(false),
             enters: AtomicPtr::new(ptr::null_mut()),
             volume: Volume::new(),
             threads: Threads::new(),
@@ -66,26 +66,29 @@ impl Quarantine {
         }
     }
 
-    /// Once, before any thread is taken in. `free` gets what leaves; `enters`, if any, is told of what comes in. `alone`
-    /// is the C library's word on whether there is one thread, or null.
+    /// Called once, before any thread enters. `free` gets what leaves; `enters`, if any, gets what comes in.
+    /// `single_threaded` is the C library's flag that there is one thread, or null.
     pub fn prepare(
         &self,
         settings: &Settings,
         usable_size: UsableSize,
         free: Free,
         enters: Option<Enters>,
-        alone: *mut u8,
+        single_threaded: *mut u8,
     ) {
         self.enters.store(enters.map_or(ptr::null_mut(), |enters| enters as *mut ()), Relaxed);
-        self.short.store(!settings.random && enters.is_none(), Relaxed);
+        self.fast_path.store(!settings.random && enters.is_none(), Relaxed);
         self.usable_size.store(usable_size as *mut (), Relaxed);
         self.free.store(free as *mut (), Relaxed);
-        self.alone.store(if alone.is_null() { NEVER.as_ptr() } else { alone }, Relaxed);
+        self.single_threaded.store(
+            if single_threaded.is_null() { NEVER_SINGLE_THREADED.as_ptr() } else { single_threaded },
+            Relaxed,
+        );
         self.size.store(settings.size, Relaxed);
         self.seed.store(settings.seed, Relaxed);
         self.between.store(if settings.size < OFTEN { AT_A_TIME - 1 } else { 0 }, Relaxed);
         self.random.store(settings.random, Release);
-        self.tell();
+        self.report_stats();
     }
 
     /// All threads.
@@ -98,31 +101,31 @@ impl Quarantine {
         &self.volume
     }
 
-    /// A place for the calling thread; `None`: there is no memory.
+    /// A record for the calling thread; `None`: there is no memory.
     pub fn enter(&self) -> Option<&Thread> {
         let thread = self.threads.take()?;
         thread.epoch.store(self.volume.epoch().0, Relaxed);
         let seed = self.seed.load(Relaxed);
-        // Each thread its own numbers, the same in each run: the first is the seed's own.
+        // Each thread has its own numbers, the same in each run: the first is the seed's own.
         let number = self.threads.each().count() as u64;
         let mixed = seed.wrapping_add(number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         thread.random.store((mixed ^ (mixed >> 29)) | 1, Relaxed);
-        thread.open(self.short.load(Relaxed));
+        thread.open(self.fast_path.load(Relaxed));
         Some(thread)
     }
 
-    /// The calling thread ends: gives back what it holds, and its place.
+    /// The calling thread ends: gives its held blocks to the manager, and releases its record.
     ///
     /// # Safety
-    /// The thread does not use its place any more.
+    /// The thread does not use its record any more.
     pub unsafe fn leave(&self, thread: &Thread) {
         self.volume.take(Epoch(thread.epoch.load(Relaxed)), thread.held.load(Relaxed));
         self.give_back_all(thread);
-        self.tell();
+        self.report_stats();
         self.threads.leave(thread);
     }
 
-    /// What a block counts for: where the manager says that it has no bytes, one, or buffers would grow without bound.
+    /// The volume of a block: one where the manager reports no bytes, or buffers would grow without bound.
     #[inline(always)]
     fn volume_of(&self, block: *mut c_void) -> u64 {
         self.usable_size(block).max(1)
@@ -136,14 +139,15 @@ impl Quarantine {
 
     #[inline(always)]
     fn to_manager(&self, block: *mut c_void) {
-        // SAFETY: `prepare` stored a function of this type; the block is the manager's, and nobody has it any more.
+        // SAFETY: `prepare` stored a function of this type; the block is the manager's, and the quarantine has just
+        // released it.
         unsafe { transmute::<*mut (), Free>(self.free.load(Relaxed))(block) }
     }
 
     #[inline(always)]
-    fn alone(&self) -> bool {
-        // SAFETY: the C library's variable, or ours; a byte that is written while there is one thread.
-        unsafe { AtomicU8::from_ptr(self.alone.load(Relaxed)).load(Relaxed) != 0 }
+    fn single_threaded(&self) -> bool {
+        // SAFETY: the C library's flag, or `NEVER_SINGLE_THREADED`; a byte that is written while there is one thread.
+        unsafe { AtomicU8::from_ptr(self.single_threaded.load(Relaxed)).load(Relaxed) != 0 }
     }
 
     /// Takes in a block that the program frees.
@@ -155,10 +159,10 @@ impl Quarantine {
         let bytes = self.volume_of(block);
         let cursor = thread.cursor.load(Relaxed);
         if cursor >= thread.limit.load(Relaxed) {
-            return self.hold_long(thread, block, bytes);
+            return self.hold_slow(thread, block, bytes);
         }
         let epoch = Epoch(thread.epoch.load(Relaxed));
-        match self.volume.add(epoch, bytes, self.size.load(Relaxed), self.alone()) {
+        match self.volume.add(epoch, bytes, self.size.load(Relaxed), self.single_threaded()) {
             Added::Held => {
                 thread.put(cursor, block);
                 thread.held.store(thread.held.load(Relaxed) + bytes, Relaxed);
@@ -169,13 +173,13 @@ impl Quarantine {
                 thread.epoch.store(epoch.0, Relaxed);
                 self.give_back(thread, true);
             }
-            Added::Not => self.hold_long(thread, block, bytes),
+            Added::Not => self.hold_slow(thread, block, bytes),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn hold_long(&self, thread: &Thread, block: *mut c_void, bytes: u64) {
+    fn hold_slow(&self, thread: &Thread, block: *mut c_void, bytes: u64) {
         if thread.busy() {
             return self.to_manager(block);
         }
@@ -193,7 +197,7 @@ impl Quarantine {
             if epoch.0 != thread.epoch.load(Relaxed) {
                 self.catch_up(thread, epoch);
             }
-            if !thread.room() {
+            if !thread.ensure_space() {
                 // No memory to hold any more in.
                 self.volume.take(epoch, thread.held.load(Relaxed));
                 self.give_back_all(thread);
@@ -202,12 +206,12 @@ impl Quarantine {
             if self.random.load(Relaxed) {
                 return self.hold_at_random(thread, block, bytes);
             }
-            match self.volume.add(epoch, bytes, self.size.load(Relaxed), self.alone()) {
+            match self.volume.add(epoch, bytes, self.size.load(Relaxed), self.single_threaded()) {
                 Added::Not => continue,
                 Added::Held => {
                     thread.push(block);
                     thread.held.fetch_add(bytes, Relaxed);
-                    thread.open(self.short.load(Relaxed));
+                    thread.open(self.fast_path.load(Relaxed));
                 }
                 Added::Passed { epoch, volume } => {
                     thread.push(block);
@@ -221,7 +225,7 @@ impl Quarantine {
         }
     }
 
-    /// Others have passed the bound since: gives back what the thread held then.
+    /// Other threads have passed the bound since: gives the blocks that the thread held then to the manager.
     fn catch_up(&self, thread: &Thread, epoch: Epoch) {
         self.volume.take(Epoch(thread.epoch.load(Relaxed)), thread.held.load(Relaxed));
         self.give_back_all(thread);
@@ -232,7 +236,7 @@ impl Quarantine {
         let bytes = bytes.min(MOST);
         thread.push(block);
         thread.held.fetch_add(bytes, Relaxed);
-        self.volume.heighten(self.volume.add_freely(bytes));
+        self.volume.raise_high(self.volume.add_freely(bytes));
         let bound = self.size.load(Relaxed);
         if !self.volume.above(bound) {
             return thread.open(false);
@@ -253,31 +257,32 @@ impl Quarantine {
         self.released(thread);
     }
 
-    /// Gives all of a thread's blocks to the manager, the oldest first. There are some. `short`: whether further ones may
-    /// take the short way.
+    /// Gives all of a thread's blocks to the manager, the oldest first. There are some. `fast_path`: whether further
+    /// ones may take the fast path.
     #[inline(always)]
-    fn give_back(&self, thread: &Thread, short: bool) {
+    fn give_back(&self, thread: &Thread, fast_path: bool) {
         let newest = thread.cursor.load(Relaxed).wrapping_sub(1);
         if thread.first.load(Relaxed) != newest {
             self.give_back_but(thread, newest);
         }
-        // The newest when there is nothing left to do but that, so that it is a jump.
-        // SAFETY: the place before `cursor`, which has a block.
+        // The newest last, so that its call is a tail call.
+        // SAFETY: the slot before `cursor`, which has a block.
         let block = unsafe { (*newest).load(Relaxed) };
         thread.held.store(0, Relaxed);
-        thread.empty(short);
+        thread.empty(fast_path);
         self.released(thread);
         self.to_manager(block);
     }
 
-    /// Gives back all before the newest.
+    /// Gives all before the newest to the manager.
     #[inline(never)]
-    fn give_back_but(&self, thread: &Thread, newest: *mut Place) {
-        // Whatever the manager itself frees meanwhile takes the long way, which sees by `first` what is going on.
+    fn give_back_but(&self, thread: &Thread, newest: *mut Slot) {
+        // What the manager itself frees meanwhile takes the slow path, which sees by `first` that a release is under
+        // way.
         thread.open(false);
         let mut at = thread.first.load(Relaxed);
         while at < newest {
-            // SAFETY: a place between `first` and `cursor`.
+            // SAFETY: a slot between `first` and `cursor`.
             let block = unsafe { (*at).load(Relaxed) };
             at = at.wrapping_add(1);
             thread.first.store(at, Release);
@@ -285,10 +290,10 @@ impl Quarantine {
         }
     }
 
-    /// Gives all back, if there are any.
+    /// Gives all blocks to the manager, if there are any.
     fn give_back_all(&self, thread: &Thread) {
         if thread.blocks() > 0 {
-            self.give_back(thread, self.short.load(Relaxed));
+            self.give_back(thread, self.fast_path.load(Relaxed));
         }
     }
 
@@ -297,14 +302,14 @@ impl Quarantine {
         let releases = thread.releases.load(Relaxed) + 1;
         thread.releases.store(releases, Relaxed);
         if releases & self.between.load(Relaxed) == 0 {
-            self.tell();
+            self.report_stats();
         }
     }
 
     /// Brings the statistics page up to date.
     #[cold]
     #[inline(never)]
-    pub fn tell(&self) {
+    pub fn report_stats(&self) {
         let slot = self.writer.slot();
         let releases = self.threads.each().map(|thread| thread.releases.load(Relaxed)).sum();
         slot.held_releases.fetch_max(releases, Relaxed);
@@ -317,15 +322,15 @@ impl Quarantine {
         &self.writer
     }
 
-    /// In a child of fork: its only thread, which has this place, takes over what others held.
+    /// In a child of fork: its only thread, which has this record, takes over what others held.
     pub fn after_fork(&self, own: &Thread) {
         let held = self.threads.adopt(own);
-        own.open(self.short.load(Relaxed));
+        own.open(self.fast_path.load(Relaxed));
         for thread in self.threads.each() {
             thread.releases.store(0, Relaxed);
         }
-        own.epoch.store(self.volume.begin_anew(held).0, Relaxed);
-        self.tell();
+        own.epoch.store(self.volume.restart(held).0, Relaxed);
+        self.report_stats();
     }
 }
 

@@ -1,4 +1,4 @@
-//! A quarantine in front of a manager that only writes down what it is given: blocks are numbers, whose sizes they are.
+//! A quarantine in front of a manager that only records what it is given: blocks are numbers, whose sizes they are.
 
 use std::boxed::Box;
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ thread_local! {
     static GIVEN: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A block's number: its size below, what tells it from others above.
+/// A block's number: its size below, its identity above.
 const SIZE: usize = 0xffff;
 
 unsafe extern "C" fn usable_size(block: *mut c_void) -> usize {
@@ -31,17 +31,17 @@ fn given() -> Vec<usize> {
     GIVEN.take()
 }
 
-fn made(size: u64, random: bool, alone: bool) -> &'static Quarantine {
-    static ALONE: AtomicU8 = AtomicU8::new(1);
+fn new_quarantine(size: u64, random: bool, single_threaded: bool) -> &'static Quarantine {
+    static SINGLE_THREADED: AtomicU8 = AtomicU8::new(1);
     let quarantine = Box::leak(Box::new(Quarantine::new()));
     let settings = Settings { size, random, seed: 3, ..Settings::NONE };
-    let alone = if alone { ALONE.as_ptr() } else { ptr::null_mut() };
-    quarantine.prepare(&settings, usable_size, free, None, alone);
+    let single_threaded = if single_threaded { SINGLE_THREADED.as_ptr() } else { ptr::null_mut() };
+    quarantine.prepare(&settings, usable_size, free, None, single_threaded);
     quarantine
 }
 
 fn hold(quarantine: &Quarantine, thread: &Thread, block: usize) {
-    // SAFETY: what is called a block here is only a number, also for the functions that are called.
+    // SAFETY: a block here is only a number, also for the functions that are called.
     unsafe { quarantine.hold(thread, block as *mut c_void) }
 }
 
@@ -51,9 +51,9 @@ proptest! {
     fn it_holds_the_bound_within_one_block(
         bound in 1u64..200_000,
         sizes in prop::collection::vec(1usize..5000, 1..3000),
-        alone: bool,
+        single_threaded: bool,
     ) {
-        let quarantine = made(bound, false, alone);
+        let quarantine = new_quarantine(bound, false, single_threaded);
         let thread = quarantine.enter().expect("memory");
         let (mut held, mut volume, mut high) = (Vec::new(), 0, 0);
         for (number, size) in sizes.into_iter().enumerate() {
@@ -71,20 +71,20 @@ proptest! {
         }
         prop_assert_eq!(given(), Vec::<usize>::new());
         prop_assert_eq!(quarantine.volume().high(), high);
-        // SAFETY: the place is not used any more.
+        // SAFETY: the record is not used any more.
         unsafe { quarantine.leave(thread) };
         prop_assert_eq!(given(), held);
         prop_assert_eq!(quarantine.volume().held(), 0);
     }
 
-    /// Two threads' places in any order of frees: each gives back at its own next free what it held when the other one
+    /// Two threads' records in any order of frees: each gives back at its own next free what it held when the other one
     /// passed the bound.
     #[test]
     fn each_thread_gives_back_its_own(
         bound in 1u64..100_000,
         frees in prop::collection::vec((any::<bool>(), 1usize..5000), 1..2000),
     ) {
-        let quarantine = made(bound, false, false);
+        let quarantine = new_quarantine(bound, false, false);
         let threads = [quarantine.enter().expect("memory"), quarantine.enter().expect("memory")];
         let mut held: [Vec<usize>; 2] = [Vec::new(), Vec::new()];
         let (mut late, mut volume) = ([false; 2], 0);
@@ -106,7 +106,7 @@ proptest! {
             let all: usize = held.iter().flatten().map(|block| block & SIZE).sum();
             prop_assert_eq!(quarantine.volume().held(), all as u64);
         }
-        // SAFETY: the places are not used any more.
+        // SAFETY: the records are not used any more.
         threads.iter().for_each(|thread| unsafe { quarantine.leave(thread) });
         prop_assert_eq!(given(), held.concat());
         prop_assert_eq!(quarantine.volume().held(), 0);
@@ -118,7 +118,7 @@ proptest! {
         bound in 1u64..100_000,
         sizes in prop::collection::vec(1usize..5000, 1..2000),
     ) {
-        let quarantine = made(bound, true, false);
+        let quarantine = new_quarantine(bound, true, false);
         let thread = quarantine.enter().expect("memory");
         let mut held = BTreeSet::new();
         for (number, size) in sizes.into_iter().enumerate() {
@@ -131,7 +131,7 @@ proptest! {
             prop_assert!(volume as u64 <= bound);
             prop_assert_eq!(quarantine.volume().held(), volume as u64);
         }
-        // SAFETY: the place is not used any more.
+        // SAFETY: the record is not used any more.
         unsafe { quarantine.leave(thread) };
         prop_assert_eq!(BTreeSet::from_iter(given()), held);
     }
@@ -143,7 +143,7 @@ proptest! {
         counts in prop::collection::vec(0usize..2000, 1..5),
         after in 1usize..3000,
     ) {
-        let quarantine = made(1 << 30, random, false);
+        let quarantine = new_quarantine(1 << 30, random, false);
         let mut all = Vec::new();
         let mut threads = Vec::new();
         for count in counts {
@@ -166,7 +166,7 @@ proptest! {
             prop_assert!(own.within_buffer());
         }
         prop_assert_eq!(given(), Vec::<usize>::new());
-        // SAFETY: the place is not used any more.
+        // SAFETY: the record is not used any more.
         unsafe { quarantine.leave(own) };
         prop_assert_eq!(BTreeSet::from_iter(given()), BTreeSet::from_iter(all));
     }
@@ -175,7 +175,7 @@ proptest! {
 #[test]
 fn threads_at_once_give_every_block_back_once() {
     for (bound, random) in [(1, false), (10_000, false), (10_000, true), (10_000_000, false)] {
-        let quarantine = made(bound, random, false);
+        let quarantine = new_quarantine(bound, random, false);
         let all = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for number in 0..4usize {
@@ -190,7 +190,7 @@ fn threads_at_once_give_every_block_back_once() {
                                 (((number * 10 + round) * 5000) + at) << 16 | (at % 500 + 1),
                             );
                         }
-                        // SAFETY: the place is not used any more.
+                        // SAFETY: the record is not used any more.
                         unsafe { quarantine.leave(thread) };
                     }
                     all.lock().expect("no thread panics").append(&mut given());
@@ -225,7 +225,7 @@ fn what_the_manager_frees_while_a_thread_gives_back_goes_straight_on() {
     let thread = quarantine.enter().expect("memory");
     INNER.set(Some((quarantine, thread)));
     (0..11).for_each(|number| hold(quarantine, thread, number << 16 | 100));
-    // SAFETY: the place is not used any more.
+    // SAFETY: the record is not used any more.
     unsafe { quarantine.leave(thread) };
     let given = given();
     assert_eq!(given.len(), 22, "{given:?}");
@@ -236,13 +236,13 @@ fn what_the_manager_frees_while_a_thread_gives_back_goes_straight_on() {
 #[test]
 fn blocks_of_no_bytes_pass_the_bound_too() {
     for random in [false, true] {
-        let quarantine = made(1000, random, false);
+        let quarantine = new_quarantine(1000, random, false);
         let thread = quarantine.enter().expect("memory");
         for number in 1..=5000usize {
             hold(quarantine, thread, number << 16);
             assert!(thread.blocks() <= 1000, "{} held", thread.blocks());
         }
-        // SAFETY: the place is not used any more.
+        // SAFETY: the record is not used any more.
         unsafe { quarantine.leave(thread) };
         assert_eq!((given().len(), quarantine.volume().held()), (5000, 0));
     }

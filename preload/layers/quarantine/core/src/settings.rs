@@ -1,10 +1,10 @@
-//! What `HEAPTOLL_QUARANTINE` may say: `size=2097152,check=on`.
+//! The value of `HEAPTOLL_QUARANTINE`: `size=2097152,check=on`.
 
 use heaptoll_next::settings::{Wrong, each, number, size};
 
 use crate::volume::MOST;
 
-/// What is allowed, in words.
+/// What is allowed, as text.
 pub const ALLOWED: &str = "it takes size=BYTES (1 or more; K, M, G are powers of 1024), check=on|off, \
                            abort=on|off, evict=all|random, \
                            realloc=delay|manager, seed=NUMBER, separated by commas";
@@ -14,11 +14,11 @@ pub const ALLOWED: &str = "it takes size=BYTES (1 or more; K, M, G are powers of
 pub struct Settings {
     /// The volume, bytes, beyond which blocks are given back: 1 for no delay.
     pub size: u64,
-    /// Blocks are filled when they come in, and looked at when they leave.
+    /// Blocks are filled when they come in, and checked when they leave.
     pub check: bool,
     /// What is found wrong ends the process. Implies `check`.
     pub abort: bool,
-    /// Of too much, random blocks go rather than all.
+    /// When the volume is too large, random blocks go rather than all.
     pub random: bool,
     /// `realloc` holds the old block back rather than leaving all to the manager.
     pub delay_realloc: bool,
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_said_is_as_without_delay() {
+    fn what_is_not_set_is_as_without_delay() {
         assert_eq!(Settings::read(b""), Ok(Settings::NONE));
         let all = Settings::read(b"size=2M,check=on,evict=random,realloc=manager,seed=7");
         let expected = Settings {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_impossible_is_told() {
+    fn an_impossible_pair_is_an_error() {
         for text in [
             "size=0",
             "size=",

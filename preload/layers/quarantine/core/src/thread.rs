@@ -1,10 +1,10 @@
-//! A thread with the blocks that it holds.
+//! A thread's record, with the blocks that it holds.
 //!
 //! It lies on pages of its own, not in thread-local storage, so that a child of fork finds what threads held that it
-//! does not have. All fields are its thread's alone but for `taken` and `next`; they are atomic for the child's sake,
-//! which sees them as they were at some instant between two of the thread's instructions. So a block's address is
-//! written before the cursor moves, and a block is out of the buffer before it is given back: what is caught in between
-//! is held for ever, never given back twice.
+//! does not have. All fields are its thread's alone but for `taken` and `next`; they are atomic for the child, which
+//! sees them as they were at some instant between two of the thread's instructions. So a block's address is written
+//! before the cursor moves, and a block is out of the buffer before it is given back: what is caught in between is held
+//! for ever, never given back twice.
 
 use core::ffi::c_void;
 use core::mem::offset_of;
@@ -14,31 +14,31 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
 
 use crate::memory::{self, PAGE};
 
-/// Buffers larger than this are given back when their thread ends; smaller ones wait for the next thread.
+/// Buffers larger than this are unmapped when their thread ends; smaller ones wait for the next thread.
 const KEPT: usize = 1 << 20;
 /// The first buffer that has pages of its own, bytes.
 const FIRST: usize = 16 << 10;
 
 /// A block's address in a buffer.
-pub type Place = AtomicPtr<c_void>;
+pub type Slot = AtomicPtr<c_void>;
 
-/// A thread's blocks.
+/// A thread's record.
 #[repr(C, align(64))]
 pub struct Thread {
-    /// Where the next block goes.
-    pub(crate) cursor: AtomicPtr<Place>,
-    /// No further than here without taking the long way. Not behind `cursor` where every block is to take it.
-    pub(crate) limit: AtomicPtr<Place>,
+    /// The slot of the next block.
+    pub(crate) cursor: AtomicPtr<Slot>,
+    /// Where the fast path ends. Not after `cursor` where every block is to take the slow path.
+    pub(crate) limit: AtomicPtr<Slot>,
     /// The epoch that its blocks belong to, unless the volume has another one by now.
     pub(crate) epoch: AtomicU64,
     /// Bytes in its blocks.
     pub(crate) held: AtomicU64,
     /// The oldest block.
-    pub(crate) first: AtomicPtr<Place>,
+    pub(crate) first: AtomicPtr<Slot>,
     /// Times that it gave back what it held.
     pub(crate) releases: AtomicU64,
-    /// It is giving back, or never to hold anything: whatever is freed is for the manager at once. While it gives back
-    /// all, `first` says so.
+    /// It is giving back, or never to hold anything: all that is freed goes to the manager at once. While it gives back
+    /// all, `first` shows it.
     pub(crate) busy: AtomicBool,
     /// Its buffer is being exchanged for another.
     moving: AtomicBool,
@@ -46,20 +46,20 @@ pub struct Thread {
     taken: AtomicBool,
     /// State of its random numbers.
     pub(crate) random: AtomicU64,
-    start: AtomicPtr<Place>,
-    /// Behind the buffer's last place.
-    end: AtomicPtr<Place>,
+    start: AtomicPtr<Slot>,
+    /// After the buffer's last slot.
+    end: AtomicPtr<Slot>,
     next: AtomicPtr<Thread>,
     /// The first buffer, to the end of the page.
-    within: [Place; WITHIN],
+    within: [Slot; WITHIN],
 }
 
 const HEAD: usize = 88;
-const WITHIN: usize = (PAGE - HEAD) / size_of::<Place>();
+const WITHIN: usize = (PAGE - HEAD) / size_of::<Slot>();
 const _: () = assert!(size_of::<Thread>() == PAGE && offset_of!(Thread, within) == HEAD);
 
 impl Thread {
-    /// The place of those who have none: busy for ever, so that all of their blocks go straight to the manager.
+    /// The record of threads without one: busy for ever, so that all of their blocks go straight to the manager.
     pub const fn nowhere() -> Thread {
         Thread {
             cursor: AtomicPtr::new(ptr::null_mut()),
@@ -75,13 +75,13 @@ impl Thread {
             start: AtomicPtr::new(ptr::null_mut()),
             end: AtomicPtr::new(ptr::null_mut()),
             next: AtomicPtr::new(ptr::null_mut()),
-            within: [const { Place::new(ptr::null_mut()) }; WITHIN],
+            within: [const { Slot::new(ptr::null_mut()) }; WITHIN],
         }
     }
 
     /// Blocks that it holds.
     pub fn blocks(&self) -> usize {
-        (self.cursor.load(Relaxed) as usize - self.first.load(Relaxed) as usize) / size_of::<Place>()
+        (self.cursor.load(Relaxed) as usize - self.first.load(Relaxed) as usize) / size_of::<Slot>()
     }
 
     /// Whether they are where they should be.
@@ -96,29 +96,29 @@ impl Thread {
         self.held.load(Relaxed)
     }
 
-    /// Forgets its blocks, which are all out. `short`: further ones may take the short way.
+    /// Forgets its blocks, which are all out. `fast_path`: further ones may take the fast path.
     #[inline(always)]
-    pub(crate) fn empty(&self, short: bool) {
+    pub(crate) fn empty(&self, fast_path: bool) {
         let start = self.start.load(Relaxed);
-        // In this order: in between, the oldest lies behind the newest, and nothing between them.
+        // In this order: in between, the oldest lies after the newest, and nothing between them.
         self.cursor.store(start, Release);
         self.first.store(start, Release);
-        self.open(short);
+        self.open(fast_path);
     }
 
-    /// Whether further blocks may take the short way.
+    /// Sets whether further blocks may take the fast path.
     #[inline(always)]
-    pub(crate) fn open(&self, short: bool) {
-        let limit = if short { self.end() } else { self.cursor.load(Relaxed) };
+    pub(crate) fn open(&self, fast_path: bool) {
+        let limit = if fast_path { self.end() } else { self.cursor.load(Relaxed) };
         self.limit.store(limit, Relaxed);
     }
 
-    fn end(&self) -> *mut Place {
+    fn end(&self) -> *mut Slot {
         self.end.load(Relaxed)
     }
 
     /// Exchanges the buffer.
-    fn buffer(&self, start: *mut Place, places: usize) {
+    fn buffer(&self, start: *mut Slot, places: usize) {
         self.start.store(start, Relaxed);
         self.end.store(start.wrapping_add(places), Relaxed);
     }
@@ -133,36 +133,36 @@ impl Thread {
         self.busy.load(Relaxed) || self.first.load(Relaxed) != self.start.load(Relaxed)
     }
 
-    /// Makes room for a block behind the others; false: there is no memory.
-    pub(crate) fn room(&self) -> bool {
+    /// Makes space for a block after the others; false: there is no memory.
+    pub(crate) fn ensure_space(&self) -> bool {
         self.cursor.load(Relaxed) < self.end() || self.grow()
     }
 
-    /// Puts a block behind the others. There is room.
+    /// Appends a block. There is space.
     pub(crate) fn push(&self, block: *mut c_void) {
         self.put(self.cursor.load(Relaxed), block);
     }
 
-    /// The same, for who knows the cursor.
+    /// The same, for callers that have the cursor.
     #[inline(always)]
-    pub(crate) fn put(&self, cursor: *mut Place, block: *mut c_void) {
+    pub(crate) fn put(&self, cursor: *mut Slot, block: *mut c_void) {
         debug_assert!(cursor < self.end());
-        // SAFETY: within the buffer, whose places are all initialised.
+        // SAFETY: within the buffer, whose slots are all initialised.
         unsafe { (*cursor).store(block, Relaxed) };
         self.cursor.store(cursor.wrapping_add(1), Release);
     }
 
-    /// Takes the block at a number from the oldest out; the newest takes its place.
+    /// Takes the block at an index from the oldest out; the newest replaces it.
     pub(crate) fn swap_out(&self, at: usize) -> *mut c_void {
         debug_assert!(at < self.blocks());
         let newest = self.cursor.load(Relaxed).wrapping_sub(1);
-        // SAFETY: both are places between `first` and `cursor`.
+        // SAFETY: both are slots between `first` and `cursor`.
         unsafe {
-            let place = &*self.first.load(Relaxed).wrapping_add(at);
-            let block = place.load(Relaxed);
-            // In this order: in between, the newest is nowhere rather than twice there.
+            let slot = &*self.first.load(Relaxed).wrapping_add(at);
+            let block = slot.load(Relaxed);
+            // In this order: in between, the newest is in no slot rather than in two.
             self.cursor.store(newest, Release);
-            place.store((*newest).load(Relaxed), Release);
+            slot.store((*newest).load(Relaxed), Release);
             block
         }
     }
@@ -178,30 +178,30 @@ impl Thread {
             Some(start) if !own => unsafe { memory::enlarge(start, bytes, larger) },
             _ => memory::map(larger),
         };
-        let Some(made) = made.map(NonNull::cast::<Place>) else {
+        let Some(made) = made.map(NonNull::cast::<Slot>) else {
             self.moving.store(false, Release);
             return false;
         };
         let (first, cursor) = (self.first.load(Relaxed), self.cursor.load(Relaxed));
         if own {
-            // SAFETY: the new buffer is larger, and apart.
-            unsafe { ptr::copy_nonoverlapping(start, made.as_ptr(), bytes / size_of::<Place>()) };
+            // SAFETY: the new buffer is larger, and does not overlap.
+            unsafe { ptr::copy_nonoverlapping(start, made.as_ptr(), bytes / size_of::<Slot>()) };
         }
-        let moved = |place: *mut Place| {
-            let bytes = place as usize - start as usize;
+        let moved = |slot: *mut Slot| {
+            let bytes = slot as usize - start as usize;
             made.as_ptr().wrapping_byte_add(bytes)
         };
-        let short = self.limit.load(Relaxed) != cursor || cursor == self.end();
-        self.buffer(made.as_ptr(), larger / size_of::<Place>());
+        let fast_path = self.limit.load(Relaxed) != cursor || cursor == self.end();
+        self.buffer(made.as_ptr(), larger / size_of::<Slot>());
         self.first.store(moved(first), Relaxed);
         self.cursor.store(moved(cursor), Relaxed);
-        self.open(short);
+        self.open(fast_path);
         self.moving.store(false, Release);
         true
     }
 }
 
-/// All threads that there ever were; their pages are used again and never given back.
+/// All records that there ever were; their pages are used again and never unmapped.
 pub struct Threads {
     newest: AtomicPtr<Thread>,
 }
@@ -213,12 +213,12 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// None.
+    /// An empty list.
     pub const fn new() -> Threads {
         Threads { newest: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// A place for the calling thread, without blocks; `None`: there is no memory.
+    /// A record for the calling thread, without blocks; `None`: there is no memory.
     pub fn take(&self) -> Option<&Thread> {
         let left =
             self.each().find(|thread| thread.taken.compare_exchange(false, true, AcqRel, Relaxed).is_ok());
@@ -242,7 +242,7 @@ impl Threads {
         }
     }
 
-    /// Leaves a place, without blocks, to the next thread.
+    /// Leaves a record, without blocks, to the next thread.
     pub fn leave(&self, thread: &Thread) {
         let bytes = thread.bytes();
         let start = thread.start.load(Relaxed);
@@ -260,19 +260,20 @@ impl Threads {
         thread.taken.store(false, Release);
     }
 
-    /// Every place.
+    /// All records.
     pub fn each(&self) -> impl Iterator<Item = &Thread> {
-        // SAFETY: threads are never unmapped.
+        // SAFETY: records are never unmapped.
         let mut at = unsafe { self.newest.load(Acquire).as_ref() };
         core::iter::from_fn(move || {
             let thread = at?;
-            // SAFETY: as above.
+            // SAFETY: records are never unmapped.
             at = unsafe { thread.next.load(Acquire).as_ref() };
             Some(thread)
         })
     }
 
-    /// In a child of fork, on its only thread: that one takes over what the others held. Gives what it holds now, bytes.
+    /// In a child of fork, on its only thread: that one takes over what the others held. Returns what it holds now,
+    /// bytes.
     pub fn adopt(&self, own: &Thread) -> u64 {
         for other in self.each() {
             // What was caught while its buffer moved is out of reach.
@@ -280,8 +281,8 @@ impl Threads {
                 continue;
             }
             let (mut at, end) = (other.first.load(Relaxed), other.cursor.load(Relaxed));
-            while at < end && own.room() {
-                // SAFETY: a place with a block.
+            while at < end && own.ensure_space() {
+                // SAFETY: a slot with a block.
                 own.push(unsafe { (*at).load(Relaxed) });
                 at = at.wrapping_add(1);
             }

@@ -4,7 +4,7 @@
 //! passes the bound is decided by the same one. A thread knows by the epoch that others have passed the bound since.
 //!
 //! What a thread holds from an earlier epoch is no longer part of the volume, though still held until its next free.
-//! That part is counted beside, as `late`: volume and late together are always what all threads hold.
+//! That part is counted separately, as `late`: volume and late together are always what all threads hold.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicI64, AtomicU64};
@@ -24,7 +24,7 @@ pub struct Volume {
     high: AtomicU64,
 }
 
-/// What became of a block's bytes.
+/// The result for a block's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
     /// They are part of the volume.
@@ -68,10 +68,10 @@ impl Volume {
         Epoch::of(self.word.load(Acquire))
     }
 
-    /// Adds a block's bytes for a thread that knows `epoch`. `alone`: there is no other thread. `bound` is at most
-    /// [`MOST`].
+    /// Adds a block's bytes for a thread that knows `epoch`. `single_threaded`: there is no other thread. `bound` is at
+    /// most [`MOST`].
     #[inline(always)]
-    pub fn add(&self, epoch: Epoch, bytes: u64, bound: u64, alone: bool) -> Added {
+    pub fn add(&self, epoch: Epoch, bytes: u64, bound: u64, single_threaded: bool) -> Added {
         debug_assert!(bytes < 1 << 63 && bound <= MOST);
         let word = self.word.load(Acquire);
         // Where the epochs differ, more than a volume is left of this.
@@ -81,38 +81,42 @@ impl Volume {
         }
         let volume = volume + bytes;
         if volume <= bound {
-            return if self.exchange(word, word + bytes, alone) { Added::Held } else { Added::Not };
+            return if self.exchange(word, word + bytes, single_threaded) { Added::Held } else { Added::Not };
         }
         let epoch = epoch.next();
-        if self.exchange(word, epoch.0, alone) { Added::Passed { epoch, volume } } else { Added::Not }
+        if self.exchange(word, epoch.0, single_threaded) {
+            Added::Passed { epoch, volume }
+        } else {
+            Added::Not
+        }
     }
 
     #[inline(always)]
-    fn exchange(&self, old: u64, new: u64, alone: bool) -> bool {
-        if alone {
+    fn exchange(&self, old: u64, new: u64, single_threaded: bool) -> bool {
+        if single_threaded {
             self.word.store(new, Relaxed);
             return true;
         }
         self.word.compare_exchange(old, new, AcqRel, Relaxed).is_ok()
     }
 
-    /// A thread gives back all that it holds since it passed the bound: `own` of `volume` is its.
+    /// A thread gives back all that it holds since it passed the bound: of `volume`, `own` is its part.
     #[inline(always)]
     pub fn passed(&self, volume: u64, own: u64) {
         let all = volume.wrapping_add_signed(self.late.load(Relaxed));
         if all > self.high.load(Relaxed) {
-            self.heighten(all);
+            self.raise_high(all);
         }
         if volume != own {
             self.late.fetch_add(volume.wrapping_sub(own) as i64, Relaxed);
         }
     }
 
-    /// The most that has ever been held may be this.
+    /// Raises the high-water mark to this, if it is higher.
     #[cold]
     #[inline(never)]
-    pub fn heighten(&self, all: u64) {
-        // Between two loads other threads may have moved: what comes out below nothing means nothing.
+    pub fn raise_high(&self, all: u64) {
+        // Between two loads other threads may have moved: a negative result is ignored.
         if all < 1 << 63 {
             self.high.fetch_max(all, Relaxed);
         }
@@ -128,12 +132,12 @@ impl Volume {
         }
     }
 
-    /// Whether the volume is above the bound: it can be only where nobody has begun a new epoch.
+    /// Whether the volume is above the bound: possible only where no thread has begun a new epoch.
     pub fn above(&self, bound: u64) -> bool {
         self.word.load(Acquire) & VOLUME > bound
     }
 
-    /// Adds without a bound, for those who give back what is too much one by one. Gives what all hold.
+    /// Adds without a bound, for threads that give back what is too much one by one. Returns what all hold.
     pub fn add_freely(&self, bytes: u64) -> u64 {
         let word = self.word.fetch_add(bytes, AcqRel) + bytes;
         (word & VOLUME).wrapping_add_signed(self.late.load(Relaxed))
@@ -150,8 +154,8 @@ impl Volume {
         self.high.load(Relaxed)
     }
 
-    /// In a child of fork, whose only thread holds so much. Gives the epoch.
-    pub fn begin_anew(&self, held: u64) -> Epoch {
+    /// In a child of fork, whose only thread holds so much. Returns the epoch.
+    pub fn restart(&self, held: u64) -> Epoch {
         let epoch = self.epoch();
         self.word.store(epoch.0 | held.min(MOST), Release);
         self.late.store(held.saturating_sub(MOST) as i64, Relaxed);
