@@ -55,7 +55,9 @@ impl Sink for Image {
             RingEvent::ResizeEnd { address, size, usable, site, latency_ns } => {
                 (Event::ResizeEnd { block: address, size, usable }, site, latency_ns)
             }
-            RingEvent::Failed { kind, size, site, latency_ns } => (Event::Failed { kind, size }, site, latency_ns),
+            RingEvent::Failed { kind, size, site, latency_ns } => {
+                (Event::Failed { kind, size }, site, latency_ns)
+            }
             RingEvent::Time { ns } => return self.times.push(ns),
             RingEvent::SiteDefinition { site, frames } => {
                 self.defined.insert(site, frames.to_vec());

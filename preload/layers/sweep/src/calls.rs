@@ -1,7 +1,7 @@
 //! The malloc family and C++'s operators: the next family's, with every block in the table.
 //!
-//! A block is asked for with at least one byte more than the program wants, so that an address one past its end, which
-//! C allows, still lies in it.
+//! The layer requests at least one byte more for a block than the program, so that an address one past its end, which C
+//! allows, still lies in it.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -19,14 +19,14 @@ const LARGEST: usize = ADDRESSES;
 /// No block is smaller, bytes: blocks are this far apart.
 const LEAST: usize = 16;
 const WORD: usize = 8;
-/// Blocks up to so many bytes are cleared where frees are ignored; of larger ones, which a program rarely leaves as they
-/// are, what a manager's links take.
+/// Blocks up to so many bytes are cleared where frees are ignored; of larger ones, which a program rarely leaves as
+/// they are, what a manager's links take.
 const CLEARED: usize = 8 << 10;
 const LINKS: usize = 64;
 
-/// Bytes asked for since the last collection.
+/// Bytes allocated since the last collection.
 pub static SINCE: AtomicUsize = AtomicUsize::new(0);
-/// How many may be. 0 at first: the first call starts the layer.
+/// How many may be allocated before the next. 0 at first: the first call starts the layer.
 pub static BUDGET: AtomicUsize = AtomicUsize::new(0);
 
 fn set_errno(code: c_int) {
@@ -44,8 +44,8 @@ pub fn single_threaded() -> bool {
 }
 
 #[inline(always)]
-fn bump(counter: &AtomicU64, by: u64, alone: bool) {
-    if alone {
+fn bump(counter: &AtomicU64, by: u64, single_threaded: bool) {
+    if single_threaded {
         counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
     } else {
         counter.fetch_add(by, Relaxed);
@@ -60,32 +60,32 @@ fn out_of_memory() -> *mut c_void {
     ptr::null_mut()
 }
 
-/// What is asked of the manager for a block of so many bytes.
+/// The bytes requested from the manager for a block of so many bytes.
 #[inline(always)]
 fn padded(size: usize) -> usize {
     ((size + WORD) & !(WORD - 1)).max(LEAST)
 }
 
-/// Counts a request, and collects if it is time. False: it can never be met.
+/// Counts a request, and collects if it is due. False: it can never be met.
 #[inline(always)]
 fn request(size: usize, operator: bool) -> bool {
-    let alone = single_threaded();
+    let single_threaded = single_threaded();
     let slot = REPORTER.slot();
-    bump(&slot.malloc_calls, 1, alone);
+    bump(&slot.malloc_calls, 1, single_threaded);
     if operator {
-        bump(&slot.new_calls, 1, alone);
+        bump(&slot.new_calls, 1, single_threaded);
     }
     if size > LARGEST {
         return false;
     }
-    bump(&slot.requested_bytes, size as u64, alone);
-    count(size, alone);
+    bump(&slot.requested_bytes, size as u64, single_threaded);
+    count(size, single_threaded);
     true
 }
 
 #[inline(always)]
-fn count(size: usize, alone: bool) {
-    let since = if alone {
+fn count(size: usize, single_threaded: bool) {
+    let since = if single_threaded {
         let since = SINCE.load(Relaxed).wrapping_add(size);
         SINCE.store(since, Relaxed);
         since
@@ -97,29 +97,29 @@ fn count(size: usize, alone: bool) {
     }
 }
 
-/// A new block of `size` bytes, asked for with the bytes that `ask` is given.
+/// A new block of `size` bytes; `from_manager` is called with the padded size.
 #[inline(always)]
-fn allocate(size: usize, operator: bool, ask: impl Fn(usize) -> *mut c_void) -> *mut c_void {
+fn allocate(size: usize, operator: bool, from_manager: impl Fn(usize) -> *mut c_void) -> *mut c_void {
     if !request(size, operator) {
         return out_of_memory();
     }
     let entry = enter();
     if entry != Entry::Entered {
-        return allocate_otherwise(entry, size, ask);
+        return allocate_otherwise(entry, size, from_manager);
     }
-    let block = admit(padded(size), &ask);
+    let block = admit(padded(size), &from_manager);
     leave();
-    if block.is_null() { retry(size, ask) } else { block }
+    if block.is_null() { retry(size, from_manager) } else { block }
 }
 
-/// Asks for a block and takes it into the table; null: there was none, or the heap has come to its limit. The thread is
-/// inside.
+/// Allocates a block and inserts it into the table; null: there was none, or the heap has reached its limit. The thread
+/// is inside.
 #[inline(always)]
-fn admit(bytes: usize, ask: &impl Fn(usize) -> *mut c_void) -> *mut c_void {
+fn admit(bytes: usize, from_manager: &impl Fn(usize) -> *mut c_void) -> *mut c_void {
     if LAZY.load(Relaxed) {
         collection::free_some();
     }
-    let block = ask(bytes);
+    let block = from_manager(bytes);
     if block.is_null() || arena::owns(block) {
         return block;
     }
@@ -127,17 +127,17 @@ fn admit(bytes: usize, ask: &impl Fn(usize) -> *mut c_void) -> *mut c_void {
         // What the block held before, and the manager's own links in it, are addresses of blocks that they would keep
         // alive where the program leaves them as they are: most of what SQLite kept over glibc.
         let cleared = if bytes <= CLEARED { bytes } else { LINKS };
-        // SAFETY: so many bytes were asked for, and nobody has seen them.
+        // SAFETY: the block has so many bytes, and no other code has its address.
         unsafe { ptr::write_bytes(block.cast::<u8>(), 0, cleared) };
     }
     if TABLES.insert(block as usize, bytes).is_err() {
-        // SAFETY: the manager's, and nobody has seen it.
+        // SAFETY: a block of the manager's, and no other code has its address.
         unsafe { forward::free(block) };
         return ptr::null_mut();
     }
     if TABLES.used_pages() > LIMIT_PAGES.load(Relaxed) {
         TABLES.remove(block as usize);
-        // SAFETY: as above.
+        // SAFETY: a block of the manager's, and no other code has its address.
         unsafe { forward::free(block) };
         return ptr::null_mut();
     }
@@ -147,21 +147,21 @@ fn admit(bytes: usize, ask: &impl Fn(usize) -> *mut c_void) -> *mut c_void {
 /// A new thread's first call, one of the last of a thread, or one from within the manager.
 #[cold]
 #[inline(never)]
-fn allocate_otherwise(entry: Entry, size: usize, ask: impl Fn(usize) -> *mut c_void) -> *mut c_void {
+fn allocate_otherwise(entry: Entry, size: usize, from_manager: impl Fn(usize) -> *mut c_void) -> *mut c_void {
     if entry != Entry::Nested {
         if entry == Entry::First {
             start::thread_begins();
         }
-        let block = admit(padded(size), &ask);
+        let block = admit(padded(size), &from_manager);
         leave_from(entry);
-        return if block.is_null() { retry(size, ask) } else { block };
+        return if block.is_null() { retry(size, from_manager) } else { block };
     }
-    let block = ask(padded(size));
+    let block = from_manager(padded(size));
     pin(block, padded(size));
     block
 }
 
-/// A block that was asked for from within the manager.
+/// Pins a block that was allocated from within the manager.
 fn pin(block: *mut c_void, bytes: usize) {
     if !block.is_null()
         && !arena::owns(block)
@@ -172,19 +172,19 @@ fn pin(block: *mut c_void, bytes: usize) {
     }
 }
 
-/// The manager had no memory, or the heap is at its limit: collects and asks again.
+/// The manager had no memory, or the heap is at its limit: collects and tries again.
 #[cold]
 #[inline(never)]
-fn retry(size: usize, ask: impl Fn(usize) -> *mut c_void) -> *mut c_void {
+fn retry(size: usize, from_manager: impl Fn(usize) -> *mut c_void) -> *mut c_void {
     let needs_pages = |used: usize| used.saturating_add(padded(size).div_ceil(4096) + 1);
     let is_limited = |used| needs_pages(used) > LIMIT_PAGES.load(Relaxed);
-    // The system's limit may make every call fail: collections that found nothing a moment ago would take all the time.
-    if is_limited(TABLES.used_pages()) || !collection::has_just_been() {
+    // The system's limit may make every call fail: collections that found nothing just before would take all the time.
+    if is_limited(TABLES.used_pages()) || !collection::has_recently_run() {
         collection::collect(Reason::Pressure);
     }
     let entry = enter();
     let limited = is_limited(TABLES.used_pages());
-    let block = admit(padded(size), &ask);
+    let block = admit(padded(size), &from_manager);
     leave_from(entry);
     if block.is_null() {
         if limited {
@@ -202,28 +202,28 @@ pub unsafe fn free(block: *mut c_void, operator: bool) {
     if block.is_null() {
         return;
     }
-    let alone = single_threaded();
+    let single_threaded = single_threaded();
     let slot = REPORTER.slot();
-    bump(&slot.free_calls, 1, alone);
+    bump(&slot.free_calls, 1, single_threaded);
     if operator {
-        bump(&slot.delete_calls, 1, alone);
+        bump(&slot.delete_calls, 1, single_threaded);
     }
     if HONOUR.load(Relaxed) || pinned::any() {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is live, which C requires of the caller of `free`.
         unsafe { give_back(block) }
     }
 }
 
-/// Gives a block of the layer's own back, which is pinned.
+/// Frees a block of the layer's own, which is pinned.
 ///
 /// # Safety
-/// Nobody uses it any more.
+/// No thread uses it any more.
 pub unsafe fn release(block: *mut c_void) {
-    // SAFETY: the caller's word.
+    // SAFETY: no thread uses the block, as this function requires.
     unsafe { give_back(block) }
 }
 
-/// Carries a free out, if it is to be.
+/// Carries a free out, if the settings or a pinned block require it.
 ///
 /// # Safety
 /// As C's `free`.
@@ -232,7 +232,7 @@ unsafe fn give_back(block: *mut c_void) {
     if arena::owns(block) || !HONOUR.load(Relaxed) && !pinned::may_be(block as usize) {
         return;
     }
-    // Inside first: nobody shall be stopped with the lock of the pinned held.
+    // Inside first: no thread may be stopped while it holds the lock of the pinned blocks.
     let entry = enter();
     if entry == Entry::First {
         start::thread_begins();
@@ -242,9 +242,9 @@ unsafe fn give_back(block: *mut c_void) {
         return;
     }
     TABLES.remove(block as usize);
-    // What the table does not know may be the manager's all the same, by a function that only the manager has; and it
-    // knows better what to say of a block that is freed twice.
-    // SAFETY: the caller's word.
+    // What the table does not contain may be the manager's all the same, by a function that only the manager has; and
+    // the manager can report a block that is freed twice.
+    // SAFETY: `block` is live, as this function requires.
     unsafe { forward::free(block) };
     leave_from(entry);
 }
@@ -255,31 +255,31 @@ unsafe fn realloc_block(block: *mut c_void, size: usize) -> *mut c_void {
     if block.is_null() {
         return allocate(size, false, forward::malloc);
     }
-    let alone = single_threaded();
+    let single_threaded = single_threaded();
     let slot = REPORTER.slot();
-    bump(&slot.realloc_calls, 1, alone);
+    bump(&slot.realloc_calls, 1, single_threaded);
     if size == 0 {
-        bump(&slot.realloc_calls, u64::MAX, alone);
-        // SAFETY: the caller's word.
+        bump(&slot.realloc_calls, u64::MAX, single_threaded);
+        // SAFETY: `block` is live, which C requires of the caller of `realloc`.
         unsafe { free(block, false) };
         return ptr::null_mut();
     }
     if size > LARGEST {
         return out_of_memory();
     }
-    bump(&slot.requested_bytes, size as u64, alone);
-    count(size, alone);
+    bump(&slot.requested_bytes, size as u64, single_threaded);
+    count(size, single_threaded);
     let entry = enter();
     if entry == Entry::First {
         start::thread_begins();
     }
-    // SAFETY: the caller's word.
+    // SAFETY: `block` is live, which C requires of the caller of `realloc`; the thread is inside.
     let mut new = unsafe { resize(block, size, entry == Entry::Nested) };
     leave_from(entry);
     if new.is_null() {
         collection::collect(Reason::Pressure);
         let entry = enter();
-        // SAFETY: the caller's word; a call that failed has left the block as it was.
+        // SAFETY: `block` is still live: a call that failed has left it as it was.
         new = unsafe { resize(block, size, entry == Entry::Nested) };
         leave_from(entry);
         if new.is_null() {
@@ -307,7 +307,7 @@ unsafe fn resize(block: *mut c_void, size: usize, nested: bool) -> *mut c_void {
         TABLES.bytes_of(address)
     };
     if known.is_none() || nested || HONOUR.load(Relaxed) && !arena::owns(block) {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is live and the thread is inside, as this function requires.
         return unsafe { resize_by_manager(block, bytes, known, nested) };
     }
     let known = known.unwrap_or(0);
@@ -337,7 +337,7 @@ unsafe fn resize(block: *mut c_void, size: usize, nested: bool) -> *mut c_void {
     new
 }
 
-/// Has the manager resize.
+/// Lets the manager resize.
 ///
 /// # Safety
 /// As [`resize`].
@@ -351,7 +351,7 @@ unsafe fn resize_by_manager(
     let address = block as usize;
     let was_pinned = pinned::remove(address);
     TABLES.remove(address);
-    // SAFETY: the caller's word.
+    // SAFETY: `block` is live, as this function requires.
     let new = unsafe { forward::realloc(block, bytes) };
     let (now, now_bytes) = if new.is_null() { (address, known) } else { (new as usize, Some(bytes)) };
     if let Some(now_bytes) = now_bytes {
@@ -385,7 +385,7 @@ pub extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
 /// As C's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: the caller's word.
+    // SAFETY: `block` is null or live, which C requires of the caller.
     unsafe { realloc_block(block, size) }
 }
 
@@ -394,7 +394,7 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
     let Some(bytes) = count.checked_mul(size) else { return out_of_memory() };
-    // SAFETY: the caller's word.
+    // SAFETY: `block` is null or live, which glibc requires of the caller.
     unsafe { realloc_block(block, bytes) }
 }
 
@@ -424,7 +424,7 @@ pub unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: usize, s
     if !align.is_power_of_two() || align < size_of::<usize>() {
         return libc::EINVAL;
     }
-    // SAFETY: errno's address is valid for the calling thread; `place` is by the caller's word.
+    // SAFETY: errno's address is valid for the calling thread; POSIX requires of the caller that `place` is writable.
     unsafe {
         let errno = *libc::__errno_location();
         let block = aligned_block(align, size, false);
@@ -453,19 +453,19 @@ pub extern "C" fn pvalloc(size: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
     if block.is_null() || arena::owns(block) {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is null or of the arena, which `usable_size` handles.
         return unsafe { forward::usable_size(block) };
     }
     if let Some(bytes) = TABLES.bytes_of(block as usize) {
         return bytes - 1;
     }
-    // SAFETY: the caller's word.
+    // SAFETY: `block` is live, which glibc requires of the caller of `malloc_usable_size`.
     gate::inside(|| unsafe { forward::usable_size(block) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cfree(block: *mut c_void) {
-    // SAFETY: the caller's word.
+    // SAFETY: `block` is null or live, which the caller of `cfree` guarantees.
     unsafe { free(block, false) }
 }
 
@@ -488,7 +488,7 @@ mod exported {
 
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn free(block: *mut c_void) {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is null or live, which C requires of the caller of `free`.
         unsafe { super::free(block, false) }
     }
 }

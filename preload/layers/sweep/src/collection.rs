@@ -1,5 +1,5 @@
-//! A collection: the world stops with nobody inside the manager, what is reachable is marked, and what is not is given
-//! back to the manager.
+//! A collection: the world stops with no thread inside the manager, what is reachable is marked, and what is not is
+//! freed by the manager.
 
 use core::ffi::c_void;
 use core::ops::Range;
@@ -19,20 +19,20 @@ use crate::managed::Managed;
 use crate::start::{REPORTER, TABLES, WORLD};
 use crate::{gate, pinned, start};
 
-/// How long a thread may take to stop before those that wait at the gate are let in for a moment, ms; then twice as
+/// How long a thread may take to stop before the gate is opened briefly for those that wait at it, ms; then twice as
 /// long.
 const FIRST_PATIENCE_MS: u32 = 10;
-/// How long those inside may take to come out, microseconds; then twice as long.
+/// How long threads inside may take to leave, microseconds; then twice as long.
 const FIRST_WAIT_US: u64 = 50;
 const LAST_WAIT_US: u64 = 2000;
-/// How long it may take to stop everybody with nobody inside, ms.
+/// How long it may take to stop all threads with none inside, ms.
 pub const PATIENCE_MS: u32 = 1000;
 /// As long for a fork, ms: it is made in any case.
 const FORK_PATIENCE_MS: u32 = 300;
 /// Blocks that are given back by one call, where sweeping is lazy.
-const A_FEW: usize = 32;
+const LAZY_BATCH: usize = 32;
 
-/// What is remembered from one collection to the next. Its lock lets one thread collect at a time.
+/// What is kept from one collection to the next. Its lock lets one thread collect at a time.
 pub struct Collection {
     pub policy: Policy,
     pub managed: Managed,
@@ -40,14 +40,14 @@ pub struct Collection {
     dead: Buffer<usize>,
     number: u64,
     pub marking: Marking,
-    /// How many mark, this time.
+    /// How many threads mark, this time.
     markers: usize,
     helpers_cpu_ns: u64,
     /// Bytes of blocks that the last collection found live.
     live: usize,
-    /// A collection that was given up was told of.
-    told: bool,
-    /// There are no more: the process ends.
+    /// An aborted collection was reported.
+    reported: bool,
+    /// No further collections: the process ends.
     pub over: bool,
 }
 
@@ -61,11 +61,11 @@ pub static COLLECTION: Lock<Collection> = Lock::new(Collection {
     markers: 1,
     helpers_cpu_ns: 0,
     live: 0,
-    told: false,
+    reported: false,
     over: false,
 });
 
-/// Dead blocks that wait to be given back, where sweeping is lazy.
+/// Dead blocks that wait to be freed, where sweeping is lazy.
 pub static WAITING: Lock<Buffer<usize>> = Lock::new(Buffer::new());
 static WAITING_COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -74,25 +74,25 @@ pub static LAZY: AtomicBool = AtomicBool::new(false);
 /// When the last collection ended, ns, and how long it took.
 static ENDED_NS: AtomicU64 = AtomicU64::new(0);
 static TOOK_NS: AtomicU64 = AtomicU64::new(0);
-/// For so many times as long as it took it has just been.
-const MOMENTS: u64 = 4;
+/// A collection counts as recent for so many times its duration.
+const RECENT_FACTOR: u64 = 4;
 
-/// Whether a collection has ended a moment ago, as long as collections take.
-pub fn has_just_been() -> bool {
-    now_ns() < ENDED_NS.load(Ordering::Relaxed) + MOMENTS * TOOK_NS.load(Ordering::Relaxed)
+/// Whether a collection has ended recently, measured by how long collections take.
+pub fn has_recently_run() -> bool {
+    now_ns() < ENDED_NS.load(Ordering::Relaxed) + RECENT_FACTOR * TOOK_NS.load(Ordering::Relaxed)
 }
 
 /// Why there was no collection.
-enum GivenUp {
+enum Aborted {
     World(StopError),
     Inside,
     Memory,
     Roots,
 }
 
-impl From<NoMemory> for GivenUp {
-    fn from(_: NoMemory) -> GivenUp {
-        GivenUp::Memory
+impl From<NoMemory> for Aborted {
+    fn from(_: NoMemory) -> Aborted {
+        Aborted::Memory
     }
 }
 
@@ -105,7 +105,7 @@ pub fn due() {
     }
 }
 
-/// Collects, unless the thread is inside or another thread collects. Says whether it did.
+/// Collects, unless the thread is inside or another thread collects. Returns whether it did.
 #[cold]
 #[inline(never)]
 pub fn collect(reason: Reason) -> bool {
@@ -115,7 +115,7 @@ pub fn collect(reason: Reason) -> bool {
 fn collect_outside(reason: Reason) -> bool {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
-    let quiet = crate::quiet::Quiet::new();
+    let signal_mask = crate::signal_mask::SignalMaskGuard::new();
     let collection = match reason {
         Reason::Allocation => COLLECTION.try_lock(),
         _ => Some(COLLECTION.lock()),
@@ -131,14 +131,14 @@ fn collect_outside(reason: Reason) -> bool {
         TOOK_NS.store(ended - started, Ordering::Relaxed);
         ENDED_NS.store(ended, Ordering::Relaxed);
     }
-    drop(quiet);
-    // SAFETY: as above.
+    drop(signal_mask);
+    // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = errno };
     done
 }
 
 impl Collection {
-    /// Takes the settings over.
+    /// Applies the settings.
     pub fn configure(&mut self, settings: Settings) {
         self.policy = Policy::new(settings);
         self.marking.configure(settings.markers.map(|markers| markers as usize));
@@ -154,24 +154,24 @@ impl Collection {
         REPORTER.collection_starts(number, reason);
         self.markers = self.marking.prepare(self.live.saturating_add(SINCE.load(Ordering::Relaxed)));
         if self.markers == 0 {
-            self.give_up(&GivenUp::Memory);
+            self.abort(&Aborted::Memory);
             return false;
         }
         REPORTER.phase(number, Phase::Stop);
         let stopped = match halt(&WORLD, PATIENCE_MS) {
             Ok(stopped) => stopped,
-            Err(given_up) => {
-                self.give_up(&given_up);
+            Err(aborted) => {
+                self.abort(&aborted);
                 return false;
             }
         };
         let collected = gate::inside(|| self.collect_stopped(number, reason, &stopped));
         let (live, reclaimed) = match collected {
             Ok(collected) => collected,
-            Err(given_up) => {
+            Err(aborted) => {
                 drop(stopped);
                 gate::open();
-                self.give_up(&given_up);
+                self.abort(&aborted);
                 return false;
             }
         };
@@ -182,7 +182,7 @@ impl Collection {
         gate::open();
         let pause_ns = now_ns() - started;
         REPORTER.collector_cpu(thread_cpu_ns() - cpu + self.helpers_cpu_ns);
-        tell_used();
+        report_used();
         REPORTER.collection_ends(Collected {
             number,
             live_bytes: live,
@@ -192,19 +192,19 @@ impl Collection {
         true
     }
 
-    /// Marks and sweeps. Gives the bytes that are live, and those reclaimed.
+    /// Marks and sweeps. Returns the bytes that are live, and those reclaimed.
     fn collect_stopped(
         &mut self,
         number: u64,
         reason: Reason,
         stopped: &StoppedWorld<'_>,
-    ) -> Result<(usize, usize), GivenUp> {
+    ) -> Result<(usize, usize), Aborted> {
         REPORTER.phase(number, Phase::Roots);
         self.leave_out()?;
         REPORTER.phase(number, Phase::Mark);
         let left_out = self.left_out.as_slice();
         let mut bytes = 0;
-        // SAFETY: all other threads stand, and nobody is inside, so that nobody is in the midst of a call into the
+        // SAFETY: all other threads are stopped, and none is inside (`halt`), so that none is within a call into the
         // tables either.
         let (read, marked) = unsafe {
             self.marking.mark(&TABLES, self.markers, |roots: &mut dyn Roots| {
@@ -220,10 +220,10 @@ impl Collection {
         };
         self.helpers_cpu_ns = marked.helpers_cpu_ns;
         if read.is_err() {
-            // What was marked is not all there is: nothing may be reclaimed by it.
-            // SAFETY: as above.
+            // Marking is incomplete: nothing may be reclaimed by it.
+            // SAFETY: all other threads are stopped, none of them inside.
             unsafe { TABLES.clear_marks() };
-            return Err(GivenUp::Roots);
+            return Err(Aborted::Roots);
         }
         wipe_stack();
         REPORTER.phase(number, Phase::Sweep);
@@ -232,7 +232,7 @@ impl Collection {
         let dead = &mut self.dead;
         dead.clear();
         if reclaims {
-            // SAFETY: as above, and everything is marked.
+            // SAFETY: all other threads are stopped, none of them inside, and marking is complete.
             unsafe {
                 TABLES.dead(|block, bytes| {
                     reclaimed += bytes;
@@ -242,7 +242,7 @@ impl Collection {
                 });
             }
         } else {
-            // SAFETY: as above.
+            // SAFETY: all other threads are stopped, none of them inside.
             unsafe { TABLES.clear_marks() };
         }
         if LAZY.load(Ordering::Relaxed) {
@@ -251,7 +251,7 @@ impl Collection {
             WAITING_COUNT.store(waiting.as_slice().len(), Ordering::Relaxed);
         } else {
             for &block in dead.as_slice() {
-                // SAFETY: nothing leads to it any more, and the table has let go of it.
+                // SAFETY: nothing refers to the block any more, and the table no longer has it.
                 unsafe { forward::free(block as *mut c_void) };
             }
         }
@@ -261,7 +261,7 @@ impl Collection {
     }
 
     /// Gathers what is not read for roots.
-    fn leave_out(&mut self) -> Result<(), GivenUp> {
+    fn leave_out(&mut self) -> Result<(), Aborted> {
         let left_out = &mut self.left_out;
         left_out.clear();
         for &range in self.managed.find()? {
@@ -281,58 +281,57 @@ impl Collection {
         Ok(left_out.push((own.start, own.end))?)
     }
 
-    /// Gives a collection up: tells once, and lets the heap grow.
-    fn give_up(&mut self, why: &GivenUp) {
-        let budget = self.policy.after_giving_up();
+    /// Aborts a collection: reports it once, and lets the heap grow.
+    fn abort(&mut self, why: &Aborted) {
+        let budget = self.policy.after_abort();
         BUDGET.store(SINCE.load(Ordering::Relaxed).saturating_add(budget), Ordering::Relaxed);
-        if core::mem::replace(&mut self.told, true) {
+        if core::mem::replace(&mut self.reported, true) {
             return;
         }
         let line = Message::new().text("sweep: ");
         match why {
-            GivenUp::World(StopError::Thread(thread)) => {
+            Aborted::World(StopError::Thread(thread)) => {
                 let length = thread.name.iter().position(|&byte| byte == 0).unwrap_or(thread.name.len());
                 let name = core::str::from_utf8(&thread.name[..length]).unwrap_or("?");
                 let line = line.text("thread `").text(name).text("` did not stop for a collection in time");
                 line.text(" (it may block all signals); the heap grows instead")
             }
-            GivenUp::World(StopError::NotOurProcess) => {
+            Aborted::World(StopError::NotOurProcess) => {
                 line.text("no collection in a child of vfork; the heap grows instead")
             }
-            GivenUp::World(StopError::NoMemory) | GivenUp::Memory => {
+            Aborted::World(StopError::NoMemory) | Aborted::Memory => {
                 line.text("no memory for a collection; the heap grows instead")
             }
-            GivenUp::World(StopError::ProcUnreadable | StopError::NoSignal) | GivenUp::Roots => {
+            Aborted::World(StopError::ProcUnreadable | StopError::NoSignal) | Aborted::Roots => {
                 line.text("/proc/self is not readable, so there is no collection; the heap grows instead")
             }
-            GivenUp::Inside => line.text(
-                "a thread did not come out of the manager in time for a collection; the heap grows instead",
-            ),
+            Aborted::Inside => line
+                .text("a thread did not leave the manager in time for a collection; the heap grows instead"),
         }
         .write();
     }
 }
 
-/// Tells how many pages hold a live block, and the most that ever did. The collection's lock is held.
-pub fn tell_used() {
+/// Reports how many pages hold a live block, and the most that ever did. The caller holds the collection's lock.
+pub fn report_used() {
     REPORTER.used(TABLES.used_pages() * 4096);
     REPORTER.slot().used_high_bytes.fetch_max(TABLES.used_pages_high() as u64 * 4096, Ordering::Relaxed);
 }
 
-/// Stops the world with nobody inside the manager.
-fn halt(world: &'static World, within_ms: u32) -> Result<StoppedWorld<'static>, GivenUp> {
+/// Stops the world with no thread inside the manager.
+fn halt(world: &'static World, within_ms: u32) -> Result<StoppedWorld<'static>, Aborted> {
     let deadline = now_ns() + u64::from(within_ms) * 1_000_000;
     let mut patience_ms = FIRST_PATIENCE_MS;
     let mut wait_us = FIRST_WAIT_US;
     loop {
         match world.stop_within(patience_ms) {
-            Ok(stopped) if !gate::somebody_inside(&stopped) => return Ok(stopped),
+            Ok(stopped) if !gate::is_any_inside(&stopped) => return Ok(stopped),
             Ok(stopped) => {
                 let seen = gate::close();
                 drop(stopped);
                 if now_ns() >= deadline {
                     gate::open();
-                    return Err(GivenUp::Inside);
+                    return Err(Aborted::Inside);
                 }
                 gate::wait_for_leaving(seen, wait_us);
                 wait_us = (wait_us * 2).min(LAST_WAIT_US);
@@ -342,35 +341,35 @@ fn halt(world: &'static World, within_ms: u32) -> Result<StoppedWorld<'static>, 
                 gate::open();
                 patience_ms *= 2;
             }
-            Err(refused) => {
+            Err(error) => {
                 gate::open();
-                return Err(GivenUp::World(refused));
+                return Err(Aborted::World(error));
             }
         }
     }
 }
 
-/// Has nobody be inside until [`gate::open`], for a fork, unless there is nobody else. False: somebody did not come out,
-/// or could not be stopped; the gate is open. The collection's lock is held.
-pub fn keep_out() -> bool {
+/// Keeps all other threads outside until [`gate::open`], for a fork, unless there are none. False: a thread did not
+/// leave, or could not be stopped; the gate is open. The caller holds the collection's lock.
+pub fn close_for_fork() -> bool {
     if crate::calls::single_threaded() {
         return false;
     }
-    let quiet = crate::quiet::Quiet::new();
+    let signal_mask = crate::signal_mask::SignalMaskGuard::new();
     let stopped = halt(&WORLD, FORK_PATIENCE_MS);
-    let stands = stopped.is_ok();
-    if stands {
+    let is_stopped = stopped.is_ok();
+    if is_stopped {
         gate::close();
     }
-    drop((stopped, quiet));
-    stands
+    drop((stopped, signal_mask));
+    is_stopped
 }
 
-/// Gives a few of the dead blocks back that wait for it. The thread is inside.
+/// Frees a few of the waiting dead blocks. The thread is inside.
 #[inline(always)]
 pub fn free_some() {
     if WAITING_COUNT.load(Ordering::Relaxed) != 0 {
-        free_up_to(A_FEW);
+        free_up_to(LAZY_BATCH);
     }
 }
 
@@ -385,7 +384,7 @@ fn free_up_to(most: usize) {
         let Some(block) = waiting.pop() else { return };
         WAITING_COUNT.store(waiting.as_slice().len(), Ordering::Relaxed);
         drop(waiting);
-        // SAFETY: nothing leads to it any more, and the table has let go of it.
+        // SAFETY: nothing refers to the block any more, and the table no longer has it.
         unsafe { forward::free(block as *mut c_void) };
     }
 }

@@ -1,4 +1,4 @@
-//! The control contract of `include/heaptoll.h`, for the tool and for who measures: census, collect, listen, check.
+//! The control contract of `include/heaptoll.h`, for the tool and for measurements: census, collect, listen, check.
 
 use core::ffi::{c_int, c_void};
 
@@ -10,7 +10,7 @@ use crate::start::{REPORTER, TABLES};
 /// A page, bytes.
 const PAGE: u64 = 4096;
 
-/// What can be told of a heap that is another's: its blocks, and the pages they lie in.
+/// The census of another manager's heap, as far as the layer knows it: its blocks, and the pages they lie in.
 unsafe extern "C" fn census(census: *mut RawCensus) -> c_int {
     // SAFETY: null, or a census as the header wants it.
     match unsafe { census.as_mut() } {

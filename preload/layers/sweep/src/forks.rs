@@ -1,10 +1,10 @@
-//! fork: the child finds nobody inside the manager, and nobody in the midst of a change of the tables.
+//! fork: in the child no thread is inside the manager, and no change of the tables is unfinished.
 //!
-//! The layer's handler is registered early, so that it runs when those of the program have taken their locks, as late as
-//! a manager's own. It stops the world with nobody inside, as a collection does, and closes the gate until the process
-//! is forked. The manager's handlers must run between, whenever they were registered: they take locks that somebody
-//! inside may wait for, or may hold and wait at the gate. So the layer exports the function that registers handlers, and
-//! keeps the manager's for itself.
+//! The layer's handler is registered early, so that it runs when those of the program have taken their locks, as late
+//! as a manager's own. It stops the world with no thread inside, as a collection does, and closes the gate until the
+//! process is forked. The manager's handlers must run between, whenever they were registered: they take locks that a
+//! thread inside may wait for, or may hold and wait at the gate. So the layer exports the function that registers
+//! handlers, and keeps the manager's for itself.
 
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use heaptoll_floor::AtFork;
 use heaptoll_next::family;
 
-use crate::collection::{COLLECTION, WAITING, keep_out};
+use crate::collection::{COLLECTION, WAITING, close_for_fork};
 use crate::start::{TABLES, WORLD, has_started};
 use crate::{gate, mappings, pinned};
 
@@ -21,8 +21,8 @@ use crate::{gate, mappings, pinned};
 struct Handlers([AtomicUsize; 3]);
 
 /// How many sets of them there may be; further ones are the C library's.
-const PLACES: usize = 8;
-static HANDLERS: [Handlers; PLACES] = [const { Handlers([const { AtomicUsize::new(0) }; 3]) }; PLACES];
+const SLOTS: usize = 8;
+static HANDLERS: [Handlers; SLOTS] = [const { Handlers([const { AtomicUsize::new(0) }; 3]) }; SLOTS];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// In how many forks the forking thread is: a signal's handler may fork in the middle of one.
@@ -44,7 +44,7 @@ fn call(handlers: &Handlers, which: usize) {
 }
 
 fn handlers() -> &'static [Handlers] {
-    &HANDLERS[..COUNT.load(Ordering::Acquire).min(PLACES)]
+    &HANDLERS[..COUNT.load(Ordering::Acquire).min(SLOTS)]
 }
 
 /// Ends what the outermost [`AtFork::before`] has begun, but for the gate.
@@ -65,7 +65,7 @@ impl AtFork for Forks {
         }
         let former = gate::begin_fork();
         FORMER.store(former.map_or(usize::MAX, |state| state), Ordering::Relaxed);
-        let closed = former.is_some() && has_started() && keep_out();
+        let closed = former.is_some() && has_started() && close_for_fork();
         CLOSED.store(usize::from(closed), Ordering::Relaxed);
         gate::inside(|| handlers().iter().rev().for_each(|handlers| call(handlers, BEFORE)));
         WAITING.before_fork();
@@ -113,11 +113,11 @@ unsafe extern "C" fn __register_atfork(
     library: *mut c_void,
 ) -> c_int {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    mappings::know_manager();
+    mappings::find_manager();
     let all = [before, in_parent, in_child];
     if all.into_iter().any(mappings::is_of_manager) {
-        let place = COUNT.fetch_add(1, Ordering::AcqRel);
-        if let Some(handlers) = HANDLERS.get(place) {
+        let slot = COUNT.fetch_add(1, Ordering::AcqRel);
+        if let Some(handlers) = HANDLERS.get(slot) {
             handlers.0.iter().zip(all).for_each(|(to, handler)| to.store(handler, Ordering::Release));
             return 0;
         }
@@ -128,7 +128,7 @@ unsafe extern "C" fn __register_atfork(
         next = found as usize;
         NEXT.store(next, Ordering::Relaxed);
     }
-    // SAFETY: the C library's function of that name and type; the caller's word.
+    // SAFETY: the C library's function of that name and type; the arguments are the caller's own, unchanged.
     unsafe {
         transmute::<usize, unsafe extern "C" fn(usize, usize, usize, *mut c_void) -> c_int>(next)(
             before, in_parent, in_child, library,

@@ -1,16 +1,17 @@
-//! The gate before the manager: who is inside, and how a collection keeps new ones out.
+//! The gate in front of the manager, a critical section: which threads are inside, and how a collection keeps others
+//! out.
 //!
-//! A collection calls the manager's `free` while all other threads stand still. One of them might stand in the middle of
-//! the manager, with its locks held. So each thread says in a word of its own when it is inside, and a collection that
-//! has stopped the threads looks at these words: if somebody is inside, it closes the gate, lets everybody run on until
-//! those inside have come out, and stops them again.
+//! A collection calls the manager's `free` while all other threads are stopped. One of them might be stopped in the
+//! middle of the manager, with its locks held. So each thread records in a word of its own when it is inside, and a
+//! collection that has stopped the threads reads these words: if any is inside, it closes the gate, lets all threads
+//! run until those inside have left, and stops them again.
 //!
 //! The word is written and the gate is read by plain instructions. The processor may do the reading before the writing
-//! is seen by others, but not across the signal that stops a thread: when the collector looks, the word is there; and
-//! the gate is closed while all stand, so whoever runs on sees it.
+//! is seen by others, but not across the signal that stops a thread: when the collector reads the word, it is there;
+//! and the gate is closed while all are stopped, so that every thread that runs on sees it.
 //!
 //! A call from within the manager (of its own objects, or of the C library on its behalf) and one from a handler that
-//! has interrupted it is *nested*: it goes through, whatever the gate.
+//! has interrupted it is *nested*: it goes through, whatever the gate's state.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
@@ -19,26 +20,26 @@ use heaptoll_floor::thread_word;
 use heaptoll_roots::{StoppedWorld, is_readable, system_call};
 
 thread_word! {
-    /// Where the thread is.
+    /// The thread's state.
     STATE: "heaptoll_sweep_thread"
 }
 
 /// Outside, and the hook at the thread's end is not set: what a new thread has.
 const NEW: usize = 0;
-/// The bit of those inside.
+/// The bit of threads that are inside.
 const INSIDE: usize = 1;
 const OUTSIDE: usize = 2;
-/// Inside as far as others can tell, to the thread's end: the C library frees what it gave the thread, by ways of its
+/// Inside as seen by other threads, to the thread's end: the C library frees what it gave the thread, by ways of its
 /// own. Until then the program's last destructors call as from outside.
 const ENDING: usize = 5;
 /// The thread forks, and holds the gate closed against all others.
 const FORKING: usize = 8;
-/// The bit of one who has gone in from [`ENDING`] or [`FORKING`].
+/// The bit of a thread that has entered from [`ENDING`] or [`FORKING`].
 const DEEPER: usize = 16;
 
 /// 1: closed.
 static GATE: AtomicU32 = AtomicU32::new(0);
-/// How often somebody came out while it was closed. The collection sleeps on it.
+/// How often a thread left while it was closed. The collection sleeps on it.
 static LEFT: AtomicU32 = AtomicU32::new(0);
 
 /// How far from the thread pointer the word lies.
@@ -52,7 +53,7 @@ fn offset() -> usize {
     offset
 }
 
-/// How a call came to the manager's door.
+/// How a call entered the manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
     /// The thread was outside and is inside now, until [`leave`].
@@ -65,7 +66,7 @@ pub enum Entry {
     Nested,
 }
 
-/// Goes in, which may have to wait for a collection to end.
+/// Enters, which may have to wait for a collection to end.
 #[inline(always)]
 pub fn enter() -> Entry {
     if STATE::get() != OUTSIDE {
@@ -99,18 +100,18 @@ fn enter_otherwise() -> Entry {
     Entry::First
 }
 
-/// Comes out.
+/// Leaves.
 #[inline(always)]
 pub fn leave() {
     compiler_fence(Ordering::SeqCst);
     STATE::set(OUTSIDE);
     compiler_fence(Ordering::SeqCst);
     if GATE.load(Ordering::Relaxed) != 0 {
-        tell();
+        wake_collector();
     }
 }
 
-/// Ends what [`enter`] has begun, whatever it was.
+/// Ends what [`enter`] has begun, whichever entry it returned.
 #[inline(always)]
 pub fn leave_from(entry: Entry) {
     match entry {
@@ -130,7 +131,7 @@ pub fn is_outside() -> bool {
     matches!(STATE::get(), NEW | OUTSIDE)
 }
 
-/// Does something as one who is outside, and may collect; not for who is inside, or forks.
+/// Does something as a thread outside, which may collect; not for a thread that is inside, or forks.
 pub fn outside<R>(work: impl FnOnce() -> R) -> Option<R> {
     let before = STATE::get();
     if before != ENDING {
@@ -143,18 +144,18 @@ pub fn outside<R>(work: impl FnOnce() -> R) -> Option<R> {
     Some(done)
 }
 
-/// From here on the thread is inside for others, except where it comes by a door of the layer's.
+/// From here on the thread counts as inside for others, except where it enters by a function of the layer's.
 pub fn end() {
     STATE::set(ENDING);
 }
 
-/// Whether the thread is inside, in the midst of the manager.
+/// Whether the thread is inside, within a call of the manager.
 pub fn is_inside() -> bool {
     let state = STATE::get();
     state & INSIDE != 0 && state != ENDING
 }
 
-/// From here on the thread forks; gives what [`end_fork`] is to be told. `None`: it is inside, and so in the child, too.
+/// From here on the thread forks; returns the argument of [`end_fork`]. `None`: it is inside, and so in the child, too.
 pub fn begin_fork() -> Option<usize> {
     let former = STATE::get();
     if former & INSIDE != 0 && former != ENDING {
@@ -173,7 +174,7 @@ pub fn end_fork(former: Option<usize>) {
     }
 }
 
-/// Does something as one who is inside, waiting for nobody; for the collector, and for what is no allocation.
+/// Does something as a thread inside, without waiting; for the collector, and for what is no allocation.
 pub fn inside<R>(work: impl FnOnce() -> R) -> R {
     let before = STATE::get();
     STATE::set(before | INSIDE);
@@ -183,7 +184,7 @@ pub fn inside<R>(work: impl FnOnce() -> R) -> R {
     STATE::set(before);
     compiler_fence(Ordering::SeqCst);
     if before & INSIDE == 0 && GATE.load(Ordering::Relaxed) != 0 {
-        tell();
+        wake_collector();
     }
     done
 }
@@ -199,21 +200,21 @@ fn futex(word: &AtomicU32, operation: libc::c_int, value: u32, patience_us: Opti
     unsafe { system_call(libc::SYS_futex, [word.as_ptr() as usize, operation, value as usize, time, 0, 0]) };
 }
 
-/// Somebody came out.
+/// Wakes the collector: a thread has left.
 #[cold]
 #[inline(never)]
-fn tell() {
+fn wake_collector() {
     LEFT.fetch_add(1, Ordering::SeqCst);
     futex(&LEFT, libc::FUTEX_WAKE, i32::MAX as u32, None);
 }
 
-/// Waits outside until the gate is open, and goes in.
+/// Waits outside until the gate is open, and enters.
 #[cold]
 #[inline(never)]
 fn wait() {
     loop {
         STATE::set(OUTSIDE);
-        tell();
+        wake_collector();
         while GATE.load(Ordering::SeqCst) != 0 {
             futex(&GATE, libc::FUTEX_WAIT, 1, None);
         }
@@ -225,33 +226,33 @@ fn wait() {
     }
 }
 
-/// Whether a thread that stands is inside.
-pub fn somebody_inside(stopped: &StoppedWorld<'_>) -> bool {
+/// Whether a stopped thread is inside.
+pub fn is_any_inside(stopped: &StoppedWorld<'_>) -> bool {
     let offset = offset();
     let mut found = false;
     stopped.thread_pointers(&mut |pointer| {
         let word = pointer.wrapping_add(offset);
         // A thread that the program made by itself may have anything for a thread pointer.
         if !found && is_readable(word) {
-            // SAFETY: it was readable, and all stand still.
+            // SAFETY: `is_readable` has shown that the word can be read, and all threads are stopped.
             found = unsafe { (word as *const usize).read_volatile() } & INSIDE != 0;
         }
     });
     found
 }
 
-/// Keeps new ones out. Called while all others stand, or by the only one who collects.
+/// Keeps other threads out. Called while all others are stopped, or by the only one that collects.
 pub fn close() -> u32 {
     GATE.store(1, Ordering::SeqCst);
     LEFT.load(Ordering::SeqCst)
 }
 
-/// Waits for somebody to come out, as counted since [`close`], or a while, microseconds.
+/// Waits for a thread to leave, as counted since [`close`], or for so many microseconds.
 pub fn wait_for_leaving(seen: u32, patience_us: u64) {
     futex(&LEFT, libc::FUTEX_WAIT, seen, Some(patience_us));
 }
 
-/// Lets everybody in.
+/// Lets all threads in.
 pub fn open() {
     if GATE.swap(0, Ordering::SeqCst) != 0 {
         futex(&GATE, libc::FUTEX_WAKE, i32::MAX as u32, None);

@@ -1,8 +1,8 @@
-//! A lock that is innermost: it is taken with the manager's own locks held, by whoever maps memory.
+//! A lock that is innermost: every thread that maps memory takes it, with the manager's own locks held.
 //!
-//! fork cannot take it beforehand, as it takes others: the manager's fork handlers may run after ours, and would wait
-//! for a thread that waits for it. So a child may find it held by a thread that is not there, in the middle of a change;
-//! then what it guards is begun anew.
+//! fork cannot take it beforehand, as it takes others: the manager's fork handlers may run after the layer's, and would
+//! wait for a thread that waits for it. So a child may find it held by a thread that does not exist there, in the
+//! middle of a change; then the value is reset.
 
 use core::cell::UnsafeCell;
 use core::hint::spin_loop;
@@ -57,7 +57,7 @@ impl<T> Innermost<T> {
         Some(done)
     }
 
-    /// In a child of fork: if another thread held it, which is not there, `renew` begins it anew.
+    /// In a child of fork: if another thread held it, which does not exist there, `renew` resets the value.
     pub fn after_fork_in_child(&self, renew: impl FnOnce(&mut T)) {
         let holder = self.holder.load(Ordering::Relaxed);
         if holder != 0 && holder != thread() {

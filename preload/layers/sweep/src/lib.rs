@@ -1,31 +1,31 @@
 //! The sweep layer: a conservative mark-sweep collector over the next malloc, whatever that is.
 //!
-//! The program's calls for new blocks are answered by the next family, and each block is kept in a table by address
+//! The next family serves the program's calls for new blocks, and each block is kept in a table by address
 //! ([`heaptoll_tables`]). Every so many bytes the other threads are stopped, everything that is reachable from
-//! registers, stacks, static data and mappings is marked (the roots are those of our own collector, by the same code),
-//! and the manager's `free` is called on what is not. What the program frees is ignored, or honoured if asked for. This is
-//! the mark-sweep that Sareen and Blackburn build over off-the-shelf mallocs (2022, §4).
+//! registers, stacks, static data and mappings is marked (the roots are those of heaptoll's own collector, by the same
+//! code), and the manager's `free` is called on what is not. What the program frees is ignored, or honoured if the
+//! setting requires it. This is the mark-sweep that Sareen and Blackburn build over existing mallocs (2022, §4).
 //!
-//! - [`gate`]: nobody is inside the manager when the collector calls it;
+//! - [`gate`]: no thread is inside the manager when the collector calls it;
 //! - [`calls`]: the family and C++'s operators;
 //! - [`mappings`] and [`managed`]: which memory is the manager's and is not read for roots;
 //! - [`collection`]: stopping, marking, sweeping;
 //! - [`start`]: settings, threads' ends, fork.
 #![no_std]
 
-mod births;
 mod calls;
 mod collection;
 mod control;
-mod ends;
 mod forks;
 mod gate;
-mod held;
+mod innermost;
 mod managed;
 mod mappings;
 mod pinned;
-mod quiet;
+mod signal_mask;
 mod start;
+mod thread_creation;
+mod thread_exit;
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {

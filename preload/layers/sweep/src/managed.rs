@@ -1,9 +1,9 @@
-//! Which addresses are not read for roots: the manager's memory, found out anew at each collection.
+//! Which addresses are not read for roots: the manager's memory, determined at each collection.
 //!
 //! A manager that is preloaded maps its memory through the layer ([`crate::mappings`]). The C library's own malloc does
-//! not; there the blocks themselves tell, by the headers in front of them: whether a block lies in the heap at the
-//! break, in an arena of 64 MiB, or has a mapping to itself. Only what holds a live block now is believed to be the
-//! manager's: what it has given back may be the program's by now. Blocks anywhere else are left out one by one.
+//! not; there the headers in front of the blocks show it: whether a block lies in the heap at the break, in an arena of
+//! 64 MiB, or has a mapping to itself. Only what holds a live block now is taken for the manager's: what it has
+//! released may be the program's by now. Blocks anywhere else are left out one by one.
 
 use core::ops::Range;
 
@@ -13,7 +13,7 @@ use heaptoll_sweeping::ranges::Ranges;
 use crate::mappings::{MAPPED, break_now};
 use crate::start::TABLES;
 
-/// What a collection knows of it.
+/// What a collection knows of the manager's memory.
 pub struct Managed {
     /// Where the break was at the process's start.
     pub break_start: usize,
@@ -44,7 +44,8 @@ impl Managed {
         Managed { break_start: 0, glibc: false, found: Ranges::new() }
     }
 
-    /// Finds out which addresses are the manager's now, as start and end, in order. Called while all stand.
+    /// Finds the addresses that are the manager's now, as start and end, in order. Called while all threads are
+    /// stopped.
     pub fn find(&mut self) -> Result<&[(usize, usize)], NoMemory> {
         self.found.clear();
         MAPPED
@@ -69,15 +70,15 @@ impl Managed {
                 continue;
             }
             // SAFETY: a live block of glibc's.
-            let around = if self.glibc { unsafe { around(&range) } } else { None };
-            let around = around.unwrap_or(range);
-            at = around.end;
-            self.found.add(around)?;
+            let mapping_around = if self.glibc { unsafe { mapping_around(&range) } } else { None };
+            let mapping_around = mapping_around.unwrap_or(range);
+            at = mapping_around.end;
+            self.found.add(mapping_around)?;
         }
         Ok(self.found.as_slice())
     }
 
-    /// Where it is noted.
+    /// The addresses of its own memory.
     pub fn memory(&self) -> [Range<usize>; 3] {
         let mapped = MAPPED.with(|mapped| (mapped.managers.memory(), mapped.program_break.memory()));
         let (managers, program) = mapped.unwrap_or((0..0, 0..0));
@@ -85,11 +86,11 @@ impl Managed {
     }
 }
 
-/// What glibc has mapped around a block, if that can be told.
+/// What glibc has mapped around a block, if its header shows it.
 ///
 /// # Safety
 /// The block is live and glibc's.
-unsafe fn around(block: &Range<usize>) -> Option<Range<usize>> {
+unsafe fn mapping_around(block: &Range<usize>) -> Option<Range<usize>> {
     let chunk = block.start - HEADER;
     // SAFETY: the header in front of the block.
     let (before, size) = unsafe { ((chunk as *const usize).read(), (chunk as *const usize).add(1).read()) };

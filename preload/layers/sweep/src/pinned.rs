@@ -1,7 +1,7 @@
-//! Blocks that are never collected, and read as roots: those that were asked for from within the manager.
+//! Blocks that are never collected, and read as roots: those that were allocated from within the manager.
 //!
 //! The manager may keep their addresses in memory that is not read for roots. They are few: a dynamic thread-local
-//! area, what a library notes at its first call.
+//! area, what a library allocates at its first call.
 
 use heaptoll_floor::Lock;
 use heaptoll_roots::Buffer;
@@ -20,13 +20,14 @@ pub fn any() -> bool {
     COUNT.load(Ordering::Relaxed) != 0
 }
 
-/// Whether a block may be one of them, without waiting for anybody.
+/// Whether a block may be one of them, without waiting for the lock.
 #[inline(always)]
 pub fn may_be(block: usize) -> bool {
     any() && (LOWEST.load(Ordering::Relaxed)..=HIGHEST.load(Ordering::Relaxed)).contains(&block)
 }
 
-/// Adds one. The thread is inside, as for the others below: none shall be stopped with the lock held. False: no memory to note it.
+/// Adds one. The thread is inside, as for the others below: none may be stopped with the lock held. False: no memory to
+/// record it.
 pub fn add(block: usize) -> bool {
     let mut pinned = PINNED.lock();
     LOWEST.fetch_min(block, Ordering::Relaxed);
@@ -48,14 +49,14 @@ pub fn remove(block: usize) -> bool {
     true
 }
 
-/// The list itself, as words to be read. Called by a collector while all stand.
+/// The list itself, as words to be read. Called by a collector while all threads are stopped.
 pub fn words() -> core::ops::Range<usize> {
     let pinned = PINNED.lock();
     let words = pinned.as_slice().as_ptr_range();
     words.start as usize..words.end as usize
 }
 
-/// Where they are noted.
+/// The addresses of their list.
 pub fn memory() -> core::ops::Range<usize> {
     PINNED.lock().range()
 }

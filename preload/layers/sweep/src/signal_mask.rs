@@ -1,7 +1,7 @@
-//! Quiet: no handler of the program's runs on this thread.
+//! The signal mask during a collection: no handler of the program's runs on this thread.
 //!
-//! A collection holds locks, and signals gather while the world stands. Were they handled before the locks are given
-//! back, a handler that forks would leave its child a collector that is busy for ever.
+//! A collection holds locks, and signals gather while the world is stopped. Were they handled before the locks are
+//! released, a handler that forks would leave its child a collector that is busy for ever.
 
 use heaptoll_roots::DEFAULT_SIGNAL;
 use heaptoll_roots::system_call;
@@ -10,20 +10,20 @@ use heaptoll_roots::system_call;
 const OPEN: [u32; 2] = [32, DEFAULT_SIGNAL as u32];
 
 /// All signals of the program's are blocked until it is dropped.
-pub struct Quiet {
+pub struct SignalMaskGuard {
     /// What the thread blocked before.
     former: u64,
 }
 
-impl Quiet {
-    pub fn new() -> Quiet {
+impl SignalMaskGuard {
+    pub fn new() -> SignalMaskGuard {
         let mut former = 0;
         mask(OPEN.iter().fold(u64::MAX, |all, signal| all & !(1 << (signal - 1))), &raw mut former);
-        Quiet { former }
+        SignalMaskGuard { former }
     }
 }
 
-impl Drop for Quiet {
+impl Drop for SignalMaskGuard {
     fn drop(&mut self) {
         mask(self.former, core::ptr::null_mut());
     }

@@ -10,7 +10,7 @@ use heaptoll_sweeping::settings::{ALLOWED, Settings};
 use heaptoll_tables::Tables;
 
 use crate::calls::BUDGET;
-use crate::collection::{COLLECTION, PATIENCE_MS, tell_used};
+use crate::collection::{COLLECTION, PATIENCE_MS, report_used};
 use crate::forks::Forks;
 use crate::{gate, mappings};
 
@@ -20,7 +20,7 @@ pub use crate::collection::LAZY;
 pub static TABLES: Tables = Tables::new();
 /// The threads of the process.
 pub static WORLD: World = World::new();
-/// What is told: counters and events.
+/// Reports counters and events.
 pub static REPORTER: StatsReporter = StatsReporter::layer("sweep");
 /// The program's frees are carried out.
 pub static HONOUR: AtomicBool = AtomicBool::new(false);
@@ -34,9 +34,9 @@ static BEGUN: AtomicBool = AtomicBool::new(false);
 static STARTED: AtomicBool = AtomicBool::new(false);
 static THREAD_END: ThreadEnd = ThreadEnd::new(thread_ends);
 
-/// The signal when the usual one is another collector's, behind the layer: each would hand on to the other what is
-/// neither's, for ever. This is the other one of the C library's own, by which it cancels threads, and its handler knows
-/// its own signals too; programs do not block it by accident either.
+/// The signal when the usual one is another collector's, after the layer: each would pass on to the other what is
+/// neither's, for ever. This is the other one of the C library's own, by which it cancels threads, and its handler
+/// recognises its own signals too; programs do not block it by accident either.
 const OTHER_SIGNAL: c_int = 32;
 
 /// Whether collections are possible.
@@ -55,7 +55,7 @@ pub fn start() -> bool {
     let errno = unsafe { *libc::__errno_location() };
     let break_start = mappings::break_now();
     if heaptoll_next::next().is_none() {
-        // Another thread looks for it: there are none before the first call, but who knows.
+        // Another thread searches for it: unlikely, as there are none before the first call.
         BEGUN.store(false, Ordering::Release);
         return false;
     }
@@ -63,7 +63,7 @@ pub fn start() -> bool {
         Ok(settings) => settings,
         Err(wrong) => settings::refuse(c"HEAPTOLL_SWEEP", wrong, ALLOWED),
     };
-    let glibc = mappings::know_manager();
+    let glibc = mappings::find_manager();
     GLIBC.store(glibc, Ordering::Relaxed);
     HONOUR.store(settings.honour, Ordering::Relaxed);
     LAZY.store(settings.lazy, Ordering::Relaxed);
@@ -83,12 +83,12 @@ pub fn start() -> bool {
     }
     let _ = REPORTER.slot();
     STARTED.store(true, Ordering::Release);
-    // SAFETY: as above.
+    // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = errno };
     true
 }
 
-/// A thread comes to the layer for the first time; it is inside.
+/// A thread calls the layer for the first time; it is inside.
 #[cold]
 pub fn thread_begins() {
     // Before the start there are no other threads, and the main thread's end is rarely the process's.
@@ -98,8 +98,8 @@ pub fn thread_begins() {
 }
 
 /// A thread ends. The C library calls this in each round that it makes over such hooks; after the last, and after what
-/// other hooks do in it, its own malloc gives back what it has for the thread, by ways that do not come past the layer.
-/// What another manager does then are hooks of its own ([`crate::ends`]).
+/// other hooks do in it, its own malloc frees what it has for the thread, by calls that do not go through the layer.
+/// What another manager does then are hooks of its own ([`crate::thread_exit`]).
 unsafe extern "C" fn thread_ends(rounds: *mut c_void) {
     let left = rounds as usize - 1;
     if (left == 0 || !THREAD_END.arm(left as *mut c_void)) && GLIBC.load(Ordering::Relaxed) {
@@ -116,11 +116,11 @@ extern "C" fn at_exit() {
     if !has_started() {
         return;
     }
-    // The manager's own exit takes its locks past the layer.
+    // The manager's own exit takes its locks without the layer.
     if let Some(mut collection) = COLLECTION.try_lock() {
         collection.over = true;
-        // What came since the last collection, or without any, is not told of yet.
-        tell_used();
+        // What came since the last collection, or without any, is not reported yet.
+        report_used();
     }
 }
 

@@ -1,6 +1,6 @@
-//! Threads that begin, where the manager exports `pthread_create` (rpmalloc does): it notes what the thread is to be
-//! given in a block of its own that it asks nobody for, and the program may keep the only address of a block there until
-//! the thread runs. So the layer notes it too, in a block that is pinned.
+//! Threads that begin, where the manager exports `pthread_create` (rpmalloc does): it stores the thread's argument in
+//! a block that it allocates internally, and the program may keep the only address of a block there until the thread
+//! runs. So the layer stores it too, in a block that is pinned.
 
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
@@ -28,9 +28,9 @@ extern "C" fn begin(task: *mut c_void) -> *mut c_void {
     start(argument)
 }
 
-/// Lets go of a task.
+/// Frees a task.
 fn forget(task: *mut c_void) {
-    // SAFETY: it is the layer's, and nobody uses it any more.
+    // SAFETY: the task is a block of the layer's, and no thread uses it any more.
     unsafe { release(task) };
 }
 
@@ -55,7 +55,7 @@ unsafe extern "C" fn pthread_create(
     // SAFETY: the next function of that name and type.
     let create = unsafe { transmute::<usize, Create>(next) };
     if !mappings::is_of_manager(next) {
-        // SAFETY: the caller's word.
+        // SAFETY: the arguments are those of the caller of `pthread_create`, unchanged.
         return unsafe { create(thread, attributes, start, argument) };
     }
     let task = malloc(size_of::<Task>());
@@ -67,7 +67,7 @@ unsafe extern "C" fn pthread_create(
     if !gate::inside(|| pinned::add(task as usize)) {
         return libc::EAGAIN;
     }
-    // SAFETY: the caller's word, and the task is the thread's from now on.
+    // SAFETY: as POSIX requires of the caller of `pthread_create`; the task is the thread's from now on.
     let status = unsafe { create(thread, attributes, begin, task) };
     if status != 0 {
         forget(task);

@@ -1,10 +1,10 @@
-//! What the manager does when a thread ends, by hooks of its own: keys of thread-specific data, and destructors of C++'s
-//! thread-local objects.
+//! What the manager does when a thread ends, by hooks of its own: keys of thread-specific data, and destructors of
+//! C++'s thread-local objects.
 //!
-//! The C library calls these past the layer, and they take the manager's locks; a collection must not stop a thread in
-//! the middle of one. So the layer exports the functions that register them, and hands on, for those of the manager's
-//! object, a function of its own that goes inside around the manager's. There are few, so each has a place in a table
-//! and a function that knows its place.
+//! The C library calls these without the layer, and they take the manager's locks; a collection must not stop a thread
+//! in the middle of one. So the layer exports the functions that register them, and passes on, for those of the
+//! manager's object, a function of its own that enters the gate around the manager's. There are few, so each has a slot
+//! in a table and a function that knows its slot.
 
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
@@ -16,13 +16,13 @@ use crate::{gate, mappings, start};
 
 type Destructor = unsafe extern "C" fn(*mut c_void);
 
-/// How many there may be; further ones are called past the layer.
-const PLACES: usize = 16;
-static HOOKS: [AtomicUsize; PLACES] = [const { AtomicUsize::new(0) }; PLACES];
+/// How many there may be; further ones are called without the layer.
+const SLOTS: usize = 16;
+static HOOKS: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 
-unsafe extern "C" fn enclosed<const PLACE: usize>(argument: *mut c_void) {
-    let hook = HOOKS[PLACE].load(Ordering::Acquire);
-    // A collection may be waited for here, as at any door; what is inside already stays so.
+unsafe extern "C" fn enclosed<const SLOT: usize>(argument: *mut c_void) {
+    let hook = HOOKS[SLOT].load(Ordering::Acquire);
+    // This may wait for a collection, as at any entry; what is inside already stays so.
     let entry = gate::enter();
     if entry == gate::Entry::First {
         start::thread_begins();
@@ -32,23 +32,23 @@ unsafe extern "C" fn enclosed<const PLACE: usize>(argument: *mut c_void) {
     gate::leave_from(entry);
 }
 
-macro_rules! places {
-    ($($place:literal)*) => { [$(enclosed::<$place> as Destructor),*] };
+macro_rules! slots {
+    ($($slot:literal)*) => { [$(enclosed::<$slot> as Destructor),*] };
 }
 
-static ENCLOSED: [Destructor; PLACES] = places! { 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 };
+static ENCLOSED: [Destructor; SLOTS] = slots! { 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 };
 
 /// The function to be registered in place of the manager's `hook`.
 fn enclose(hook: usize, caller: usize) -> usize {
     // Managers' constructors run before the layer's, and hold locks meanwhile: nothing is started here.
-    mappings::know_manager();
+    mappings::find_manager();
     if hook == 0 || !mappings::is_of_manager(hook) && !mappings::is_of_manager(caller) {
         return hook;
     }
-    for (place, known) in HOOKS.iter().enumerate() {
+    for (slot, known) in HOOKS.iter().enumerate() {
         match known.compare_exchange(0, hook, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => return ENCLOSED[place] as usize,
-            Err(other) if other == hook => return ENCLOSED[place] as usize,
+            Ok(_) => return ENCLOSED[slot] as usize,
+            Err(other) if other == hook => return ENCLOSED[slot] as usize,
             Err(_) => {}
         }
     }
@@ -56,11 +56,11 @@ fn enclose(hook: usize, caller: usize) -> usize {
 }
 
 /// The next function of this name; 0: there is none.
-fn next(place: &AtomicUsize, name: &CStr) -> usize {
-    match place.load(Ordering::Relaxed) {
+fn next(slot: &AtomicUsize, name: &CStr) -> usize {
+    match slot.load(Ordering::Relaxed) {
         0 => {
             let found = family::symbol(name).map_or(0, |function| function as usize);
-            place.store(found, Ordering::Relaxed);
+            slot.store(found, Ordering::Relaxed);
             found
         }
         known => known,
@@ -73,7 +73,7 @@ unsafe extern "C" fn create_key(key: *mut libc::pthread_key_t, hook: usize, call
     if next == 0 {
         return libc::EAGAIN;
     }
-    // SAFETY: the C library's function of that name and type; the caller's word.
+    // SAFETY: the C library's function of that name and type; `key` is the caller's own, unchanged.
     unsafe {
         let create = core::mem::transmute::<
             usize,
@@ -94,7 +94,7 @@ unsafe extern "C" fn at_thread_exit(
     if next == 0 {
         return -1;
     }
-    // SAFETY: as above.
+    // SAFETY: the C library's function of that name and type; the other arguments are the caller's own, unchanged.
     unsafe {
         let register = core::mem::transmute::<
             usize,

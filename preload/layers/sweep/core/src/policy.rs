@@ -1,28 +1,28 @@
-//! When to collect: how many bytes may be asked for before the next collection.
+//! When to collect: how many bytes may be allocated before the next collection.
 
 use crate::settings::Settings;
 
-/// Percent of what a collection reads that may be asked for before the next, where nothing else is said: what Tithe
-/// allows itself in mode `collect`.
+/// Percent of what a collection reads that may be allocated before the next, unless a setting gives a period: what
+/// Tithe allows itself in mode `collect`.
 pub const HEADROOM: usize = 48;
 /// Bytes on top of that.
 pub const LEAST_HEADROOM: usize = 256 << 10;
-/// So often the budget doubles while collections are given up.
+/// So often the budget doubles while collections are aborted.
 const MOST_DOUBLINGS: u32 = 20;
 
-/// What is remembered from one collection to the next.
+/// What is kept from one collection to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     settings: Settings,
     budget: usize,
-    given_up: u32,
+    aborts: u32,
     collections: u64,
 }
 
 impl Policy {
-    /// As the settings say.
+    /// By these settings.
     pub const fn new(settings: Settings) -> Policy {
-        Policy { settings, budget: LEAST_HEADROOM, given_up: 0, collections: 0 }
+        Policy { settings, budget: LEAST_HEADROOM, aborts: 0, collections: 0 }
     }
 
     /// The budget at start, bytes.
@@ -41,24 +41,24 @@ impl Policy {
 
     /// The budget after a collection that found so much live and read so much of roots, bytes.
     pub fn next(&mut self, live: usize, roots: usize) -> usize {
-        self.given_up = 0;
+        self.aborts = 0;
         self.budget = self.wanted(live.saturating_add(roots));
         self.budget
     }
 
-    /// How many of the bytes that were asked for before a collection count towards the next: those beyond a period, so
-    /// that there are as many collections as periods and not as many as calls that passed one; none where single calls are
-    /// larger than it.
-    pub fn carried(&self, asked_for: usize) -> usize {
-        let beyond = self.settings.every.map_or(0, |every| asked_for.saturating_sub(every));
+    /// How many of the bytes that were allocated before a collection count towards the next: those beyond a period, so
+    /// that there are as many collections as periods and not as many as calls that passed one; none where single calls
+    /// are larger than it.
+    pub fn carried(&self, allocated: usize) -> usize {
+        let beyond = self.settings.every.map_or(0, |every| allocated.saturating_sub(every));
         if beyond < self.settings.every.unwrap_or(0) { beyond } else { 0 }
     }
 
-    /// The budget after a collection that was given up, bytes. It doubles each time: one that waits for a thread in
-    /// vain costs the whole patience, and the next one will hardly fare better.
-    pub fn after_giving_up(&mut self) -> usize {
-        self.given_up = MOST_DOUBLINGS.min(self.given_up + 1);
-        self.budget.max(LEAST_HEADROOM).saturating_mul(1 << (self.given_up - 1))
+    /// The budget after an aborted collection, bytes. It doubles each time: one that waits for a thread in vain costs
+    /// the whole patience, and the next one will hardly fare better.
+    pub fn after_abort(&mut self) -> usize {
+        self.aborts = MOST_DOUBLINGS.min(self.aborts + 1);
+        self.budget.max(LEAST_HEADROOM).saturating_mul(1 << (self.aborts - 1))
     }
 
     /// Whether the collection that is about to be made reclaims.
@@ -111,15 +111,15 @@ mod tests {
     }
 
     #[test]
-    fn giving_up_makes_it_wait_longer_and_success_forgets() {
+    fn aborts_double_the_budget_and_success_resets_it() {
         let mut policy = Policy::new(Settings { every: Some(1), ..Settings::new() });
         policy.first();
-        let waits = [(); 3].map(|()| policy.after_giving_up());
+        let waits = [(); 3].map(|()| policy.after_abort());
         assert_eq!(waits, [LEAST_HEADROOM, 2 * LEAST_HEADROOM, 4 * LEAST_HEADROOM]);
         assert_eq!(policy.next(0, 0), 1);
-        assert_eq!(policy.after_giving_up(), LEAST_HEADROOM);
+        assert_eq!(policy.after_abort(), LEAST_HEADROOM);
         for _ in 0..100 {
-            policy.after_giving_up();
+            policy.after_abort();
         }
     }
 

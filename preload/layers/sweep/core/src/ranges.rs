@@ -59,7 +59,7 @@ impl Ranges {
     /// Takes a range out.
     ///
     /// # Errors
-    /// [`NoMemory`]: a range would have to be split and there is no room for its second half, which is then out too.
+    /// [`NoMemory`]: a range would have to be split and there is no space for its second half, which is then out too.
     pub fn remove(&mut self, range: Range<usize>) -> Result<(), NoMemory> {
         if range.is_empty() {
             return Ok(());
@@ -124,7 +124,7 @@ mod tests {
         #[test]
         fn it_is_a_set_of_addresses_in_the_fewest_ranges(
             steps in prop::collection::vec((any::<bool>(), range()), 1..200),
-            asked in range(),
+            queried in range(),
         ) {
             let (mut ranges, mut model) = (Ranges::new(), BTreeSet::new());
             for (adds, range) in steps {
@@ -141,11 +141,11 @@ mod tests {
                 let apart = ranges.as_slice().windows(2).all(|pair| pair[0].1 < pair[1].0);
                 prop_assert!(apart && ranges.as_slice().iter().all(|(start, end)| start < end));
             }
-            prop_assert_eq!(ranges.overlaps(&asked), asked.clone().any(|address| model.contains(&address)));
-            let containing = ranges.containing(asked.start);
-            prop_assert_eq!(containing.is_some(), model.contains(&asked.start));
+            prop_assert_eq!(ranges.overlaps(&queried), queried.clone().any(|address| model.contains(&address)));
+            let containing = ranges.containing(queried.start);
+            prop_assert_eq!(containing.is_some(), model.contains(&queried.start));
             if let Some(found) = containing {
-                prop_assert!(found.contains(&asked.start));
+                prop_assert!(found.contains(&queried.start));
                 prop_assert!(found.clone().all(|address| model.contains(&address)));
                 prop_assert!(!model.contains(&found.end));
             }

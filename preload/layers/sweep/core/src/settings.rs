@@ -1,9 +1,9 @@
-//! `HEAPTOLL_SWEEP`: what the layer is asked to do. The tool checks the same words (`heaptoll_lab::stack`) before it
-//! sets the variable; who preloads by hand is told here.
+//! `HEAPTOLL_SWEEP`: the layer's settings. The tool checks the same pairs (`heaptoll_lab::stack`) before it sets the
+//! variable; this is for users who preload by hand.
 
 use heaptoll_next::settings::{self, Wrong};
 
-/// The words that are possible, for who wrote another.
+/// The pairs that are possible, for the message about another.
 pub const ALLOWED: &str = "write every=SIZE (1B or more), heap=SIZE (4K or more), reclaim=K (1 or more), \
                            free=ignore or free=honour, markers=N (1 to 64), sweep=eager or sweep=lazy, with commas \
                            between them";
@@ -11,12 +11,12 @@ pub const ALLOWED: &str = "write every=SIZE (1B or more), heap=SIZE (4K or more)
 /// How the layer works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// A collection after so many bytes were asked for; `None`: in proportion to what is live, or where there is a
-    /// heap limit, when that is reached.
+    /// A collection after so many bytes were allocated; `None`: in proportion to what is live, or where there is a heap
+    /// limit, when that is reached.
     pub every: Option<usize>,
     /// The most that pages with a live block may come to, bytes.
     pub heap: Option<usize>,
-    /// Every how many-th collection reclaims what it found dead; the others only find it.
+    /// N: every Nth collection reclaims what it found dead; the others only find it.
     pub reclaim: u64,
     /// The program's frees are carried out.
     pub honour: bool,
@@ -27,7 +27,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Those that hold where nothing is said.
+    /// The defaults.
     pub const fn new() -> Settings {
         Settings { every: None, heap: None, reclaim: 1, honour: false, markers: None, lazy: false }
     }
@@ -47,14 +47,14 @@ impl Settings {
             }
             let size = |least: usize| settings::size(value).filter(|&bytes| bytes >= least);
             let number = |most: u64| settings::number(value).filter(|number| (1..=most).contains(number));
-            let word = |no: &[u8], yes: &[u8]| (value == no || value == yes).then_some(value == yes);
+            let choice = |no: &[u8], yes: &[u8]| (value == no || value == yes).then_some(value == yes);
             match at {
                 0 => size(1).map(|bytes| read.every = Some(bytes)),
                 1 => size(4096).map(|bytes| read.heap = Some(bytes)),
                 2 => number(1 << 32).map(|number| read.reclaim = number),
-                3 => word(b"ignore", b"honour").map(|yes| read.honour = yes),
+                3 => choice(b"ignore", b"honour").map(|yes| read.honour = yes),
                 4 => number(64).map(|number| read.markers = Some(number as u32)),
-                _ => word(b"eager", b"lazy").map(|yes| read.lazy = yes),
+                _ => choice(b"eager", b"lazy").map(|yes| read.lazy = yes),
             }
             .is_some()
         })?;
@@ -73,13 +73,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_said_is_the_default() {
+    fn an_empty_value_is_the_default() {
         assert_eq!(Settings::read(b""), Ok(Settings::new()));
         assert_eq!(Settings::read(b","), Ok(Settings::new()));
     }
 
     #[test]
-    fn each_word_is_read() {
+    fn each_pair_is_read() {
         let text = b"every=65536,heap=32M,reclaim=16,free=honour,markers=3,sweep=lazy";
         let all = Settings {
             every: Some(65536),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_possible_is_told() {
+    fn an_impossible_pair_is_an_error() {
         for pair in [
             &b"every=0"[..],
             b"every=",

@@ -12,7 +12,7 @@ use heaptoll_tables::{Marking, Tables};
 const OBJECTS: usize = 500_000;
 const ROUNDS: usize = 5;
 
-/// Processor time of this thread, ns: other programs' is not ours.
+/// Processor time of this thread, ns: other programs' is not counted.
 fn cpu_ns() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a place to write the time to.
@@ -60,7 +60,7 @@ fn set(at: usize, value: usize) {
     unsafe { (at as *mut usize).write(value) };
 }
 
-/// Links objects; says the roots.
+/// Links objects; returns the roots.
 type Shape = fn(&[(usize, usize)]) -> Vec<usize>;
 
 fn list(objects: &[(usize, usize)]) -> Vec<usize> {
@@ -113,12 +113,12 @@ fn main() -> Result<(), Box<dyn Error>> {
                     return Err(format!("{} of {} bytes were marked", marked.live, heap.bytes).into());
                 }
                 let start = cpu_ns();
-                // SAFETY: as above.
+                // SAFETY: the only thread, and `mark` has marked everything.
                 unsafe { heap.tables.dead(|start, _| seen = black_box(start)) };
                 none = none.min(cpu_ns() - start);
             }
             let start = cpu_ns();
-            // SAFETY: as above.
+            // SAFETY: the only thread; nothing is marked, so that all blocks are dead.
             unsafe { heap.tables.dead(|start, _| seen = black_box(start)) };
             let all = cpu_ns() - start;
             let each = OBJECTS as f64;
@@ -190,7 +190,7 @@ fn pairs(random: &mut Random) -> Result<(), Box<dyn Error>> {
         ] {
             let mut best = f64::MAX;
             for _ in 0..ROUNDS {
-                // A second thread ends the C library's word that there is one only.
+                // A second thread clears the C library's flag that there is one only.
                 let other = (threads == 2).then(|| std::thread::spawn(std::thread::park));
                 let start = cpu_ns();
                 if what.contains("one place") {

@@ -1,12 +1,12 @@
-//! A strip: what is known of 256 bytes of address space, in one word.
+//! A bitmap: four bits for each 16 of 256 bytes of address space, in one word.
 //!
-//! Four bits for each 16 bytes say whether a block starts there, whether one ends there, at which half, and whether
-//! the block that starts is marked. A block has at least 16 bytes, so that at most one starts and one ends in 16 bytes,
-//! and one bit for the half is enough: where a block both starts and ends it is either the same one, which has all 16
-//! bytes, or one ends in the middle and the next starts there.
+//! The four bits record whether a block starts there, whether one ends there, at which half, and whether the block that
+//! starts is marked. A block has at least 16 bytes, so that at most one starts and one ends in 16 bytes, and one bit
+//! for the half is enough: where a block both starts and ends it is either the same one, which has all 16 bytes, or one
+//! ends in the middle and the next starts there.
 //!
-//! With all four in one word, a small block enters the tables and leaves them by one exchange of a word, and marking
-//! it takes one line of the cache beside its own.
+//! With all four in one word, a small block enters the tables and leaves them by one exchange of a word, and marking it
+//! takes one cache line besides its own.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -25,17 +25,17 @@ const STARTS: u64 = 0x1111_1111_1111_1111;
 const MIDDLES: u64 = STARTS * MIDDLE;
 const MARKS: u64 = STARTS * MARK;
 
-/// A strip's word as it was read.
+/// A bitmap as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Strip(pub u64);
+pub struct Bitmap(pub u64);
 
-/// Which bits are of an address.
+/// The shift to the bits of an address.
 #[inline(always)]
 const fn shift(address: usize) -> u32 {
     (address >> 2) as u32 & 60
 }
 
-/// The first address of the strip that an address lies in.
+/// The first address of the bitmap that an address lies in.
 #[inline(always)]
 pub const fn base(address: usize) -> usize {
     address & !((1 << SHIFT) - 1)
@@ -53,25 +53,25 @@ pub const fn end_bits(last: usize) -> u64 {
     (END | (!last as u64 & 8) >> 1) << shift(last)
 }
 
-impl Strip {
-    /// With the block from `start` to its last eight bytes, in the same strip; `None` when others are in the way.
+impl Bitmap {
+    /// With the block from `start` to its last eight bytes, in the same bitmap; `None` when others are in the way.
     #[inline(always)]
-    pub const fn with(self, start: usize, last: usize) -> Option<Strip> {
-        // Everything is said as from the start's bits on, so that little is shifted.
+    pub const fn with(self, start: usize, last: usize) -> Option<Bitmap> {
+        // All bits are relative to the start's, so that little is shifted.
         let first = shift(start);
         let end = ((last - (start & !15)) >> 2) as u32 & 60;
-        let there = self.0 >> first;
+        let existing = self.0 >> first;
         let span = (16_u64 << end).wrapping_sub(1);
         // A neighbour may end in the middle where this block starts, or start in the middle where it ends.
         let odd = start as u64 >> 3 & 1;
         let short = !last as u64 >> 3 & 1;
-        let beside = (odd * (END | MIDDLE)) | (short * (START | MIDDLE)) << end;
-        let in_the_middle = (there >> 2 & STARTS) * (START | END | MIDDLE);
-        if there & span & !(beside & in_the_middle) != 0 {
+        let neighbours = (odd * (END | MIDDLE)) | (short * (START | MIDDLE)) << end;
+        let in_the_middle = (existing >> 2 & STARTS) * (START | END | MIDDLE);
+        if existing & span & !(neighbours & in_the_middle) != 0 {
             return None;
         }
         let bits = START | (odd * MIDDLE) | (END | (short * MIDDLE)) << end;
-        Some(Strip(self.0 | bits << first))
+        Some(Bitmap(self.0 | bits << first))
     }
 
     /// Whether a block starts at the address.
@@ -81,7 +81,7 @@ impl Strip {
         self.0 >> shift(start) & (START | MIDDLE) == bits
     }
 
-    /// The start of the last block that starts at the address or before it, in the same strip.
+    /// The start of the last block that starts at the address or before it, in the same bitmap.
     #[inline(always)]
     pub const fn start_of(self, address: usize) -> Option<usize> {
         let at = shift(address);
@@ -96,7 +96,7 @@ impl Strip {
         Some(base(address) + at as usize * 4 + (self.0 >> at & MIDDLE) as usize * 2)
     }
 
-    /// The end of the block that starts at an address of this strip, if it lies in the strip.
+    /// The end of the block that starts at an address of this bitmap, if it lies in the bitmap.
     #[inline(always)]
     pub const fn end_of(self, start: usize) -> Option<usize> {
         let at = shift(start);
@@ -105,7 +105,7 @@ impl Strip {
         self.first_end(start, self.0 >> 1 & STARTS & (u64::MAX << at) & !neighbour)
     }
 
-    /// The first end in a strip.
+    /// The first end in a bitmap.
     pub const fn end_before(self, address: usize) -> Option<usize> {
         self.first_end(address, self.0 >> 1 & STARTS)
     }
@@ -121,10 +121,10 @@ impl Strip {
 
     /// Without some starts and ends. Where neither is left, no half is either.
     #[inline(always)]
-    pub const fn without(self, bits: u64) -> Strip {
+    pub const fn without(self, bits: u64) -> Bitmap {
         let left = self.0 & !(bits & !MIDDLES);
         let used = (left | left >> 1) & STARTS;
-        Strip(left & !(MIDDLES & !(used << 2)))
+        Bitmap(left & !(MIDDLES & !(used << 2)))
     }
 
     /// The mark of the block that starts there.
@@ -133,26 +133,26 @@ impl Strip {
         MARK << shift(start)
     }
 
-    pub const fn without_marks(self) -> Strip {
-        Strip(self.0 & !MARKS)
+    pub const fn without_marks(self) -> Bitmap {
+        Bitmap(self.0 & !MARKS)
     }
 
     /// Starts of blocks that are not marked.
     #[inline(always)]
     pub const fn unmarked(self) -> Starts {
-        Starts { starts: self.0 & STARTS & !(self.0 >> 3), strip: self }
+        Starts { starts: self.0 & STARTS & !(self.0 >> 3), bitmap: self }
     }
 
     /// Starts of blocks that are marked.
     #[inline(always)]
     pub const fn marked(self) -> Starts {
-        Starts { starts: self.0 & STARTS & self.0 >> 3, strip: self }
+        Starts { starts: self.0 & STARTS & self.0 >> 3, bitmap: self }
     }
 
     /// All starts.
     #[inline(always)]
     pub const fn all(self) -> Starts {
-        Starts { starts: self.0 & STARTS, strip: self }
+        Starts { starts: self.0 & STARTS, bitmap: self }
     }
 
     /// How many blocks start and how many end here, and whether there are marks or halves of nothing.
@@ -163,11 +163,11 @@ impl Strip {
     }
 }
 
-/// Starts of blocks in a strip, lowest first.
+/// Starts of blocks in a bitmap, lowest first.
 #[derive(Debug, Clone, Copy)]
 pub struct Starts {
     starts: u64,
-    strip: Strip,
+    bitmap: Bitmap,
 }
 
 impl Starts {
@@ -177,7 +177,7 @@ impl Starts {
 }
 
 impl Iterator for Starts {
-    /// Bytes from the strip's first.
+    /// Bytes from the bitmap's first.
     type Item = usize;
 
     #[inline(always)]
@@ -187,30 +187,30 @@ impl Iterator for Starts {
         }
         let at = self.starts.trailing_zeros();
         self.starts &= self.starts - 1;
-        Some(at as usize * 4 + (self.strip.0 >> at & MIDDLE) as usize * 2)
+        Some(at as usize * 4 + (self.bitmap.0 >> at & MIDDLE) as usize * 2)
     }
 }
 
 unsafe extern "C" {
-    /// The C library's word for "this process has one thread": not 0.
+    /// The C library's flag for "this process has one thread": not 0.
     static __libc_single_threaded: libc::c_char;
 }
 
-/// Whether no other thread is there.
+/// Whether the process has one thread.
 #[inline(always)]
-pub fn alone() -> bool {
+pub fn single_threaded() -> bool {
     // SAFETY: the C library's variable; it changes only while one thread is there.
     unsafe { (&raw const __libc_single_threaded).read() != 0 }
 }
 
-/// Puts `new` in place of `old`, or says what else was there. Where no other thread is, it is one instruction still, so
-/// that a signal's handler finds either word, but none that waits for the memory.
+/// Replaces `old` by `new`, or returns the value that was there instead. Where there is one thread, it is still one
+/// instruction, so that a signal's handler finds either word, but none that waits for the memory.
 #[inline(always)]
-pub fn exchange(word: &AtomicU64, old: Strip, new: Strip, alone: bool) -> Result<(), Strip> {
-    if !alone {
+pub fn exchange(word: &AtomicU64, old: Bitmap, new: Bitmap, single_threaded: bool) -> Result<(), Bitmap> {
+    if !single_threaded {
         return match word.compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => Ok(()),
-            Err(now) => Err(Strip(now)),
+            Err(now) => Err(Bitmap(now)),
         };
     }
     let mut was = old.0;
@@ -224,5 +224,5 @@ pub fn exchange(word: &AtomicU64, old: Strip, new: Strip, alone: bool) -> Result
             options(nostack),
         );
     }
-    if was == old.0 { Ok(()) } else { Err(Strip(was)) }
+    if was == old.0 { Ok(()) } else { Err(Bitmap(was)) }
 }

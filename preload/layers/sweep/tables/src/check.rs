@@ -1,11 +1,11 @@
-//! Proves the whole structure: everything that the tables say twice they say alike.
+//! Checks the whole structure: everything that the tables store twice must agree.
 
 use core::fmt;
 use core::sync::atomic::Ordering;
 
+use crate::bitmap::{self, Bitmap, HALF};
 use crate::chunk::{Chunk, LARGE, PAGE, PAGE_SHIFT, SHIFT};
-use crate::directory::Known;
-use crate::strip::{self, HALF, Strip};
+use crate::directory::DirectoryEntry;
 use crate::tables::{Block, Tables};
 
 /// What is wrong, and where.
@@ -24,7 +24,7 @@ impl fmt::Display for Damage {
 impl core::error::Error for Damage {}
 
 impl Tables {
-    /// Looks at everything. Other threads stand still, none in the midst of a call, and nothing is marked.
+    /// Checks everything. Other threads are stopped, none of them within a call, and nothing is marked.
     ///
     /// # Errors
     /// The first damage that is found.
@@ -32,11 +32,11 @@ impl Tables {
         let mut used = 0;
         for (base, known) in self.directory.each(self.directory.bounds()) {
             match known {
-                Known::Nothing => {}
-                Known::Chunk(chunk) => used += self.check_chunk(base, chunk)?,
-                Known::Large(number) => {
+                DirectoryEntry::Empty => {}
+                DirectoryEntry::Chunk(chunk) => used += self.check_chunk(base, chunk)?,
+                DirectoryEntry::Large(number) => {
                     let block = self.large_block(number);
-                    truth(
+                    verify(
                         block.start < base && base + (1 << SHIFT) < block.end(),
                         "a chunk that no large block covers",
                         base,
@@ -49,16 +49,16 @@ impl Tables {
             if block.bytes == 0 {
                 continue;
             }
-            truth(block.bytes >= LARGE, "a large block that is small", block.start)?;
-            truth(self.large.entry(number).mark.load(Ordering::Relaxed) == 0, "a mark", block.start)?;
+            verify(block.bytes >= LARGE, "a large block that is small", block.start)?;
+            verify(self.large.entry(number).mark.load(Ordering::Relaxed) == 0, "a mark", block.start)?;
             for at in (block.start..block.end()).step_by(LARGE / 2).chain([block.end() - 1]) {
                 let known = self.seek(at).is_some_and(|found| found.large == Some(number));
-                truth(known, "a large block's byte that is not its own", at)?;
+                verify(known, "a large block's byte that is not its own", at)?;
             }
             used += ((block.end() - 1) >> PAGE_SHIFT) - (block.start >> PAGE_SHIFT) - 1;
         }
-        truth(used == self.used_pages(), "a wrong count of used pages", used)?;
-        truth(used <= self.used_pages_high(), "fewer used pages at most than now", used)
+        verify(used == self.used_pages(), "a wrong count of used pages", used)?;
+        verify(used <= self.used_pages_high(), "fewer used pages at most than now", used)
     }
 
     fn large_block(&self, number: usize) -> Block {
@@ -66,7 +66,7 @@ impl Tables {
         Block { start: entry.start.load(Ordering::Relaxed), bytes: entry.bytes.load(Ordering::Relaxed) }
     }
 
-    /// Says how many pages count something.
+    /// Returns how many pages count something.
     fn check_chunk(&self, base: usize, chunk: &Chunk) -> Result<usize, Damage> {
         let mut used = 0;
         for page in (base..base + (1 << SHIFT)).step_by(PAGE) {
@@ -78,7 +78,7 @@ impl Tables {
             if before != 0 {
                 let start = page - before as usize * 2 * HALF;
                 let found = self.seek(page);
-                truth(
+                verify(
                     found.is_some_and(|found| {
                         found.large.is_none() && found.block.start & !HALF == start & !HALF
                     }),
@@ -89,20 +89,20 @@ impl Tables {
                 count += u16::from(open.is_some_and(|end| end > page + PAGE));
             }
             let mut crosses = false;
-            for at in (page..page + PAGE).step_by(1 << strip::SHIFT) {
-                let strip = Strip(chunk.strip(at).load(Ordering::Relaxed));
-                count += u16::from(strip.0 != 0);
-                let (starts, ends, loose) = strip.counts();
-                truth(!loose, "a mark or a half of nothing", at)?;
+            for at in (page..page + PAGE).step_by(1 << bitmap::SHIFT) {
+                let bitmap = Bitmap(chunk.bitmap(at).load(Ordering::Relaxed));
+                count += u16::from(bitmap.0 != 0);
+                let (starts, ends, loose) = bitmap.counts();
+                verify(!loose, "a mark or a half of nothing", at)?;
                 let mut ended = 0;
-                let next = at + (1 << strip::SHIFT);
+                let next = at + (1 << bitmap::SHIFT);
                 if let Some(end) = open.filter(|end| *end <= next) {
-                    truth(strip.end_before(at) == Some(end), "a block without its end", at)?;
+                    verify(bitmap.end_before(at) == Some(end), "a block without its end", at)?;
                     (open, ended) = (None, 1);
                 }
                 let mut last = at;
-                for start in strip.all().map(|start| at + start) {
-                    truth(open.is_none() && start >= last, "two blocks that overlap", start)?;
+                for start in bitmap.all().map(|start| at + start) {
+                    verify(open.is_none() && start >= last, "two blocks that overlap", start)?;
                     let end = self.end_of(chunk, start);
                     let Some(end) = end.filter(|end| *end >= start + 2 * HALF && *end < start + LARGE) else {
                         return Err(Damage { what: "a block without an end", address: start });
@@ -115,15 +115,15 @@ impl Tables {
                     }
                     if end > page + PAGE {
                         crosses = true;
-                        truth(after as usize * HALF == end - start, "a wrong length", start)?;
+                        verify(after as usize * HALF == end - start, "a wrong length", start)?;
                         let known = self.seek(end - HALF).is_some_and(|found| found.block.start == start);
-                        truth(known, "a block whose last bytes are not its own", start)?;
+                        verify(known, "a block whose last bytes are not its own", start)?;
                     }
                 }
-                truth(ended == ends && starts <= 16, "an end without a start", at)?;
+                verify(ended == ends && starts <= 16, "an end without a start", at)?;
             }
-            truth(crosses || after == 0, "a length without a block", page)?;
-            truth(open.is_none_or(|end| end > page + PAGE), "a block that ends nowhere", page)?;
+            verify(crosses || after == 0, "a length without a block", page)?;
+            verify(open.is_none_or(|end| end > page + PAGE), "a block that ends nowhere", page)?;
             // Large blocks count in the pages where they start and end.
             let cell = chunk.cell(page);
             for number in [&cell.starting, &cell.covering] {
@@ -134,13 +134,13 @@ impl Tables {
                     count += ends.iter().filter(|at| *at >> PAGE_SHIFT == page >> PAGE_SHIFT).count() as u16;
                 }
             }
-            truth(count == chunk.page(page).count.get(), "a page's wrong count", page)?;
+            verify(count == chunk.page(page).count.get(), "a page's wrong count", page)?;
             used += usize::from(count != 0);
         }
         Ok(used)
     }
 }
 
-fn truth(holds: bool, what: &'static str, address: usize) -> Result<(), Damage> {
+fn verify(holds: bool, what: &'static str, address: usize) -> Result<(), Damage> {
     if holds { Ok(()) } else { Err(Damage { what, address }) }
 }

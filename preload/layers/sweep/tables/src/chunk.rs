@@ -1,9 +1,9 @@
-//! A chunk: what is known of 1 MiB of address space.
+//! A chunk: the tables of 1 MiB of address space.
 
 use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
 
+use crate::bitmap;
 use crate::count::Count;
-use crate::strip;
 
 /// Bytes of address space of a chunk, a cell and a page, as powers of two.
 pub const SHIFT: u32 = 20;
@@ -11,23 +11,23 @@ pub const CELL_SHIFT: u32 = 16;
 pub const PAGE_SHIFT: u32 = 12;
 pub const PAGE: usize = 1 << PAGE_SHIFT;
 /// How many of them a chunk has.
-pub const STRIPS: usize = 1 << (SHIFT - strip::SHIFT);
+pub const BITMAPS: usize = 1 << (SHIFT - bitmap::SHIFT);
 pub const PAGES: usize = 1 << (SHIFT - PAGE_SHIFT);
 pub const CELLS: usize = 1 << (SHIFT - CELL_SHIFT);
-/// Strips of a page.
-pub const PAGE_STRIPS: usize = STRIPS / PAGES;
+/// Bitmaps of a page.
+pub const PAGE_BITMAPS: usize = BITMAPS / PAGES;
 /// Blocks of so many bytes are in a table of their own: of each 64 KiB of address space, no more than one covers the
 /// first byte, and no more than one starts there.
 pub const LARGE: usize = 1 << CELL_SHIFT;
 
-/// What a page's strips do not say of the blocks that cross its ends.
+/// What a page's bitmaps do not record of the blocks that cross its ends.
 #[repr(C)]
 pub struct Page {
     /// How far before the page, in 16 bytes, the block starts that covers its first byte; 0 when none does.
     pub before: AtomicU16,
     /// Bytes, in eights, of the block that starts in the page and ends beyond it; 0 when none does.
     pub after: AtomicU16,
-    /// Strips that are not empty, and blocks that cover the page from end to end or are large and start or end in it.
+    /// Bitmaps that are not empty, and blocks that cover the page from end to end or are large and start or end in it.
     pub count: Count<u16>,
     _rest: u16,
 }
@@ -44,7 +44,7 @@ pub struct Cell {
 /// Zeros are an empty chunk.
 #[repr(C, align(4096))]
 pub struct Chunk {
-    pub strips: [AtomicU64; STRIPS],
+    pub bitmaps: [AtomicU64; BITMAPS],
     pub pages: [Page; PAGES],
     pub cells: [Cell; CELLS],
     /// The next free one, where it is free.
@@ -53,9 +53,9 @@ pub struct Chunk {
 
 impl Chunk {
     #[inline(always)]
-    pub fn strip(&self, address: usize) -> &AtomicU64 {
+    pub fn bitmap(&self, address: usize) -> &AtomicU64 {
         // SAFETY: the remainder is below the length.
-        unsafe { self.strips.get_unchecked(address >> strip::SHIFT & (STRIPS - 1)) }
+        unsafe { self.bitmaps.get_unchecked(address >> bitmap::SHIFT & (BITMAPS - 1)) }
     }
 
     #[inline(always)]

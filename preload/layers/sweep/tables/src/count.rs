@@ -34,10 +34,10 @@ macro_rules! count {
                 self.0.load(Ordering::Relaxed)
             }
 
-            /// Adds, around the end too; says what it was.
+            /// Adds, with wrap-around; returns the former value.
             #[inline(always)]
-            pub fn add(&self, change: $width, alone: bool) -> $width {
-                if !alone {
+            pub fn add(&self, change: $width, single_threaded: bool) -> $width {
+                if !single_threaded {
                     return self.0.fetch_add(change, Ordering::Relaxed);
                 }
                 let mut was = change;

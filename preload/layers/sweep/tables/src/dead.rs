@@ -1,24 +1,24 @@
 //! A collection's second half: what was not marked is dead.
 //!
-//! Only pages that hold blocks are looked at, and of those that hold none whole chunks go, so that a heap that was
-//! large once costs no more than one that was not.
+//! Only pages that hold blocks are scanned, and chunks without any are dropped, so that a heap that was large once
+//! costs no more than one that was not.
 
 use core::sync::atomic::Ordering;
 
+use crate::bitmap::{self, Bitmap, HALF, end_bits};
 use crate::chunk::{CELLS, Chunk, PAGE, PAGES};
-use crate::directory::Known;
-use crate::strip::{self, HALF, Strip, end_bits};
+use crate::directory::DirectoryEntry;
 use crate::tables::Tables;
 
 impl Tables {
     /// Takes every block that is not marked out of the tables, and then visits it: its start and its bytes. Large
-    /// blocks come last, the others in the order of addresses. No block is marked any more after.
+    /// blocks come last, the others in the order of addresses. No block is marked after.
     ///
     /// # Safety
-    /// All other threads stand still, none in the midst of a call into the tables, and everything is marked.
+    /// All other threads are stopped, none of them within a call into the tables, and marking is complete.
     pub unsafe fn dead(&self, mut visit: impl FnMut(usize, usize)) {
         for (base, known) in self.directory.each(self.directory.bounds()) {
-            if let Known::Chunk(chunk) = known {
+            if let DirectoryEntry::Chunk(chunk) = known {
                 self.dead_in(base, chunk, &mut visit);
             }
         }
@@ -29,11 +29,11 @@ impl Tables {
             }
         }
         for (base, known) in self.directory.each(self.directory.bounds()) {
-            if let Known::Chunk(chunk) = known
+            if let DirectoryEntry::Chunk(chunk) = known
                 && (0..PAGES).all(|page| chunk.pages[page].count.get() == 0)
                 && (0..CELLS).all(|cell| chunk.cells[cell].covering.load(Ordering::Relaxed) == 0)
             {
-                self.held.with(|held| self.directory.drop_chunk(base, &mut held.supply));
+                self.guarded.with(|guarded| self.directory.drop_chunk(base, &mut guarded.supply));
             }
         }
         self.directory.narrow();
@@ -46,25 +46,25 @@ impl Tables {
                 continue;
             }
             let page = base + page * PAGE;
-            for at in (page..page + PAGE).step_by(1 << strip::SHIFT) {
-                let word = chunk.strip(at);
-                let strip = Strip(word.load(Ordering::Relaxed));
-                let dead = strip.unmarked();
-                word.store(strip.without_marks().0, Ordering::Relaxed);
+            for at in (page..page + PAGE).step_by(1 << bitmap::SHIFT) {
+                let word = chunk.bitmap(at);
+                let bitmap = Bitmap(word.load(Ordering::Relaxed));
+                let dead = bitmap.unmarked();
+                word.store(bitmap.without_marks().0, Ordering::Relaxed);
                 if !dead.is_empty() {
-                    self.dead_of(chunk, at, strip, visit);
+                    self.dead_of(chunk, at, bitmap, visit);
                 }
             }
         }
     }
 
-    /// The dead blocks of a strip, whose marks are gone.
-    fn dead_of(&self, chunk: &Chunk, at: usize, strip: Strip, visit: &mut impl FnMut(usize, usize)) {
+    /// The dead blocks of a bitmap, whose marks are gone.
+    fn dead_of(&self, chunk: &Chunk, at: usize, bitmap: Bitmap, visit: &mut impl FnMut(usize, usize)) {
         let mut bits = 0;
         let mut beyond = None;
-        for start in strip.unmarked() {
-            match strip.end_of(at + start) {
-                Some(end) => bits |= strip::start_bits(at + start) | end_bits(end - HALF),
+        for start in bitmap.unmarked() {
+            match bitmap.end_of(at + start) {
+                Some(end) => bits |= bitmap::start_bits(at + start) | end_bits(end - HALF),
                 None => beyond = Some(at + start),
             }
         }
@@ -72,8 +72,8 @@ impl Tables {
             self.clear(chunk, at, bits);
         }
         let beyond = beyond.map(|start| (start, self.remove_any(start)));
-        for start in strip.unmarked() {
-            if let Some(end) = strip.end_of(at + start) {
+        for start in bitmap.unmarked() {
+            if let Some(end) = bitmap.end_of(at + start) {
                 visit(at + start, end - at - start);
             }
         }
@@ -82,21 +82,21 @@ impl Tables {
         }
     }
 
-    /// Forgets all marks: blocks that are not marked stay.
+    /// Clears all marks: blocks that are not marked stay.
     ///
     /// # Safety
-    /// As [`Tables::dead`], but that everything is marked.
+    /// As [`Tables::dead`], but that marking need not be complete.
     pub unsafe fn clear_marks(&self) {
         for (base, known) in self.directory.each(self.directory.bounds()) {
-            let Known::Chunk(chunk) = known else { continue };
+            let DirectoryEntry::Chunk(chunk) = known else { continue };
             for page in 0..PAGES {
                 if chunk.pages[page].count.get() == 0 {
                     continue;
                 }
                 let page = base + page * PAGE;
-                for at in (page..page + PAGE).step_by(1 << strip::SHIFT) {
-                    let word = chunk.strip(at);
-                    word.store(Strip(word.load(Ordering::Relaxed)).without_marks().0, Ordering::Relaxed);
+                for at in (page..page + PAGE).step_by(1 << bitmap::SHIFT) {
+                    let word = chunk.bitmap(at);
+                    word.store(Bitmap(word.load(Ordering::Relaxed)).without_marks().0, Ordering::Relaxed);
                 }
             }
         }
@@ -107,17 +107,17 @@ impl Tables {
         }
     }
 
-    /// Visits every marked block, while all others stand still.
+    /// Visits every marked block, while all other threads are stopped.
     pub(crate) fn each_marked(&self, mut visit: impl FnMut(usize, usize)) {
         for (base, known) in self.directory.each(self.directory.bounds()) {
-            let Known::Chunk(chunk) = known else { continue };
+            let DirectoryEntry::Chunk(chunk) = known else { continue };
             for page in 0..PAGES {
                 if chunk.pages[page].count.get() == 0 {
                     continue;
                 }
                 let page = base + page * PAGE;
-                for at in (page..page + PAGE).step_by(1 << strip::SHIFT) {
-                    for start in Strip(chunk.strip(at).load(Ordering::Relaxed)).marked() {
+                for at in (page..page + PAGE).step_by(1 << bitmap::SHIFT) {
+                    for start in Bitmap(chunk.bitmap(at).load(Ordering::Relaxed)).marked() {
                         if let Some(end) = self.end_of(chunk, at + start) {
                             visit(at + start, end - at - start);
                         }

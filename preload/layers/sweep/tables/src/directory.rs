@@ -1,7 +1,7 @@
-//! The directory: from an address to what is known of the chunk that it lies in.
+//! The directory: from an address to the entry of the chunk that it lies in.
 //!
-//! Two levels, 16 GiB for an entry of the first. What it is made of comes from one region of the process's memory that
-//! the system gives, and never goes back while there are tables; chunks that have no block any more are used again.
+//! Two levels, 16 GiB for an entry of the first. Its memory comes from one region of the process's and is not returned
+//! while there are tables; chunks that have no block any more are used again.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -31,19 +31,19 @@ struct Node {
     entries: [AtomicUsize; ENTRIES],
 }
 
-/// What is known of 1 MiB of address space.
+/// The entry of 1 MiB of address space.
 #[derive(Clone, Copy)]
-pub enum Known<'a> {
-    Nothing,
+pub enum DirectoryEntry<'a> {
+    Empty,
     Chunk(&'a Chunk),
     /// All of it is one large block, of this number.
     Large(usize),
 }
 
-/// Where chunks and nodes come from. Reached by who holds the tables' lock.
+/// Supplies chunks and nodes. Only the holder of the tables' lock reaches it.
 pub struct Supply {
     region: Region,
-    /// What is left of the last growth.
+    /// The rest of the last growth.
     left: Range<usize>,
     free: *const Chunk,
 }
@@ -86,7 +86,7 @@ impl Supply {
             return Ok(self.take::<Chunk>()?.cast_const());
         }
         let chunk = self.free;
-        // SAFETY: a free chunk, which nobody else knows.
+        // SAFETY: a free chunk, to which nothing but this list refers.
         self.free = unsafe { &*chunk }.next.swap(0, Ordering::Relaxed) as *const Chunk;
         Ok(chunk)
     }
@@ -124,30 +124,30 @@ impl Directory {
         Some(unsafe { node.entries.get_unchecked(address >> chunk::SHIFT & (ENTRIES - 1)) })
     }
 
-    /// What is known of the chunk that an address lies in.
+    /// The entry of the chunk that an address lies in.
     #[inline(always)]
-    pub fn known(&self, address: usize) -> Known<'_> {
+    pub fn lookup(&self, address: usize) -> DirectoryEntry<'_> {
         let entry = self.entry(address).map_or(0, |entry| entry.load(Ordering::Acquire));
         if entry == 0 {
-            return Known::Nothing;
+            return DirectoryEntry::Empty;
         }
         if entry & 1 != 0 {
-            return Known::Large(entry >> 1);
+            return DirectoryEntry::Large(entry >> 1);
         }
         // SAFETY: chunks are never given back to the system.
-        Known::Chunk(unsafe { &*(entry as *const Chunk) })
+        DirectoryEntry::Chunk(unsafe { &*(entry as *const Chunk) })
     }
 
     /// The chunk that an address lies in, if it has one.
     #[inline(always)]
     pub fn chunk(&self, address: usize) -> Option<&Chunk> {
-        match self.known(address) {
-            Known::Chunk(chunk) => Some(chunk),
+        match self.lookup(address) {
+            DirectoryEntry::Chunk(chunk) => Some(chunk),
             _ => None,
         }
     }
 
-    /// The entry of an address, and its node if need be. By who holds the lock.
+    /// The entry of an address, with its node if need be. The caller holds the lock.
     fn make_entry(&self, address: usize, supply: &mut Supply) -> Result<&AtomicUsize, NoMemory> {
         let top = self.top.get(address >> NODE_SHIFT).ok_or(NoMemory)?;
         if top.load(Ordering::Relaxed).is_null() {
@@ -156,7 +156,7 @@ impl Directory {
         self.entry(address).ok_or(NoMemory)
     }
 
-    /// The chunk of an address, made if need be. By who holds the lock.
+    /// The chunk of an address, made if need be. The caller holds the lock.
     pub fn make_chunk(&self, address: usize, supply: &mut Supply) -> Result<&Chunk, NoMemory> {
         let entry = self.make_entry(address, supply)?;
         match entry.load(Ordering::Relaxed) {
@@ -164,25 +164,26 @@ impl Directory {
                 let chunk = supply.chunk()?;
                 entry.store(chunk as usize, Ordering::Release);
                 self.widen(address);
-                // SAFETY: as in `known`.
+                // SAFETY: chunks are never given back to the system.
                 Ok(unsafe { &*chunk })
             }
-            // The large block that was here has been given back past us: the caller looked for it.
+            // The large block that was here was freed without the layer: the caller has searched for it.
             chunk if chunk & 1 == 0 => {
-                // SAFETY: as in `known`.
+                // SAFETY: chunks are never given back to the system.
                 Ok(unsafe { &*(chunk as *const Chunk) })
             }
             _ => Err(NoMemory),
         }
     }
 
-    /// Makes room for the entry of a chunk that a large block will cover. By who holds the lock.
+    /// Makes the entry of a chunk that a large block will cover. The caller holds the lock.
     pub fn prepare(&self, address: usize, supply: &mut Supply) -> Result<(), NoMemory> {
         self.make_entry(address, supply)?;
         Ok(())
     }
 
-    /// Says that a large block covers all of a chunk that has no tables, or does no more. By who holds the lock.
+    /// Records that a large block covers all of a chunk that has no tables, or no longer does. The caller holds the
+    /// lock.
     pub fn cover(&self, address: usize, number: Option<usize>) {
         if let Some(entry) = self.entry(address) {
             entry.store(number.map_or(0, |number| number << 1 | 1), Ordering::Release);
@@ -206,11 +207,11 @@ impl Directory {
         if low >= high { 0..0 } else { low << chunk::SHIFT..high << chunk::SHIFT }
     }
 
-    /// Takes the chunk of an address out, for another use. While all others stand still, or by who holds the lock and
-    /// knows that nobody looks; the chunk is empty.
+    /// Takes the chunk of an address out, for another use. Called while all other threads are stopped, or by the holder
+    /// of the lock when no thread reads the chunk; the chunk is empty.
     pub fn drop_chunk(&self, address: usize, supply: &mut Supply) {
         if let Some(entry) = self.entry(address)
-            && let Known::Chunk(chunk) = self.known(address)
+            && let DirectoryEntry::Chunk(chunk) = self.lookup(address)
         {
             entry.store(0, Ordering::Relaxed);
             chunk.next.store(supply.free as usize, Ordering::Relaxed);
@@ -218,7 +219,7 @@ impl Directory {
         }
     }
 
-    /// Says the bounds anew, after chunks were dropped. While all others stand still.
+    /// Computes the bounds again, after chunks were dropped. Called while all other threads are stopped.
     pub fn narrow(&self) {
         let bounds = self.bounds();
         self.low.store(usize::MAX, Ordering::Relaxed);
@@ -240,7 +241,7 @@ impl Directory {
         }
     }
 
-    /// Everything that is known within bounds, in the order of addresses: the first address of each chunk.
+    /// All entries within bounds, in the order of addresses: the first address of each chunk.
     pub fn each(&self, bounds: Range<usize>) -> Each<'_> {
         Each { directory: self, at: bounds.start & !((1 << chunk::SHIFT) - 1), end: bounds.end }
     }
@@ -254,9 +255,9 @@ pub struct Each<'a> {
 }
 
 impl<'a> Iterator for Each<'a> {
-    type Item = (usize, Known<'a>);
+    type Item = (usize, DirectoryEntry<'a>);
 
-    fn next(&mut self) -> Option<(usize, Known<'a>)> {
+    fn next(&mut self) -> Option<(usize, DirectoryEntry<'a>)> {
         while self.at < self.end {
             let at = self.at;
             let index = at >> chunk::SHIFT & (ENTRIES - 1);
@@ -272,9 +273,9 @@ impl<'a> Iterator for Each<'a> {
                 continue;
             }
             self.at += 1 << chunk::SHIFT;
-            match self.directory.known(at) {
-                Known::Nothing => {}
-                known => return Some((at, known)),
+            match self.directory.lookup(at) {
+                DirectoryEntry::Empty => {}
+                lookup => return Some((at, lookup)),
             }
         }
         None

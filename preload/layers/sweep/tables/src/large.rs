@@ -18,15 +18,15 @@ pub struct Entry {
     _rest: u32,
 }
 
-/// What changes under the tables' lock.
-pub struct Room {
+/// What the tables' lock guards.
+pub struct LargeSupply {
     region: Region,
     free: u32,
 }
 
-impl Room {
-    pub const fn new() -> Room {
-        Room { region: Region::new(), free: 0 }
+impl LargeSupply {
+    pub const fn new() -> LargeSupply {
+        LargeSupply { region: Region::new(), free: 0 }
     }
 
     pub fn range(&self) -> Range<usize> {
@@ -63,21 +63,21 @@ impl Large {
         if entries.is_null() {
             return &[];
         }
-        // SAFETY: as above.
+        // SAFETY: entries are never given back, and the first `length` are initialised.
         unsafe { core::slice::from_raw_parts(entries, self.length.load(Ordering::Acquire)) }
     }
 
-    /// A block gets a number. By who holds the lock.
-    pub fn add(&self, room: &mut Room, start: usize, bytes: usize) -> Result<usize, NoMemory> {
-        let number = if room.free != 0 {
-            let number = room.free as usize - 1;
-            room.free = self.entry(number).mark.swap(0, Ordering::Relaxed);
+    /// Gives a block a number. The caller holds the lock.
+    pub fn add(&self, supply: &mut LargeSupply, start: usize, bytes: usize) -> Result<usize, NoMemory> {
+        let number = if supply.free != 0 {
+            let number = supply.free as usize - 1;
+            supply.free = self.entry(number).mark.swap(0, Ordering::Relaxed);
             number
         } else {
             let length = self.length.load(Ordering::Relaxed);
-            if (length + 1) * size_of::<Entry>() > room.region.end() - room.region.start() {
-                room.region.grow(heaptoll_floor::PAGE).ok_or(NoMemory)?;
-                self.entries.store(room.region.start(), Ordering::Release);
+            if (length + 1) * size_of::<Entry>() > supply.region.end() - supply.region.start() {
+                supply.region.grow(heaptoll_floor::PAGE).ok_or(NoMemory)?;
+                self.entries.store(supply.region.start(), Ordering::Release);
             }
             self.length.store(length + 1, Ordering::Release);
             length
@@ -88,11 +88,11 @@ impl Large {
         Ok(number)
     }
 
-    /// A number is free again. By who holds the lock.
-    pub fn forget(&self, room: &mut Room, number: usize) {
+    /// Frees a number. The caller holds the lock.
+    pub fn forget(&self, supply: &mut LargeSupply, number: usize) {
         let entry = self.entry(number);
         entry.bytes.store(0, Ordering::Relaxed);
-        entry.mark.store(room.free, Ordering::Relaxed);
-        room.free = number as u32 + 1;
+        entry.mark.store(supply.free, Ordering::Relaxed);
+        supply.free = number as u32 + 1;
     }
 }

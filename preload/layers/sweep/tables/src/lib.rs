@@ -1,19 +1,20 @@
 //! Side tables that know every live block of any malloc, by address.
 //!
-//! A collector over a malloc that it knows nothing of must be able to say of any word which live block it points into,
-//! mark that block, and find those that were not marked. The tables are told of each block as it is handed out and
-//! given back, and keep four bits for each 16 bytes of address space near them: whether a block starts there, ends
-//! there, in the middle or not, and is marked. That is 3 % of what they describe. Blocks of 64 KiB and more cost
-//! nothing a page.
+//! A collector over an unknown malloc must find for any word the live block that it points into, mark that block, and
+//! find those that were not marked. The tables record each block as it is handed out and freed, and keep four bits for
+//! each 16 bytes of address space near them: whether a block starts there, ends there, in the middle or not, and is
+//! marked. That is 3 % of what they describe. Blocks of 64 KiB and more cost nothing a page.
 //!
-//! - From below: [`strip`] is the word for 256 bytes, [`chunk`] describes 1 MiB, [`directory`] finds a chunk, [`large`]
+//! - From below: [`bitmap`] is the word for 256 bytes, [`chunk`] describes 1 MiB, [`directory`] finds a chunk,
+//!   [`large`]
 //!   has the large blocks, [`tables`] joins these. [`mark`] marks, [`marking`] with several threads, [`dead`] finds
 //!   what was not reached, [`check`] proves the whole structure.
-//! - Memory comes from mmap only, so that the tables may stand behind any malloc.
+//! - Memory comes from mmap only, so that the tables work over any malloc.
 //! - Threads insert and remove at once without a lock but for large blocks and new chunks. While blocks are marked and
-//!   the dead are found they stand still, none of them in the midst of a call into the tables.
+//! the dead are found they are stopped, none of them within a call into the tables.
 #![no_std]
 
+mod bitmap;
 mod check;
 mod chunk;
 mod count;
@@ -23,7 +24,6 @@ mod large;
 mod lock;
 mod mark;
 mod marking;
-mod strip;
 mod tables;
 
 pub use check::Damage;

@@ -1,5 +1,5 @@
-//! A lock that is held for some hundred nanoseconds, by bare system calls: it takes nothing from any heap, and a child
-//! of fork can be given it anew.
+//! A lock that is held for some hundred nanoseconds, by direct system calls: it takes nothing from any heap, and a
+//! child of fork can release it.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +15,7 @@ pub struct Locked<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached by who holds the lock.
+// SAFETY: only the holder of the lock reaches the value.
 unsafe impl<T: Send> Sync for Locked<T> {}
 
 impl<T> Locked<T> {
@@ -23,10 +23,10 @@ impl<T> Locked<T> {
         Locked { held: AtomicU32::new(0), value: UnsafeCell::new(value) }
     }
 
-    /// Reaches the value. `work` must not come back here.
+    /// Reaches the value. `work` must not call `with` again.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         self.hold();
-        // SAFETY: the lock is held.
+        // SAFETY: `hold` has taken the lock.
         let answer = work(unsafe { &mut *self.value.get() });
         self.release();
         answer
@@ -46,7 +46,7 @@ impl<T> Locked<T> {
         }
     }
 
-    /// Gives it back; the caller, or in a child of fork the thread that it is a copy of, took it.
+    /// Releases it; the caller, or in a child of fork the thread that it is a copy of, took it.
     pub fn release(&self) {
         self.held.store(0, Ordering::Release);
     }

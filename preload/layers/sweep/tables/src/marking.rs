@@ -4,23 +4,23 @@ use core::ops::Range;
 
 use heaptoll_marking::{Grey, KEPT, MarkOutcome, MarkStack, Marker, Pool, Work, Workers, help};
 
-use crate::mark::Live;
+use crate::mark::LiveBlocks;
 use crate::tables::Tables;
 
-/// Those who mark, and their memory.
+/// The markers' threads and memory.
 pub struct Marking {
     workers: Workers,
     stack: MarkStack,
 }
 
-/// What was done.
+/// The result of marking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marked {
     /// Bytes of blocks that were marked.
     pub live: usize,
     /// Threads that marked.
     pub markers: usize,
-    /// Processor time of those who helped, ns: the calling thread knows its own.
+    /// Processor time of the helpers, ns: the calling thread knows its own.
     pub helpers_cpu_ns: u64,
 }
 
@@ -29,24 +29,24 @@ pub trait Roots {
     /// Marks what the words of a range point into, and everything from there.
     ///
     /// # Safety
-    /// The range is of whole readable words, and nobody writes in it.
+    /// The range is of whole readable words, and no thread writes in it.
     unsafe fn range(&mut self, range: Range<usize>);
 
     /// As [`Roots::range`], where addresses may lie at any byte, as in code.
     ///
     /// # Safety
-    /// As there.
+    /// As [`Roots::range`].
     unsafe fn bytes(&mut self, range: Range<usize>);
 }
 
-impl<const PARALLEL: bool> Roots for Marker<'_, Live<'_>, PARALLEL> {
+impl<const PARALLEL: bool> Roots for Marker<'_, LiveBlocks<'_>, PARALLEL> {
     unsafe fn range(&mut self, range: Range<usize>) {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller keeps to the contract of `Roots::range`, which is the same.
         unsafe { Marker::range(self, range) };
     }
 
     unsafe fn bytes(&mut self, range: Range<usize>) {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller keeps to the contract of `Roots::bytes`, which is the same.
         unsafe { Marker::bytes(self, range) };
     }
 }
@@ -62,7 +62,7 @@ impl Marking {
         Marking { workers: Workers::new(), stack: MarkStack::new() }
     }
 
-    /// How many threads shall mark: so many, or as the cores allow.
+    /// Sets how many threads mark: so many, or as the cores allow.
     pub fn configure(&mut self, markers: Option<usize>) {
         self.workers.configure(markers);
     }
@@ -74,67 +74,67 @@ impl Marking {
         self.stack.limit(own);
     }
 
-    /// Makes ready to mark about `live` bytes; says how many threads will, 0 when the system gives no memory for the
+    /// Prepares to mark about `live` bytes; returns how many threads will, 0 when the system gives no memory for the
     /// stack. To be called while the program still runs.
     pub fn prepare(&mut self, live: usize) -> usize {
         if self.stack.prepare() { self.workers.prepare(live) } else { 0 }
     }
 
-    /// Where its memory lies: to be left out of the roots.
+    /// The addresses of its memory: to be left out of the roots.
     pub fn ranges(&self) -> [Range<usize>; 2] {
         [self.stack.range(), self.workers.range()]
     }
 
-    /// Marks what `roots` hands over, and everything that can be reached from there, by as many threads as
-    /// [`Marking::prepare`] said. Also says what `roots` said.
+    /// Marks what `roots` passes on, and everything that can be reached from there, by as many threads as
+    /// [`Marking::prepare`] returned. Also returns the result of `roots`.
     ///
     /// # Safety
-    /// All other threads stand still, none in the midst of a call into the tables, and live blocks are readable.
+    /// All other threads are stopped, none of them within a call into the tables, and live blocks are readable.
     pub unsafe fn mark<R>(
         &mut self,
         tables: &Tables,
         markers: usize,
         roots: impl FnOnce(&mut dyn Roots) -> R,
     ) -> (R, Marked) {
-        let (said, mut share, helpers) = if markers < 2 {
-            let mut marker = Marker::<_, false>::new(Live::new(tables), &mut self.stack, None);
-            let said = roots(&mut marker);
-            (said, MarkOutcome { marked: marker.marked, ..MarkOutcome::default() }, 0)
+        let (result, mut outcome, helpers) = if markers < 2 {
+            let mut marker = Marker::<_, false>::new(LiveBlocks::new(tables), &mut self.stack, None);
+            let result = roots(&mut marker);
+            (result, MarkOutcome { marked: marker.marked, ..MarkOutcome::default() }, 0)
         } else {
             let stack = &mut self.stack;
-            let ((said, mut share), others, helpers) =
-                self.workers.run(markers, &Helping { tables }, |pool| {
-                    let mut marker = Marker::<_, true>::new(Live::new(tables), stack, Some(pool));
+            let ((result, mut outcome), others, helpers) =
+                self.workers.run(markers, &ParallelWork { tables }, |pool| {
+                    let mut marker = Marker::<_, true>::new(LiveBlocks::new(tables), stack, Some(pool));
                     (roots(&mut marker), finish(&mut marker, pool))
                 });
-            share += others;
-            (said, share, helpers)
+            outcome += others;
+            (result, outcome, helpers)
         };
-        if share.overflowed {
-            let mut marker = Marker::<_, false>::new(Live::new(tables), &mut self.stack, None);
+        if outcome.overflowed {
+            let mut marker = Marker::<_, false>::new(LiveBlocks::new(tables), &mut self.stack, None);
             marker.overflowed = true;
             marker.drain();
-            share.marked += marker.marked;
+            outcome.marked += marker.marked;
         }
         self.stack.shrink(KEPT);
-        (said, Marked { live: share.marked, markers: helpers + 1, helpers_cpu_ns: share.cpu_ns })
+        (result, Marked { live: outcome.marked, markers: helpers + 1, helpers_cpu_ns: outcome.cpu_ns })
     }
 }
 
-/// What those who help need to know.
-struct Helping<'a> {
+/// What the helpers need.
+struct ParallelWork<'a> {
     tables: &'a Tables,
 }
 
-impl Work for Helping<'_> {
+impl Work for ParallelWork<'_> {
     unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> MarkOutcome {
-        finish(&mut Marker::<_, true>::new(Live::new(self.tables), stack, Some(pool)), pool)
+        finish(&mut Marker::<_, true>::new(LiveBlocks::new(self.tables), stack, Some(pool)), pool)
     }
 }
 
-/// Marks what others leave, until nobody has anything left.
-fn finish(marker: &mut Marker<'_, Live<'_>, true>, pool: &Pool<Grey>) -> MarkOutcome {
-    // SAFETY: parts of roots and marked blocks; the world stands still.
-    help(pool, |greys| unsafe { marker.borrowed(greys) });
+/// Marks what others leave, until no marker has anything left.
+fn finish(marker: &mut Marker<'_, LiveBlocks<'_>, true>, pool: &Pool<Grey>) -> MarkOutcome {
+    // SAFETY: parts of roots and marked blocks; the world is stopped.
+    help(pool, |grey_objects| unsafe { marker.borrowed(grey_objects) });
     MarkOutcome { marked: marker.marked, overflowed: marker.overflowed, cpu_ns: 0 }
 }

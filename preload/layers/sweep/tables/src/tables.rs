@@ -4,12 +4,12 @@ use core::fmt;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::chunk::{self, CELL_SHIFT, Chunk, LARGE, PAGE, PAGE_SHIFT, PAGE_STRIPS, PAGES};
+use crate::bitmap::{self, Bitmap, HALF, end_bits, exchange, single_threaded, start_bits};
+use crate::chunk::{self, CELL_SHIFT, Chunk, LARGE, PAGE, PAGE_BITMAPS, PAGE_SHIFT, PAGES};
 use crate::count::Count;
-use crate::directory::{Directory, Known, Supply};
-use crate::large::{Large, Room};
+use crate::directory::{Directory, DirectoryEntry, Supply};
+use crate::large::{Large, LargeSupply};
 use crate::lock::Locked;
-use crate::strip::{self, HALF, Strip, alone, end_bits, exchange, start_bits};
 
 /// The system gives no memory for the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,18 +38,18 @@ impl Block {
     }
 }
 
-/// A block, and where it is noted.
+/// A block, and where it is recorded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct FoundBlock {
     pub block: Block,
     /// Its number, if it is large.
     pub large: Option<usize>,
 }
 
-/// What changes under the lock.
-pub(crate) struct Held {
+/// What the lock guards.
+pub(crate) struct Guarded {
     pub supply: Supply,
-    pub room: Room,
+    pub large_supply: LargeSupply,
 }
 
 /// Every live block by address.
@@ -58,7 +58,7 @@ pub(crate) struct Held {
 pub struct Tables {
     pub(crate) directory: Directory,
     pub(crate) large: Large,
-    pub(crate) held: Locked<Held>,
+    pub(crate) guarded: Locked<Guarded>,
     /// Pages that hold a part of a block, and the most that ever did.
     used: Count<usize>,
     high: AtomicUsize,
@@ -75,7 +75,7 @@ impl Tables {
         Tables {
             directory: Directory::new(),
             large: Large::new(),
-            held: Locked::new(Held { supply: Supply::new(), room: Room::new() }),
+            guarded: Locked::new(Guarded { supply: Supply::new(), large_supply: LargeSupply::new() }),
             used: Count::<usize>::new(0),
             high: AtomicUsize::new(0),
         }
@@ -83,15 +83,15 @@ impl Tables {
 
     /// Makes every `every`-th request for memory fail from now on, 0 none: for tests.
     pub fn fail_every(&self, every: u64) {
-        self.held.with(|held| {
-            held.supply.fail_every(every);
-            held.room.fail_every(every);
+        self.guarded.with(|guarded| {
+            guarded.supply.fail_every(every);
+            guarded.large_supply.fail_every(every);
         });
     }
 
-    /// A block of `bytes` from `start` on is live. Blocks below 64 KiB that the tables
-    /// know to start there were given back unseen, and are forgotten; one that covers the new block from before, or is
-    /// large, is not looked for.
+    /// Records a block of `bytes` from `start` on as live. Blocks below 64 KiB that the tables record as starting there
+    /// were freed without the layer, and are forgotten; one that covers the new block from before, or is large, is not
+    /// searched for.
     ///
     /// # Errors
     /// There is no memory for the tables: the block is not in them.
@@ -99,17 +99,17 @@ impl Tables {
     pub fn insert(&self, start: usize, bytes: usize) -> Result<(), NoMemory> {
         debug_assert!(start.is_multiple_of(HALF) && bytes >= 2 * HALF && bytes.is_multiple_of(HALF));
         let last = start + bytes - HALF;
-        if strip::base(start) == strip::base(last)
+        if bitmap::base(start) == bitmap::base(last)
             && let Some(chunk) = self.directory.chunk(start)
         {
-            let alone = alone();
-            let word = chunk.strip(start);
-            let mut old = Strip(word.load(Ordering::Relaxed));
+            let single_threaded = single_threaded();
+            let word = chunk.bitmap(start);
+            let mut old = Bitmap(word.load(Ordering::Relaxed));
             while let Some(new) = old.with(start, last) {
-                match exchange(word, old, new, alone) {
+                match exchange(word, old, new, single_threaded) {
                     Ok(()) => {
                         if old.0 == 0 {
-                            self.gain(chunk, start);
+                            self.increment_page(chunk, start);
                         }
                         return Ok(());
                     }
@@ -120,21 +120,21 @@ impl Tables {
         self.insert_any(start, bytes)
     }
 
-    /// The block that starts there is live no more; says its bytes. `None` when none starts there.
+    /// Removes the block that starts there; returns its bytes. `None` when none starts there.
     #[inline]
     pub fn remove(&self, start: usize) -> Option<usize> {
         if let Some(chunk) = self.directory.chunk(start) {
-            let alone = alone();
-            let word = chunk.strip(start);
-            let mut old = Strip(word.load(Ordering::Relaxed));
+            let single_threaded = single_threaded();
+            let word = chunk.bitmap(start);
+            let mut old = Bitmap(word.load(Ordering::Relaxed));
             while old.starts(start)
                 && let Some(end) = old.end_of(start)
             {
                 let new = old.without(start_bits(start) | end_bits(end - HALF));
-                match exchange(word, old, new, alone) {
+                match exchange(word, old, new, single_threaded) {
                     Ok(()) => {
                         if new.0 == 0 {
-                            self.lose(chunk, start);
+                            self.decrement_page(chunk, start);
                         }
                         return Some(end - start);
                     }
@@ -183,43 +183,43 @@ impl Tables {
         self.high.load(Ordering::Relaxed)
     }
 
-    /// Lets the most begin anew with what there is.
+    /// Resets the high-water mark to the present value.
     pub fn forget_high(&self) {
         self.high.store(self.used_pages(), Ordering::Relaxed);
     }
 
-    /// Where the tables' own memory lies: to be left out of the roots, beside `self`.
+    /// The addresses of the tables' own memory: to be left out of the roots, with `self`.
     pub fn ranges(&self) -> [Range<usize>; 2] {
-        self.held.with(|held| [held.supply.range(), held.room.range()])
+        self.guarded.with(|guarded| [guarded.supply.range(), guarded.large_supply.range()])
     }
 
     /// Keeps others out over a fork.
     pub fn before_fork(&self) {
-        self.held.hold();
+        self.guarded.hold();
     }
 
     pub fn after_fork_in_parent(&self) {
-        self.held.release();
+        self.guarded.release();
     }
 
-    /// Goes on in the child, whose only thread has come from the one that called [`Tables::before_fork`].
+    /// Releases the lock in the child, whose only thread has come from the one that called [`Tables::before_fork`].
     pub fn after_fork_in_child(&self) {
-        self.held.release();
+        self.guarded.release();
     }
 
     // --- finding ------------------------------------------------------------------------------------------------
 
-    /// As [`Tables::find`], and where the block is noted.
-    pub(crate) fn seek(&self, address: usize) -> Option<Found> {
-        let chunk = match self.directory.known(address) {
-            Known::Nothing => return None,
-            Known::Large(number) => return self.large_if(number, address),
-            Known::Chunk(chunk) => chunk,
+    /// As [`Tables::find`], and where the block is recorded.
+    pub(crate) fn seek(&self, address: usize) -> Option<FoundBlock> {
+        let chunk = match self.directory.lookup(address) {
+            DirectoryEntry::Empty => return None,
+            DirectoryEntry::Large(number) => return self.large_if(number, address),
+            DirectoryEntry::Chunk(chunk) => chunk,
         };
         if let Some(block) = self.small(chunk, address)
             && address < block.end()
         {
-            return Some(Found { block, large: None });
+            return Some(FoundBlock { block, large: None });
         }
         let cell = chunk.cell(address);
         [&cell.starting, &cell.covering].into_iter().find_map(|number| match number.load(Ordering::Relaxed) {
@@ -229,11 +229,11 @@ impl Tables {
     }
 
     /// A large block, if the address lies in it.
-    fn large_if(&self, number: usize, address: usize) -> Option<Found> {
+    fn large_if(&self, number: usize, address: usize) -> Option<FoundBlock> {
         let entry = self.large.entry(number);
         let block =
             Block { start: entry.start.load(Ordering::Relaxed), bytes: entry.bytes.load(Ordering::Relaxed) };
-        (address.wrapping_sub(block.start) < block.bytes).then_some(Found { block, large: Some(number) })
+        (address.wrapping_sub(block.start) < block.bytes).then_some(FoundBlock { block, large: Some(number) })
     }
 
     /// The last block that is not large and starts at an address or before it.
@@ -241,13 +241,13 @@ impl Tables {
         let page = address & !(PAGE - 1);
         let mut at = address;
         loop {
-            if let Some(start) = Strip(chunk.strip(at).load(Ordering::Relaxed)).start_of(at) {
+            if let Some(start) = Bitmap(chunk.bitmap(at).load(Ordering::Relaxed)).start_of(at) {
                 return Some(Block { start, bytes: self.end_of(chunk, start)? - start });
             }
-            if strip::base(at) == page {
+            if bitmap::base(at) == page {
                 break;
             }
-            at = strip::base(at) - 1;
+            at = bitmap::base(at) - 1;
         }
         let before = chunk.page(page).before.load(Ordering::Relaxed) as usize;
         if before == 0 {
@@ -255,20 +255,20 @@ impl Tables {
         }
         let start = page - before * 2 * HALF;
         let chunk = self.directory.chunk(start)?;
-        let start = Strip(chunk.strip(start).load(Ordering::Relaxed)).start_of(start + HALF)?;
+        let start = Bitmap(chunk.bitmap(start).load(Ordering::Relaxed)).start_of(start + HALF)?;
         Some(Block { start, bytes: self.end_of(chunk, start)? - start })
     }
 
     /// The end of a block that is not large.
     #[inline]
     pub(crate) fn end_of(&self, chunk: &Chunk, start: usize) -> Option<usize> {
-        if let Some(end) = Strip(chunk.strip(start).load(Ordering::Relaxed)).end_of(start) {
+        if let Some(end) = Bitmap(chunk.bitmap(start).load(Ordering::Relaxed)).end_of(start) {
             return Some(end);
         }
-        let first = start >> strip::SHIFT & (PAGE_STRIPS - 1);
-        for further in 1..PAGE_STRIPS - first {
-            let at = start + (further << strip::SHIFT);
-            if let Some(end) = Strip(chunk.strip(at).load(Ordering::Relaxed)).end_before(at) {
+        let first = start >> bitmap::SHIFT & (PAGE_BITMAPS - 1);
+        for further in 1..PAGE_BITMAPS - first {
+            let at = start + (further << bitmap::SHIFT);
+            if let Some(end) = Bitmap(chunk.bitmap(at).load(Ordering::Relaxed)).end_before(at) {
                 return Some(end);
             }
         }
@@ -280,32 +280,32 @@ impl Tables {
 
     // --- used pages ---------------------------------------------------------------------------------------------
 
-    /// One more of what a page counts.
+    /// Adds one to a page's count.
     #[inline]
-    fn gain(&self, chunk: &Chunk, address: usize) {
-        if chunk.page(address).count.add(1, alone()) == 0 {
+    fn increment_page(&self, chunk: &Chunk, address: usize) {
+        if chunk.page(address).count.add(1, single_threaded()) == 0 {
             self.use_pages(1);
         }
     }
 
-    /// One less.
+    /// Subtracts one.
     #[inline]
-    pub(crate) fn lose(&self, chunk: &Chunk, address: usize) {
-        let alone = alone();
-        if chunk.page(address).count.add(u16::MAX, alone) == 1 {
-            self.used.add(usize::MAX, alone);
+    pub(crate) fn decrement_page(&self, chunk: &Chunk, address: usize) {
+        let single_threaded = single_threaded();
+        if chunk.page(address).count.add(u16::MAX, single_threaded) == 1 {
+            self.used.add(usize::MAX, single_threaded);
         }
     }
 
     #[inline]
     fn use_pages(&self, pages: usize) {
-        let used = self.used.add(pages, alone()) + pages;
+        let used = self.used.add(pages, single_threaded()) + pages;
         if used > self.high.load(Ordering::Relaxed) {
             self.high.fetch_max(used, Ordering::Relaxed);
         }
     }
 
-    // --- blocks that are not in one strip -----------------------------------------------------------------------
+    // --- blocks that are not in one bitmap -----------------------------------------------------------------------
 
     #[cold]
     #[inline(never)]
@@ -320,7 +320,7 @@ impl Tables {
         }
         let chunk = self.make_chunk(start)?;
         let last_chunk = self.make_chunk(last)?;
-        if strip::base(start) == strip::base(last) {
+        if bitmap::base(start) == bitmap::base(last) {
             self.set(chunk, start, start_bits(start) | end_bits(last));
             return Ok(());
         }
@@ -333,7 +333,7 @@ impl Tables {
                 let before = (page >> 4) - (start >> 4);
                 chunk.page(page).before.store(before as u16, Ordering::Relaxed);
                 if page >> PAGE_SHIFT != last_page {
-                    self.gain(chunk, page);
+                    self.increment_page(chunk, page);
                 }
             }
         }
@@ -345,12 +345,12 @@ impl Tables {
     #[inline(never)]
     pub(crate) fn remove_any(&self, start: usize) -> Option<usize> {
         let chunk = self.directory.chunk(start)?;
-        if !Strip(chunk.strip(start).load(Ordering::Relaxed)).starts(start) {
+        if !Bitmap(chunk.bitmap(start).load(Ordering::Relaxed)).starts(start) {
             return self.remove_large(chunk, start);
         }
         let bytes = self.end_of(chunk, start)? - start;
         let last = start + bytes - HALF;
-        if strip::base(start) == strip::base(last) {
+        if bitmap::base(start) == bitmap::base(last) {
             self.clear(chunk, start, start_bits(start) | end_bits(last));
             return Some(bytes);
         }
@@ -365,22 +365,22 @@ impl Tables {
                 let chunk = if page >> chunk::SHIFT == start >> chunk::SHIFT { chunk } else { last_chunk };
                 chunk.page(page).before.store(0, Ordering::Relaxed);
                 if page >> PAGE_SHIFT != last_page {
-                    self.lose(chunk, page);
+                    self.decrement_page(chunk, page);
                 }
             }
         }
         Some(bytes)
     }
 
-    /// Whether nothing is known where a block shall lie that is not large.
+    /// Whether no block is recorded where one that is not large is to lie.
     fn is_clear(&self, start: usize, last: usize) -> bool {
         let (mut at, mut known) = (start, None);
         while at <= last {
             if known.is_none() || at & ((1 << chunk::SHIFT) - 1) == 0 {
-                known = match self.directory.known(at) {
-                    Known::Nothing => None,
-                    Known::Chunk(chunk) => Some(chunk),
-                    Known::Large(_) => return false,
+                known = match self.directory.lookup(at) {
+                    DirectoryEntry::Empty => None,
+                    DirectoryEntry::Chunk(chunk) => Some(chunk),
+                    DirectoryEntry::Large(_) => return false,
                 };
             }
             let Some(chunk) = known else {
@@ -391,8 +391,8 @@ impl Tables {
                 at += PAGE;
                 continue;
             }
-            let end = strip::base(at) + (1 << strip::SHIFT);
-            if Strip(chunk.strip(at).load(Ordering::Relaxed)).with(at, last.min(end - HALF)).is_none() {
+            let end = bitmap::base(at) + (1 << bitmap::SHIFT);
+            if Bitmap(chunk.bitmap(at).load(Ordering::Relaxed)).with(at, last.min(end - HALF)).is_none() {
                 return false;
             }
             at = end;
@@ -400,25 +400,25 @@ impl Tables {
         true
     }
 
-    /// Sets bits of a strip, in which they are clear.
+    /// Sets bits of a bitmap, in which they are clear.
     fn set(&self, chunk: &Chunk, address: usize, bits: u64) {
-        self.change(chunk, address, |old| Strip(old.0 | bits));
+        self.change(chunk, address, |old| Bitmap(old.0 | bits));
     }
 
-    /// Takes starts and ends out of a strip.
+    /// Takes starts and ends out of a bitmap.
     pub(crate) fn clear(&self, chunk: &Chunk, address: usize, bits: u64) {
         self.change(chunk, address, |old| old.without(bits));
     }
 
-    fn change(&self, chunk: &Chunk, address: usize, change: impl Fn(Strip) -> Strip) {
-        let alone = alone();
-        let word: &AtomicU64 = chunk.strip(address);
-        let mut old = Strip(word.load(Ordering::Relaxed));
+    fn change(&self, chunk: &Chunk, address: usize, change: impl Fn(Bitmap) -> Bitmap) {
+        let single_threaded = single_threaded();
+        let word: &AtomicU64 = chunk.bitmap(address);
+        let mut old = Bitmap(word.load(Ordering::Relaxed));
         loop {
             let new = change(old);
-            match exchange(word, old, new, alone) {
-                Ok(()) if old.0 == 0 && new.0 != 0 => return self.gain(chunk, address),
-                Ok(()) if old.0 != 0 && new.0 == 0 => return self.lose(chunk, address),
+            match exchange(word, old, new, single_threaded) {
+                Ok(()) if old.0 == 0 && new.0 != 0 => return self.increment_page(chunk, address),
+                Ok(()) if old.0 != 0 && new.0 == 0 => return self.decrement_page(chunk, address),
                 Ok(()) => return,
                 Err(now) => old = now,
             }
@@ -428,7 +428,7 @@ impl Tables {
     fn make_chunk(&self, address: usize) -> Result<&Chunk, NoMemory> {
         match self.directory.chunk(address) {
             Some(chunk) => Ok(chunk),
-            None => self.held.with(|held| self.directory.make_chunk(address, &mut held.supply)),
+            None => self.guarded.with(|guarded| self.directory.make_chunk(address, &mut guarded.supply)),
         }
     }
 
@@ -437,32 +437,32 @@ impl Tables {
     fn insert_large(&self, start: usize, bytes: usize) -> Result<(), NoMemory> {
         let end = start.checked_add(bytes).ok_or(NoMemory)?;
         let last = end - HALF;
-        let (chunk, last_chunk) = self.held.with(|held| {
-            let supply = &mut held.supply;
+        let (chunk, last_chunk) = self.guarded.with(|guarded| {
+            let supply = &mut guarded.supply;
             let chunk = self.directory.make_chunk(start, supply)?;
             let last_chunk = self.directory.make_chunk(last, supply)?;
             for between in (start >> chunk::SHIFT) + 1..last >> chunk::SHIFT {
                 self.directory.prepare(between << chunk::SHIFT, supply)?;
             }
-            let number = self.large.add(&mut held.room, start, bytes)?;
+            let number = self.large.add(&mut guarded.large_supply, start, bytes)?;
             chunk.cell(start).starting.store(number as u32 + 1, Ordering::Release);
             self.cover(start, last, Some(number));
             Ok((chunk, last_chunk))
         })?;
-        self.gain(chunk, start);
+        self.increment_page(chunk, start);
         if start >> PAGE_SHIFT != last >> PAGE_SHIFT {
-            self.gain(last_chunk, last);
+            self.increment_page(last_chunk, last);
             self.use_pages((last >> PAGE_SHIFT) - (start >> PAGE_SHIFT) - 1);
         }
         Ok(())
     }
 
-    /// Every 64 KiB after the first of a large block knows it, or does no more. By who holds the lock.
+    /// Records a large block in every 64 KiB after its first, or removes it there. The caller holds the lock.
     fn cover(&self, start: usize, last: usize, number: Option<usize>) {
         let mut at = ((start >> CELL_SHIFT) + 1) << CELL_SHIFT;
         while at <= last {
-            match self.directory.known(at) {
-                Known::Chunk(chunk) => {
+            match self.directory.lookup(at) {
+                DirectoryEntry::Chunk(chunk) => {
                     let covering = number.map_or(0, |number| number as u32 + 1);
                     chunk.cell(at).covering.store(covering, Ordering::Release);
                     at += 1 << CELL_SHIFT;
@@ -485,21 +485,21 @@ impl Tables {
             return None;
         }
         let last = start + bytes - HALF;
-        self.held.with(|held| {
+        self.guarded.with(|guarded| {
             chunk.cell(start).starting.store(0, Ordering::Relaxed);
             self.cover(start, last, None);
-            self.large.forget(&mut held.room, number);
+            self.large.forget(&mut guarded.large_supply, number);
         });
-        self.lose(chunk, start);
+        self.decrement_page(chunk, start);
         if start >> PAGE_SHIFT != last >> PAGE_SHIFT {
-            self.lose(self.directory.chunk(last)?, last);
+            self.decrement_page(self.directory.chunk(last)?, last);
             let between = (last >> PAGE_SHIFT) - (start >> PAGE_SHIFT) - 1;
-            self.used.add(between.wrapping_neg(), alone());
+            self.used.add(between.wrapping_neg(), single_threaded());
         }
         Some(bytes)
     }
 
-    /// Forgets what overlaps a new block: it was given back past us.
+    /// Forgets what overlaps a new block: it was freed without the layer.
     fn evict(&self, start: usize, bytes: usize) {
         let end = start.saturating_add(bytes);
         while let Some(block) = self.first_in(start..end) {
@@ -521,7 +521,7 @@ impl Tables {
         let bounds = self.directory.bounds();
         let range = range.start.max(bounds.start)..range.end.min(bounds.end);
         for (base, known) in self.directory.each(range.clone()) {
-            let Known::Chunk(chunk) = known else { continue };
+            let DirectoryEntry::Chunk(chunk) = known else { continue };
             let from = range.start.max(base);
             for page in (from >> PAGE_SHIFT & (PAGES - 1))..PAGES {
                 let page = base + (page << PAGE_SHIFT);
@@ -537,15 +537,15 @@ impl Tables {
                     number => Some(self.large.entry(number as usize - 1).start.load(Ordering::Relaxed)),
                 };
                 let large = large.filter(|start| *start >= from && start >> PAGE_SHIFT == page >> PAGE_SHIFT);
-                let small = (from..page + PAGE).step_by(1 << strip::SHIFT).find_map(|at| {
-                    let strip = Strip(chunk.strip(at).load(Ordering::Relaxed));
-                    strip.all().map(|start| strip::base(at) + start).find(|start| *start >= from)
+                let small = (from..page + PAGE).step_by(1 << bitmap::SHIFT).find_map(|at| {
+                    let bitmap = Bitmap(chunk.bitmap(at).load(Ordering::Relaxed));
+                    bitmap.all().map(|start| bitmap::base(at) + start).find(|start| *start >= from)
                 });
-                // A step from the middle of a strip passes over the last one.
+                // A step from the middle of a bitmap skips the last one.
                 let small = small.or_else(|| {
                     let at = page + PAGE - 1;
-                    let strip = Strip(chunk.strip(at).load(Ordering::Relaxed));
-                    strip.all().map(|start| strip::base(at) + start).find(|start| *start >= from)
+                    let bitmap = Bitmap(chunk.bitmap(at).load(Ordering::Relaxed));
+                    bitmap.all().map(|start| bitmap::base(at) + start).find(|start| *start >= from)
                 });
                 if let Some(start) = [small, large].into_iter().flatten().min() {
                     return if start < range.end { self.find(start) } else { None };
@@ -582,9 +582,9 @@ impl Tables {
         let page = |page: usize| page..page + PAGE;
         for (base, known) in self.directory.each(self.directory.bounds()) {
             match known {
-                Known::Nothing => {}
-                Known::Large(_) => add(base..base + (1 << chunk::SHIFT)),
-                Known::Chunk(chunk) => {
+                DirectoryEntry::Empty => {}
+                DirectoryEntry::Large(_) => add(base..base + (1 << chunk::SHIFT)),
+                DirectoryEntry::Chunk(chunk) => {
                     for at in (base..base + (1 << chunk::SHIFT)).step_by(PAGE) {
                         let counted = chunk.page(at).count.get() != 0;
                         if counted || self.seek(at).is_some() {

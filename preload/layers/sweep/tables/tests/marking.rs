@@ -1,4 +1,5 @@
-//! All ways to mark find the same blocks: those that a model of the graph says are reachable; the others are dead.
+//! All configurations of marking find the same blocks: those that a model of the graph has as reachable; the others are
+//! dead.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,11 +8,11 @@ use std::sync::{Mutex, PoisonError};
 use heaptoll_tables::{Marking, Tables};
 use proptest::prelude::*;
 
-/// One test at a time: each has regions of its own, and a process has room for some tens of them.
+/// One test at a time: each has regions of its own, and a process has space for some tens of them.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// How to mark: threads, entries of the own stack, and of helpers' stacks and the pool.
-const WAYS: [(usize, usize, usize); 8] = [
+const CONFIGURATIONS: [(usize, usize, usize); 8] = [
     (1, usize::MAX, usize::MAX),
     (1, 1, 1),
     (1, 7, 1),
@@ -22,7 +23,7 @@ const WAYS: [(usize, usize, usize); 8] = [
     (3, 5, 2),
 ];
 
-/// Blocks that lie one behind the other in memory of the test's.
+/// Consecutive blocks in memory of the test's.
 struct Graph {
     tables: Box<Tables>,
     memory: Vec<u64>,
@@ -39,7 +40,7 @@ impl Graph {
         Graph { tables, memory, taken: 0, blocks, order, roots }
     }
 
-    /// A block some bytes behind the last; says where it is.
+    /// A block some bytes after the last; returns its address.
     fn block(&mut self, gap: usize, bytes: usize) -> usize {
         let start = self.memory.as_mut_ptr() as usize + self.taken + gap;
         self.taken += gap + bytes;
@@ -52,7 +53,7 @@ impl Graph {
 
     /// Writes an address into a block, at any byte.
     fn write(&mut self, at: usize, address: usize) {
-        // SAFETY: tests write within their blocks, and nobody reads meanwhile.
+        // SAFETY: tests write within their blocks, and no thread reads meanwhile.
         unsafe { (at as *mut usize).write_unaligned(address) };
     }
 
@@ -82,10 +83,10 @@ impl Graph {
         range.start as usize..range.end as usize
     }
 
-    /// Marks in every way, and then takes what is dead.
+    /// Marks in every configuration, and then takes what is dead.
     fn expect(&mut self) {
         let reached = self.reachable();
-        for (markers, own, others) in WAYS {
+        for (markers, own, others) in CONFIGURATIONS {
             self.mark(markers, own, others, reached.values().sum());
             // SAFETY: there are no other threads.
             unsafe { self.tables.clear_marks() };
@@ -111,13 +112,13 @@ impl Graph {
         assert_eq!(marking.prepare(live), markers);
         let range = self.roots();
         // SAFETY: the test's own words; there are no other threads.
-        let (said, marked) = unsafe {
+        let (result, marked) = unsafe {
             marking.mark(&self.tables, markers, |roots| {
                 roots.range(range);
                 11
             })
         };
-        assert_eq!((said, marked.live, marked.markers), (11, live, markers), "{markers} {own} {others}");
+        assert_eq!((result, marked.live, marked.markers), (11, live, markers), "{markers} {own} {others}");
     }
 }
 
@@ -175,7 +176,7 @@ fn long_lists_need_no_stack_of_calls() {
         last = block;
     }
     graph.roots = vec![last + 3];
-    // As a stack of one entry has room for it, this does not overflow.
+    // As a stack of one entry has space for it, this does not overflow.
     graph.expect();
     assert_eq!(graph.blocks.len(), LENGTH);
 }
@@ -213,14 +214,14 @@ fn addresses_in_code_lie_at_any_byte() {
             marking.mark(&graph.tables, 1, |roots| roots.bytes(range.start as usize..range.end as usize));
         }
         let mut dead = Vec::new();
-        // SAFETY: as above.
+        // SAFETY: there are no other threads.
         unsafe { graph.tables.dead(|start, _| dead.push(start)) };
         assert_eq!(dead, [lost], "{shift}");
     }
 }
 
 #[test]
-fn a_heap_that_was_large_once_leaves_nothing_behind() {
+fn a_heap_that_was_large_once_leaves_nothing_after_it() {
     let tables = Box::new(Tables::new());
     // Nothing is read there: no root, so that nothing is marked.
     let (first, second) = (0x2000_0000_0000_usize, 0x3000_0000_0000_usize);

@@ -1,5 +1,5 @@
-//! The tables against a model, an ordered map of blocks: whatever is inserted and removed, they say the same, and the
-//! tables are whole.
+//! The tables against a model, an ordered map of blocks: whatever is inserted and removed, both agree, and the tables
+//! are sound.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,12 +12,12 @@ const ARENA: usize = 0x1234_5670_0000;
 
 /// What is done.
 #[derive(Debug, Clone)]
-enum Act {
-    /// A block so many bytes behind the end of a block, by its number, or at the arena's start.
-    Insert { behind: usize, gap: usize, bytes: usize },
-    /// The block of this number goes.
+enum Action {
+    /// A block so many bytes after the end of a block, by its number, or at the arena's start.
+    Insert { after: usize, gap: usize, bytes: usize },
+    /// Removes the block of this number.
     Remove(usize),
-    /// A block that lies over others, so many eights behind the start of one.
+    /// A block that lies over others, so many eights after the start of one.
     Override { at: usize, eights: usize, bytes: usize },
 }
 
@@ -32,13 +32,13 @@ fn bytes() -> impl Strategy<Value = usize> {
     ]
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn action() -> impl Strategy<Value = Action> {
     let gap = prop_oneof![3 => Just(0_usize), 3 => 0_usize..10, 1 => 0_usize..2000, 1 => 0_usize..300_000];
     prop_oneof![
         6 => (any::<usize>(), gap, bytes())
-            .prop_map(|(behind, gap, bytes)| Act::Insert { behind, gap: gap * 8, bytes }),
-        4 => any::<usize>().prop_map(Act::Remove),
-        1 => (any::<usize>(), 0_usize..100, bytes()).prop_map(|(at, eights, bytes)| Act::Override { at, eights, bytes }),
+            .prop_map(|(after, gap, bytes)| Action::Insert { after, gap: gap * 8, bytes }),
+        4 => any::<usize>().prop_map(Action::Remove),
+        1 => (any::<usize>(), 0_usize..100, bytes()).prop_map(|(at, eights, bytes)| Action::Override { at, eights, bytes }),
     ]
 }
 
@@ -74,7 +74,7 @@ impl Model {
     }
 }
 
-fn same(tables: &Tables, model: &Model, at: usize) {
+fn assert_same(tables: &Tables, model: &Model, at: usize) {
     for delta in [0, 1, 7, 8, 15, 16, 24, 255, 256, 4095, 4096, 65535, 1 << 20] {
         for address in [at.wrapping_sub(delta), at + delta] {
             let found = tables.find(address).map(|block| (block.start, block.bytes));
@@ -85,7 +85,7 @@ fn same(tables: &Tables, model: &Model, at: usize) {
     assert_eq!(tables.used_pages(), model.pages());
 }
 
-fn whole(tables: &Tables, model: &Model) {
+fn assert_sound(tables: &Tables, model: &Model) {
     assert_eq!(tables.check(), Ok(()));
     let mut seen = Vec::new();
     tables.for_each(|start, bytes| seen.push((start, bytes)));
@@ -109,33 +109,33 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_tables_are_an_ordered_map(acts in proptest::collection::vec(act(), 1..200)) {
+    fn the_tables_are_an_ordered_map(acts in proptest::collection::vec(action(), 1..200)) {
         let (tables, mut model, mut high) = (Box::new(Tables::new()), Model::default(), 0);
-        for act in &acts {
-            let (start, bytes) = match *act {
-                Act::Insert { behind, gap, bytes } => {
-                    let end = model.nth(behind).map_or(ARENA, |(start, bytes)| start + bytes);
+        for action in &acts {
+            let (start, bytes) = match *action {
+                Action::Insert { after, gap, bytes } => {
+                    let end = model.nth(after).map_or(ARENA, |(start, bytes)| start + bytes);
                     let start = end + gap;
                     if !model.overlapping(start..start + bytes).is_empty() {
                         continue;
                     }
                     (start, bytes)
                 }
-                Act::Remove(number) => {
+                Action::Remove(number) => {
                     let Some((start, bytes)) = model.nth(number) else { continue };
                     prop_assert_eq!(tables.remove(start + 8), None, "not a start");
                     prop_assert_eq!(tables.remove(start), Some(bytes));
                     prop_assert_eq!(tables.remove(start), None, "removed twice");
                     model.0.remove(&start);
-                    same(&tables, &model, start);
+                    assert_same(&tables, &model, start);
                     continue;
                 }
-                Act::Override { at, eights, bytes } => {
+                Action::Override { at, eights, bytes } => {
                     let Some((start, _)) = model.nth(at) else { continue };
                     let start = start + eights * 8;
                     for lost in model.overlapping(start..start + bytes) {
                         let bytes = model.0.remove(&lost);
-                        // What covers the new block from before, or is large, is not looked for.
+                        // What covers the new block from before, or is large, is not searched for.
                         if lost < start || bytes >= Some(1 << 16) {
                             prop_assert_eq!(tables.remove(lost), bytes);
                         }
@@ -145,16 +145,16 @@ proptest! {
             };
             prop_assert_eq!(tables.insert(start, bytes), Ok(()));
             model.0.insert(start, bytes);
-            same(&tables, &model, start);
+            assert_same(&tables, &model, start);
             high = high.max(tables.used_pages());
         }
         prop_assert!(tables.used_pages_high() >= high);
-        whole(&tables, &model);
+        assert_sound(&tables, &model);
         // Everything goes, and nothing is left.
         for (start, bytes) in std::mem::take(&mut model.0) {
             prop_assert_eq!(tables.remove(start), Some(bytes));
         }
-        whole(&tables, &model);
+        assert_sound(&tables, &model);
         prop_assert_eq!(tables.used_pages(), 0);
     }
 }
@@ -259,7 +259,7 @@ fn addresses_that_nothing_can_have_are_not_found() {
 #[test]
 fn threads_insert_and_remove_at_once() {
     let tables = Box::new(Tables::new());
-    // Each has every fourth place of 48 bytes, so that all share all strips.
+    // Each has every fourth slot of 48 bytes, so that all share all bitmaps.
     const THREADS: usize = 4;
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
