@@ -31,10 +31,10 @@ fn shown() -> Vec<Shown> {
     all
 }
 
-/// What looks like a command and is none.
+/// Text that has the form of a command and is none.
 const NO_COMMANDS: [(&str, &str); 1] = [("sites", "the name of a mapping in /proc/PID/maps")];
 
-/// A word that stands for a name of the reader's.
+/// Whether a word is a placeholder for a name that the reader chooses.
 fn is_placeholder(word: &str) -> bool {
     word.chars().all(|c| c.is_ascii_uppercase() || c == '_' || c == '/') || word.contains("./")
 }
@@ -59,7 +59,7 @@ fn every_command_that_is_shown_is_one_that_heaptoll_takes() {
         // A command that is only named lacks what it needs, and that is no mistake.
         let Err(error) = Cli::command().try_get_matches_from(line).map(drop) else { continue };
         let is_named = error.kind() == ErrorKind::MissingRequiredArgument;
-        // A word of the reader's own in the place of one.
+        // A placeholder in the position of a value.
         let is_value =
             error.kind() == ErrorKind::ValueValidation && words.iter().any(|word| is_placeholder(word));
         if !is_named && !is_value {
@@ -84,7 +84,7 @@ fn every_manager_and_program_that_a_shown_command_names_is_there() {
             assert!(found.is_ok() || debian, "{place}: heaptoll {line}: {}", found.expect_err("an error"));
             seen += 1;
         }
-        // A catalog of the reader's has programs of the reader's.
+        // A user's own catalog has programs that are unknown here.
         let own = words.iter().any(|word| word == "--catalog");
         for name in values(&words, &["-p", "--program"]).filter(|_| !own) {
             assert!(catalog.find(name).is_ok(), "{place}: heaptoll {line}: no program {name}");

@@ -1,4 +1,4 @@
-//! What the commands that ask a trace have in common: print the document, write it as HTML and JSON where asked.
+//! Output shared by the commands whose result is a document: print it, write it as HTML and JSON where requested.
 
 use std::path::{Path, PathBuf};
 
@@ -17,13 +17,14 @@ pub struct DocumentOutputs {
     /// Write a self-contained HTML page
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
-    /// Write the figures as JSON, whose fields the command's page in docs/ describes; `-` is standard output, instead of
+    /// Write the figures as JSON, whose fields the command's page in docs/ describes; `-` is standard output, instead
+    /// of
     /// the tables
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
 }
 
-/// What the JSON file holds: which schema, who wrote it, and the figures beside them.
+/// The JSON file: its schema, the version of heaptoll that wrote it, and the figures.
 #[derive(Serialize)]
 struct Envelope<'a, F: Serialize> {
     schema: &'a str,
@@ -45,8 +46,8 @@ impl DocumentOutputs {
         Ok(())
     }
 
-    /// Prints the document and writes the files. `figures`, which serialise as an object, are what the JSON holds
-    /// beside `schema`, its name and version (`heaptoll-stat/1`). Gives the command's exit status.
+    /// Prints the document and writes the files. `figures`, which serialise as an object, are written to the JSON
+    /// after `schema`, its name and version (`heaptoll-stat/1`). Returns the command's exit status.
     ///
     /// # Errors
     /// Standard output is full.
@@ -60,7 +61,7 @@ impl DocumentOutputs {
         self.give(text, || html::document::render(document), schema, figures)
     }
 
-    /// The same for what is no document: `text` is printed, `page` is the HTML page.
+    /// The same for a result that is no [`Document`]: `text` is printed, `page` is the HTML page.
     ///
     /// # Errors
     /// Standard output is full.
@@ -79,7 +80,7 @@ impl DocumentOutputs {
         printed.map(|()| code)
     }
 
-    /// Writes the files alone. Gives the command's exit status.
+    /// Writes the files alone. Returns the command's exit status.
     pub fn write(
         &self,
         schema: &str,
@@ -108,7 +109,7 @@ fn json(schema: &str, figures: &impl Serialize) -> Result<String, ReportError> {
         .map_err(|error| ReportError::Encode { form: "JSON", detail: error.to_string() })
 }
 
-/// Writes one file, says so or why not, and gives whether it is there.
+/// Writes one file, prints a note or the error, and returns whether the file was written.
 fn written(path: &Path, text: impl FnOnce() -> Result<String, ReportError>) -> bool {
     let result = text().and_then(|text| {
         files::write_atomically(path, |out| {
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn files_hold_the_figures_beside_their_schema() {
+    fn files_hold_the_figures_and_their_schema() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| Some(folder.path().join(name));
         let outputs = DocumentOutputs { html: path("a.html"), json: path("a.json") };

@@ -3,7 +3,7 @@
 /// Seconds of a time; a number alone is seconds.
 ///
 /// # Errors
-/// It is none, in words.
+/// The text is no time; the error is a message for the user.
 pub fn duration(text: &str) -> Result<f64, String> {
     let refuse = || "give a time such as 90s, 10m or 1h30m".to_owned();
     let mut seconds = 0.0;
@@ -40,7 +40,7 @@ pub fn duration(text: &str) -> Result<f64, String> {
 /// Seconds of a time slice, given in milliseconds: `3ms`, `.5ms`.
 ///
 /// # Errors
-/// It is none that the kernel gives, in words.
+/// The text is no slice that the kernel grants; the error is a message for the user.
 pub fn slice(text: &str) -> Result<f64, String> {
     let (shortest, longest) = heaptoll_launcher::slice::LIMITS;
     let milliseconds = text.strip_suffix("ms").and_then(|number| number.trim_end().parse::<f64>().ok());

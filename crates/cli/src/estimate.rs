@@ -1,10 +1,10 @@
-//! What a command is going to take, before it takes it.
+//! An estimate of how long a command will take, announced before it begins.
 
 use std::time::Duration;
 
 use indicatif::HumanDuration;
 
-/// Less than this needs no announcement, s.
+/// A shorter time is not announced, s.
 const LONG_S: f64 = 10.0;
 
 /// Runs that are to be made.
@@ -43,7 +43,7 @@ mod tests {
         };
         assert_eq!(of(9.0, false).sentence(), None);
         assert_eq!(of(120.0, false).sentence().as_deref(), Some("6 runs: about 2 minutes, if all is well"));
-        let said = of(f64::INFINITY, true).sentence();
-        assert!(said.is_some_and(|said| said.starts_with("6 runs: more than ")));
+        let sentence = of(f64::INFINITY, true).sentence();
+        assert!(sentence.is_some_and(|sentence| sentence.starts_with("6 runs: more than ")));
     }
 }

@@ -1,4 +1,4 @@
-//! What ends a command early, and the exit status that says so.
+//! Why a command ends early, and the exit status for it.
 //!
 //! 0: all well. 1: something was measured and something went wrong (a manager failed, an output file could not be
 //! written, ...). 2: nothing was measured because the request cannot be carried out. 130: Ctrl-C.
@@ -40,7 +40,7 @@ pub enum Failure {
     #[error(transparent)]
     Report(#[from] ReportError),
     /// A trace that cannot be read or written, or a request about it that cannot be carried out: the typed error of
-    /// the crate that met it.
+    /// the crate that found it.
     #[error(transparent)]
     Refused(Box<dyn std::error::Error>),
     /// Something went wrong on the way; what was kept until then is kept.

@@ -1,10 +1,10 @@
-//! What a command line most likely meant that clap refuses.
+//! Hints for command lines that clap refuses: what the user most likely meant.
 
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Commands that take a program behind `--`.
+/// Commands that take a program after `--`.
 const TAKE_A_PROGRAM: [&str; 10] = [
     "run",
     "record",
@@ -26,7 +26,7 @@ pub fn left_out_dashes(error: &clap::Error, words: &[OsString]) -> Option<String
     let command = words.get(1)?.to_str().filter(|command| TAKE_A_PROGRAM.contains(command))?;
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
     (!word.starts_with('-')).then(|| {
-        format!("what is to be measured stands behind `--`: heaptoll {command} [OPTIONS] -- {word} ...")
+        format!("the program to measure goes after `--`: heaptoll {command} [OPTIONS] -- {word} ...")
     })
 }
 
@@ -44,9 +44,9 @@ mod tests {
 
     #[test]
     fn a_program_without_dashes_in_front_is_answered_with_them() {
-        let said = hint("heaptoll run ./rs").expect("a hint");
-        assert!(said.contains("heaptoll run [OPTIONS] -- ./rs"), "{said}");
-        assert!(hint("heaptoll record -o t ls /").is_some_and(|said| said.contains("-- ls")));
+        let message = hint("heaptoll run ./rs").expect("a hint");
+        assert!(message.contains("heaptoll run [OPTIONS] -- ./rs"), "{message}");
+        assert!(hint("heaptoll record -o t ls /").is_some_and(|message| message.contains("-- ls")));
         assert_eq!(hint("heaptoll run --no-such-option"), None);
         assert_eq!(hint("heaptoll managers ls"), None);
     }

@@ -8,9 +8,9 @@ use indicatif::{HumanDuration, ProgressBar};
 
 use crate::terminal;
 
-/// Between two lines.
+/// Time between two lines.
 const EVERY: Duration = Duration::from_secs(10);
-/// With these words a message gives the time left itself.
+/// A message with this text gives the time left itself.
 const LEFT: &str = " left";
 
 /// A thread that writes what a hidden bar would show. It ends when this is dropped.
@@ -19,7 +19,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Lines for a bar that nobody sees; nothing for one that a terminal shows.
+    /// Lines for a hidden bar; nothing for one that a terminal shows.
     pub fn of(bar: &ProgressBar) -> Lines {
         if bar.is_hidden() { Lines::every(EVERY, bar, terminal::note) } else { Lines { thread: None } }
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_that_nobody_sees_becomes_lines() {
+    fn a_hidden_bar_becomes_lines() {
         let bar = ProgressBar::hidden();
         bar.set_length(8);
         bar.set_position(2);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_left_is_reckoned_once() {
+    fn the_time_left_is_computed_once() {
         let minute = Duration::from_secs(60);
         assert_eq!(line(3, Some(9), "5 minutes left, now x", minute), "3/9 done, 5 minutes left, now x");
         assert_eq!(line(3, Some(9), "now x", minute), "3/9 done, about 2 minutes left, now x");

@@ -5,22 +5,22 @@ use heaptoll_lab::experiment::Machine;
 
 /// Shorter spans are not judged: the system counts in hundredths of a second.
 const LEAST_S: f64 = 2.0;
-/// The share of the processors that others may use before it is worth a word.
+/// The share of the processors that other work may use without a warning.
 const SHARE: f64 = 0.2;
 
-/// What to say of the load averages that an experiment begins with.
+/// A warning about the load averages at the beginning of an experiment.
 pub fn at_the_beginning(machine: &Machine) -> Option<String> {
     let (load, cores) = (machine.load[0], f64::from(machine.cores));
     (load > cores).then(|| {
         format!(
             "the machine has other work: a load average of {load:.1} on {} cores. Times are longer and intervals wider \
-             than on a quiet machine; memory and counts are right",
+             than on an idle machine; memory and counts are right",
             machine.cores
         )
     })
 }
 
-/// What to say of what disturbed while all was measured.
+/// Warnings about what disturbed the measurements.
 pub fn meanwhile(found: &Disturbance, processors: usize) -> Vec<String> {
     let others = (found.seconds >= LEAST_S).then(|| others(found, processors as f64)).flatten();
     let held_s = found.throttled.unwrap_or(0.0) * found.seconds;
@@ -38,7 +38,7 @@ fn others(found: &Disturbance, processors: f64) -> Option<String> {
     (used > SHARE * processors).then(|| {
         format!(
             "other work took {used:.1} of {processors:.0} processors while this was measured: times are longer and intervals \
-             wider than on a quiet machine"
+             wider than on an idle machine"
         )
     })
 }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_busy_machine_is_warned_of_and_a_quiet_one_is_not() {
+    fn a_busy_machine_gives_a_warning_and_an_idle_one_does_not() {
         let machine = |load| Machine { cores: 2, load: [load, 0.0, 0.0], ..Machine::default() };
         let busy = at_the_beginning(&machine(3503.0)).expect("a warning");
         assert!(busy.contains("3503.0 on 2 cores"), "{busy}");

@@ -16,13 +16,13 @@ mod memory;
 mod outputs;
 mod pairing;
 mod preflights;
-mod programs_asked;
 mod progress;
 mod same_work;
 mod stand_ins;
 mod studied;
 mod terminal;
 mod traced;
+mod workload_args;
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -32,7 +32,8 @@ use clap::{Parser, Subcommand};
 /// What does memory management cost this program, and what would another manager cost?
 ///
 /// heaptoll runs an unmodified program under many memory managers, at once on one processor or in interleaved random
-/// order, proves each time which manager serves it, and compares CPU time and memory with intervals that hold for the whole table.
+/// order, proves each time which manager serves it, and compares CPU time and memory with intervals that hold for the
+/// whole table.
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll", version, propagate_version = true)]
 #[command(after_help = "Start with: heaptoll run -- YOUR-PROGRAM ARGS...")]
@@ -41,7 +42,7 @@ struct Cli {
     command: Command,
 }
 
-// Each is described where its arguments are; a line here would hide that.
+// Each variant is documented at its arguments; a comment here would replace that text in the help.
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<command::run::Arguments>),

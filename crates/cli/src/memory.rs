@@ -1,4 +1,4 @@
-//! What a command that reads a trace may take in memory: traces may come from anybody.
+//! The memory limit of commands that read traces: a trace may come from an untrusted source.
 
 use clap::Args;
 use heaptoll_trace::{MEMORY_LIMIT, Memory};
@@ -7,7 +7,7 @@ use heaptoll_units::{size, size_text};
 /// Option of commands that read traces.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct MemoryArguments {
-    /// Memory that may be taken for the objects of the trace; a trace that needs more is refused, with what it needs
+    /// Memory that the objects of the trace may take; a trace that needs more is refused, with the size it needs
     #[arg(long, value_name = "SIZE", default_value_t = Size(MEMORY_LIMIT), value_parser = parse)]
     memory_limit: Size,
 }
@@ -26,7 +26,7 @@ fn parse(text: &str) -> Result<Size, String> {
 }
 
 impl MemoryArguments {
-    /// The limit for one who keeps so many bytes of each object.
+    /// The limit for a command that keeps so many bytes of each object.
     pub fn each(self, each_object_bytes: usize) -> Memory {
         Memory { limit_bytes: self.memory_limit.0, each_object_bytes: each_object_bytes as u64 }
     }

@@ -1,4 +1,5 @@
-//! The files a user can ask for: HTML, JSON, CSV, Parquet. Checked before anything is measured, written at the end;
+//! The files that a user can request: HTML, JSON, CSV, Parquet. Checked before anything is measured, written at the
+//! end;
 //! one that fails does not keep the others from being written.
 
 use std::io::{ErrorKind, Write};
@@ -41,7 +42,7 @@ pub fn check(path: &Path) -> Result<(), String> {
     if path.exists() && !path.is_file() {
         return Ok(());
     }
-    // Only the attempt tells: permission bits say nothing to root, on read-only disks and in /proc.
+    // Only an attempt decides: permission bits mean nothing to root, on read-only disks and in /proc.
     match tempfile::Builder::new().prefix(".heaptoll-").tempfile_in(folder) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
@@ -59,7 +60,7 @@ impl Outputs {
         [&self.html, &self.json, &self.csv, &self.parquet].into_iter().flatten().map(PathBuf::as_path)
     }
 
-    /// Keeps the files where they were asked for when the current folder changes.
+    /// Makes the paths absolute, so that a change of the current folder does not move the files.
     pub fn make_absolute(&mut self) {
         for path in [&mut self.html, &mut self.json, &mut self.csv, &mut self.parquet].into_iter().flatten() {
             if let Ok(absolute) = std::path::absolute(&*path) {
@@ -79,7 +80,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// Writes every file asked for; returns whether all came out.
+    /// Writes every requested file; returns whether all were written.
     pub fn write(&self, experiment: &Experiment, comparison: &Comparison) -> bool {
         let mut all = true;
         let mut one = |path: &Option<PathBuf>, write: &dyn Fn(&mut dyn Write) -> Result<(), ReportError>| {
@@ -103,7 +104,7 @@ impl Outputs {
     }
 }
 
-/// The words heaptoll was started with, as they can be shown.
-pub fn own_words() -> Vec<String> {
+/// The arguments heaptoll was started with, as text.
+pub fn own_arguments() -> Vec<String> {
     std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }

@@ -1,6 +1,7 @@
 //! Which stacks of a program may run at once on one processor, and why the others may not.
 //!
-//! What is known comes from the proof runs, which are watched (`heaptoll_preflight::Effect`): copies that run at the same
+//! What is known comes from the proof runs, which are watched (`heaptoll_preflight::Effect`): copies that run at the
+//! same
 //! time would meet in a file, a port or a lock; one that waits by the clock, or has several threads, does not share a
 //! processor as one that only computes does.
 
@@ -16,7 +17,7 @@ use crate::preflights::ProofRun;
 /// All copies together may take this share of the memory that is available: 1 over it.
 const MEMORY_SHARE: u64 = 2;
 
-/// What the machine gives for runs at once.
+/// The machine's resources for runs at the same time.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine {
     /// Processors that this process may use.
@@ -26,7 +27,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one, now.
+    /// The resources of this machine now.
     pub fn now() -> Machine {
         let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -64,14 +65,15 @@ pub fn decide(
         stack.apart = threads.then(|| "it starts threads in the program".to_owned());
     }
     for at in 0..stacks.len() {
-        let beside = |other: &&StackInfo| other.block == stacks[at].block && other.apart.is_none();
-        if stacks[at].apart.is_none() && stacks.iter().filter(beside).count() < 2 {
-            stacks[at].apart = Some("no other stack can run beside it".to_owned());
+        let in_same_block = |other: &&StackInfo| other.block == stacks[at].block && other.apart.is_none();
+        if stacks[at].apart.is_none() && stacks.iter().filter(in_same_block).count() < 2 {
+            stacks[at].apart = Some("no other stack can run at the same time".to_owned());
         }
     }
 }
 
-/// Whether the next proof run is to go to its end, too: the baseline's made files, and no other shows yet whether each run
+/// Whether the next proof run is to go to its end, too: the baseline's made files, and no other shows yet whether each
+/// run
 /// makes them under names of its own.
 pub fn wants_another_whole(runs: &[ProofRun]) -> bool {
     let makes = |run: &ProofRun| run.watched.as_ref().is_some_and(|watched| !watched.made.is_empty());
@@ -202,7 +204,7 @@ mod tests {
         let threads = [proven(&[]), proven(&[]), proven(&[]), proven(&[Effect::Threads])];
         let apart = decided(&[0, 0, 1, 1], &threads);
         assert!(apart[0].is_none() && apart[1].is_none(), "{apart:?}");
-        assert_eq!(apart[2].as_deref(), Some("no other stack can run beside it"));
+        assert_eq!(apart[2].as_deref(), Some("no other stack can run at the same time"));
     }
 
     #[test]
@@ -215,7 +217,7 @@ mod tests {
         let first = |runs: &[ProofRun]| decided(&plain, runs, MACHINE)[0].clone();
         assert_eq!(first(&[makes("/tmp/a1"), makes("/tmp/b2")]), None);
         assert_eq!(first(&[makes("/lock"), makes("/lock")]).as_deref(), Some("it makes /lock in each run"));
-        // What did not end, or is the same run, shows nothing.
+        // A run that did not end, or is the same run, shows nothing.
         let unended = ProofRun { finished: false, ..makes("/tmp/b2") };
         let copied = ProofRun { copied: true, ..makes("/tmp/a1") };
         for other in [unended, copied] {

@@ -20,9 +20,9 @@ use crate::failure::Failure;
 use crate::lines::Lines;
 use crate::{pairing, terminal};
 
-/// The baseline's proof run may take this long: it sees every process that the program starts.
+/// Time limit of the baseline's proof run, which observes every process that the program starts.
 const WHOLE: Duration = Duration::from_secs(10);
-/// The same where it decides whether all runs are watched to their end: what it writes last counts, too.
+/// The limit where the proof run decides about lockstep: files that it writes at its end count, too.
 const WATCHED: Duration = Duration::from_secs(60);
 /// The other managers' proof runs only have to show that calls arrive.
 const BEGINNING: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ pub struct Limits {
     pub watch: bool,
 }
 
-/// What a proof run showed besides.
+/// Further findings of a proof run.
 #[derive(Debug, Clone, Default)]
 pub struct ProofRun {
     /// Wall time, s.
@@ -59,8 +59,8 @@ pub struct ProofRun {
     pub anonymous_bytes: u64,
 }
 
-/// What preflight found for one manager on one program.
-pub enum Found {
+/// The result of preflight for one manager on one program.
+pub enum PreflightOutcome {
     /// It serves the program, as the proof run showed.
     Serves(Box<StackInfo>, ProofRun),
     /// It does not, and why.
@@ -75,7 +75,7 @@ pub fn prove(
     places: &Places,
     interrupt: &Interrupt,
     limits: Limits,
-) -> Result<Found, Failure> {
+) -> Result<PreflightOutcome, Failure> {
     let Limits { whole, expect_status, watch, .. } = limits;
     let scratch = Scratch::make().map_err(|error| {
         Failure::Usage(format!(
@@ -119,7 +119,7 @@ pub fn prove(
         } else {
             (if watch { WATCHED } else { WHOLE }).min(limits.longest.max(BEGINNING))
         },
-        // Where the kernel does not say which processors there are, no run is paired.
+        // Where the kernel does not list the processors, no run is paired.
         watch: lockstep::processor()
             .ok()
             .filter(|_| watch)
@@ -137,13 +137,13 @@ pub fn prove(
                 anonymous_bytes: proof.together_bytes,
             };
             let mut proven = stack(manager, name, program, proof, places);
-            // What is asked for is nothing to be warned of.
+            // An exit status that the user expects gives no warning.
             let expected = format!("the program ended with exit status {expect_status} in the proof run");
             proven.warnings.retain(|warning| expect_status == 0 || *warning != expected);
-            Ok(Found::Serves(Box::new(proven), run))
+            Ok(PreflightOutcome::Serves(Box::new(proven), run))
         }
         Err(Refusal::Cancelled) => Err(Failure::Interrupted),
-        Err(refusal) => Ok(Found::Refused(refusal)),
+        Err(refusal) => Ok(PreflightOutcome::Refused(refusal)),
     }
 }
 
@@ -169,7 +169,7 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, pla
     }
 }
 
-/// Names for rows: a manager given twice (an A/A test) is told apart by `#2`.
+/// Names for rows: of a manager given twice (an A/A test) the second gets `#2`.
 pub fn row_names(managers: &[Manager]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for manager in managers {
@@ -179,7 +179,9 @@ pub fn row_names(managers: &[Manager]) -> Vec<String> {
     names
 }
 
-/// Fills the experiment's stacks and refusals; `blocks` are the managers' blocks in lockstep. Gives what the baseline's proof runs showed, by program.
+/// Fills the experiment's stacks and refusals; `blocks` are the managers' blocks in lockstep. Returns the baseline's
+/// proof
+/// runs, by program.
 ///
 /// # Errors
 /// The program itself cannot be measured, or the baseline does not serve it.
@@ -216,23 +218,23 @@ pub fn run(
             let found = match like {
                 Some((_, other, run)) => {
                     let copied = ProofRun { copied: true, ..run.clone() };
-                    Ok(Found::Serves(Box::new(as_proven(other, manager, name)), copied))
+                    Ok(PreflightOutcome::Serves(Box::new(as_proven(other, manager, name)), copied))
                 }
                 None => prove(manager, name, program, places, interrupt, limits),
             };
             match found {
-                Ok(Found::Serves(stack, run)) => {
+                Ok(PreflightOutcome::Serves(stack, run)) => {
                     if like.is_none() {
                         proven.push((manager, StackInfo::clone(&stack), run.clone()));
                     }
                     stacks.push(StackInfo { block: blocks.get(index).copied().unwrap_or(0), ..*stack });
                     runs.push(run);
                 }
-                Ok(Found::Refused(refusal)) if index == 0 => {
+                Ok(PreflightOutcome::Refused(refusal)) if index == 0 => {
                     trouble = Some(refusal);
                     break;
                 }
-                Ok(Found::Refused(refusal)) => {
+                Ok(PreflightOutcome::Refused(refusal)) => {
                     experiment.refused.push((program.name.clone(), name.clone(), refusal.to_string()));
                 }
                 Err(failure) => {
@@ -269,8 +271,8 @@ pub fn run(
     Ok(proof_runs)
 }
 
-/// Whether two stacks are the same objects in the same order, so that only the settings of layers tell them apart: what
-/// binds to what is the same then, and one proof serves for both. A manager's own options may decide what it exports.
+/// Whether two stacks are the same objects in the same order and differ only in settings of layers: symbols then bind
+/// alike, and one proof serves for both. A manager's own options may decide what it exports.
 fn same_objects(one: &Manager, other: &Manager) -> bool {
     let kinds = |manager: &Manager| manager.layers.iter().map(|layer| layer.kind).collect::<Vec<_>>();
     let of_layers: Vec<&str> = one.layers.iter().filter_map(|layer| layer.kind.variable()).collect();
@@ -285,7 +287,7 @@ fn same_objects(one: &Manager, other: &Manager) -> bool {
         && rest(one) == rest(other)
 }
 
-/// What was proved of a stack, for one that differs in settings only.
+/// The proof of one stack, for another that differs in settings only.
 fn as_proven(proven: &StackInfo, manager: &Manager, name: &str) -> StackInfo {
     StackInfo {
         name: name.into(),

@@ -1,4 +1,5 @@
-//! The progress bar (lines where there is no terminal), with the time left reckoned from what each kind of run has taken so far.
+//! The progress bar (lines where there is no terminal), with the time left computed from the mean time of each
+//! kind of run so far.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -65,7 +66,7 @@ impl Bar {
         })
     }
 
-    /// A remark while the bar stands.
+    /// A note while the bar is shown.
     pub fn note(&self, text: &str) {
         self.bar.suspend(|| terminal::note(text));
     }

@@ -1,4 +1,4 @@
-//! Whether two experiments had a program do the same work: a comparison of different work says nothing of managers.
+//! Whether a program did the same work in two experiments: a comparison of different work says nothing about managers.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ pub struct Differences {
     pub surroundings: Vec<String>,
 }
 
-/// Where heaptoll keeps what belongs to catalog programs. The names below say what is in the files (inputs carry a
-/// hash); the folders above are the machine's.
+/// Folders in which heaptoll keeps the files of catalog programs. The names below them identify the contents (inputs
+/// carry a hash); the folders above them depend on the machine.
 const OUR_FOLDERS: [&str; 3] = ["/heaptoll/inputs/", "/lib/heaptoll/programs/", "/share/heaptoll/programs/"];
 
 /// A word of a command without the folders above heaptoll's own.
@@ -38,12 +38,13 @@ pub fn differences(a: &Experiment, b: &Experiment, program: &str) -> Differences
     let quoted = |words: &[String]| format!("`{}`", shell_command(words));
     let (words_a, words_b) = (lasting_words(&in_a.command), lasting_words(&in_b.command));
     if words_a != words_b {
-        let said = format!("the command is {} in A, {} in B", quoted(&in_a.command), quoted(&in_b.command));
+        let setting =
+            format!("the command is {} in A, {} in B", quoted(&in_a.command), quoted(&in_b.command));
         let name =
             |words: &[&str]| words.first().and_then(|word| word.rsplit('/').next().map(str::to_string));
         // Another build of the program in another folder is what many want to compare.
         let only_folder = name(&words_a) == name(&words_b) && words_a.get(1..) == words_b.get(1..);
-        if only_folder { &mut found.surroundings } else { &mut found.work }.push(said);
+        if only_folder { &mut found.surroundings } else { &mut found.work }.push(setting);
     }
     let stdin = |info: &ProgramInfo| info.stdin.clone().unwrap_or_else(|| "nothing".into());
     if lasting(&stdin(&in_a)) != lasting(&stdin(&in_b)) {
@@ -54,12 +55,16 @@ pub fn differences(a: &Experiment, b: &Experiment, program: &str) -> Differences
         found.work.push(format!("the load is {} in A, {} in B", quoted(&load(&in_a)), quoted(&load(&in_b))));
     }
     if in_a.environment != in_b.environment {
-        let said = |info: &ProgramInfo| {
+        let setting = |info: &ProgramInfo| {
             let pairs: Vec<String> =
                 info.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
             if pairs.is_empty() { "nothing".to_string() } else { pairs.join(" ") }
         };
-        found.surroundings.push(format!("the environment sets {} in A, {} in B", said(&in_a), said(&in_b)));
+        found.surroundings.push(format!(
+            "the environment sets {} in A, {} in B",
+            setting(&in_a),
+            setting(&in_b)
+        ));
     }
     // Of servers the load's words are kept apart; where outputs vary by themselves they prove nothing.
     if let ([one], [other]) = (&outputs(a, program)[..], &outputs(b, program)[..])

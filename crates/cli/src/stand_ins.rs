@@ -1,12 +1,12 @@
-//! Says which manager is taken where there is none of just the name that was given: Debian's object for one that is not
-//! built here, the newest version for a name without one.
+//! Notes which manager is used where no manager has exactly the given name: Debian's object for one that is not built
+//! here, the newest version for a name without one.
 
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::stack;
 
 use crate::terminal;
 
-/// A note for each of these words that stands for a manager of another name.
+/// Prints a note for each of these words that resolves to a manager of another name.
 pub fn note<'a>(known: &[Manager], words: impl IntoIterator<Item = &'a String>) {
     let mut noted = Vec::new();
     for word in words {
@@ -22,7 +22,7 @@ pub fn note<'a>(known: &[Manager], words: impl IntoIterator<Item = &'a String>) 
         };
         noted.push(name);
         terminal::note(&format!(
-            "{name} is not built here: taken is {}, {} (`make build` builds all that can be)",
+            "{name} is not built here: using {}, {} (`make build` builds all that can be)",
             stand_in.name, stand_in.about
         ));
     }

@@ -1,6 +1,6 @@
-//! What the commands of the studies (`delay`, `frequency`, `proximity`, `minheap`) have in common: which programs run
-//! how often and what is kept, and an experiment over stacks that the study chose. Rows are stored as `heaptoll run`
-//! stores them, so `heaptoll report` shows them too, and Ctrl-C loses nothing.
+//! Arguments and runs shared by the commands of the studies (`delay`, `frequency`, `proximity`, `minheap`): which
+//! programs run how often, which rows are kept, and an experiment over stacks that the study chose. Rows are stored as
+//! `heaptoll run` stores them, so `heaptoll report` shows them too, and Ctrl-C loses nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,18 +21,18 @@ use serde::Serialize;
 use crate::command::run::begin::{self, Beginning};
 use crate::command::run::resume::{go_where_it_began, resume};
 use crate::command::run::{
-    Futile, PairingWord, measure, measure_unless, positive_seconds, watch_for_interrupt,
+    PairingArg, StopReason, measure, measure_unless, positive_seconds, watch_for_interrupt,
 };
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
 use crate::lines::Lines;
-use crate::programs_asked::Asked;
 use crate::terminal;
+use crate::workload_args::WorkloadArgs;
 
-/// Timed repetitions when none are asked for, as in the paper (Sareen and Blackburn 2022, §7.1).
+/// Timed repetitions by default, as in the paper (Sareen and Blackburn 2022, §7.1).
 pub const REPETITIONS: u32 = 10;
 
-/// What every study is asked with. The managers are each command's own, for each has its own default.
+/// Arguments of every study. The managers are each command's own, for each has its own default.
 #[derive(Debug, Args)]
 pub struct StudyArguments {
     /// Timed repetitions; below 6 no difference can be claimed [default: 10]
@@ -50,11 +50,11 @@ pub struct StudyArguments {
     /// Exit status with which the program ends when all is well
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
     pub expect_status: i32,
-    /// How runs are paired: `interleaved` one after the other; `lockstep` a manager with all its settings at once on one
-    /// processor, wherever the program allows it, which sees smaller differences, but a large delay or heap costs more in
-    /// company than alone
+    /// How runs are paired: `interleaved` one after the other; `lockstep` a manager with all its settings at once on
+    /// one processor, wherever the program allows it, which sees smaller differences, but a large delay or heap costs
+    /// more when stacks run at the same time
     #[arg(long, value_enum, value_name = "HOW", default_value = "interleaved")]
-    pub pairing: PairingWord,
+    pub pairing: PairingArg,
     /// File that keeps the rows [default: a new one in $XDG_STATE_HOME/heaptoll]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub db: Option<PathBuf>,
@@ -64,10 +64,10 @@ pub struct StudyArguments {
     #[command(flatten)]
     pub outputs: DocumentOutputs,
     #[command(flatten)]
-    pub asked: Asked,
+    pub workload: WorkloadArgs,
 }
 
-/// What a study was begun with and is gone on with.
+/// Options that are fixed when a study begins and cannot be given with `--resume`.
 const FIXED_AT_THE_BEGINNING: [&str; 17] = [
     "pairing",
     "command",
@@ -88,7 +88,7 @@ const FIXED_AT_THE_BEGINNING: [&str; 17] = [
     "expect_status",
 ];
 
-/// An experiment that was carried out, or as much of it as there was time for.
+/// An experiment that was carried out, or the part of it that was.
 pub struct Carried {
     /// Its description and rows; outputs have been judged.
     pub experiment: Experiment,
@@ -98,7 +98,7 @@ pub struct Carried {
     pub path: PathBuf,
 }
 
-/// What the JSON of a study holds: its own figures, and what all studies say of themselves.
+/// The JSON of a study: its own figures, and the fields that all studies share.
 #[derive(Serialize)]
 pub struct Figures<'a, F: Serialize, P: Serialize> {
     complete: bool,
@@ -111,18 +111,18 @@ pub struct Figures<'a, F: Serialize, P: Serialize> {
     warnings: Vec<String>,
 }
 
-/// How a study went that takes one program after the other.
+/// How a study ended that takes one program after the other.
 pub struct Visited {
-    /// All were come to: no Ctrl-C.
+    /// All programs had their turn: no Ctrl-C.
     pub complete: bool,
-    /// One could not be measured, and was said so.
+    /// A program could not be measured, which was reported.
     pub failed: bool,
 }
 
 /// Measures one program after the other, until Ctrl-C. Of several the others go on where one cannot be measured.
 ///
 /// # Errors
-/// What `measure` gives and is neither; the bar is cleared in any case.
+/// Any other error of `measure`; the bar is cleared in any case.
 pub fn visit(
     programs: &[ProgramInfo],
     bar: &ProgressBar,
@@ -151,10 +151,11 @@ pub fn visit(
     Ok(visited)
 }
 
-/// Runs every program under every stack and keeps the rows. In lockstep the stacks of one subject run at once: those for
-/// which `subject` gives the same name, since ratios are taken to others of it. The first stack is the
+/// Runs every program under every stack and keeps the rows. In lockstep the stacks of one subject run at once: those
+/// for which `subject` gives the same name, since ratios are taken to others of it. The first stack is the
 /// baseline of the experiment: a program that does not run under it is left out, and its output is the right one.
-/// When `futile` gives a reason the rest is called off, with the reason. With `--resume` the file says what is run, and `stacks` says nothing: read the stacks of the experiment.
+/// When `stop_reason` returns a reason the rest is cancelled with it. With `--resume` the file determines what is run
+/// and `stacks` is not used: read the stacks of the experiment.
 ///
 /// # Errors
 /// The request cannot be carried out, Ctrl-C came before anything was measured, or the file cannot be written.
@@ -163,13 +164,13 @@ pub fn carry_out(
     places: &Places,
     stacks: &[Manager],
     subject: &dyn Fn(&str) -> Option<String>,
-    futile: Futile,
+    stop_reason: StopReason,
 ) -> Result<Carried, Failure> {
     arguments.outputs.check()?;
     if let Some(path) = &arguments.resume {
         return go_on(path, arguments, places);
     }
-    if arguments.asked.is_empty() {
+    if arguments.workload.is_empty() {
         return Err(Failure::Usage(
             "nothing to run: give a command after `--`, or --program NAME, --all, --serve, or --resume"
                 .into(),
@@ -181,7 +182,7 @@ pub fn carry_out(
     begin::check_new_db(arguments.db.as_deref())?;
     let interrupt = watch_for_interrupt()?;
     let beginning = Beginning {
-        asked: &arguments.asked,
+        workload: &arguments.workload,
         managers: stacks,
         blocks: blocks(stacks, subject),
         repetitions: arguments.repetitions.unwrap_or(REPETITIONS),
@@ -207,8 +208,8 @@ pub fn carry_out(
     }
     let mut store = begin::keep(&mut experiment, arguments.db.as_deref(), places, &interrupt)?;
     terminal::note(&format!("every row is kept in {}", store.path().display()));
-    let (ended, futile) = measure_unless(&mut experiment, &mut store, places, &interrupt, futile);
-    if let Some(why) = futile {
+    let (ended, stop_reason) = measure_unless(&mut experiment, &mut store, places, &interrupt, stop_reason);
+    if let Some(why) = stop_reason {
         return Err(Failure::NothingToCompare(why));
     }
     finish(experiment, store.path().into(), ended)
@@ -228,7 +229,7 @@ fn blocks(stacks: &[Manager], subject: &dyn Fn(&str) -> Option<String>) -> Vec<u
     stacks.iter().map(block_of).collect()
 }
 
-/// Goes on with a study's experiment where it was stopped.
+/// Resumes a study's experiment where it was stopped.
 fn go_on(path: &Path, arguments: &StudyArguments, places: &Places) -> Result<Carried, Failure> {
     let interrupt = watch_for_interrupt()?;
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
@@ -266,7 +267,7 @@ fn refusals(experiment: &Experiment) -> impl Iterator<Item = String> {
 }
 
 impl Carried {
-    /// For JSON: what was found, beside what is published of it.
+    /// The figures for JSON: measured, and published.
     pub fn figures<'a, F: Serialize, P: Serialize>(
         &self,
         found: &'a F,
@@ -283,7 +284,7 @@ impl Carried {
         }
     }
 
-    /// What did not go as it should: stacks that were refused, runs that failed, an early end.
+    /// Warnings: stacks that were refused, runs that failed, an early end.
     pub fn warnings(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         if self.ending == Ending::Interrupted {
@@ -347,7 +348,7 @@ impl Carried {
         .into()
     }
 
-    /// What has to be known of runs in lockstep, where that was asked for.
+    /// Warnings about runs in lockstep, where that was requested.
     fn company(&self) -> Vec<String> {
         if self.experiment.settings.pairing != Pairing::Lockstep {
             return vec![];
@@ -376,7 +377,7 @@ impl Carried {
         }
     }
 
-    /// The command that makes it again.
+    /// The command that repeats it.
     pub fn command(&self) -> String {
         shell_command(&self.experiment.settings.repeat_command)
     }
@@ -409,7 +410,7 @@ impl Carried {
 }
 
 /// `1B`, `64K`: a size as stacks are written.
-pub fn size_word(bytes: u64) -> String {
+pub fn size_label(bytes: u64) -> String {
     let text = heaptoll_units::size_text(bytes);
     if text.ends_with(|last: char| last.is_ascii_digit()) { format!("{text}B") } else { text }
 }

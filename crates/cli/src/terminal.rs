@@ -1,4 +1,4 @@
-//! The terminal as it is: whether it takes colour, how wide it is, and how things are said on it.
+//! The terminal: whether it takes colour, how wide it is, and messages on it.
 
 use std::io::{IsTerminal, Write};
 
@@ -23,7 +23,7 @@ pub fn style() -> Style {
 
 /// Columns of the terminal on standard output.
 fn width() -> Option<u16> {
-    // SAFETY: all zeroes is a valid winsize; TIOCGWINSZ fills it.
+    // SAFETY: all zeroes is a valid `winsize`; TIOCGWINSZ writes to `size`, which is live during the call, and no more.
     let size = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
         if libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) != 0 {
@@ -57,7 +57,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-fn say(label: &str, colour: &str, text: &str) {
+fn print_labelled(label: &str, colour: &str, text: &str) {
     let mut err = std::io::stderr().lock();
     let coloured = err.is_terminal() && !wants_no_colour();
     let label = if coloured { format!("\x1b[1;{colour}m{label}\x1b[0m") } else { label.to_string() };
@@ -73,15 +73,15 @@ fn harmless(text: &str) -> String {
 
 /// An error, on standard error.
 pub fn error(text: &str) {
-    say("error:", "31", text);
+    print_labelled("error:", "31", text);
 }
 
 /// A warning, on standard error.
 pub fn warning(text: &str) {
-    say("warning:", "33", text);
+    print_labelled("warning:", "33", text);
 }
 
 /// A remark, on standard error.
 pub fn note(text: &str) {
-    say("note:", "36", text);
+    print_labelled("note:", "36", text);
 }

@@ -1,5 +1,5 @@
-//! What the commands that run programs under the tracer have in common: what is asked for, the plan of runs, their
-//! execution, and what every reader of their figures must know.
+//! Shared by the commands that run programs under the tracer: arguments, the plan of runs, their execution, and remarks
+//! on their figures.
 //!
 //! A command flattens [`TracedArguments`] into its own, calls [`plan`], then [`execute`] with what makes a sink for a
 //! process image and what takes a finished run, shows what it has, and ends with [`Ending::code`].
@@ -15,9 +15,9 @@ mod single;
 pub mod stored;
 
 pub use arguments::{LIMIT_S, TracedArguments};
-pub use cell::{Cell, Figures, Heard, ImageWords};
+pub use cell::{Cell, Figures, ImageSummary, JudgedRun};
 pub use execute::{Ending, execute};
 pub use fit::{NOT_MEASURABLE, fitness_of, other_path};
 pub use plan::{Plan, plan};
 pub use remarks::of as remarks_of;
-pub use single::{Bench, Run};
+pub use single::{Run, TracedRunner};

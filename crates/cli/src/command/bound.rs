@@ -14,11 +14,12 @@ mod document;
 
 /// Find the smallest heap that a trace could have been served from.
 ///
-/// Any manager that does not move objects needs at least the live bytes of the worst moment, each block rounded up. And
-/// a heap is enough if all blocks can be packed into it by one who knows when each will die. Between the two lies the
-/// optimum; the manager that the trace was recorded over is judged against both. docs/bound.md says how.
+/// Any manager that does not move objects needs at least the live bytes at their maximum, each block rounded up. And a
+/// heap is enough if all blocks can be packed into it when it is known at which event each will be freed. Between the
+/// two lies the optimum; the manager that the trace was recorded over is judged against both. docs/bound.md explains
+/// how.
 ///
-/// Exit status: 0 all well; 1 an output file could not be written, or there is no room for temporary files; 2 it is no
+/// Exit status: 0 all well; 1 an output file could not be written, or there is no space for temporary files; 2 it is no
 /// trace, or cannot be read. Damage is a warning: the bounds are those of what is whole.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll bound gawk.heaptoll\n  \

@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Takes out of `a` the programs that did other work in `b`, with the reasons, and warns of what else differs.
+/// Removes from `a` the programs that did other work in `b`, returns the reasons, and warns about other differences.
 fn leave_out_other_work(a: &mut Experiment, b: &Experiment, anyway: bool) -> Vec<String> {
     let mut left_out = Vec::new();
     let names: Vec<String> = a.programs.iter().map(|program| program.name.clone()).collect();

@@ -8,7 +8,7 @@ use heaptoll_units::size;
 
 use crate::failure::Failure;
 use crate::stand_ins;
-use crate::studied::{self, StudyArguments, size_word};
+use crate::studied::{self, StudyArguments, size_label};
 
 mod document;
 mod published;
@@ -17,9 +17,9 @@ mod sections;
 /// What it costs when freed memory waits: time and memory over the size of a quarantine.
 ///
 /// Collectors hand memory back late. A quarantine does the same to an allocator: what the program frees is held until
-/// so many bytes wait, and then freed at once. The program runs under each manager with quarantines of several sizes, in
-/// interleaved random order; ratios are to the quarantine of 1 byte, which delays nothing and costs as much itself
-/// (Sareen and Blackburn 2022, section 7). What that one costs over the manager without it is told apart.
+/// so many bytes wait, and then freed at once. The program runs under each manager with quarantines of several sizes,
+/// in interleaved random order; ratios are to the quarantine of 1 byte, which delays nothing and costs as much itself
+/// (Sareen and Blackburn 2022, section 7). What that one costs over the manager without it is shown separately.
 ///
 /// Exit status: 0 all well; 1 a stack failed, gave wrong output or was refused, or an output file could not be written;
 /// 2 the request cannot be carried out; 130 interrupted (what was measured is shown and kept).
@@ -41,7 +41,7 @@ pub struct Arguments {
     study: StudyArguments,
 }
 
-/// The managers of the paper, as they are called here.
+/// The managers of the paper, by their names here.
 const PAPERS: [&str; 3] = ["tcmalloc", "mimalloc3", "snmalloc"];
 
 fn quarantine(text: &str) -> Result<u64, String> {
@@ -66,16 +66,17 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         )));
     }
     let document = document::document(&found, &carried);
-    let figures = carried.figures(&found, published::beside(&found));
+    let figures = carried.figures(&found, published::published_pairs(&found));
     carried.deliver(&arguments.study.outputs, "delay", &document, &figures)
 }
 
-/// The manager behind a quarantine or without one: what has further settings is another subject, but keeps it company.
+/// The manager of a stack, with or without a quarantine. A stack with further settings is another subject, but runs at
+/// the same time.
 fn subject(stack: &str) -> Option<String> {
     part(stack).map(|(subject, _)| subject)
 }
 
-/// Each manager without a layer, and behind a quarantine of every size.
+/// Each manager without a layer, and with a quarantine of every size.
 fn stacks(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
     stand_ins::note(&known, &arguments.manager);
@@ -89,18 +90,20 @@ fn stacks(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failur
     sizes.sort_unstable();
     sizes.dedup();
     let mut stacks = Vec::new();
-    for behind in chosen {
-        if !behind.layers.is_empty() {
+    for manager in chosen {
+        if !manager.layers.is_empty() {
             return Err(Failure::Usage(format!(
                 "-m {}: name the manager alone; `heaptoll delay` puts a quarantine in front of it",
-                behind.name
+                manager.name
             )));
         }
         let delayed: Result<Vec<Manager>, _> = sizes
             .iter()
-            .map(|bytes| manager::find(&known, &format!("quarantine={}/{}", size_word(*bytes), behind.name)))
+            .map(|bytes| {
+                manager::find(&known, &format!("quarantine={}/{}", size_label(*bytes), manager.name))
+            })
             .collect();
-        stacks.push(behind);
+        stacks.push(manager);
         stacks.extend(delayed?);
     }
     Ok(stacks)

@@ -1,4 +1,4 @@
-//! `heaptoll drag`: how long objects are held before their first use and behind their last.
+//! `heaptoll drag`: how long objects are held before their first use and after their last.
 
 use clap::{Args, ValueEnum};
 use heaptoll_drag::{About, Asked, Clock, Drag};
@@ -11,37 +11,38 @@ use self::results::{ProgramResults, Results, Row, Together};
 use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
 use crate::frames::FramesArguments;
-use crate::traced::{Cell, Ending, Figures, Heard, ImageWords, Plan, TracedArguments, execute, plan};
+use crate::traced::{Cell, Ending, Figures, ImageSummary, JudgedRun, Plan, TracedArguments, execute, plan};
 
 mod charts;
 mod document;
 mod results;
 mod sections;
 
-/// Frames of a call site that are told.
+/// Frames recorded of a call site.
 const FRAMES: u32 = 12;
 
-/// What space-time is measured in, beside bytes.
+/// The clock of space-time, which is bytes times a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ClockWord {
+enum ClockArg {
     /// Instructions that the program itself executes
     Instructions,
     /// Bytes allocated: exact, and the same on every machine
     Bytes,
 }
 
-/// How long objects are held before their first use and behind their last.
+/// How long objects are held before their first use and after their last.
 ///
-/// Every data reference of the program is heard, so of each object it is known when it was allocated, touched first,
+/// Every data reference of the program is traced, so of each object it is known when it was allocated, touched first,
 /// touched last, and freed. What it takes, bytes times the clock, is lag before the first touch, use between first and
-/// last, drag behind the last, and void when it is never touched (Röjemo & Runciman 1996). Drag is what a collector or an
-/// earlier free could save at most. Under a collector it is told besides how long freed blocks wait to be reclaimed.
+/// last, drag after the last, and void when it is never touched (Röjemo & Runciman 1996). Drag is what a collector or
+/// an earlier free could save at most. Under a collector it is also measured how long freed blocks wait to be
+/// reclaimed.
 ///
 /// Only references of the program count: what malloc, free and collections do in blocks is no use of them. docs/drag.md
-/// says how each figure is meant.
+/// defines each figure.
 ///
-/// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request cannot be
-/// carried out; 130 interrupted (what was heard is shown).
+/// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request
+/// cannot be carried out; 130 interrupted (what was traced is shown).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll drag --sites --html drag.html -- gawk -f words.awk words\n  \
     heaptoll drag -m tithe-collect -m bdw-nofree -p perl       (how long do dead objects stay?)\n  \
@@ -49,12 +50,12 @@ enum ClockWord {
 pub struct Arguments {
     #[command(flatten)]
     traced: TracedArguments,
-    /// Tell call sites apart: which code makes objects that drag, or are never touched
+    /// Show call sites: which code makes objects that drag, or are never touched
     #[arg(long)]
     sites: bool,
     /// The clock of tables and charts; JSON has both
-    #[arg(long, value_enum, value_name = "CLOCK", default_value_t = ClockWord::Instructions)]
-    clock: ClockWord,
+    #[arg(long, value_enum, value_name = "CLOCK", default_value_t = ClockArg::Instructions)]
+    clock: ClockArg,
     /// Count stores of heap pointers too: what a generational collector's write barrier would see
     #[arg(long)]
     pointers: bool,
@@ -74,8 +75,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let known = manager::known(&places)?;
     let mut plan = plan(&arguments.traced, &places)?;
     let clock = match arguments.clock {
-        ClockWord::Instructions => Clock::Instructions,
-        ClockWord::Bytes => Clock::Bytes,
+        ClockArg::Instructions => Clock::Instructions,
+        ClockArg::Bytes => Clock::Bytes,
     };
     let asked = Asked {
         clock,
@@ -95,8 +96,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         &mut plan,
         &options,
         |cell, _| Drag::new(About { collector: collects(cell, &known) }),
-        |cell, heard| {
-            rows.push((cell.program.name.clone(), row(cell, heard, asked)));
+        |cell, run| {
+            rows.push((cell.program.name.clone(), row(cell, run, asked)));
             Figures::default()
         },
     )?;
@@ -112,7 +113,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     Ok(ending.code(code))
 }
 
-/// Whether freed blocks may wait. Of a manager that is not known: when it could announce collections.
+/// Whether freed blocks may wait to be reclaimed. An unknown manager is taken for a collector when it could announce
+/// collections.
 fn collects(cell: &Cell, known: &[Manager]) -> bool {
     match known.iter().find(|manager| manager.name == cell.stack.name) {
         Some(manager) => manager.collects(),
@@ -121,24 +123,24 @@ fn collects(cell: &Cell, known: &[Manager]) -> bool {
 }
 
 /// The figures of one run.
-fn row(cell: &Cell, heard: Heard<Drag>, asked: Asked) -> Row {
-    let problem = (!heard.is_good())
-        .then(|| heard.remarks.first().cloned().unwrap_or_else(|| "it was not heard to its end".into()));
-    let main = heard.traced.main().map(|image| (image.image.pid, image.image.number));
+fn row(cell: &Cell, run: JudgedRun<Drag>, asked: Asked) -> Row {
+    let problem = (!run.is_good())
+        .then(|| run.remarks.first().cloned().unwrap_or_else(|| "it was not traced to its end".into()));
+    let main = run.traced.main().map(|image| (image.image.pid, image.image.number));
     let mut row = Row {
         manager: cell.stack.name.clone(),
         version: cell.stack.version.clone(),
         problem,
-        warnings: heard.remarks,
+        warnings: run.remarks,
         ..Row::default()
     };
     let mut together = Together::default();
-    for image in heard.traced.images {
+    for image in run.traced.images {
         let ended = image.ending.to_string();
         let figures = image.sink.figures(asked);
         together.add(&figures);
         if main == Some((image.image.pid, image.image.number)) {
-            row.image = Some(ImageWords { command: image.image.command, ended });
+            row.image = Some(ImageSummary { command: image.image.command, ended });
             row.figures = Some(figures);
         }
     }
@@ -172,7 +174,7 @@ fn programs(plan: &Plan, cells: &[Cell], rows: Vec<(String, Row)>) -> Vec<Progra
 /// Managers, tracer, settings.
 fn facts(plan: &Plan, results: &Results) -> Vec<(String, String)> {
     let mut facts = plan.manager_facts();
-    facts.push(("heard by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
+    facts.push(("traced by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
     facts.push(("randomness".into(), if results.pinned { "pinned" } else { "left alone" }.into()));
     facts
 }

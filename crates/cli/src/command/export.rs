@@ -12,8 +12,8 @@ use crate::{outputs, terminal};
 
 /// Write a trace as Parquet, for DuckDB, pandas or Spark.
 ///
-/// One row an event; docs/trace-parquet.md says what the columns mean and shows queries. When the trace has call
-/// stacks, they go to a second file beside it (`x.sites.parquet` beside `x.parquet`).
+/// One row an event; docs/trace-parquet.md explains the columns and shows queries. When the trace has call stacks, they
+/// go to a second file (`x.sites.parquet` next to `x.parquet`).
 ///
 /// Exit status: 0 all well; 1 the trace is damaged (what is whole is exported) or a file could not be written; 2 it is
 /// no trace, cannot be read, or the file exists.
@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let path = match &arguments.output {
         Some(path) if path.as_os_str() == "-" => {
             return Err(Failure::Usage(
-                "Parquet does not go to standard output, which other words go to: name a file with -o".into(),
+                "Parquet is not written to standard output, which has messages: name a file with -o".into(),
             ));
         }
         Some(path) => path.clone(),
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         // Devices and pipes are there to be written to.
         if !arguments.force && path.is_file() {
             return Err(Failure::Usage(format!(
-                "{} exists: name another file with -o, or say --force to replace it",
+                "{} exists: name another file with -o, or pass --force to replace it",
                 path.display()
             )));
         }
@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     Ok(if reader.warnings().is_empty() { 0 } else { TROUBLE })
 }
 
-/// The name of the trace with another end, in the current folder.
+/// The name of the trace with the extension .parquet, in the current folder.
 fn default_path(trace: &Path) -> Result<PathBuf, Failure> {
     let name = trace.file_name().filter(|_| trace != Path::new("-"));
     let name = name.ok_or_else(|| {

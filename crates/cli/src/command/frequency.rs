@@ -10,19 +10,19 @@ use heaptoll_units::size;
 
 use crate::failure::Failure;
 use crate::stand_ins;
-use crate::studied::{self, StudyArguments, size_word};
+use crate::studied::{self, StudyArguments, size_label};
 
 mod document;
 mod published;
 mod sections;
 
-/// What collections cost the program besides their pauses: the mutator's time over how often is collected.
+/// What collections cost the program besides their pauses: the mutator's time over the frequency of collections.
 ///
-/// The program runs over a collector that stops it after so many bytes, with several such periods, in interleaved random
-/// order. What is compared is the mutator's time: elapsed time less pauses, and CPU less the collector's. The same is done
-/// with collections that only identify what is dead, and with reclamation at some collections only (Sareen and
-/// Blackburn 2022, section 5), which tells the disturbance of a collection from the delay of reuse. Marking has one
-/// thread, and a collection is over when its pause is.
+/// The program runs over a collector that stops it after so many bytes, with several such periods, in interleaved
+/// random order. What is compared is the mutator's time: elapsed time less pauses, and CPU less the collector's. The
+/// same is done with collections that only identify what is dead, and with reclamation at some collections only (Sareen
+/// and Blackburn 2022, section 5), which separates the disturbance of a collection from the delay of reuse. Marking has
+/// one thread, and a collection is over when its pause is.
 ///
 /// Exit status: 0 all well; 1 a stack failed, gave wrong output or was refused, or an output file could not be written;
 /// 2 the request cannot be carried out; 130 interrupted (what was measured is shown and kept).
@@ -69,23 +69,23 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let found = study(&carried.experiment);
     if found.collectors.is_empty() {
         return Err(Failure::Usage(format!(
-            "{} has no stack that says how often it collects: it is not of this study; `heaptoll report` shows it",
+            "{} has no stack with a collection period: it is not of this study; `heaptoll report` shows it",
             carried.path.display()
         )));
     }
     let document = document::document(&found, &carried);
-    let figures = carried.figures(&found, published::beside(&found));
+    let figures = carried.figures(&found, published::published_pairs(&found));
     carried.deliver(&arguments.study.outputs, "frequency", &document, &figures)
 }
 
-/// The collector, whatever its period.
+/// The collector, without its period.
 fn subject(stack: &str) -> Option<String> {
     part(stack).map(|(collector, _)| collector)
 }
 
-/// What to say of a whole run that collects most often of all, and had nothing to collect: neither have the others.
+/// The reason to stop when the run with the shortest period made no collection: the others make none either.
 fn without_collections(row: &Observation, most_often: u64) -> Option<String> {
-    let of_shortest = row.stack.contains(&format!("every={}", size_word(most_often)));
+    let of_shortest = row.stack.contains(&format!("every={}", size_label(most_often)));
     let ran = row.phase != Phase::Startup && row.outcome.is_ok();
     let none = row.collections.is_some_and(|collections| collections.count == 0);
     (ran && of_shortest && none).then(|| {
@@ -94,8 +94,8 @@ fn without_collections(row: &Observation, most_often: u64) -> Option<String> {
              end, so their frequency cannot be studied. Give it more to do, or collect more often: --every {}",
             row.program,
             row.stack,
-            size_word(most_often),
-            size_word((most_often / 16).max(1))
+            size_label(most_often),
+            size_label((most_often / 16).max(1))
         )
     })
 }
@@ -129,7 +129,7 @@ fn stacks(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failur
     Ok(stacks)
 }
 
-/// A collector with a period, as a stack is written.
+/// The stack of a collector with a period.
 fn word(collector: &Manager, period: Period) -> Result<String, Failure> {
     let refuse = |why: &str| Failure::Usage(format!("-m {}: {why}", collector.name));
     let head = match collector.layers.as_slice() {
@@ -137,7 +137,7 @@ fn word(collector: &Manager, period: Period) -> Result<String, Failure> {
         [only] if only.kind == LayerKind::Sweep => only.word.clone(),
         [] => {
             return Err(refuse(
-                "it does not collect every so many bytes; put the sweep layer in front of a manager: sweep/MANAGER",
+                "it has no collection period (option every=); put the sweep layer in front of a manager: sweep/MANAGER",
             ));
         }
         _ => return Err(refuse("name one sweep layer and a manager, or a collector that takes every=")),
@@ -149,7 +149,7 @@ fn word(collector: &Manager, period: Period) -> Result<String, Failure> {
         ));
     }
     let has = |name: &str| !collector.layers.is_empty() || collector.options.contains_key(name);
-    let mut word = format!("{head},every={}", size_word(period.every_bytes));
+    let mut word = format!("{head},every={}", size_label(period.every_bytes));
     if period.reclaim > 1 {
         word += &format!(",reclaim={}", period.reclaim);
     }
@@ -158,8 +158,8 @@ fn word(collector: &Manager, period: Period) -> Result<String, Failure> {
             word += &format!(",{name}={value}");
         }
     }
-    let behind = collector.name.strip_prefix(&head).filter(|_| !collector.layers.is_empty());
-    Ok(word + behind.unwrap_or_default())
+    let rest = collector.name.strip_prefix(&head).filter(|_| !collector.layers.is_empty());
+    Ok(word + rest.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn collectors_are_given_their_periods_in_their_own_words() {
+    fn collectors_get_their_periods_as_their_own_options() {
         let known = [named("m", &[])];
         let sweep = manager::find(&known, "sweep,free=honour/m").expect("a stack");
         let made = word(&sweep, EIGHT).expect("a word");

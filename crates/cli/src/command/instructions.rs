@@ -9,7 +9,7 @@ use heaptoll_tracer::{Options, Traced, TracedImage};
 use self::results::{Results, Row, Together};
 use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
-use crate::traced::{Cell, Ending, Figures, Heard, ImageWords, Plan, TracedArguments, execute, plan};
+use crate::traced::{Cell, Ending, Figures, ImageSummary, JudgedRun, Plan, TracedArguments, execute, plan};
 
 mod charts;
 mod check;
@@ -21,14 +21,15 @@ mod sections;
 /// What malloc and free cost, in instructions: exact figures that repeat, on a noisy machine too.
 ///
 /// The program runs unchanged under each manager and under a tracer that counts every instruction, load and store, and
-/// knows where routines of the malloc family begin and end. Told are instructions of a malloc, of a free and of an object,
-/// their share of all, percentiles by size, and the heap at its largest: Tables IV to VII and X of Detlefs, Dosser & Zorn
-/// (1994), Table 2 of Zorn (1992). docs/instructions.md says how each is counted.
+/// knows where routines of the malloc family begin and end. It shows instructions of a malloc, of a free and of an
+/// object, their share of all, percentiles by size, and the heap at its largest: Tables IV to VII and X of Detlefs,
+/// Dosser & Zorn (1994), Table 2 of Zorn (1992). docs/instructions.md explains how each is counted.
 ///
-/// What the program itself executes must be the same under every manager; that is checked, and said where it is not.
+/// What the program itself executes must be the same under every manager; that is checked, and differences are
+/// reported.
 ///
-/// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request cannot be
-/// carried out; 130 interrupted (what was measured is shown).
+/// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request
+/// cannot be carried out; 130 interrupted (what was measured is shown).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll instructions -m historic -- gawk -f words.awk words\n  \
     heaptoll instructions -m mimalloc3 -m ./libmine.so --html costs.html -p cfrac -p perl\n  \
@@ -36,7 +37,7 @@ mod sections;
 pub struct Arguments {
     #[command(flatten)]
     traced: TracedArguments,
-    /// Run each program under each manager so many times, and say whether the runs agree
+    /// Run each program under each manager so many times, and show whether the runs agree
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
     #[command(flatten)]
@@ -59,8 +60,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         &mut plan,
         &Options::default(),
         |_, _| Costs::new(),
-        |cell, heard| {
-            let run = one(cell, heard);
+        |cell, run| {
+            let run = one(cell, run);
             let figures = Figures {
                 heap_high_water_bytes: run.figures.as_ref().map(|figures| figures.heap.high_water_bytes),
                 ..Figures::default()
@@ -82,8 +83,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 }
 
 /// The figures of one run.
-fn one(cell: &Cell, heard: Heard<Costs>) -> Row {
-    let traced: &Traced<Costs> = &heard.traced;
+fn one(cell: &Cell, run: JudgedRun<Costs>) -> Row {
+    let traced: &Traced<Costs> = &run.traced;
     let amounts = |image: &TracedImage<Costs>| image.sink.figures(image.totals).amounts;
     let main = traced.main();
     let all_images = (traced.images.len() > 1).then(|| {
@@ -93,9 +94,9 @@ fn one(cell: &Cell, heard: Heard<Costs>) -> Row {
     Row {
         manager: cell.stack.name.clone(),
         version: cell.stack.version.clone(),
-        problem: (!heard.is_good())
-            .then(|| heard.remarks.first().cloned().unwrap_or_else(|| "it was not heard to its end".into())),
-        image: main.map(|image| ImageWords {
+        problem: (!run.is_good())
+            .then(|| run.remarks.first().cloned().unwrap_or_else(|| "it was not traced to its end".into())),
+        image: main.map(|image| ImageSummary {
             command: image.image.command.clone(),
             ended: image.ending.to_string(),
         }),
@@ -108,7 +109,7 @@ fn one(cell: &Cell, heard: Heard<Costs>) -> Row {
                 objects.map(|(routine, object)| (routine.name().to_owned(), object.clone())).collect()
             })
             .unwrap_or_default(),
-        warnings: heard.remarks,
+        warnings: run.remarks,
         ..Row::default()
     }
 }

@@ -1,4 +1,4 @@
-//! `heaptoll ledger`: Where the memory of a program is.
+//! `heaptoll ledger`: where the memory of a program is.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -16,8 +16,8 @@ use super::record;
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
 use crate::memory::MemoryArguments;
-use crate::programs_asked::SizeWord;
 use crate::terminal;
+use crate::workload_args::SizeArg;
 
 mod coarse;
 mod collector;
@@ -25,9 +25,9 @@ mod document;
 
 /// Where the memory of a program is: one sum that closes against its resident set.
 ///
-/// Live bytes, fragmentation, caches, metadata, what a collector has not reclaimed, and what is no heap at all, each with
-/// what of it is in memory and what is only mapped; at the peak, at other moments and over time. docs/ledger.md says how
-/// each is known.
+/// Live bytes, fragmentation, caches, metadata, what a collector has not reclaimed, and what is no heap at all, each
+/// with what of it is in memory and what is only mapped; at the peak, in other snapshots and over time. docs/ledger.md
+/// explains how each is known.
 ///
 /// Of a command, the process image with the largest resident set is shown. It runs as under `heaptoll record`.
 ///
@@ -42,7 +42,7 @@ pub struct Arguments {
     #[arg(value_name = "TRACE", required_unless_present_any = ["command", "program"])]
     trace: Option<PathBuf>,
     /// The manager to run over, by name (`heaptoll managers`) or path, with layers in front (`sweep/mimalloc`) and
-    /// options behind (`tithe,heap=32M`) where wanted [default: what the program has]
+    /// options after the name (`tithe,heap=32M`) where wanted [default: the program's own]
     #[arg(short, long, value_name = "MANAGER", conflicts_with = "trace")]
     manager: Option<String>,
     /// Keep the trace; those of the program's other processes go to FILE.children [default: a temporary file]
@@ -51,7 +51,7 @@ pub struct Arguments {
     /// Overwrite the trace when it exists
     #[arg(short, long, requires = "output")]
     force: bool,
-    /// Under a collector: force a collection at every look, to see what it reclaims; the run is then another one
+    /// Under a collector: force a collection at every snapshot, to see what it reclaims; this changes the run
     #[arg(long, conflicts_with = "trace")]
     collect: bool,
     /// A program of the catalog (`heaptoll programs`)
@@ -59,7 +59,7 @@ pub struct Arguments {
     program: Option<String>,
     /// Input size of the catalog program [default: full]
     #[arg(long, value_enum, value_name = "SIZE", requires = "program")]
-    size: Option<SizeWord>,
+    size: Option<SizeArg>,
     #[command(flatten)]
     memory: MemoryArguments,
     #[command(flatten)]
@@ -69,24 +69,24 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
-/// What the JSON file holds.
+/// The figures of the JSON file.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Figures<'a> {
-    /// Of looks at the process.
+    /// Of snapshots of the process's pages.
     Pages {
         program: &'a str,
         manager: &'a str,
         collector: bool,
         collected: bool,
-        /// Number of the moment with the largest resident set, and of that with the most live bytes.
+        /// Number of the snapshot with the largest resident set, and of that with the most live bytes.
         peak: Option<usize>,
         most_live: Option<usize>,
-        /// Most requested bytes live in the whole run, whether a look fell there or not.
+        /// Most requested bytes live in the whole run, whether a snapshot was taken then or not.
         max_live_bytes: Option<u64>,
         moments: &'a [heaptoll_ledger::Moment],
     },
-    /// Of samples.
+    /// Of samples of the resident set.
     Coarse { program: &'a str, manager: &'a str, points: &'a [Point] },
 }
 
@@ -97,7 +97,7 @@ enum Figures<'a> {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     if let Some(trace) = &arguments.trace {
-        let shown = show(trace, &format!("heaptoll ledger {}", word(trace)), arguments);
+        let shown = show(trace, &format!("heaptoll ledger {}", shell_word(trace)), arguments);
         return shown.map_err(|failure| with_dashes(failure, trace));
     }
     let scratch = heaptoll_scratch::Scratch::make().map_err(|error| {
@@ -111,8 +111,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let trace = largest(&first);
     if trace != first {
         terminal::note(&format!(
-            "of the processes of this command that were looked at, {} had the most resident memory at a look: the \
-             ledger is of it",
+            "of the sampled processes of this command, {} had the most resident memory in a snapshot: the ledger \
+            is of it",
             shown(&trace)
         ));
     }
@@ -120,20 +120,20 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     Ok(if status == 0 { shown } else { failure::TROUBLE })
 }
 
-/// Where a program was given in place of a trace, says how it is measured.
+/// Adds to a failure how a program is measured, where one was given in place of a trace.
 fn with_dashes(failure: Failure, trace: &Path) -> Failure {
     let is_program =
         trace.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
     match failure {
         Failure::Refused(_) if is_program => Failure::Usage(format!(
-            "{failure}; to measure a program, put it behind `--`: heaptoll ledger -- {}",
-            word(trace)
+            "{failure}; to measure a program, put it after `--`: heaptoll ledger -- {}",
+            shell_word(trace)
         )),
         other => other,
     }
 }
 
-/// What `heaptoll record` is asked for.
+/// The arguments for `heaptoll record`.
 fn recording(arguments: &Arguments, trace: &Path) -> Result<record::Arguments, Failure> {
     let mut words: Vec<OsString> = vec!["--ledger".into(), "--output".into(), trace.into()];
     let mut option = |name: &str, value: Option<OsString>| {
@@ -184,7 +184,7 @@ fn shown(trace: &Path) -> String {
     heaptoll_trace::tables(trace).map_or_else(|_| trace.display().to_string(), |tables| program(&tables))
 }
 
-fn word(path: &Path) -> String {
+fn shell_word(path: &Path) -> String {
     heaptoll_report::format::shell_command(&[path.display().to_string()])
 }
 
@@ -204,7 +204,7 @@ fn again(arguments: &Arguments) -> String {
     }
     if !arguments.command.is_empty() {
         words.push("--".into());
-        words.extend(arguments.command.iter().map(|word| word.to_string_lossy().into_owned()));
+        words.extend(arguments.command.iter().map(|shell_word| shell_word.to_string_lossy().into_owned()));
     }
     heaptoll_report::format::shell_command(&words)
 }
@@ -216,7 +216,7 @@ fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failur
     let tables = heaptoll_trace::tables(trace).map_err(|error| refused(error.into()))?;
     let ledger = tables.extra::<Ledger>(EXTRA).transpose().map_err(|error| refused(error.into()))?;
     let (program, manager) = (program(&tables), manager(&tables));
-    let was_asked = ledger.is_some();
+    let was_requested = ledger.is_some();
     match ledger.filter(|ledger| !ledger.moments.is_empty()) {
         Some(mut ledger) => {
             if ledger.manager.is_empty() {
@@ -244,11 +244,11 @@ fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failur
         None => {
             let memory = arguments.memory.each(heaptoll_ledger::EACH_OBJECT);
             let (points, damage) = heaptoll_ledger::coarse(trace, memory).map_err(|error| {
-                let nobody = was_asked && matches!(error, LedgerError::NotRecorded);
-                refused(if nobody { LedgerError::NoLook } else { error })
+                let no_sample = was_requested && matches!(error, LedgerError::NotRecorded);
+                refused(if no_sample { LedgerError::NoLook } else { error })
             })?;
-            let mut document = coarse::document(&points, &manager, &program, was_asked);
-            // Reading the events finds more than the tables tell.
+            let mut document = coarse::document(&points, &manager, &program, was_requested);
+            // Reading the events finds damage that the tables do not show.
             document.warnings.extend(damage.into_iter().filter(|text| !tables.warnings.contains(text)));
             finish(&mut document, &tables, command);
             let figures = Figures::Coarse { program: &program, manager: &manager, points: &points };
@@ -257,7 +257,7 @@ fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failur
     }
 }
 
-/// What every document of a trace says besides.
+/// Adds what every document of a trace has: warnings, facts and the command.
 fn finish(document: &mut Document, tables: &Tables, command: &str) {
     document.warnings.extend(tables.warnings.iter().cloned());
     document.warnings.extend(own_heap_of_trace(Path::new(&tables.header.exe)));
@@ -277,18 +277,18 @@ fn finish(document: &mut Document, tables: &Tables, command: &str) {
     document.command = command.into();
 }
 
-/// That the process was larger between the looks than at any of them, if it was by more than a twentieth.
+/// A warning that the process was larger between the snapshots than in any of them, by more than a twentieth.
 fn missed_peak(tables: &Tables) -> Option<String> {
     let ledger = tables.extra::<Ledger>(EXTRA)?.ok()?;
-    let looked_at = ledger.moments.get(ledger.peak()?)?.rss_bytes / 1024;
+    let sampled_kib = ledger.moments.get(ledger.peak()?)?.rss_bytes / 1024;
     let seen = tables.samples.iter().max_by_key(|sample| sample.rss_kib)?;
-    (seen.rss_kib > looked_at + looked_at / 20).then(|| {
+    (seen.rss_kib > sampled_kib + sampled_kib / 20).then(|| {
         format!(
-            "The peak was not looked at: {} KiB were resident after {:.3} s, and {looked_at} KiB at the largest of \
-             {}. What follows is of these moments.",
+            "The peak was not sampled: {} KiB were resident after {:.3} s, and {sampled_kib} KiB in the largest of \
+            {}. What follows is of these snapshots.",
             seen.rss_kib,
             seen.time_ns as f64 / 1e9,
-            plural(ledger.moments.len(), "look")
+            plural(ledger.moments.len(), "snapshot")
         )
     })
 }

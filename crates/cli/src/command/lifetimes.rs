@@ -19,7 +19,7 @@ mod verdict;
 
 /// What objects are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ByWord {
+enum ByArg {
     /// The power of two above the object's last size
     Size,
     /// The call stack that made it (record with --sites)
@@ -36,7 +36,7 @@ enum ByWord {
 /// freed count as surviving every age.
 ///
 /// Exit status: 0 all well; 1 an output file could not be written; 2 it is no trace, it cannot be read, or it has not
-/// what was asked for. Damage is a warning: what is whole is looked at.
+/// what was requested. Damage is a warning: what is whole is read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll lifetimes gawk.heaptoll\n  \
     heaptoll lifetimes gawk.heaptoll --by site --html gawk.html\n  \
@@ -45,8 +45,8 @@ pub struct Arguments {
     /// The trace that `heaptoll record` made; `-` is standard input
     trace: PathBuf,
     /// What the second table groups objects by
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ByWord::Size)]
-    by: ByWord,
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ByArg::Size)]
+    by: ByArg,
     #[command(flatten)]
     frames: FramesArguments,
     #[command(flatten)]
@@ -63,9 +63,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     let reader = source::open(&arguments.trace, arguments.memory.each(EACH_OBJECT))?;
     let by = match arguments.by {
-        ByWord::Size => By::Size,
-        ByWord::Site => By::Site,
-        ByWord::Thread => By::Thread,
+        ByArg::Size => By::Size,
+        ByArg::Site => By::Site,
+        ByArg::Thread => By::Thread,
     };
     let has_sites = reader.header().sites;
     if by == By::Site && !has_sites {

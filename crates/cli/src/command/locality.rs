@@ -15,18 +15,18 @@ use heaptoll_report::format::shell_command;
 use heaptoll_tracer::Options;
 use heaptoll_units::size_text;
 
-use self::asked::{SampleWord, Sizes};
 use self::figures::{Figures, Program, SamplingFigures};
+use self::options::{SamplingArg, Sizes};
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
 use crate::traced::{self, Cell, Ending, TracedArguments, execute, plan};
 
-pub mod asked;
 mod curves;
 mod document;
 mod figures;
+pub mod options;
 mod sections;
-mod words;
+mod text;
 
 /// Sizes of caches that tables have columns for.
 const SIZES: &str = "16K,64K,256K,1M,4M,16M";
@@ -34,9 +34,9 @@ const SIZES: &str = "16K,64K,256K,1M,4M,16M";
 /// such of 8 ways of 16 KiB to 8 MiB.
 const SETS: std::ops::RangeInclusive<u32> = 5..=14;
 
-/// Whether the program is heard alone as well.
+/// Whether the program's references are also simulated alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PlacementWord {
+enum PlacementArg {
     /// When there is more than one manager to compare
     Auto,
     /// Always
@@ -45,17 +45,17 @@ enum PlacementWord {
     No,
 }
 
-/// Simulate caches and memories of every size: where does a manager put things, and what does that cost?
+/// Simulate caches and memories of every size: where does a manager put objects, and what does that cost?
 ///
-/// The program runs unchanged under each manager and under a tracer that tells every data reference; simulators hear
-/// them in one pass. Told are the misses of caches of every size, fully associative and with sets, page faults of every
-/// size of memory, TLBs, the caches of a named machine with an estimate of the waiting, and working sets over the run,
-/// each by who made the reference: program, allocator, collector (Figures 4 to 7 of Zorn 1992). With two managers or
-/// more the extra misses are told apart: what the program suffers from where its objects were put, and what the
-/// manager's own code misses. docs/locality.md says how.
+/// The program runs unchanged under each manager and under a tracer that reports every data reference; simulators
+/// process them in one pass. Shown are the misses of caches of every size, fully associative and with sets, page faults
+/// of every size of memory, TLBs, the caches of a named machine with an estimate of the waiting, and working sets over
+/// the run, each by the code that made the reference: program, allocator, collector (Figures 4 to 7 of Zorn 1992). With
+/// two managers or more the extra misses are split: those caused by the placement of the program's objects, and those
+/// of the manager's own code. docs/locality.md explains how.
 ///
-/// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request cannot be
-/// carried out; 130 interrupted (what was finished is shown).
+/// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request
+/// cannot be carried out; 130 interrupted (what was finished is shown).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll locality -- gawk -f words.awk words\n  \
     heaptoll locality -m mimalloc3 -m bw16 --html gawk.html -- gawk -f words.awk words\n  \
@@ -65,26 +65,28 @@ pub struct Arguments {
     #[command(flatten)]
     traced: TracedArguments,
     /// Bytes of a cache line
-    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = asked::line, help_heading = "Simulation")]
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = options::line, help_heading = "Simulation")]
     line: u64,
     /// Bytes of a page
-    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = asked::page, help_heading = "Simulation")]
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = options::page, help_heading = "Simulation")]
     page: u64,
     /// A machine's data caches, nearest first, each SIZE/WAYS or SIZE/WAYS/LINE [default: those of this machine]
     #[arg(long, value_name = "CACHES", help_heading = "Simulation")]
     cache: Option<String>,
-    /// Cycles that a reference waits for level 2, level 3, ..., and for memory [default: 14, 50, ... and 200 for memory]
+    /// Cycles that a reference waits for level 2, level 3, ..., and for memory [default: 14, 50, ... and 200 for
+    /// memory]
     #[arg(long, value_name = "CYCLES", help_heading = "Simulation")]
     latency: Option<String>,
-    /// Lines followed in fully associative caches of more than 1024 lines: `exact` for all, or a rate such as 1/16, which
-    /// takes less memory (not less time) and gives an interval
+    /// Lines followed in fully associative caches of more than 1024 lines: `exact` for all, or a rate such as 1/16,
+    /// which takes less memory (not less time) and gives an interval
     #[arg(long, value_name = "RATE", default_value = "exact", help_heading = "Simulation")]
-    sample: SampleWord,
-    /// Hear the program alone as well, which tells placement apart from pollution [default: when managers are compared]
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = PlacementWord::Auto, hide_default_value = true, help_heading = "Simulation")]
-    placement: PlacementWord,
+    sample: SamplingArg,
+    /// Simulate the program's references alone as well, which separates placement from pollution [default: when
+    /// managers are compared]
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = PlacementArg::Auto, hide_default_value = true, help_heading = "Simulation")]
+    placement: PlacementArg,
     /// Working sets over windows of so many references of the program [default: as short as can be drawn]
-    #[arg(long, value_name = "N", value_parser = asked::window, help_heading = "Simulation")]
+    #[arg(long, value_name = "N", value_parser = options::window, help_heading = "Simulation")]
     window: Option<u64>,
     /// MiB that the simulators of one process may take; what comes after is only counted
     #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1 << 20), help_heading = "Simulation")]
@@ -92,7 +94,7 @@ pub struct Arguments {
     /// Sizes of caches that tables have columns for
     #[arg(long, value_name = "SIZES", default_value = SIZES, help_heading = "Output")]
     sizes: Sizes,
-    /// Sizes of memory for the table of page faults, beside parts of what the program touches
+    /// Sizes of memory for the table of page faults, in addition to fractions of what the program touches
     #[arg(long, value_name = "SIZES", help_heading = "Output")]
     memory: Option<Sizes>,
     #[command(flatten)]
@@ -113,7 +115,7 @@ struct Runs {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     let (machine, machine_origin) =
-        asked::machine(arguments.cache.as_deref(), arguments.latency.as_deref()).map_err(Failure::Usage)?;
+        options::machine(arguments.cache.as_deref(), arguments.latency.as_deref()).map_err(Failure::Usage)?;
     let sampling = arguments.sample.sampling();
     let settings = Settings {
         line_bytes: arguments.line,
@@ -127,9 +129,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
     let mut plan = plan(&arguments.traced, &places)?;
     let alone = |cell: &Cell| match arguments.placement {
-        PlacementWord::Yes => true,
-        PlacementWord::No => false,
-        PlacementWord::Auto => {
+        PlacementArg::Yes => true,
+        PlacementArg::No => false,
+        PlacementArg::Auto => {
             plan.cells.iter().filter(|other| other.program.name == cell.program.name).count() > 1
         }
     };
@@ -145,8 +147,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         &mut plan,
         &options,
         |cell, _| Listener::new(&plans[&cell.program.name]),
-        |cell, heard| {
-            let Some((about, heard)) = one(cell, heard) else { return traced::Figures::default() };
+        |cell, run| {
+            let Some((about, heard)) = one(cell, run) else { return traced::Figures::default() };
             let kept = locality(&heard, &machine, sampling);
             let place = all_runs.iter().position(|runs| runs.program == cell.program.name);
             let place = place.unwrap_or_else(|| {
@@ -188,9 +190,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 }
 
 /// The figures of one run: those of the process image that executed most.
-fn one(cell: &Cell, heard: traced::Heard<Listener>) -> Option<(About, Heard)> {
-    let good = heard.is_good();
-    let mut traced = heard.traced;
+fn one(cell: &Cell, run: traced::JudgedRun<Listener>) -> Option<(About, Heard)> {
+    let good = run.is_good();
+    let mut traced = run.traced;
     let key = |image: &heaptoll_tracer::Image| (image.pid, image.number);
     let main = key(&traced.main()?.image);
     let references = |totals: &[Clock; 3]| totals.iter().map(|clock| clock.loads + clock.stores).sum::<u64>();
@@ -200,8 +202,8 @@ fn one(cell: &Cell, heard: traced::Heard<Listener>) -> Option<(About, Heard)> {
     let own = references(&main.totals);
     let simulated = main.sink.heard();
     let mut cut_short = (!good)
-        .then(|| heard.remarks.first().cloned().unwrap_or_else(|| "it was not heard to its end".into()));
-    let mut warnings = heard.remarks;
+        .then(|| run.remarks.first().cloned().unwrap_or_else(|| "it was not traced to its end".into()));
+    let mut warnings = run.remarks;
     if let Some(Partial::Memory { limit, unheard }) = simulated.profile.partial {
         let why = format!(
             "the simulators needed more than {}: the last {unheard} references were only counted; --memory-limit gives \
@@ -246,7 +248,7 @@ pub fn machine_misses(machine: &Machine, levels: &Levels) -> Vec<GeometryMisses>
         .collect()
 }
 
-/// What is stored of a run.
+/// The stored figures of a run.
 fn locality(heard: &Heard, machine: &Machine, sampling: Option<Sampling>) -> LocalityFigures {
     LocalityFigures {
         references: owners(&heard.profile.references),
@@ -269,7 +271,7 @@ fn facts(plan: &traced::Plan, figures: &Figures) -> Vec<(String, String)> {
         facts.push(("line".into(), format!("{} bytes", one.study.line_bytes)));
         facts.push(("page".into(), format!("{} bytes", one.study.page_bytes)));
     }
-    facts.push(("heard by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
+    facts.push(("traced by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
     facts.push(("randomness".into(), if figures.pinned { "pinned" } else { "left alone" }.into()));
     facts
 }

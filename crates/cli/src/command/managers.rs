@@ -1,4 +1,4 @@
-//! `heaptoll managers`: what can be compared on this machine, and what can stand in front of it.
+//! `heaptoll managers`: the managers that can be compared on this machine, and the layers for them.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use heaptoll_lab::stack::{LAYERS, LayerKind, Values};
 use heaptoll_report::terminal::{LayerRow, ManagerRow, layers_table, managers_table, options_table};
 
 use crate::failure::{self, Failure};
-use crate::preflights::{Found, Limits, prove};
+use crate::preflights::{Limits, PreflightOutcome, prove};
 use crate::terminal;
 
 /// List managers: group, version, origin, what each is, and whether the preflight passes on a small program. Then the
 /// layers that can stand in front of them, and the options of both.
 ///
-/// A stack is written LAYER/MANAGER, with options behind either: quarantine=2M/mimalloc, sweep,every=64K/jemalloc,
-/// tithe-collect,heap=32M. docs/stacks.md says more.
+/// A stack is written LAYER/MANAGER, with options after either: quarantine=2M/mimalloc, sweep,every=64K/jemalloc,
+/// tithe-collect,heap=32M. docs/stacks.md explains more.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Also try this shared object, or this stack
@@ -65,16 +65,16 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// Whether a manager or a stack serves a small program, and what there is to say about it.
+/// Whether a manager or a stack serves a small program, and a remark about it.
 fn tried(manager: &Manager, places: &Places) -> Result<(bool, String), Failure> {
     let small =
         ProgramInfo { name: "ls".into(), command: vec!["ls".into(), "/".into()], ..ProgramInfo::default() };
     let limits =
         Limits { whole: true, longest: Duration::MAX, expect_status: 0, working_copy: false, watch: false };
     Ok(match prove(manager, &manager.name, &small, places, &Interrupt::default(), limits)? {
-        Found::Serves(stack, _) if stack.warnings.is_empty() => (true, "passes".into()),
-        Found::Serves(stack, _) => (true, format!("passes; {}", stack.warnings.join("; "))),
-        Found::Refused(refusal) => (false, refusal.to_string()),
+        PreflightOutcome::Serves(stack, _) if stack.warnings.is_empty() => (true, "passes".into()),
+        PreflightOutcome::Serves(stack, _) => (true, format!("passes; {}", stack.warnings.join("; "))),
+        PreflightOutcome::Refused(refusal) => (false, refusal.to_string()),
     })
 }
 

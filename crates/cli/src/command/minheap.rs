@@ -6,38 +6,40 @@ use heaptoll_lab::places::Places;
 use heaptoll_report::format::shell_command;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use self::asked::Periods;
 use self::attempt::Runs;
 use self::figures::{Figures, Program};
 use self::measure::Plan;
+use self::selection::Periods;
 use super::run::{positive_seconds, watch_for_interrupt};
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
-use crate::outputs::own_words;
-use crate::programs_asked::Asked;
+use crate::outputs::own_arguments;
 use crate::stand_ins;
 use crate::studied::{Visited, visit};
+use crate::workload_args::WorkloadArgs;
 
-mod asked;
 pub mod attempt;
 mod document;
 mod figures;
 mod measure;
+mod selection;
 
-pub use asked::with;
+pub use selection::with;
 
-/// Find the smallest heap in which a program completes, by collector, and set it against the program's own footprint.
+/// Find the smallest heap in which a program completes, by collector, and compare it with the program's own footprint.
 ///
-/// Heaps of a collector that takes a fixed one (option heap=) are bisected: a run is done (right output and status), out
-/// of memory (a call was refused), or anything else, which is shown and never taken for one of the two. Both sides of
-/// the edge are run --repeats times, so that a program whose need varies is found and said. The baseline is not bisected:
-/// it is the footprint, in pages that hold a live block, that mark-sweep over an allocator reports when it collects every
-/// 32, 64 and 128 KiB (Sareen and Blackburn 2022, section 4), and the same under the program's own frees.
-/// docs/minheap.md says how. RLIMIT_DATA is never used: it counts reservations. Nothing is kept in a database: there is no
+/// Heaps of a collector that takes a fixed one (option heap=) are bisected: a run is done (right output and status),
+/// out of memory (a call was refused), or anything else, which is shown and never taken for one of the two. Both sides
+/// of the edge are run --repeats times, so that a program whose need varies is found and reported. The baseline is not
+/// bisected:
+/// it is the footprint, in pages that hold a live block, that mark-sweep over an allocator reports when it collects
+/// every 32, 64 and 128 KiB (Sareen and Blackburn 2022, section 4), and the same under the program's own frees.
+/// docs/minheap.md explains how. RLIMIT_DATA is never used: it counts reservations. Nothing is kept in a database:
+/// there is no
 /// --resume, as a search needs the answers of all its runs at once; programs that were finished are shown.
 ///
-/// Exit status: 0 all well; 1 a search or a baseline failed, or an output file could not be written; 2 the request cannot
-/// be carried out; 130 interrupted (programs that were finished are shown).
+/// Exit status: 0 all well; 1 a search or a baseline failed, or an output file could not be written; 2 the request
+/// cannot be carried out; 130 interrupted (programs that were finished are shown).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll minheap -m tithe-collect -- gawk -f words.awk words\n  \
     heaptoll minheap -p cfrac -p lua --quick\n  \
@@ -45,7 +47,7 @@ pub use asked::with;
     heaptoll minheap -m tithe-collect -m bdw-nofree --tolerance 0.5 --repeats 5 -- ./prog")]
 pub struct Arguments {
     /// A collector with a heap that can be fixed, as a stack (docs/stacks.md); may be given several times [default:
-    /// every such collector here that heeds no frees, and sweep over each --baseline]
+    /// every such collector here that ignores frees, and sweep over each --baseline]
     #[arg(short, long, value_name = "STACK")]
     manager: Vec<String>,
     /// The allocator under the baseline's mark-sweep; may be given several times [default: mimalloc3 and tcmalloc]
@@ -54,8 +56,8 @@ pub struct Arguments {
     /// Bytes allocated between the baseline's collections
     #[arg(long, value_name = "SIZES", default_value = "32K,64K,128K")]
     every: Periods,
-    /// How much too large the answer may be, per cent of it (one page at least)
-    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = asked::percent)]
+    /// Tolerance of the answer: it may be too large by this percentage (one page at least)
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = selection::percent)]
     tolerance: f64,
     /// Runs at either side of the edge, and of each baseline
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -69,7 +71,7 @@ pub struct Arguments {
     #[command(flatten)]
     outputs: DocumentOutputs,
     #[command(flatten)]
-    asked: Asked,
+    workload: WorkloadArgs,
 }
 
 /// Runs the command.
@@ -78,7 +80,7 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    if arguments.asked.is_empty() {
+    if arguments.workload.is_empty() {
         return Err(Failure::Usage(
             "nothing to run: give a command after `--`, or --program NAME, or --all".into(),
         ));
@@ -86,12 +88,12 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
     let known = manager::known(&places)?;
     stand_ins::note(&known, arguments.manager.iter().chain(&arguments.baseline));
-    let allocators = asked::allocators(&known, &arguments.baseline)?;
-    let collectors = asked::collectors(&known, &arguments.manager, &allocators)?;
-    let programs = arguments.asked.resolve(&places)?;
+    let allocators = selection::allocators(&known, &arguments.baseline)?;
+    let collectors = selection::collectors(&known, &arguments.manager, &allocators)?;
+    let programs = arguments.workload.resolve(&places)?;
     if let Some(server) = programs.iter().find(|program| program.serve.is_some()) {
         return Err(Failure::Usage(format!(
-            "{} is a server: a smallest heap is that of a program that ends by itself",
+            "{} is a server: only a program that ends by itself has a smallest heap",
             server.name
         )));
     }
@@ -141,7 +143,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         });
     }
     figures.compare();
-    let command = shell_command(&own_words());
+    let command = shell_command(&own_arguments());
     let document = document::document(&figures, &collectors, &allocators, command);
     let code = arguments.outputs.deliver(&document, "heaptoll-minheap/1", &figures)?;
     let rows = || figures.programs.iter().flat_map(|program| &program.collectors);

@@ -8,13 +8,13 @@ use heaptoll_lab::places::Places;
 use heaptoll_report::terminal::{ProgramRow, programs_table};
 
 use crate::failure::Failure;
-use crate::programs_asked::{catalog, catalog_places};
 use crate::terminal;
+use crate::workload_args::{catalog, catalog_places};
 
 /// List the programs of the catalog: what each does, which Debian package brings it, whether it is here.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// A folder with catalog entries of your own (docs/programs.md says how to write one)
+    /// A folder with catalog entries of your own (docs/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
 }

@@ -15,25 +15,26 @@ use super::minheap::bar;
 use super::run::{positive_seconds, watch_for_interrupt};
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
-use crate::outputs::own_words;
-use crate::programs_asked::Asked;
+use crate::outputs::own_arguments;
 use crate::stand_ins;
 use crate::studied::{Visited, visit};
+use crate::workload_args::WorkloadArgs;
 
-mod asked;
 mod charts;
 mod document;
 mod figures;
 mod measure;
+mod selection;
 
-/// What a collection leaves behind: how long requests take, by their distance to the last collection.
+/// The after-effects of a collection: how long requests take, by their distance to the last collection.
 ///
 /// A program marks its requests with heaptoll_events.h (docs/events.md); of a server, the client does. Each run is made
-/// to collect 10, 100 or 1000 times, by a period that a first run found. Requests that a collection interrupted are left
-/// out; the rest is sorted by the time from the end of the last collection to their start, averaged in up to 1000 groups
-/// and set against the fastest group of all three (Sareen and Blackburn 2022, section 6). Where the next collection is
-/// nearer than long requests take, only short ones survive to be counted: that end is marked. docs/proximity.md says how.
-/// Requests are of µs: run it by `chrt -f 10` on a machine with other work. Nothing is kept in a database: there is no
+/// to collect 10, 100 or 1000 times, by a period that a first run found. Requests that a collection interrupted are
+/// left out; the rest is sorted by the time from the end of the last collection to their start, averaged in up to 1000
+/// groups and set against the fastest group of all three (Sareen and Blackburn 2022, section 6). Where the next
+/// collection is nearer than long requests take, only short ones survive to be counted: that end is marked.
+/// docs/proximity.md explains how. Requests are of µs: run it by `chrt -f 10` on a machine with other work. Nothing is
+/// kept in a database: there is no
 /// --resume.
 ///
 /// Exit status: 0 all well; 1 a collector failed or was refused, or an output file could not be written; 2 the request
@@ -63,7 +64,8 @@ pub struct Arguments {
     /// Requests in a group, at least
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     fewest: u32,
-    /// In means a request counts for at most so many times what 99 of 100 stay below: what takes longer, the system held up
+    /// In means a request counts for at most so many times what 99 of 100 stay below: what takes longer, the system
+    /// held up
     #[arg(long, value_name = "TIMES", default_value_t = 10.0, value_parser = times)]
     cap: f64,
     /// Seed of the order of runs [default: from the clock, shown]
@@ -78,7 +80,7 @@ pub struct Arguments {
     #[command(flatten)]
     outputs: DocumentOutputs,
     #[command(flatten)]
-    asked: Asked,
+    workload: WorkloadArgs,
 }
 
 /// A multiple of 1 or more; `inf` for no limit.
@@ -92,27 +94,27 @@ fn times(text: &str) -> Result<f64, String> {
 /// See [`Failure`].
 pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    if arguments.asked.all {
+    if arguments.workload.all {
         return Err(Failure::Usage(
             "most programs of the catalog mark no requests: name those that do with -p (without any, the event programs)"
                 .into(),
         ));
     }
-    if arguments.asked.is_empty() {
-        arguments.asked.program = asked::PROGRAMS.map(String::from).into();
+    if arguments.workload.is_empty() {
+        arguments.workload.program = selection::PROGRAMS.map(String::from).into();
     }
     let arguments = arguments;
     let places = Places::find()?;
     let known = manager::known(&places)?;
     stand_ins::note(&known, &arguments.manager);
-    let stacks = asked::stacks(&known, &arguments.manager)?;
+    let stacks = selection::stacks(&known, &arguments.manager)?;
     if stacks.is_empty() {
         return Err(Failure::Usage("no collector is built; name one with -m (`heaptoll managers`)".into()));
     }
     let mut collections = arguments.collections.clone();
     collections.sort_unstable();
     collections.dedup();
-    let programs = arguments.asked.resolve(&places)?;
+    let programs = arguments.workload.resolve(&places)?;
     let interrupt = watch_for_interrupt()?;
     let seed = arguments.seed.unwrap_or_else(|| {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.subsec_nanos().into())
@@ -155,7 +157,7 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
             false => Failure::Interrupted,
         });
     }
-    let command = shell_command(&own_words());
+    let command = shell_command(&own_arguments());
     figures.compare();
     let document = document::document(&figures, &stacks, command);
     let code = arguments.outputs.deliver(&document, "heaptoll-proximity/1", &figures)?;

@@ -13,16 +13,16 @@ use heaptoll_preflight::{Refusal, inspect_manager, inspect_program};
 use heaptoll_record::{Children, Manager, RecordError, Request, record};
 
 use crate::failure::{self, Failure};
-use crate::programs_asked::{SizeWord, catalog, catalog_places};
+use crate::workload_args::{SizeArg, catalog, catalog_places};
 use crate::{stand_ins, terminal};
 
+mod messages;
 mod program;
 mod signals;
-mod words;
 
 /// When events get a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TimeWord {
+pub enum TimeArg {
     /// About every millisecond
     Batch,
     /// Each by itself: slower, and a larger trace
@@ -31,25 +31,25 @@ pub enum TimeWord {
 
 /// Processes that the program starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ChildrenWord {
+pub enum ChildrenArg {
     /// Each process image gets a trace of its own: FILE.children/PID.heaptoll, and PID.2.heaptoll after another exec
     Files,
     /// Only the first image of the first process is recorded
     Ignore,
 }
 
-/// Record every allocation of a program into a trace, which other commands then ask.
+/// Record every allocation of a program into a trace, which other commands then read.
 ///
-/// The program runs as it would without heaptoll: its input and output are its own, heaptoll speaks on standard error
+/// The program runs as it would without heaptoll: its input and output are its own, heaptoll writes to standard error
 /// only and passes its exit status on (128 and the signal, where one killed it). Nothing is lost when it crashes. If
 /// heaptoll is killed the program goes on, and the trace ends there.
 ///
 /// The first Ctrl-C is the program's; a second one stops the recording and leaves the program alone.
 ///
 /// The rings take memory in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: 64 KiB a thread that begins, more for those
-/// that allocate much, together at most 256 MiB, and at most half of what is free there and a quarter of the memory that
-/// is available. So 1,000 threads take 63 to 183 MiB. What finds no memory shares a ring or goes on unrecorded, which
-/// the trace and the exit status say.
+/// that allocate much, together at most 256 MiB, and at most half of what is free there and a quarter of the memory
+/// that is available. So 1,000 threads take 63 to 183 MiB. A thread without memory for its ring shares one or goes on
+/// unrecorded, which the trace and the exit status show.
 ///
 /// Exit status: the program's; 1 when that is 0 and the trace is not whole, or a program was started that could not be
 /// recorded; 2 the request cannot be carried out; 130 the recording was stopped before the program ended.
@@ -71,7 +71,8 @@ pub struct Arguments {
     #[arg(long)]
     sites: bool,
     /// The manager to record over, by name (`heaptoll managers`) or path, with layers in front
-    /// (`quarantine=2M/mimalloc`) and options behind (`tithe,heap=32M`) where wanted [default: what the program has]
+    /// (`quarantine=2M/mimalloc`) and options after the name (`tithe,heap=32M`) where wanted [default: the program's
+    /// own]
     #[arg(short, long, value_name = "MANAGER")]
     manager: Option<String>,
     /// Record how long each call takes
@@ -79,26 +80,27 @@ pub struct Arguments {
     latency: bool,
     /// When events get a time
     #[arg(long, value_enum, default_value = "batch", value_name = "WHEN")]
-    time: TimeWord,
-    /// Look at where the memory is (`heaptoll ledger FILE`): 40 to 80 times in a long run, fewer in a short one, for the program stands still for it
+    time: TimeArg,
+    /// Take snapshots of where the memory is (`heaptoll ledger FILE`): 40 to 80 in a long run, fewer in a short one,
+    /// for the program is stopped for each
     #[arg(long)]
     ledger: bool,
-    /// Force a collection at each of these looks, to see what it reclaims: the run is then another one
+    /// Force a collection at each of these snapshots, to see what it reclaims: this changes the run
     #[arg(long, requires = "ledger")]
     collect: bool,
     /// What is done about processes that the program starts
     #[arg(long, value_enum, default_value = "files", value_name = "HOW")]
-    children: ChildrenWord,
+    children: ChildrenArg,
     /// A program of the catalog (`heaptoll programs`)
     #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
     program: Option<String>,
     /// Input size of the catalog program
     #[arg(long, value_enum, default_value = "full", value_name = "SIZE", requires = "program")]
-    size: SizeWord,
-    /// A folder with catalog entries of your own (docs/programs.md says how to write one)
+    size: SizeArg,
+    /// A folder with catalog entries of your own (docs/programs.md explains how to write one)
     #[arg(long, value_name = "DIR", requires = "program")]
     catalog: Option<PathBuf>,
-    /// Say at the end only what went wrong: for a trace that does not stay
+    /// Report at the end only what went wrong: for a temporary trace
     #[arg(long, hide = true)]
     brief: bool,
     /// The program and its arguments
@@ -113,31 +115,31 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
     let manager = manager_of(arguments, &places)?;
-    let asked = program::find(arguments, &places)?;
+    let found = program::find(arguments, &places)?;
     let mut request = Request {
-        command: asked.command,
-        environment: asked.environment,
-        stdin: asked.stdin,
+        command: found.command,
+        environment: found.environment,
+        stdin: found.stdin,
         layer: places.record_layer(),
         manager,
-        output: arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.heaptoll", asked.name))),
+        output: arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.heaptoll", found.name))),
         force: arguments.force,
         sites: arguments.sites,
         latency: arguments.latency,
-        event_time: arguments.time == TimeWord::Event,
+        event_time: arguments.time == TimeArg::Event,
         ledger: arguments.ledger,
         collect: arguments.collect,
         children: match arguments.children {
-            ChildrenWord::Files => Children::Files,
-            ChildrenWord::Ignore => Children::Ignore,
+            ChildrenArg::Files => Children::Files,
+            ChildrenArg::Ignore => Children::Ignore,
         },
-        machine: words::machine(),
+        machine: messages::machine(),
         ..Request::default()
     };
     program::inspect(&mut request, arguments.manager.is_some())?;
     signals::watch(&request.interrupt)?;
-    let recorded = record(&request, &mut words::Speaker).map_err(refused)?;
-    words::summary(&request, &recorded, arguments.brief);
+    let recorded = record(&request, &mut messages::ProgressMessages).map_err(refused)?;
+    messages::summary(&request, &recorded, arguments.brief);
     Ok(match recorded.status {
         None => failure::INTERRUPTED,
         Some(0) if !recorded.is_whole() || recorded.events() == 0 => failure::TROUBLE,
@@ -149,7 +151,7 @@ fn refused(error: RecordError) -> Failure {
     Failure::Refused(Box::new(error))
 }
 
-/// The manager that was asked for, which must be one.
+/// The requested manager, which must be one.
 fn manager_of(arguments: &Arguments, places: &Places) -> Result<Manager, Failure> {
     let known = manager::known(places)?;
     let name = arguments.manager.as_deref().unwrap_or("glibc");

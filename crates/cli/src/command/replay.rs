@@ -30,21 +30,21 @@ mod sections;
 
 /// Order of a trace's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OrderWord {
+pub enum OrderArg {
     /// As recorded: one call at a time, whichever thread makes it
     Exact,
     /// Each thread as fast as it can; only an object's own calls keep their order
     PerThread,
 }
 
-/// What is done with blocks beside the calls.
+/// Accesses to blocks in addition to the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TouchWord {
+pub enum TouchArg {
     /// Nothing
     None,
-    /// Each is written once in full when it is had
+    /// Each is written once in full when it is allocated
     Write,
-    /// And read in full, and compared, before it is given back
+    /// And read in full, and compared, before it is freed
     All,
 }
 
@@ -53,10 +53,9 @@ pub enum TouchWord {
 /// A fresh process with the manager preloaded makes the calls of the trace and nothing else. CPU, the latency of single
 /// calls, and memory are taken in runs of their own, all of them interleaved in random order; what the driver itself
 /// costs is measured with a manager that does nothing, and taken off. Where the trace was recorded under a manager that
-/// is replayed, the two stand side by side.
+/// is replayed, the two are compared.
 ///
-/// A trace has no pointers, so it says nothing about what a collector would have to mark: collectors get no figures of
-/// time.
+/// A trace has no pointers, so it does not show what a collector would have to mark: collectors get no figures of time.
 ///
 /// Exit status: 0 all well; 1 a manager failed, or an output file could not be written; 2 it is no trace, or cannot be
 /// replayed; 130 interrupted (what was measured is shown).
@@ -70,8 +69,8 @@ pub struct Arguments {
     /// The trace that `heaptoll record` made
     trace: PathBuf,
     /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors, all; with
-    /// layers in front (`quarantine=2M/mimalloc`) and options behind (`tithe,heap=32M`) where wanted; may be given
-    /// several times [default: modern]
+    /// layers in front (`quarantine=2M/mimalloc`) and options after the name (`tithe,heap=32M`) where wanted; may be
+    /// given several times [default: modern]
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
     /// The manager that ratios are taken to; added to the list when it is not in it
@@ -79,10 +78,10 @@ pub struct Arguments {
     baseline: String,
     /// Order of threads [default: per-thread where time is measured, exact where memory is]
     #[arg(long, value_enum, value_name = "ORDER")]
-    order: Option<OrderWord>,
+    order: Option<OrderArg>,
     /// What is done with blocks [default: none where time is measured, write where memory is]
     #[arg(long, value_enum, value_name = "HOW")]
-    touch: Option<TouchWord>,
+    touch: Option<TouchArg>,
     /// Replay the whole trace so many times in the same process, for what happens in the long run
     #[arg(long = "loop", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repetitions: u32,
@@ -137,13 +136,13 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             })
             .collect(),
         order: arguments.order.map(|word| match word {
-            OrderWord::Exact => Order::Exact,
-            OrderWord::PerThread => Order::PerThread,
+            OrderArg::Exact => Order::Exact,
+            OrderArg::PerThread => Order::PerThread,
         }),
         touch: arguments.touch.map(|word| match word {
-            TouchWord::None => Touch::None,
-            TouchWord::Write => Touch::Write,
-            TouchWord::All => Touch::All,
+            TouchArg::None => Touch::None,
+            TouchArg::Write => Touch::Write,
+            TouchArg::All => Touch::All,
         }),
         runs: arguments.runs,
         repetitions: arguments.repetitions,
@@ -166,17 +165,18 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let document = document::document(&found, &managers);
     let code = arguments.outputs.deliver(&document, "heaptoll-replay/1", &found)?;
     let known = manager::known(&places)?;
-    let asked = manager::names_of(&known, arguments.manager.iter().chain([&arguments.baseline]));
-    Ok(status(&asked, &found, code))
+    let named_managers = manager::names_of(&known, arguments.manager.iter().chain([&arguments.baseline]));
+    Ok(status(&named_managers, &found, code))
 }
 
-/// The exit status: what a user named and what failed counts, what a group brought along and cannot serve does not.
-fn status(asked: &[String], found: &Findings, code: u8) -> u8 {
+/// The exit status: a manager that the user named counts when it fails or is refused, a member of a group only when it
+/// fails.
+fn status(named_managers: &[String], found: &Findings, code: u8) -> u8 {
     if !found.complete {
         terminal::note("interrupted: the tables hold the runs that were made until then");
         return failure::INTERRUPTED;
     }
-    let named = |name: &String| asked.contains(name);
+    let named = |name: &String| named_managers.contains(name);
     let trouble = found.rows.iter().any(|row| {
         row.refused.is_some() && named(&row.name)
             || !row.failures.is_empty() && (row.collector.is_none() || named(&row.name))
@@ -191,16 +191,16 @@ fn wrapped(error: ReplayError) -> Failure {
     }
 }
 
-/// Ctrl-C ends the present run and shows what there is; whoever insists gets out at once.
+/// Ctrl-C ends the present run and shows what there is; a second one exits at once.
 fn watch() -> Result<Arc<AtomicBool>, Failure> {
-    let asked = Arc::new(AtomicBool::new(false));
+    let named_managers = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let code = i32::from(failure::INTERRUPTED);
-        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&asked))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&asked)))
+        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&named_managers))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&named_managers)))
             .map_err(Failure::Signals)?;
     }
-    Ok(asked)
+    Ok(named_managers)
 }
 
 /// The managers, the baseline first.

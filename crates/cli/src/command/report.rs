@@ -42,11 +42,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     judge_outputs(&mut experiment);
     let comparison = compare(&experiment);
     let style = terminal::style();
-    // Runs for the exact counts of `run --exact` stand beside what was measured, not apart from it.
+    // Runs for the exact counts of `run --exact` are shown with what was measured, not apart from it.
     let apart = !experiment.settings.exact || stored::is_all(&experiment);
     let traced = apart.then(|| stored::document(&experiment)).flatten();
     let traced = traced.map(|document| render_document(&document, &style));
-    // Exact counts are asked for for the bounds' sake.
+    // Exact counts are requested for the bounds.
     let extras = Extras {
         bounds: arguments.extras.bounds || arguments.instructions.is_some(),
         ..(&arguments.extras).into()

@@ -22,9 +22,9 @@ use crate::failure::{self, Failure};
 use crate::load;
 use crate::outputs::Outputs;
 use crate::pairing;
-use crate::programs_asked::Asked;
 use crate::progress::Bar;
 use crate::terminal;
+use crate::workload_args::WorkloadArgs;
 
 pub mod begin;
 mod exact;
@@ -38,7 +38,7 @@ use resume::{go_where_it_began, resume};
 
 /// Transparent huge pages of the measured processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ThpWord {
+pub enum ThpArg {
     /// Everywhere (only where the system's own setting is `always`)
     Always,
     /// Where the program or the manager asks for them (not where the system's own setting is `never`)
@@ -47,39 +47,39 @@ pub enum ThpWord {
     Never,
 }
 
-impl ThpWord {
+impl ThpArg {
     fn word(self) -> &'static str {
         match self {
-            ThpWord::Always => "always",
-            ThpWord::Madvise => "madvise",
-            ThpWord::Never => "never",
+            ThpArg::Always => "always",
+            ThpArg::Madvise => "madvise",
+            ThpArg::Never => "never",
         }
     }
 
     /// Whether a process can have this where the system is set to `system`: it can only have less.
     fn is_allowed_where(self, system: &str) -> bool {
         match self {
-            ThpWord::Always => system == "always",
-            ThpWord::Madvise => system != "never",
-            ThpWord::Never => true,
+            ThpArg::Always => system == "always",
+            ThpArg::Madvise => system != "never",
+            ThpArg::Never => true,
         }
     }
 }
 
 /// How runs are paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PairingWord {
+pub enum PairingArg {
     /// All managers at once on one processor: differences of one percent on a noisy machine
     Lockstep,
     /// One after the other in random order
     Interleaved,
 }
 
-impl From<PairingWord> for Pairing {
-    fn from(word: PairingWord) -> Pairing {
+impl From<PairingArg> for Pairing {
+    fn from(word: PairingArg) -> Pairing {
         match word {
-            PairingWord::Lockstep => Pairing::Lockstep,
-            PairingWord::Interleaved => Pairing::Interleaved,
+            PairingArg::Lockstep => Pairing::Lockstep,
+            PairingArg::Interleaved => Pairing::Interleaved,
         }
     }
 }
@@ -138,7 +138,7 @@ pub struct Arguments {
     /// How runs are paired: `lockstep` runs all managers at once on one processor, wherever the program allows it and
     /// with the reason in the table where not; `interleaved` one after the other
     #[arg(long, value_enum, value_name = "HOW", default_value = "lockstep")]
-    pairing: PairingWord,
+    pairing: PairingArg,
     /// Time slice of managers in lockstep, from .1ms to 100ms, on Linux 6.12 and later [default: the kernel's own]
     #[arg(long, value_name = "TIME", value_parser = slice)]
     slice: Option<f64>,
@@ -152,7 +152,7 @@ pub struct Arguments {
     exact: bool,
     /// Transparent huge pages of the measured processes [default: as the system has them]
     #[arg(long, value_enum, value_name = "WHEN")]
-    thp: Option<ThpWord>,
+    thp: Option<ThpArg>,
     /// File that keeps the experiment [default: a new one in $XDG_STATE_HOME/heaptoll]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     db: Option<PathBuf>,
@@ -164,7 +164,7 @@ pub struct Arguments {
     #[command(flatten)]
     outputs: Outputs,
     #[command(flatten)]
-    asked: Asked,
+    workload: WorkloadArgs,
 }
 
 /// What an experiment was begun with and is gone on with: to ask for it anew is refused, not ignored.
@@ -259,7 +259,7 @@ pub fn measure(
 }
 
 /// Why the rows after this one would be for nothing, if they would.
-pub type Futile<'a> = &'a dyn Fn(&Observation) -> Option<String>;
+pub type StopReason<'a> = &'a dyn Fn(&Observation) -> Option<String>;
 
 /// [`measure`], which ends early when a row of the only program shows that all others are for nothing. The second part
 /// then says why.
@@ -268,13 +268,13 @@ pub fn measure_unless(
     store: &mut Store,
     places: &Places,
     interrupt: &Interrupt,
-    futile: Futile,
+    stop_reason: StopReason,
 ) -> (Result<Ending, runner::RunError>, Option<String>) {
     if let Some(text) = load::at_the_beginning(&machine::read()) {
         terminal::warning(&text);
     }
     let since = Since::now();
-    let measured = lacking(experiment, store, places, interrupt, futile);
+    let measured = lacking(experiment, store, places, interrupt, stop_reason);
     let found = since.and_then(|since| since.disturbance(None));
     // Not the cores of the machine's description, of which a limit of CPU time takes some off.
     let processors = pairing::Machine::now().processors;
@@ -290,7 +290,7 @@ fn lacking(
     store: &mut Store,
     places: &Places,
     interrupt: &Interrupt,
-    futile: Futile,
+    stop_reason: StopReason,
 ) -> (Result<Ending, runner::RunError>, Option<String>) {
     let bench = Bench {
         launcher: places.launcher(),
@@ -298,8 +298,8 @@ fn lacking(
         interrupt: interrupt.clone(),
     };
     let bar = Bar::new(&stages::planned(experiment), experiment);
-    let futile = (experiment.programs.len() == 1).then_some(futile);
-    let mut watched = Watched { bar, futile, interrupt, why: None };
+    let stop_reason = (experiment.programs.len() == 1).then_some(stop_reason);
+    let mut watched = Watched { bar, stop_reason, interrupt, why: None };
     let ended = stages::execute(experiment, store, &bench, &mut watched);
     watched.bar.clear();
     (ended, watched.why)
@@ -316,7 +316,7 @@ fn starts(experiment: &Experiment) -> Vec<bool> {
 /// A bar that calls the rest off when it is for nothing.
 struct Watched<'a> {
     bar: Bar,
-    futile: Option<Futile<'a>>,
+    stop_reason: Option<StopReason<'a>>,
     interrupt: &'a Interrupt,
     why: Option<String>,
 }
@@ -328,8 +328,8 @@ impl Progress for Watched<'_> {
 
     fn ended(&mut self, cell: &Cell, row: Option<&Observation>) {
         self.bar.ended(cell, row);
-        if let (Some(row), Some(futile), None) = (row, self.futile, &self.why) {
-            self.why = futile(row);
+        if let (Some(row), Some(stop_reason), None) = (row, self.stop_reason, &self.why) {
+            self.why = stop_reason(row);
             if self.why.is_some() {
                 self.interrupt.set();
             }
@@ -383,20 +383,21 @@ fn show(
 /// Whether a program or a manager that the user named was refused; those of the default set and of `--all` are tried,
 /// not asked for. The experiment knows how it was asked for, so that going on with it ends as the whole run would.
 fn refused_what_was_named(experiment: &Experiment, known: &[Manager]) -> bool {
-    let Ok(crate::Cli { command: crate::Command::Run(asked) }) =
+    let Ok(crate::Cli { command: crate::Command::Run(arguments) }) =
         crate::Cli::try_parse_from(&experiment.settings.repeat_command)
     else {
         return false;
     };
-    let baseline = (asked.baseline != DEFAULT_BASELINE).then_some(&asked.baseline);
-    let named = manager::names_of(known, asked.manager.iter().chain(baseline));
+    let baseline = (arguments.baseline != DEFAULT_BASELINE).then_some(&arguments.baseline);
+    let named = manager::names_of(known, arguments.manager.iter().chain(baseline));
     // The second of two that are alike is called NAME#2.
     let manager_named = |stack: &str| {
         let mut rests = named.iter().filter_map(|name| stack.strip_prefix(name.as_str()));
         rests.any(|rest| rest.is_empty() || rest.starts_with('#'))
     };
     let program_left_out = |name: &String| {
-        asked.asked.program.contains(name) && experiment.programs.iter().all(|program| program.name != *name)
+        arguments.workload.program.contains(name)
+            && experiment.programs.iter().all(|program| program.name != *name)
     };
     experiment.refused.iter().any(|(program, stack, _)| manager_named(stack) || program_left_out(program))
 }
@@ -441,7 +442,7 @@ mod tests {
     #[test]
     fn a_process_can_have_huge_pages_only_where_the_system_has_them() {
         let allowed = |system| {
-            [ThpWord::Always, ThpWord::Madvise, ThpWord::Never].map(|word| word.is_allowed_where(system))
+            [ThpArg::Always, ThpArg::Madvise, ThpArg::Never].map(|word| word.is_allowed_where(system))
         };
         assert_eq!(allowed("always"), [true, true, true]);
         assert_eq!(allowed("madvise"), [false, true, true]);

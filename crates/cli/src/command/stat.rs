@@ -17,12 +17,12 @@ pub mod about;
 mod document;
 mod sections;
 pub mod source;
-pub mod words;
+pub mod text;
 
 /// Sum up a trace: counts, sizes, rates, realloc, threads, sites.
 ///
-/// What Table II of Detlefs, Dosser & Zorn (1994) says of a program, and what one asks next: how many objects and bytes,
-/// how large, how many alive at once, how fast, how they are resized, who frees them. HTML has live bytes over the run.
+/// Table II of Detlefs, Dosser & Zorn (1994), and more: how many objects and bytes, how large, how many alive at once,
+/// how fast, how they are resized, which thread frees them. HTML has live bytes over the run.
 ///
 /// Exit status: 0 all well; 1 an output file could not be written; 2 it is no trace, or cannot be read. Damage is a
 /// warning: what is whole is summed up.

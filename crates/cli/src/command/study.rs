@@ -22,8 +22,8 @@ use super::run::begin::now;
 use super::run::watch_for_interrupt;
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
-use crate::programs_asked::{catalog, catalog_places};
 use crate::terminal;
+use crate::workload_args::{catalog, catalog_places};
 
 mod asked;
 mod book;
@@ -194,7 +194,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 
 /// A new study.
 fn begin(arguments: &Arguments) -> Result<Asked, Failure> {
-    let mut command: Vec<String> = crate::outputs::own_words();
+    let mut command: Vec<String> = crate::outputs::own_arguments();
     if let Some(first) = command.first_mut() {
         *first = "heaptoll".into();
     }

@@ -1,4 +1,4 @@
-//! What is asked of a command that traces: programs, managers, limits, and where runs are kept.
+//! Arguments of a command that traces: programs, managers, limits, and where runs are kept.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,23 +6,24 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::command::run::{DEFAULT_BASELINE, positive_seconds};
-use crate::programs_asked::{Asked, SizeWord};
+use crate::workload_args::{SizeArg, WorkloadArgs};
 
-/// Seconds after which a run is ended when none are named: the tracer takes some ten to a hundred times the program's.
+/// Default limit in seconds: a traced run takes some ten to a hundred times as long as the program alone.
 pub const LIMIT_S: f64 = 3600.0;
 
 /// What to run under which managers.
 #[derive(Debug, Args)]
 pub struct TracedArguments {
     /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors,
-    /// all; with layers in front (`quarantine=2M/mimalloc`) and options behind (`tithe,heap=32M`) where wanted; may be
+    /// all; with layers in front (`quarantine=2M/mimalloc`) and options after the name (`tithe,heap=32M`) where wanted;
+    /// may be
     /// given several times [default: the baseline alone]
     #[arg(short, long, value_name = "MANAGER")]
     pub manager: Vec<String>,
     /// The manager that the others are compared with; run first
     #[arg(long, value_name = "MANAGER", default_value = DEFAULT_BASELINE)]
     pub baseline: String,
-    /// Seconds after which a run is ended; what was heard until then is shown and marked
+    /// Seconds after which a run is ended; what was traced until then is shown and marked
     #[arg(long, value_name = "T", default_value_t = LIMIT_S, allow_negative_numbers = true, value_parser = positive_seconds)]
     pub timeout: f64,
     /// Exit status with which the program ends when all is well
@@ -42,11 +43,11 @@ pub struct TracedArguments {
     pub all: bool,
     /// Input size of catalog programs
     #[arg(long, value_enum, default_value = "demo", value_name = "SIZE")]
-    pub size: SizeWord,
+    pub size: SizeArg,
     /// The same as --size quick
     #[arg(long, conflicts_with = "size")]
     pub quick: bool,
-    /// A folder with catalog entries of your own (docs/programs.md says how to write one)
+    /// A folder with catalog entries of your own (docs/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
     /// Standard input of the command (default: nothing)
@@ -58,9 +59,9 @@ pub struct TracedArguments {
 }
 
 impl TracedArguments {
-    /// As the programs are found and prepared.
-    pub fn asked(&self) -> Asked {
-        Asked {
+    /// The arguments in the form by which programs are found and prepared.
+    pub fn workload(&self) -> WorkloadArgs {
+        WorkloadArgs {
             program: self.program.clone(),
             all: self.all,
             size: self.size,

@@ -1,4 +1,4 @@
-//! One run of a plan, and what came of it.
+//! One run of a plan, and its result.
 
 use heaptoll_lab::experiment::{ProgramInfo, StackInfo};
 use heaptoll_lab::observation::{LocalityFigures, Outcome};
@@ -14,32 +14,32 @@ pub struct Cell {
     pub stack: StackInfo,
     /// Whether it is the baseline, which comes first of its program.
     pub is_baseline: bool,
-    /// What the reader must know of this manager under the tracer, found out before it ran.
+    /// Warnings about this manager under the tracer, found before it ran.
     pub cautions: Vec<String>,
 }
 
-/// Which process image figures are of, as JSON has it.
+/// The process image that figures are of, as in the JSON.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct ImageWords {
+pub struct ImageSummary {
     /// Executable, then arguments.
     pub command: Vec<String>,
     /// How it ended.
     pub ended: String,
 }
 
-/// A run that was heard.
+/// A traced run with its outcome.
 #[derive(Debug)]
-pub struct Heard<S> {
-    /// What was heard. Never without an image.
+pub struct JudgedRun<S> {
+    /// The trace. Never without an image.
     pub traced: Traced<S>,
     /// How it ended, its output compared with the baseline's.
     pub outcome: Outcome,
-    /// What the reader of its figures must know, most important first: that they are not whole, that the output
-    /// differs, what Valgrind or the tracer said, what preflight warned of.
+    /// Warnings about its figures, most important first: that they are not whole, that the output differs, messages of
+    /// Valgrind or the tracer, warnings of preflight.
     pub remarks: Vec<String>,
 }
 
-impl<S> Heard<S> {
+impl<S> JudgedRun<S> {
     /// Whether the figures are of a whole, good run.
     pub fn is_good(&self) -> bool {
         self.outcome.is_ok() && self.traced.is_whole()
@@ -51,6 +51,6 @@ impl<S> Heard<S> {
 pub struct Figures {
     /// The most memory the heap had mapped at once, bytes, in the main image.
     pub heap_high_water_bytes: Option<u64>,
-    /// What caches and memories would have made of the references.
+    /// Misses of simulated caches and memories.
     pub locality: Option<LocalityFigures>,
 }

@@ -1,4 +1,4 @@
-//! The runs of a plan, one after the other: each is heard, judged, stored and handed to the command.
+//! The runs of a plan, one after the other: each is traced, judged, stored and handed to the command.
 
 use heaptoll_lab::compare::judge_outputs;
 use heaptoll_lab::observation::{Observation, Outcome};
@@ -6,7 +6,7 @@ use heaptoll_lab::store::Store;
 use heaptoll_reference::Sink;
 use heaptoll_tracer::{Image, Options};
 
-use super::cell::{Cell, Figures, Heard};
+use super::cell::{Cell, Figures, JudgedRun};
 use super::plan::Plan;
 use super::remarks;
 use super::single::Run;
@@ -19,7 +19,7 @@ use crate::terminal;
 pub enum Ending {
     /// All were made, and all are good.
     Complete,
-    /// All were made; some are not good, or could not be kept, or a manager that was asked for was refused.
+    /// All were made; some are not good, or could not be kept, or a requested manager was refused.
     Trouble,
     /// Ctrl-C; those before it are whole.
     Interrupted,
@@ -36,21 +36,21 @@ impl Ending {
     }
 }
 
-/// Makes the runs. `begin` gives a sink for each process image; `done` takes each run that was heard, the baseline of a
-/// program first, and gives what is to be stored of it. Randomness is pinned as the plan says, whatever `options` say.
+/// Makes the runs. `begin` gives a sink for each process image; `done` takes each traced run, the baseline of a
+/// program first, and returns the figures to store. Randomness is pinned as the plan requires, whatever `options` say.
 ///
 /// # Errors
-/// A program's baseline cannot be traced and nothing else was asked for, or Ctrl-C before anything was heard.
+/// A program's baseline cannot be traced and nothing else was requested, or Ctrl-C before anything was traced.
 pub fn execute<S: Sink>(
     plan: &mut Plan,
     options: &Options,
     mut begin: impl FnMut(&Cell, &Image) -> S,
-    mut done: impl FnMut(&Cell, Heard<S>) -> Figures,
+    mut done: impl FnMut(&Cell, JudgedRun<S>) -> Figures,
 ) -> Result<Ending, Failure> {
     let options = Options { pin: plan.pin, ..*options };
     let mut keeper = Keeper { store: None, lost: false };
     let mut ending = if plan.refused_what_was_named() { Ending::Trouble } else { Ending::Complete };
-    let mut heard = 0;
+    let mut runs_made = 0;
     let cells = plan.cells.clone();
     for (number, cell) in cells.iter().enumerate() {
         if plan.interrupt.is_set() {
@@ -58,13 +58,13 @@ pub fn execute<S: Sink>(
             break;
         }
         let place = format!("{}/{}", number + 1, cells.len());
-        match plan.bench().run(cell, &options, &place, &mut begin)? {
+        match plan.runner().run(cell, &options, &place, &mut begin)? {
             Ok(Run { traced, mut row }) => {
                 row.order = plan.experiment.observations.last().map_or(0, |last| last.order + 1);
                 row.repetition = repetition(plan, cell);
                 let interrupted = row.outcome == Outcome::Interrupted && traced.stopped.is_none();
                 plan.experiment.observations.push(row);
-                // Stored is what the program did; what it is worth is judged anew by whoever reads it.
+                // The row stores what the program did; a reader of the file judges it again.
                 let mut stored = plan.experiment.observations[plan.experiment.observations.len() - 1].clone();
                 judge_outputs(&mut plan.experiment);
                 if interrupted || traced.images.is_empty() {
@@ -78,12 +78,12 @@ pub fn execute<S: Sink>(
                 let outcome =
                     plan.experiment.observations.last().map_or(Outcome::Ok, |last| last.outcome.clone());
                 let remarks = remarks::of(cell, &traced, &outcome);
-                let heard_now = Heard { traced, outcome, remarks };
-                if !heard_now.is_good() {
+                let judged = JudgedRun { traced, outcome, remarks };
+                if !judged.is_good() {
                     ending = Ending::Trouble;
                 }
-                heard += 1;
-                let figures = done(cell, heard_now);
+                runs_made += 1;
+                let figures = done(cell, judged);
                 if let Some(exact) = &mut stored.exact {
                     exact.heap_high_water_bytes = figures.heap_high_water_bytes;
                 }
@@ -104,17 +104,17 @@ pub fn execute<S: Sink>(
             }
         }
     }
-    if ending == Ending::Interrupted && heard == 0 {
+    if ending == Ending::Interrupted && runs_made == 0 {
         keeper.close(plan);
         return Err(Failure::Interrupted);
     }
-    if heard == 0 {
+    if runs_made == 0 {
         let reasons: Vec<String> = plan
             .refused()
             .iter()
             .map(|(program, stack, why)| format!("  {stack} on {program}: {why}"))
             .collect();
-        return Err(Failure::NothingToCompare(format!("nothing was heard:\n{}", reasons.join("\n"))));
+        return Err(Failure::NothingToCompare(format!("nothing was traced:\n{}", reasons.join("\n"))));
     }
     plan.experiment.complete = ending != Ending::Interrupted;
     keeper.close(plan);
@@ -124,13 +124,13 @@ pub fn execute<S: Sink>(
     Ok(if keeper.lost && ending == Ending::Complete { Ending::Trouble } else { ending })
 }
 
-/// The how manieth run of its program under its manager it is, from 0.
+/// Number of this run among those of its program under its manager, from 0.
 fn repetition(plan: &Plan, cell: &Cell) -> u32 {
     let same = |row: &&Observation| row.program == cell.program.name && row.stack == cell.stack.name;
     u32::try_from(plan.experiment.observations.iter().filter(same).count()).unwrap_or(u32::MAX)
 }
 
-/// Keeps rows. A disk that is full costs what is kept, not what is shown.
+/// Stores rows. When the disk is full rows are not stored, but still shown.
 struct Keeper {
     store: Option<Store>,
     lost: bool,

@@ -10,15 +10,15 @@ use indicatif::ProgressBar;
 
 use crate::failure::Failure;
 
-/// How the reason begins for which a manager has no exact counts.
+/// The beginning of the reason for which a manager has no exact counts.
 pub const NOT_MEASURABLE: &str = "it does not run under the tracer";
 
-/// What the reader of a manager's figures must know that does something else under the tracer.
+/// The warning about a manager that takes another path under the tracer.
 pub fn other_path(name: &str, why: &str) -> String {
     format!("under the tracer {name} takes another path than natively: {why}; its figures are of that path")
 }
 
-/// How the managers of these stacks fare under the tracer, by name.
+/// Whether the managers of these stacks run under the tracer, by name.
 ///
 /// # Errors
 /// The tracer or the launcher is at fault, or Ctrl-C.

@@ -1,4 +1,4 @@
-//! The runs to make: what was asked for is found, checked and proved before the first.
+//! The runs to make: programs and managers are found, checked and proved before the first.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use heaptoll_tracer::{Fitness, Tracer};
 use super::arguments::TracedArguments;
 use super::cell::Cell;
 use super::fit::{NOT_MEASURABLE, fitness_of, other_path};
-use super::single::Bench;
+use super::single::TracedRunner;
 use crate::command::run::begin::{check_db, now, repeat_command};
 use crate::command::run::resume::warn_of_settings_in_the_environment;
 use crate::command::run::{DEFAULT_BASELINE, watch_for_interrupt};
@@ -59,9 +59,9 @@ impl Plan {
         .collect()
     }
 
-    /// What its runs are made with.
-    pub(super) fn bench(&self) -> Bench<'_> {
-        Bench {
+    /// What its runs share.
+    pub(super) fn runner(&self) -> TracedRunner<'_> {
+        TracedRunner {
             copied: None,
             tracer: &self.tracer,
             launcher: &self.launcher,
@@ -72,12 +72,12 @@ impl Plan {
         }
     }
 
-    /// What was asked for and left out: (program, manager, reason).
+    /// What was requested and left out: (program, manager, reason).
     pub fn refused(&self) -> &[(String, String, String)] {
         &self.experiment.refused
     }
 
-    /// Whether something was refused that the user named; members of groups and of `--all` are tried, not asked for.
+    /// Whether something was refused that the user named; members of groups and of `--all` are tried, not requested.
     pub(super) fn refused_what_was_named(&self) -> bool {
         let named = |stack: &str| {
             // The second of two that are alike is called NAME#2.
@@ -97,8 +97,8 @@ impl Plan {
 /// # Errors
 /// The tracer cannot run here, or the request cannot be carried out.
 pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failure> {
-    let asked = arguments.asked();
-    if asked.is_empty() {
+    let workload = arguments.workload();
+    if workload.is_empty() {
         return Err(Failure::Usage(
             "nothing to run: give a command after `--`, or --program NAME, or --all".into(),
         ));
@@ -110,7 +110,7 @@ pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failur
     check_db(arguments.db.as_deref())?;
     let known = manager::known(places)?;
     let managers = choose(arguments, &known)?;
-    let programs = without_servers(asked.resolve(places)?, arguments.all)?;
+    let programs = without_servers(workload.resolve(places)?, arguments.all)?;
     let interrupt = watch_for_interrupt()?;
     let mut experiment = begun(arguments, &managers, programs);
     prove(&mut experiment, &managers, places, &interrupt)?;
@@ -182,7 +182,7 @@ fn without_servers(programs: Vec<ProgramInfo>, all: bool) -> Result<Vec<ProgramI
 }
 
 fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<ProgramInfo>) -> Experiment {
-    let words = crate::outputs::own_words();
+    let words = crate::outputs::own_arguments();
     Experiment {
         heaptoll_version: env!("CARGO_PKG_VERSION").into(),
         created_unix_s: now().as_secs_f64(),
@@ -201,7 +201,7 @@ fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<Progra
             budget_s: None,
             enough: BTreeMap::new(),
             exact: false,
-            // There is no seed to be made explicit.
+            // No seed has to be made explicit.
             repeat_command: repeat_command(words, 0, true),
         },
         machine: machine::read(),
@@ -218,7 +218,7 @@ fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<Progra
 }
 
 /// Preflight of every manager on every program, as before measured runs. Programs that are statically linked run as
-/// they are, once, and whatever else was asked for is refused on them.
+/// they are, once, and every other requested manager is refused on them.
 fn prove(
     experiment: &mut Experiment,
     managers: &[Manager],
@@ -227,8 +227,8 @@ fn prove(
 ) -> Result<(), Failure> {
     let mut statics = Vec::new();
     let mut stacks = Vec::new();
-    let asked = experiment.programs.clone();
-    for program in &asked {
+    let workload = experiment.programs.clone();
+    for program in &workload {
         let Err(refusal @ Refusal::StaticProgram { .. }) = inspect(program) else { continue };
         let name = experiment.baseline.clone();
         if !managers[0].environment.is_empty() || !managers[0].preload(places).is_empty() {
@@ -236,7 +236,7 @@ fn prove(
         }
         terminal::warning(&format!(
             "{} is statically linked: no manager can be put into it, so it runs with its own, and only once; calls are \
-             told apart only if it was not stripped",
+            recognised only if it was not stripped",
             program.name
         ));
         for other in &preflights::row_names(managers)[1..] {
@@ -263,7 +263,7 @@ fn prove(
         preflights::run(experiment, managers, &[], places, interrupt)?;
     }
     let kept: Vec<String> = experiment.programs.iter().map(|program| program.name.clone()).collect();
-    experiment.programs = asked
+    experiment.programs = workload
         .into_iter()
         .filter(|program| kept.contains(&program.name) || statics.contains(&program.name))
         .collect();
@@ -271,7 +271,7 @@ fn prove(
     Ok(())
 }
 
-/// What each manager does under the tracer that it does not natively. Those that do not run there at all are refused.
+/// Finds what each manager does differently under the tracer. Those that do not run there at all are refused.
 fn judge(
     experiment: &mut Experiment,
     tracer: &Tracer,
@@ -302,7 +302,7 @@ fn judge(
     Ok(cautions)
 }
 
-/// What the file of the program says, without running it.
+/// Checks the program's file without running it.
 fn inspect(program: &ProgramInfo) -> Result<(), Refusal> {
     let command: Vec<OsString> = program.command_as_stored();
     let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();

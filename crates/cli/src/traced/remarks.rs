@@ -1,4 +1,4 @@
-//! What the reader of a traced run's figures must know.
+//! Warnings about the figures of a traced run.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use heaptoll_tracer::{ImageEnding, Traced, TracedImage, syscalls};
 
 use super::cell::Cell;
 
-/// As many images are named one by one.
+/// Images named one by one, at most.
 const NAMED: usize = 3;
 
 /// Everything, most important first.
@@ -45,19 +45,19 @@ pub fn of<S>(cell: &Cell, traced: &Traced<S>, outcome: &Outcome) -> Vec<String> 
     found
 }
 
-/// Images that were not heard whole.
+/// Images that were not traced whole.
 fn images<S>(traced: &Traced<S>) -> Vec<String> {
     let describe = |image: &TracedImage<S>| -> Option<String> {
         let what = format!("{} (process {})", image.image.name(), image.image.pid);
         if let Some(damage) = &image.damage {
             return Some(format!(
-                "{what} was heard until a word that no tracer writes ({:#x}): this is a defect of heaptoll's",
+                "{what} was traced until a word that no tracer writes ({:#x}): this is a defect of heaptoll",
                 damage.word
             ));
         }
         match &image.ending {
             ImageEnding::Untold(why) if traced.stopped.as_ref() != Some(why) => {
-                Some(format!("{what} was not heard to its end: {why}"))
+                Some(format!("{what} was not traced to its end: {why}"))
             }
             ImageEnding::Killed => Some(format!("{what} was killed: its figures are those until then")),
             _ => None,
@@ -67,7 +67,7 @@ fn images<S>(traced: &Traced<S>) -> Vec<String> {
     if found.len() > NAMED {
         let more = found.len() - NAMED;
         found.truncate(NAMED);
-        found.push(format!("{more} more processes were not heard to their ends"));
+        found.push(format!("{more} more processes were not traced to their ends"));
     }
     found
 }

@@ -1,5 +1,5 @@
-//! A folder for what `{tmp}` stands for, of the same name in every run where that is possible: a name is data to the
-//! program, and other data is another run.
+//! The scratch folder that replaces `{tmp}`, of the same name in every run where that is possible: the name is input of
+//! the program, and another input is another run.
 
 use heaptoll_lab::places::Places;
 use heaptoll_scratch::Scratch;

@@ -1,4 +1,4 @@
-//! One traced run: made, shown as it goes, and made a row of.
+//! One traced run: its execution, its progress, and its row.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,14 +20,14 @@ use crate::command::run::begin::now;
 use crate::failure::Failure;
 use crate::lines::Lines;
 
-/// What a traced run is made with.
+/// What traced runs share.
 #[derive(Clone, Copy)]
-pub struct Bench<'a> {
+pub struct TracedRunner<'a> {
     /// The tracer.
     pub tracer: &'a Tracer,
     /// The launcher.
     pub launcher: &'a Path,
-    /// The layer that asks a manager to tell its collections.
+    /// The layer that requests a manager to report its collections.
     pub announce: &'a Path,
     /// Ctrl-C.
     pub interrupt: &'a Interrupt,
@@ -39,20 +39,20 @@ pub struct Bench<'a> {
     pub expect_status: i32,
 }
 
-/// A run that was made.
+/// A finished run.
 pub struct Run<S> {
-    /// What was heard.
+    /// The trace.
     pub traced: Traced<S>,
-    /// Its row, whose place in the experiment and repetition are still 0; without what a sink has found.
+    /// Its row, whose position in the experiment and repetition are still 0; without the results of a sink.
     pub row: Observation,
 }
 
-impl Bench<'_> {
-    /// One run. `place` is its place among all, for the progress line. What keeps a cell from being heard is the inner
-    /// error; it does not end the others.
+impl TracedRunner<'_> {
+    /// One run. `place` is its position among all, for the progress line. The inner error is of a cell that cannot be
+    /// traced; it does not end the others.
     ///
     /// # Errors
-    /// There is no place for a scratch folder, or for a copy of the folder it runs in.
+    /// The scratch folder, or the copy of the folder it runs in, cannot be made.
     pub fn run<S: Sink>(
         &self,
         cell: &Cell,
@@ -98,18 +98,18 @@ fn how_far(progress: &Progress) -> String {
 }
 
 fn invocation(
-    bench: &Bench,
+    runner: &TracedRunner,
     cell: &Cell,
     scratch: &heaptoll_scratch::Scratch,
 ) -> Result<Invocation, Failure> {
-    let copy = bench.copied.map(|folder| working_copy::make(folder, scratch.path())).transpose();
+    let copy = runner.copied.map(|folder| working_copy::make(folder, scratch.path())).transpose();
     let directory = copy.map_err(|error| Failure::Run(error.into()))?;
     let mut environment = environment_of(&cell.program, scratch.path());
     environment.extend(cell.stack.environment.iter().cloned());
     let mut preload: Vec<PathBuf> = cell.stack.preload.iter().map(PathBuf::from).collect();
-    // It asks the manager behind it to tell its collections.
-    if cell.stack.tells && bench.announce.is_file() {
-        preload.insert(0, bench.announce.to_path_buf());
+    // The layer requests the manager after it to report its collections.
+    if cell.stack.tells && runner.announce.is_file() {
+        preload.insert(0, runner.announce.to_path_buf());
     }
     Ok(Invocation {
         command: cell.program.command_in(scratch.path()),
@@ -117,33 +117,33 @@ fn invocation(
         preload,
         directory,
         stdin: cell.program.stdin.as_ref().map(PathBuf::from),
-        timeout: Duration::from_secs_f64(bench.timeout_s),
+        timeout: Duration::from_secs_f64(runner.timeout_s),
         ..Invocation::default()
     })
 }
 
-fn outcome<S>(bench: &Bench, traced: &Traced<S>) -> Outcome {
+fn outcome<S>(runner: &TracedRunner, traced: &Traced<S>) -> Outcome {
     match traced.finished.ended {
-        _ if bench.interrupt.is_set() => Outcome::Interrupted,
+        _ if runner.interrupt.is_set() => Outcome::Interrupted,
         Ended::Cancelled => Outcome::Interrupted,
-        Ended::Timeout => Outcome::Timeout(bench.timeout_s),
+        Ended::Timeout => Outcome::Timeout(runner.timeout_s),
         Ended::ExecFailed(errno) | Ended::SetupFailed(errno) => {
             Outcome::NotStarted(std::io::Error::from_raw_os_error(errno).to_string())
         }
-        Ended::Exit(status) if status == bench.expect_status => Outcome::Ok,
+        Ended::Exit(status) if status == runner.expect_status => Outcome::Ok,
         Ended::Exit(status) => Outcome::Exit(status),
         Ended::Signal(number) => Outcome::Signal(number),
     }
 }
 
-fn row<S>(bench: &Bench, cell: &Cell, traced: &Traced<S>) -> Observation {
+fn row<S>(runner: &TracedRunner, cell: &Cell, traced: &Traced<S>) -> Observation {
     Observation {
         exact: Some(exact(traced)),
         ..Observation::of_run(
             Phase::Traced,
             (&cell.program.name, &cell.stack.name),
             &traced.finished,
-            outcome(bench, traced),
+            outcome(runner, traced),
         )
     }
 }

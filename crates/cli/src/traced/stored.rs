@@ -1,11 +1,11 @@
-//! What an experiment file holds of traced runs, as `heaptoll report` shows it again.
+//! The traced runs of an experiment file, as `heaptoll report` shows them again.
 
 use heaptoll_lab::experiment::Experiment;
 use heaptoll_lab::observation::{ByOwner, ExactFigures, Observation, Phase};
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, date, left_out, mib_from_bytes, shell_command};
 
-use crate::command::stat::words::number;
+use crate::command::stat::text::number;
 
 /// Whether all runs of the file are traced ones: it then holds nothing to be compared by time.
 pub fn is_all(experiment: &Experiment) -> bool {
@@ -48,14 +48,14 @@ pub fn document(experiment: &Experiment) -> Option<Document> {
     })
 }
 
-/// Why a run's figures are not what they should be.
+/// Why a run's figures are doubtful.
 fn doubt(row: &Observation) -> Option<String> {
-    let who = format!("{} under {}", row.program, row.stack);
+    let run = format!("{} under {}", row.program, row.stack);
     if !row.outcome.is_ok() {
-        return Some(format!("{who}: {}", row.outcome));
+        return Some(format!("{run}: {}", row.outcome));
     }
     let whole = row.exact.is_none_or(|exact| exact.whole);
-    (!whole).then(|| format!("{who}: not heard to its end; the figures are those until then"))
+    (!whole).then(|| format!("{run}: not traced to its end; the figures are those until then"))
 }
 
 /// Instructions and calls.
@@ -89,7 +89,7 @@ fn counts(rows: &[&Observation]) -> Option<Table> {
         rows: rows.collect(),
         notes: vec![
             "All processes of a run together. Application, allocation, collection: instructions; loads and stores are \
-             everybody's."
+             of all three."
                 .into(),
         ],
     })

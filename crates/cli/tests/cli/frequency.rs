@@ -36,8 +36,8 @@ fn collects_as_often_as_asked(collector: &str) {
         .heaptoll(&[&words[..], &["--", &program]].concat())
         .exits(0)
         .shows(&[
-            "How often is collected",
-            "How often is reclaimed",
+            "Frequency of collections",
+            "Frequency of reclamation",
             "every 4th collection",
             "What was measured",
         ])

@@ -122,8 +122,7 @@ fn known_costs_are_counted_to_the_instruction() {
     assert_eq!(five["figures"]["heap"]["expansion"], pages as f64 / live as f64);
 
     let page = std::fs::read_to_string(page).expect("it was written");
-    for title in ["A call that makes a block", "A call that gives a block back", "Shares of all instructions"]
-    {
+    for title in ["A call that makes a block", "A call that frees a block", "Shares of all instructions"] {
         assert!(page.contains(title), "no chart {title}");
     }
 }

@@ -1,4 +1,4 @@
-//! The words and tables of `heaptoll bound`.
+//! The document of `heaptoll bound`: its sentences and tables.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Seri
 use heaptoll_report::format::{NONE, shell_command};
 
 use crate::command::stat::about;
-use crate::command::stat::words::{number, percent, table, time_ns, whole_bytes};
+use crate::command::stat::text::{number, percent, table, time_ns, whole_bytes};
 
 /// The whole document.
 pub fn document(figures: &BoundFigures, trace: &Path) -> Document {
@@ -29,7 +29,7 @@ fn factor(value: f64) -> String {
     format!("{value:.3}")
 }
 
-/// Of the lower bound.
+/// A size as a multiple of the lower bound.
 fn times(bytes: u64, figures: &BoundFigures) -> String {
     match figures.lower_bound_bytes {
         0 => NONE.to_owned(),
@@ -37,20 +37,20 @@ fn times(bytes: u64, figures: &BoundFigures) -> String {
     }
 }
 
-/// What was necessary, what was enough, what was taken.
+/// The table of what was necessary, what was enough, and what was taken.
 fn bounds(figures: &BoundFigures) -> Section {
     let best = figures.best_bytes();
     let lower = figures.lower_bound_bytes;
     let rounding = if figures.options.small_blocks_of_8 { "16, those of at most 8 bytes to 8" } else { "16" };
     let mut rows = vec![
-        row("live bytes at most", figures.max_live_bytes, figures, "as the program asked for them"),
+        row("live bytes at most", figures.max_live_bytes, figures, "as requested by the program"),
         row(
             "lower bound",
             lower,
             figures,
             &format!("blocks rounded up to multiples of {rounding}; at event {}", number(figures.peak_event)),
         ),
-        row("best packing", best, figures, "enough for one who knows when each block dies"),
+        row("best packing", best, figures, "enough if it is known when each block is freed"),
     ];
     let recorded = &figures.recorded;
     if let Some(usable) = recorded.max_usable_bytes {
@@ -58,7 +58,7 @@ fn bounds(figures: &BoundFigures) -> Section {
             "usable bytes at most",
             usable,
             figures,
-            &format!("what {} gave its live blocks", manager(figures)),
+            &format!("usable sizes of the live blocks of {}", manager(figures)),
         ));
     }
     if let Some(peak) = recorded.peak_heap_bytes {
@@ -93,13 +93,13 @@ fn manager(figures: &BoundFigures) -> &str {
     }
 }
 
-/// In sentences.
+/// The findings in sentences.
 fn verdict(figures: &BoundFigures) -> Vec<String> {
     let (lower, best) = (figures.lower_bound_bytes, figures.best_bytes());
     if lower == 0 {
         return vec!["Nothing was allocated: no heap is needed.".to_owned()];
     }
-    let mut said = vec![if best == lower {
+    let mut verdict_text = vec![if best == lower {
         format!(
             "The smallest heap is {}: no manager that does not move objects gets along with less, and a packing of \
              all blocks needs no more.",
@@ -115,7 +115,7 @@ fn verdict(figures: &BoundFigures) -> Vec<String> {
         )
     }];
     match figures.recorded.peak_heap_bytes {
-        Some(peak) if peak >= best => said.extend([
+        Some(peak) if peak >= best => verdict_text.extend([
             format!(
                 "The heap of {} was {} at its peak: {} more than the best packing, {} more than the lower bound.",
                 manager(figures),
@@ -125,33 +125,33 @@ fn verdict(figures: &BoundFigures) -> Vec<String> {
             ),
             savings(peak, best, lower),
         ]),
-        Some(peak) if peak >= lower => said.push(format!(
+        Some(peak) if peak >= lower => verdict_text.push(format!(
             "The heap of {} was {} at its peak: less than the best packing found here, at most {} more than necessary.",
             manager(figures),
             whole_bytes(peak),
             percent(peak as f64 / lower as f64 - 1.0)
         )),
-        Some(peak) => said.push(format!(
-            "The heap of {} is told as {} at its peak, less than the lower bound: it was looked at too seldom, or it \
-             keeps blocks elsewhere, or rounds less than assumed here.",
+        Some(peak) => verdict_text.push(format!(
+            "The heap of {} is reported as {} at its peak, less than the lower bound: it was sampled too seldom, or it \
+            keeps blocks elsewhere, or rounds less than assumed here.",
             manager(figures),
             whole_bytes(peak)
         )),
-        None => said.push(
-            "How large the heap of the recorded manager was is not in the trace: `heaptoll replay` tells it for any \
+        None => verdict_text.push(
+            "How large the heap of the recorded manager was is not in the trace: `heaptoll replay` measures it for any \
              manager."
                 .to_owned(),
         ),
     }
     if figures.recorded.peak_heap_bytes.is_some() {
-        said.push(
+        verdict_text.push(
             "The recorded heap is the mappings that held blocks. The kernel joins neighbouring mappings, so memory that \
-             the program mapped itself beside the heap can be in it: `heaptoll replay` measures the manager alone."
+             the program mapped itself next to the heap can be in it: `heaptoll replay` measures the manager alone."
                 .to_owned(),
         );
     }
-    said.push(behind_the_peak(figures));
-    said
+    verdict_text.push(after_the_peak(figures));
+    verdict_text
 }
 
 /// What other managers could have saved of a heap of `peak` bytes.
@@ -170,17 +170,17 @@ fn savings(peak: u64, best: u64, lower: u64) -> String {
     format!("{limit} One that does not know the future saves less.")
 }
 
-/// That the bounds are of the peak, and what is known of the time behind it.
-fn behind_the_peak(figures: &BoundFigures) -> String {
-    const ONLY: &str = "All of this is of the peak, and says nothing of how memory is used behind it";
+/// States that the bounds are of the peak, and what is known of the time after it.
+fn after_the_peak(figures: &BoundFigures) -> String {
+    const ONLY: &str = "All of this is of the peak, and does not show how memory is used after it";
     match figures.after_peak {
-        Some(look) if look.held_bytes > look.live_bytes => format!(
+        Some(after_peak) if after_peak.held_bytes > after_peak.live_bytes => format!(
             "{ONLY}: {} after the beginning the heap held {} in memory, of which at most {} were live, so {} were held \
              for nothing. `heaptoll ledger` shows by what.",
-            time_ns(look.time_ns as f64),
-            whole_bytes(look.held_bytes),
-            whole_bytes(look.live_bytes),
-            percent(1.0 - look.live_bytes as f64 / look.held_bytes as f64)
+            time_ns(after_peak.time_ns as f64),
+            whole_bytes(after_peak.held_bytes),
+            whole_bytes(after_peak.live_bytes),
+            percent(1.0 - after_peak.live_bytes as f64 / after_peak.held_bytes as f64)
         ),
         _ => format!("{ONLY}: `heaptoll ledger` shows that."),
     }
@@ -205,7 +205,7 @@ fn curve(figures: &BoundFigures) -> Chart {
             ..Series::default()
         },
         Series {
-            name: "live, as asked for".into(),
+            name: "live, as requested".into(),
             points: figures.curve.iter().map(|point| (point.event as f64, mib(point.live_bytes))).collect(),
             ..Series::default()
         },
@@ -217,7 +217,7 @@ fn curve(figures: &BoundFigures) -> Chart {
     }
     Chart {
         title: "Live bytes and the heaps that hold them".into(),
-        caption: "The most of each stretch of the trace. A heap has to be as large as the highest point."
+        caption: "The maximum of each part of the trace. A heap has to be as large as the highest point."
             .into(),
         form: Form::Steps,
         x: Axis { title: "events".into(), ..Axis::default() },
@@ -241,13 +241,13 @@ fn packings(figures: &BoundFigures) -> Section {
         ]
     });
     let mut text = vec![
-        "Each is a place for every block of the trace such that no two that live at the same time overlap. First fit \
-         and best fit know nothing of the future; the others know when each block dies."
+        "Each gives every block of the trace an address such that no two that live at the same time overlap. First fit \
+        and best fit know nothing of the future; the others know when each block is freed."
             .to_owned(),
     ];
     if figures.blocks > RECTANGLES_MAX {
         text.push(format!(
-            "With more than {} blocks, those that place blocks in another order than that of their births are left out.",
+            "With more than {} blocks, those that place blocks in another order than that of their allocation are left out.",
             number(RECTANGLES_MAX)
         ));
     }
@@ -292,32 +292,35 @@ mod tests {
 
     #[test]
     fn the_verdict_fits_the_figures() {
-        let said = |best, peak| verdict(&figures(best, peak)).join(" ");
-        assert!(said(1000, None).contains("The smallest heap is 1000 B"));
+        let verdict_text = |best, peak| verdict(&figures(best, peak)).join(" ");
+        assert!(verdict_text(1000, None).contains("The smallest heap is 1000 B"));
         assert!(
-            said(1000, Some(1500)).contains("could have saved 500 B, and no other could have saved more")
+            verdict_text(1000, Some(1500))
+                .contains("could have saved 500 B, and no other could have saved more")
         );
         assert!(
-            said(1100, Some(1500))
+            verdict_text(1100, Some(1500))
                 .contains("could have saved 400 B; none that does not move objects could have")
         );
-        assert!(said(1000, None).contains("heaptoll replay"));
-        assert!(said(1010, Some(1200)).contains("1.0 % apart"));
-        assert!(said(1000, Some(1200)).contains("20.0 % more than the best packing"));
-        assert!(said(1100, Some(1050)).contains("at most 5.0 % more than necessary"));
-        assert!(said(1000, Some(500)).contains("less than the lower bound"));
+        assert!(verdict_text(1000, None).contains("heaptoll replay"));
+        assert!(verdict_text(1010, Some(1200)).contains("1.0 % apart"));
+        assert!(verdict_text(1000, Some(1200)).contains("20.0 % more than the best packing"));
+        assert!(verdict_text(1100, Some(1050)).contains("at most 5.0 % more than necessary"));
+        assert!(verdict_text(1000, Some(500)).contains("less than the lower bound"));
     }
 
     #[test]
-    fn what_is_wasted_behind_the_peak_is_said() {
+    fn memory_wasted_after_the_peak_is_reported() {
         let mut found = figures(1000, Some(1013));
         assert!(verdict(&found).concat().contains("All of this is of the peak"));
-        let look = AfterPeak { time_ns: 2_000_000_000, held_bytes: 24 << 20, live_bytes: 3 << 20 };
-        found.after_peak = Some(look);
-        let said = verdict(&found).join(" ");
+        let after_peak = AfterPeak { time_ns: 2_000_000_000, held_bytes: 24 << 20, live_bytes: 3 << 20 };
+        found.after_peak = Some(after_peak);
+        let verdict_text = verdict(&found).join(" ");
         assert!(
-            said.contains("24.0 MiB") && said.contains("87.5 %") && said.contains("heaptoll ledger"),
-            "{said}"
+            verdict_text.contains("24.0 MiB")
+                && verdict_text.contains("87.5 %")
+                && verdict_text.contains("heaptoll ledger"),
+            "{verdict_text}"
         );
     }
 

@@ -1,4 +1,4 @@
-//! The study of delays as a document.
+//! The document of the study of delays.
 
 use heaptoll_lab::statistics::FEWEST_PAIRS;
 use heaptoll_report::document::Document;
@@ -7,9 +7,9 @@ use heaptoll_studies::delay::{Delay, NO_DELAY, Ratios};
 
 use super::published;
 use super::sections;
-use crate::studied::{Carried, size_word};
+use crate::studied::{Carried, size_label};
 
-/// Everything that is told of a study.
+/// The whole document.
 pub fn document(found: &Delay, carried: &Carried) -> Document {
     let mut all = vec![sections::findings(found, verdicts(found))];
     all.extend(sections::layer(found));
@@ -17,11 +17,11 @@ pub fn document(found: &Delay, carried: &Carried) -> Document {
     all.extend(
         carried.experiment.programs.iter().filter_map(|program| sections::program(found, &program.name)),
     );
-    let sizes: Vec<String> = found.sizes_bytes.iter().map(|bytes| size_word(*bytes)).collect();
+    let sizes: Vec<String> = found.sizes_bytes.iter().map(|bytes| size_label(*bytes)).collect();
     Document {
         title: "What it costs when freed memory waits".into(),
         subtitle: format!(
-            "{} behind quarantines of {}; {}",
+            "{} with quarantines of {}; {}",
             and_list(&found.managers),
             and_list(&sizes),
             plural(carried.experiment.programs.len(), "program")
@@ -55,7 +55,7 @@ fn verdict(found: &Delay, manager: &str) -> Option<String> {
         .filter_map(|bytes| Some((*bytes, over_all(*bytes)?)))
         .collect();
     let (longest, ratios) = delays.last()?;
-    let said: Vec<String> = [(ratios.cpu, "CPU"), (ratios.peak_rss, "peak memory")]
+    let differences: Vec<String> = [(ratios.cpu, "CPU"), (ratios.peak_rss, "peak memory")]
         .into_iter()
         .filter_map(|(interval, noun)| claim(&interval?, noun))
         .collect();
@@ -66,13 +66,13 @@ fn verdict(found: &Delay, manager: &str) -> Option<String> {
             "{manager}: too few good pairs of runs to claim a difference; six would do, ten are better (-n)."
         ));
     }
-    let of_longest = match said.is_empty() {
+    let of_longest = match differences.is_empty() {
         true => "shows no difference".to_string(),
-        false => format!("takes {}", and_list(&said)),
+        false => format!("takes {}", and_list(&differences)),
     };
     let first = |of: fn(&Ratios) -> Option<heaptoll_lab::comparison::Interval>| {
         let slower = |(_, ratios): &&(u64, Ratios)| of(ratios).is_some_and(|it| it.differs && it.ratio > 1.0);
-        delays.iter().find(slower).map(|(bytes, _)| size_word(*bytes))
+        delays.iter().find(slower).map(|(bytes, _)| size_label(*bytes))
     };
     let cpu = first(|ratios| ratios.cpu);
     let memory = first(|ratios| ratios.peak_rss);
@@ -82,5 +82,5 @@ fn verdict(found: &Delay, manager: &str) -> Option<String> {
         (None, Some(memory)) => format!("more memory is seen from {memory} on, more CPU nowhere"),
         (Some(cpu), Some(memory)) => format!("more CPU is seen from {cpu} on, more memory from {memory} on"),
     };
-    Some(format!("{manager}: a quarantine of {} {of_longest}; {from}.", size_word(*longest)))
+    Some(format!("{manager}: a quarantine of {} {of_longest}; {from}.", size_label(*longest)))
 }

@@ -1,4 +1,4 @@
-//! The paper's figures beside ours.
+//! The paper's figures compared with ours.
 
 use heaptoll_lab::comparison::Interval;
 use heaptoll_report::document::{Column, Item, Section, Table};
@@ -6,11 +6,11 @@ use heaptoll_studies::delay::{Delay, Ratios};
 use heaptoll_studies::published::{Overhead, Quantity, overheads};
 use serde::Serialize;
 
-use crate::studied::{ratio_cell, size_word};
+use crate::studied::{ratio_cell, size_label};
 
 /// A published overhead with what was measured here.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Beside {
+pub struct PublishedPair {
     /// The paper's.
     #[serde(flatten)]
     pub published: Overhead,
@@ -20,8 +20,8 @@ pub struct Beside {
     pub ours: Option<Interval>,
 }
 
-/// The paper's figures for which there is one of ours: the same program, or the means.
-pub fn beside(found: &Delay) -> Vec<Beside> {
+/// The paper's figures that have one of ours to compare with: the same program, or the means.
+pub fn published_pairs(found: &Delay) -> Vec<PublishedPair> {
     overheads()
         .flat_map(|published| {
             let managers = found.managers.iter().filter(|manager| published.is_of(manager));
@@ -32,7 +32,7 @@ pub fn beside(found: &Delay) -> Vec<Beside> {
                         Quantity::Space => ours.peak_rss,
                         Quantity::Time | Quantity::LayerTime => ours.cpu,
                     };
-                    Some(Beside { published: published.clone(), ours_manager: manager.clone(), ours })
+                    Some(PublishedPair { published: published.clone(), ours_manager: manager.clone(), ours })
                 })
                 .collect::<Vec<_>>()
         })
@@ -59,12 +59,12 @@ fn measured(found: &Delay, published: &Overhead, manager: &str) -> Option<Ratios
     }
 }
 
-/// The section; nothing where nothing can be put beside.
+/// The section; nothing where no figures can be compared.
 pub fn section(found: &Delay) -> Option<Section> {
-    let all = beside(found);
+    let all = published_pairs(found);
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
     (!rows.is_empty()).then(|| Section {
-        title: "Beside Sareen and Blackburn (2022)".into(),
+        title: "Compared with Sareen and Blackburn (2022)".into(),
         text: vec![
             "Theirs are of a Ryzen 9 5950X with the quarantine built into the allocator, versions of 2022, and their \
              inputs; means are over their programs, ours over the programs here. Their time is elapsed time, ours CPU, which \
@@ -87,8 +87,8 @@ pub fn section(found: &Delay) -> Option<Section> {
     })
 }
 
-fn row(one: &Beside) -> Vec<String> {
-    let Beside { published, ours_manager, ours } = one;
+fn row(one: &PublishedPair) -> Vec<String> {
+    let PublishedPair { published, ours_manager, ours } = one;
     let program =
         published.program.map_or_else(|| format!("mean, theirs of {}", published.suite), Into::into);
     let of = match published.quantity {
@@ -99,7 +99,7 @@ fn row(one: &Beside) -> Vec<String> {
     vec![
         program,
         ours_manager.clone(),
-        size_word(published.size_bytes),
+        size_label(published.size_bytes),
         of.into(),
         format!("{:.3}", published.ratio()),
         ratio_cell(*ours),
@@ -111,7 +111,9 @@ fn row(one: &Beside) -> Vec<String> {
 fn verdict(theirs: f64, ours: Option<Interval>) -> &'static str {
     match ours {
         None => "",
-        Some(ours) if (ours.pairs as usize) < heaptoll_lab::statistics::FEWEST_PAIRS => "too few runs to say",
+        Some(ours) if (ours.pairs as usize) < heaptoll_lab::statistics::FEWEST_PAIRS => {
+            "too few runs to judge"
+        }
         Some(ours) if theirs < ours.low => "more here",
         Some(ours) if theirs > ours.high => "less here",
         Some(_) => "theirs lies within ours",
@@ -128,7 +130,7 @@ mod tests {
         assert_eq!(verdict(1.26, ours(1.05, 1.15, 10)), "less here");
         assert_eq!(verdict(1.01, ours(1.05, 1.15, 10)), "more here");
         assert_eq!(verdict(1.1, ours(1.05, 1.15, 10)), "theirs lies within ours");
-        assert_eq!(verdict(1.5, ours(1.05, 1.15, 3)), "too few runs to say");
+        assert_eq!(verdict(1.5, ours(1.05, 1.15, 3)), "too few runs to judge");
         assert_eq!(verdict(1.5, None), "");
     }
 }

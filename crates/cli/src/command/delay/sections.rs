@@ -5,15 +5,15 @@ use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series
 use heaptoll_report::format::{NONE, mib_from_bytes, mib_from_kib, seconds};
 use heaptoll_studies::delay::{Curve, Delay, Mean, NO_DELAY, Ratios};
 
-use crate::studied::{ratio_cell, size_word};
+use crate::studied::{ratio_cell, size_label};
 
 /// One of the ratios.
-type Of = fn(&Ratios) -> Option<Interval>;
+type RatioOf = fn(&Ratios) -> Option<Interval>;
 
 /// A ratio by manager and size.
-type Found<'a> = &'a dyn Fn(&str, u64, Of) -> Option<Interval>;
+type RatioLookup<'a> = &'a dyn Fn(&str, u64, RatioOf) -> Option<Interval>;
 
-/// What is to be read first: means over programs, where there are several.
+/// The section to read first: means over programs, where there are several.
 pub fn findings(found: &Delay, verdicts: Vec<String>) -> Section {
     let mut text = verdicts;
     text.push(
@@ -24,7 +24,7 @@ pub fn findings(found: &Delay, verdicts: Vec<String>) -> Section {
     let mut items = Vec::new();
     if !found.means.is_empty() {
         items.push(Item::Table(means(found)));
-        let of = |manager: &str, bytes: u64, metric: Of| {
+        let of = |manager: &str, bytes: u64, metric: RatioOf| {
             mean(found, manager, Some(bytes)).and_then(|mean| metric(&mean.ratios))
         };
         items.extend(charts(found, "geometric mean over programs", &of));
@@ -41,7 +41,7 @@ fn means(found: &Delay) -> Table {
         let size = mean.size_bytes?;
         Some(vec![
             mean.manager.clone(),
-            size_word(size),
+            size_label(size),
             mean.programs.to_string(),
             ratio_cell(mean.ratios.cpu),
             ratio_cell(mean.ratios.wall),
@@ -120,7 +120,7 @@ pub fn program(found: &Delay, name: &str) -> Option<Section> {
             };
             rows.push(vec![
                 curve.manager.clone(),
-                size_word(point.size_bytes),
+                size_label(point.size_bytes),
                 figure(|medians| seconds(medians.cpu_s)),
                 ratio(point.over_no_delay.cpu),
                 ratio(point.over_no_delay.wall),
@@ -130,7 +130,7 @@ pub fn program(found: &Delay, name: &str) -> Option<Section> {
             ]);
         }
     }
-    let of = |manager: &str, bytes: u64, metric: Of| {
+    let of = |manager: &str, bytes: u64, metric: RatioOf| {
         let curve = curves.iter().find(|curve| curve.manager == manager)?;
         metric(&curve.points.iter().find(|point| point.size_bytes == bytes)?.over_no_delay)
     };
@@ -153,15 +153,15 @@ pub fn program(found: &Delay, name: &str) -> Option<Section> {
 }
 
 /// CPU and memory by size, one line a manager, with bands.
-fn charts(found: &Delay, what: &str, of: Found) -> Vec<Item> {
-    let chart = |title: &str, metric: Of| {
+fn charts(found: &Delay, what: &str, of: RatioLookup) -> Vec<Item> {
+    let chart = |title: &str, metric: RatioOf| {
         Item::Chart(Chart {
             title: format!("{title}: {what}"),
             caption: "Over a quarantine of 1 byte; the bands are the intervals.".into(),
             form: Form::Lines,
             x: Axis {
                 title: "bytes that the quarantine may hold".into(),
-                names: found.sizes_bytes.iter().map(|bytes| size_word(*bytes)).collect(),
+                names: found.sizes_bytes.iter().map(|bytes| size_label(*bytes)).collect(),
                 ..Axis::default()
             },
             y: Axis {
@@ -174,7 +174,7 @@ fn charts(found: &Delay, what: &str, of: Found) -> Vec<Item> {
     vec![chart("CPU time", |ratios| ratios.cpu), chart("Peak memory", |ratios| ratios.peak_rss)]
 }
 
-fn series(found: &Delay, manager: &str, metric: Of, of: Found) -> Series {
+fn series(found: &Delay, manager: &str, metric: RatioOf, of: RatioLookup) -> Series {
     let mut line = Series { name: manager.into(), ..Series::default() };
     for (place, bytes) in found.sizes_bytes.iter().enumerate() {
         let (ratio, ends) = match of(manager, *bytes, metric) {

@@ -12,7 +12,7 @@ const SITES: usize = 15;
 const NAME: usize = 40;
 const MIB: f64 = (1 << 20) as f64;
 
-/// What is held over time, under the first manager and under every collector that makes blocks wait.
+/// The bytes held over time, under the first manager and under every collector that lets freed blocks wait.
 pub fn over_time(rows: &[(&Row, &Figures)], clock: Clock) -> Vec<Item> {
     let waits = |figures: &Figures| figures.collector.is_some_and(|collector| !collector.reclaims_at_free);
     let shown = rows.iter().enumerate().filter(|(at, (_, figures))| *at == 0 || waits(figures));
@@ -20,26 +20,26 @@ pub fn over_time(rows: &[(&Row, &Figures)], clock: Clock) -> Vec<Item> {
 }
 
 fn one(row: &Row, figures: &Figures, clock: Clock) -> Option<Item> {
-    let moments = figures.over_time.on(clock);
-    if moments.is_empty() || figures.all.all.objects == 0 {
+    let samples = figures.over_time.on(clock);
+    if samples.is_empty() || figures.all.all.objects == 0 {
         return None;
     }
     let series = |name: &str, of: fn(&Moment) -> f64| Series {
         name: name.into(),
-        points: moments
+        points: samples
             .iter()
-            .map(|moment| (moment.from as f64 / 2.0 + moment.to as f64 / 2.0, of(moment) / MIB))
+            .map(|sample| (sample.from as f64 / 2.0 + sample.to as f64 / 2.0, of(sample) / MIB))
             .collect(),
         ..Series::default()
     };
     let mut all = vec![
-        series("use", |moment| moment.use_bytes),
-        series("lag", |moment| moment.lag_bytes),
-        series("drag", |moment| moment.drag_bytes),
-        series("void", |moment| moment.void_bytes),
+        series("use", |sample| sample.use_bytes),
+        series("lag", |sample| sample.lag_bytes),
+        series("drag", |sample| sample.drag_bytes),
+        series("void", |sample| sample.void_bytes),
     ];
-    if moments.iter().any(|moment| moment.unreclaimed_bytes > 0.0) {
-        all.push(series("freed, not reclaimed", |moment| moment.unreclaimed_bytes));
+    if samples.iter().any(|sample| sample.unreclaimed_bytes > 0.0) {
+        all.push(series("freed, not reclaimed", |sample| sample.unreclaimed_bytes));
     }
     Some(Item::Chart(Chart {
         title: format!("What the objects are in, under {}", row.manager),
@@ -81,7 +81,7 @@ pub fn sites(figures: &Figures, clock: Clock) -> Option<Item> {
     };
     Some(Item::Chart(Chart {
         title: "Drag and void by call site".into(),
-        caption: "Bytes held behind the last touch, or never touched, on average over the run.".into(),
+        caption: "Bytes held after the last touch, or never touched, on average over the run.".into(),
         form: Form::Bars,
         x: Axis { names: shown.iter().map(|site| name(&site.name)).collect(), ..Axis::default() },
         y: Axis { title: "MiB on average".into(), ..Axis::default() },

@@ -1,4 +1,4 @@
-//! The words of `heaptoll drag`.
+//! The document of `heaptoll drag`.
 
 use heaptoll_drag::{Clock, Figures};
 use heaptoll_report::document::{Document, Item, Section};
@@ -6,9 +6,9 @@ use heaptoll_report::format::shell_command;
 
 use super::results::{ProgramResults, Results, Row};
 use super::{charts, sections};
-use crate::command::stat::words::{bytes, number, objects, percent};
+use crate::command::stat::text::{bytes, number, objects, percent};
 
-/// Smaller differences between managers are not told.
+/// Smaller differences between managers are not reported.
 const SAME: f64 = 0.001;
 /// Nor are so few instructions: another object to load and to search is more work for the loader.
 const STARTED: u64 = 200_000;
@@ -25,10 +25,11 @@ pub fn document(results: &Results, facts: Vec<(String, String)>, command: String
         let name =
             |text: &str| if several { format!("{}: {text}", program.program) } else { text.to_owned() };
         for row in &program.managers {
-            let who = |text: &String| name(&format!("{}: {text}", row.manager));
-            warnings.extend(row.problem.iter().map(who));
-            warnings.extend(row.warnings.iter().filter(|text| row.problem.as_ref() != Some(*text)).map(who));
-            warnings.extend(doubts(row).iter().map(who));
+            let label = |text: &String| name(&format!("{}: {text}", row.manager));
+            warnings.extend(row.problem.iter().map(label));
+            warnings
+                .extend(row.warnings.iter().filter(|text| row.problem.as_ref() != Some(*text)).map(label));
+            warnings.extend(doubts(row).iter().map(label));
         }
         warnings.extend(differs(program, results.clock).iter().map(|text| name(text)));
         let prefix = if several { format!("{}: ", program.program) } else { String::new() };
@@ -59,7 +60,7 @@ fn of_program(program: &ProgramResults, clock: Clock, prefix: &str) -> Vec<Secti
     let mut sites: Vec<Item> = sections::sites(figures, clock);
     sites.extend(charts::sites(figures, clock));
     [
-        section("Lag, use, drag and void", said(row, figures, clock), sections::managers(&rows, clock)),
+        section("Lag, use, drag and void", findings(row, figures, clock), sections::managers(&rows, clock)),
         section(&of("Over time"), Vec::new(), over_time),
         section(&of("By size"), Vec::new(), sections::sizes(figures, clock).into_iter().collect()),
         section(&of("By call site"), Vec::new(), sites),
@@ -72,15 +73,15 @@ fn of_program(program: &ProgramResults, clock: Clock, prefix: &str) -> Vec<Secti
 }
 
 /// The finding in a few sentences.
-fn said(row: &Row, figures: &Figures, clock: Clock) -> Vec<String> {
+fn findings(row: &Row, figures: &Figures, clock: Clock) -> Vec<String> {
     let (all, space) = (&figures.all, figures.all.space(clock));
     if all.all.objects == 0 {
         return vec!["No object was made.".into()];
     }
     let share = |part: u128| percent(part as f64 / space.held().max(1) as f64);
     let image = row.image.as_ref().and_then(|image| image.command.first());
-    let mut said = vec![format!(
-        "Of what the objects{} take, {} is in use, {} is drag: held behind the last touch. {} waits for its first touch \
+    let mut findings = vec![format!(
+        "Of what the objects{} take, {} is in use, {} is drag: held after the last touch. {} waits for its first touch \
          (lag), and {} is never touched (void).",
         match (&row.all_images, image) {
             (Some(_), Some(image)) => format!(" of {image}"),
@@ -92,7 +93,7 @@ fn said(row: &Row, figures: &Figures, clock: Clock) -> Vec<String> {
         share(space.void)
     )];
     if all.never_touched.objects > 0 {
-        said.push(format!(
+        findings.push(format!(
             "{} of {} ({}) are never touched.",
             number(all.never_touched.objects),
             objects(all.all.objects),
@@ -101,7 +102,7 @@ fn said(row: &Row, figures: &Figures, clock: Clock) -> Vec<String> {
     }
     let kept = all.not_freed_space(clock);
     if all.not_freed.objects > 0 {
-        said.push(format!(
+        findings.push(format!(
             "{} ({}) {} not freed at the end: {} of drag and void.",
             objects(all.not_freed.objects),
             bytes(all.not_freed.bytes as f64),
@@ -109,7 +110,7 @@ fn said(row: &Row, figures: &Figures, clock: Clock) -> Vec<String> {
             percent((kept.drag + kept.void) as f64 / (space.drag + space.void).max(1) as f64)
         ));
     }
-    said
+    findings
 }
 
 fn barrier(figures: &Figures) -> Vec<String> {
@@ -121,7 +122,7 @@ fn barrier(figures: &Figures) -> Vec<String> {
     )]
 }
 
-/// What makes a row's figures doubtful.
+/// Reasons to doubt a row's figures.
 fn doubts(row: &Row) -> Vec<String> {
     let Some(figures) = &row.figures else { return Vec::new() };
     let mut doubts = Vec::new();
@@ -147,7 +148,7 @@ fn doubts(row: &Row) -> Vec<String> {
     doubts
 }
 
-/// The program's own doing must be the same under all managers.
+/// Checks that the program itself does the same under all managers.
 fn differs(program: &ProgramResults, clock: Clock) -> Vec<String> {
     let whole = program.managers.iter().filter(|row| row.problem.is_none());
     let mut whole = whole.filter_map(|row| Some((row, row.figures.as_ref()?)));

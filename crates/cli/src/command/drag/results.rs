@@ -1,11 +1,11 @@
-//! What the command has found, as its JSON file holds it.
+//! The command's results, as in its JSON file.
 
 use heaptoll_drag::group::Sum;
 use heaptoll_drag::space::Space;
 use heaptoll_drag::{Clock, Figures};
 use serde::Serialize;
 
-use crate::traced::ImageWords;
+use crate::traced::ImageSummary;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,7 +16,7 @@ pub struct Results {
     pub pinned: bool,
     /// The clock by which sites are sorted, and that of tables and charts.
     pub clock: Clock,
-    /// One each, in the order asked for.
+    /// One each, in the requested order.
     pub programs: Vec<ProgramResults>,
 }
 
@@ -36,19 +36,19 @@ pub struct ProgramResults {
 /// One program under one manager.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
-    /// The manager as it was asked for.
+    /// The manager as it was requested.
     pub manager: String,
     /// Its version; empty when unknown.
     pub version: String,
     /// Why there are no figures, or not all.
     pub problem: Option<String>,
     /// The process image the figures are of: that with the most instructions.
-    pub image: Option<ImageWords>,
+    pub image: Option<ImageSummary>,
     /// Its figures.
     pub figures: Option<Figures>,
     /// All process images together, where there were several.
     pub all_images: Option<Together>,
-    /// What the tracer and the preflight say of this run.
+    /// Warnings of the tracer and the preflight about this run.
     pub warnings: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use heaptoll_report::document::Item;
 use heaptoll_report::format::NONE;
 
 use super::results::Row;
-use crate::command::stat::words::{bytes, number, part, percent, site_table, table, table_item, whole_bytes};
+use crate::command::stat::text::{bytes, number, part, percent, site_table, table, table_item, whole_bytes};
 
 /// Call sites listed.
 const SITES: usize = 20;
@@ -25,7 +25,7 @@ pub fn end(figures: &Figures, clock: Clock) -> u64 {
     }
 }
 
-fn clock_words(clock: Clock) -> &'static str {
+fn clock_label(clock: Clock) -> &'static str {
     match clock {
         Clock::Instructions => "instructions of the program",
         Clock::Bytes => "bytes allocated",
@@ -70,7 +70,7 @@ pub fn managers(rows: &[(&Row, &Figures)], clock: Clock) -> Vec<Item> {
         line
     };
     let mut all = table("", &columns, rows.iter().map(line).collect());
-    all.notes.push(format!("Shares are of bytes times {}, of what the program holds.", clock_words(clock)));
+    all.notes.push(format!("Shares are of bytes times {}, of what the program holds.", clock_label(clock)));
     if waits {
         all.notes.push(
             "Freed, not reclaimed: bytes on average in blocks that the program freed, and that the collector reclaimed \
@@ -91,34 +91,34 @@ pub fn managers(rows: &[(&Row, &Figures)], clock: Clock) -> Vec<Item> {
     items
 }
 
-/// What is held in each tenth of the run.
+/// The bytes held in each tenth of the run.
 pub fn over_time(figures: &Figures, clock: Clock) -> Option<Item> {
     let end = end(figures, clock);
-    let moments = figures.over_time.on(clock);
+    let samples = figures.over_time.on(clock);
     if figures.all.all.objects == 0 || end == 0 {
         return None;
     }
-    let waits = moments.iter().any(|moment| moment.unreclaimed_bytes > 0.0);
+    let waits = samples.iter().any(|sample| sample.unreclaimed_bytes > 0.0);
     let rows = (0..PARTS).map(|tenth| {
         let border = |tenth: usize| (u128::from(end) * tenth as u128 / PARTS as u128) as f64;
         let (from, to) = (border(tenth), border(tenth + 1));
         let mean = |of: fn(&Moment) -> f64| {
-            let inside = |moment: &Moment| {
-                of(moment) * ((moment.to as f64).min(to) - (moment.from as f64).max(from)).max(0.0)
+            let inside = |sample: &Moment| {
+                of(sample) * ((sample.to as f64).min(to) - (sample.from as f64).max(from)).max(0.0)
             };
-            moments.iter().map(inside).sum::<f64>() / (to - from)
+            samples.iter().map(inside).sum::<f64>() / (to - from)
         };
         let held = mean(Moment::held_bytes);
-        let idle = mean(|moment| moment.drag_bytes + moment.void_bytes);
+        let idle = mean(|sample| sample.drag_bytes + sample.void_bytes);
         let mut row = vec![
             format!("{} to {} %", tenth * 100 / PARTS, (tenth + 1) * 100 / PARTS),
             whole(held),
-            whole(mean(|moment| moment.use_bytes)),
+            whole(mean(|sample| sample.use_bytes)),
             whole(idle),
             if held > 0.0 { percent(idle / held) } else { NONE.to_owned() },
         ];
         if waits {
-            row.push(whole(mean(|moment| moment.unreclaimed_bytes)));
+            row.push(whole(mean(|sample| sample.unreclaimed_bytes)));
         }
         row
     });
@@ -126,7 +126,7 @@ pub fn over_time(figures: &Figures, clock: Clock) -> Option<Item> {
     if waits {
         columns.push("freed, not reclaimed");
     }
-    let caption = format!("bytes on average, by {}", clock_words(clock));
+    let caption = format!("bytes on average, by {}", clock_label(clock));
     Some(Item::Table(table(&caption, &columns, rows.collect())))
 }
 
@@ -207,7 +207,7 @@ pub fn sites(figures: &Figures, clock: Clock) -> Vec<Item> {
     items
 }
 
-/// What collectors did with what was freed, and with what was not.
+/// Reclamation by collectors, of freed blocks and of others.
 pub fn collectors(rows: &[(&Row, &Figures)], clock: Clock) -> Option<Item> {
     let rows: Vec<Vec<String>> = rows
         .iter()

@@ -1,4 +1,4 @@
-//! The study of collections' frequency as a document.
+//! The document of the study of collections' frequency.
 
 use heaptoll_lab::comparison::Interval;
 use heaptoll_lab::statistics::FEWEST_PAIRS;
@@ -10,12 +10,12 @@ use super::published;
 use super::sections;
 use crate::studied::Carried;
 
-/// The ratio that is judged: of CPU where the collector tells its own, else of elapsed time.
+/// The ratio that is judged: of CPU where the collector reports its own, else of elapsed time.
 pub fn judged(ratio: &Ratio) -> Option<Interval> {
     ratio.mutator_cpu.or(ratio.mutator_wall)
 }
 
-/// Everything that is told of a study.
+/// The whole document.
 pub fn document(found: &Frequency, carried: &Carried) -> Document {
     let mut all = vec![sections::findings(found, verdicts(found))];
     all.extend(published::section(found));
@@ -61,7 +61,7 @@ fn verdict(found: &Frequency, collector: &str, question: Question) -> Option<Str
         seen += 1;
         if interval.differs {
             let word = if interval.ratio < 1.0 { "less" } else { "more" };
-            let period = sections::period_word(question, ratio.period);
+            let period = sections::period_label(question, ratio.period);
             differ.push(format!("{} ({} {word} at {period})", study.program, percent_off(interval.ratio)));
         }
     }

@@ -1,4 +1,4 @@
-//! The paper's findings beside ours.
+//! The paper's findings compared with ours.
 
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{and_list, plural};
@@ -7,26 +7,26 @@ use heaptoll_studies::published::{Gain, gains};
 use serde::Serialize;
 
 use super::document::judged;
-use crate::studied::size_word;
+use crate::studied::size_label;
 
 /// A published count with ours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Beside {
+pub struct PublishedPair {
     /// The paper's.
     #[serde(flatten)]
     pub published: Gain,
     /// The collector here.
     pub collector: String,
-    /// Programs that gain so much here, where a difference is seen.
+    /// Programs that gain as much here, where a difference is claimed.
     pub gaining: Vec<String>,
-    /// Programs that lose so much.
+    /// Programs that lose as much.
     pub losing: Vec<String>,
     /// Programs that collect often enough to be counted.
     pub of_programs: u32,
 }
 
 /// The paper's counts for which these periods were measured.
-pub fn beside(found: &Frequency) -> Vec<Beside> {
+pub fn published_pairs(found: &Frequency) -> Vec<PublishedPair> {
     let mut all = Vec::new();
     for published in gains() {
         for collector in &found.collectors {
@@ -49,7 +49,7 @@ pub fn beside(found: &Frequency) -> Vec<Beside> {
                 let seen = ratios.iter().filter(|(_, ratio)| ratio.differs && wanted(ratio.ratio));
                 seen.map(|(name, _)| name.to_string()).collect::<Vec<_>>()
             };
-            all.push(Beside {
+            all.push(PublishedPair {
                 collector: collector.clone(),
                 gaining: names(&|ratio| ratio < 1.0 - beyond),
                 losing: names(&|ratio| ratio > 1.0 + beyond),
@@ -61,12 +61,12 @@ pub fn beside(found: &Frequency) -> Vec<Beside> {
     all
 }
 
-/// The section; nothing where nothing can be put beside.
+/// The section; nothing where no figures can be compared.
 pub fn section(found: &Frequency) -> Option<Section> {
-    let all = beside(found);
+    let all = published_pairs(found);
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
     (!rows.is_empty()).then(|| Section {
-        title: "Beside Sareen and Blackburn (2022)".into(),
+        title: "Compared with Sareen and Blackburn (2022)".into(),
         text: vec![
             "Theirs are programs of DaCapo on a virtual machine whose mark-sweep collector takes its blocks from \
              mimalloc; there fop, batik and jython gained, zxing lost, and the others changed little. Ours are C and C++ \
@@ -87,7 +87,7 @@ pub fn section(found: &Frequency) -> Option<Section> {
     })
 }
 
-fn row(one: &Beside) -> Vec<String> {
+fn row(one: &PublishedPair) -> Vec<String> {
     let named = |names: &[String]| match names.len() {
         0 => format!("none of {}", plural(one.of_programs as usize, "program")),
         some => format!("{some} of {} ({})", plural(one.of_programs as usize, "program"), and_list(names)),
@@ -97,8 +97,8 @@ fn row(one: &Beside) -> Vec<String> {
         format!(
             "more than {} % between {} and {}",
             one.published.beyond_percent,
-            size_word(one.published.over_every_bytes),
-            size_word(one.published.every_bytes)
+            size_label(one.published.over_every_bytes),
+            size_label(one.published.every_bytes)
         ),
         one.published.programs.to_string(),
         named(&one.gaining),

@@ -6,23 +6,23 @@ use heaptoll_report::format::{NONE, and_list, count, mib_from_kib, seconds};
 use heaptoll_studies::frequency::{FEWEST_COLLECTIONS, Frequency, Period, Question, Ratio, Study};
 
 use super::document::judged;
-use crate::studied::{ratio_cell, size_word};
+use crate::studied::{ratio_cell, size_label};
 
 /// More lines than this are drawn without bands.
 const BANDED: usize = 6;
 
-/// A period by what a question varies of it.
-pub fn period_word(question: Question, period: Period) -> String {
+/// A period by the parameter that a question varies.
+pub fn period_label(question: Question, period: Period) -> String {
     match question {
         Question::Reclamations => match period.reclaim {
             1 => "every collection".into(),
             several => format!("every {several}th collection"),
         },
-        _ => size_word(period.every_bytes),
+        _ => size_label(period.every_bytes),
     }
 }
 
-/// What is to be read first.
+/// The section to read first.
 pub fn findings(found: &Frequency, verdicts: Vec<String>) -> Section {
     let mut text = verdicts;
     let rare: Vec<String> = found
@@ -36,19 +36,20 @@ pub fn findings(found: &Frequency, verdicts: Vec<String>) -> Section {
                 study.collector,
                 count(medians.collections)
             ),
-            None => format!("{} under {} (nothing was told)", study.program, study.collector),
+            None => format!("{} under {} (nothing was reported)", study.program, study.collector),
         })
         .collect();
     if !rare.is_empty() {
         text.push(format!(
-            "With fewer than {FEWEST_COLLECTIONS} collections a run says nothing of their frequency; in no mean and no \
+            "With fewer than {FEWEST_COLLECTIONS} collections a run shows nothing about their frequency; in no mean and no \
              verdict: {}.",
             and_list(&rare)
         ));
     }
     if found.programs.iter().any(Study::has_too_few_runs) {
         text.push(
-            "Below six good pairs of runs no difference is claimed: more repetitions (-n) would tell.".into(),
+            "Below six good pairs of runs no difference is claimed: more repetitions (-n) would decide."
+                .into(),
         );
     }
     text.push(
@@ -63,8 +64,8 @@ pub fn findings(found: &Frequency, verdicts: Vec<String>) -> Section {
             let Ratio { question, period, over, .. } = mean.ratio;
             vec![
                 mean.collector.clone(),
-                question_word(question).into(),
-                format!("{} over {}", period_word(question, period), period_word(question, over)),
+                question_label(question).into(),
+                format!("{} over {}", period_label(question, period), period_label(question, over)),
                 mean.programs.to_string(),
                 ratio_cell(mean.ratio.mutator_cpu),
                 ratio_cell(mean.ratio.mutator_wall),
@@ -92,7 +93,7 @@ pub fn findings(found: &Frequency, verdicts: Vec<String>) -> Section {
     Section { title: "What frequency costs".into(), text, items }
 }
 
-fn question_word(question: Question) -> &'static str {
+fn question_label(question: Question) -> &'static str {
     match question {
         Question::Collections => "collections",
         Question::Identifications => "collections that mostly only identify",
@@ -114,26 +115,26 @@ pub fn question(found: &Frequency, question: Question) -> Option<Section> {
     let first = studies.first()?.1.first()?;
     let (title, text) = match question {
         Question::Collections => (
-            "How often is collected",
+            "Frequency of collections",
             format!(
                 "Every collection reclaims. Over a collection every {}: together the disturbance of collections and \
                  the delay of reuse.",
-                size_word(first.over.every_bytes)
+                size_label(first.over.every_bytes)
             ),
         ),
         Question::Identifications => (
-            "How often is collected, while few collections reclaim",
+            "Frequency of collections, while few reclaim",
             format!(
                 "Every {}th collection reclaims, the others only identify what is dead. Over a collection every {}.",
                 first.over.reclaim,
-                size_word(first.over.every_bytes)
+                size_label(first.over.every_bytes)
             ),
         ),
         Question::Reclamations => (
-            "How often is reclaimed",
+            "Frequency of reclamation",
             format!(
                 "A collection every {} in all; over reclaiming at each: the delay of reuse alone.",
-                size_word(first.over.every_bytes)
+                size_label(first.over.every_bytes)
             ),
         ),
     };
@@ -143,7 +144,7 @@ pub fn question(found: &Frequency, question: Question) -> Option<Section> {
             vec![
                 study.program.clone(),
                 study.collector.clone(),
-                period_word(question, ratio.period),
+                period_label(question, ratio.period),
                 ratio_cell(ratio.mutator_cpu),
                 ratio_cell(ratio.mutator_wall),
                 ratio_cell(ratio.wall),
@@ -204,20 +205,20 @@ fn chart(title: &str, collector: &str, question: Question, studies: &[(&Study, V
     });
     Some(Item::Chart(Chart {
         title: format!("{title}: {collector}"),
-        caption: "The mutator's CPU (its elapsed time where the collector does not tell its CPU), one line a program."
+        caption: "The mutator's CPU (its elapsed time where the collector does not report its CPU), one line a program."
             .into(),
         form: Form::Lines,
         x: Axis {
             title: if question == Question::Reclamations { "reclaimed at" } else { "collected every" }.into(),
-            names: periods.iter().map(|period| period_word(question, *period)).collect(),
+            names: periods.iter().map(|period| period_label(question, *period)).collect(),
             ..Axis::default()
         },
-        y: Axis { title: format!("over {}", period_word(question, over)), ..Axis::default() },
+        y: Axis { title: format!("over {}", period_label(question, over)), ..Axis::default() },
         series: series.collect(),
     }))
 }
 
-/// What every stack did.
+/// Medians of every stack.
 pub fn settings(found: &Frequency) -> Section {
     let mut rows = Vec::new();
     for study in &found.programs {
@@ -228,7 +229,7 @@ pub fn settings(found: &Frequency) -> Section {
             rows.push(vec![
                 study.program.clone(),
                 study.collector.clone(),
-                size_word(setting.period.every_bytes),
+                size_label(setting.period.every_bytes),
                 setting.period.reclaim.to_string(),
                 setting.good.to_string(),
                 of(&|medians| Some(count(medians.collections))),

@@ -5,7 +5,7 @@ use heaptoll_report::document::{Axis, Chart, Form, Item, Series};
 
 use super::results::Row;
 
-/// Curves are of that many calls at least: a class with a handful shows what the first of them set up.
+/// A size class needs so many calls to be in a curve: the first few of a class do work that is done once.
 const FEWEST_CALLS: u64 = 20;
 
 fn figures<'a>(rows: &[&'a Row]) -> Vec<(&'a Row, &'a Figures)> {
@@ -38,7 +38,7 @@ fn curves(
             title: title.to_owned(),
             caption: format!("{caption} Sizes with fewer than {FEWEST_CALLS} calls are left out."),
             form: Form::Lines,
-            x: Axis { title: "size asked for, bytes".to_owned(), log: true, names: vec![] },
+            x: Axis { title: "requested size, bytes".to_owned(), log: true, names: vec![] },
             y: Axis { title: "instructions".to_owned(), log: true, names: vec![] },
             series,
         })
@@ -57,15 +57,15 @@ pub fn per_call(rows: &[&Row]) -> Vec<Item> {
         ),
         curves(
             rows,
-            "The dearest in a hundred",
+            "The most expensive in a hundred",
             "What 99 in a hundred calls that make a block do not exceed.",
             |sizes| &sizes.allocate,
             |one| one.per_call.p99 as f64,
         ),
         curves(
             rows,
-            "A call that gives a block back",
-            "Instructions on average, by the size that was asked for the block.",
+            "A call that frees a block",
+            "Instructions on average, by the requested size of the block.",
             |sizes| &sizes.free,
             |one| one.per_call.mean,
         ),

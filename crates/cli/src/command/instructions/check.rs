@@ -1,8 +1,8 @@
-//! What must be the same under every manager, and is looked at: the application's instructions and its calls.
+//! Checks what must be the same under every manager: the application's instructions and its calls.
 //!
 //! "This number ... remains constant across all the allocators used", say Detlefs, Dosser & Zorn (1994) of application
-//! instructions. It does where a program neither looks at addresses nor at time. The dynamic loader does: another object
-//! to load and to search is more work for it, so what comes before `main` is taken off where it is known.
+//! instructions. It does where a program depends neither on addresses nor on time. The dynamic loader does: another
+//! object to load and to search is more work for it, so what comes before `main` is taken off where it is known.
 
 use heaptoll_costs::{Figures, Group};
 use heaptoll_lab::exact::{LOOKED_UP, OTHER_WORK};
@@ -10,7 +10,7 @@ use heaptoll_report::format::count;
 
 use super::results::{Disagreement, ProgramResults, Row};
 
-/// How a row's application instructions stand to the baseline's; what comes before `main` is taken off both where it
+/// The ratio of a row's application instructions to the baseline's; what comes before `main` is taken off both where it
 /// is known of both.
 pub fn against(row: &Row, baseline: &Row) -> Option<f64> {
     let (mine, theirs) = match (row.application_proper(), baseline.application_proper()) {
@@ -20,21 +20,21 @@ pub fn against(row: &Row, baseline: &Row) -> Option<f64> {
     (theirs > 0).then(|| mine as f64 / theirs as f64)
 }
 
-/// What there is to be said of a program's rows; the first one is the baseline.
+/// Warnings about a program's rows; the first one is the baseline.
 pub fn warnings(rows: &[Row]) -> Vec<String> {
     let Some((baseline, others)) = rows.split_first() else { return vec![] };
-    let mut said: Vec<String> = rows.iter().filter_map(disagreement).collect();
+    let mut messages: Vec<String> = rows.iter().filter_map(disagreement).collect();
     if !baseline.is_whole() {
-        return said;
+        return messages;
     }
     for row in others.iter().filter(|row| row.is_whole()) {
-        said.extend(application(row, baseline));
-        said.extend(calls(row, baseline));
+        messages.extend(application(row, baseline));
+        messages.extend(calls(row, baseline));
     }
-    said
+    messages
 }
 
-/// That runs of the same cell differ.
+/// A warning that runs of the same cell differ.
 fn disagreement(row: &Row) -> Option<String> {
     let by = row.differ_by.filter(|_| row.agree == Some(false))?;
     if by == Disagreement::default() {
@@ -65,12 +65,12 @@ fn application(row: &Row, baseline: &Row) -> Option<String> {
     let (mine, theirs) = (row.figures.as_ref()?, baseline.figures.as_ref()?);
     let threads = |figures: &Figures| figures.threads_started.saturating_sub(figures.manager_threads_started);
     let why = if threads(mine) > threads(theirs) {
-        "the manager has started threads where nothing says that it is the manager who does: their work is in these \
+        "the manager has started threads that cannot be recognised as the manager's: their work is in these \
          figures"
     } else if row.agree == Some(false) || baseline.agree == Some(false) {
         "its runs do not repeat, so managers cannot be blamed"
     } else if threads(mine) > 0 {
-        "threads wait for each other, and how often they look depends on who runs when"
+        "threads wait for each other, and how often they poll depends on the order in which they run"
     } else if calls(row, baseline).is_some() {
         "it also makes other calls: it acts by addresses, by usable sizes or by time"
     } else if !started {
@@ -100,14 +100,14 @@ fn counts(figures: &Figures, group: Group) -> [u64; 3] {
 }
 
 /// Calls that are not as many as the baseline's. Routines for the same end count together: where `free` and `operator
-/// delete` are one function, both are told as `free`.
+/// delete` are one function, both are counted as `free`.
 fn calls(row: &Row, baseline: &Row) -> Option<String> {
     let (mine, theirs) = (row.figures.as_ref()?, baseline.figures.as_ref()?);
     let ends = [
         (Group::Allocate, "calls that make a block"),
         (Group::Free, "calls that free"),
         (Group::Resize, "calls that resize"),
-        (Group::Ask, "calls that ask for a size"),
+        (Group::Ask, "calls that request a size"),
     ];
     let kinds = ["", " and failed", " of no block"];
     let mut differences = Vec::new();
@@ -126,23 +126,18 @@ fn calls(row: &Row, baseline: &Row) -> Option<String> {
         }
     }
     (!differences.is_empty()).then(|| {
-        format!(
-            "{}: not the calls that {} was asked: {}",
-            row.manager,
-            baseline.manager,
-            differences.join(", ")
-        )
+        format!("{}: not the calls that {} got: {}", row.manager, baseline.manager, differences.join(", "))
     })
 }
 
-/// Calls that did not do what they are for, of the baseline: the program's own doing.
+/// Calls of the baseline without the usual effect, which the program itself causes.
 pub fn oddities(results: &ProgramResults) -> Vec<String> {
     let Some(figures) = results.managers.iter().find_map(|row| row.figures.as_ref()) else { return vec![] };
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for one in &figures.routines {
         let mut odd = |number: u64, what: &str| {
             if number > 0 {
-                said.push(format!(
+                messages.push(format!(
                     "{} of {} calls of {} {what}.",
                     count(number as f64),
                     count(one.calls as f64),
@@ -155,7 +150,7 @@ pub fn oddities(results: &ProgramResults) -> Vec<String> {
         odd(one.unknown_calls, "were given a block that was not seen to be made");
         odd(one.abandoned_calls, "were left by longjmp");
     }
-    said
+    messages
 }
 
 #[cfg(test)]
@@ -219,17 +214,23 @@ mod tests {
         assert_eq!(against(&rows[1], &rows[0]), Some(1.0));
         assert_eq!(warnings(&rows), Vec::<String>::new());
         let rows = [row("glibc", 1_000_000, None, 5), row("snmalloc", 3_000_000, Some(2_100_000), 5)];
-        let said = warnings(&rows).join("\n");
-        assert!(said.contains("snmalloc: 200.00 % more") && said.contains("before main"), "{said}");
+        let messages = warnings(&rows).join("\n");
+        assert!(
+            messages.contains("snmalloc: 200.00 % more") && messages.contains("before main"),
+            "{messages}"
+        );
     }
 
     #[test]
-    fn other_work_is_said_with_its_likely_reason() {
+    fn other_work_is_reported_with_its_likely_reason() {
         let rows = [row("glibc", 1_000_000, Some(0), 50_000), row("lea", 990_000, Some(0), 40_000)];
-        let said = warnings(&rows);
-        assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said[0].starts_with("lea: 1.00 % fewer") && said[0].contains("other calls"), "{said:?}");
-        assert!(said[1].contains("calls that make a block instead of"), "{said:?}");
+        let messages = warnings(&rows);
+        assert_eq!(messages.len(), 2, "{messages:?}");
+        assert!(
+            messages[0].starts_with("lea: 1.00 % fewer") && messages[0].contains("other calls"),
+            "{messages:?}"
+        );
+        assert!(messages[1].contains("calls that make a block instead of"), "{messages:?}");
     }
 
     #[test]
@@ -251,12 +252,15 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_do_not_agree_are_said() {
+    fn runs_that_do_not_agree_are_reported() {
         let mut other = row("lea", 1_100_000, Some(0), 50_000);
         other.agree = Some(false);
         other.differ_by = Some(Disagreement { application: 12_345, allocation: 7 });
-        let said = warnings(&[row("glibc", 1_000_000, Some(0), 50_000), other]).join("\n");
-        assert!(said.contains("12\u{202f}345 application") && said.contains("do not repeat"), "{said}");
+        let messages = warnings(&[row("glibc", 1_000_000, Some(0), 50_000), other]).join("\n");
+        assert!(
+            messages.contains("12\u{202f}345 application") && messages.contains("do not repeat"),
+            "{messages}"
+        );
     }
 
     #[test]
@@ -265,15 +269,18 @@ mod tests {
         if let Some(figures) = &mut other.figures {
             figures.threads_started = 1;
         }
-        let said = warnings(&[row("glibc", 1_000_000, Some(0), 50_000), other.clone()]).join("\n");
-        assert!(said.contains("bdw: 3.00 % more") && said.contains("has started threads"), "{said}");
+        let messages = warnings(&[row("glibc", 1_000_000, Some(0), 50_000), other.clone()]).join("\n");
+        assert!(
+            messages.contains("bdw: 3.00 % more") && messages.contains("has started threads"),
+            "{messages}"
+        );
         if let Some(figures) = &mut other.figures {
             figures.manager_threads_started = 1;
         }
-        let said = warnings(&[row("glibc", 1_000_000, Some(0), 50_000), other]).join("\n");
+        let messages = warnings(&[row("glibc", 1_000_000, Some(0), 50_000), other]).join("\n");
         assert!(
-            said.contains("bdw: 3.00 % more") && !said.contains("threads"),
-            "what they do is not in it: {said}"
+            messages.contains("bdw: 3.00 % more") && !messages.contains("threads"),
+            "what they do is not in it: {messages}"
         );
     }
 

@@ -1,4 +1,4 @@
-//! The words, tables and charts of `heaptoll instructions`.
+//! The document of `heaptoll instructions`: its sentences, tables and charts.
 
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::{count, shell_command};
@@ -19,10 +19,10 @@ pub fn document(results: &Results, facts: Vec<(String, String)>, command: String
             |text: &String| if several { format!("{}: {text}", program.program) } else { text.clone() };
         warnings.extend(program.warnings.iter().map(name));
         for row in &program.managers {
-            let who = |text: &String| name(&format!("{}: {text}", row.manager));
-            warnings.extend(row.problem.iter().map(who));
+            let label = |text: &String| name(&format!("{}: {text}", row.manager));
+            warnings.extend(row.problem.iter().map(label));
             let more = row.warnings.iter().filter(|text| row.problem.as_ref() != Some(*text));
-            warnings.extend(more.map(who));
+            warnings.extend(more.map(label));
         }
         let prefix = if several { format!("{}: ", program.program) } else { String::new() };
         all.extend(of_program(program, &prefix));
@@ -58,7 +58,7 @@ fn of_program(program: &ProgramResults, prefix: &str) -> Vec<Section> {
     shares.push(sections::together(&rows));
     shares.extend(charts::shares(&rows).map(Some));
     [
-        section("Instructions of a call", said(&rows), vec![Some(sections::tables(&rows))]),
+        section("Instructions of a call", findings(&rows), vec![Some(sections::tables(&rows))]),
         section("Where the instructions go", vec![], shares),
         section("Calls", check::oddities(program), vec![sections::calls(&rows)]),
         section(
@@ -73,21 +73,21 @@ fn of_program(program: &ProgramResults, prefix: &str) -> Vec<Section> {
 }
 
 /// The finding in a sentence or two.
-fn said(rows: &[&Row]) -> Vec<String> {
+fn findings(rows: &[&Row]) -> Vec<String> {
     let whole = || rows.iter().filter(|row| row.is_whole());
     let per_object = |row: &Row| row.figures.as_ref()?.tables.instructions_per_object;
     let cheapest = whole().filter_map(|row| Some((row, per_object(row)?))).min_by(|a, b| a.1.total_cmp(&b.1));
     let dearest = whole().filter_map(|row| Some((row, per_object(row)?))).max_by(|a, b| a.1.total_cmp(&b.1));
     let mut text = Vec::new();
-    if let (Some((cheap, few)), Some((dear, many))) = (cheapest, dearest)
-        && cheap.manager != dear.manager
+    if let (Some((cheapest_row, few)), Some((expensive, many))) = (cheapest, dearest)
+        && cheapest_row.manager != expensive.manager
     {
         text.push(format!(
             "An object costs {} instructions under {} and {} under {}, everything that is done for it together.",
             sections::figure(few),
-            cheap.manager,
+            cheapest_row.manager,
             sections::figure(many),
-            dear.manager
+            expensive.manager
         ));
     }
     if let Some(objects) = whole().next().and_then(|row| Some(row.figures.as_ref()?.amounts.objects)) {

@@ -1,11 +1,11 @@
-//! What the command has found, as its JSON file holds it.
+//! The command's results, as in its JSON file.
 
 use std::collections::BTreeMap;
 
 use heaptoll_costs::{Amounts, Figures, Tables};
 use serde::Serialize;
 
-use crate::traced::ImageWords;
+use crate::traced::ImageSummary;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -14,9 +14,9 @@ pub struct Results {
     pub complete: bool,
     /// Whether randomness was pinned.
     pub pinned: bool,
-    /// Runs asked for of each program under each manager.
+    /// Requested runs of each program under each manager.
     pub repeat: u32,
-    /// One each, in the order asked for.
+    /// One each, in the requested order.
     pub programs: Vec<ProgramResults>,
 }
 
@@ -29,21 +29,21 @@ pub struct ProgramResults {
     pub command: Vec<String>,
     /// One a manager, the baseline first.
     pub managers: Vec<Row>,
-    /// What makes these figures doubtful.
+    /// Reasons to doubt these figures.
     pub warnings: Vec<String>,
 }
 
 /// One program under one manager.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
-    /// The manager as it was asked for.
+    /// The manager as it was requested.
     pub manager: String,
     /// Its version; empty when unknown.
     pub version: String,
     /// Why there are no figures, or not all.
     pub problem: Option<String>,
     /// The process image the figures are of.
-    pub image: Option<ImageWords>,
+    pub image: Option<ImageSummary>,
     /// The figures of that image.
     pub figures: Option<Figures>,
     /// All process images together, where there were several.
@@ -56,7 +56,7 @@ pub struct Row {
     pub differ_by: Option<Disagreement>,
     /// The object file that each routine was found in.
     pub routine_objects: BTreeMap<String, String>,
-    /// What the tracer and the preflight say of this run.
+    /// Warnings of the tracer and the preflight about this run.
     pub warnings: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ impl Row {
         self.figures.as_ref().map(|figures| figures.amounts.owners.program.instructions)
     }
 
-    /// What of them comes before `main`, where that was seen.
+    /// Those before `main`, where that was seen.
     pub fn startup(&self) -> Option<u64> {
         self.figures.as_ref()?.startup_instructions
     }

@@ -6,7 +6,7 @@ use heaptoll_report::format::{NONE, count, ratio};
 
 use super::check;
 use super::results::Row;
-use crate::command::stat::words::{bytes, part, table, whole_bytes};
+use crate::command::stat::text::{bytes, part, table, whole_bytes};
 
 /// An average of instructions: a decimal below a hundred.
 pub fn figure(value: f64) -> String {
@@ -71,9 +71,9 @@ pub fn tables(rows: &[&Row]) -> Item {
          Zorn 1994); a free: of free and operator delete (V); an object: all allocation instructions over objects made \
          (VI); % of application: all allocation instructions over those of the program itself (VII)."
             .to_owned(),
-        "Mapped at most: address space, what a manager reserves ready for use too. Pages with blocks: those that a block \
-         was ever placed in and that are still mapped, at most. / live: these over most bytes asked for and not given \
-         back (X)."
+        "Mapped at most: address space, including what a manager reserves ready for use. Pages with blocks: those that a block \
+         was ever placed in and that are still mapped, at most. / live: these over most bytes requested and not freed \
+         (X)."
             .to_owned(),
     ];
     Item::Table(table)
@@ -195,7 +195,7 @@ pub fn calls(rows: &[&Row]) -> Option<Item> {
     let mut table = table("Instructions, loads and stores of a call", &columns, cells);
     table.notes.push(
         "Calls from outside of the family; what a routine calls is part of it. Mean, loads and stores are averages of a \
-         call; 50 %, 90 % and 99 % of the calls take no more instructions than that. The dearest call often sets up the \
+         call; 50 %, 90 % and 99 % of the calls take no more instructions than that. The most expensive call often sets up the \
          heap."
             .to_owned(),
     );
@@ -206,7 +206,7 @@ fn per(part: u64, calls: u64) -> f64 {
     part as f64 / calls.max(1) as f64
 }
 
-/// A class in words.
+/// The label of a class.
 fn class(class: SizeClass) -> String {
     match class {
         SizeClass::Null => "no block".to_owned(),
@@ -249,7 +249,7 @@ fn of_manager(row: &Row, figures: &Figures) -> Table {
     let mut columns = vec![Column::text("size")];
     for (group, _) in &groups {
         columns.push(Column::figures(&format!("{group}s")));
-        columns.extend(["mean", "50 %", "99 %", "dearest"].map(Column::figures));
+        columns.extend(["mean", "50 %", "99 %", "maximum"].map(Column::figures));
     }
     Table { caption: name(row), columns, rows: rows.collect(), notes: vec![] }
 }

@@ -1,4 +1,4 @@
-//! The coarse ledger in words: of a trace that has samples of the resident set only.
+//! The document of the coarse ledger, of a trace that has samples of the resident set only.
 
 use heaptoll_ledger::Point;
 use heaptoll_report::document::{Chart, Column, Document, Form, Item, Section, Series, Table};
@@ -6,19 +6,19 @@ use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
 
 use super::document::{MIB, axis, kib, spread};
 
-const NOT_ASKED: &str = "This trace was recorded without --ledger, so nobody looked at the pages of the process: what is \
-    resident of the live blocks is not known, and the rest of the resident set is not told apart. `heaptoll record \
-    --ledger` or `heaptoll ledger -- COMMAND` tell all.";
-const NO_LOOK: &str = "Nobody looked at the pages of this process: it ended too soon, or the kernel did not let us. What is \
-    resident of the live blocks is not known, and the rest of the resident set is not told apart. A larger input makes it \
-    run longer.";
+const NOT_REQUESTED: &str = "This trace was recorded without --ledger, so the pages of the process were not read: what is \
+resident of the live blocks is not known, and the rest of the resident set is not split. `heaptoll record \
+--ledger` or `heaptoll ledger -- COMMAND` show all.";
+const NO_SAMPLE: &str = "The pages of this process were not read: it ended too soon, or the kernel did not allow it. What is \
+resident of the live blocks is not known, and the rest of the resident set is not split. A larger input makes it \
+run longer.";
 
-/// The document of a trace that has samples only. `was_asked`: it was to have looks, too.
-pub fn document(points: &[Point], manager: &str, subject: &str, was_asked: bool) -> Document {
+/// The document of a trace that has samples only. `was_requested`: snapshots were requested, too.
+pub fn document(points: &[Point], manager: &str, subject: &str, was_requested: bool) -> Document {
     let mut document = Document {
         title: "Where the memory is".into(),
         subtitle: format!("{subject}, under {manager}"),
-        warnings: vec![if was_asked { NO_LOOK } else { NOT_ASKED }.into()],
+        warnings: vec![if was_requested { NO_SAMPLE } else { NOT_REQUESTED }.into()],
         ..Document::default()
     };
     let Some(peak) = points.iter().max_by_key(|point| point.rss_bytes) else { return document };
@@ -43,10 +43,10 @@ pub fn document(points: &[Point], manager: &str, subject: &str, was_asked: bool)
         columns: titles.iter().map(|&title| Column::figures(title)).collect(),
         rows: rows.collect(),
         notes: vec![
-            "Live: asked for and not freed, resident or not. Internal: given for it and not asked for. Rest: the resident \
+            "Live: requested and not freed, resident or not. Internal: in these blocks and not requested. Rest: the resident \
              set less both; fragmentation, caches, metadata, code, stacks and the recorder's own rings are in it."
                 .into(),
-            "– where more is live than is resident: the program has not touched all that it asked for.".into(),
+            "– where more is live than is resident: the program has not touched all that it requested.".into(),
         ],
         ..Table::default()
     };
@@ -94,9 +94,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_ended_before_it_was_looked_at_is_not_said_to_be_recorded_without_ledger() {
-        let said = |was_asked| document(&[], "knuth", "true", was_asked).warnings.concat();
-        assert!(said(false).contains("recorded without --ledger"));
-        assert!(said(true).contains("ended too soon") && !said(true).contains("--ledger"));
+    fn a_process_that_ended_before_it_was_sampled_is_not_reported_as_recorded_without_ledger() {
+        let warning = |was_requested| document(&[], "knuth", "true", was_requested).warnings.concat();
+        assert!(warning(false).contains("recorded without --ledger"));
+        assert!(warning(true).contains("ended too soon") && !warning(true).contains("--ledger"));
     }
 }

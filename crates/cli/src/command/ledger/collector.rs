@@ -1,4 +1,4 @@
-//! What a collector keeps beyond what is live, in words.
+//! The section on what a collector keeps beyond the live bytes.
 
 use heaptoll_ledger::{Amount, Ledger, Moment, Source, Term};
 use heaptoll_report::document::{Column, Item, Section, Table};
@@ -6,40 +6,42 @@ use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
 
 use super::document::kib;
 
-/// What Detlefs, Dosser and Zorn could not tell apart of a collector's memory.
+/// The parts of a collector's memory that Detlefs, Dosser and Zorn could not separate.
 pub fn collector(ledger: &Ledger, peak: &Moment) -> Section {
-    let told = |moment: &&Moment| moment.census.is_some_and(|census| census.source == Source::Control);
-    // A program that makes no call while it is looked at has nobody ask its manager.
-    let moment = Some(peak).filter(told);
-    let moment = moment.or(ledger.moments.iter().filter(told).max_by_key(|moment| moment.rss_bytes));
-    let (moment, census) = moment.map_or((peak, None), |moment| (moment, moment.census));
+    let reported =
+        |snapshot: &&Moment| snapshot.census.is_some_and(|census| census.source == Source::Control);
+    // The manager reports in a call of the program: without a call during the snapshot there is no report.
+    let snapshot = Some(peak).filter(reported);
+    let snapshot =
+        snapshot.or(ledger.moments.iter().filter(reported).max_by_key(|snapshot| snapshot.rss_bytes));
+    let (snapshot, census) = snapshot.map_or((peak, None), |snapshot| (snapshot, snapshot.census));
     let measured = census.is_some_and(|census| census.live_after_collection_bytes.is_some());
     let mut text = Vec::new();
     if census.is_none() {
         text.push(
-            "The manager told nothing of its heap (it has no control symbol, include/heaptoll.h, or the program made no \
-             call while it was looked at): what the program freed and the collector has not reclaimed is among the free \
-             bytes of the heap, and is not told apart."
+            "The manager reported nothing about its heap (it has no control symbol, include/heaptoll.h, or the program made \
+            no call during a snapshot): what the program freed and the collector has not reclaimed is among the free bytes of \
+            the heap, and is not shown separately."
                 .to_owned(),
         );
     } else {
-        if !std::ptr::eq(moment, peak) {
+        if !std::ptr::eq(snapshot, peak) {
             text.push(format!(
-                "At {} s, when {} MiB were resident: at the peak the program made no call, and its manager was not asked.",
-                seconds(moment.time_ns as f64 / 1e9),
-                mib_from_bytes(moment.rss_bytes as f64)
+                "At {} s, when {} MiB were resident: at the peak the program made no call, so its manager did not report.",
+                seconds(snapshot.time_ns as f64 / 1e9),
+                mib_from_bytes(snapshot.rss_bytes as f64)
             ));
         }
         if !measured {
             text.push(
-                "What a collection would reclaim at this moment is not known: none was forced, as it would have changed \
-                 the run."
+                "What a collection would have reclaimed then is not known: none was forced, as it would have changed the \
+                run."
                     .to_owned(),
             );
         }
     }
     let row = |source: &str, term: Option<Term>, known: &str| {
-        let amount = term.map(|term| moment.amount(term));
+        let amount = term.map(|term| snapshot.amount(term));
         let cell = |value: fn(Amount) -> u64| amount.map_or(NONE.into(), |amount| kib(value(amount)));
         vec![
             source.to_owned(),
@@ -63,7 +65,7 @@ pub fn collector(ledger: &Ledger, peak: &Moment) -> Section {
             "live for the manager after it, less live in the record",
         ),
         row(
-            "dead, not told apart",
+            "dead, not split",
             known(Term::Dead).filter(|_| !measured),
             "live for the manager, less live in the record",
         ),
@@ -71,8 +73,8 @@ pub fn collector(ledger: &Ledger, peak: &Moment) -> Section {
         row("black-listed", black, "the manager's own count"),
     ];
     let mut notes = vec![
-        "A word that leads to a freed block may be an address that the program has kept, or a number that looks like one. \
-         Without the types of the program's data nobody can tell these apart."
+        "A word that points to a freed block may be an address that the program has kept, or a number with the same value. \
+        Without the types of the program's data these cannot be distinguished."
             .to_owned(),
     ];
     if let Some(held) = census.and_then(|census| census.held) {

@@ -1,4 +1,4 @@
-//! The ledger in words, tables and a picture.
+//! The document of the ledger: sentences, tables and a chart.
 
 use heaptoll_ledger::{Amount, How, Ledger, Moment, Source, Term};
 use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Section, Series, Table};
@@ -13,13 +13,13 @@ const ROWS: usize = 12;
 struct Group {
     name: &'static str,
     terms: &'static [Term],
-    /// Shown also when it is nothing.
+    /// Shown also when it is zero.
     always: bool,
 }
 
-/// The sum, from its beginning to its end; in the picture from the bottom.
+/// The groups of the sum, in order; in the chart from the bottom.
 const GROUPS: [Group; 8] = [
-    Group { name: "live, as asked for", terms: &[Term::Live], always: true },
+    Group { name: "live, as requested", terms: &[Term::Live], always: true },
     Group { name: "internal fragmentation", terms: &[Term::Internal], always: true },
     Group { name: "external fragmentation", terms: &[Term::External], always: true },
     Group {
@@ -48,8 +48,8 @@ const GROUPS: [Group; 8] = [
 /// A line's name below its group's.
 fn name(term: Term) -> &'static str {
     match term {
-        Term::Live => "asked for",
-        Term::Internal => "given and not asked for",
+        Term::Live => "requested",
+        Term::Internal => "in the block and not requested",
         Term::External => "free, on pages with live blocks",
         Term::Caches => "pages without a live block",
         Term::Fresh => "pages of the heap where no block was seen",
@@ -57,9 +57,9 @@ fn name(term: Term) -> &'static str {
         Term::Unused => "never carved: the step of growth",
         Term::Blacklisted => "never carved: black-listed",
         Term::Metadata => "metadata",
-        Term::Dead => "not told apart",
+        Term::Dead => "not split",
         Term::Headroom => "headroom: a collection reclaims it",
-        Term::Held => "held by words that lead there",
+        Term::Held => "held by words that point there",
         Term::Unrecorded => "not in the record",
         Term::Code => "code and constants",
         Term::StaticData => "static data",
@@ -72,12 +72,12 @@ fn name(term: Term) -> &'static str {
 }
 
 impl Group {
-    fn amount(&self, moment: &Moment) -> Amount {
-        self.terms.iter().fold(Amount::default(), |sum, &term| sum + moment.amount(term))
+    fn amount(&self, snapshot: &Moment) -> Amount {
+        self.terms.iter().fold(Amount::default(), |sum, &term| sum + snapshot.amount(term))
     }
 }
 
-/// The document of a ledger that has moments.
+/// The document of a ledger that has snapshots.
 pub fn document(ledger: &Ledger, subject: &str) -> Document {
     let mut document = Document {
         title: "Where the memory is".into(),
@@ -93,11 +93,11 @@ pub fn document(ledger: &Ledger, subject: &str) -> Document {
         text: std::iter::once(headline(top)).chain(huge(top)).collect(),
         items: vec![Item::Table(sum(top))],
     });
-    let fullest_name = format!("most live of {}", plural(moments.len(), "look"));
+    let fullest_name = format!("most live of {}", plural(moments.len(), "snapshot"));
     let named = named([(fullest, &fullest_name), (peak, "peak"), (moments.len() - 1, "last")]);
     if named.len() > 1 {
         document.sections.push(Section {
-            title: "Then and at other moments".into(),
+            title: "The peak and other snapshots".into(),
             text: Vec::new(),
             items: vec![Item::Table(side_by_side(moments, &named))],
         });
@@ -114,19 +114,19 @@ pub fn document(ledger: &Ledger, subject: &str) -> Document {
     document
 }
 
-/// The most that was live in the whole run, which a trace knows exactly, beside the most that a look found.
+/// The most live bytes of the whole run, which a trace has exactly, compared with the most of any snapshot.
 pub fn most_live(ledger: &Ledger, max_live_bytes: Option<u64>) -> Option<String> {
     let mib = |bytes: u64| mib_from_bytes(bytes as f64);
-    let looks = plural(ledger.moments.len(), "look");
+    let count_text = plural(ledger.moments.len(), "snapshot");
     let seen = ledger.moments.get(ledger.fullest()?)?.live_bytes;
     Some(match max_live_bytes {
         Some(most) => format!(
-            "At most {} MiB were live in the whole run, and {} MiB at the fullest of the {looks} at it.",
+            "At most {} MiB were live in the whole run, and {} MiB in the fullest of the {count_text}.",
             mib(most.max(seen)),
             mib(seen)
         ),
         None => format!(
-            "{} MiB were live at the fullest of the {looks}; how much more was between them is not known.",
+            "{} MiB were live in the fullest of the {count_text}; how much more was between them is not known.",
             mib(seen)
         ),
     })
@@ -146,27 +146,27 @@ fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { NONE.into() } else { format!("{:.1}", part as f64 * 100.0 / whole as f64) }
 }
 
-fn headline(moment: &Moment) -> String {
+fn headline(snapshot: &Moment) -> String {
     let mut parts: Vec<(u64, &str)> = GROUPS
         .iter()
-        .map(|group| (group.amount(moment).resident, group.name))
+        .map(|group| (group.amount(snapshot).resident, group.name))
         .filter(|(bytes, _)| *bytes > 0)
         .collect();
     parts.sort_by_key(|&(bytes, _)| std::cmp::Reverse(bytes));
     let shares =
-        parts.iter().take(4).map(|(bytes, name)| format!("{name} {} %", percent(*bytes, moment.rss_bytes)));
+        parts.iter().take(4).map(|(bytes, name)| format!("{name} {} %", percent(*bytes, snapshot.rss_bytes)));
     format!(
         "After {} s the process had {} MiB in memory: {}.",
-        seconds(moment.time_ns as f64 / 1e9),
-        mib_from_bytes(moment.rss_bytes as f64),
+        seconds(snapshot.time_ns as f64 / 1e9),
+        mib_from_bytes(snapshot.rss_bytes as f64),
         shares.collect::<Vec<_>>().join(", ")
     )
 }
 
-/// What huge pages keep in memory, where it is worth a sentence: a twentieth of the resident set.
-fn huge(moment: &Moment) -> Option<String> {
-    let free = moment.huge_free_bytes;
-    (free > 0 && free >= moment.rss_bytes / 20).then(|| {
+/// A sentence on what huge pages keep in memory, where it is at least a twentieth of the resident set.
+fn huge(snapshot: &Moment) -> Option<String> {
+    let free = snapshot.huge_free_bytes;
+    (free > 0 && free >= snapshot.rss_bytes / 20).then(|| {
         format!(
             "{} MiB of it hold no live block and lie on huge pages: they are resident as parts of those, whether the \
              program has ever used them or not.",
@@ -176,8 +176,8 @@ fn huge(moment: &Moment) -> Option<String> {
 }
 
 /// Resident KiB of each line, rounded so that they make the sum: what has lost most is rounded up.
-fn rounded(moment: &Moment) -> Vec<(Term, u64)> {
-    let mut lines: Vec<(Term, u64, u64)> = moment
+fn rounded(snapshot: &Moment) -> Vec<(Term, u64)> {
+    let mut lines: Vec<(Term, u64, u64)> = snapshot
         .lines
         .iter()
         .map(|line| (line.term, line.amount.resident / 1024, line.amount.resident % 1024))
@@ -191,15 +191,16 @@ fn rounded(moment: &Moment) -> Vec<(Term, u64)> {
     lines.into_iter().map(|(term, kib, _)| (term, kib)).collect()
 }
 
-/// The sum at one moment.
-fn sum(moment: &Moment) -> Table {
-    let rounded = rounded(moment);
+/// The sum of one snapshot.
+fn sum(snapshot: &Moment) -> Table {
+    let rounded = rounded(snapshot);
     let resident = |terms: &[Term]| -> u64 {
         rounded.iter().filter(|(term, _)| terms.contains(term)).map(|&(_, kib)| kib).sum()
     };
-    let swapped = moment.sum().swapped > 0;
+    let swapped = snapshot.sum().swapped > 0;
     let row = |name: String, terms: &[Term], amount: Amount, how: &str| {
-        let mut cells = vec![name, count(resident(terms) as f64), percent(amount.resident, moment.rss_bytes)];
+        let mut cells =
+            vec![name, count(resident(terms) as f64), percent(amount.resident, snapshot.rss_bytes)];
         if swapped {
             cells.push(kib(amount.swapped));
         }
@@ -208,14 +209,14 @@ fn sum(moment: &Moment) -> Table {
     };
     let mut rows = Vec::new();
     for group in &GROUPS {
-        let lines: Vec<_> = moment.lines.iter().filter(|line| group.terms.contains(&line.term)).collect();
+        let lines: Vec<_> = snapshot.lines.iter().filter(|line| group.terms.contains(&line.term)).collect();
         if lines.is_empty() && !group.always {
             continue;
         }
-        // A single line speaks for its group.
+        // A group with a single line shows that line's source.
         let alone = group.terms.len() == 1 || lines.is_empty();
         let how = if alone { lines.first().map_or("", |line| how(line.how)) } else { "" };
-        rows.push(row(group.name.into(), group.terms, group.amount(moment), how));
+        rows.push(row(group.name.into(), group.terms, group.amount(snapshot), how));
         for line in group.terms.iter().filter_map(|term| lines.iter().find(|line| line.term == *term)) {
             if !alone {
                 rows.push(row(
@@ -227,14 +228,14 @@ fn sum(moment: &Moment) -> Table {
             }
         }
     }
-    if moment.difference_bytes != 0 {
+    if snapshot.difference_bytes != 0 {
         let mut cells = vec!["pages that came or went meanwhile".to_owned()];
-        cells.push(count(moment.difference_bytes as f64 / 1024.0));
+        cells.push(count(snapshot.difference_bytes as f64 / 1024.0));
         cells.resize(if swapped { 6 } else { 5 }, String::new());
         rows.push(cells);
     }
-    let all = moment.sum();
-    let mut total = vec!["resident set".to_owned(), kib(moment.rss_bytes), percent(1, 1)];
+    let all = snapshot.sum();
+    let mut total = vec!["resident set".to_owned(), kib(snapshot.rss_bytes), percent(1, 1)];
     if swapped {
         total.push(kib(all.swapped));
     }
@@ -248,11 +249,11 @@ fn sum(moment: &Moment) -> Table {
     columns.extend([Column::figures("Not resident KiB"), Column::text("Known by")]);
     let mut notes = vec![
         "Not resident: mapped, and without a page: never touched, or given back.".to_owned(),
-        "Pages: counted byte by byte from the live blocks and the pages of the process. Its word: the manager's own \
-         figure, and what is left beside it; of which as much is resident as of the memory it lies in."
+        "Pages: counted byte by byte from the live blocks and the pages of the process. Reported: the manager's own \
+        figure, and the rest beyond it; taken as resident in the proportion of the memory it lies in."
             .into(),
     ];
-    if moment.no_pagemap.is_some() {
+    if snapshot.no_pagemap.is_some() {
         notes.push("Estimate: from the resident bytes of each mapping, live blocks first.".into());
     }
     Table { caption: String::new(), columns, rows, notes }
@@ -261,12 +262,12 @@ fn sum(moment: &Moment) -> Table {
 fn how(how: How) -> &'static str {
     match how {
         How::Counted => "pages",
-        How::Told => "its word",
+        How::Told => "reported",
         How::Estimated => "estimate",
     }
 }
 
-/// Moments by number, each with all its names.
+/// Snapshots by number, each with all its names.
 fn named(moments: [(usize, &str); 3]) -> Vec<(usize, String)> {
     let mut all: Vec<(usize, String)> = Vec::new();
     for (at, name) in moments {
@@ -286,21 +287,21 @@ fn side_by_side(moments: &[Moment], named: &[(usize, String)]) -> Table {
         let cells = named.iter().map(|&(at, _)| value(&moments[at]));
         std::iter::once(name.to_owned()).chain(cells).collect::<Vec<_>>()
     };
-    let mut rows = vec![row("after s", &|moment| seconds(moment.time_ns as f64 / 1e9))];
+    let mut rows = vec![row("after s", &|snapshot| seconds(snapshot.time_ns as f64 / 1e9))];
     for group in shown(moments) {
-        rows.push(row(group.name, &|moment| kib(group.amount(moment).resident)));
+        rows.push(row(group.name, &|snapshot| kib(group.amount(snapshot).resident)));
     }
-    rows.push(row("resident set", &|moment| kib(moment.rss_bytes)));
-    rows.push(row("live blocks", &|moment| count(moment.live_blocks as f64)));
-    rows.push(row("asked for in them, resident or not", &|moment| kib(moment.live_bytes)));
+    rows.push(row("resident set", &|snapshot| kib(snapshot.rss_bytes)));
+    rows.push(row("live blocks", &|snapshot| count(snapshot.live_blocks as f64)));
+    rows.push(row("requested in them, resident or not", &|snapshot| kib(snapshot.live_bytes)));
     Table { columns, rows, ..Table::default() }
 }
 
-/// Groups that have something at any moment, and those always shown.
+/// Groups that are not zero in every snapshot, and those always shown.
 fn shown(moments: &[Moment]) -> impl Iterator<Item = &'static Group> {
     GROUPS
         .iter()
-        .filter(|group| group.always || moments.iter().any(|moment| group.amount(moment).total() > 0))
+        .filter(|group| group.always || moments.iter().any(|snapshot| group.amount(snapshot).total() > 0))
 }
 
 /// Numbers of at most [`ROWS`] of `many`, evenly, one of them `also`, and the last.
@@ -320,15 +321,15 @@ fn over_time(ledger: &Ledger, peak: usize) -> Table {
     let mut columns = vec![Column::figures("Time s"), Column::figures("RSS KiB")];
     columns.extend(groups.iter().map(|group| Column::figures(group.name)));
     let rows = spread(moments.len(), Some(peak)).into_iter().map(|at| {
-        let moment = &moments[at];
-        let mut cells = vec![seconds(moment.time_ns as f64 / 1e9), kib(moment.rss_bytes)];
-        cells.extend(groups.iter().map(|group| kib(group.amount(moment).resident)));
+        let snapshot = &moments[at];
+        let mut cells = vec![seconds(snapshot.time_ns as f64 / 1e9), kib(snapshot.rss_bytes)];
+        cells.extend(groups.iter().map(|group| kib(group.amount(snapshot).resident)));
         cells
     });
     let notes = vec![format!(
         "Resident KiB; {} of {}.",
         spread(moments.len(), Some(peak)).len(),
-        plural(moments.len(), "moment")
+        plural(moments.len(), "snapshot")
     )];
     Table { columns, rows: rows.collect(), notes, ..Table::default() }
 }
@@ -338,7 +339,7 @@ fn picture(moments: &[Moment]) -> Chart {
         name: group.name.into(),
         points: moments
             .iter()
-            .map(|moment| (moment.time_ns as f64 / 1e9, group.amount(moment).resident as f64 / MIB))
+            .map(|snapshot| (snapshot.time_ns as f64 / 1e9, group.amount(snapshot).resident as f64 / MIB))
             .collect(),
         ..Series::default()
     });
@@ -356,71 +357,69 @@ fn warnings(ledger: &Ledger) -> Vec<String> {
     let moments = &ledger.moments;
     let mut warnings = Vec::new();
     if ledger.collected {
-        warnings
-            .push("A collection was forced at every moment: the run is not what it would have been.".into());
+        warnings.push(
+            "A collection was forced at every snapshot: the run is not what it would have been.".into(),
+        );
     }
-    if let Some(why) = moments.iter().find_map(|moment| moment.no_pagemap.as_ref()) {
+    if let Some(why) = moments.iter().find_map(|snapshot| snapshot.no_pagemap.as_ref()) {
         warnings.push(format!(
             "The pages of the process could not be read ({why}): which parts of the heap are resident is estimated."
         ));
     }
-    if let Some(moment) = moments.iter().max_by_key(|moment| moment.defects.unmapped_blocks)
-        && moment.defects.unmapped_blocks > 0
+    if let Some(snapshot) = moments.iter().max_by_key(|snapshot| snapshot.defects.unmapped_blocks)
+        && snapshot.defects.unmapped_blocks > 0
     {
         warnings.push(format!(
-            "At {} s, {} ({} bytes) of the record lay where nothing is mapped, the first at {:#x}: the program gave \
-             them back past the recorder, or the manager handed out what it does not have.",
-            seconds(moment.time_ns as f64 / 1e9),
-            plural(moment.defects.unmapped_blocks as usize, "live block"),
-            count(moment.defects.unmapped_bytes as f64),
-            moment.defects.unmapped_address
+            "At {} s, {} ({} bytes) of the record lay where nothing is mapped, the first at {:#x}: the program freed \
+            them without the recorder, or the manager handed out what it does not have.",
+            seconds(snapshot.time_ns as f64 / 1e9),
+            plural(snapshot.defects.unmapped_blocks as usize, "live block"),
+            count(snapshot.defects.unmapped_bytes as f64),
+            snapshot.defects.unmapped_address
         ));
     }
-    if let Some(moment) = moments.iter().max_by_key(|moment| moment.defects.overlapping_blocks)
-        && moment.defects.overlapping_blocks > 0
+    if let Some(snapshot) = moments.iter().max_by_key(|snapshot| snapshot.defects.overlapping_blocks)
+        && snapshot.defects.overlapping_blocks > 0
     {
         warnings.push(format!(
             "At {} s, {} overlapped others by {} bytes, which count once.",
-            seconds(moment.time_ns as f64 / 1e9),
-            plural(moment.defects.overlapping_blocks as usize, "live block"),
-            count(moment.defects.overlapping_bytes as f64)
+            seconds(snapshot.time_ns as f64 / 1e9),
+            plural(snapshot.defects.overlapping_blocks as usize, "live block"),
+            count(snapshot.defects.overlapping_bytes as f64)
         ));
     }
-    if let Some(broken) = moments.iter().find(|moment| !moment.closes()) {
+    if let Some(broken) = moments.iter().find(|snapshot| !snapshot.closes()) {
         warnings.push(format!(
-            "The lines of the moment at {} s do not sum up to its resident set: the file was changed.",
+            "The lines of the snapshot at {} s do not sum up to its resident set: the file was changed.",
             seconds(broken.time_ns as f64 / 1e9)
         ));
     }
     warnings
 }
 
-fn facts(ledger: &Ledger, moment: &Moment) -> Vec<(String, String)> {
+fn facts(ledger: &Ledger, snapshot: &Moment) -> Vec<(String, String)> {
     let fact = |name: &str, value: String| (name.to_owned(), value);
-    let took = ledger.moments.iter().map(|moment| moment.took_ns).max().unwrap_or_default();
+    let took = ledger.moments.iter().map(|snapshot| snapshot.took_ns).max().unwrap_or_default();
     let mut facts = vec![
         fact("manager", ledger.manager.clone()),
-        fact(
-            "moments",
-            format!("{}, the longest look took {:.1} ms", ledger.moments.len(), took as f64 / 1e6),
-        ),
-        fact("live blocks at the peak", count(moment.live_blocks as f64)),
+        fact("moments", format!("{}, the longest took {:.1} ms", ledger.moments.len(), took as f64 / 1e6)),
+        fact("live blocks at the peak", count(snapshot.live_blocks as f64)),
         fact(
             "address space of the heap",
-            format!("{} KiB in {}", kib(moment.heap_bytes), plural(moment.heap_places as usize, "place")),
+            format!("{} KiB in {}", kib(snapshot.heap_bytes), plural(snapshot.heap_places as usize, "place")),
         ),
-        fact("kept for later, without access", format!("{} KiB", kib(moment.reserved_bytes))),
+        fact("kept for later, without access", format!("{} KiB", kib(snapshot.reserved_bytes))),
         fact(
             "on huge pages",
             format!(
                 "{} KiB, {} KiB of it without a live block",
-                kib(moment.huge_bytes),
-                kib(moment.huge_free_bytes)
+                kib(snapshot.huge_bytes),
+                kib(snapshot.huge_free_bytes)
             ),
         ),
-        fact("the kernel's own counter (VmRSS)", format!("{} KiB", kib(moment.vm_rss_bytes))),
+        fact("the kernel's own counter (VmRSS)", format!("{} KiB", kib(snapshot.vm_rss_bytes))),
     ];
-    if let Some(census) = moment.census {
+    if let Some(census) = snapshot.census {
         let source = match census.source {
             Source::Control => "the manager's census",
             Source::Mallinfo => "glibc's mallinfo2",

@@ -1,4 +1,4 @@
-//! The words, tables and curves of `heaptoll lifetimes`.
+//! The document of `heaptoll lifetimes`: its sentences, tables and curves.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use heaptoll_report::format::{NONE, shell_command};
 
 use super::verdict;
 use crate::command::stat::about;
-use crate::command::stat::words::{
+use crate::command::stat::text::{
     bytes, number, objects, part, percent, site_table, table, table_item, time_ns, whole_bytes,
 };
 
@@ -30,7 +30,7 @@ pub fn document(figures: &LifetimeFigures, trace: &Path) -> Document {
     let mut warnings = about::warnings(&figures.subject, figures.misfits);
     if figures.lost > 0 {
         warnings.push(format!(
-            "{} given back past the recorder: their ages are those at which their addresses were seen again, too high",
+            "{} freed without the recorder: their ages are those at which their addresses were seen again, too high",
             match figures.lost {
                 1 => "1 object was".to_owned(),
                 lost => format!("{} were", objects(lost)),
@@ -67,7 +67,7 @@ fn age(clock: Clock, age: f64) -> String {
     }
 }
 
-fn clock_words(clock: Clock) -> &'static str {
+fn clock_label(clock: Clock) -> &'static str {
     match clock {
         Clock::Bytes => "bytes allocated",
         Clock::Time => "time",
@@ -75,12 +75,12 @@ fn clock_words(clock: Clock) -> &'static str {
     }
 }
 
-/// What a clock showed at the end of the run.
+/// The reading of a clock at the end of the run.
 fn end(figures: &LifetimeFigures, clock: Clock) -> f64 {
     match clock {
         Clock::Bytes => figures.clock_bytes as f64,
         Clock::Time => figures.subject.wall_s * 1e9,
-        // As long as no tracer gives them: every threshold is told.
+        // No tracer gives instructions: every threshold is shown.
         Clock::Instructions => f64::INFINITY,
     }
 }
@@ -91,18 +91,18 @@ fn survival(figures: &LifetimeFigures) -> Section {
     for survival in &figures.survival {
         let end = end(figures, survival.clock);
         // Beyond the whole run nothing changes any more.
-        let told = survival.younger.iter().scan(0.0, |before, younger| {
+        let shown = survival.younger.iter().scan(0.0, |before, younger| {
             (std::mem::replace(before, younger.age as f64) < end).then_some(younger)
         });
-        let rows = told.map(|younger| {
+        let rows = shown.map(|younger| {
             vec![age(survival.clock, younger.age as f64), percent(younger.objects), percent(younger.bytes)]
         });
-        let caption = format!("freed before this age, in {}", clock_words(survival.clock));
+        let caption = format!("freed before this age, in {}", clock_label(survival.clock));
         let mut shares = table(&caption, &["age", "of objects", "of bytes"], rows.collect());
         shares.notes.push(quantiles(figures, survival));
         if survival.clock == Clock::Time && !figures.subject.event_time {
             shares.notes.push(format!(
-                "Times were stamped on batches of events: ages below about {} are not told apart (record with --time \
+                "Times were stamped on batches of events: ages below about {} are not distinguished (record with --time \
                  event).",
                 time_ns(figures.time_resolution_ns as f64)
             ));
@@ -120,7 +120,7 @@ fn survival(figures: &LifetimeFigures) -> Section {
     Section { title: "Ages".into(), text: Vec::new(), items }
 }
 
-/// Ages below this are not told apart.
+/// Ages below this are not distinguished.
 fn resolution(figures: &LifetimeFigures, clock: Clock) -> u64 {
     if clock == Clock::Time { figures.time_resolution_ns.max(1) } else { 1 }
 }
@@ -153,7 +153,7 @@ fn quantiles(figures: &LifetimeFigures, survival: &Survival) -> String {
     )
 }
 
-/// A survival curve from the least age that is told apart to the end of the run, in the units of its axis.
+/// A survival curve from the least distinguished age to the end of the run, in the units of its axis.
 fn series(
     name: &str,
     survival: &Survival,
@@ -163,8 +163,8 @@ fn series(
     let below = survival.curve.iter().take_while(|point| point.age <= from).last();
     // One is the first place of a logarithmic axis, at which all live.
     let mut points = vec![(from as f64, if from > 1 { below.map_or(1.0, &y) } else { 1.0 })];
-    let told = survival.curve.iter().filter(|point| from <= 1 || point.age > from);
-    points.extend(told.map(|point| (point.age as f64, y(point))));
+    let shown = survival.curve.iter().filter(|point| from <= 1 || point.age > from);
+    points.extend(shown.map(|point| (point.age as f64, y(point))));
     if let Some(&(last, value)) = points.last()
         && end > last
         && end.is_finite()
@@ -266,7 +266,7 @@ fn groups(figures: &LifetimeFigures) -> Section {
     Section { title: title.to_owned(), text: Vec::new(), items }
 }
 
-/// What a generational collector would see.
+/// The table of what a generational collector would see.
 fn nurseries(figures: &LifetimeFigures) -> Section {
     let share = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), percent);
     let rows = figures.nurseries.iter().map(|nursery| {
@@ -361,18 +361,18 @@ mod tests {
     }
 
     #[test]
-    fn ages_finer_than_the_stamps_are_not_told() {
+    fn ages_finer_than_the_stamps_are_not_shown() {
         let stamped = figures(false);
-        let said = quantiles(&stamped, over_time(&stamped));
-        assert!(said.contains("half end within about 1.00 ms"), "{said}");
+        let sentences = quantiles(&stamped, over_time(&stamped));
+        assert!(sentences.contains("half end within about 1.00 ms"), "{sentences}");
         let exact = figures(true);
-        let said = quantiles(&exact, over_time(&exact));
-        assert!(!said.contains("within about"), "{said}");
+        let sentences = quantiles(&exact, over_time(&exact));
+        assert!(!sentences.contains("within about"), "{sentences}");
     }
 
-    /// It was said that nine tenths never end where one of eight objects did not.
+    /// The document once stated that nine tenths never end where one of eight objects did not.
     #[test]
-    fn how_many_are_never_freed_is_said_where_nine_tenths_do_not_end() {
+    fn the_share_never_freed_is_given_where_nine_tenths_do_not_end() {
         let mut lifetimes = Lifetimes::new(By::Size);
         for slot in 0..8 {
             lifetimes.event(&event(Kind::Malloc, slot, 0));
@@ -381,8 +381,8 @@ mod tests {
             lifetimes.event(&event(Kind::Free, slot, 9_000_000));
         }
         let figures = lifetimes.figures(Subject { wall_s: 0.2, ..Subject::default() }, None);
-        let said = quantiles(&figures, over_time(&figures));
-        assert!(said.contains(", and 12.5 % are never freed; by their bytes"), "{said}");
+        let sentences = quantiles(&figures, over_time(&figures));
+        assert!(sentences.contains(", and 12.5 % are never freed; by their bytes"), "{sentences}");
     }
 
     #[test]

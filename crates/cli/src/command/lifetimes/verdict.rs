@@ -1,8 +1,8 @@
-//! Whether generations would pay for this program, in words.
+//! Sentences on whether generations would pay for this program.
 
 use heaptoll_analyse::lifetimes::{Clock, LifetimeFigures, NurseryFigures};
 
-use crate::command::stat::words::{bytes, number, part, percent, whole_bytes};
+use crate::command::stat::text::{bytes, number, part, percent, whole_bytes};
 
 /// Below this share of surviving bytes, a collection of the nursery gives back ten times what it keeps.
 const PAYS: f64 = 0.1;
@@ -12,7 +12,7 @@ const DOES_NOT_PAY: f64 = 0.3;
 const FEW: f64 = 0.1;
 /// An age at which Zorn's statement is repeated, bytes.
 const LONG: u64 = 100 << 10;
-/// A run that allocates less than this many times [`LONG`] says nothing on long lives.
+/// A run that allocates less than this many times [`LONG`] shows nothing about long lives.
 const RUN: u64 = 10;
 /// Fewer collections than this are no ground to judge from.
 const COLLECTIONS: u64 = 3;
@@ -20,7 +20,7 @@ const COLLECTIONS: u64 = 3;
 /// The sentences, the most important first.
 pub fn sentences(figures: &LifetimeFigures) -> Vec<String> {
     if figures.all.objects == 0 {
-        return vec!["The trace has no allocations: there is nothing to say of lifetimes.".to_owned()];
+        return vec!["The trace has no allocations: there are no lifetimes to report.".to_owned()];
     }
     let mut sentences = vec![long_lived(figures)];
     if figures.still_live.objects > 0 {
@@ -34,7 +34,7 @@ pub fn sentences(figures: &LifetimeFigures) -> Vec<String> {
 fn long_lived(figures: &LifetimeFigures) -> String {
     if figures.clock_bytes < RUN * LONG {
         return format!(
-            "The whole run allocates {}: too little to say which objects live long.",
+            "The whole run allocates {}: too little to show which objects live long.",
             whole_bytes(figures.clock_bytes)
         );
     }
@@ -87,7 +87,7 @@ fn generations(figures: &LifetimeFigures) -> String {
     };
     let verdict = match share {
         share if share < PAYS => "generations pay",
-        share if share <= DOES_NOT_PAY => "generations may pay, by how dear the survivors are",
+        share if share <= DOES_NOT_PAY => "generations may pay, depending on the cost of survivors",
         _ => "generations do not pay",
     };
     format!(
@@ -135,35 +135,35 @@ mod tests {
 
     #[test]
     fn short_lives_make_generations_pay() {
-        let said = queue(1000, 1);
-        assert!(said.contains("as in all of Zorn's programs (1992) but"), "{said}");
-        assert!(said.contains("A nursery of 4.00 MiB would see 1.5 % of its bytes survive"), "{said}");
-        assert!(said.contains("generations pay"), "{said}");
+        let text = queue(1000, 1);
+        assert!(text.contains("as in all of Zorn's programs (1992) but"), "{text}");
+        assert!(text.contains("A nursery of 4.00 MiB would see 1.5 % of its bytes survive"), "{text}");
+        assert!(text.contains("generations pay"), "{text}");
     }
 
     #[test]
     fn long_lives_do_not() {
-        let said = queue(10_000, 100);
-        assert!(said.contains("unlike Zorn's programs"), "{said}");
-        assert!(said.contains("generations do not pay"), "{said}");
+        let text = queue(10_000, 100);
+        assert!(text.contains("unlike Zorn's programs"), "{text}");
+        assert!(text.contains("generations do not pay"), "{text}");
     }
 
     #[test]
     fn a_program_that_never_frees_is_the_channel_router() {
-        let said = queue(1000, 1000);
-        assert!(said.contains("100 % of the objects live while"), "{said}");
-        assert!(said.contains("the one of Zorn's programs (1992) that never frees"), "{said}");
-        assert!(said.contains("100 % of its bytes survive"), "{said}");
+        let text = queue(1000, 1000);
+        assert!(text.contains("100 % of the objects live while"), "{text}");
+        assert!(text.contains("the one of Zorn's programs (1992) that never frees"), "{text}");
+        assert!(text.contains("100 % of its bytes survive"), "{text}");
     }
 
     #[test]
     fn nothing_is_made_of_little() {
         assert!(queue(3, 1).contains("generations make no difference"));
-        assert!(queue(0, 1).contains("nothing to say"));
+        assert!(queue(0, 1).contains("no lifetimes to report"));
         let mut lifetimes = Lifetimes::new(By::Size);
         (0..9).for_each(|slot| lifetimes.event(&event(Kind::Malloc, slot, 64 << 20)));
-        let said = sentences(&lifetimes.figures(Subject::default(), None)).join(" ");
-        assert!(said.contains("generations make no difference"), "{said}");
-        assert!(queue(3, 1).contains("too little to say which objects live long"));
+        let text = sentences(&lifetimes.figures(Subject::default(), None)).join(" ");
+        assert!(text.contains("generations make no difference"), "{text}");
+        assert!(queue(3, 1).contains("too little to show which objects live long"));
     }
 }

@@ -122,17 +122,18 @@ pub fn memories(study: &Study) -> Option<Chart> {
     })
 }
 
-/// Who made the references that miss.
+/// The misses by the accessor that made the reference.
 pub fn by_owner(row: &Row) -> Option<Chart> {
-    let series = Maker::ALL.into_iter().filter(|maker| *row.references.get(*maker) > 0).map(|maker| Series {
-        name: maker.name().into(),
-        points: row
-            .fully_associative
-            .iter()
-            .map(|point| (point.bytes as f64 / KIB, row.per_thousand(*point.by.get(maker))))
-            .collect(),
-        ..Series::default()
-    });
+    let series =
+        Maker::ALL.into_iter().filter(|accessor| *row.references.get(*accessor) > 0).map(|accessor| Series {
+            name: accessor.name().into(),
+            points: row
+                .fully_associative
+                .iter()
+                .map(|point| (point.bytes as f64 / KIB, row.per_thousand(*point.by.get(accessor))))
+                .collect(),
+            ..Series::default()
+        });
     drawn(Chart {
         title: format!("Whose misses they are under {}", row.about.manager),
         caption: "Fully associative caches. Each curve is of the references that one of them makes, all in one cache."
@@ -204,7 +205,7 @@ pub fn over_time(study: &Study) -> Vec<Chart> {
     };
     let within = format!(
         "Touched by anyone in the last {} references of the program (Denning's working set). The clock is the \
-         program's, so managers can be compared moment by moment.",
+         program's, so managers can be compared at the same point of the run.",
         heaptoll_report::format::count(window.unwrap_or_default() as f64)
     );
     let (line, page) = (study.line_bytes, study.page_bytes);

@@ -1,4 +1,4 @@
-//! The words and tables of `heaptoll locality`.
+//! The document of `heaptoll locality`.
 
 use heaptoll_locality::placement::SAME_WORK;
 use heaptoll_report::document::Document;
@@ -6,7 +6,7 @@ use heaptoll_report::format::{and_list, plural, shell_command};
 
 use super::figures::{Figures, Program};
 use super::sections;
-use crate::command::stat::words::percent;
+use crate::command::stat::text::percent;
 
 /// The whole document; tables have columns for caches of these sizes.
 pub fn document(figures: &Figures, sizes: &[u64], facts: Vec<(String, String)>, command: String) -> Document {
@@ -36,17 +36,17 @@ pub fn document(figures: &Figures, sizes: &[u64], facts: Vec<(String, String)>, 
 
 fn subtitle(figures: &Figures) -> String {
     let managers = figures.programs.iter().map(|one| one.study.rows.len()).max().unwrap_or(0);
-    let beside = match managers {
+    let compared = match managers {
         0 | 1 => format!("under {}", figures.baseline),
-        many => format!("under {many} managers, beside {}", figures.baseline),
+        many => format!("under {many} managers, compared with {}", figures.baseline),
     };
     match &figures.programs[..] {
-        [one] => format!("{}, {beside}", shell_command(&one.command)),
-        many => format!("{}, {beside}", plural(many.len(), "program")),
+        [one] => format!("{}, {compared}", shell_command(&one.command)),
+        many => format!("{}, {compared}", plural(many.len(), "program")),
     }
 }
 
-/// How each program's large caches were come by.
+/// How the figures of each program's large caches were obtained.
 fn sampled(figures: &Figures) -> Vec<(String, String)> {
     let words = |one: &Program| match one.sampling {
         None => "all lines are followed".to_owned(),

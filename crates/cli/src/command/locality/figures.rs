@@ -1,4 +1,4 @@
-//! What the JSON file of `heaptoll locality` holds (docs/locality.md).
+//! The figures in the JSON file of `heaptoll locality` (docs/locality.md).
 
 use heaptoll_locality::simulation::Sampling;
 use heaptoll_locality::study::Study;
@@ -11,7 +11,7 @@ pub struct Figures {
     pub complete: bool,
     /// Whether randomness was pinned.
     pub pinned: bool,
-    /// Where the machine's caches are known from.
+    /// Source of the machine's caches.
     pub machine_origin: String,
     /// The manager that the others are compared with.
     pub baseline: String,
@@ -26,7 +26,7 @@ pub struct Program {
     pub program: String,
     /// Its command.
     pub command: Vec<String>,
-    /// How large fully associative caches were come by; `None`: all lines were followed.
+    /// How the figures of large fully associative caches were obtained; `None`: all lines were followed.
     pub sampling: Option<SamplingFigures>,
     /// The runs.
     #[serde(flatten)]

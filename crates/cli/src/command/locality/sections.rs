@@ -8,8 +8,8 @@ use heaptoll_report::format::{NONE, count};
 use heaptoll_units::size_text;
 
 use super::curves;
-use super::words::{about, millions, over, rate, signed_count, signed_rate};
-use crate::command::stat::words::{percent, whole_bytes};
+use super::text::{about, millions, over, rate, signed_count, signed_rate};
+use crate::command::stat::text::{percent, whole_bytes};
 
 /// All sections of one program; tables have columns for caches of these sizes.
 pub fn sections(study: &Study, sizes: &[u64]) -> Vec<Section> {
@@ -32,7 +32,7 @@ fn rows(study: &Study, cells: impl Fn(&Row) -> Vec<String>) -> Vec<Vec<String>> 
     study.rows.iter().map(named).collect()
 }
 
-/// Who makes how many references, over how much memory.
+/// References by accessor, and the memory they touch.
 fn references(study: &Study) -> Section {
     let collectors = study.rows.iter().any(|row| row.references.collector > 0);
     let mut titles = vec!["program's M", "allocator's M"];
@@ -69,10 +69,10 @@ fn references(study: &Study) -> Section {
         })
         .collect();
     Section {
-        title: "Who refers to memory".into(),
+        title: "References to memory".into(),
         text: vec![],
         items: vec![Item::Table(Table {
-            caption: "Data references by who makes them, millions, and what they touch".into(),
+            caption: "Data references by accessor, millions, and what they touch".into(),
             columns: columns("manager", titles.into_iter().map(String::from)),
             rows: rows(study, cells),
             notes: others,
@@ -119,7 +119,7 @@ fn machine(study: &Study) -> Section {
         .collect();
     Section {
         title: format!("Caches {}", study.machine),
-        text: machine_words(study),
+        text: machine_sentences(study),
         items: vec![Item::Table(Table {
             caption: "Misses of each level per 1000 references of the program, and what they cost".into(),
             columns: columns("manager", titles),
@@ -133,18 +133,18 @@ fn machine(study: &Study) -> Section {
     }
 }
 
-fn machine_words(study: &Study) -> Vec<String> {
+fn machine_sentences(study: &Study) -> Vec<String> {
     let [baseline, others @ ..] = &study.rows[..] else { return vec![] };
     let total = |row: &Row| row.stall_cycles.total();
     let mut comparable: Vec<&Row> = others.iter().filter(|row| row.other_work.is_none()).collect();
     comparable.sort_by_key(|row| total(row));
     let one = |row: &Row| format!("{}x under {}", over(total(row), total(baseline)), row.about.manager);
-    let beside = format!("Estimated waiting for memory, beside {}", baseline.about.manager);
+    let compared = format!("Estimated waiting for memory, compared with {}", baseline.about.manager);
     match &comparable[..] {
         _ if total(baseline) == 0 => vec![],
         [] => vec![],
-        [only] => vec![format!("{beside}: {}.", one(only))],
-        [least, .., most] => vec![format!("{beside}: from {} to {}.", one(least), one(most))],
+        [only] => vec![format!("{compared}: {}.", one(only))],
+        [least, .., most] => vec![format!("{compared}: from {} to {}.", one(least), one(most))],
     }
 }
 
@@ -214,19 +214,19 @@ fn causes(study: &Study) -> Option<Section> {
     }
     items.extend(curves::placement(study).into_iter().map(Item::Chart));
     let mut text = vec![
-        "The program makes the same references under every manager; only their places differ. Placement is what its \
-         own references miss when nothing else is heard. Pollution is what they miss beside because manager and \
-         program share the cache; it is below nothing where the manager has touched first what the program touches \
-         next. The rest are the manager's own misses. The row of the baseline says how many there are, the others \
-         how many more; each row sums."
+        "The program makes the same references under every manager; only their addresses differ. Placement: misses of \
+        its own references when they are simulated alone. Pollution: their further misses because manager and program \
+        share the cache; it is negative where the manager has touched first what the program touches next. The rest \
+        are the manager's own misses. The row of the baseline has the number of misses, the others how many more; \
+        each row sums."
             .to_owned(),
     ];
-    text.extend(others.iter().filter_map(|row| cause_words(baseline, row)));
+    text.extend(others.iter().filter_map(|row| cause_sentence(baseline, row)));
     Some(Section { title: "Placement apart from the manager's own work".into(), text, items })
 }
 
-/// One manager against the baseline, in the waiting that its misses mean.
-fn cause_words(baseline: &Row, row: &Row) -> Option<String> {
+/// One manager against the baseline, by the waiting that its misses cause.
+fn cause_sentence(baseline: &Row, row: &Row) -> Option<String> {
     if row.other_work.is_some() {
         return None;
     }
@@ -357,11 +357,11 @@ fn memories(study: &Study) -> Section {
         }),
     ];
     items.extend(curves::memories(study).map(Item::Chart));
-    Section { title: "Memory and TLB of every size".into(), text: memory_words(study), items }
+    Section { title: "Memory and TLB of every size".into(), text: memory_sentences(study), items }
 }
 
-/// Whether faults are of another order of magnitude somewhere.
-fn memory_words(study: &Study) -> Vec<String> {
+/// Managers whose faults are of another order of magnitude.
+fn memory_sentences(study: &Study) -> Vec<String> {
     let [baseline, others @ ..] = &study.rows[..] else { return vec![] };
     let half = (baseline.pages_touched / 2).max(1);
     let at = |row: &Row| {
@@ -390,7 +390,7 @@ fn over_time(study: &Study) -> Option<Section> {
         let samples = row.over_time.as_ref().map(|scale| &scale.samples[..]).unwrap_or_default();
         let most = |of: fn(&heaptoll_locality::over_time::Sample) -> u64| samples.iter().map(of).max();
         let mean = row.windows.iter().find(|one| one.window == window);
-        let bytes = |value: Option<f64>| value.map_or(NONE.to_owned(), crate::command::stat::words::bytes);
+        let bytes = |value: Option<f64>| value.map_or(NONE.to_owned(), crate::command::stat::text::bytes);
         let (line, page) = (study.line_bytes as f64, study.page_bytes as f64);
         vec![
             bytes(mean.map(|one| one.mean_lines * line)),
@@ -411,14 +411,17 @@ fn over_time(study: &Study) -> Option<Section> {
     Some(Section { title: "Working sets over the run".into(), text: vec![], items })
 }
 
-/// Misses by maker, and a chart of them for each manager.
+/// Misses by accessor, and a chart of them for each manager.
 fn by_owner(study: &Study) -> Section {
     let titles = study.rows.first().map_or(vec![], |row| sizes_of(&row.caches_at));
     let of = |row: &Row| {
-        let made = Maker::ALL.into_iter().filter(|maker| *row.references.get(*maker) > 0);
-        let line = |maker: Maker| {
-            let cells = row.caches_at.iter().map(|point| rate(row.per_thousand(*point.by.get(maker))));
-            [row.about.manager.clone(), maker.name().into()].into_iter().chain(cells).collect::<Vec<String>>()
+        let made = Maker::ALL.into_iter().filter(|accessor| *row.references.get(*accessor) > 0);
+        let line = |accessor: Maker| {
+            let cells = row.caches_at.iter().map(|point| rate(row.per_thousand(*point.by.get(accessor))));
+            [row.about.manager.clone(), accessor.name().into()]
+                .into_iter()
+                .chain(cells)
+                .collect::<Vec<String>>()
         };
         made.map(line).collect::<Vec<Vec<String>>>()
     };

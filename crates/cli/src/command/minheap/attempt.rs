@@ -1,5 +1,5 @@
-//! One run of a program under a stack with a statistics page, outside of any experiment: what a search and a first look
-//! need. Nothing is timed here.
+//! One run of a program under a stack with a statistics page, outside of any experiment, for a search and for a first
+//! run. Nothing is timed here.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use regex::Regex;
 
 use crate::failure::Failure;
 
-/// What every run has in common.
+/// What all runs share.
 pub struct Runs<'a> {
     /// Where the launcher is.
     pub places: &'a Places,
@@ -27,7 +27,7 @@ pub struct Runs<'a> {
     pub timeout_s: f64,
 }
 
-/// What is put in front of a program.
+/// What is preloaded into a program.
 #[derive(Debug, Clone, Default)]
 pub struct Set {
     /// Shared objects, in order.
@@ -36,13 +36,13 @@ pub struct Set {
     pub environment: Vec<(String, String)>,
 }
 
-/// What came of a run.
+/// The result of a run.
 pub struct Attempt {
     /// The launcher's report; a server's own.
     pub finished: Finished,
-    /// What layers and managers told.
+    /// Statistics of layers and managers.
     pub slots: Vec<SlotRecord>,
-    /// Why a server's round does not count, if it does not.
+    /// Why a server's round is not counted, if it is not.
     pub served_badly: Option<String>,
 }
 
@@ -52,14 +52,19 @@ impl Runs<'_> {
     /// # Errors
     /// Ctrl-C, or heaptoll's own machinery failed; the program's failures are in the answer.
     pub fn attempt(&self, program: &ProgramInfo, set: &Set) -> Result<Attempt, Failure> {
-        self.attempt_beside(program, set, &Set::default())
+        self.attempt_with_load(program, set, &Set::default())
     }
 
-    /// The same with something put in front of a server's load, too.
+    /// The same, with something preloaded into a server's load, too.
     ///
     /// # Errors
     /// As [`Runs::attempt`].
-    pub fn attempt_beside(&self, program: &ProgramInfo, set: &Set, load: &Set) -> Result<Attempt, Failure> {
+    pub fn attempt_with_load(
+        &self,
+        program: &ProgramInfo,
+        set: &Set,
+        load: &Set,
+    ) -> Result<Attempt, Failure> {
         let no_scratch = |error| Failure::Run(RunError::Scratch(error));
         let scratch = Scratch::make().map_err(no_scratch)?;
         let (page, variable) = page_in(&scratch)?;
@@ -109,19 +114,19 @@ impl Attempt {
         self.slots.iter().map(of).sum()
     }
 
-    /// How it ended, in words, with the last line that it said.
+    /// How it ended, as text, with the last line that it wrote to standard error.
     pub fn ending(&self, timeout_s: f64) -> String {
         let how = match self.finished.ended {
             Ended::Exit(status) => format!("exit status {status}"),
             Ended::Signal(number) => format!("killed by signal {number}"),
             Ended::Timeout => return format!("over the time limit of {timeout_s} s"),
-            Ended::Cancelled => return "called off".into(),
+            Ended::Cancelled => return "cancelled".into(),
             Ended::ExecFailed(errno) | Ended::SetupFailed(errno) => {
                 return format!("not started: {}", std::io::Error::from_raw_os_error(errno));
             }
         };
         match self.finished.error_tail.lines().rev().find(|line| !line.trim().is_empty()) {
-            Some(said) => format!("{how}: {}", said.trim()),
+            Some(last_line) => format!("{how}: {}", last_line.trim()),
             None => how,
         }
     }

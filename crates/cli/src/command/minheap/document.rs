@@ -1,4 +1,4 @@
-//! What `heaptoll minheap` found, as a document.
+//! The document of `heaptoll minheap`.
 
 use heaptoll_lab::machine;
 use heaptoll_lab::manager::Manager;
@@ -32,7 +32,7 @@ pub fn document(
         sections.push(over_programs(figures));
     }
     sections.extend(figures.programs.iter().map(|program| section(program, figures)));
-    sections.extend(beside(figures));
+    sections.extend(published_section(figures));
     Document {
         title: "Smallest heaps".into(),
         subtitle: names.join(", "),
@@ -52,12 +52,14 @@ fn warnings(figures: &Figures) -> Vec<String> {
         let name = &program.program;
         if !program.steady_output {
             all.push(format!(
-                "{name}: the output differs from run to run under glibc already, so only the exit status says whether \
-                 a run was right"
+                "{name}: the output differs from run to run under glibc already, so only the exit status shows whether \
+                a run was right"
             ));
         }
         for row in &program.collectors {
-            all.extend(remarks(row).into_iter().map(|said| format!("{name} under {}: {said}", row.stack)));
+            all.extend(
+                remarks(row).into_iter().map(|remark| format!("{name} under {}: {remark}", row.stack)),
+            );
         }
         let refused: Vec<&Baseline> = program.baselines.iter().filter(|row| row.refused.is_some()).collect();
         if let Some(why) = refused.first().and_then(|row| row.refused.as_ref()) {
@@ -77,7 +79,7 @@ fn warnings(figures: &Figures) -> Vec<String> {
     all
 }
 
-/// What a reader of one row must know.
+/// Warnings about one row.
 fn remarks(row: &Collector) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(why) = &row.failure {
@@ -196,9 +198,9 @@ fn over_programs(figures: &Figures) -> Section {
     Section { title: "Over all programs".into(), text: vec![], items }
 }
 
-/// The paper's means beside ours; nothing where none of its baselines was run.
-fn beside(figures: &Figures) -> Option<Section> {
-    let row = |one: &super::figures::Beside| {
+/// The paper's means compared with ours; nothing where none of its baselines was run.
+fn published_section(figures: &Figures) -> Option<Section> {
+    let row = |one: &super::figures::PublishedPair| {
         vec![
             one.ours.baseline.clone(),
             one.published.collector.into(),
@@ -217,7 +219,7 @@ fn beside(figures: &Figures) -> Option<Section> {
         Column::figures("programs"),
     ];
     (!figures.published.is_empty()).then(|| Section {
-        title: "Beside Sareen and Blackburn (2022)".into(),
+        title: "Compared with Sareen and Blackburn (2022)".into(),
         text: vec![
             "Theirs is a geometric mean over programs of DaCapo on a virtual machine for Java, whose collector may move \
              blocks and knows where pointers are; ours are C and C++ programs under conservative collectors that move \
@@ -324,7 +326,7 @@ fn section(program: &Program, figures: &Figures) -> Section {
             ],
             rows: program.baselines.iter().map(footprint).collect(),
             notes: vec![
-                "The most pages at once that hold a live block. With free=honour: the program's own frees are heeded, and collections only take what it leaks."
+                "The most pages at once that hold a live block. With free=honour: the program's own frees are honoured, and collections only take what it leaks."
                     .into(),
             ],
         }));

@@ -1,4 +1,4 @@
-//! What `heaptoll minheap` found, as its JSON has it (docs/minheap.md).
+//! The figures of `heaptoll minheap`, as in its JSON (docs/minheap.md).
 
 use heaptoll_studies::minheap::{Answer, Mean, Overhead};
 use heaptoll_studies::published::{SmallestHeap, smallest_heaps};
@@ -15,17 +15,17 @@ pub struct Figures {
     pub repeats: u32,
     /// Time limit of a run, s.
     pub timeout_s: f64,
-    /// Programs, in the order asked for.
+    /// Programs, in the requested order.
     pub programs: Vec<Program>,
     /// Geometric means over programs.
     pub means: Vec<MeanOver>,
     /// The paper's means with each of ours over the same allocator at the same period.
-    pub published: Vec<Beside>,
+    pub published: Vec<PublishedPair>,
 }
 
 /// A published mean with one of ours.
 #[derive(Debug, Serialize)]
-pub struct Beside {
+pub struct PublishedPair {
     /// The paper's.
     #[serde(flatten)]
     pub published: SmallestHeap,
@@ -40,7 +40,7 @@ pub struct Program {
     pub program: String,
     /// Command line.
     pub command: Vec<String>,
-    /// Whether its output is the same in each run, so that a right one can be told; if not, only the status counts.
+    /// Whether its output is the same in each run, so that a wrong one is recognised; if not, only the status counts.
     pub steady_output: bool,
     /// Searched.
     pub collectors: Vec<Collector>,
@@ -55,11 +55,12 @@ pub struct Program {
 pub struct Collector {
     /// The stack, without the heap.
     pub stack: String,
-    /// Pages that hold a live block, the most at once, in a run without a limit, bytes; `None` where it does not tell.
+    /// Pages that hold a live block, the most at once, in a run without a limit, bytes; `None` where it does not report
+    /// them.
     pub unlimited_used_high_bytes: Option<u64>,
     /// What the search found; `None` where it could not begin.
     pub search: Option<Answer>,
-    /// Runs that completed although a call had been refused: the program did with less.
+    /// Runs that completed although a call had been refused: the program managed with less.
     pub completed_although_refused: u32,
     /// Collections in the last run that completed in the smallest heap.
     pub collections: u64,
@@ -76,13 +77,13 @@ pub struct Baseline {
     pub allocator: String,
     /// Bytes allocated between collections.
     pub every: u64,
-    /// Whether the program's own frees are heeded.
+    /// Whether the program's own frees are honoured.
     pub frees_honoured: bool,
     /// Pages that hold a live block, the most at once, bytes, of each run that completed.
     pub used_high_bytes: Vec<u64>,
     /// Collections of the last of them.
     pub collections: u64,
-    /// What became of runs that did not complete.
+    /// Outcomes of the runs that did not complete.
     pub failures: Vec<String>,
     /// Why none was made.
     pub refused: Option<String>,
@@ -159,11 +160,11 @@ impl Figures {
             Some(MeanOver { mean: geometric_mean(&ratios)?, collector, baseline })
         };
         self.means = pairs.into_iter().filter_map(mean).collect();
-        self.published = smallest_heaps().flat_map(|published| self.beside(&published)).collect();
+        self.published = smallest_heaps().flat_map(|published| self.published_pairs(&published)).collect();
     }
 
     /// Ours over the baselines that a published mean is over.
-    fn beside(&self, published: &SmallestHeap) -> Vec<Beside> {
+    fn published_pairs(&self, published: &SmallestHeap) -> Vec<PublishedPair> {
         let baselines = || self.programs.iter().flat_map(|program| &program.baselines);
         let same = |mean: &&MeanOver| {
             baselines().any(|baseline| {
@@ -174,7 +175,7 @@ impl Figures {
             })
         };
         let ours = self.means.iter().filter(same).cloned();
-        ours.map(|ours| Beside { published: published.clone(), ours }).collect()
+        ours.map(|ours| PublishedPair { published: published.clone(), ours }).collect()
     }
 }
 
@@ -184,7 +185,7 @@ mod tests {
     use heaptoll_studies::minheap::End;
 
     #[test]
-    fn the_papers_mean_stands_beside_ours_over_the_same_baseline() {
+    fn the_papers_mean_is_paired_with_ours_over_the_same_baseline() {
         let baseline = |stack: &str, allocator: &str, every: u64, frees_honoured: bool| Baseline {
             stack: stack.into(),
             allocator: allocator.into(),
@@ -234,11 +235,11 @@ mod tests {
             published: vec![],
         };
         figures.compare();
-        let beside: Vec<(f64, &str, f64)> = figures
+        let published_pairs: Vec<(f64, &str, f64)> = figures
             .published
             .iter()
             .map(|one| (one.published.percent, one.ours.baseline.as_str(), one.ours.mean.ratio))
             .collect();
-        assert_eq!(beside, [(11.0, "a", 2.0)]);
+        assert_eq!(published_pairs, [(11.0, "a", 2.0)]);
     }
 }

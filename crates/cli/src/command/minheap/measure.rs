@@ -1,4 +1,4 @@
-//! The runs of one program: what is right, what each collector's smallest heap is, what the baselines report.
+//! The runs of one program: its right result, each collector's smallest heap, the baselines' footprints.
 
 use std::ffi::OsString;
 use std::time::Instant;
@@ -10,30 +10,30 @@ use heaptoll_preflight::inspect_program;
 use heaptoll_studies::minheap::{Outcome, Question, Search, Step};
 use indicatif::ProgressBar;
 
-use super::asked;
 use super::attempt::{Attempt, Runs, Set};
 use super::figures::{Baseline, Collector, Program};
+use super::selection;
 use crate::estimate::Estimate;
 use crate::failure::Failure;
-use crate::preflights::{Found, Limits, prove};
+use crate::preflights::{Limits, PreflightOutcome, prove};
 use crate::terminal;
 
 /// Heaps are whole pages.
 const PAGE: u64 = 4096;
 /// No heap beyond so many times what the program used without a limit, and beyond this many bytes, is tried.
 const CEILING: (u64, u64) = (16, 256 << 20);
-/// Runs under glibc that show what is right.
+/// Runs under glibc that determine the right result.
 const RIGHT_RUNS: u32 = 2;
-/// Heaps that a search tries, about, beside the runs at either side of the edge.
+/// Heaps that a search tries, about, in addition to the runs at either side of the edge.
 const HEAPS_TRIED: usize = 12;
 /// How much longer runs take under a collector in a small heap, about.
 const COLLECTED: f64 = 2.0;
 /// Runs of one search, at most.
 const MOST_RUNS: u32 = 120;
-/// What managers without a count of refused calls say when their heap is full.
+/// Messages of managers without a count of refused calls when their heap is full.
 const OWN_WORDS: [&str; 2] = ["GC Warning: Out of Memory", "GC Warning: Failed to expand heap"];
 
-/// What is asked of each program.
+/// The measurements of each program.
 pub struct Plan<'a> {
     /// How runs are made.
     pub runs: Runs<'a>,
@@ -56,26 +56,26 @@ pub struct Plan<'a> {
 }
 
 /// What a run must give to have completed.
-struct Right {
+struct ExpectedResult {
     status: i32,
     /// `None`: the output varies by itself.
     digest: Option<String>,
 }
 
-impl Right {
+impl ExpectedResult {
     fn is(&self, attempt: &Attempt) -> bool {
         attempt.finished.ended == Ended::Exit(self.status)
             && self.digest.as_ref().is_none_or(|digest| *digest == attempt.finished.digest)
     }
 
-    /// The three outcomes. Lack of memory is believed when the manager says so: an exit status or a signal alone may
+    /// The three outcomes. Lack of memory counts when the manager reports it: an exit status or a signal alone may
     /// come from anything.
     fn judge(&self, attempt: &Attempt, timeout_s: f64) -> Outcome {
         if self.is(attempt) {
             return Outcome::Done;
         }
-        let said = |words: &str| attempt.finished.error_tail.contains(words);
-        if attempt.sum(|slot| slot.refused_calls) > 0 || OWN_WORDS.into_iter().any(said) {
+        let last_line = |words: &str| attempt.finished.error_tail.contains(words);
+        if attempt.sum(|slot| slot.refused_calls) > 0 || OWN_WORDS.into_iter().any(last_line) {
             return Outcome::OutOfMemory;
         }
         Outcome::Other(match attempt.finished.ended {
@@ -85,7 +85,7 @@ impl Right {
     }
 }
 
-/// Refuses a program that no manager can be put into, before it is run for nothing.
+/// Refuses a program that no manager can be put into, before any run.
 fn reachable(program: &ProgramInfo) -> Result<(), Failure> {
     let command: Vec<OsString> = program.command_as_stored();
     let own = program.environment.iter().map(|(name, value)| (name.into(), value.into()));
@@ -95,25 +95,25 @@ fn reachable(program: &ProgramInfo) -> Result<(), Failure> {
 }
 
 impl Plan<'_> {
-    /// Everything about one program. What was measured until Ctrl-C is in `into`.
+    /// Makes all measurements of one program. What was measured until Ctrl-C is in `into`.
     ///
     /// # Errors
     /// Ctrl-C, the program does not work without any limit, or heaptoll's own machinery failed.
     pub fn measure(&self, program: &ProgramInfo, into: &mut Program) -> Result<(), Failure> {
         reachable(program)?;
         let begun = Instant::now();
-        let right = self.right(program)?;
+        let expected = self.expected(program)?;
         self.announce(program, begun.elapsed().as_secs_f64() / f64::from(RIGHT_RUNS));
-        into.steady_output = right.digest.is_some();
+        into.steady_output = expected.digest.is_some();
         for collector in self.collectors {
-            let row = self.collector(program, &right, collector)?;
+            let row = self.collector(program, &expected, collector)?;
             into.collectors.push(row);
             self.bar.inc(1);
         }
         for allocator in self.allocators {
             let explicit = self.every.iter().min().map(|every| (*every, true));
             for (every, honour) in self.every.iter().map(|every| (*every, false)).chain(explicit) {
-                let row = self.baseline(program, &right, allocator, every, honour)?;
+                let row = self.baseline(program, &expected, allocator, every, honour)?;
                 into.baselines.push(row);
                 self.bar.inc(1);
             }
@@ -121,7 +121,7 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Says how long the program will take, where that is long; `run_s` is what a run under glibc took.
+    /// Announces how long the program will take, where that is long; `run_s` is what a run under glibc took.
     fn announce(&self, program: &ProgramInfo, run_s: f64) {
         let searches = self.collectors.len() * (1 + HEAPS_TRIED + 2 * self.repeats as usize);
         let baselines = self.allocators.len() * (self.every.len() + 1) * self.repeats as usize;
@@ -137,13 +137,13 @@ impl Plan<'_> {
         }
     }
 
-    /// What the program does under the C library's own malloc, twice.
-    fn right(&self, program: &ProgramInfo) -> Result<Right, Failure> {
-        let mut right = Right { status: self.expect_status, digest: None };
+    /// Runs the program twice under the C library's own malloc.
+    fn expected(&self, program: &ProgramInfo) -> Result<ExpectedResult, Failure> {
+        let mut expected = ExpectedResult { status: self.expect_status, digest: None };
         let mut digests = Vec::new();
         for _ in 0..RIGHT_RUNS {
             let attempt = self.runs.attempt(program, &Set::default())?;
-            if !right.is(&attempt) {
+            if !expected.is(&attempt) {
                 return Err(Failure::NothingToCompare(format!(
                     "{} does not complete under glibc and without a limit: {}; pass --expect-status where another \
                      exit status is a good one",
@@ -154,11 +154,11 @@ impl Plan<'_> {
             digests.push(attempt.finished.digest);
         }
         digests.dedup();
-        right.digest = (digests.len() == 1).then(|| digests.remove(0));
-        Ok(right)
+        expected.digest = (digests.len() == 1).then(|| digests.remove(0));
+        Ok(expected)
     }
 
-    /// What to preload for a stack, once the preflight has proved it; or why it does not serve the program.
+    /// The preloads of a stack, once the preflight has proved it; or why it does not serve the program.
     fn proven(&self, program: &ProgramInfo, stack: &Manager) -> Result<Result<Set, String>, Failure> {
         let limits = Limits {
             whole: false,
@@ -169,15 +169,20 @@ impl Plan<'_> {
         };
         let found = prove(stack, &stack.name, program, self.runs.places, self.runs.interrupt, limits)?;
         Ok(match found {
-            Found::Serves(info, _) => Ok(Set {
+            PreflightOutcome::Serves(info, _) => Ok(Set {
                 preload: info.preload.iter().map(Into::into).collect(),
                 environment: stack.environment.clone(),
             }),
-            Found::Refused(refusal) => Err(refusal.to_string()),
+            PreflightOutcome::Refused(refusal) => Err(refusal.to_string()),
         })
     }
 
-    fn collector(&self, program: &ProgramInfo, right: &Right, stack: &Manager) -> Result<Collector, Failure> {
+    fn collector(
+        &self,
+        program: &ProgramInfo,
+        expected: &ExpectedResult,
+        stack: &Manager,
+    ) -> Result<Collector, Failure> {
         self.bar.set_message(format!("{} under {}", program.name, stack.name));
         let mut row = Collector {
             stack: stack.name.clone(),
@@ -195,8 +200,8 @@ impl Plan<'_> {
             }
         };
         let unlimited = self.runs.attempt(program, &set)?;
-        if !right.is(&unlimited) {
-            let why = right.judge(&unlimited, self.runs.timeout_s);
+        if !expected.is(&unlimited) {
+            let why = expected.judge(&unlimited, self.runs.timeout_s);
             row.failure = Some(match why {
                 Outcome::Other(why) => format!("without a limit: {why}"),
                 _ => format!("without a limit: {}", unlimited.ending(self.runs.timeout_s)),
@@ -228,10 +233,10 @@ impl Plan<'_> {
                 stack.name,
                 heap / 1024
             ));
-            let limited = asked::with(self.known, stack, &format!("heap={heap}"))?;
+            let limited = selection::with(self.known, stack, &format!("heap={heap}"))?;
             let set = Set { preload: set.preload.clone(), environment: limited.environment };
             let attempt = self.runs.attempt(program, &set)?;
-            let outcome = right.judge(&attempt, self.runs.timeout_s);
+            let outcome = expected.judge(&attempt, self.runs.timeout_s);
             if outcome == Outcome::Done {
                 row.completed_although_refused += u32::from(attempt.sum(|slot| slot.refused_calls) > 0);
                 completed.push((heap, attempt.sum(|slot| slot.collections)));
@@ -247,12 +252,12 @@ impl Plan<'_> {
     fn baseline(
         &self,
         program: &ProgramInfo,
-        right: &Right,
+        expected: &ExpectedResult,
         allocator: &Manager,
         every: u64,
         honour: bool,
     ) -> Result<Baseline, Failure> {
-        let word = asked::baseline_word(&allocator.name, every, honour);
+        let word = selection::baseline_name(&allocator.name, every, honour);
         let stack = heaptoll_lab::manager::find(self.known, &word)?;
         self.bar.set_message(format!("{} under {}", program.name, stack.name));
         let mut row = Baseline {
@@ -274,7 +279,7 @@ impl Plan<'_> {
         };
         for _ in 0..self.repeats {
             let attempt = self.runs.attempt(program, &set)?;
-            match right.judge(&attempt, self.runs.timeout_s) {
+            match expected.judge(&attempt, self.runs.timeout_s) {
                 Outcome::Done => {
                     row.used_high_bytes.push(attempt.most(|slot| slot.used_high_bytes));
                     row.collections = attempt.sum(|slot| slot.collections);
@@ -282,7 +287,7 @@ impl Plan<'_> {
                 Outcome::OutOfMemory => row.failures.push("out of memory".into()),
                 Outcome::Other(why) => row.failures.push(why),
             }
-            // What failed once for good would only take its time again.
+            // A lasting failure would only take the same time again.
             if row.failures.len() > 1 {
                 break;
             }

@@ -27,7 +27,7 @@ const FIGURES: [Figure; 2] = [
     },
 ];
 
-/// Most collections first, as the paper has them: the closest look on the left.
+/// Most collections first, as in the paper: the finest resolution on the left.
 pub fn charts(program: &Program) -> Vec<Chart> {
     let mut scales: Vec<u64> =
         program.stacks.iter().flat_map(|stack| &stack.scales).map(|scale| scale.aimed_at).collect();
@@ -87,7 +87,7 @@ fn chart(program: &Program, aimed_at: u64, figure: &Figure) -> Chart {
         title: format!("{} time of a request, {aimed_at} collections a run", figure.name),
         caption: format!(
             "Nearest to a collection on the left. Over the fastest group of all numbers of collections, each collector by \
-             itself, so that lines do not say which collector is faster; the fastest of many is fastest by chance as well, \
+             itself, so that lines do not show which collector is faster; the fastest of many is fastest by chance as well, \
              so that a line that shows no effect lies above 1. Bands: 95 %, each group by itself. Distances in µs, {}.",
             reaches.join("; ")
         ),

@@ -1,4 +1,4 @@
-//! What `heaptoll proximity` found, as a document.
+//! The document of `heaptoll proximity`.
 
 use heaptoll_lab::machine;
 use heaptoll_lab::manager::Manager;
@@ -8,7 +8,7 @@ use heaptoll_studies::proximity::{Group, Ratio, STRETCHES, Stretch};
 use heaptoll_units::size_text;
 
 use super::charts::charts;
-use super::figures::{Beside, Figures, Program, Scale, Stack};
+use super::figures::{Figures, Program, PublishedPair, Scale, Stack};
 
 /// The document.
 pub fn document(figures: &Figures, stacks: &[Manager], command: String) -> Document {
@@ -29,7 +29,7 @@ pub fn document(figures: &Figures, stacks: &[Manager], command: String) -> Docum
         title: "Requests by their distance to the last collection".into(),
         subtitle: names.join(", "),
         warnings: warnings(figures),
-        sections: figures.programs.iter().map(section).chain(beside(figures)).collect(),
+        sections: figures.programs.iter().map(section).chain(published_section(figures)).collect(),
         facts,
         command,
     }
@@ -42,22 +42,22 @@ fn warnings(figures: &Figures) -> Vec<String> {
     }
     for program in &figures.programs {
         for stack in &program.stacks {
-            let who = format!("{} under {}", program.program, stack.stack);
+            let label = format!("{} under {}", program.program, stack.stack);
             if let Some(why) = &stack.refused {
-                all.push(format!("{who}: not run: {why}"));
+                all.push(format!("{label}: not run: {why}"));
             }
             for scale in &stack.scales {
-                let at = format!("{who}, {} collections", scale.aimed_at);
+                let at = format!("{label}, {} collections", scale.aimed_at);
                 if let Some(why) = scale.failures.first() {
                     all.push(format!("{at}: {} runs do not count: {why}", scale.failures.len()));
                 }
                 if scale.lost > 0 {
-                    all.push(format!("{at}: there was no room for {} events", scale.lost));
+                    all.push(format!("{at}: there was no space for {} events", scale.lost));
                 }
                 let median = middle(&scale.collections);
                 if median.is_some_and(|median| median > 2 * scale.aimed_at || 2 * median < scale.aimed_at) {
                     all.push(format!(
-                        "{at}: it was {} a run; the period was set by what the program asks for",
+                        "{at}: it was {} a run; the period was set by the bytes that the program requests",
                         median.unwrap_or(0)
                     ));
                 }
@@ -183,10 +183,10 @@ fn section(program: &Program) -> Section {
     Section { title: program.program.clone(), text: sentences(program), items }
 }
 
-/// The paper's figures beside ours; nothing where none can be.
-fn beside(figures: &Figures) -> Option<Section> {
-    let row = |one: &Beside| {
-        let Beside { published, program, stack, ours_of, ours } = one;
+/// The paper's figures compared with ours; nothing where none can be.
+fn published_section(figures: &Figures) -> Option<Section> {
+    let row = |one: &PublishedPair| {
+        let PublishedPair { published, program, stack, ours_of, ours } = one;
         vec![
             program.clone(),
             stack.clone(),
@@ -205,7 +205,7 @@ fn beside(figures: &Figures) -> Option<Section> {
         Column::figures("ours, mean over the middle's"),
     ];
     (!figures.published.is_empty()).then(|| Section {
-        title: "Beside Sareen and Blackburn (2022)".into(),
+        title: "Compared with Sareen and Blackburn (2022)".into(),
         text: vec![
             "Theirs are queries of Lucene, of about 150 µs each, under five collectors of a virtual machine for Java: over \
              the fastest group there, over the middle here. Where theirs is the largest change anywhere, ours is the \
@@ -239,11 +239,11 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// What may be claimed, in words.
+/// Sentences on what may be claimed.
 fn sentences(program: &Program) -> Vec<String> {
     let mut all = Vec::new();
     for stack in &program.stacks {
-        let mut said = Vec::new();
+        let mut claims = Vec::new();
         for scale in &stack.scales {
             for one in &scale.stretches {
                 let Some(mean) = one.mean.filter(|mean| mean.differs) else { continue };
@@ -253,7 +253,7 @@ fn sentences(program: &Program) -> Vec<String> {
                     }
                     _ => ", medians do not show it",
                 };
-                said.push(format!(
+                claims.push(format!(
                     "with {} collections the {} of the requests after one ({} µs after it, the median) take {} {} than the \
                      middle{median}",
                     scale.aimed_at,
@@ -271,11 +271,11 @@ fn sentences(program: &Program) -> Vec<String> {
             .filter_map(|one| one.mean)
             .map(|one| one.runs);
         let enough = runs.max().is_some_and(|runs| runs as usize >= heaptoll_lab::statistics::FEWEST_PAIRS);
-        match (said.is_empty(), enough) {
-            (false, _) => all.push(format!("{}: {}.", stack.stack, said.join("; "))),
+        match (claims.is_empty(), enough) {
+            (false, _) => all.push(format!("{}: {}.", stack.stack, claims.join("; "))),
             (true, true) => {
                 all.push(format!(
-                    "{}: no stretch differs from the middle as far as these runs show.",
+                    "{}: no range of distances differs from the middle as far as these runs show.",
                     stack.stack
                 ));
             }

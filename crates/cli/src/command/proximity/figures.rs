@@ -1,4 +1,4 @@
-//! What `heaptoll proximity` found, as its JSON has it (docs/proximity.md).
+//! The figures of `heaptoll proximity`, as in its JSON (docs/proximity.md).
 
 use heaptoll_studies::proximity::{Grouped, Ratio, Series, Stretch};
 use heaptoll_studies::published::{Nearness, nearness};
@@ -9,19 +9,19 @@ use serde::Serialize;
 pub struct Figures {
     /// False when it was interrupted.
     pub complete: bool,
-    /// Runs of each scale that were asked for.
+    /// Requested runs of each scale.
     pub runs: u32,
     /// Seed of the order.
     pub seed: u64,
-    /// Programs, in the order asked for.
+    /// Programs, in the requested order.
     pub programs: Vec<Program>,
-    /// What the paper reports, with ours.
-    pub published: Vec<Beside>,
+    /// The paper's figures, with ours.
+    pub published: Vec<PublishedPair>,
 }
 
 /// A published change with one of ours.
 #[derive(Debug, Serialize)]
-pub struct Beside {
+pub struct PublishedPair {
     /// The paper's.
     #[serde(flatten)]
     pub published: Nearness,
@@ -29,23 +29,23 @@ pub struct Beside {
     pub program: String,
     /// Collector here.
     pub stack: String,
-    /// The number of collections and the stretch that it is of.
+    /// Its number of collections and its range of distances.
     pub ours_of: String,
     /// Mean time over the middle's.
     pub ours: Ratio,
 }
 
 impl Figures {
-    /// Sets the paper's changes beside ours: where it names the requests, those; where it says how much there is at most,
-    /// the largest change here that is claimed.
+    /// Pairs the paper's changes with ours: where it names the requests, those; where it gives the largest change, the
+    /// largest here that is claimed.
     pub fn compare(&mut self) {
         let mut all = Vec::new();
         for published in nearness() {
             for program in &self.programs {
                 let of = program.stacks.iter().filter_map(|stack| {
-                    let (ours_of, ours) = stack.beside(&published)?;
+                    let (ours_of, ours) = stack.published_match(&published)?;
                     let (program, stack) = (program.program.clone(), stack.stack.clone());
-                    Some(Beside { published: published.clone(), program, stack, ours_of, ours })
+                    Some(PublishedPair { published: published.clone(), program, stack, ours_of, ours })
                 });
                 all.extend(of);
             }
@@ -55,24 +55,20 @@ impl Figures {
 }
 
 impl Stack {
-    fn beside(&self, published: &Nearness) -> Option<(String, Ratio)> {
+    fn published_match(&self, published: &Nearness) -> Option<(String, Ratio)> {
         let means = self
             .scales
             .iter()
             .filter(|scale| published.collections.is_none_or(|aimed_at| aimed_at == scale.aimed_at))
-            .flat_map(|scale| scale.stretches.iter().map(move |stretch| (scale, stretch)))
-            .filter_map(|(scale, stretch)| {
-                Some((
-                    format!("{}, {} collections", stretch.name, scale.aimed_at),
-                    &stretch.name,
-                    stretch.mean?,
-                ))
+            .flat_map(|scale| scale.stretches.iter().map(move |range| (scale, range)))
+            .filter_map(|(scale, range)| {
+                Some((format!("{}, {} collections", range.name, scale.aimed_at), &range.name, range.mean?))
             });
         let found = match published.requests {
             "any" => means
                 .filter(|(_, _, mean)| mean.differs)
                 .max_by(|(_, _, one), (_, _, other)| one.ratio.ln().abs().total_cmp(&other.ratio.ln().abs())),
-            name => means.into_iter().find(|(_, stretch, _)| *stretch == name),
+            name => means.into_iter().find(|(_, range, _)| *range == name),
         };
         found.map(|(of, _, mean)| (of, mean))
     }
@@ -85,7 +81,7 @@ pub struct Program {
     pub program: String,
     /// Command line.
     pub command: Vec<String>,
-    /// Bytes that it asks for in a run, by which periods were chosen.
+    /// Bytes that it requests in a run, by which periods were chosen.
     pub requested_bytes: u64,
     /// One a collector.
     pub stacks: Vec<Stack>,
@@ -94,7 +90,7 @@ pub struct Program {
 /// One collector on a program.
 #[derive(Debug, Serialize)]
 pub struct Stack {
-    /// As it was asked for, without the period.
+    /// As it was requested, without the period.
     pub stack: String,
     /// By the number of collections aimed at, fewest first.
     pub scales: Vec<Scale>,
@@ -123,17 +119,17 @@ pub struct Scale {
     pub interrupted: u64,
     /// Requests before the first collection of their run.
     pub before_first: u64,
-    /// Requests that the file of events had no room for.
+    /// Requests that the file of events had no space for.
     pub lost: u64,
     /// Requests by distance.
     #[serde(flatten)]
     pub grouped: Grouped,
-    /// What is near a collection and what is far against the middle, run by run.
+    /// Requests near a collection and far from one against the middle, run by run.
     #[serde(skip)]
     pub series: Vec<Series>,
     /// The same with intervals that hold together over all collectors of the program.
     pub stretches: Vec<Stretch>,
-    /// What became of runs that do not count.
+    /// Outcomes of the runs that are not counted.
     pub failures: Vec<String>,
 }
 
@@ -162,16 +158,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_papers_changes_stand_beside_ours() {
+    fn the_papers_changes_are_paired_with_ours() {
         let ratio = |ratio: f64, differs: bool| Ratio { ratio, low: ratio, high: ratio, differs, runs: 6 };
         let scale = |aimed_at: u64, first: Ratio, last: Ratio| {
-            let stretch = |name: &str, mean: Ratio| Stretch {
+            let range = |name: &str, mean: Ratio| Stretch {
                 name: name.into(),
                 distance_ns: 1,
                 mean: Some(mean),
                 median: None,
             };
-            let stretches = vec![stretch("first 10 %", first), stretch("last 20 %", last)];
+            let stretches = vec![range("first 10 %", first), range("last 20 %", last)];
             Scale { stretches, ..Scale::new(aimed_at, 1) }
         };
         let stack = Stack {
@@ -189,9 +185,12 @@ mod tests {
         let mut figures =
             Figures { complete: true, runs: 6, seed: 1, programs: vec![program], published: vec![] };
         figures.compare();
-        let beside: Vec<(&str, f64)> =
+        let published_match: Vec<(&str, f64)> =
             figures.published.iter().map(|one| (one.ours_of.as_str(), one.ours.ratio)).collect();
-        // What is claimed counts as the largest, not what is only large.
-        assert_eq!(beside, [("first 10 %, 1000 collections", 1.3), ("last 20 %, 100 collections", 0.7)]);
+        // The largest is taken among claimed changes only.
+        assert_eq!(
+            published_match,
+            [("first 10 %, 1000 collections", 1.3), ("last 20 %, 100 collections", 0.7)]
+        );
     }
 }

@@ -16,13 +16,13 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::asked;
 use super::figures::{Program, Scale, Stack};
+use super::selection;
 use crate::command::minheap;
 use crate::command::minheap::attempt::{Attempt, Runs, Set};
 use crate::estimate::Estimate;
 use crate::failure::Failure;
-use crate::preflights::{Found, Limits, prove};
+use crate::preflights::{Limits, PreflightOutcome, prove};
 use crate::terminal;
 
 /// The variable that names the file of events.
@@ -30,7 +30,7 @@ const VARIABLE: &str = "HEAPTOLL_EVENTS";
 /// Bytes that a run's events may take; the file is sparse.
 const LIMIT: u64 = 2 << 30;
 
-/// What is asked of each program.
+/// The measurements of each program.
 pub struct Plan<'a> {
     /// How runs are made.
     pub runs: Runs<'a>,
@@ -53,18 +53,18 @@ pub struct Plan<'a> {
 }
 
 /// A run with its events.
-struct Heard {
+struct EventRun {
     attempt: Attempt,
     distances: Distances,
     collections: u64,
     pause_ns: u64,
     requests: u64,
     lost: u64,
-    unheard: bool,
+    unreported: bool,
 }
 
 impl Plan<'_> {
-    /// Everything about one program. What was measured until Ctrl-C is in `into`.
+    /// Makes all measurements of one program. What was measured until Ctrl-C is in `into`.
     ///
     /// # Errors
     /// Ctrl-C, the program does not work or marks no requests, or heaptoll's own machinery failed.
@@ -83,7 +83,7 @@ impl Plan<'_> {
         measured
     }
 
-    /// Says how long the program will take, where that is long; `run_s` is what a run without a collector took.
+    /// Announces how long the program will take, where that is long; `run_s` is what a run without a collector took.
     fn announce(&self, program: &ProgramInfo, run_s: f64) {
         let (stacks, settings) = (self.stacks.len(), self.collections.len());
         let runs = stacks * settings * self.repetitions as usize;
@@ -116,31 +116,31 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Bytes that the program asks for in a run, and its output where it is a program's.
+    /// Bytes that the program requests in a run, and its output where it is a program's.
     fn first(&self, program: &ProgramInfo) -> Result<(u64, Option<String>), Failure> {
         let layers = [self.runs.places.layer("events"), self.runs.places.layer("count")];
-        let heard = self.heard(program, Set { preload: layers.into(), ..Set::default() }, 0)?;
+        let run_events = self.run_events(program, Set { preload: layers.into(), ..Set::default() }, 0)?;
         let wrong = |why: String| {
             Failure::NothingToCompare(format!("{} under glibc and without a collector: {why}", program.name))
         };
-        if let Some(why) = self.failed(program, &heard.attempt, None) {
+        if let Some(why) = self.failed(program, &run_events.attempt, None) {
             return Err(wrong(why));
         }
-        if heard.requests == 0 {
+        if run_events.requests == 0 {
             return Err(wrong(format!(
                 "it marks no requests: include heaptoll_events.h and call heaptoll_event_begin and heaptoll_event_end \
                  around each, or take one of {} (docs/events.md)",
-                asked::PROGRAMS.join(", ")
+                selection::PROGRAMS.join(", ")
             )));
         }
         // Of several processes each counts its own period, so the one that allocates most decides.
-        match heard.attempt.most(|slot| slot.requested_bytes) {
+        match run_events.attempt.most(|slot| slot.requested_bytes) {
             0 => Err(wrong("it allocates nothing, so there is nothing to collect".into())),
-            bytes => Ok((bytes, program.serve.is_none().then_some(heard.attempt.finished.digest))),
+            bytes => Ok((bytes, program.serve.is_none().then_some(run_events.attempt.finished.digest))),
         }
     }
 
-    /// Why a run does not count, if it does not.
+    /// Why a run is not counted, if it is not.
     fn failed(&self, program: &ProgramInfo, attempt: &Attempt, digest: Option<&String>) -> Option<String> {
         if program.serve.is_some() {
             return attempt.served_badly.clone();
@@ -154,8 +154,8 @@ impl Plan<'_> {
         }
     }
 
-    /// One run under the events layer. The layer stands in front of a server's load, too: its requests are a client's.
-    fn heard(&self, program: &ProgramInfo, mut set: Set, run: u32) -> Result<Heard, Failure> {
+    /// One run under the events layer. The layer is preloaded into a server's load, too: its requests are a client's.
+    fn run_events(&self, program: &ProgramInfo, mut set: Set, run: u32) -> Result<EventRun, Failure> {
         let no_scratch = |error| Failure::Run(heaptoll_lab::runner::RunError::Scratch(error));
         let folder = heaptoll_scratch::Scratch::make().map_err(no_scratch)?;
         let events = EventsFile::create(&folder.path().join("heaptoll-run.events"), LIMIT)
@@ -167,17 +167,17 @@ impl Plan<'_> {
             set.preload.insert(0, layer.clone());
         }
         let load = Set { preload: vec![layer], environment: vec![file] };
-        let attempt = self.runs.attempt_beside(program, &set, &load)?;
+        let attempt = self.runs.attempt_with_load(program, &set, &load)?;
         let processes = events.read().map_err(|error| Failure::Trouble(Box::new(error)))?;
         let lost = events.lost().map_err(|error| Failure::Trouble(Box::new(error)))?;
-        let mut heard = Heard {
+        let mut run_events = EventRun {
             attempt,
             distances: Distances::default(),
             collections: 0,
             pause_ns: 0,
             requests: 0,
             lost: lost.requests + lost.collections,
-            unheard: false,
+            unreported: false,
         };
         let spans_of = |process: &heaptoll_events::ProcessEvents| -> Vec<Span> {
             let of = |one: &heaptoll_events::Collection| Span { start_ns: one.start_ns, end_ns: one.end_ns };
@@ -187,10 +187,10 @@ impl Plan<'_> {
         for process in &processes {
             // A client's requests wait for a server's collections; a program's for its own.
             let own = spans_of(process);
-            heard.collections += own.len() as u64;
-            heard.pause_ns += own.iter().map(|span| span.end_ns - span.start_ns).sum::<u64>();
-            heard.unheard |= process.unheard > 0;
-            heard.requests += process.requests.len() as u64;
+            run_events.collections += own.len() as u64;
+            run_events.pause_ns += own.iter().map(|span| span.end_ns - span.start_ns).sum::<u64>();
+            run_events.unreported |= process.unheard > 0;
+            run_events.requests += process.requests.len() as u64;
             let requests: Vec<Span> = process
                 .requests
                 .iter()
@@ -198,12 +198,12 @@ impl Plan<'_> {
                 .collect();
             let collections = if program.serve.is_some() { &everywhere } else { &own };
             let found = distances(&requests, collections, run);
-            heard.distances.whole.extend(found.whole);
-            heard.distances.interrupted.extend(found.interrupted);
-            heard.distances.before_first += found.before_first;
-            heard.distances.within += found.within;
+            run_events.distances.whole.extend(found.whole);
+            run_events.distances.interrupted.extend(found.interrupted);
+            run_events.distances.before_first += found.before_first;
+            run_events.distances.within += found.within;
         }
-        Ok(heard)
+        Ok(run_events)
     }
 
     fn stack(
@@ -228,8 +228,8 @@ impl Plan<'_> {
         };
         let found = prove(stack, &stack.name, program, self.runs.places, self.runs.interrupt, limits)?;
         let preload: Vec<PathBuf> = match found {
-            Found::Serves(info, _) => info.preload.iter().map(Into::into).collect(),
-            Found::Refused(refusal) => {
+            PreflightOutcome::Serves(info, _) => info.preload.iter().map(Into::into).collect(),
+            PreflightOutcome::Refused(refusal) => {
                 self.bar.inc(self.collections.len() as u64 * u64::from(self.repetitions));
                 row.refused = Some(refusal.to_string());
                 return Ok(row);
@@ -238,7 +238,7 @@ impl Plan<'_> {
         let mut cells: Vec<(Scale, Set, Vec<Distances>)> = Vec::new();
         for &aimed_at in self.collections {
             let every = (first.0 / aimed_at.max(1)).max(1);
-            let set = minheap::with(self.known, stack, &asked::options(stack, every))?;
+            let set = minheap::with(self.known, stack, &selection::options(stack, every))?;
             let set = Set { preload: preload.clone(), environment: set.environment };
             cells.push((Scale::new(aimed_at, every), set, vec![]));
         }
@@ -255,11 +255,11 @@ impl Plan<'_> {
                     scale.aimed_at,
                     repetition + 1
                 ));
-                // What has failed twice for good would only take its time again.
+                // A lasting failure would only take the same time again.
                 if scale.failures.len() < 2 || !runs.is_empty() {
-                    match self.heard(program, set.clone(), repetition) {
-                        Ok(heard) => self.count(program, heard, first.1.as_ref(), scale, runs),
-                        // What there is, is shown; the command sees that it was called off.
+                    match self.run_events(program, set.clone(), repetition) {
+                        Ok(run_events) => self.count(program, run_events, first.1.as_ref(), scale, runs),
+                        // What there is, is shown; the command sees that it was cancelled.
                         Err(Failure::Interrupted) if cells.iter().any(|(_, _, runs)| !runs.is_empty()) => {
                             break 'all;
                         }
@@ -284,28 +284,28 @@ impl Plan<'_> {
     fn count(
         &self,
         program: &ProgramInfo,
-        heard: Heard,
+        run_events: EventRun,
         digest: Option<&String>,
         scale: &mut Scale,
         runs: &mut Vec<Distances>,
     ) {
-        if let Some(why) = self.failed(program, &heard.attempt, digest) {
+        if let Some(why) = self.failed(program, &run_events.attempt, digest) {
             scale.failures.push(why);
             return;
         }
-        if heard.collections == 0 {
-            scale.failures.push(match heard.unheard {
-                true => "its collections were told to somebody else".into(),
-                false => "no collection was heard of".into(),
+        if run_events.collections == 0 {
+            scale.failures.push(match run_events.unreported {
+                true => "its collections were reported to another process".into(),
+                false => "no collection was reported".into(),
             });
             return;
         }
-        scale.collections.push(heard.collections);
-        scale.pause_ns += heard.pause_ns;
-        scale.requests += heard.distances.whole.len() as u64;
-        scale.interrupted += heard.distances.interrupted.len() as u64 + heard.distances.within;
-        scale.before_first += heard.distances.before_first;
-        scale.lost += heard.lost;
-        runs.push(heard.distances);
+        scale.collections.push(run_events.collections);
+        scale.pause_ns += run_events.pause_ns;
+        scale.requests += run_events.distances.whole.len() as u64;
+        scale.interrupted += run_events.distances.interrupted.len() as u64 + run_events.distances.within;
+        scale.before_first += run_events.distances.before_first;
+        scale.lost += run_events.lost;
+        runs.push(run_events.distances);
     }
 }

@@ -1,12 +1,12 @@
-//! The program to record: found, and looked at before it runs.
+//! The program to record: found, and checked before it runs.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::*;
 
-/// What is to be run.
-pub struct Asked {
+/// The command to record.
+pub struct RecordedCommand {
     /// For the trace's name.
     pub name: String,
     /// Program and arguments.
@@ -22,8 +22,8 @@ pub struct Asked {
 /// Finds the command or the catalog's program.
 ///
 /// # Errors
-/// Neither was named, or it cannot be had.
-pub fn find(arguments: &Arguments, places: &Places) -> Result<Asked, Failure> {
+/// Neither was named, or it is not available.
+pub fn find(arguments: &Arguments, places: &Places) -> Result<RecordedCommand, Failure> {
     if let Some(name) = &arguments.program {
         return of_catalog(name, arguments, places);
     }
@@ -34,7 +34,7 @@ pub fn find(arguments: &Arguments, places: &Places) -> Result<Asked, Failure> {
     };
     let path = PathBuf::from(first);
     let name = path.file_name().unwrap_or(first).to_string_lossy().into_owned();
-    Ok(Asked {
+    Ok(RecordedCommand {
         name,
         command: arguments.command.clone(),
         environment: Vec::new(),
@@ -43,7 +43,7 @@ pub fn find(arguments: &Arguments, places: &Places) -> Result<Asked, Failure> {
     })
 }
 
-fn of_catalog(name: &str, arguments: &Arguments, places: &Places) -> Result<Asked, Failure> {
+fn of_catalog(name: &str, arguments: &Arguments, places: &Places) -> Result<RecordedCommand, Failure> {
     let catalog = catalog(places, arguments.catalog.as_deref())?;
     let (program, folders) = (catalog.find(name)?, catalog_places(places));
     if let Some(what) = program.missing(&folders) {
@@ -52,7 +52,7 @@ fn of_catalog(name: &str, arguments: &Arguments, places: &Places) -> Result<Aske
     let prepared = program.prepare(arguments.size.into(), &folders)?;
     if prepared.serve.is_some() {
         return Err(Failure::Usage(format!(
-            "{name} is a server, which ends when it is told to: record it by its command, and load it from another terminal"
+            "{name} is a server, which ends on a signal: record it by its command, and load it from another terminal"
         )));
     }
     let scratch = heaptoll_scratch::Scratch::make()
@@ -63,7 +63,7 @@ fn of_catalog(name: &str, arguments: &Arguments, places: &Places) -> Result<Aske
     let pinned = PINNED.iter().filter(|(name, _)| std::env::var_os(name).is_none());
     let pinned = pinned.map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let own = prepared.environment.iter().map(|(name, value)| (name.into(), fill(value)));
-    Ok(Asked {
+    Ok(RecordedCommand {
         name: prepared.name,
         command: prepared.command.iter().map(fill).collect(),
         environment: pinned.chain(own).collect(),
@@ -77,11 +77,11 @@ const LINKED: [&str; 7] =
     ["libjemalloc", "libtcmalloc", "libmimalloc", "libtbbmalloc", "libhoard", "libsnmalloc", "librpmalloc"];
 
 /// Refuses a program that the layer cannot reach, warns of one that it may not reach wholly, and names the manager that
-/// it really records over. `asked`: whether a manager was named.
+/// it really records over. `manager_named`: whether the user named a manager.
 ///
 /// # Errors
 /// The refusal.
-pub fn inspect(request: &mut Request, asked: bool) -> Result<(), Failure> {
+pub fn inspect(request: &mut Request, manager_named: bool) -> Result<(), Failure> {
     let environment: Vec<_> = std::env::vars_os().collect();
     let facts = inspect_program(&request.command, &environment, request.directory.as_deref())?;
     if facts.own_exports.iter().any(|name| name == "malloc") {
@@ -96,7 +96,7 @@ pub fn inspect(request: &mut Request, asked: bool) -> Result<(), Failure> {
     }
     let linked = facts.needed.iter().find(|object| LINKED.iter().any(|known| object.starts_with(known)));
     if let Some(linked) = linked.filter(|_| request.manager.preload.is_empty()) {
-        if asked {
+        if manager_named {
             // In front of what is linked. By its soname, as the program names it.
             request.manager.preload = vec![PathBuf::from("libc.so.6")];
         } else {

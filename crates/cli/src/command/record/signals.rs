@@ -5,11 +5,11 @@ use signal_hook::iterator::Signals;
 
 use crate::failure::Failure;
 
-/// Catches what a user or a supervisor sends. What the caller has us ignore (`nohup`, `command &` in a script) stays
-/// ignored, for the program inherits it.
+/// Catches the signals of a user or a supervisor. Those that the caller ignores (`nohup`, `command &` in a script) stay
+/// ignored, for the program inherits that.
 ///
 /// # Errors
-/// The system does not let us.
+/// The system refuses a handler.
 pub fn watch(interrupt: &Interrupt) -> Result<(), Failure> {
     let wanted = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM];
     let caught: Vec<i32> = wanted.into_iter().filter(|&signal| !is_ignored(signal)).collect();
@@ -18,7 +18,7 @@ pub fn watch(interrupt: &Interrupt) -> Result<(), Failure> {
     std::thread::spawn(move || {
         for signal in signals.forever() {
             match signal {
-                // A supervisor's word for the program; what a terminal sends has reached the program by itself.
+                // A supervisor's signal for the program; a signal of the terminal has reached the program by itself.
                 libc::SIGTERM => interrupt.pass_on(signal),
                 _ => interrupt.ask(),
             }
@@ -28,7 +28,8 @@ pub fn watch(interrupt: &Interrupt) -> Result<(), Failure> {
 }
 
 fn is_ignored(signal: i32) -> bool {
-    // SAFETY: all zeroes is a valid sigaction, which is only filled in.
+    // SAFETY: all zeroes is a valid `sigaction`; with a null new action the call only writes to the old one, a live
+    // local.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN

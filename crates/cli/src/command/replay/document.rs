@@ -1,4 +1,4 @@
-//! A replay in words.
+//! The document of a replay.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use heaptoll_report::format::{and_list, claim, count, plural, shell_command};
 
 use super::sections;
 
-/// Everything that is told of a replay.
+/// The whole document.
 pub fn document(found: &Findings, managers: &[Manager]) -> Document {
     let mut sections = vec![sections::summary(found)];
     sections.extend(sections::latency(found));
@@ -74,15 +74,19 @@ pub fn verdict(index: usize, row: &Row) -> String {
     let measured = row.time.is_some() || row.memory.is_some();
     let memory = row.memory.as_ref().and_then(|memory| memory.ratio);
     let enough = |ratio: Option<Interval>| ratio.is_some_and(|ratio| ratio.pairs as usize >= FEWEST_PAIRS);
-    let said = match (index, measured, words.is_empty()) {
+    let claims_text = match (index, measured, words.is_empty()) {
         (_, false, _) if row.failures.is_empty() => "not run".into(),
         (_, false, _) => "failed".into(),
         (0, ..) => "baseline".into(),
         (_, _, false) => words,
         _ if enough(memory) || enough(row.time.and_then(|time| time.ratio)) => "no difference seen".into(),
-        _ => "too few runs to say".into(),
+        _ => "too few runs to judge".into(),
     };
-    if row.failures.is_empty() || !measured { said } else { format!("fails at times; else {said}") }
+    if row.failures.is_empty() || !measured {
+        claims_text
+    } else {
+        format!("fails at times; else {claims_text}")
+    }
 }
 
 fn warnings(found: &Findings) -> Vec<String> {
@@ -116,7 +120,7 @@ fn left_out(found: &Findings) -> Option<Section> {
         let (are, them) =
             if collectors.len() == 1 { ("is a collector", "it") } else { ("are collectors", "them") };
         text.push(format!(
-            "{} {are}. A trace has no pointers, so it does not say what a collector would have to mark, and a CPU \
+            "{} {are}. A trace has no pointers, so it does not show what a collector would have to mark, and a CPU \
              figure would leave out the most of its work: `heaptoll run` measures {them}.",
             and_list(&collectors)
         ));
@@ -199,9 +203,9 @@ fn facts(found: &Findings, managers: &[Manager]) -> Vec<(String, String)> {
     all
 }
 
-/// The command that makes it again.
+/// The command that repeats it.
 fn command(seed: u64) -> String {
-    let mut words: Vec<String> = crate::outputs::own_words();
+    let mut words: Vec<String> = crate::outputs::own_arguments();
     if let Some(first) = words.first_mut() {
         *first = "heaptoll".into();
     }
@@ -211,12 +215,12 @@ fn command(seed: u64) -> String {
     shell_command(&words)
 }
 
-/// What repetitions show, in words.
-pub fn drift_words(row: &Row) -> String {
+/// What repetitions show, as text.
+pub fn drift_text(row: &Row) -> String {
     let Some(drift) = &row.drift else { return "–".into() };
     let slope = drift.slope_bytes;
     match drift.verdict {
-        Verdict::TooFew => format!("fewer than {} repetitions say nothing", heaptoll_replay::drift::FEWEST),
+        Verdict::TooFew => format!("fewer than {} repetitions show nothing", heaptoll_replay::drift::FEWEST),
         Verdict::Steady => "does not drift".into(),
         Verdict::Settled { after } => format!("rose until repetition {after}, holds since"),
         Verdict::Rising => format!("still rises at the end, {} a repetition", sections::bytes(slope)),

@@ -5,7 +5,7 @@ use heaptoll_replay::job::{Checkpoint, Latencies, Percentiles, Repetition};
 use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, count, interval, mib_from_bytes, percent_off, ratio, seconds};
 
-use super::document::{drift_words, verdict};
+use super::document::{drift_text, verdict};
 
 /// Bytes with their unit.
 pub fn bytes(value: f64) -> String {
@@ -156,7 +156,7 @@ pub fn memory(found: &Findings) -> Option<Section> {
                     Column::figures("final RSS MiB"),
                     Column::figures("before the first call MiB"),
                     Column::figures("peak mapped MiB"),
-                    Column::figures("high-water it tells MiB"),
+                    Column::figures("high-water it reports MiB"),
                     Column::figures("peak / live"),
                     Column::figures("mean / live"),
                 ],
@@ -170,7 +170,7 @@ pub fn memory(found: &Findings) -> Option<Section> {
             }),
             Item::Chart(chart(
                 "Resident and live memory over the trace",
-                "Live is what the program had asked for and not given back; the distance to it is the manager's.",
+                "Live is what the program had requested and not freed; the distance to it is the manager's.",
                 "MiB",
                 &with,
                 Some(|one: &Checkpoint| one.live_bytes as f64 / 1_048_576.0),
@@ -242,7 +242,7 @@ pub fn drift(found: &Findings) -> Option<Section> {
             std::iter::once(row.name.clone())
                 .chain(shown.iter().map(|number| at(number, |one| one.high_water_bytes)))
                 .chain(shown.iter().map(|number| at(number, |one| one.end_rss_bytes)))
-                .chain([drift_words(row)])
+                .chain([drift_text(row)])
                 .collect()
         })
         .collect();
@@ -293,7 +293,7 @@ pub fn drift(found: &Findings) -> Option<Section> {
     })
 }
 
-/// The recorded run beside its replay.
+/// The recorded run compared with its replay.
 pub fn fidelity(found: &Findings) -> Option<Section> {
     let fidelity = found.fidelity.as_ref()?;
     let (recorded, replayed) = fidelity.max_live_bytes;
@@ -340,9 +340,9 @@ pub fn fidelity(found: &Findings) -> Option<Section> {
             columns: vec![Column::text(""), Column::figures("recorded"), Column::figures("replayed"), Column::text("")],
             rows,
             notes: vec![
-                "Heap: anonymous mappings that hold blocks, the brk segment among them; both sides look at the moment \
-                 of the most live bytes, to 1 %. The kernel joins neighbouring mappings: what the recorded program \
-                 mapped itself beside its heap is counted with it, and no replay has it."
+                "Heap: anonymous mappings that hold blocks, the brk segment among them; both sides are sampled at the \
+                most live bytes, to 1 %. The kernel joins neighbouring mappings: what the recorded program \
+                mapped itself next to its heap is counted with it, and no replay has it."
                     .into(),
             ],
         })],

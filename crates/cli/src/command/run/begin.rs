@@ -20,13 +20,13 @@ use super::{Arguments, REPETITIONS};
 use crate::estimate::Estimate;
 use crate::failure::Failure;
 use crate::preflights::ProofRun;
-use crate::programs_asked::Asked;
+use crate::workload_args::WorkloadArgs;
 use crate::{outputs, preflights, stand_ins, terminal};
 
 /// What an experiment is begun with, whichever command asks for it.
 pub struct Beginning<'a> {
     /// The programs.
-    pub asked: &'a Asked,
+    pub workload: &'a WorkloadArgs,
     /// The managers, the baseline first.
     pub managers: &'a [Manager],
     /// The block of each manager in lockstep; all in one where it has none.
@@ -66,7 +66,7 @@ pub fn begin(
     places: &Places,
     interrupt: &Interrupt,
 ) -> Result<(Store, Experiment), Failure> {
-    if arguments.asked.is_empty() {
+    if arguments.workload.is_empty() {
         return Err(Failure::Usage(
             "nothing to run: give a command after `--`, or --program NAME, --all, --serve, or --resume"
                 .into(),
@@ -84,16 +84,16 @@ pub fn begin(
     }
     let managers = choose_managers(arguments, places)?;
     let thp = machine::read().thp;
-    if let Some(asked) = arguments.thp.filter(|asked| !asked.is_allowed_where(&thp)) {
-        let asked = asked.word();
+    if let Some(requested) = arguments.thp.filter(|requested| !requested.is_allowed_where(&thp)) {
+        let requested = requested.word();
         return Err(Failure::Usage(format!(
-            "--thp {asked}: this system's setting is `{thp}`, and a process cannot have more than the system allows; \
-             echo {asked} > /sys/kernel/mm/transparent_hugepage/enabled"
+            "--thp {requested}: this system's setting is `{thp}`, and a process cannot have more than the system allows; \
+             echo {requested} > /sys/kernel/mm/transparent_hugepage/enabled"
         )));
     }
     let mut experiment = describe(
         &Beginning {
-            asked: &arguments.asked,
+            workload: &arguments.workload,
             managers: &managers,
             blocks: vec![],
             repetitions: arguments.repetitions.unwrap_or(match (arguments.precision, arguments.budget) {
@@ -144,7 +144,7 @@ pub fn describe(
     places: &Places,
     interrupt: &Interrupt,
 ) -> Result<Experiment, Failure> {
-    let programs = beginning.asked.resolve(places)?;
+    let programs = beginning.workload.resolve(places)?;
     if programs.is_empty() {
         return Err(Failure::NothingToCompare(
             "no program of the catalog is installed; see `heaptoll programs`".into(),
@@ -169,7 +169,7 @@ pub fn describe(
             enough: BTreeMap::new(),
             exact: beginning.exact,
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
-            repeat_command: repeat_command(outputs::own_words(), seed, beginning.seed.is_some()),
+            repeat_command: repeat_command(outputs::own_arguments(), seed, beginning.seed.is_some()),
         },
         machine: machine::read(),
         baseline: preflights::row_names(beginning.managers)[0].clone(),

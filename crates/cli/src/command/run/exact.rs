@@ -17,12 +17,12 @@ use heaptoll_locality::machine_only::MachineOnly;
 use heaptoll_locality::simulation::Partial;
 use heaptoll_tracer::{Fitness, Options, Traced, Tracer};
 
-use crate::command::locality::asked;
+use crate::command::locality::options;
 use crate::command::locality::{machine_misses, owners};
 use crate::estimate::Estimate;
 use crate::failure::Failure;
 use crate::terminal;
-use crate::traced::{Bench, Cell, LIMIT_S, NOT_MEASURABLE, Run, fitness_of, other_path, remarks_of};
+use crate::traced::{Cell, LIMIT_S, NOT_MEASURABLE, Run, TracedRunner, fitness_of, other_path, remarks_of};
 
 /// A traced run takes so many times the program's CPU time, with the machine's caches simulated: 45 to 85 (gawk, lua,
 /// espresso, on a machine with other work).
@@ -86,7 +86,7 @@ pub fn count(
     judge(experiment, &mut cells, &fitness);
     let announce = places.announce_layer();
     let folder = experiment.settings.working_copy.then(|| PathBuf::from(&experiment.settings.directory));
-    let bench = Bench {
+    let bench = TracedRunner {
         copied: folder.as_deref(),
         tracer,
         launcher: &launcher,
@@ -104,8 +104,13 @@ pub fn count(
 }
 
 /// The runs one after the other; of a program whose baseline was not counted, none.
-fn all(experiment: &mut Experiment, store: &Store, bench: &Bench, cells: &[Cell]) -> Result<Ending, Failure> {
-    let (machine, _) = asked::machine(None, None).map_err(Failure::Usage)?;
+fn all(
+    experiment: &mut Experiment,
+    store: &Store,
+    bench: &TracedRunner,
+    cells: &[Cell],
+) -> Result<Ending, Failure> {
+    let (machine, _) = options::machine(None, None).map_err(Failure::Usage)?;
     for (number, cell) in cells.iter().enumerate() {
         if !cell.is_baseline && !baseline_is_counted(experiment, &cell.program.name) {
             let why = format!("{LEFT_OUT}: there are none of {} to compare with", experiment.baseline);
@@ -216,7 +221,7 @@ fn judge(experiment: &mut Experiment, cells: &mut Vec<Cell>, fitness: &BTreeMap<
 fn one(
     experiment: &mut Experiment,
     store: &Store,
-    bench: &Bench,
+    bench: &TracedRunner,
     cell: &Cell,
     place: &str,
     machine: &Machine,

@@ -1,5 +1,4 @@
-//! What is said of a trace in every document about one: which process, how it ended, and what makes its figures not
-//! the whole.
+//! The parts of every document about a trace: which process, how it ended, and why its figures are not whole.
 
 use std::path::Path;
 
@@ -7,7 +6,7 @@ use heaptoll_analyse::subject::Subject;
 use heaptoll_preflight::own_heap_of_trace;
 use heaptoll_report::format::{date, shell_command};
 
-use super::words::{number, time_ns};
+use super::text::{number, time_ns};
 
 /// Which run of what, in one line.
 pub fn subtitle(subject: &Subject) -> String {
@@ -42,7 +41,7 @@ pub fn warnings(subject: &Subject, misfits: u64) -> Vec<String> {
     warnings
 }
 
-/// Manager, moment, machine.
+/// Manager, time, machine.
 pub fn facts(subject: &Subject, trace: &Path, events: u64) -> Vec<(String, String)> {
     let manager = match subject.manager_version.as_str() {
         "" => subject.manager.clone(),
@@ -69,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_parts_are_reported() {
         let whole = Subject { ended: Some("exited with status 0".into()), ..Subject::default() };
         assert!(warnings(&whole, 0).is_empty());
         let holes = vec![
@@ -77,13 +76,13 @@ mod tests {
             Hole { why: "chunk 3 is damaged".into(), events: None },
         ];
         let torn = Subject { gaps: holes, warnings: vec!["no end".into()], ..Subject::default() };
-        let said = warnings(&torn, 2).join("\n");
+        let missing = warnings(&torn, 2).join("\n");
         for word in
             ["no end", "12\u{202f}345 events are missing: disk full", "chunk 3", "2 events name objects"]
         {
-            assert!(said.contains(word), "{said}");
+            assert!(missing.contains(word), "{missing}");
         }
-        assert_eq!(warnings(&Subject::default(), 0).len(), 1, "cut off without another word");
+        assert_eq!(warnings(&Subject::default(), 0).len(), 1, "cut off, with no other warning");
     }
 
     #[test]

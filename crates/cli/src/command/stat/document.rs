@@ -1,4 +1,4 @@
-//! The words and tables of `heaptoll stat`.
+//! The document of `heaptoll stat`.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use heaptoll_analyse::stat::StatFigures;
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::{NONE, shell_command};
 
-use super::words::{bytes, number, objects, part, percent, rate, table, time_ns, whole_bytes};
+use super::text::{bytes, number, objects, part, percent, rate, table, time_ns, whole_bytes};
 use super::{about, sections};
 
 /// The whole document.
@@ -23,7 +23,7 @@ pub fn document(figures: &StatFigures, trace: &Path) -> Document {
     let lost = figures.kinds.iter().find(|kind| kind.kind == heaptoll_trace::Kind::Lost);
     if let Some(lost) = lost {
         warnings.push(format!(
-            "{} given back past the recorder: when is not known, so live bytes are too high until then",
+            "{} freed without the recorder: when is not known, so live bytes are too high until then",
             was_or_were(lost.calls)
         ));
     }

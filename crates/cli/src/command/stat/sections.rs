@@ -4,7 +4,7 @@ use heaptoll_analyse::stat::{CallSiteFigures, Point, StatFigures};
 use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
 use heaptoll_trace::Kind;
 
-use super::words::{
+use super::text::{
     bytes, number, objects, part, percent, site_table, table, table_item, time_ns, whole_bytes,
 };
 
@@ -25,7 +25,7 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::ReallocFree => "realloc to 0",
         Kind::Failed => "failed",
         Kind::Foreign => "foreign (not made in this trace)",
-        Kind::Lost => "lost (given back past the recorder)",
+        Kind::Lost => "lost (freed without the recorder)",
     }
 }
 
@@ -65,7 +65,7 @@ pub fn sizes(figures: &StatFigures) -> Option<Section> {
     });
     let columns = ["size", "objects", "of all", "cumulative", "bytes", "cumulative"];
     let powers =
-        table_item("by powers of two, as asked for when the object is made", &columns, powers.collect())?;
+        table_item("by powers of two, as requested when the object is made", &columns, powers.collect())?;
     let commonest = sizes.commonest.iter().map(|size| {
         vec![
             format!("{} B", number(size.size)),
@@ -96,18 +96,18 @@ pub fn sizes(figures: &StatFigures) -> Option<Section> {
             .collect(),
         ..Series::default()
     };
-    let asked: u64 = sizes.powers.iter().map(|row| row.bytes).sum();
+    let requested_bytes: u64 = sizes.powers.iter().map(|row| row.bytes).sum();
     items.push(Item::Chart(Chart {
         title: "Sizes".into(),
         caption:
             "Share of objects and of bytes by size; a bar holds sizes above half of its label and up to it."
                 .into(),
         form: Form::Bars,
-        x: Axis { title: "size asked for".into(), log: false, names },
+        x: Axis { title: "requested size".into(), log: false, names },
         y: Axis { title: "share, %".into(), ..Axis::default() },
         series: vec![
             bars("objects", |row| row.objects, figures.objects),
-            bars("bytes", |row| row.bytes, asked),
+            bars("bytes", |row| row.bytes, requested_bytes),
         ],
     }));
     Some(Section { title: "Sizes".into(), text: Vec::new(), items })
@@ -162,7 +162,7 @@ pub fn reallocs(figures: &StatFigures) -> Option<Section> {
     Some(Section { title: "Realloc".into(), text, items: items.into_iter().flatten().collect() })
 }
 
-/// Who allocates and who frees; nothing for a single thread.
+/// Allocations and frees by thread; nothing for a single thread.
 pub fn threads(figures: &StatFigures) -> Option<Section> {
     if figures.threads.len() < 2 {
         return None;
@@ -193,7 +193,7 @@ pub fn threads(figures: &StatFigures) -> Option<Section> {
     Some(Section { title: "Threads".into(), text: vec![text], items: item.into_iter().collect() })
 }
 
-/// How long calls took, when the trace says.
+/// How long calls took, when the trace has that.
 pub fn latencies(figures: &StatFigures) -> Option<Section> {
     let first = figures.latencies.first()?;
     let mut columns = vec!["call".to_owned(), "calls".into(), "mean".into()];
@@ -210,7 +210,7 @@ pub fn latencies(figures: &StatFigures) -> Option<Section> {
     Some(Section { title: "Latency".into(), text: Vec::new(), items: vec![item] })
 }
 
-/// Who asks for memory, when the trace has call stacks.
+/// Call sites that allocate, when the trace has call stacks.
 pub fn sites(figures: &StatFigures) -> Option<Section> {
     let top = |caption: &str, key: fn(&CallSiteFigures) -> u64| {
         let mut sites: Vec<&CallSiteFigures> =
@@ -265,7 +265,7 @@ pub fn over_the_run(figures: &StatFigures) -> Option<Section> {
             series,
         })
     };
-    let envelope = "Each point is the highest of a stretch of events.";
+    let envelope = "Each point is the maximum of a range of events.";
     let mut by_time = vec![series("live bytes", &|point| (seconds(point), live(point)))];
     if !figures.resident.is_empty() {
         let resident = figures.resident.iter().map(|&(ns, kib)| (ns as f64 / 1e9, kib as f64 / 1024.0));

@@ -1,4 +1,4 @@
-//! The trace that a command was asked about: a file, or standard input.
+//! The trace that a command reads: a file, or standard input.
 
 use std::fs::File;
 use std::io::{Read, stdin};
@@ -8,7 +8,7 @@ use heaptoll_trace::{Memory, Reader, TraceError};
 
 use crate::failure::Failure;
 
-/// Whatever gives the bytes of a trace.
+/// A source of a trace's bytes.
 pub type Source = Box<dyn Read + Send>;
 
 /// Opens a trace that may take so much memory; `-` is standard input.

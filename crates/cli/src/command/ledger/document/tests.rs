@@ -1,10 +1,10 @@
-//! The ledger's document: its sum, its moments, its warnings.
+//! Tests of the ledger's document: its sum, its snapshots, its warnings.
 
 use heaptoll_ledger::Line;
 
 use super::*;
 
-fn moment(time_ns: u64, resident: &[(Term, u64)]) -> Moment {
+fn snapshot(time_ns: u64, resident: &[(Term, u64)]) -> Moment {
     let lines: Vec<Line> = resident
         .iter()
         .map(|&(term, resident)| Line {
@@ -27,7 +27,7 @@ fn cells(document: &Document, section: usize) -> Vec<Vec<String>> {
 fn the_rows_of_the_sum_make_the_resident_set() {
     // 1.5 KiB, 0.75 and 0.75, 1 KiB: 4 KiB in all.
     let lines = [(Term::Live, 1536), (Term::Internal, 768), (Term::Stacks, 768), (Term::Code, 1024)];
-    let ledger = Ledger { moments: vec![moment(1, &lines)], ..Ledger::default() };
+    let ledger = Ledger { moments: vec![snapshot(1, &lines)], ..Ledger::default() };
     let rows = cells(&document(&ledger, "a program"), 0);
     let groups: Vec<&Vec<String>> = rows.iter().filter(|row| !row[0].starts_with('·')).collect();
     let figure = |row: &Vec<String>| row[1].parse::<u64>().expect("a figure");
@@ -35,7 +35,7 @@ fn the_rows_of_the_sum_make_the_resident_set() {
     assert_eq!((total[0].as_str(), figure(total)), ("resident set", 4));
     assert_eq!(parts.iter().map(|row| figure(row)).sum::<u64>(), 4, "{rows:?}");
     // Lines below their group.
-    assert!(rows.iter().any(|row| row[0] == "· stacks") && !rows.iter().any(|row| row[0] == "· asked for"));
+    assert!(rows.iter().any(|row| row[0] == "· stacks") && !rows.iter().any(|row| row[0] == "· requested"));
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn every_term_has_its_place_in_the_sum() {
 
 #[test]
 fn huge_pages_without_blocks_get_a_sentence() {
-    let mut only = moment(1, &[(Term::Live, 4096)]);
+    let mut only = snapshot(1, &[(Term::Live, 4096)]);
     assert_eq!(huge(&only), None);
     only.huge_free_bytes = 1024;
     assert!(huge(&only).is_some_and(|text| text.contains("huge pages")));
@@ -56,24 +56,24 @@ fn huge_pages_without_blocks_get_a_sentence() {
 }
 
 #[test]
-fn the_most_that_was_live_is_that_of_the_run_and_not_of_a_look() {
+fn the_most_live_bytes_are_those_of_the_run_and_not_of_a_sample() {
     let mib = |n: u64| [(Term::Live, n << 20)];
     let ledger = Ledger {
-        moments: vec![moment(1, &mib(4)), moment(2, &mib(9)), moment(3, &mib(1))],
+        moments: vec![snapshot(1, &mib(4)), snapshot(2, &mib(9)), snapshot(3, &mib(1))],
         ..Ledger::default()
     };
     let known = most_live(&ledger, Some(23 << 20)).expect("a sentence");
-    assert!(known.contains("At most 23") && known.contains("9") && known.contains("3 looks"), "{known}");
+    assert!(known.contains("At most 23") && known.contains("9") && known.contains("3 snapshots"), "{known}");
     let unknown = most_live(&ledger, None).expect("a sentence");
     assert!(unknown.contains("is not known"), "{unknown}");
     assert_eq!(most_live(&Ledger::default(), None), None);
 }
 
 #[test]
-fn moments_that_are_one_are_shown_once() {
-    let low = moment(1, &[(Term::Live, 4096)]);
-    let high = moment(2, &[(Term::Live, 8192)]);
-    let last = moment(3, &[(Term::Live, 4096), (Term::Caches, 2048)]);
+fn a_snapshot_with_several_names_is_shown_once() {
+    let low = snapshot(1, &[(Term::Live, 4096)]);
+    let high = snapshot(2, &[(Term::Live, 8192)]);
+    let last = snapshot(3, &[(Term::Live, 4096), (Term::Caches, 2048)]);
     let ledger = Ledger { moments: vec![low, high, last], ..Ledger::default() };
     let rows = cells(&document(&ledger, "a program"), 1);
     assert_eq!(rows[0].len(), 3, "{rows:?}");
@@ -83,8 +83,8 @@ fn moments_that_are_one_are_shown_once() {
 }
 
 #[test]
-fn what_is_wrong_is_said_first() {
-    let mut bad = moment(1, &[(Term::Live, 4096)]);
+fn warnings_come_first() {
+    let mut bad = snapshot(1, &[(Term::Live, 4096)]);
     bad.defects.unmapped_blocks = 2;
     bad.no_pagemap = Some("Permission denied".into());
     bad.rss_bytes += 1;
@@ -93,11 +93,11 @@ fn what_is_wrong_is_said_first() {
 }
 
 #[test]
-fn a_collectors_sources_are_told_apart_or_said_not_to_be() {
+fn a_collectors_sources_are_distinguished_or_reported_as_unknown() {
     let mut ledger = Ledger {
         manager: "tithe".into(),
         collector: true,
-        moments: vec![moment(1, &[(Term::Live, 4096), (Term::Headroom, 1024)])],
+        moments: vec![snapshot(1, &[(Term::Live, 4096), (Term::Headroom, 1024)])],
         ..Ledger::default()
     };
     let rows = |ledger: &Ledger| {
@@ -114,8 +114,8 @@ fn a_collectors_sources_are_told_apart_or_said_not_to_be() {
     });
     let (words, table) = rows(&ledger);
     assert_eq!((words, table[0][1].as_str(), table[0][2].as_str()), (0, "1", "2"));
-    // At the peak nobody was asked: another moment is shown.
-    ledger.moments.push(moment(2, &[(Term::Live, 9999)]));
+    // The manager did not report at the peak: another snapshot is shown.
+    ledger.moments.push(snapshot(2, &[(Term::Live, 9999)]));
     let (words, table) = rows(&ledger);
     assert_eq!((words, table[0][1].as_str()), (1, "1"));
 }

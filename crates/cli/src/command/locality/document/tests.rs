@@ -1,4 +1,4 @@
-//! Documents of made-up runs: rows and columns fit, sums are shown as sums, and what is doubtful is said.
+//! Documents of made-up runs: rows and columns fit, sums are shown as sums, and doubts are reported.
 
 use heaptoll_locality::image::{Heard, Listener, Plan};
 use heaptoll_locality::machine::Machine;
@@ -13,7 +13,7 @@ use super::*;
 const SIZES: [u64; 3] = [16 << 10, 64 << 10, 1 << 20];
 
 /// The program goes round over so many words that lie so far apart; its allocator walks over as many bytes in between.
-fn heard(apart: u64, own: u64, sampling: Option<Sampling>) -> Heard {
+fn simulated(apart: u64, own: u64, sampling: Option<Sampling>) -> Heard {
     let settings = Settings { sampling, ..Settings::default() };
     let machine: Machine = "32K/8,1M/16".parse().expect("a machine");
     let mut listener = Listener::new(&Plan::new(settings, machine, true).expect("a plan"));
@@ -30,12 +30,13 @@ fn heard(apart: u64, own: u64, sampling: Option<Sampling>) -> Heard {
 fn figures(runs: Vec<(&str, Heard)>, sampling: Option<Sampling>) -> Figures {
     let machine: Machine = "32K/8,1M/16".parse().expect("a machine");
     let about = |name: &str| About { manager: name.into(), images: 1, ..About::default() };
-    let runs: Vec<(About, Heard)> = runs.into_iter().map(|(name, heard)| (about(name), heard)).collect();
+    let runs: Vec<(About, Heard)> =
+        runs.into_iter().map(|(name, simulated)| (about(name), simulated)).collect();
     let wanted = Wanted { caches: SIZES.to_vec(), ..Wanted::default() };
     Figures {
         complete: true,
         pinned: true,
-        machine_origin: "as asked for".into(),
+        machine_origin: "as requested".into(),
         baseline: "glibc".into(),
         programs: vec![Program {
             program: "gawk".into(),
@@ -46,7 +47,7 @@ fn figures(runs: Vec<(&str, Heard)>, sampling: Option<Sampling>) -> Figures {
     }
 }
 
-fn told(figures: &Figures) -> Document {
+fn shown_document(figures: &Figures) -> Document {
     document(figures, &SIZES, vec![], "heaptoll locality -- gawk '{ n++ }'".into())
 }
 
@@ -73,14 +74,16 @@ fn number(cell: &str) -> f64 {
 
 #[test]
 fn rows_have_as_many_cells_as_columns() {
-    let told =
-        told(&figures(vec![("glibc", heard(8, 1 << 12, None)), ("wide", heard(64, 1 << 14, None))], None));
-    assert!(told.warnings.is_empty(), "{:?}", told.warnings);
-    for table in told.sections.iter().flat_map(tables) {
+    let shown_document = shown_document(&figures(
+        vec![("glibc", simulated(8, 1 << 12, None)), ("wide", simulated(64, 1 << 14, None))],
+        None,
+    ));
+    assert!(shown_document.warnings.is_empty(), "{:?}", shown_document.warnings);
+    for table in shown_document.sections.iter().flat_map(tables) {
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.caption);
         assert!(!table.rows.is_empty(), "{}", table.caption);
     }
-    let titles: Vec<&str> = charts(&told).iter().map(|chart| chart.title.as_str()).collect();
+    let titles: Vec<&str> = charts(&shown_document).iter().map(|chart| chart.title.as_str()).collect();
     for title in
         ["direct-mapped", "Page faults", "Why wide misses", "Whose misses they are under wide", "Working set"]
     {
@@ -90,9 +93,11 @@ fn rows_have_as_many_cells_as_columns() {
 
 #[test]
 fn causes_are_shown_as_a_sum() {
-    let figures = figures(vec![("glibc", heard(8, 1 << 12, None)), ("wide", heard(64, 1 << 14, None))], None);
-    let told = told(&figures);
-    let section = told.sections.iter().find(|one| one.title.starts_with("Placement")).expect("there");
+    let figures =
+        figures(vec![("glibc", simulated(8, 1 << 12, None)), ("wide", simulated(64, 1 << 14, None))], None);
+    let shown_document = shown_document(&figures);
+    let section =
+        shown_document.sections.iter().find(|one| one.title.starts_with("Placement")).expect("there");
     let table = tables(section).next().expect("of the first level");
     assert!(table.caption.starts_with("32K/8"));
     let [baseline, wide] = &table.rows[..] else { panic!("two rows") };
@@ -110,7 +115,7 @@ fn causes_are_shown_as_a_sum() {
             .iter()
             .any(|words| words.starts_with("wide: an estimated") && words.contains("where it puts"))
     );
-    let exact = figures.programs[0].study.rows[1].placement.as_ref().expect("told apart");
+    let exact = figures.programs[0].study.rows[1].placement.as_ref().expect("a placement");
     for cause in exact.machine.iter().chain(&exact.caches).chain([&exact.stall_cycles]) {
         assert_eq!(cause.parts.total(), cause.misses as i64, "{}", cause.cache);
     }
@@ -118,20 +123,20 @@ fn causes_are_shown_as_a_sum() {
 
 #[test]
 fn one_manager_has_no_placement_but_all_else() {
-    let told = told(&figures(vec![("glibc", heard(8, 1 << 12, None))], None));
-    assert!(told.sections.iter().all(|section| !section.title.starts_with("Placement")));
-    assert!(told.subtitle.contains("'{ n++ }', under glibc"), "{}", told.subtitle);
-    assert!(charts(&told).iter().any(|chart| chart.title.contains("fully associative")));
+    let shown_document = shown_document(&figures(vec![("glibc", simulated(8, 1 << 12, None))], None));
+    assert!(shown_document.sections.iter().all(|section| !section.title.starts_with("Placement")));
+    assert!(shown_document.subtitle.contains("'{ n++ }', under glibc"), "{}", shown_document.subtitle);
+    assert!(charts(&shown_document).iter().any(|chart| chart.title.contains("fully associative")));
 }
 
 #[test]
-fn other_work_and_cut_runs_are_said() {
-    let mut figures = figures(vec![("glibc", heard(8, 64, None)), ("x", heard(8, 64, None))], None);
+fn other_work_and_cut_runs_are_reported() {
+    let mut figures = figures(vec![("glibc", simulated(8, 64, None)), ("x", simulated(8, 64, None))], None);
     figures.programs[0].study.rows[1].other_work = Some(-0.25);
     figures.programs[0].study.rows[1].about.cut_short = Some("it was killed".into());
     figures.programs[0].study.rows[0].about.warnings = vec!["a caution".into()];
     figures.complete = false;
-    let warnings = told(&figures).warnings.join("\n");
+    let warnings = shown_document(&figures).warnings.join("\n");
     for words in [
         "interrupted",
         "glibc: a caution",
@@ -145,12 +150,14 @@ fn other_work_and_cut_runs_are_said() {
 #[test]
 fn what_is_estimated_has_its_interval() {
     let sampling = Some(Sampling { exact_lines: 1024, ..Sampling::default() });
-    let figures = figures(vec![("glibc", heard(64, 1 << 12, sampling))], sampling);
-    let told = told(&figures);
-    let section = told.sections.iter().find(|one| one.title.starts_with("Fully")).expect("there");
+    let figures = figures(vec![("glibc", simulated(64, 1 << 12, sampling))], sampling);
+    let shown_document = shown_document(&figures);
+    let section = shown_document.sections.iter().find(|one| one.title.starts_with("Fully")).expect("there");
     let table = tables(section).next().expect("a table");
     // 4096 lines: what has 16K and 64K is counted, what has 1M holds all and is known.
     assert!(!table.rows[0][1].contains('±') && !table.rows[0][2].contains('±'), "{:?}", table.rows[0]);
     assert!(table.notes.iter().any(|note| note.contains("Up to 64K") && note.contains("95 %")));
-    assert!(told.facts.iter().any(|(name, text)| name == "sampling" && text.contains("one line in 16")));
+    assert!(
+        shown_document.facts.iter().any(|(name, text)| name == "sampling" && text.contains("one line in 16"))
+    );
 }

@@ -16,7 +16,7 @@ use crate::terminal;
 
 /// Sizes of a catalog program's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SizeWord {
+pub enum SizeArg {
     /// About 10 ms a run: for trying what is slow; not every program has it
     Tiny,
     /// About 0.1 s a run: for trying things out
@@ -27,20 +27,20 @@ pub enum SizeWord {
     Full,
 }
 
-impl From<SizeWord> for Size {
-    fn from(word: SizeWord) -> Size {
+impl From<SizeArg> for Size {
+    fn from(word: SizeArg) -> Size {
         match word {
-            SizeWord::Tiny => Size::Tiny,
-            SizeWord::Quick => Size::Quick,
-            SizeWord::Demo => Size::Demo,
-            SizeWord::Full => Size::Full,
+            SizeArg::Tiny => Size::Tiny,
+            SizeArg::Quick => Size::Quick,
+            SizeArg::Demo => Size::Demo,
+            SizeArg::Full => Size::Full,
         }
     }
 }
 
-/// What to run.
+/// The programs to run.
 #[derive(Debug, Args)]
-pub struct Asked {
+pub struct WorkloadArgs {
     /// A program of the catalog (`heaptoll programs`); may be given several times
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "serve"])]
     pub program: Vec<String>,
@@ -49,11 +49,11 @@ pub struct Asked {
     pub all: bool,
     /// Input size of catalog programs
     #[arg(long, value_enum, default_value = "full", value_name = "SIZE")]
-    pub size: SizeWord,
+    pub size: SizeArg,
     /// The same as --size quick
     #[arg(long, conflicts_with = "size")]
     pub quick: bool,
-    /// A folder with catalog entries of your own (docs/programs.md says how to write one)
+    /// A folder with catalog entries of your own (docs/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
     /// Standard input of the command (default: nothing)
@@ -97,7 +97,7 @@ pub fn catalog_places(places: &Places) -> CatalogPlaces {
     CatalogPlaces { bin: places.programs(), inputs_cache: Places::inputs() }
 }
 
-impl Asked {
+impl WorkloadArgs {
     /// Whether any program was named.
     pub fn is_empty(&self) -> bool {
         self.program.is_empty() && !self.all && self.serve.is_none() && self.command.is_empty()
@@ -107,7 +107,7 @@ impl Asked {
         if self.quick { Size::Quick } else { self.size.into() }
     }
 
-    /// Finds and prepares what was asked for: inputs are generated here.
+    /// Finds and prepares the requested programs: inputs are generated here.
     ///
     /// # Errors
     /// Unknown or missing programs, unreadable input, patterns that are none.

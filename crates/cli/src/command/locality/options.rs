@@ -1,30 +1,30 @@
-//! What the options of `heaptoll locality` say.
+//! Values of the options of `heaptoll locality`.
 
 use std::str::FromStr;
 
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::Sampling;
 
-/// How the curves of large caches are come by.
+/// How the curves of large caches are obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SampleWord {
+pub enum SamplingArg {
     /// All lines
     Exact,
     /// One line in two to this power
     OneIn(u32),
 }
 
-impl FromStr for SampleWord {
+impl FromStr for SamplingArg {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<SampleWord, String> {
+    fn from_str(text: &str) -> Result<SamplingArg, String> {
         let wrong = || {
             format!(
                 "`{text}` is neither exact nor a rate: give one line in so many, as in 1/16 (a power of two, 2 to 65536)"
             )
         };
         if matches!(text, "exact" | "1" | "1/1") {
-            return Ok(SampleWord::Exact);
+            return Ok(SamplingArg::Exact);
         }
         let one_in: u64 = match text.strip_prefix("1/") {
             Some(number) => number.parse().map_err(|_| wrong())?,
@@ -41,16 +41,16 @@ impl FromStr for SampleWord {
         if !one_in.is_power_of_two() || !(2..=65536).contains(&one_in) {
             return Err(wrong());
         }
-        Ok(SampleWord::OneIn(one_in.trailing_zeros()))
+        Ok(SamplingArg::OneIn(one_in.trailing_zeros()))
     }
 }
 
-impl SampleWord {
-    /// What the simulators are told; `None`: to follow all lines.
+impl SamplingArg {
+    /// The simulators' sampling; `None`: they follow all lines.
     pub fn sampling(self) -> Option<Sampling> {
         match self {
-            SampleWord::Exact => None,
-            SampleWord::OneIn(shift) => Some(Sampling { shift, ..Sampling::default() }),
+            SamplingArg::Exact => None,
+            SamplingArg::OneIn(shift) => Some(Sampling { shift, ..Sampling::default() }),
         }
     }
 }
@@ -107,16 +107,16 @@ impl FromStr for Sizes {
     }
 }
 
-/// The machine, and where it is known from.
+/// The machine, and the source of its figures.
 ///
 /// # Errors
-/// A text that is none.
+/// The text describes no machine.
 pub fn machine(cache: Option<&str>, latency: Option<&str>) -> Result<(Machine, &'static str), String> {
     let (machine, origin) = match cache {
-        Some(text) => (text.parse::<Machine>().map_err(|error| error.to_string())?, "as asked for"),
+        Some(text) => (text.parse::<Machine>().map_err(|error| error.to_string())?, "as requested"),
         None => match Machine::at_hand() {
-            Some(machine) => (machine, "this machine's data caches, as its kernel says"),
-            None => (Machine::usual(), "a usual machine: the kernel does not say what this one has"),
+            Some(machine) => (machine, "this machine's data caches, as its kernel reports"),
+            None => (Machine::usual(), "a usual machine: the kernel does not report the caches of this one"),
         },
     };
     let machine = match latency {
@@ -132,14 +132,14 @@ mod tests {
 
     #[test]
     fn sampling_is_a_word_or_a_power_of_two() {
-        let of = |text: &str| text.parse::<SampleWord>();
-        assert_eq!([of("exact"), of("1")], [Ok(SampleWord::Exact), Ok(SampleWord::Exact)]);
-        assert_eq!([of("1/16"), of("16"), of("0.0625")], [(); 3].map(|()| Ok(SampleWord::OneIn(4))));
+        let of = |text: &str| text.parse::<SamplingArg>();
+        assert_eq!([of("exact"), of("1")], [Ok(SamplingArg::Exact), Ok(SamplingArg::Exact)]);
+        assert_eq!([of("1/16"), of("16"), of("0.0625")], [(); 3].map(|()| Ok(SamplingArg::OneIn(4))));
         for wrong in ["", "0", "1/0", "1/3", "3", "0.3", "-2", "nan", "inf", "1/131072", "auto"] {
             assert!(of(wrong).is_err_and(|why| why.contains(wrong) && why.contains("1/16")), "{wrong}");
         }
-        assert_eq!(SampleWord::Exact.sampling(), None);
-        assert_eq!(SampleWord::OneIn(3).sampling().map(|one| one.shift), Some(3));
+        assert_eq!(SamplingArg::Exact.sampling(), None);
+        assert_eq!(SamplingArg::OneIn(3).sampling().map(|one| one.shift), Some(3));
     }
 
     #[test]
@@ -153,9 +153,9 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_asked_for_or_at_hand() {
+    fn a_machine_is_requested_or_detected() {
         let (machine, origin) = machine(Some("32K/8,1M/16"), Some("10,300")).expect("a machine");
-        assert_eq!((machine.cycles, origin), (vec![10, 300], "as asked for"));
+        assert_eq!((machine.cycles, origin), (vec![10, 300], "as requested"));
         assert!(super::machine(Some("32K"), None).is_err());
         assert!(super::machine(Some("32K/8"), Some("1,2")).is_err());
         assert!(super::machine(None, None).is_ok());

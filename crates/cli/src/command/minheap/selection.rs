@@ -1,4 +1,4 @@
-//! Which collectors are searched, and which allocators the baselines stand on.
+//! Selects the collectors to search, and the allocators of the baselines.
 
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::stack::LayerKind;
@@ -17,7 +17,7 @@ fn has_heap(manager: &Manager) -> bool {
     manager.options.contains_key(HEAP) || manager.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
 }
 
-/// The stacks whose smallest heaps are looked for: those named, or every collector here that takes a fixed heap and the
+/// The stacks whose smallest heaps are searched: those named, or every collector here that takes a fixed heap and the
 /// sweep layer over the allocators of the baselines.
 ///
 /// # Errors
@@ -28,7 +28,7 @@ pub fn collectors(
     allocators: &[Manager],
 ) -> Result<Vec<Manager>, Failure> {
     if words.is_empty() {
-        // Of a manager's modes the one that only collects is the collector; the other frees what it is told to.
+        // Of a manager's modes the one that only collects is the collector; the other honours frees.
         let own = manager::everything(known)
             .into_iter()
             .filter(|one| one.collects() && has_heap(one) && !["tithe", "bdw"].contains(&one.name.as_str()));
@@ -43,7 +43,7 @@ pub fn collectors(
         let is_group = named.len() != 1 || named[0].name != *word;
         for one in named {
             if one.set.iter().any(|option| option == HEAP) || set_in_layer(&one, HEAP) {
-                return Err(Failure::Usage(format!("{word}: heap= is what is searched for; leave it out")));
+                return Err(Failure::Usage(format!("{word}: heap= is what is searched; leave it out")));
             }
             match has_heap(&one) {
                 true if chosen.iter().any(|other| other.name == one.name) => {}
@@ -73,7 +73,7 @@ fn set_in_layer(manager: &Manager, option: &str) -> bool {
     manager.layers.iter().any(|layer| layer.settings.iter().any(|(name, _)| name == option))
 }
 
-/// The allocators that baselines stand on: those named, or those of the paper that are built here.
+/// The allocators under the baselines: those named, or those of the paper that are built here.
 ///
 /// # Errors
 /// An unknown name, or a collector.
@@ -83,7 +83,7 @@ pub fn allocators(known: &[Manager], words: &[String]) -> Result<Vec<Manager>, F
     }
     let mut found = Vec::new();
     for word in words {
-        // What makes no sense behind the layer is refused by the reader of stacks, with its reason.
+        // The parser of stacks refuses a manager that makes no sense under the layer, with its reason.
         manager::find(known, &format!("sweep/{word}"))?;
         found.push(manager::find(known, word)?);
     }
@@ -93,12 +93,12 @@ pub fn allocators(known: &[Manager], words: &[String]) -> Result<Vec<Manager>, F
 /// The stack with options of its collector added: `sweep,heap=2M/mimalloc3`, `tithe-collect,heap=2M`.
 ///
 /// # Errors
-/// It does not take them.
+/// The collector does not take these options.
 pub fn with(known: &[Manager], stack: &Manager, options: &str) -> Result<Manager, Failure> {
-    Ok(manager::find(known, &word_with(stack, options))?)
+    Ok(manager::find(known, &name_with(stack, options))?)
 }
 
-fn word_with(stack: &Manager, options: &str) -> String {
+fn name_with(stack: &Manager, options: &str) -> String {
     let layers: usize = stack.layers.iter().map(|layer| layer.word.len() + 1).sum();
     let manager = &stack.name[layers.min(stack.name.len())..];
     let swept = stack.layers.iter().any(|layer| layer.kind == LayerKind::Sweep);
@@ -133,7 +133,7 @@ impl std::str::FromStr for Periods {
     }
 }
 
-/// A share as a percentage gives it.
+/// A share, from a percentage.
 pub fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches(['%', ' ']).parse::<f64>() {
         Ok(percent) if (0.0..=50.0).contains(&percent) => Ok(percent / 100.0),
@@ -141,9 +141,9 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The stack of a baseline: `sweep,every=32K/mimalloc3`; with the program's own frees heeded as well, which leaves the
-/// collections only what it leaks.
-pub fn baseline_word(allocator: &str, every: u64, honour: bool) -> String {
+/// The stack of a baseline: `sweep,every=32K/mimalloc3`; with the program's own frees honoured as well, which leaves
+/// the collections only what it leaks.
+pub fn baseline_name(allocator: &str, every: u64, honour: bool) -> String {
     format!("sweep,every={}{}/{allocator}", size_text(every), if honour { ",free=honour" } else { "" })
 }
 
@@ -158,22 +158,22 @@ mod tests {
         let known = [glibc()];
         let word = |text: &str| {
             let stack = manager::find(&known, text).expect("a stack");
-            word_with(&stack, "heap=8192")
+            name_with(&stack, "heap=8192")
         };
         assert_eq!(word("sweep/glibc"), "sweep,heap=8192/glibc");
         assert_eq!(word("count/sweep,every=64K/glibc"), "count/sweep,every=64K,heap=8192/glibc");
-        assert_eq!(word_with(&glibc(), "heap=8192"), "glibc,heap=8192");
-        assert_eq!(baseline_word("glibc", 32 << 10, false), "sweep,every=32K/glibc");
+        assert_eq!(name_with(&glibc(), "heap=8192"), "glibc,heap=8192");
+        assert_eq!(baseline_name("glibc", 32 << 10, false), "sweep,every=32K/glibc");
     }
 
     #[test]
     fn what_has_no_heap_is_refused_with_what_would_have_one() {
         let known = [glibc()];
-        let asked =
+        let selection =
             |word: &str| collectors(&known, &[word.into()], &[]).map_err(|failure| failure.to_string());
-        assert!(asked("glibc").is_err_and(|said| said.contains("sweep/glibc")));
-        assert!(asked("sweep,heap=1M/glibc").is_err_and(|said| said.contains("leave it out")));
-        assert_eq!(asked("sweep/glibc").map(|all| all.len()), Ok(1));
+        assert!(selection("glibc").is_err_and(|message| message.contains("sweep/glibc")));
+        assert!(selection("sweep,heap=1M/glibc").is_err_and(|message| message.contains("leave it out")));
+        assert_eq!(selection("sweep/glibc").map(|all| all.len()), Ok(1));
         assert!(allocators(&known, &["nope".into()]).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! Figures as a reader likes them: bytes, times and shares with units, and tables of them.
+//! Figures as text: bytes, times and shares with units, and tables of them.
 
 use heaptoll_report::document::{Column, Item, Table};
 use heaptoll_report::format::{NONE, count};

@@ -1,4 +1,4 @@
-//! Figures of `heaptoll locality` in words.
+//! Figures of `heaptoll locality` as text.
 
 use heaptoll_report::format::{NONE, count, ratio};
 use heaptoll_units::size_text;

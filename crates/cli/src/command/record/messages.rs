@@ -1,4 +1,4 @@
-//! What is said of a recording, on standard error.
+//! Messages about a recording, on standard error.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,10 +9,10 @@ use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, s
 
 use crate::terminal;
 
-/// Says what cannot wait.
-pub struct Speaker;
+/// Prints the messages of a recording under way.
+pub struct ProgressMessages;
 
-impl Progress for Speaker {
+impl Progress for ProgressMessages {
     fn waits_for(&mut self, pids: &[i32]) {
         const SHOWN: usize = 8;
         let mut names: Vec<String> = pids.iter().take(SHOWN).map(|pid| name(*pid)).collect();
@@ -37,7 +37,7 @@ fn name(pid: i32) -> String {
     format!("{} ({pid})", printable(name.trim()))
 }
 
-/// The end. Of a trace that does not stay (`brief`) only what is wrong is told.
+/// Prints the summary at the end. For a temporary trace (`brief`) it has only what went wrong.
 pub fn summary(request: &Request, recorded: &Recorded, brief: bool) {
     let Some(first) = recorded.recordings.first() else { return };
     if !brief {
@@ -64,7 +64,7 @@ fn own_heaps(request: &Request, recorded: &Recorded) -> Vec<String> {
     sentences
 }
 
-/// Which traces there are.
+/// Prints the list of traces.
 fn traces(request: &Request, recorded: &Recorded, first: &Recording) {
     let (others, _) = others(recorded);
     terminal::note(&format!("{} {}", line(first), wall(recorded)));
@@ -86,13 +86,13 @@ fn traces(request: &Request, recorded: &Recorded, first: &Recording) {
     }
 }
 
-/// What is not of the first process image: with a trace, and without one.
+/// Process images other than the first: with a trace, and without one.
 fn others(recorded: &Recorded) -> (Vec<&Recording>, Vec<&Recording>) {
     let others = recorded.recordings.iter().skip(1);
     others.partition(|recording| !recording.path.as_os_str().is_empty())
 }
 
-/// What went wrong, or what to ask next.
+/// Prints what went wrong, or which command reads the trace.
 fn troubles(request: &Request, recorded: &Recorded, first: &Recording, brief: bool) {
     let (others, traceless) = others(recorded);
     const SHOWN: usize = 4;
@@ -168,7 +168,7 @@ fn quoted(path: &Path) -> String {
     heaptoll_report::format::shell_command(&[path.display().to_string()])
 }
 
-/// What a trace says of the machine.
+/// The machine, for a trace's header.
 pub fn machine() -> Vec<(String, String)> {
     let machine = heaptoll_lab::machine::read();
     [

@@ -1,4 +1,4 @@
-//! Which collectors, which periods.
+//! Selects the collectors and their periods.
 
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::stack::LayerKind;
@@ -47,7 +47,7 @@ pub fn stacks(known: &[Manager], words: &[String]) -> Result<Vec<Manager>, Failu
     for stack in manager::choose(known, words.iter().map(String::as_str))? {
         match check(&stack) {
             Ok(()) => chosen.push(stack),
-            // Members of a group are tried, not asked for.
+            // Members of a group are tried, not requested.
             Err(why) if !words.contains(&stack.name) => terminal::note(&format!("left out: {why}")),
             Err(why) => return Err(Failure::Usage(why)),
         }
@@ -58,8 +58,8 @@ pub fn stacks(known: &[Manager], words: &[String]) -> Result<Vec<Manager>, Failu
     }
 }
 
-/// The options of a period: serial marking and eager sweeps put all of the collector's work into the pauses, so that the
-/// requests between them are the program's own. What the user has set stays.
+/// The options of a period: serial marking and eager sweeps put all of the collector's work into the pauses, so that
+/// the requests between them are the program's own. What the user has set stays.
 pub fn options(stack: &Manager, every: u64) -> String {
     let swept = stack.layers.iter().find(|layer| layer.kind == LayerKind::Sweep);
     let mut text = format!("{EVERY}={every}");
@@ -88,9 +88,9 @@ mod tests {
         let stack = |word: &str| manager::find(&known, word).expect("a stack");
         assert_eq!(options(&stack("sweep/glibc"), 4096), "every=4096,markers=1,sweep=eager");
         assert_eq!(options(&stack("sweep,markers=2,sweep=lazy/glibc"), 8), "every=8");
-        let asked = |word: &str| stacks(&known, &[word.into()]).map_err(|failure| failure.to_string());
-        assert!(asked("sweep,every=1M/glibc").is_err_and(|said| said.contains("leave it out")));
-        assert!(asked("glibc").is_err_and(|said| said.contains("sweep/mimalloc3")));
-        assert_eq!(asked("sweep/glibc").map(|all| all.len()), Ok(1));
+        let selection = |word: &str| stacks(&known, &[word.into()]).map_err(|failure| failure.to_string());
+        assert!(selection("sweep,every=1M/glibc").is_err_and(|message| message.contains("leave it out")));
+        assert!(selection("glibc").is_err_and(|message| message.contains("sweep/mimalloc3")));
+        assert_eq!(selection("sweep/glibc").map(|all| all.len()), Ok(1));
     }
 }
