@@ -189,7 +189,7 @@ fn several_programs_have_means_and_stand_beside_the_papers() {
         ["delay", "-m", "mimalloc3", "-p", "cfrac", "-p", "espresso", "--quick", "--sizes", "2M", "-n", "1"];
     fixture.heaptoll(&[&words[..], &["--json", &file]].concat()).exits(0).shows(&[
         "Geometric means over programs",
-        "Beside Sareen and Blackburn (2022)",
+        "Compared with Sareen and Blackburn (2022)",
         "too few good pairs",
     ]);
     let json = read_json(&file);

@@ -132,7 +132,7 @@ fn the_papers_periods_have_means_and_stand_beside_the_papers() {
         .heaptoll(&[&words[..], &["--catalog", &catalog, "-p", "one", "-p", "two", "--json", &file]].concat())
         .exits(0)
         .shows(&[
-            "Beside Sareen and Blackburn (2022)",
+            "Compared with Sareen and Blackburn (2022)",
             "Geometric means over programs",
             "none of 2 programs",
         ]);
