@@ -5,7 +5,7 @@
 //! second is the program's own and is measured once, by the live layer over glibc, in a run apart.
 
 use heaptoll_catalog::{Prepared, Size};
-use heaptoll_statspage::{Kind, SlotRecord};
+use heaptoll_statspage::{SlotRecord, WriterKind};
 
 use crate::published::{Published, Table, max_live_bytes};
 use crate::search::Searches;
@@ -45,7 +45,7 @@ struct Largest {
 
 fn largest(
     slots: &[SlotRecord],
-    kind: Kind,
+    kind: WriterKind,
     writer: &str,
     figure: fn(&SlotRecord) -> u64,
 ) -> Option<Largest> {
@@ -59,7 +59,7 @@ fn largest(
 fn demand(workshop: &Workshop, program: &Prepared, layer: &std::path::Path) -> Result<Largest, Error> {
     let ask = Ask { preload: vec![layer.to_path_buf()], ..Ask::default() };
     let slots = workshop.run_with_page(program, "the live layer", ask)?;
-    largest(&slots, Kind::Layer, "live", |slot| slot.live_high_bytes).ok_or_else(|| Error::Failed {
+    largest(&slots, WriterKind::Layer, "live", |slot| slot.live_high_bytes).ok_or_else(|| Error::Failed {
         program: program.name.clone(),
         manager: "the live layer".into(),
         reason: "the layer told nothing; is the program statically linked?".into(),
@@ -81,7 +81,7 @@ fn told(workshop: &Workshop, program: &Prepared, manager: &Chosen) -> Result<Tol
         ..Ask::default()
     };
     let slots = workshop.run_with_page(program, &manager.name, ask)?;
-    let heap = largest(&slots, Kind::Manager, "", |slot| slot.mapped_high_bytes);
+    let heap = largest(&slots, WriterKind::Manager, "", |slot| slot.mapped_high_bytes);
     Ok(Told { heap: heap.filter(|largest| largest.bytes > 0), search: Searches::most(&slots) })
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use heaptoll_catalog::Prepared;
-use heaptoll_statspage::{Kind, SlotRecord};
+use heaptoll_statspage::{SlotRecord, WriterKind};
 
 use crate::Error;
 use crate::workshop::{Ask, Chosen, Workshop};
@@ -22,7 +22,7 @@ pub struct Searches {
 impl Searches {
     fn of(slot: &SlotRecord) -> Option<Searches> {
         let SlotRecord { searches, search_steps: steps, search_longest: longest, .. } = *slot;
-        (slot.kind == Kind::Manager && searches > 0).then_some(Searches { searches, steps, longest })
+        (slot.kind == WriterKind::Manager && searches > 0).then_some(Searches { searches, steps, longest })
     }
 
     /// Those of the process that searched most; none when the manager does not search, or does not tell.
@@ -53,7 +53,7 @@ impl PerMalloc {
             .filter(|slot| Searches::of(slot).is_some())
             .max_by_key(|slot| Searches::of(slot).map(|found| found.searches))?;
         let layer = slots.iter().filter(|slot| {
-            slot.kind == Kind::Layer
+            slot.kind == WriterKind::Layer
                 && slot.writer == "live"
                 && slot.pid == manager.pid
                 && slot.exe == manager.exe
@@ -97,12 +97,19 @@ pub fn measure(
 mod tests {
     use super::*;
 
-    fn slot(kind: Kind, pid: i32, searches: u64, steps: u64, longest: u64, malloc_calls: u64) -> SlotRecord {
+    fn slot(
+        kind: WriterKind,
+        pid: i32,
+        searches: u64,
+        steps: u64,
+        longest: u64,
+        malloc_calls: u64,
+    ) -> SlotRecord {
         SlotRecord {
             kind,
             pid,
             parent_pid: 1,
-            writer: if kind == Kind::Layer { "live".into() } else { "knuth".into() },
+            writer: if kind == WriterKind::Layer { "live".into() } else { "knuth".into() },
             exe: "/bin/program".into(),
             malloc_calls,
             searches,
@@ -115,10 +122,10 @@ mod tests {
     #[test]
     fn the_process_that_searched_most_is_told_with_its_own_calls() {
         let slots = [
-            slot(Kind::Manager, 10, 5, 500, 400, 0),
-            slot(Kind::Layer, 10, 0, 0, 0, 7),
-            slot(Kind::Manager, 11, 100, 250, 9, 0),
-            slot(Kind::Layer, 11, 0, 0, 0, 200),
+            slot(WriterKind::Manager, 10, 5, 500, 400, 0),
+            slot(WriterKind::Layer, 10, 0, 0, 0, 7),
+            slot(WriterKind::Manager, 11, 100, 250, 9, 0),
+            slot(WriterKind::Layer, 11, 0, 0, 0, 200),
         ];
         let told = PerMalloc::of(&slots).expect("two processes that searched");
         assert_eq!(
@@ -132,13 +139,19 @@ mod tests {
     #[test]
     fn without_a_search_or_a_count_of_calls_nothing_is_told() {
         assert_eq!(
-            PerMalloc::of(&[slot(Kind::Manager, 10, 0, 0, 0, 0), slot(Kind::Layer, 10, 0, 0, 0, 7)]),
+            PerMalloc::of(&[
+                slot(WriterKind::Manager, 10, 0, 0, 0, 0),
+                slot(WriterKind::Layer, 10, 0, 0, 0, 7)
+            ]),
             None
         );
         assert_eq!(
-            PerMalloc::of(&[slot(Kind::Manager, 10, 5, 5, 1, 0), slot(Kind::Layer, 11, 0, 0, 0, 7)]),
+            PerMalloc::of(&[
+                slot(WriterKind::Manager, 10, 5, 5, 1, 0),
+                slot(WriterKind::Layer, 11, 0, 0, 0, 7)
+            ]),
             None
         );
-        assert_eq!(Searches::most(&[slot(Kind::Layer, 10, 3, 3, 1, 7)]), None);
+        assert_eq!(Searches::most(&[slot(WriterKind::Layer, 10, 3, 3, 1, 7)]), None);
     }
 }

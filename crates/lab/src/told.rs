@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use heaptoll_statspage::{Kind, SlotRecord};
+use heaptoll_statspage::{SlotRecord, WriterKind};
 
 use crate::observation::{Collections, Observation};
 use crate::stack::LayerKind;
@@ -33,9 +33,9 @@ pub struct Told {
 impl Told {
     /// Reads the slots of a run.
     pub fn of(slots: &[SlotRecord]) -> Told {
-        let managers = || slots.iter().filter(|slot| slot.kind == Kind::Manager);
+        let managers = || slots.iter().filter(|slot| slot.kind == WriterKind::Manager);
         let layer = |kind: LayerKind| {
-            slots.iter().filter(move |slot| slot.kind == Kind::Layer && slot.writer == kind.word())
+            slots.iter().filter(move |slot| slot.kind == WriterKind::Layer && slot.writer == kind.word())
         };
         let sweeps = || layer(LayerKind::Sweep);
         let swept = sweeps().next().is_some();
@@ -93,12 +93,12 @@ impl Told {
 mod tests {
     use super::*;
 
-    fn slot(kind: Kind, writer: &str) -> SlotRecord {
+    fn slot(kind: WriterKind, writer: &str) -> SlotRecord {
         SlotRecord { kind, pid: 1, writer: writer.into(), ..SlotRecord::default() }
     }
 
     fn layer(writer: &str) -> SlotRecord {
-        slot(Kind::Layer, writer)
+        slot(WriterKind::Layer, writer)
     }
 
     #[test]
@@ -139,19 +139,19 @@ mod tests {
                 ..Told::default()
             }
         );
-        let manager = SlotRecord { mapped_high_bytes: 9, ..slot(Kind::Manager, "lea") };
+        let manager = SlotRecord { mapped_high_bytes: 9, ..slot(WriterKind::Manager, "lea") };
         let with = Told::of(&[two[0].clone(), two[1].clone(), manager]);
         assert_eq!(with, Told { heap_high_water_bytes: Some(9), ..told });
     }
 
     #[test]
     fn a_manager_that_leaves_a_counter_alone_has_not_counted_none() {
-        let tithe = SlotRecord { collections: 3, pause_total_ns: 5, ..slot(Kind::Manager, "tithe") };
+        let tithe = SlotRecord { collections: 3, pause_total_ns: 5, ..slot(WriterKind::Manager, "tithe") };
         let told = Told::of(std::slice::from_ref(&tithe));
         assert_eq!((told.collector_cpu_ns, told.used_high_bytes), (None, None));
         assert_eq!(told.collections.map(|collections| collections.count), Some(3));
         // No collections take no time, whoever counts it.
-        assert_eq!(Told::of(&[slot(Kind::Manager, "lea")]).collector_cpu_ns, Some(0));
+        assert_eq!(Told::of(&[slot(WriterKind::Manager, "lea")]).collector_cpu_ns, Some(0));
         let counting = SlotRecord { collector_cpu_ns: 8, used_high_bytes: 4096, ..tithe };
         let told = Told::of(&[counting]);
         assert_eq!((told.collector_cpu_ns, told.used_high_bytes), (Some(8), Some(4096)));

@@ -1,6 +1,6 @@
 //! What the manager says of its heap, told inside the process at the pause.
 
-use heaptoll_facts::{Facts, wish};
+use heaptoll_facts::{Facts, request};
 use serde::{Deserialize, Serialize};
 
 /// `struct heaptoll_census` of include/heaptoll.h, and what else a manager tells. All in bytes.
@@ -35,7 +35,7 @@ impl Census {
     /// The first byte of the question to the layer: what is to be told besides the usual. `collect` runs a full
     /// collection and has all threads stopped some times, which changes the run.
     pub fn wishes(collect: bool) -> u8 {
-        if collect { wish::COLLECT | wish::HELD } else { 0 }
+        if collect { request::COLLECT | request::HELD } else { 0 }
     }
 
     /// From the layer's answer (`heaptoll_facts`). `None`: the manager tells nothing.

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use heaptoll_statspage::{Kind, SlotRecord};
+use heaptoll_statspage::{SlotRecord, WriterKind};
 
 use crate::binding::Report;
 use crate::elf::{self, ElfError};
@@ -168,7 +168,7 @@ pub fn witnesses(
 
 /// Slots of the counting layer; other layers have some, too.
 fn is_counting(slot: &&SlotRecord) -> bool {
-    slot.kind == Kind::Layer && slot.writer == "count"
+    slot.kind == WriterKind::Layer && slot.writer == "count"
 }
 
 /// The layers that calls pass from `first` on, and where they end.

@@ -5,7 +5,7 @@ mod layer_support;
 
 use std::process::Command;
 
-use heaptoll_facts::{Facts, wish};
+use heaptoll_facts::{Facts, request};
 use heaptoll_ring::Flags;
 use layer_support::recorded::{Counts, Event, Image, Recording, Run, agree, logged};
 use layer_support::{Shop, layers, manager};
@@ -213,7 +213,7 @@ fn a_collector_tells_what_a_collection_leaves_and_roots_hold_when_wished_for() {
     let program = shop.program("threads.c", &[]);
     let flags = Flags { ledger: true, ..Flags::default() };
     let object = manager("tithe");
-    for wishes in [0, wish::COLLECT, wish::COLLECT | wish::HELD] {
+    for wishes in [0, request::COLLECT, request::COLLECT | request::HELD] {
         let recording = Recording {
             flags,
             asking: true,
@@ -228,10 +228,10 @@ fn a_collector_tells_what_a_collection_leaves_and_roots_hold_when_wished_for() {
         assert!(!facts.is_empty());
         for facts in &facts {
             assert!(facts.census.is_some());
-            assert_eq!(facts.collected.is_some(), wishes & wish::COLLECT != 0);
-            assert_eq!(facts.held.is_some(), wishes & wish::HELD != 0);
+            assert_eq!(facts.collected.is_some(), wishes & request::COLLECT != 0);
+            assert_eq!(facts.held.is_some(), wishes & request::HELD != 0);
         }
-        if wishes & wish::COLLECT != 0 {
+        if wishes & request::COLLECT != 0 {
             let live = |of: fn(&Facts) -> u64| facts.iter().map(of).sum::<u64>();
             let before = live(|facts| facts.census.unwrap_or_default().live_bytes);
             let after = live(|facts| facts.collected.unwrap_or_default().live_bytes);

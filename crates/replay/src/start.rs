@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use heaptoll_scratch::Scratch;
-use heaptoll_statspage::{Kind, StatsPage};
+use heaptoll_statspage::{StatsPage, WriterKind};
 
 use crate::error::ReplayError;
 use crate::job::{Answer, Job, Outcome, Pass};
@@ -172,7 +172,7 @@ fn wait_for(end: Option<&OwnedFd>, longest: Duration) {
 
 fn high_water(page: &StatsPage) -> Option<u64> {
     let slots = page.read().ok()?;
-    slots.iter().filter(|slot| slot.kind == Kind::Manager).map(|slot| slot.mapped_high_bytes).max()
+    slots.iter().filter(|slot| slot.kind == WriterKind::Manager).map(|slot| slot.mapped_high_bytes).max()
 }
 
 fn how(status: std::process::ExitStatus) -> String {

@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use heaptoll_statspage::{Kind, Slot, Writer};
+use heaptoll_statspage::{Slot, Writer, WriterKind};
 
 use crate::Search;
 use crate::contract::{
@@ -36,15 +36,15 @@ pub struct Collected {
 impl StatsReporter {
     /// The reporter of the manager of this name.
     pub const fn new(name: &'static str) -> StatsReporter {
-        StatsReporter::of(Kind::Manager, name)
+        StatsReporter::of(WriterKind::Manager, name)
     }
 
     /// The reporter of the layer of this name.
     pub const fn layer(name: &'static str) -> StatsReporter {
-        StatsReporter::of(Kind::Layer, name)
+        StatsReporter::of(WriterKind::Layer, name)
     }
 
-    const fn of(kind: Kind, name: &'static str) -> StatsReporter {
+    const fn of(kind: WriterKind, name: &'static str) -> StatsReporter {
         StatsReporter {
             writer: Writer::new(kind, name),
             listener: AtomicPtr::new(ptr::null_mut()),

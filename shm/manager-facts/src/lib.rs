@@ -1,18 +1,19 @@
-//! What a recorded process tells of its manager when the tool asks, for the ledger: the one meaning of the bytes of
-//! facts in the shared file, for the recording layer, which fills them in, and for the tool, which reads them.
+//! The figures that a recorded process reports about its manager when the tool requests them, for the ledger. This
+//! crate defines the bytes of facts in the shared file for both sides: the recording layer, which writes them, and the
+//! tool, which reads them.
 //!
 //! The bytes are little-endian words of 8 bytes, the first of which is the version.
 #![no_std]
 
-/// What the tool may wish for besides what is told in each case: bits of the first byte of its request.
-pub mod wish {
+/// What the tool may request in addition to what is always reported: bits of the first byte of its request.
+pub mod request {
     /// A full collection, and a census after it.
     pub const COLLECT: u8 = 1;
-    /// What each sort of root holds alone: slow.
+    /// The bytes that each sort of root alone keeps live: slow.
     pub const HELD: u8 = 2;
 }
 
-/// Bytes of a manager's name that are told.
+/// Bytes of a manager's name that are reported.
 pub const NAME_BYTES: usize = 32;
 /// Bytes of all facts.
 pub const BYTES: usize = 8 * (2 + TOTALS * 2 + HELD + 1 + MALLINFO) + NAME_BYTES;
@@ -22,10 +23,10 @@ const TOTALS: usize = 9;
 const HELD: usize = 4;
 const MALLINFO: usize = 5;
 
-/// What a manager's `heaptoll_census` said (include/heaptoll.h), in bytes.
+/// The result of a manager's `heaptoll_census` (include/heaptoll.h), in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// All other threads stood still.
+    /// Whether all other threads were stopped.
     pub exact: bool,
     pub mapped_bytes: u64,
     pub mapped_high_bytes: u64,
@@ -38,7 +39,7 @@ pub struct Totals {
     pub requested_bytes: u64,
 }
 
-/// What each sort of root holds alone, as `tithe_held` says (include/tithe.h), in bytes.
+/// The bytes that each sort of root alone keeps live, from `tithe_held` (include/tithe.h).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Held {
     pub stacks: u64,
@@ -47,14 +48,14 @@ pub struct Held {
     pub registers: u64,
 }
 
-/// What glibc's `mallinfo2` says, in bytes.
+/// The result of glibc's `mallinfo2`, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mallinfo {
-    /// Of the arenas: address space taken, free chunks and thread caches included.
+    /// Of the arenas: address space, including free chunks and thread caches.
     pub arena: u64,
     /// In blocks that are mappings of their own.
     pub hblkhd: u64,
-    /// Of the arenas: in use, headers and thread caches included.
+    /// Of the arenas: in use, including headers and thread caches.
     pub uordblks: u64,
     /// Of the arenas: in free chunks.
     pub fordblks: u64,
@@ -62,24 +63,24 @@ pub struct Mallinfo {
     pub keepcost: u64,
 }
 
-/// The facts. What the manager does not tell is `None`.
+/// The facts. What the manager does not report is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The manager's own name, NUL-terminated when shorter; empty when it has no control symbol.
     pub name: [u8; NAME_BYTES],
-    /// The heap as it was.
+    /// The heap before any collection.
     pub census: Option<Totals>,
-    /// The heap after a full collection, where one was asked for and there is such a thing.
+    /// The heap after a full collection, if one was requested and the manager supports it.
     pub collected: Option<Totals>,
     pub held: Option<Held>,
-    /// Address space that a collector avoids because words look like addresses in it, in bytes.
+    /// Address space that a collector avoids because some words equal addresses in it, in bytes.
     pub blacklisted_bytes: Option<u64>,
     /// glibc's, when the manager is glibc.
     pub mallinfo: Option<Mallinfo>,
 }
 
-/// Bits of the second word: what is told.
-mod told {
+/// Bits of the second word: which facts are present.
+mod present {
     pub const CENSUS: u64 = 1;
     pub const COLLECTED: u64 = 2;
     pub const HELD: u64 = 4;
@@ -119,26 +120,26 @@ impl Totals {
 }
 
 impl Facts {
-    /// The manager's name as text; empty when there is none, or it is none.
+    /// The manager's name as text; empty when there is none, or it is not UTF-8.
     pub fn name(&self) -> &str {
         let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(NAME_BYTES);
         core::str::from_utf8(&self.name[..end]).unwrap_or("")
     }
 
-    /// As bytes.
+    /// Encodes them.
     pub fn to_bytes(&self) -> [u8; BYTES] {
-        let said = [
-            (told::CENSUS, self.census.is_some()),
-            (told::COLLECTED, self.collected.is_some()),
-            (told::HELD, self.held.is_some()),
-            (told::BLACKLISTED, self.blacklisted_bytes.is_some()),
-            (told::MALLINFO, self.mallinfo.is_some()),
+        let presence = [
+            (present::CENSUS, self.census.is_some()),
+            (present::COLLECTED, self.collected.is_some()),
+            (present::HELD, self.held.is_some()),
+            (present::BLACKLISTED, self.blacklisted_bytes.is_some()),
+            (present::MALLINFO, self.mallinfo.is_some()),
         ]
         .into_iter()
-        .fold(0, |said, (bit, is)| if is { said | bit } else { said });
+        .fold(0, |presence, (bit, is)| if is { presence | bit } else { presence });
         let held = self.held.unwrap_or_default();
         let mallinfo = self.mallinfo.unwrap_or_default();
-        let words = [VERSION, said]
+        let words = [VERSION, presence]
             .into_iter()
             .chain(self.census.unwrap_or_default().words())
             .chain(self.collected.unwrap_or_default().words())
@@ -153,14 +154,14 @@ impl Facts {
             ]);
         let mut bytes = [0; BYTES];
         let (numbers, name) = bytes.split_at_mut(BYTES - NAME_BYTES);
-        for (place, word) in numbers.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
+        for (destination, word) in numbers.chunks_exact_mut(8).zip(words) {
+            destination.copy_from_slice(&word.to_le_bytes());
         }
         name.copy_from_slice(&self.name);
         bytes
     }
 
-    /// From bytes, of which there may be more; `None` when they are no facts of this version.
+    /// Decodes the first [`BYTES`] bytes; `None` when they are not facts of this version.
     pub fn from_bytes(bytes: &[u8]) -> Option<Facts> {
         let bytes = bytes.get(..BYTES)?;
         let (numbers, name) = bytes.split_at(BYTES - NAME_BYTES);
@@ -170,7 +171,7 @@ impl Facts {
             u64::from_le_bytes(number)
         });
         let mut next = || words.next().unwrap_or_default();
-        let (version, said) = (next(), next());
+        let (version, presence) = (next(), next());
         if version != VERSION {
             return None;
         }
@@ -182,11 +183,11 @@ impl Facts {
             Mallinfo { arena: next(), hblkhd: next(), uordblks: next(), fordblks: next(), keepcost: next() };
         let mut facts = Facts::default();
         facts.name.copy_from_slice(name);
-        facts.census = (said & told::CENSUS != 0).then_some(census);
-        facts.collected = (said & told::COLLECTED != 0).then_some(collected);
-        facts.held = (said & told::HELD != 0).then_some(held);
-        facts.blacklisted_bytes = (said & told::BLACKLISTED != 0).then_some(blacklisted);
-        facts.mallinfo = (said & told::MALLINFO != 0).then_some(mallinfo);
+        facts.census = (presence & present::CENSUS != 0).then_some(census);
+        facts.collected = (presence & present::COLLECTED != 0).then_some(collected);
+        facts.held = (presence & present::HELD != 0).then_some(held);
+        facts.blacklisted_bytes = (presence & present::BLACKLISTED != 0).then_some(blacklisted);
+        facts.mallinfo = (presence & present::MALLINFO != 0).then_some(mallinfo);
         Some(facts)
     }
 }
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn they_fit_the_room_in_the_shared_file_and_zeroes_are_none() {
+    fn they_fit_the_space_in_the_shared_file_and_zeroes_are_not_facts() {
         const { assert!(BYTES <= 1024) };
         assert_eq!(Facts::from_bytes(&[0; BYTES]), None);
         assert_eq!(Facts::from_bytes(&Facts::default().to_bytes()[..BYTES - 1]), None);

@@ -1,61 +1,62 @@
 //! Memory for pages of a shared mapping, reserved before they are touched.
 //!
-//! A store to a page that its file has no memory for, because the file system is full or the file was cut off, is
-//! answered by SIGBUS, which would end the program under measurement. A system call that has the kernel touch the page
-//! answers with an error instead. Async-signal-safe; `errno` stays as it was.
+//! A store to a page for which its file has no memory, because the file system is full or the file was truncated,
+//! raises SIGBUS, which would end the program under measurement. A system call by which the kernel touches the page
+//! returns an error instead. Async-signal-safe; preserves `errno`.
 #![no_std]
 
 use core::ffi::c_int;
 
 /// Bytes of a page.
 const PAGE: usize = 4096;
-/// Of `FUTEX_WAKE_OP`: add 0 to the word, and wake nobody.
+/// Operation of `FUTEX_WAKE_OP`: adds 0 to the word and wakes no thread.
 const ADD_NOTHING: usize = 1 << 28;
 
-/// Gives memory to whole pages of a mapping and leaves what they hold as it is.
+/// Reserves memory for whole pages of a mapping and leaves their contents unchanged.
 ///
 /// # Errors
-/// The error's number: EFAULT where the file has no memory for them, or ends earlier.
+/// The number of the system's error: EFAULT if the file has no memory for them, or ends earlier.
 ///
 /// # Safety
-/// They are mapped, for writing.
+/// `at` is aligned to a page, and `bytes` bytes from it are mapped for writing.
 pub unsafe fn populate(at: *mut u8, bytes: usize) -> Result<(), c_int> {
-    // SAFETY: the caller's promise.
+    // SAFETY: by this function's contract the range is mapped, and the advice does not change its contents.
     match unsafe {
         call(libc::SYS_madvise, [at as usize, bytes, libc::MADV_POPULATE_WRITE as usize, 0, 0, 0])
     } {
         // A kernel before 5.14.
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of `touch` is that of this function.
         Err(libc::EINVAL) => unsafe { touch(at, bytes) },
         other => other,
     }
 }
 
-/// Has the kernel write to each page, by a futex's operation, which changes nothing.
+/// Makes the kernel write to each page, by a futex operation that changes nothing.
 ///
 /// # Safety
-/// As of [`populate`].
+/// `at` is aligned to a page, and `bytes` bytes from it are mapped for writing.
 unsafe fn touch(at: *mut u8, bytes: usize) -> Result<(), c_int> {
     let operation = (libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG) as usize;
     for page in (0..bytes).step_by(PAGE) {
         let word = at as usize + page;
-        // SAFETY: the page's first word is mapped; nobody waits there by a private futex.
+        // SAFETY: by this function's contract the page's first word is mapped; adding 0 keeps it, and no thread waits
+        // on it by a private futex.
         unsafe { call(libc::SYS_futex, [word, operation, 0, 0, word, ADD_NOTHING]) }?;
     }
     Ok(())
 }
 
-/// A system call that is made again until it was not interrupted.
+/// Makes a system call, again if it was interrupted.
 ///
 /// # Safety
-/// As the call's own conditions.
+/// The arguments meet the requirements of the system call `number`.
 unsafe fn call(number: i64, [a, b, c, d, e, f]: [usize; 6]) -> Result<(), c_int> {
-    // SAFETY: errno's address is valid for the calling thread.
+    // SAFETY: the function takes no arguments and returns the address of the calling thread's errno.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
+    // SAFETY: `errno` points to the calling thread's errno.
     let kept = unsafe { *errno };
     loop {
-        // SAFETY: the caller's promise; errno as above.
+        // SAFETY: by this function's contract the arguments are valid; `errno` points to the calling thread's errno.
         let error = unsafe {
             let done = libc::syscall(number, a, b, c, d, e, f) >= 0;
             let error = if done { 0 } else { *errno };
@@ -85,7 +86,7 @@ mod tests {
         let file = tempfile::tempfile().expect("a file");
         file.set_len(4 * PAGE as u64).expect("long");
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh mapping of the whole file.
+        // SAFETY: with a null address mmap maps memory that nothing uses.
         let map = unsafe {
             libc::mmap(core::ptr::null_mut(), 4 * PAGE, access, libc::MAP_SHARED, file.as_raw_fd(), 0)
         };
@@ -97,14 +98,15 @@ mod tests {
     fn pages_without_memory_are_refused_by_old_kernels_too() {
         for reserve in [populate, touch] {
             let (file, map) = mapped();
-            // SAFETY: the first page is mapped, and the file has room for it.
+            // SAFETY: the first page is mapped, and the file system has memory for it.
             unsafe { map.add(8).write(7) };
-            // SAFETY: the whole mapping.
+            // SAFETY: the range is the whole mapping.
             assert_eq!(unsafe { reserve(map, 4 * PAGE) }, Ok(()));
-            // SAFETY: as above; the pages have memory now.
+            // SAFETY: the three words lie in the mapping, whose pages have memory now.
             unsafe { assert_eq!((map.add(8).read(), map.read(), map.add(3 * PAGE).read()), (7, 0, 0)) };
-            file.set_len(2 * PAGE as u64).expect("cut");
-            // SAFETY: errno's address is valid; the mapping is there, though the file ends earlier.
+            file.set_len(2 * PAGE as u64).expect("truncated");
+            // SAFETY: `__errno_location` returns the address of this thread's errno; the four pages are mapped, though
+            // the file ends earlier, and are not accessed after munmap.
             unsafe {
                 *libc::__errno_location() = 99;
                 assert_eq!(reserve(map, 4 * PAGE), Err(libc::EFAULT));

@@ -16,10 +16,10 @@ pub const SLOT_BYTES: usize = 512;
 /// `state` of a slot that is filled in.
 pub const IN_USE: u32 = 2;
 
-/// Who writes a slot.
+/// What writes a slot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Kind {
+pub enum WriterKind {
     /// A memory manager.
     #[default]
     Manager = 1,
@@ -40,7 +40,7 @@ pub struct Header {
     pub slot_bytes: AtomicU32,
     /// Slots in the file.
     pub slots: AtomicU32,
-    /// Slots asked for so far; may exceed `slots`.
+    /// Slots requested so far; may exceed `slots`.
     pub claimed: AtomicU32,
     /// Zero.
     pub reserved_u32: u32,
@@ -48,13 +48,13 @@ pub struct Header {
     pub reserved: [u8; 4064],
 }
 
-/// What one writer keeps about one process image. Units and meaning of the counters are those of the C header. Every
-/// member is atomic: other processes write to the page, not all of them by the rules.
+/// The counters of one writer for one process image. Units and meaning are those of the C header. Every member is
+/// atomic: other processes write to the page, not all of them by the rules.
 #[repr(C)]
 pub struct Slot {
     /// [`IN_USE`] once filled in.
     pub state: AtomicU32,
-    /// [`Kind`].
+    /// [`WriterKind`].
     pub kind: AtomicU32,
     /// Process id.
     pub pid: AtomicI32,
@@ -70,49 +70,49 @@ pub struct Slot {
     pub exe: [AtomicU8; 192],
     /// Bytes held from the system now.
     pub mapped_bytes: AtomicU64,
-    /// Most that has ever been.
+    /// Its high-water mark.
     pub mapped_high_bytes: AtomicU64,
-    /// Bytes in blocks that the program holds now.
+    /// Bytes in live blocks now.
     pub live_bytes: AtomicU64,
-    /// Most that has ever been.
+    /// Its high-water mark.
     pub live_high_bytes: AtomicU64,
     /// Calls for a new block.
     pub malloc_calls: AtomicU64,
     /// Calls that resize a block.
     pub realloc_calls: AtomicU64,
-    /// Calls that give a block back.
+    /// Calls that free a block.
     pub free_calls: AtomicU64,
     /// Of `malloc_calls`, those by `operator new`.
     pub new_calls: AtomicU64,
     /// Of `free_calls`, those by `operator delete`.
     pub delete_calls: AtomicU64,
-    /// Calls that gave nothing.
+    /// Calls that returned null.
     pub failed_calls: AtomicU64,
-    /// Sum of the sizes asked for, bytes.
+    /// Sum of the requested sizes, bytes.
     pub requested_bytes: AtomicU64,
     /// Collections finished.
     pub collections: AtomicU64,
-    /// Time the program stood still for the collector, ns.
+    /// Time for which the world was stopped, ns.
     pub pause_total_ns: AtomicU64,
     /// Longest such pause, ns.
     pub pause_max_ns: AtomicU64,
     /// Bytes reclaimed by collections.
     pub collected_bytes: AtomicU64,
-    /// Searches through a free structure, told at process end.
+    /// Searches through a free structure, written at process end.
     pub searches: AtomicU64,
-    /// Blocks looked at in them.
+    /// Blocks examined in them.
     pub search_steps: AtomicU64,
-    /// Blocks looked at in the longest.
+    /// Blocks examined in the longest.
     pub search_longest: AtomicU64,
     /// Bytes of pages that hold a live block, now.
     pub used_bytes: AtomicU64,
-    /// Most that has ever been.
+    /// Its high-water mark.
     pub used_high_bytes: AtomicU64,
-    /// Bytes in blocks that a quarantine holds back, now.
+    /// Bytes in quarantined blocks, now.
     pub held_bytes: AtomicU64,
-    /// Most that has ever been.
+    /// Its high-water mark.
     pub held_high_bytes: AtomicU64,
-    /// Times that a thread gave back what it held.
+    /// Times that a thread released its quarantined blocks.
     pub held_releases: AtomicU64,
     /// Blocks that were found changed when they left a quarantine.
     pub written_after_free: AtomicU64,
@@ -129,7 +129,7 @@ const fn zero() -> AtomicU64 {
 }
 
 impl Slot {
-    /// A slot outside of any page, for a process that has none.
+    /// A slot outside of any page, for a process that has no page.
     pub const fn detached() -> Slot {
         Slot {
             state: AtomicU32::new(0),

@@ -1,8 +1,8 @@
 //! The shared statistics page of `include/heaptoll.h`, from both of its sides.
 //!
-//! Counters that a process keeps in its own memory are lost when it leaves by `_exit` or SIGKILL. So managers and
-//! layers count in a file that the tool made, mapped shared: whatever was counted is there when the process is gone.
-//! The layout is fixed by the C header; a test compiles that header and compares every offset.
+//! Counters that a process keeps in its own memory are lost when it ends by `_exit` or SIGKILL. So managers and layers
+//! count in a file that the tool made, mapped shared: the counts remain when the process is gone. The C header fixes
+//! the layout; a test compiles that header and compares every offset.
 #![no_std]
 
 mod layout;
@@ -12,7 +12,7 @@ mod page;
 pub mod shared;
 mod writer;
 
-pub use layout::{HEADER_BYTES, Header, IN_USE, Kind, MAGIC, SLOT_BYTES, Slot, VARIABLE, VERSION};
+pub use layout::{HEADER_BYTES, Header, IN_USE, MAGIC, SLOT_BYTES, Slot, VARIABLE, VERSION, WriterKind};
 #[cfg(feature = "tool")]
 pub use page::{PageError, SlotRecord, StatsPage};
 pub use writer::Writer;

@@ -1,8 +1,8 @@
-//! The page in a process's memory, checked once.
+//! The page as mapped into a process, checked once.
 //!
-//! Every process of a run maps the page, and any of them may be hostile or have a wild pointer. So what an address
-//! follows from is copied when the page is mapped and never read from it again; what is read from it later, the number
-//! of a claim, is compared with the copy.
+//! Every process of a run maps the page, and any of them may be hostile or write through a corrupted pointer. So the
+//! figures from which addresses are computed are copied when the page is mapped and never read from it again; the
+//! number of a claim, which is read from it later, is compared with the copy.
 
 use core::ffi::{CStr, c_void};
 use core::ptr;
@@ -15,12 +15,12 @@ use crate::shared;
 const PAGE_BYTES: usize = 4096;
 const _: () = assert!(HEADER_BYTES.is_multiple_of(PAGE_BYTES) && PAGE_BYTES.is_multiple_of(SLOT_BYTES));
 
-/// A mapped page, for good.
+/// A mapped page, which normally stays mapped.
 #[derive(Debug, Clone, Copy)]
 pub struct Mapping {
-    /// Where it begins. The mapping holds a header and `slots` slots.
+    /// The first byte. The mapping holds a header and `slots` slots.
     header: *mut Header,
-    /// How many slots there were when it was checked: never 0.
+    /// The number of slots when it was checked: never 0.
     slots: u32,
 }
 
@@ -28,8 +28,8 @@ impl Mapping {
     /// Opens and maps the page at `path`; `None` when there is none, it is not one, or the file system is full.
     pub fn open(path: &CStr) -> Option<Mapping> {
         let file = shared::open(path, libc::O_RDWR)?;
-        // SAFETY: an open descriptor that is closed once, here; all zeroes is a valid stat, and a valid place for
-        // fstat's result; the mapping is new.
+        // SAFETY: `file` is an open descriptor that is closed once, here; all zeroes is a valid stat, to which fstat
+        // writes; with a null address mmap maps memory that nothing uses.
         let (map, length) = unsafe {
             let mut status: libc::stat = core::mem::zeroed();
             let known = libc::fstat(file, &mut status) == 0;
@@ -46,41 +46,42 @@ impl Mapping {
         if map == libc::MAP_FAILED {
             return None;
         }
-        // SAFETY: the mapping just made, of at least a header, with memory behind the header.
+        // SAFETY: `map` is the mapping just made, of at least a header, whose memory `populate` has reserved.
         let slots = if populate(map) { unsafe { slots_of(map.cast(), length) } } else { None };
         if slots.is_none() {
-            // SAFETY: our own mapping, which nobody else has seen.
+            // SAFETY: mmap returned this mapping above, and no pointer to it has been published.
             unsafe { libc::munmap(map, length) };
         }
         Some(Mapping { header: map.cast(), slots: slots? })
     }
 
-    /// The mapping that [`Mapping::open`] gave, put together again.
+    /// Reassembles a mapping that [`Mapping::open`] returned.
     ///
     /// # Safety
-    /// `header` and `slots` are those of one mapping that is still there.
+    /// `header` and `slots` are the parts of one mapping that has not been closed.
     pub unsafe fn from_parts(header: *mut Header, slots: u32) -> Mapping {
         Mapping { header, slots }
     }
 
-    /// Where it begins, and how many slots it has.
+    /// Its first byte and its number of slots.
     pub fn parts(self) -> (*mut Header, u32) {
         (self.header, self.slots)
     }
 
-    /// Gives the mapping back.
+    /// Unmaps it.
     ///
     /// # Safety
-    /// Nobody uses it or a slot of it.
+    /// Neither it nor a slot of it is used afterwards.
     pub unsafe fn close(self) {
-        // SAFETY: the mapping has at least this length, and is not used by the caller's promise. What of it is longer
-        // than its slots stays mapped and is never touched.
+        // SAFETY: the mapping has at least this length, and by this function's contract it is not used any more. A rest
+        // after its slots stays mapped and is never touched.
         unsafe { libc::munmap(self.header.cast(), HEADER_BYTES + self.slots as usize * SLOT_BYTES) };
     }
 
-    /// Claims the next slot; `None` when there is none left or no memory for it. By the rules it is the caller's alone.
+    /// Claims the next slot; `None` when there is none left or no memory for it. By the rules only the caller writes to
+    /// it.
     pub fn claim(self) -> Option<&'static Slot> {
-        // SAFETY: the header is in the mapping, which stays.
+        // SAFETY: `open` mapped the header and populated its memory; callers of `close` use the mapping no more.
         let number = unsafe { (*self.header).claimed.fetch_add(1, Ordering::AcqRel) };
         if number >= self.slots {
             return None;
@@ -91,8 +92,8 @@ impl Mapping {
         if !populate(slot.map_addr(|address| address & !(PAGE_BYTES - 1)).cast()) {
             return None;
         }
-        // SAFETY: in the mapping, as above, which stays; aligned, since the mapping and SLOT_BYTES are; a slot is all
-        // atomics, so that it does not matter who else writes to it.
+        // SAFETY: `slot` is in the mapping, as computed from `number` above, and the mapping stays; it is aligned,
+        // since the mapping and SLOT_BYTES are; a slot consists of atomics, so concurrent writers are allowed.
         Some(unsafe { &*slot.cast::<Slot>() })
     }
 }
@@ -100,9 +101,9 @@ impl Mapping {
 /// The slots of a page of `length` bytes; `None` when it is not one.
 ///
 /// # Safety
-/// `header` is a mapping of so many bytes, HEADER_BYTES or more.
+/// `header` is a mapping of `length` bytes, at least HEADER_BYTES, whose first page has memory.
 unsafe fn slots_of(header: *mut Header, length: usize) -> Option<u32> {
-    // SAFETY: the header is in the mapping by the caller's promise; each member is read once.
+    // SAFETY: by this function's contract the header is mapped and has memory; each member is atomic and read once.
     let (page, slots) = unsafe {
         let page = (*header).magic.load(Ordering::Acquire) == MAGIC
             && (*header).version.load(Ordering::Relaxed) == VERSION
@@ -114,10 +115,11 @@ unsafe fn slots_of(header: *mut Header, length: usize) -> Option<u32> {
     (page && fits && slots > 0).then_some(slots)
 }
 
-/// Gives a memory page of the mapping its memory; whether there is any. A store to one that has none, because the file
-/// system is full or the file has been cut, is a SIGBUS.
+/// Reserves the memory of a page of the mapping; returns whether there is any. A store to a page that has none, because
+/// the file system is full or the file was truncated, raises SIGBUS.
 fn populate(page: *mut c_void) -> bool {
-    // SAFETY: a page of the mapping, which the kernel looks at itself.
+    // SAFETY: callers pass a page of a mapping that is open for writing; where the file is shorter the kernel returns
+    // an error.
     unsafe { heaptoll_populate::populate(page.cast(), PAGE_BYTES) }.is_ok()
 }
 
@@ -136,7 +138,7 @@ mod tests {
 
     const SLOTS: u32 = 16;
 
-    /// A page of [`SLOTS`] slots, mapped; and its file, through which an enemy writes.
+    /// A page of [`SLOTS`] slots, mapped; and its file, through which an attacker writes.
     fn page(folder: &tempfile::TempDir) -> (Mapping, File, CString) {
         let path =
             folder.path().join(std::format!("page{}", std::fs::read_dir(folder).expect("read").count()));
@@ -171,10 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_cut_after_it_was_checked_gives_no_slot_and_no_sigbus() {
+    fn a_page_that_is_truncated_after_it_was_checked_gives_no_slot_and_no_sigbus() {
         let folder = tempfile::tempdir().expect("a folder");
         let (mapping, file, _) = page(&folder);
-        file.set_len(HEADER_BYTES as u64).expect("cut");
+        file.set_len(HEADER_BYTES as u64).expect("truncated");
         assert!(mapping.claim().is_none());
     }
 
@@ -189,7 +191,7 @@ mod tests {
         set(&file, SLOTS, 0);
         assert!(Mapping::open(&name).is_some());
         for length in [0, 1, HEADER_BYTES - 1, HEADER_BYTES + SLOT_BYTES] {
-            file.set_len(length as u64).expect("cut");
+            file.set_len(length as u64).expect("truncated");
             assert!(Mapping::open(&name).is_none(), "{length} bytes");
         }
     }
@@ -198,14 +200,14 @@ mod tests {
     fn a_fifo_is_not_waited_for() {
         let folder = tempfile::tempdir().expect("a folder");
         let name = CString::new(folder.path().join("fifo").as_os_str().as_bytes()).expect("no NUL");
-        // SAFETY: a C string.
+        // SAFETY: mkfifo reads `name`, a C string.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
         assert!(Mapping::open(&name).is_none());
         assert_eq!(shared::open(&name, libc::O_WRONLY | libc::O_APPEND), None);
     }
 
     #[test]
-    fn a_users_own_file_has_the_users_number_behind_its_name() {
+    fn a_users_own_file_has_the_users_number_after_its_name() {
         let mut bytes = [0xff; 16];
         for user in [0, 9, 10, 65534, u32::MAX] {
             let own = shared::of_user(c"/a/b", user, &mut bytes).expect("fits");

@@ -1,4 +1,4 @@
-//! The tool's side: making a page and reading what the processes of a run left in it.
+//! The tool's side: makes a page and reads what the processes of a run left in it.
 
 extern crate std;
 
@@ -11,9 +11,9 @@ use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
-use crate::layout::{HEADER_BYTES, IN_USE, Kind, MAGIC, SLOT_BYTES, VERSION};
+use crate::layout::{HEADER_BYTES, IN_USE, MAGIC, SLOT_BYTES, VERSION, WriterKind};
 
-/// Why a page could not be made or read.
+/// The reason for which a page could not be made or read.
 #[derive(Debug)]
 pub enum PageError {
     /// The file could not be used.
@@ -32,7 +32,7 @@ impl core::fmt::Display for PageError {
             ),
             PageError::Foreign(path) => write!(
                 f,
-                "{} is no statistics page of version {VERSION}; it was overwritten or made by another heaptoll",
+                "{} is not a statistics page of version {VERSION}; it was overwritten or made by another heaptoll",
                 path.display()
             ),
         }
@@ -41,11 +41,11 @@ impl core::fmt::Display for PageError {
 
 impl core::error::Error for PageError {}
 
-/// What one writer left about one process image; the counters are those of `include/heaptoll.h`.
+/// The counters that one writer left for one process image; they are those of `include/heaptoll.h`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlotRecord {
-    /// Who wrote it.
-    pub kind: Kind,
+    /// What wrote it.
+    pub kind: WriterKind,
     /// Process id.
     pub pid: i32,
     /// Its parent's when it claimed the slot.
@@ -62,25 +62,25 @@ pub struct SlotRecord {
     pub mapped_high_bytes: u64,
     /// Live bytes when last written.
     pub live_bytes: u64,
-    /// Most live bytes.
+    /// High-water mark of live bytes.
     pub live_high_bytes: u64,
     /// Calls for a new block.
     pub malloc_calls: u64,
     /// Calls that resize one.
     pub realloc_calls: u64,
-    /// Calls that give one back.
+    /// Calls that free one.
     pub free_calls: u64,
     /// Of `malloc_calls`, those by `operator new`.
     pub new_calls: u64,
     /// Of `free_calls`, those by `operator delete`.
     pub delete_calls: u64,
-    /// Calls that gave nothing.
+    /// Calls that returned null.
     pub failed_calls: u64,
-    /// Sum of sizes asked for, bytes.
+    /// Sum of requested sizes, bytes.
     pub requested_bytes: u64,
     /// Collections.
     pub collections: u64,
-    /// Pauses in all, ns.
+    /// Sum of pauses, ns.
     pub pause_total_ns: u64,
     /// Longest pause, ns.
     pub pause_max_ns: u64,
@@ -88,19 +88,19 @@ pub struct SlotRecord {
     pub collected_bytes: u64,
     /// Searches through a free structure; 0 until the process ended by itself.
     pub searches: u64,
-    /// Blocks looked at in them.
+    /// Blocks examined in them.
     pub search_steps: u64,
-    /// Blocks looked at in the longest.
+    /// Blocks examined in the longest.
     pub search_longest: u64,
     /// Bytes of pages that hold a live block, now.
     pub used_bytes: u64,
-    /// Most that has ever been.
+    /// Its high-water mark.
     pub used_high_bytes: u64,
-    /// Bytes in blocks that a quarantine holds back, now.
+    /// Bytes in quarantined blocks, now.
     pub held_bytes: u64,
-    /// Most that has ever been.
+    /// Its high-water mark.
     pub held_high_bytes: u64,
-    /// Times that a thread gave back what it held.
+    /// Times that a thread released its quarantined blocks.
     pub held_releases: u64,
     /// Blocks that were found changed when they left a quarantine.
     pub written_after_free: u64,
@@ -120,7 +120,7 @@ pub struct StatsPage {
 
 impl StatsPage {
     /// Makes a page of `slots` slots at `path`, readable and writable by this user only. The file is sparse: unused
-    /// slots take no room.
+    /// slots take no memory.
     ///
     /// # Errors
     /// [`PageError::Io`] when the file cannot be made, for example because it exists.
@@ -144,7 +144,7 @@ impl StatsPage {
         Ok(StatsPage { path: path.to_owned(), file, slots })
     }
 
-    /// The file, for `HEAPTOLL_STATS`.
+    /// The file's path, for `HEAPTOLL_STATS`.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -154,7 +154,7 @@ impl StatsPage {
         &self.file
     }
 
-    /// Every slot filled in so far, in the order of their claims. Counters of processes still alive go on moving.
+    /// Every slot filled in so far, in the order of their claims. Counters of running processes keep changing.
     ///
     /// # Errors
     /// [`PageError`] when the file cannot be read or a program overwrote it.
@@ -174,7 +174,7 @@ impl StatsPage {
         Ok(self.claimed()?.saturating_sub(self.slots))
     }
 
-    /// Forgets all slots, for the next run. No process of the last run may be alive: it would go on writing to a slot
+    /// Clears all slots, for the next run. No process of the last run may be running: it would keep writing to a slot
     /// that is claimed again.
     ///
     /// # Errors
@@ -218,8 +218,8 @@ fn record(slot: &[u8]) -> Option<SlotRecord> {
         return None;
     }
     let kind = match half(slot, 4) {
-        1 => Kind::Manager,
-        2 => Kind::Layer,
+        1 => WriterKind::Manager,
+        2 => WriterKind::Layer,
         _ => return None,
     };
     Some(SlotRecord {

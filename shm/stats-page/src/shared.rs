@@ -1,12 +1,13 @@
-//! Opening a file that the tool shares with the processes of a run.
+//! Opens a file that the tool shares with the processes of a run.
 //!
-//! Such a file belongs to the user who runs heaptoll, mode 0600. A process of root's may go on as another user, and what
-//! it executes then can open that file no more: for it the tool puts a file of the same sort beside it, named `PATH.UID`,
-//! which belongs to that user. So no user can write what another's processes map or what is believed of them.
+//! Such a file belongs to the user that runs heaptoll, mode 0600. A process of root may change to another user, and the
+//! programs that it then executes can no longer open the file: for them the tool puts a file of the same sort next to
+//! it, named `PATH.UID`, which belongs to that user. So no user can write to a file that another's processes map, or
+//! forge their figures.
 
 use core::ffi::{CStr, c_int};
 
-/// Longest path of a file for another user, with its NUL. Stacks may be small.
+/// Maximum length of the path of a file for another user, with its NUL. Stacks may be small.
 pub const MOST: usize = 1024;
 
 /// Opens the file at `path` for this process, `access` being an access mode and O_APPEND or not; `None` when this user
@@ -15,7 +16,8 @@ pub const MOST: usize = 1024;
 /// Never waits: a FIFO is no such file. Changes `errno`.
 pub fn open(path: &CStr, access: c_int) -> Option<c_int> {
     let how = access | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
-    // SAFETY: C strings; errno's address is valid for the calling thread; geteuid has no conditions.
+    // SAFETY: open reads `path` and `own`, C strings; `__errno_location` returns the address of the calling thread's
+    // errno; geteuid takes no pointers and cannot fail.
     let file = unsafe {
         let file = libc::open(path.as_ptr(), how);
         if file < 0 && *libc::__errno_location() == libc::EACCES {

@@ -1,11 +1,11 @@
-//! The page as C sees it and as processes leave it.
+//! The page as C code sees it, and its contents after processes have ended.
 
 use std::path::Path;
 use std::process::Command;
 
-use heaptoll_statspage::{Kind, StatsPage, Writer};
+use heaptoll_statspage::{StatsPage, Writer, WriterKind};
 
-/// Every member that the Rust side names, with its offset from the C header.
+/// Every member of the Rust side's slot, to be compared with the C header.
 const MEMBERS: &str = "state kind pid parent_pid claimed_ns reserved_0 writer exe mapped_bytes mapped_high_bytes \
     live_bytes live_high_bytes malloc_calls realloc_calls free_calls new_calls delete_calls failed_calls \
     requested_bytes collections pause_total_ns pause_max_ns collected_bytes searches search_steps search_longest used_bytes used_high_bytes held_bytes held_high_bytes held_releases written_after_free refused_calls collector_cpu_ns reserved_1";
@@ -58,7 +58,7 @@ fn c_and_rust_agree_on_every_offset() {
     }
 }
 
-/// A manager in C that follows the header's text to the letter.
+/// A manager in C that follows the header's text literally.
 const C_WRITER: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -97,7 +97,7 @@ int main(void) {
 "#;
 
 #[test]
-fn a_c_writer_is_read_and_the_writers_without_room_are_told() {
+fn a_c_writer_is_read_and_the_writers_without_a_slot_are_counted() {
     let directory = tempfile::tempdir().expect("a directory");
     let program = compile(directory.path(), "cc", "-std=gnu11", "w.c", C_WRITER);
     let page = StatsPage::create(&directory.path().join("page"), 2).expect("a page");
@@ -112,7 +112,7 @@ fn a_c_writer_is_read_and_the_writers_without_room_are_told() {
         let slots = page.read().expect("read");
         assert_eq!(slots.len(), 2);
         for slot in &slots {
-            assert_eq!((slot.kind, slot.writer.as_str()), (Kind::Manager, "written in C"));
+            assert_eq!((slot.kind, slot.writer.as_str()), (WriterKind::Manager, "written in C"));
             assert_eq!(
                 (slot.mapped_high_bytes, slot.collections, slot.collected_bytes),
                 (123_456_789, 7, 42)
@@ -126,11 +126,12 @@ fn a_c_writer_is_read_and_the_writers_without_room_are_told() {
     assert!(page.read().is_err());
 }
 
-/// The writer finds its page through the environment, which belongs to the whole process: so there is one test of it,
+/// The writer finds its page through the environment, which is shared by the whole process: so there is one test of it,
 /// and it runs in a child of the test program.
 #[test]
 fn the_rust_writer_counts_per_process() {
-    static WRITER: Writer = Writer::new(Kind::Layer, "a name that is longer than the thirty-one bytes kept");
+    static WRITER: Writer =
+        Writer::new(WriterKind::Layer, "a name that is longer than the thirty-one bytes kept");
     use std::sync::atomic::Ordering::Relaxed;
     if std::env::var_os("HEAPTOLL_STATS").is_some() {
         std::thread::scope(|scope| {
@@ -143,7 +144,8 @@ fn the_rust_writer_counts_per_process() {
             }
         });
         assert!(WRITER.attached() && WRITER.owned_by_caller());
-        // SAFETY: the child counts, and leaves without unwinding or running handlers.
+        // SAFETY: the child only counts, with atomics, and ends by a signal without unwinding or running handlers;
+        // waitpid writes to `status`, a local variable.
         unsafe {
             let child = libc::fork();
             if child == 0 {
@@ -174,7 +176,7 @@ fn the_rust_writer_counts_per_process() {
     assert_eq!(slots[0].writer, "a name that is longer than the ");
     assert_eq!(slots[1].parent_pid, slots[0].pid);
     assert!(slots[0].exe.contains("page") && slots[1].claimed_ns > slots[0].claimed_ns);
-    // A page that is none: the assertion of `attached` fails in the child, and nothing worse happens.
+    // A file that is not a page: the assertion on `attached` fails in the child, and the file is unchanged.
     let foreign = directory.path().join("foreign");
     std::fs::write(&foreign, vec![7u8; 10_000]).expect("written");
     let output = run(&foreign);

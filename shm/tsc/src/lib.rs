@@ -1,27 +1,28 @@
 //! The clock of layers: the processor's time-stamp counter where it keeps time, else the C library's.
 //!
-//! What is timed by two readings must not be short beside them. On a Xeon of 2.6 GHz a reading of the counter takes
-//! 7 ns and one of `clock_gettime` 17. Two plain readings do not bound a short call: the processor takes the second
-//! before the call is done. [`fenced_ticks`] waits on both sides. On an AMD EPYC the counter advances in steps of
-//! 10 ns, so that a single time is right to one step and only means and medians of many are better. The counter is used when the kernel itself keeps time by it: it has tested that
-//! it runs evenly and alike on all processors.
+//! An interval between two readings must not be short in comparison with a reading. On a Xeon of 2.6 GHz a reading of
+//! the counter takes 7 ns and one of `clock_gettime` 17. Two plain readings do not bound a short call: the processor
+//! executes the second before the call is done. [`fenced_ticks`] waits on both sides. On an AMD EPYC the counter
+//! advances in steps of 10 ns, so a single time is right to one step and only means and medians of many are better. The
+//! counter is used when the kernel itself keeps time by it: the kernel has tested that it runs evenly and alike on all
+//! processors.
 //!
-//! Readings are in ticks: of the counter, or ns. There are two ways from ticks to ns. The recording layer asks for
-//! short times while the program runs: [`compare`] compares the counter with the kernel's clock once, for 0.2 ms,
-//! which is right to about one part in 5000, and [`ns`] multiplies. Whoever writes ticks down and turns them into ns
-//! later writes a [`Pair`] down now and then.
+//! Readings are in ticks: of the counter, or ns. There are two ways from ticks to ns. The recording layer needs short
+//! times while the program runs: [`compare`] compares the counter with the kernel's clock once, for 0.2 ms, which is
+//! right to about one part in 5000, and [`ns`] multiplies. A layer that records ticks and converts them to ns later
+//! records a [`Pair`] from time to time.
 #![no_std]
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Ticks are the counter's.
+/// Whether ticks are the counter's.
 static COUNTER: AtomicBool = AtomicBool::new(false);
 
 /// ns in a tick of the counter, times 2^32; 0: ticks are ns, or [`compare`] has not been called.
 static SCALE: AtomicU64 = AtomicU64::new(0);
 
-/// The mean time between two fenced readings of which the second follows the first at once, in ticks: what is in
-/// every measured time besides the call. The least would be too little where the counter advances in steps.
+/// The mean time between two fenced readings of which the second follows the first at once, in ticks: the part of every
+/// measured time that is not the call's. The minimum would be too small if the counter advances in steps.
 static OWN: AtomicU64 = AtomicU64::new(0);
 
 /// How long the counter is compared with the clock, ns.
@@ -30,7 +31,7 @@ const COMPARED_NS: u64 = 200_000;
 /// How many empty intervals are measured for [`OWN`].
 const EMPTY: usize = 128;
 
-/// One moment by both clocks.
+/// One instant by both clocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pair {
     /// In ticks.
@@ -42,21 +43,21 @@ pub struct Pair {
 /// `CLOCK_MONOTONIC`, ns.
 pub fn monotonic_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the result; this clock always exists.
+    // SAFETY: clock_gettime writes to `time`, a local variable; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
 #[inline(always)]
 fn counter() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and Linux leaves it to programs.
+    // SAFETY: every x86-64 processor has the instruction, and Linux permits programs to use it.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
 /// Now, in ticks.
 #[inline(always)]
 pub fn ticks() -> u64 {
-    if COUNTER.load(Ordering::Relaxed) { counter() } else { by_the_library() }
+    if COUNTER.load(Ordering::Relaxed) { counter() } else { library_ns() }
 }
 
 /// The counter, read after all earlier instructions are done and before any later one begins.
@@ -71,16 +72,16 @@ pub fn fenced_counter() -> u64 {
     }
 }
 
-/// Now, in ticks, to bound a call that takes some ns: nothing of the call overlaps with the reading.
+/// Now, in ticks, to bound a call that takes some ns: no part of the call overlaps with the reading.
 #[inline(always)]
 pub fn fenced_ticks() -> u64 {
-    if COUNTER.load(Ordering::Relaxed) { fenced_counter() } else { by_the_library() }
+    if COUNTER.load(Ordering::Relaxed) { fenced_counter() } else { library_ns() }
 }
 
-/// Apart, so that the short way needs no room for the library's answer.
+/// Out of line, so that the fast path needs no stack space for the library's result.
 #[cold]
 #[inline(never)]
-fn by_the_library() -> u64 {
+fn library_ns() -> u64 {
     monotonic_ns()
 }
 
@@ -100,12 +101,12 @@ pub fn ns(from: u64, to: u64) -> u32 {
     u32::try_from(ns).unwrap_or(u32::MAX)
 }
 
-/// Finds out which clock to use. Called once, before the first reading.
+/// Chooses the clock. Called once, before the first reading.
 pub fn choose() {
     COUNTER.store(kernel_uses_counter(), Ordering::Relaxed);
 }
 
-/// Finds out how long a tick is, for [`ns`]. Called once, after [`choose`]; takes 0.2 ms.
+/// Measures how long a tick is, for [`ns`]. Called once, after [`choose`]; takes 0.2 ms.
 pub fn compare() {
     if is_counter() {
         let begun = pair();
@@ -153,7 +154,7 @@ pub fn pair() -> Pair {
 
 fn kernel_uses_counter() -> bool {
     let mut name = [0u8; 4];
-    // SAFETY: a C string; `name` has room for what is read.
+    // SAFETY: open reads a C literal; read writes at most `name.len()` bytes to `name`.
     unsafe {
         let path = c"/sys/devices/system/clocksource/clocksource0/current_clocksource";
         let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
@@ -170,7 +171,7 @@ fn kernel_uses_counter() -> bool {
 mod tests {
     use super::*;
 
-    /// One test, since the choice of the clock is the process's.
+    /// One test, since the choice of the clock holds for the whole process.
     #[test]
     fn both_clocks_run_alike() {
         for chosen in [false, true] {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use heaptoll_ring::{Flags, LeftOut, Options, RingEvent, Shared, Sink, Tap};
-use heaptoll_statspage::{Kind, SlotRecord, StatsPage};
+use heaptoll_statspage::{SlotRecord, StatsPage, WriterKind};
 
 use super::{Shop, layers};
 
@@ -303,7 +303,8 @@ impl Recording<'_> {
             File::open(path).expect("it was written").read_to_end(&mut text).expect("it can be read");
             String::from_utf8_lossy(&text).into_owned()
         };
-        let counted = page.read().expect("the page").into_iter().filter(|s| s.kind == Kind::Layer).collect();
+        let counted =
+            page.read().expect("the page").into_iter().filter(|s| s.kind == WriterKind::Layer).collect();
         Run {
             status: child.wait().expect("it has ended"),
             stdout: read(&out),

@@ -14,12 +14,12 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use heaptoll_next::tally;
 use heaptoll_next::watched::{Call, Watch};
-use heaptoll_statspage::{Kind, Writer};
+use heaptoll_statspage::{Writer, WriterKind};
 
 use crate::binding::Stage;
 
 /// The slot that calls are counted in.
-static WRITER: Writer = Writer::new(Kind::Layer, "count");
+static WRITER: Writer = Writer::new(WriterKind::Layer, "count");
 
 /// Counts and keeps nothing else.
 struct Count;

@@ -21,12 +21,12 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use heaptoll_floor::{AtFork, Lock, at_fork, prepare_barriers};
 use heaptoll_next::tally;
 use heaptoll_next::watched::{Call, Watch};
-use heaptoll_statspage::{Kind, Writer};
+use heaptoll_statspage::{Writer, WriterKind};
 
 use crate::ledger::Ledger;
 
 /// The slot that is written to.
-static WRITER: Writer = Writer::new(Kind::Layer, "live");
+static WRITER: Writer = Writer::new(WriterKind::Layer, "live");
 static LEDGER: Lock<Ledger> = Lock::new(Ledger::new());
 /// Set while the layer itself causes allocations, which are not the program's.
 static OURS: AtomicBool = AtomicBool::new(false);

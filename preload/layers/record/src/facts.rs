@@ -10,7 +10,7 @@ use core::ffi::{CStr, c_char, c_int};
 use core::mem::{MaybeUninit, transmute};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use heaptoll_facts::{BYTES, Facts, Held, Mallinfo, Totals, wish};
+use heaptoll_facts::{BYTES, Facts, Held, Mallinfo, Totals, request};
 use heaptoll_next::Family;
 use heaptoll_next::family::{object_of, symbol};
 
@@ -171,7 +171,7 @@ impl Sources {
             // SAFETY: a place of the size told.
             (unsafe { ask(&mut stats) } == 0).then_some(stats.blacklisted_bytes)
         });
-        if wishes & wish::HELD != 0 {
+        if wishes & request::HELD != 0 {
             facts.held = self.tithe_held.and_then(|ask| {
                 let mut held = TitheHeld::default();
                 // SAFETY: a valid place.
@@ -183,7 +183,7 @@ impl Sources {
                 })
             });
         }
-        if wishes & wish::COLLECT != 0 {
+        if wishes & request::COLLECT != 0 {
             facts.collected = self.control.and_then(Control::collected);
         }
         facts.mallinfo = self.mallinfo2.map(|ask| {

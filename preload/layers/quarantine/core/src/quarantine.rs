@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64};
 
 use heaptoll_next::family::{Free, UsableSize};
-use heaptoll_statspage::{Kind, Writer};
+use heaptoll_statspage::{Writer, WriterKind};
 
 use crate::settings::Settings;
 use crate::thread::{Slot, Thread, Threads};
@@ -62,7 +62,7 @@ impl Quarantine {
             enters: AtomicPtr::new(ptr::null_mut()),
             volume: Volume::new(),
             threads: Threads::new(),
-            writer: Writer::new(Kind::Layer, "quarantine"),
+            writer: Writer::new(WriterKind::Layer, "quarantine"),
         }
     }
 
