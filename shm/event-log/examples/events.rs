@@ -1,4 +1,4 @@
-//! Makes an events file, or shows what is in one: `events create FILE BYTES`, `events show FILE`.
+//! Makes an events file, or prints one: `events create FILE BYTES`, `events show FILE`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -7,8 +7,8 @@ use heaptoll_events::{EventsError, EventsFile};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let done = match words[..] {
+    let arguments_text: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments_text[..] {
         ["create", path, limit] if limit.parse::<u64>().is_ok() => {
             EventsFile::create(Path::new(path), limit.parse().unwrap_or(0)).map(|_| ())
         }
@@ -31,20 +31,24 @@ fn show(path: &Path) -> Result<(), EventsError> {
     let file = EventsFile::open(path)?;
     for process in file.read()? {
         println!(
-            "{} {}: {} requests, {} collections, {} collectors heard, {} not",
+            "{} {}: {} requests, {} collections, {} collectors observed, {} not",
             process.pid,
             process.exe,
             process.requests.len(),
             process.collections.len(),
-            process.heard,
-            process.unheard
+            process.observed,
+            process.unobserved
         );
         let mut times: Vec<u64> =
             process.requests.iter().map(|request| request.end_ns - request.start_ns).collect();
         times.sort_unstable();
-        if let (Some(least), Some(most)) = (times.first(), times.last()) {
+        if let (Some(shortest), Some(longest)) = (times.first(), times.last()) {
             let at = |part: usize| times[(times.len() - 1) * part / 100];
-            println!("  requests take {least} .. {most} ns, median {} ns, 99 % within {} ns", at(50), at(99));
+            println!(
+                "  requests take {shortest} .. {longest} ns, median {} ns, 99 % within {} ns",
+                at(50),
+                at(99)
+            );
         }
         if let (Some(first), Some(last)) = (process.collections.first(), process.collections.last()) {
             println!(

@@ -1,7 +1,7 @@
-//! What is in the file: a header, a table of processes, chunks of records.
+//! The format of the file: a header, a table of processes, chunks of records.
 //!
-//! All numbers are in the machine's own order. A file that nobody has written to is zero behind the header. Every member
-//! is atomic: other processes write to the file, not all of them by the rules.
+//! All numbers are in the machine's byte order. A new file is zero after the header. Every member is atomic: other
+//! processes write to the file, not all of them by the rules.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
@@ -21,7 +21,7 @@ pub const PROCESSES: usize = 2048;
 pub const CHUNK_BYTES: usize = 64 << 10;
 /// Bytes of a chunk before its records.
 pub const CHUNK_HEADER_BYTES: usize = 64;
-/// Where the chunks begin.
+/// Offset of the first chunk.
 pub const CHUNKS_AT: usize = HEADER_BYTES + PROCESSES * PROCESS_BYTES;
 
 /// A process's entry is filled in.
@@ -29,7 +29,7 @@ pub const IN_USE: u32 = 1;
 /// Bit of [`Process::flags`]: ticks are the processor's time-stamp counter; otherwise ns of `CLOCK_MONOTONIC`.
 pub const COUNTER: u32 = 1;
 
-/// What a chunk's records are.
+/// The sort of a chunk's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Contents {
@@ -43,22 +43,22 @@ pub enum Contents {
 pub struct Header {
     pub magic: AtomicU64,
     pub version: AtomicU32,
-    /// Chunks that there is room for.
+    /// Chunks in the file.
     pub chunks: AtomicU32,
-    /// How many entries of the table were asked for; may exceed [`PROCESSES`].
+    /// How many entries of the table were requested; may exceed [`PROCESSES`].
     pub processes_claimed: AtomicU32,
-    /// How many chunks were asked for; may exceed `chunks`.
+    /// How many chunks were requested; may exceed `chunks`.
     pub chunks_claimed: AtomicU32,
-    /// When the file was made, by the maker's clock.
+    /// When the file was made, by the clock of the process that made it.
     pub made_ticks: AtomicU64,
     pub made_ns: AtomicU64,
-    /// [`COUNTER`]: what the maker's ticks are.
+    /// [`COUNTER`]: the unit of `made_ticks`.
     pub made_flags: AtomicU32,
     /// Processes that found no entry left.
     pub lost_processes: AtomicU32,
-    /// Requests begun while there was no room.
+    /// Requests begun while the file was full.
     pub lost_requests: AtomicU64,
-    /// Collections ended while there was no room.
+    /// Collections ended while the file was full.
     pub lost_collections: AtomicU64,
 }
 
@@ -71,10 +71,10 @@ pub struct Process {
     pub pid: AtomicU32,
     pub parent_pid: AtomicU32,
     pub flags: AtomicU32,
-    /// Managers and layers that tell of their collections.
-    pub heard: AtomicU32,
-    /// Those that tell somebody else.
-    pub unheard: AtomicU32,
+    /// Managers and layers that announce their collections to this layer.
+    pub observed: AtomicU32,
+    /// Those that announce them to another listener.
+    pub unobserved: AtomicU32,
     pub claimed_ticks: AtomicU64,
     pub claimed_ns: AtomicU64,
     /// `/proc/self/exe`, NUL-terminated; the end of a longer path.
@@ -123,7 +123,7 @@ pub struct CollectionRecord {
     pub live_bytes: AtomicU64,
     /// Which of the process's collectors, from 0.
     pub collector: AtomicU32,
-    /// 1: allocation, 2: asked for, 3: memory pressure.
+    /// 1: allocation, 2: explicit request, 3: memory pressure.
     pub reason: AtomicU32,
     /// In ticks.
     pub end: AtomicU64,
@@ -131,9 +131,9 @@ pub struct CollectionRecord {
 
 /// Bytes of records in a chunk.
 pub const RECORDS_BYTES: usize = CHUNK_BYTES - CHUNK_HEADER_BYTES;
-/// Requests that a chunk has room for.
+/// Requests that fit into a chunk.
 pub const REQUESTS: usize = RECORDS_BYTES / size_of::<RequestRecord>();
-/// Collections that a chunk has room for.
+/// Collections that fit into a chunk.
 pub const COLLECTIONS: usize = RECORDS_BYTES / size_of::<CollectionRecord>();
 
 const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);

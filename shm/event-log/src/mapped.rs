@@ -1,8 +1,8 @@
-//! The writing side: the mapped file, and claiming entries and chunks of it.
+//! The writing side: maps the file and claims entries and chunks of it.
 //!
 //! It runs between a program's statements and inside a collector that may have stopped every other thread, so it
-//! allocates nothing and waits for nobody. Claims are an atomic addition; what is claimed and not filled in is ignored
-//! by the reader.
+//! allocates nothing and waits for no other thread. A claim is an atomic addition; the reader ignores what is claimed
+//! and not filled in.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
@@ -14,27 +14,28 @@ use crate::layout::{
     Header, IN_USE, MAGIC, PROCESS_BYTES, PROCESSES, Process, REQUESTS, RequestRecord, VERSION, file_bytes,
 };
 
-/// The file, mapped for good. What an address follows from, the number of chunks, is a copy that was compared with the
-/// file's length when it was mapped: any process of the run may change what stands in the file.
+/// The file, mapped permanently. The number of chunks, from which addresses are computed, is a copy that was compared
+/// with the file's length when it was mapped: any process of the run may overwrite the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Mapped {
     header: &'static Header,
     chunks: u32,
 }
 
-/// Room for records of one kind.
+/// The free records of a chunk.
 #[derive(Debug)]
-pub struct Room<T> {
-    /// Where the next record goes.
+pub struct FreeRecords<T> {
+    /// The next record.
     pub next: *mut T,
-    /// Behind the last.
+    /// The end of the last.
     pub end: *mut T,
 }
 
 impl Mapped {
     /// Maps the file; `None` when it cannot be mapped or is not such a file.
     pub fn open(path: &CStr) -> Option<Mapped> {
-        // SAFETY: the path is a C string; `status` is a valid place for fstat's result.
+        // SAFETY: open reads `path`, a C string; fstat writes to `status`, a local variable; with a null address mmap
+        // maps memory that nothing uses; `file` is closed once.
         let (map, length) = unsafe {
             let how = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
             let file = libc::open(path.as_ptr(), how);
@@ -56,28 +57,28 @@ impl Mapped {
         if map == libc::MAP_FAILED {
             return None;
         }
-        // SAFETY: the mapping holds a header, which is all atomic integers.
+        // SAFETY: the mapping is at least CHUNKS_AT bytes long, and a header consists of atomic integers.
         let header = unsafe { &*map.cast::<Header>() };
         let chunks = header.chunks.load(Relaxed);
         let good = header.magic.load(Acquire) == MAGIC && header.version.load(Relaxed) == VERSION;
         if good && file_bytes(chunks) == length as u64 {
             return Some(Mapped { header, chunks });
         }
-        // SAFETY: our own mapping, which nobody else has seen.
+        // SAFETY: mmap returned this mapping above, and `header` is used no more.
         unsafe { libc::munmap(map, length) };
         None
     }
 
-    /// Claims an entry for this process and fills it in. Gives its number; `None` when there is none left.
-    pub fn claim_process(&self, heard: u32, unheard: u32) -> Option<u32> {
+    /// Claims an entry for this process and fills it in. Returns its number; `None` when there is none left.
+    pub fn claim_process(&self, observed: u32, unobserved: u32) -> Option<u32> {
         let number = self.header.processes_claimed.fetch_add(1, AcqRel);
         if number as usize >= PROCESSES {
             self.header.lost_processes.fetch_add(1, Relaxed);
             return None;
         }
         let entry = self.process_address(number);
-        // SAFETY: the table has an entry of that number, and is mapped for good; it is all atomics. By the rules the number
-        // is ours alone. The two calls have no conditions.
+        // SAFETY: `number` is below PROCESSES, so the entry lies in the permanent mapping; it consists of atomics.
+        // getpid and getppid take no pointers and cannot fail.
         unsafe {
             let entry = &*entry;
             write_exe(&entry.exe);
@@ -85,8 +86,8 @@ impl Mapped {
             entry.pid.store(libc::getpid() as u32, Relaxed);
             entry.parent_pid.store(libc::getppid() as u32, Relaxed);
             entry.flags.store(if heaptoll_clock::is_counter() { COUNTER } else { 0 }, Relaxed);
-            entry.heard.store(heard, Relaxed);
-            entry.unheard.store(unheard, Relaxed);
+            entry.observed.store(observed, Relaxed);
+            entry.unobserved.store(unobserved, Relaxed);
             entry.claimed_ticks.store(now.ticks, Relaxed);
             entry.claimed_ns.store(now.ns, Relaxed);
             entry.state.store(IN_USE, Release);
@@ -94,38 +95,38 @@ impl Mapped {
         Some(number)
     }
 
-    /// What the process hears is known only after it has an entry.
-    pub fn hears(&self, process: u32, heard: u32, unheard: u32) {
-        // SAFETY: a number that [`Mapped::claim_process`] gave, so its entry is in the mapping and filled in.
+    /// Sets the counts of observed managers, which are known only after the process has an entry.
+    pub fn set_observed(&self, process: u32, observed: u32, unobserved: u32) {
+        // SAFETY: callers pass a number from `claim_process`, so its entry lies in the permanent mapping.
         let entry = unsafe { &*self.process_address(process) };
-        entry.heard.store(heard, Relaxed);
-        entry.unheard.store(unheard, Relaxed);
+        entry.observed.store(observed, Relaxed);
+        entry.unobserved.store(unobserved, Relaxed);
     }
 
-    /// Another thread has claimed an entry for this process at the same time: this one is not used.
+    /// Abandons an entry, because another thread has claimed one for this process at the same time.
     pub fn abandon_process(&self, process: u32) {
-        // SAFETY: as in `hears`.
+        // SAFETY: callers pass a number from `claim_process`, so its entry lies in the permanent mapping.
         unsafe { &*self.process_address(process) }.state.store(0, Release);
     }
 
     fn process_address(&self, number: u32) -> *mut Process {
         let base = ptr::from_ref(self.header).cast_mut().cast::<u8>();
-        // SAFETY: the table has that entry, and the mapping the table.
+        // SAFETY: callers pass a number below PROCESSES, so the entry lies in the table, which is mapped.
         unsafe { base.add(HEADER_BYTES + number as usize * PROCESS_BYTES).cast() }
     }
 
-    /// A chunk for requests of this process; `None` when the file is full.
-    pub fn claim_requests(&self, process: u32) -> Option<Room<RequestRecord>> {
+    /// Claims a chunk for requests of this process; `None` when the file is full.
+    pub fn claim_requests(&self, process: u32) -> Option<FreeRecords<RequestRecord>> {
         self.claim(process, Contents::Requests, REQUESTS)
     }
 
-    /// A chunk for collections of this process; `None` when the file is full.
-    pub fn claim_collections(&self, process: u32) -> Option<Room<CollectionRecord>> {
+    /// Claims a chunk for collections of this process; `None` when the file is full.
+    pub fn claim_collections(&self, process: u32) -> Option<FreeRecords<CollectionRecord>> {
         self.claim(process, Contents::Collections, COLLECTIONS)
     }
 
-    fn claim<T>(&self, process: u32, contents: Contents, records: usize) -> Option<Room<T>> {
-        // A full file is asked for each event: the count must not come round.
+    fn claim<T>(&self, process: u32, contents: Contents, records: usize) -> Option<FreeRecords<T>> {
+        // In a full file every event gets here: the count must not overflow.
         if self.header.chunks_claimed.load(Relaxed) > self.chunks {
             return None;
         }
@@ -134,11 +135,12 @@ impl Mapped {
             return None;
         }
         let base = ptr::from_ref(self.header).cast_mut().cast::<u8>();
-        // SAFETY: the file has that many chunks, and all of it is mapped. The chunk is ours alone.
+        // SAFETY: `number` is below `self.chunks`, which `open` compared with the mapping's length; `fetch_add` gives
+        // the number once, so this thread alone owns the chunk; callers pass `records` that fit into it.
         unsafe {
             let chunk = base.add(CHUNKS_AT + number as usize * CHUNK_BYTES);
             if !prefault(chunk.cast()) {
-                // The disk is full. The chunk stays as it is: zero.
+                // The disk is full. The chunk remains zero.
                 self.header.chunks_claimed.store(self.chunks + 1, Release);
                 return None;
             }
@@ -149,41 +151,41 @@ impl Mapped {
             head.claimed_ns.store(now.ns, Relaxed);
             head.contents.store(contents as u32, Release);
             let next = chunk.add(size_of::<Chunk>()).cast::<T>();
-            Some(Room { next, end: next.add(records) })
+            Some(FreeRecords { next, end: next.add(records) })
         }
     }
 
-    /// A request is not written down.
+    /// Counts a request that is not recorded.
     pub fn lost_request(&self) {
         self.header.lost_requests.fetch_add(1, Relaxed);
     }
 
-    /// A collection is not written down.
+    /// Counts a collection that is not recorded.
     pub fn lost_collection(&self) {
         self.header.lost_collections.fetch_add(1, Relaxed);
     }
 }
 
-/// Gives the chunk's pages memory now, rather than one by one while requests are timed; and whether there is any, which a
-/// store to the mapping of a file on a full disk would answer by SIGBUS.
+/// Reserves memory for the chunk's pages now, rather than one by one while requests are timed. Returns whether there is
+/// any: otherwise a store to the mapping of a file on a full disk would raise SIGBUS.
 ///
 /// # Safety
-/// Whole pages of the mapping.
+/// `chunk` is the first byte of a chunk of the mapping, which is aligned to a page.
 unsafe fn prefault(chunk: *mut c_void) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: by this function's contract the whole pages of a chunk are mapped for writing.
     unsafe { heaptoll_populate::populate(chunk.cast(), CHUNK_BYTES) }.is_ok()
 }
 
-/// The path to the program, or its end.
+/// Writes the path to the program, or its end.
 fn write_exe(exe: &[AtomicU8; EXE_BYTES]) {
     // Stacks may be small.
     let mut path = [0u8; 1024];
-    // SAFETY: a C string, and room for that many bytes.
+    // SAFETY: readlink reads a C literal and writes at most `path.len()` bytes to `path`.
     let read =
         unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast::<c_char>(), path.len()) };
     let read = usize::try_from(read).unwrap_or(0);
     let kept = read.min(exe.len() - 1);
-    for (place, byte) in exe.iter().zip(path[read - kept..read].iter().chain([&0])) {
-        place.store(*byte, Relaxed);
+    for (to, byte) in exe.iter().zip(path[read - kept..read].iter().chain([&0])) {
+        to.store(*byte, Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! The tool's side: making the file, and reading what the processes of a run left in it.
+//! The tool's side: makes the file, and reads what the processes of a run left in it.
 
 mod error;
 mod file;

@@ -1,17 +1,16 @@
-//! The events layer: writes down when a program's requests begin and end, and when its manager collects, on one clock.
+//! The events layer: records when a program's requests begin and end, and when its manager collects, on one clock.
 //!
 //! A program marks its requests with `heaptoll_event_begin` and `heaptoll_event_end` of `include/heaptoll_events.h`,
-//! which call the two functions exported here when this object is preloaded. Collections are heard through the control
-//! symbol of `include/heaptoll.h`. Both go into the file that `HEAPTOLL_EVENTS` names ([`heaptoll_events`]); without it
-//! nothing happens.
+//! which call the two functions exported here when this object is preloaded. Managers announce collections through the
+//! control symbol of `include/heaptoll.h`. Both go into the file that `HEAPTOLL_EVENTS` names ([`heaptoll_events`]);
+//! without it nothing happens.
 //!
 //! - The layer exports nothing of the malloc family: managers serve the program as without it.
-//! - What takes longer than a reading of the clock happens before a request begins: finding room for its record above
-//!   all.
-//! - A request that is begun and not ended leaves nothing; one begun twice counts from the second time. One that was
-//!   begun before a fork ends in the parent only.
-//! - A signal handler that marks requests takes the place of the one that it interrupts.
-//! - Times of collections are taken when they are told, by the clock of the requests.
+//! - What takes longer than a reading of the clock happens before a request begins, in particular claiming a chunk.
+//! - A request that begins and does not end leaves no record; one begun twice counts from the second time. One that
+//!   begins before a fork ends in the parent only.
+//! - A request in a signal handler replaces the one that the handler interrupts.
+//! - Collections are timed when they are announced, by the clock of the requests.
 #![no_std]
 
 mod listen;
@@ -29,52 +28,54 @@ use crate::thread::Thread;
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {
     let message = b"heaptoll: a defect in the events layer; please report it\n";
-    // SAFETY: the message is readable for its length; abort has no conditions.
+    // SAFETY: write reads `message` within its length; abort takes no pointers and does not return.
     unsafe {
         libc::write(2, message.as_ptr().cast(), message.len());
         libc::abort()
     }
 }
 
-/// The calling thread begins a request.
+/// Begins a request of the calling thread.
 ///
 /// # Safety
-/// It has no conditions.
+/// Any thread may call it at any time; it takes no pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heaptoll_event_begin_v1() {
-    // SAFETY: the thread's own, of which there is no other reference: a signal handler that comes in between leaves a
-    // state that is as good.
+    // SAFETY: `current` points to the calling thread's storage, which no other thread refers to; a signal handler that
+    // changes it leaves it in a consistent state.
     let thread = unsafe { &mut *thread::current() };
     let ready = thread.next != thread.end && thread.process == process().entry.load(Ordering::Relaxed);
-    if !ready && !make_room(thread) {
+    if !ready && !ensure_chunk(thread) {
         thread.started = 0;
         return;
     }
     thread.started = ticks();
 }
 
-/// The calling thread ends the request that it began last.
+/// Ends the request that the calling thread began last.
 ///
 /// # Safety
-/// It has no conditions.
+/// Any thread may call it at any time; it takes no pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heaptoll_event_end_v1(kind: u32) {
     let now = ticks();
-    // SAFETY: as in `heaptoll_event_begin_v1`.
+    // SAFETY: `current` points to the calling thread's storage, which no other thread refers to; a signal handler that
+    // changes it leaves it in a consistent state.
     let thread = unsafe { &mut *thread::current() };
     let started = core::mem::take(&mut thread.started);
-    // Not begun; or begun before a fork, and the chunk is the parent's.
+    // No request has begun; or it began before a fork, and the chunk is the parent's.
     if started == 0 || thread.process != process().entry.load(Ordering::Relaxed) {
         return;
     }
-    // Read once: a handler of a signal that comes from here on may have requests of its own, and writes where this one
-    // is about to. Then one of the two is lost, and nothing else: [`Thread::advance`] keeps to what the handler did.
-    // SAFETY: a place in the thread's own.
+    // Read once: a signal handler that runs from here on may have requests of its own, and writes to the record that
+    // this one is about to write. Then one of the two is lost, and no other: [`Thread::advance`] keeps the handler's
+    // progress. SAFETY: `next` is a field of the calling thread's storage.
     let next = unsafe { (&raw const thread.next).read_volatile() };
     if next == thread.end {
         return;
     }
-    // SAFETY: there is room; the chunk is this thread's, and its mapping stays.
+    // SAFETY: `next` is before `end`, so a record of the chunk that `ensure_chunk` has claimed for this thread, in a
+    // mapping that stays.
     unsafe {
         let record = &*next;
         record.start.store(started, Ordering::Relaxed);
@@ -85,11 +86,11 @@ pub unsafe extern "C" fn heaptoll_event_end_v1(kind: u32) {
     thread.advance(next);
 }
 
-/// Finds the thread a chunk. Whether there is one.
+/// Gets a chunk for the thread; returns whether there is one.
 #[cold]
 #[inline(never)]
-fn make_room(thread: &mut Thread) -> bool {
-    // SAFETY: errno's address is valid for the calling thread.
+fn ensure_chunk(thread: &mut Thread) -> bool {
+    // SAFETY: `__errno_location` returns the address of the calling thread's errno.
     let errno = unsafe { *libc::__errno_location() };
     let made = start::file().is_some_and(|file| {
         *thread = Thread::NONE;
@@ -97,19 +98,19 @@ fn make_room(thread: &mut Thread) -> bool {
             file.lost_request();
             return false;
         };
-        let room =
-            process().spare().or_else(|| file.claim_requests(entry - 1).map(|room| (room.next, room.end)));
-        let Some((next, end)) = room else {
+        let chunk =
+            process().spare().or_else(|| file.claim_requests(entry - 1).map(|chunk| (chunk.next, chunk.end)));
+        let Some((next, end)) = chunk else {
             file.lost_request();
             return false;
         };
         start::at_thread_end();
-        // SAFETY: no conditions.
+        // SAFETY: gettid takes no pointers and cannot fail.
         let number = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
         *thread = Thread { started: 0, next, end, process: entry, number };
         true
     });
-    // SAFETY: as above.
+    // SAFETY: `__errno_location` returns the address of the calling thread's errno.
     unsafe { *libc::__errno_location() = errno };
     made
 }

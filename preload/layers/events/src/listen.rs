@@ -1,4 +1,4 @@
-//! Hearing of collections.
+//! Registers listeners with the managers and records the collections that they announce.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -9,34 +9,35 @@ use heaptoll_controls::{COLLECTION_END, COLLECTION_START, Event};
 use crate::process::{Collecting, context, current as process};
 use crate::start;
 
-static HEARD: AtomicU32 = AtomicU32::new(0);
-static UNHEARD: AtomicU32 = AtomicU32::new(0);
+static OBSERVED: AtomicU32 = AtomicU32::new(0);
+static UNOBSERVED: AtomicU32 = AtomicU32::new(0);
 
-/// How many objects tell us, and how many somebody else.
-pub fn heard() -> (u32, u32) {
-    (HEARD.load(Ordering::Relaxed), UNHEARD.load(Ordering::Relaxed))
+/// How many objects announce collections to this layer, and how many to another listener.
+pub fn observed() -> (u32, u32) {
+    (OBSERVED.load(Ordering::Relaxed), UNOBSERVED.load(Ordering::Relaxed))
 }
 
-/// Listens to every object there is; how many that are, and how many have another listener.
+/// Registers a listener with every object; returns how many accepted it, and how many have another listener.
 pub fn to_all() -> (u32, u32) {
     let mut collector = 0;
     heaptoll_controls::each(|control| {
-        // SAFETY: the function allocates nothing, locks nothing and waits for nobody, and its context is a number.
+        // SAFETY: as the control contract requires, `listener` allocates nothing, takes no lock and waits for no
+        // thread; its context is a number.
         let answer: c_int = unsafe { control.listen(listener, context(collector)) };
         collector += 1;
         match answer {
-            0 => HEARD.fetch_add(1, Ordering::Relaxed),
-            libc::EBUSY => UNHEARD.fetch_add(1, Ordering::Relaxed),
+            0 => OBSERVED.fetch_add(1, Ordering::Relaxed),
+            libc::EBUSY => UNOBSERVED.fetch_add(1, Ordering::Relaxed),
             _ => 0,
         };
     });
-    heard()
+    observed()
 }
 
 /// Called under the collector's lock, perhaps with all other threads stopped.
 unsafe extern "C" fn listener(event: *const Event, collector: *mut c_void) {
     let now = ticks();
-    // SAFETY: the manager gives a valid event, whose size says which members it has.
+    // SAFETY: the manager passes a valid event, whose `size` states which members it has; it is checked first.
     let event = unsafe {
         if (*event).size < size_of::<Event>() as u32 {
             return;
@@ -62,31 +63,32 @@ unsafe extern "C" fn listener(event: *const Event, collector: *mut c_void) {
 /// Appends a record.
 fn write(state: &Collecting, started: u64, ended: u64, event: &Event, collector: u32) {
     let Some(file) = start::file() else { return };
-    // SAFETY: errno's address is valid for the calling thread.
+    // SAFETY: `__errno_location` returns the address of the calling thread's errno.
     let errno = unsafe { *libc::__errno_location() };
     let next = state.next.load(Ordering::Relaxed);
-    let place = if next == state.end.load(Ordering::Relaxed) {
-        start::entry(file).and_then(|entry| file.claim_collections(entry - 1)).map(|room| {
-            state.end.store(room.end, Ordering::Relaxed);
-            room.next
+    let free = if next == state.end.load(Ordering::Relaxed) {
+        start::entry(file).and_then(|entry| file.claim_collections(entry - 1)).map(|chunk| {
+            state.end.store(chunk.end, Ordering::Relaxed);
+            chunk.next
         })
     } else {
         Some(next)
     };
-    match place {
-        // SAFETY: there is room; the chunk is this collector's, whose lock is held, and its mapping stays.
-        Some(place) => unsafe {
-            let record = &*place;
+    match free {
+        // SAFETY: `record` is before the end of a chunk that was claimed for this collector, whose lock the caller
+        // holds; the mapping stays.
+        Some(free) => unsafe {
+            let record = &*free;
             record.start.store(started, Ordering::Relaxed);
             record.number.store(event.collection, Ordering::Relaxed);
             record.live_bytes.store(event.value, Ordering::Relaxed);
             record.collector.store(collector, Ordering::Relaxed);
             record.reason.store(state.reason.load(Ordering::Relaxed), Ordering::Relaxed);
             record.end.store(ended, Ordering::Release);
-            state.next.store(place.add(1), Ordering::Relaxed);
+            state.next.store(free.add(1), Ordering::Relaxed);
         },
         None => file.lost_collection(),
     }
-    // SAFETY: as above.
+    // SAFETY: `__errno_location` returns the address of the calling thread's errno.
     unsafe { *libc::__errno_location() = errno };
 }

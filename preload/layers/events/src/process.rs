@@ -1,7 +1,7 @@
-//! What a process keeps, on a page that the kernel wipes in a child of fork.
+//! The state of a process, on a page that the kernel wipes in a child of fork.
 //!
-//! So a child notices at its first event that it needs an entry of its own, however it was made. (Fork handlers are not
-//! run by `_Fork` and `clone`, and registering one may allocate.)
+//! So a child finds at its first event that it needs an entry of its own, however it was made. (`_Fork` and `clone` do
+//! not run fork handlers, and registering one may allocate.)
 
 use core::ffi::c_void;
 use core::ptr;
@@ -9,21 +9,21 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use heaptoll_events::layout::{CollectionRecord, RequestRecord};
 
-/// Chunks of threads that have ended, kept for others.
+/// Maximum number of chunks of ended threads that are kept for other threads.
 const SPARE: usize = 128;
 
-/// A process's. All zero: the process has had no event.
+/// The state of a process. All zero: the process has had no event.
 #[repr(C)]
 pub struct Process {
-    /// Its entry's number, and 1.
+    /// Its entry's number plus one; 0: none.
     pub entry: AtomicU32,
-    /// There was none left: 1. It is not asked for again.
+    /// 1: there was no entry left, and none is requested again.
     pub without: AtomicU32,
-    /// Held while the spares are looked at: 1.
+    /// 1 while a thread uses the spares.
     lock: AtomicU32,
     spares: AtomicU32,
     spare: [Spare; SPARE],
-    /// Of each collector.
+    /// For each collector.
     pub collecting: [Collecting; heaptoll_controls::MOST],
 }
 
@@ -34,21 +34,21 @@ struct Spare {
     end: AtomicPtr<RequestRecord>,
 }
 
-/// What a collector's listener keeps. It is called under the collector's lock.
+/// The state of a collector's listener, which is called under the collector's lock.
 #[repr(C)]
 pub struct Collecting {
-    /// When its collection began, in ticks; 0: there is none.
+    /// When the current collection began, in ticks; 0: there is none.
     pub started: AtomicU64,
     pub reason: AtomicU32,
     pub next: AtomicPtr<CollectionRecord>,
     pub end: AtomicPtr<CollectionRecord>,
 }
 
-/// The page; before there is one, [`NOBODY`].
-static PAGE: AtomicPtr<Process> = AtomicPtr::new(ptr::addr_of!(NOBODY).cast_mut());
+/// The page; [`UNPREPARED`] until it is made.
+static PAGE: AtomicPtr<Process> = AtomicPtr::new(ptr::addr_of!(UNPREPARED).cast_mut());
 
-/// Stays as it is.
-static NOBODY: Process = Process {
+/// Never changes: its lock is held.
+static UNPREPARED: Process = Process {
     entry: AtomicU32::new(0),
     without: AtomicU32::new(0),
     lock: AtomicU32::new(1),
@@ -68,16 +68,17 @@ static NOBODY: Process = Process {
 const BYTES: usize = 4096;
 const _: () = assert!(size_of::<Process>() <= BYTES);
 
-/// This process's.
+/// The state of this process.
 #[inline(always)]
 pub fn current() -> &'static Process {
-    // SAFETY: the page stays mapped, or it is a static; all of it is atomic.
+    // SAFETY: `PAGE` points to a static or to the page that `prepare` made, which stays mapped; all of it is atomic.
     unsafe { &*PAGE.load(Ordering::Acquire) }
 }
 
-/// Makes the page, once. Whether it succeeded.
+/// Makes the page, once; returns whether it succeeded.
 pub fn prepare() -> bool {
-    // SAFETY: a new mapping; it is given back when it cannot be made to be wiped, before anybody else has seen it.
+    // SAFETY: with a null address mmap maps memory that nothing uses; it is unmapped, before a pointer to it is
+    // published, if madvise fails. prctl reads a C literal.
     unsafe {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let how = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -89,7 +90,7 @@ pub fn prepare() -> bool {
             libc::munmap(page, BYTES);
             return false;
         }
-        // Collectors leave out what is named so. Where the kernel has no such names, they read a page more.
+        // Collectors skip mappings of this name. If the kernel does not support names, they scan one page more.
         libc::prctl(libc::PR_SET_VMA, libc::PR_SET_VMA_ANON_NAME, page, BYTES, c"heaptoll events".as_ptr());
         PAGE.store(page.cast::<Process>(), Ordering::Release);
     }
@@ -97,7 +98,7 @@ pub fn prepare() -> bool {
 }
 
 impl Process {
-    /// Keeps the rest of a chunk whose thread ends. Where that is not possible at once, the rest stays empty.
+    /// Keeps the rest of a chunk whose thread ends. If the lock is held, the rest stays unused.
     pub fn keep(&self, next: *mut RequestRecord, end: *mut RequestRecord) {
         self.locked(|spares| {
             if let Some(spare) = self.spare.get(spares as usize) {
@@ -108,7 +109,7 @@ impl Process {
         });
     }
 
-    /// The rest of a chunk that was kept.
+    /// Takes the rest of a chunk that was kept.
     pub fn spare(&self) -> Option<(*mut RequestRecord, *mut RequestRecord)> {
         self.locked(|spares| {
             let left = spares.checked_sub(1)?;
@@ -118,7 +119,7 @@ impl Process {
         })?
     }
 
-    /// Nobody waits here: the thread that holds the lock may have been stopped, or may be this one, before a signal.
+    /// Does not wait for the lock: its holder may be stopped, or may be this thread, interrupted by a signal.
     fn locked<T>(&self, with: impl FnOnce(u32) -> T) -> Option<T> {
         self.lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
         let result = with(self.spares.load(Ordering::Relaxed));
@@ -127,7 +128,7 @@ impl Process {
     }
 }
 
-/// A place in the page as a listener's context: the number of the collector.
+/// The context of a listener: the number of its collector.
 pub fn context(collector: usize) -> *mut c_void {
     ptr::without_provenance_mut(collector)
 }

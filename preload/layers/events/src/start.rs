@@ -1,4 +1,4 @@
-//! Finding the file and the managers, once; claiming the process's entry, and after each fork another.
+//! Opens the file and finds the managers, once; claims the process's entry, and another after each fork.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -15,44 +15,45 @@ use crate::thread::{self, Thread};
 
 const NEW: u32 = 0;
 const STARTING: u32 = 1;
-/// There is nowhere to write.
+/// There is no file.
 const DETACHED: u32 = 2;
 const ATTACHED: u32 = 3;
 
 static STATE: AtomicU32 = AtomicU32::new(NEW);
-static FILE: Kept = Kept(UnsafeCell::new(MaybeUninit::uninit()));
+static FILE: Cell = Cell(UnsafeCell::new(MaybeUninit::uninit()));
 
-struct Kept(UnsafeCell<MaybeUninit<(Mapped, Option<libc::pthread_key_t>)>>);
+struct Cell(UnsafeCell<MaybeUninit<(Mapped, Option<libc::pthread_key_t>)>>);
 
-// SAFETY: written once, by the thread that moved `STATE` from NEW to STARTING; read only after ATTACHED, which is stored
-// with release and loaded with acquire.
-unsafe impl Sync for Kept {}
+// SAFETY: `attach` writes it once, on the thread that moved `STATE` from NEW to STARTING; `attached` reads it only
+// after ATTACHED, which is stored with release and loaded with acquire.
+unsafe impl Sync for Cell {}
 
-fn kept() -> Option<&'static (Mapped, Option<libc::pthread_key_t>)> {
-    // SAFETY: ATTACHED is stored after it was written, for good.
+fn attached() -> Option<&'static (Mapped, Option<libc::pthread_key_t>)> {
+    // SAFETY: `start` stores ATTACHED only after `attach` has written the cell, which is never written again.
     (STATE.load(Ordering::Acquire) == ATTACHED).then(|| unsafe { (*FILE.0.get()).assume_init_ref() })
 }
 
-/// The file; `None` when there is none, or while it is being looked for. Libraries' constructors may come before this
+/// The file; `None` when there is none, or while it is being opened. Libraries' constructors may run before this
 /// layer's.
 pub fn file() -> Option<&'static Mapped> {
     if STATE.load(Ordering::Acquire) == NEW {
         start();
     }
-    kept().map(|(file, _)| file)
+    attached().map(|(file, _)| file)
 }
 
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_START: extern "C" fn() = at_start;
 
-/// Runs once, before `main` and after the constructors of the objects behind: their managers can be listened to.
+/// Runs once, before `main` and after the constructors of the objects that follow in the preload order: their managers
+/// accept listeners by then.
 extern "C" fn at_start() {
     if let Some(file) = file()
         && let Some(entry) = entry(file)
     {
-        let (heard, unheard) = listen::to_all();
-        file.hears(entry - 1, heard, unheard);
+        let (observed, unobserved) = listen::to_all();
+        file.set_observed(entry - 1, observed, unobserved);
     }
 }
 
@@ -61,12 +62,13 @@ fn start() {
         return;
     }
     heaptoll_clock::choose();
-    let attached = attach().is_some();
-    STATE.store(if attached { ATTACHED } else { DETACHED }, Ordering::Release);
+    let found = attach().is_some();
+    STATE.store(if found { ATTACHED } else { DETACHED }, Ordering::Release);
 }
 
 fn attach() -> Option<()> {
-    // SAFETY: the name is a C string; what getenv gives is one.
+    // SAFETY: getenv reads `VARIABLE`, a C string, and returns null, which is checked, or a C string of the
+    // environment.
     let path = unsafe {
         let path = libc::getenv(VARIABLE.as_ptr());
         if path.is_null() {
@@ -79,14 +81,14 @@ fn attach() -> Option<()> {
         return None;
     }
     let mut key: libc::pthread_key_t = 0;
-    // SAFETY: a valid place for the key; the function may be called at the end of any thread.
+    // SAFETY: pthread_key_create writes to `key`, a local variable; `ended` may be called at the end of any thread.
     let made = unsafe { libc::pthread_key_create(&mut key, Some(ended)) } == 0;
-    // SAFETY: this thread alone is in STARTING, nobody reads before ATTACHED.
+    // SAFETY: only the thread that moved `STATE` to STARTING gets here, and no thread reads the cell before ATTACHED.
     unsafe { (*FILE.0.get()).write((file, made.then_some(key))) };
     Some(())
 }
 
-/// The number of this process's entry, and 1; claims it at the process's first event. `None` when there is none left.
+/// The number of this process's entry plus one; claims it at the process's first event. `None` when there is none left.
 pub fn entry(file: &Mapped) -> Option<u32> {
     let known = process().entry.load(Ordering::Acquire);
     if known != 0 {
@@ -95,8 +97,8 @@ pub fn entry(file: &Mapped) -> Option<u32> {
     if process().without.load(Ordering::Relaxed) != 0 {
         return None;
     }
-    let (heard, unheard) = listen::heard();
-    let Some(claimed) = file.claim_process(heard, unheard) else {
+    let (observed, unobserved) = listen::observed();
+    let Some(claimed) = file.claim_process(observed, unobserved) else {
         process().without.store(1, Ordering::Relaxed);
         return None;
     };
@@ -109,17 +111,17 @@ pub fn entry(file: &Mapped) -> Option<u32> {
     }
 }
 
-/// Has the rest of the thread's chunk kept when it ends.
+/// Arranges that the rest of the thread's chunk is kept when the thread ends.
 pub fn at_thread_end() {
-    if let Some((_, Some(key))) = kept() {
-        // Where this fails, the rest of the chunk stays empty.
-        // SAFETY: a key that was made.
+    if let Some((_, Some(key))) = attached() {
+        // If this fails, the rest of the chunk stays unused.
+        // SAFETY: `attach` has made the key, and it is never deleted.
         unsafe { libc::pthread_setspecific(*key, ptr::without_provenance::<c_void>(1)) };
     }
 }
 
 unsafe extern "C" fn ended(_: *mut c_void) {
-    // SAFETY: the thread's own, still there.
+    // SAFETY: `current` points to the calling thread's storage, which outlives the destructors of its keys.
     let thread = unsafe { &mut *thread::current() };
     let own = core::mem::replace(thread, Thread::NONE);
     if own.next != own.end && own.process == process().entry.load(Ordering::Relaxed) {

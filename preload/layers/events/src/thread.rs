@@ -1,7 +1,7 @@
-//! What a thread keeps: where its next record goes, and when its request began.
+//! The state of a thread: its next record, and when its request began.
 //!
-//! By hand, in the model "initial exec" of the ELF TLS specification: the place's distance from the thread pointer is
-//! fixed when the object is loaded, which a preloaded one is from the start, and finding it is two instructions.
+//! In assembly, in the model "initial exec" of the ELF TLS specification: the variable's offset from the thread pointer
+//! is fixed when the object is loaded, at start-up for a preloaded one, and getting its address takes two instructions.
 //! (`thread_local!` goes through `__tls_get_addr`, which may allocate.)
 
 use core::ptr;
@@ -23,16 +23,16 @@ core::arch::global_asm!(
     ".popsection",
 );
 
-/// One thread's. All zero in a new thread.
+/// The state of one thread. All zero in a new thread.
 #[repr(C)]
 pub struct Thread {
     /// When the request began, in ticks; 0: there is none.
     pub started: u64,
-    /// Where its record goes.
+    /// The record that it will fill in.
     pub next: *mut RequestRecord,
     /// The end of the chunk.
     pub end: *mut RequestRecord,
-    /// The process that the chunk was claimed for: its entry's number, and 1. After a fork that is another.
+    /// The process for which the chunk was claimed: its entry's number plus one. It differs after a fork.
     pub process: u32,
     /// The kernel's number of the thread.
     pub number: u32,
@@ -40,12 +40,12 @@ pub struct Thread {
 
 const _: () = assert!(size_of::<Thread>() <= 64);
 
-/// The calling thread's.
+/// The state of the calling thread.
 #[inline(always)]
 pub fn current() -> *mut Thread {
     let address: *mut Thread;
-    // SAFETY: the linker turns the name into the place's distance from the thread pointer, which every thread has, and
-    // whose first word is itself.
+    // SAFETY: the linker resolves the name to the variable's offset from the thread pointer, which every thread has and
+    // whose first word is its own address; the instructions only read.
     unsafe {
         core::arch::asm!(
             "mov {0}, qword ptr fs:[0]",
@@ -58,12 +58,12 @@ pub fn current() -> *mut Thread {
 }
 
 impl Thread {
-    /// The record at `from` is written: the next goes behind it. Unless a signal handler has gone on meanwhile, perhaps to
-    /// another chunk: then the place is the handler's. One instruction, which no handler comes in the middle of; other
-    /// threads do not write here, so that the bus need not be locked for it.
+    /// Moves to the record after `from`, which is written, unless a signal handler has moved on meanwhile, perhaps to
+    /// another chunk: then the handler's position stays. One instruction, which no handler can interrupt; other threads
+    /// do not write here, so it needs no bus lock.
     #[inline(always)]
     pub fn advance(&mut self, from: *mut RequestRecord) {
-        // SAFETY: compares and writes a word of the thread's own.
+        // SAFETY: the instruction compares and writes `self.next`, to which only this thread and its handlers write.
         unsafe {
             core::arch::asm!(
                 "cmpxchg qword ptr [{place}], {to}",

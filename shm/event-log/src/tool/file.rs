@@ -1,4 +1,4 @@
-//! The file itself: made for a run, read after it, cleared for the next.
+//! The file: made for a run, read after it, cleared for the next.
 
 use std::borrow::ToOwned;
 use std::fs::{File, OpenOptions};
@@ -14,7 +14,7 @@ use super::error::EventsError;
 use super::read::{self, Lost, ProcessEvents, half, word};
 use crate::layout::{CHUNKS_AT, COUNTER, HEADER_BYTES, MAGIC, VERSION, file_bytes};
 
-/// Bytes that have their memory before the program starts. Pages that the system has to find while the program runs
+/// Bytes whose memory is reserved before the program starts. Pages that the system has to find while the program runs
 /// cost more than the records on them: 2.5 us each on a virtual machine.
 const READY_BYTES: u64 = 32 << 20;
 
@@ -23,23 +23,23 @@ const READY_BYTES: u64 = 32 << 20;
 pub struct EventsFile {
     path: PathBuf,
     file: File,
-    /// Chunks that it was made with: what its header says later may be anything.
+    /// The number of chunks when it was made: the header may be overwritten later.
     chunks: u32,
-    /// Made by this process: its clock of now is the file's.
+    /// Whether this process made it: then the current reading of its clock applies to the file.
     made_here: bool,
 }
 
 impl EventsFile {
-    /// Makes a file of at most `limit` bytes at `path`, readable and writable by this user only. Behind its first 32 MiB
-    /// it is sparse: what is not written to takes no room. A request takes 24 bytes, a collection 40, and each thread
-    /// that has requests at least 64 KiB while it lives.
+    /// Makes a file of at most `limit` bytes at `path`, readable and writable by this user only. After its first 32 MiB
+    /// it is sparse: unused parts take no memory. A request takes 24 bytes, a collection 40, and each thread that has
+    /// requests at least 64 KiB while it runs.
     ///
     /// Collectors leave mappings of a file out of their roots whose name begins with `heaptoll-` and ends in
     /// `.events`.
     ///
     /// # Errors
     /// [`EventsError::Io`] when the file cannot be made, for example because it exists; [`EventsError::TooSmall`] when
-    /// `limit` leaves no room for a chunk.
+    /// `limit` is smaller than a file of one chunk.
     pub fn create(path: &Path, limit: u64) -> Result<EventsFile, EventsError> {
         let chunk = file_bytes(1) - file_bytes(0);
         let chunks = u32::try_from(limit.saturating_sub(file_bytes(0)) / chunk).unwrap_or(u32::MAX);
@@ -59,7 +59,7 @@ impl EventsFile {
             .and_then(|()| write_zeroes(&file, 0, file_bytes(chunks).min(READY_BYTES)))
             .and_then(|()| file.write_all_at(&header(chunks), 0));
         if let Err(error) = filled {
-            // On a full disk half a file would be in the way.
+            // On a full disk, half a file is removed.
             let _ = std::fs::remove_file(path);
             return Err(failed(error));
         }
@@ -74,20 +74,21 @@ impl EventsFile {
         let failed = |error| EventsError::Io { path: path.to_owned(), error };
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
         let mut events = EventsFile { path: path.to_owned(), file, chunks: 0, made_here: false };
-        events.chunks = events.chunks_said()?;
+        events.chunks = events.stored_chunks()?;
         events.check()?;
         Ok(events)
     }
 
-    /// The file, for `HEAPTOLL_EVENTS`.
+    /// The file's path, for `HEAPTOLL_EVENTS`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What each process left so far, in the order in which they came. Processes that are still alive go on writing.
+    /// The events of each process so far, in the order in which the processes claimed their entries. Running processes
+    /// keep writing.
     ///
     /// # Errors
-    /// [`EventsError`] when the file cannot be read, or was changed by something else than the layer.
+    /// [`EventsError`] when the file cannot be read, or something other than the layer changed it.
     pub fn read(&self) -> Result<Vec<ProcessEvents>, EventsError> {
         self.check()?;
         let claimed = half(&self.bytes(0, HEADER_BYTES)?, 20).min(self.chunks);
@@ -95,13 +96,13 @@ impl EventsFile {
         let now = self.made_here.then(heaptoll_clock::pair).filter(|_| heaptoll_clock::is_counter());
         read::processes(&beginning, claimed, now, |at, bytes| self.bytes(at, bytes)).map_err(|error| {
             match error {
-                read::Wrong::File(error) => error,
-                read::Wrong::Damaged(what) => EventsError::Damaged { path: self.path.clone(), what },
+                read::ReadError::File(error) => error,
+                read::ReadError::Damaged(what) => EventsError::Damaged { path: self.path.clone(), what },
             }
         })
     }
 
-    /// What found no room: the file was full, or its disk.
+    /// Counts of what was not recorded: the file was full, or its disk.
     ///
     /// # Errors
     /// As [`EventsFile::read`].
@@ -110,7 +111,7 @@ impl EventsFile {
         Ok(read::lost(&self.bytes(0, HEADER_BYTES)?))
     }
 
-    /// Forgets everything, for the next run. No process of the last run may be alive: it would go on writing to a chunk
+    /// Clears the file, for the next run. No process of the last run may be running: it would keep writing to a chunk
     /// that is claimed again.
     ///
     /// # Errors
@@ -120,15 +121,15 @@ impl EventsFile {
         self.check()?;
         let chunks = self.chunks;
         let claimed = half(&self.bytes(0, HEADER_BYTES)?, 20).min(chunks);
-        // Behind what has its memory in any case the room is given back.
+        // The memory after the part that is always reserved is released.
         let ready = file_bytes(chunks).min(READY_BYTES);
         self.file.set_len(ready).and_then(|()| self.file.set_len(file_bytes(chunks))).map_err(failed)?;
         write_zeroes(&self.file, 0, file_bytes(claimed).min(ready)).map_err(failed)?;
         self.file.write_all_at(&header(chunks), 0).map_err(failed)
     }
 
-    /// How many chunks there is room for, as the header says; looks whether this is such a file.
-    fn chunks_said(&self) -> Result<u32, EventsError> {
+    /// The number of chunks that the header states; checks whether this is an events file.
+    fn stored_chunks(&self) -> Result<u32, EventsError> {
         let foreign = || EventsError::Foreign { path: self.path.clone() };
         let mut header = [0u8; 16];
         self.file.read_exact_at(&mut header, 0).map_err(|error| match error.kind() {
@@ -141,9 +142,9 @@ impl EventsFile {
         Ok(half(&header, 12))
     }
 
-    /// Looks whether this is still the file that was made or opened, whole.
+    /// Checks whether this is still the file that was made or opened, with its full length.
     fn check(&self) -> Result<(), EventsError> {
-        if self.chunks_said()? != self.chunks {
+        if self.stored_chunks()? != self.chunks {
             return Err(EventsError::Foreign { path: self.path.clone() });
         }
         let about =

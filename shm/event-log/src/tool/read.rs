@@ -1,4 +1,4 @@
-//! From the bytes of the file to events in ns.
+//! Decodes the bytes of the file into events in ns.
 
 use std::string::String;
 use std::vec::Vec;
@@ -32,17 +32,17 @@ pub struct Collection {
     pub start_ns: u64,
     /// When its end was announced. `CLOCK_MONOTONIC`, ns.
     pub end_ns: u64,
-    /// As the collector counts, from 1.
+    /// Its number as the collector counts, from 1.
     pub number: u64,
     /// Bytes that it found live.
     pub live_bytes: u64,
     /// Which of the process's collectors, from 0: almost always the only one.
     pub collector: u32,
-    /// Why: 1 allocation, 2 asked for, 3 memory pressure, 0 not told.
+    /// The reason: 1 allocation, 2 explicit request, 3 memory pressure, 0 not stated.
     pub reason: u32,
 }
 
-/// What one image of a program in one process left.
+/// The events of one image of a program in one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessEvents {
     /// Process number.
@@ -53,41 +53,41 @@ pub struct ProcessEvents {
     pub exe: String,
     /// When the layer started in it, or for a child of fork, when it had its first event. `CLOCK_MONOTONIC`, ns.
     pub started_ns: u64,
-    /// Objects (managers, layers) that tell this process's layer of their collections.
-    pub heard: u32,
-    /// Objects that tell somebody else, so that their collections are missing here.
-    pub unheard: u32,
-    /// By their start.
+    /// Objects (managers, layers) that announce their collections to this process's layer.
+    pub observed: u32,
+    /// Objects that announce them to another listener, so that their collections are missing here.
+    pub unobserved: u32,
+    /// In order of their start.
     pub requests: Vec<Request>,
-    /// By their start.
+    /// In order of their start.
     pub collections: Vec<Collection>,
 }
 
-/// What found no room in the file.
+/// Counts of what was not recorded, because the file was full.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lost {
     pub requests: u64,
     pub collections: u64,
-    /// Processes without an entry: nothing of them is known.
+    /// Processes without an entry: nothing is known about them.
     pub processes: u32,
 }
 
 impl Lost {
-    /// Nothing was.
+    /// Whether nothing was lost.
     pub fn is_none(&self) -> bool {
         *self == Lost::default()
     }
 }
 
-/// Why reading fails.
-pub enum Wrong {
+/// The reason for which reading fails.
+pub enum ReadError {
     File(EventsError),
     Damaged(&'static str),
 }
 
-impl From<EventsError> for Wrong {
-    fn from(error: EventsError) -> Wrong {
-        Wrong::File(error)
+impl From<EventsError> for ReadError {
+    fn from(error: EventsError) -> ReadError {
+        ReadError::File(error)
     }
 }
 
@@ -116,14 +116,14 @@ struct Raw {
     events: ProcessEvents,
 }
 
-/// All processes. `beginning` is the file up to its chunks, of which `claimed` are to be looked at, by `bytes(at,
-/// length)`; `now` is the moment by the counter and the clock.
+/// Decodes all processes. `beginning` is the file up to its chunks, of which `claimed` are read by `bytes(at, length)`;
+/// `now` is the current instant by the counter and the clock.
 pub fn processes(
     beginning: &[u8],
     claimed: u32,
     now: Option<Pair>,
     mut bytes: impl FnMut(usize, usize) -> Result<Vec<u8>, EventsError>,
-) -> Result<Vec<ProcessEvents>, Wrong> {
+) -> Result<Vec<ProcessEvents>, ReadError> {
     let mut processes: Vec<Raw> = Vec::new();
     let mut pairs: Vec<Pair> = now.into_iter().collect();
     if half(beginning, 40) & COUNTER != 0 {
@@ -141,14 +141,14 @@ pub fn processes(
     }
     for number in 0..claimed {
         let chunk = bytes(CHUNKS_AT + number as usize * CHUNK_BYTES, CHUNK_BYTES)?;
-        // Claimed by who was killed before he could say what for.
+        // Claimed by a thread that was killed before it had filled in the header.
         let contents = half(&chunk, 0);
         if contents == 0 {
             continue;
         }
         let owner = half(&chunk, 4);
         let Some(process) = processes.iter_mut().find(|process| process.entry == owner) else {
-            return Err(Wrong::Damaged("a chunk belongs to no process"));
+            return Err(ReadError::Damaged("a chunk belongs to no process"));
         };
         if process.counter {
             pairs.push(Pair { ticks: word(&chunk, 8), ns: word(&chunk, 16) });
@@ -159,7 +159,7 @@ pub fn processes(
         } else if contents == Contents::Collections as u32 {
             process.events.collections.extend(collections(records));
         } else {
-            return Err(Wrong::Damaged("a chunk has contents of an unknown sort"));
+            return Err(ReadError::Damaged("a chunk has contents of an unknown sort"));
         }
     }
     // All processes of a machine read the same counter.
@@ -168,7 +168,7 @@ pub fn processes(
 }
 
 fn process(number: u32, entry: &[u8]) -> Option<Raw> {
-    // Not claimed, or claimed by who was killed before he had filled it in.
+    // Not claimed, or claimed by a process that was killed before it had filled it in.
     if half(entry, 0) != IN_USE {
         return None;
     }
@@ -180,15 +180,15 @@ fn process(number: u32, entry: &[u8]) -> Option<Raw> {
         parent_pid: half(entry, 8),
         exe: String::from_utf8_lossy(&exe[..end]).into_owned(),
         started_ns: claimed.ns,
-        heard: half(entry, 16),
-        unheard: half(entry, 20),
+        observed: half(entry, 16),
+        unobserved: half(entry, 20),
         requests: Vec::new(),
         collections: Vec::new(),
     };
     Some(Raw { entry: number, counter: half(entry, 12) & COUNTER != 0, claimed, events })
 }
 
-/// Records up to the first without an end, in ticks.
+/// Requests up to the first without an end, in ticks.
 fn requests(records: &[u8]) -> impl Iterator<Item = Request> {
     let records = records.chunks_exact(size_of::<RequestRecord>()).take_while(|record| word(record, 16) != 0);
     records.map(|record| Request {
@@ -199,7 +199,7 @@ fn requests(records: &[u8]) -> impl Iterator<Item = Request> {
     })
 }
 
-/// As [`requests`].
+/// Collections up to the first without an end, in ticks.
 fn collections(records: &[u8]) -> impl Iterator<Item = Collection> {
     let records =
         records.chunks_exact(size_of::<CollectionRecord>()).take_while(|record| word(record, 32) != 0);
@@ -213,7 +213,8 @@ fn collections(records: &[u8]) -> impl Iterator<Item = Collection> {
     })
 }
 
-/// From ticks to ns, in order. Two processors' counters may differ by a few ticks: nothing ends before it starts.
+/// Converts ticks to ns and sorts. Since two processors' counters may differ by a few ticks, no event is made to end
+/// before it starts.
 fn in_ns(process: Raw, timeline: &Timeline) -> ProcessEvents {
     let ns = |ticks: u64| if process.counter { timeline.ns(ticks) } else { ticks };
     let mut events = process.events;

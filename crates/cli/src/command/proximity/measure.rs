@@ -189,7 +189,7 @@ impl Plan<'_> {
             let own = spans_of(process);
             run_events.collections += own.len() as u64;
             run_events.pause_ns += own.iter().map(|span| span.end_ns - span.start_ns).sum::<u64>();
-            run_events.unreported |= process.unheard > 0;
+            run_events.unreported |= process.unobserved > 0;
             run_events.requests += process.requests.len() as u64;
             let requests: Vec<Span> = process
                 .requests

@@ -49,7 +49,7 @@ static void threads(long at_once, long rounds, long count)
     }
 }
 
-/* What the manager of this program does when it is told to collect. */
+/* Allocates garbage, for a manager that collects. */
 static void garbage(long count)
 {
     static void *keep[64];
@@ -68,7 +68,7 @@ static int wait_for(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
 }
 
-/* Request 1 is begun before the fork and ends in both; 2 is the child's, 3 the parent's. */
+/* Request 1 begins before the fork and ends in both; 2 is the child's, 3 the parent's. */
 static int forks(void)
 {
     request(0);
@@ -90,7 +90,7 @@ static int forks(void)
     return status;
 }
 
-/* In the child another thread has the first request, then the one that forked and has a chunk of the parent's. */
+/* In the child another thread has the first request, then the thread that forked, which has a chunk of the parent's. */
 static int forks_threads(void)
 {
     many(5);
@@ -132,10 +132,10 @@ static void on_signal_many(int number)
     signals = signals + 1;
 }
 
-/* More of them than a chunk has room for. */
+/* More of them than fit into a chunk. */
 static int handlers_many(void)
 {
-    /* Not seldom: on a fast processor what is requested in between fills the file. */
+    /* Often: on a fast processor the requests in between fill the file. */
     struct itimerval often = { { 0, 200 }, { 0, 200 } }, never = { { 0, 0 }, { 0, 0 } };
     signal(SIGALRM, on_signal_many);
     setitimer(ITIMER_REAL, &often, 0);
@@ -170,7 +170,7 @@ static int misuse(void)
     return 0;
 }
 
-/* The C library's error number belongs to the program. */
+/* errno must be unchanged. */
 static int keeps_errno(void)
 {
     errno = 1234;
