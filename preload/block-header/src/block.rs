@@ -13,11 +13,11 @@
 
 use heaptoll_floor::{ALIGNMENT, Misuse, Region, WORD, round_up};
 
-/// What the word in front of an address says of it. The upper 16 bits of the word; the rest is a number below 2^48.
+/// What the word in front of an address marks. The upper 16 bits of the word; the rest is a number below 2^48.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Mark {
-    /// A block that the program holds and knows by the address behind this word.
+    /// A block that the program holds and knows by the address after this word.
     Live = 0xa11f,
     /// A free block.
     Free = 0xf4ee,
@@ -59,7 +59,7 @@ impl Block {
         self.0
     }
 
-    /// What is behind the header.
+    /// The address after the header.
     #[inline(always)]
     pub const fn user(self) -> usize {
         self.0.wrapping_add(WORD)
@@ -71,17 +71,17 @@ impl Block {
     /// The memory is readable. It need not be a block: a wrong address, even an odd one, gives a wrong word.
     #[inline(always)]
     pub unsafe fn word(self, at: usize) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: the memory is readable, as this function requires.
         unsafe { (self.0 as *const usize).wrapping_add(at).read_unaligned() }
     }
 
     /// Writes a word of the block.
     ///
     /// # Safety
-    /// The memory is the heap's and nobody else's.
+    /// The memory is the heap's, and no other code uses it.
     #[inline(always)]
     pub unsafe fn set_word(self, at: usize, value: usize) {
-        // SAFETY: the caller's word.
+        // SAFETY: the memory is the heap's alone, as this function requires.
         unsafe { (self.0 as *mut usize).add(at).write(value) };
     }
 
@@ -91,7 +91,7 @@ impl Block {
     /// As [`Block::set_word`]; the number is below 2^48.
     #[inline(always)]
     pub unsafe fn set(self, mark: Mark, number: usize) {
-        // SAFETY: the caller's word.
+        // SAFETY: the memory is the heap's alone, as this function requires.
         unsafe { self.set_word(0, mark.word() + number) };
     }
 
@@ -101,16 +101,16 @@ impl Block {
     /// As [`Block::word`].
     #[inline(always)]
     pub unsafe fn number(self, mark: Mark) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: the memory is readable, as this function requires.
         unsafe { self.word(0) }.wrapping_sub(mark.word())
     }
 
     /// Makes the block live under an address in it: its own, or an aligned one further up, which then gets a marker.
-    /// Both are multiples of 16, so that there is room for two words if they differ.
+    /// Both are multiples of 16, so that there is space for two words if they differ.
     ///
     /// # Safety
     /// The block is the heap's, and `user` lies in it.
-    pub unsafe fn give(self, user: usize, number: usize) {
+    pub unsafe fn make_live(self, user: usize, number: usize) {
         let distance = user - self.user();
         // SAFETY: the words lie between the header and `user`, which are a multiple of 16 apart.
         unsafe {
@@ -129,7 +129,7 @@ impl Block {
     /// # Safety
     /// It is a block of the heap.
     pub unsafe fn held(self, numbers: usize) -> Option<(usize, usize)> {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a block of the heap, as this function requires.
         unsafe {
             match (self.number(Mark::Live), self.number(Mark::Outer)) {
                 (number, _) if number < numbers => Some((number, self.user())),
@@ -149,7 +149,8 @@ impl Block {
     /// The word in front of `user` is readable.
     pub unsafe fn around(user: usize, numbers: usize, region: &Region) -> Result<Block, Misuse> {
         let front = Block::of_user(user);
-        // SAFETY: the caller's word; the outer block is looked at only if its two words lie in the region.
+        // SAFETY: the word in front of `user` is readable, as this function requires; the outer block is read only if
+        // its two words lie in the region.
         unsafe {
             let distance = front.number(Mark::Inner);
             let outer = Block(front.0.wrapping_sub(distance));
@@ -173,7 +174,7 @@ impl Block {
     /// # Safety
     /// `user` is the address of a live block, with a marker in front.
     pub unsafe fn forget(user: usize) {
-        // SAFETY: the caller's word.
+        // SAFETY: `user` is the address of a live block, with a marker in front, as this function requires.
         unsafe { Block::of_user(user).set(Mark::Stale, 0) };
     }
 
@@ -199,7 +200,7 @@ mod tests {
                 assert!(block.number(other) >= 1 << 48, "{other:?}");
             }
             assert_eq!(block.held(8), Some((7, block.user())));
-            assert_eq!(block.held(7), None, "a number out of range is no header of ours");
+            assert_eq!(block.held(7), None, "a number out of range is no valid header");
         }
     }
 
@@ -211,7 +212,7 @@ mod tests {
         let user = block.aligned(256);
         // SAFETY: all of it lies in the region.
         unsafe {
-            block.give(user, 3);
+            block.make_live(user, 3);
             assert_eq!(Block::around(user, 8, &region), Ok(block));
             assert_eq!(Block::around(user, 3, &region), Err(Misuse::Damaged), "a number out of range");
             assert_eq!(block.held(8), Some((3, user)));
@@ -237,7 +238,7 @@ mod tests {
         let block = Block::at(start + 2048 - WORD);
         // SAFETY: all of it lies in the region.
         unsafe {
-            block.give(block.aligned(1024), 5);
+            block.make_live(block.aligned(1024), 5);
             assert_eq!(block.held(8), Some((5, start + 2048)));
             assert_eq!(block.number(Mark::Live), 5);
         }

@@ -1,5 +1,5 @@
-//! A fingerprint of a set of blocks: whether a free list holds exactly the blocks that a walk finds free, told
-//! without memory for either set.
+//! A fingerprint of a set of blocks: whether a free list holds exactly the blocks that a walk finds free, found without
+//! memory for either set.
 
 use crate::Block;
 

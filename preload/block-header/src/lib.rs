@@ -14,7 +14,8 @@
 //! A header is a mark of 16 bits and a number of 48: a class, an order or a size. The mark is the magic number of
 //! 4.2BSD's malloc, one for each state, so that double frees and foreign addresses show where the header shows them.
 //!
-//! An aligned address inside a block ([`Block::give`]) has a word in front of it too, which leads back to the block.
+//! An aligned address inside a block ([`Block::make_live`]) has a word in front of it too, which leads back to the
+//! block.
 #![no_std]
 
 mod block;

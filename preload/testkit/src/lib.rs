@@ -41,8 +41,8 @@ macro_rules! trial {
 use heaptoll_floor::Heap;
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 
-/// Runs random sequences on fresh heaps, every `fail_every`-th request for memory failing (0: none). A failing
-/// sequence is made minimal, printed, and kept beside `file`.
+/// Runs random sequences on fresh heaps, every `fail_every`-th request for memory failing (0: none). A failing sequence
+/// is made minimal, printed, and stored next to `file`.
 pub fn random_sequences<H: Heap>(file: &'static str, fail_every: u64, fresh: fn() -> H) {
     let config = Config {
         cases: 96,
@@ -62,7 +62,7 @@ pub fn random_sequences<H: Heap>(file: &'static str, fail_every: u64, fresh: fn(
     }
 }
 
-/// Asks for more than there is, in every way, between blocks that must stay as they are.
+/// Requests more than there is, in every way, between blocks that must stay as they are.
 pub fn impossible_requests<H: Heap>(heap: H) {
     let mut model = Model::new(heap, true);
     let largest = isize::MAX as usize;
