@@ -6,7 +6,7 @@
 //! letter (tags, circular list, coalescing, splitting from 48 bytes on, the upper part given out), with another
 //! search. Whatever differs between `knuth` and `bestfit` in a measurement is the fit's doing.
 //!
-//! Decided here, as no source says it:
+//! Decided here, where no source decides it:
 //! - A search ends early at a block of exactly the wanted size: there is no better one.
 //! - Of several blocks of the best size it takes the first from the rover on. Blocks are freed to the place a search
 //!   comes to last, so that of equals the one that has been free for long is taken before the one just freed.
@@ -28,10 +28,10 @@ impl Fit for BestFit {
         let mut best = None;
         let mut best_size = usize::MAX;
         let mut steps = 0;
-        // SAFETY: the caller's word.
+        // SAFETY: the list's blocks are free blocks of a sound heap, as `Fit::find` requires.
         for block in unsafe { list.blocks() } {
             steps += 1;
-            // SAFETY: as above.
+            // SAFETY: `blocks` yields free blocks of the list.
             let has = unsafe { block.free_size() };
             if has >= size && has < best_size {
                 (best, best_size) = (Some(block), has);

@@ -93,7 +93,7 @@ fn with_holes(requests: &[usize]) -> (BestFitHeap, Vec<NonNull<u8>>) {
     (heap, holes)
 }
 
-/// Blocks that the next allocation of `bytes` looks at, and where it is put.
+/// Blocks that the next allocation of `bytes` visits, and its address.
 fn steps(heap: &mut BestFitHeap, bytes: usize) -> (u64, NonNull<u8>) {
     let before = heap.search().expect("it searches").steps;
     let got = heap.allocate(bytes).expect("memory");
@@ -101,17 +101,17 @@ fn steps(heap: &mut BestFitHeap, bytes: usize) -> (u64, NonNull<u8>) {
 }
 
 #[test]
-fn a_search_without_an_exact_fit_looks_at_every_block() {
+fn a_search_without_an_exact_fit_visits_every_block() {
     let requests: Vec<_> = (0..1000).map(|at| 2000 + 16 * at).collect();
     let (mut heap, holes) = with_holes(&requests);
     // The smallest is the best for a request that fits none exactly, and is split from its upper end.
-    let (looked_at, got) = steps(&mut heap, 1000);
-    assert_eq!(looked_at, 1000);
+    let (visited, got) = steps(&mut heap, 1000);
+    assert_eq!(visited, 1000);
     assert_eq!(
         got.as_ptr() as usize,
         holes[0].as_ptr() as usize + Block::size_for(2000) - Block::size_for(1000)
     );
-    // All are too small: all are looked at, and the heap grows.
+    // All are too small: all are visited, and the heap grows.
     assert_eq!(steps(&mut heap, 100_000).0, 1000);
     assert_eq!(heap.search().expect("it searches").longest, 1000);
 }
@@ -120,35 +120,35 @@ fn a_search_without_an_exact_fit_looks_at_every_block() {
 fn a_search_ends_at_an_exact_fit() {
     let (mut heap, holes) = with_holes(&[3000, 500, 1000, 500, 400]);
     // From the rover on: 3000, 500, and no further.
-    let (looked_at, got) = steps(&mut heap, 500);
-    assert_eq!((looked_at, got), (2, holes[1]));
+    let (visited, got) = steps(&mut heap, 500);
+    assert_eq!((visited, got), (2, holes[1]));
     // Of equals the first from the rover, which has moved behind it: 1000, 500.
-    let (looked_at, got) = steps(&mut heap, 500);
-    assert_eq!((looked_at, got), (2, holes[3]));
+    let (visited, got) = steps(&mut heap, 500);
+    assert_eq!((visited, got), (2, holes[3]));
 }
 
 #[test]
 fn of_equals_that_fit_inexactly_the_first_from_the_rover_is_split() {
     let (mut heap, holes) = with_holes(&[1000, 1000, 3000]);
-    let (looked_at, got) = steps(&mut heap, 500);
+    let (visited, got) = steps(&mut heap, 500);
     let upper = holes[0].as_ptr() as usize + Block::size_for(1000) - Block::size_for(500);
-    assert_eq!((looked_at, got.as_ptr() as usize), (3, upper));
+    assert_eq!((visited, got.as_ptr() as usize), (3, upper));
 }
 
 #[test]
-fn a_better_block_behind_a_sufficient_one_is_taken() {
+fn a_better_block_after_a_sufficient_one_is_taken() {
     let (mut heap, holes) = with_holes(&[3000, 1000, 500, 700]);
-    let (looked_at, got) = steps(&mut heap, 510);
-    assert_eq!(looked_at, 3, "500 and 510 are one size");
+    let (visited, got) = steps(&mut heap, 510);
+    assert_eq!(visited, 3, "500 and 510 are one size");
     assert_eq!(got, holes[2]);
-    let (looked_at, got) = steps(&mut heap, 600);
-    assert_eq!(looked_at, 3, "one hole is gone");
+    let (visited, got) = steps(&mut heap, 600);
+    assert_eq!(visited, 3, "one hole is gone");
     let upper = holes[3].as_ptr() as usize + Block::size_for(700) - Block::size_for(600);
     assert_eq!(got.as_ptr() as usize, upper, "a rest of 96 bytes stays free");
 }
 
 #[test]
-fn tags_tell_double_frees_and_foreign_addresses() {
+fn tags_reveal_double_frees_and_foreign_addresses() {
     let mut heap = BestFitHeap::new();
     let blocks = [100, 200].map(|bytes| heap.allocate(bytes).expect("memory"));
     // SAFETY: a block is freed twice and a foreign one once, which is what is tested and refused.
