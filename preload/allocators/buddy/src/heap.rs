@@ -8,7 +8,7 @@ use heaptoll_header::{Block, Fingerprint, Mark};
 use crate::lists::Lists;
 use crate::{ORDERS, SMALLEST, order_for};
 
-/// The offset of the first block: what lies before it has no room for a header.
+/// The offset of the first block: what lies before it has no space for a header.
 const FIRST: usize = 1 << SMALLEST;
 
 /// A heap of binary buddies.
@@ -55,8 +55,9 @@ impl Buddy {
     ///
     /// # Safety
     /// The block is the heap's, of this order, and in no list.
-    unsafe fn liberate(&mut self, mut block: Block, mut order: usize) {
-        // SAFETY: the caller's word, and buddies that are free are in the list of their order.
+    unsafe fn release(&mut self, mut block: Block, mut order: usize) {
+        // SAFETY: the block is the heap's, of this order, and in no list, as this function requires; buddies that are
+        // free are in the list of their order.
         unsafe {
             // Also where the lower buddy's header speaks for both from now on: a second free sees that it is one.
             block.set(Mark::Free, order);
@@ -119,7 +120,7 @@ impl Buddy {
         while at < end {
             let order = at.trailing_zeros().min((end - at).ilog2());
             // SAFETY: the bytes are new, and in no other block.
-            unsafe { self.liberate(self.block(at), order as usize) };
+            unsafe { self.release(self.block(at), order as usize) };
             at += 1 << order;
         }
         Some(())
@@ -148,7 +149,7 @@ impl Buddy {
     /// The word in front of it is readable.
     unsafe fn holding(&self, user: usize) -> Result<(Block, usize), Misuse> {
         let block = Block::of_user(user);
-        // SAFETY: the caller's word.
+        // SAFETY: the word in front of it is readable, as this function requires.
         unsafe {
             let order = block.number(Mark::Live);
             if order < ORDERS {
@@ -163,13 +164,13 @@ impl Buddy {
     ///
     /// # Safety
     /// The block was reserved with this order.
-    unsafe fn give(block: Block, order: usize, alignment: usize, bytes: usize) -> Option<NonNull<u8>> {
+    unsafe fn make_live(block: Block, order: usize, alignment: usize, bytes: usize) -> Option<NonNull<u8>> {
         let user = block.aligned(alignment);
         if user + bytes > block.address() + (1 << order) {
             return None;
         }
-        // SAFETY: the caller's word, and `user` lies in the block.
-        unsafe { block.give(user, order) };
+        // SAFETY: the block was reserved with this order, as this function requires; `user` lies in the block.
+        unsafe { block.make_live(user, order) };
         NonNull::new(user as *mut u8)
     }
 
@@ -181,12 +182,13 @@ impl Buddy {
         let offset = self.offset(block);
         wanted < ORDERS
             && (has..wanted).all(|order| {
-                // SAFETY: the caller's word; the pair below is taken for united.
+                // SAFETY: the block is the heap's and of order `has`, as this function requires; the pair below is
+                // taken for united.
                 offset & 1 << order == 0 && unsafe { self.free_buddy(block, order) }.is_some()
             })
     }
 
-    /// Verifies one block and adds it to the free ones if it is; says its order.
+    /// Verifies one block and adds it to the free ones if it is; returns its order.
     fn check_block(&self, offset: usize, free: &mut [Fingerprint; ORDERS]) -> Result<usize, Damage> {
         let block = self.block(offset);
         let at = block.address();
@@ -199,7 +201,7 @@ impl Buddy {
             }
         };
         let size = 1 << order;
-        Damage::unless(order >= SMALLEST, at, "a block has room for its tag and links")?;
+        Damage::unless(order >= SMALLEST, at, "a block has space for its tag and links")?;
         Damage::unless(size <= self.length() - offset, at, "blocks end within the region")?;
         Damage::unless(offset.is_multiple_of(size), at, "blocks lie at multiples of their size")?;
         match held {
@@ -254,33 +256,34 @@ impl Heap for Buddy {
         let block = self.reserve(order)?;
         // SAFETY: the block was just reserved; so is the other one, which has an aligned address wherever it lies.
         unsafe {
-            if let Some(given) = Self::give(block, order, alignment, bytes) {
+            if let Some(given) = Self::make_live(block, order, alignment, bytes) {
                 return Some(given);
             }
-            self.liberate(block, order);
+            self.release(block, order);
             let order = order_for(bytes + (alignment - ALIGNMENT));
             let block = self.reserve(order)?;
-            Self::give(block, order, alignment, bytes)
+            Self::make_live(block, order, alignment, bytes)
         }
     }
 
     #[inline(always)]
     unsafe fn free(&mut self, block: NonNull<u8>) -> Result<(), Misuse> {
         let user = block.as_ptr() as usize;
-        // SAFETY: the caller's word. An address is believed if its tag has the mark.
+        // SAFETY: `block` came from this heap and is live, as `Heap::free` requires. An address is believed if its tag
+        // has the mark.
         unsafe {
             let (block, order) = self.holding(user)?;
             if user != block.user() {
                 Block::forget(user);
             }
-            self.liberate(block, order);
+            self.release(block, order);
         }
         Ok(())
     }
 
     unsafe fn resize(&mut self, block: NonNull<u8>, bytes: usize) -> Result<bool, Misuse> {
         let user = block.as_ptr() as usize;
-        // SAFETY: as in `free`; the upper buddies are in their lists.
+        // SAFETY: `block` is live, as `Heap::resize` requires; free upper buddies are in their lists.
         unsafe {
             let (block, has) = self.holding(user)?;
             // What lies before an aligned address is a part of what the block must hold.
@@ -300,14 +303,14 @@ impl Heap for Buddy {
             } else {
                 self.split(block, has, wanted);
             }
-            block.give(user, wanted);
+            block.make_live(user, wanted);
         }
         Ok(true)
     }
 
     unsafe fn usable(&self, block: NonNull<u8>) -> usize {
         let user = block.as_ptr() as usize;
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is a live block of this heap, as `Heap::usable` requires.
         match unsafe { self.holding(user) } {
             Ok((block, order)) => block.address() + (1 << order) - user,
             Err(_) => 0,

@@ -8,14 +8,14 @@
 //!   order that has one and splits it down (R); a freed block is united with its buddy as long as that is free and
 //!   whole (S).
 //!
-//! Knuth needs one bit in a reserved block, since whoever frees it says how large it is. C's `free` does not: the
+//! Knuth needs one bit in a reserved block, since the caller of his free passes its size. C's `free` does not: the
 //! order is in the block too, so the tag is a word with mark and order ([`heaptoll_header`]), and request and word are
-//! rounded up to a power of two. A free block holds two links besides: the smallest has 32 bytes.
+//! rounded up to a power of two. A free block also holds two links: the smallest has 32 bytes.
 //!
 //! # One region that grows
-//! Knuth's memory is 2^m words, or a sum of powers of two (§2.5, exercise 26); ours grows. The base is one word before
+//! Knuth's memory is 2^m words, or a sum of powers of two (§2.5, exercise 26); this heap grows. The base is one word before
 //! the region's start, so that what the program is given lies at a multiple of the block's size from the start, and is
-//! aligned like it as far as the start is. The block of 32 bytes at the base has no room for its header: it is the
+//! aligned like it as far as the start is. The block of 32 bytes at the base has no space for its header: it is the
 //! heap's own, and live for ever by being outside.
 //!
 //! The heap's length is always a multiple of the page. If no list has a block for order k, it is extended to the end

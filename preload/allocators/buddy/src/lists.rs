@@ -39,7 +39,8 @@ impl Lists {
     /// The block is the heap's, has the order's size, and is in no list.
     pub unsafe fn insert(&mut self, block: Block, order: usize) {
         let head = self.0[order];
-        // SAFETY: the caller's word; the head is a free block, and the smallest has three words.
+        // SAFETY: the block is the heap's, has the order's size, and is in no list, as this function requires; the head
+        // is a free block, and the smallest has three words.
         unsafe {
             block.set(Mark::Free, order);
             block.set_word(NEXT, head);
@@ -56,7 +57,7 @@ impl Lists {
     /// # Safety
     /// The block is in the list of this order.
     pub unsafe fn remove(&mut self, block: Block, order: usize) {
-        // SAFETY: the caller's word; its neighbours are free blocks.
+        // SAFETY: the block is in the list of this order, as this function requires; its neighbours are free blocks.
         unsafe {
             let (next, previous) = (block.word(NEXT), block.word(PREVIOUS));
             if next != 0 {

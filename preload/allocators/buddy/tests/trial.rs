@@ -42,7 +42,7 @@ fn a_block_is_split_down_and_buddies_are_united_in_every_order_of_freeing() {
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
         let mut heap = Buddy::new();
         let blocks: Vec<_> = (0..4).map(|_| allocate(&mut heap, 500)).collect();
-        // The first is the page's only block of 512 bytes; the second splits 1024, the third takes what is left of
+        // The first is the page's only block of 512 bytes; the second splits 1024, the third takes the rest of
         // it, the fourth splits 2048.
         assert_eq!(sizes(&heap, PieceKind::Free), [32, 64, 128, 256, 512, 1024]);
         order.into_iter().for_each(|at| free(&mut heap, blocks[at]));
@@ -124,7 +124,7 @@ fn realloc_shrinks_in_place_and_grows_over_free_upper_buddies() {
 }
 
 #[test]
-fn aligned_blocks_need_no_room_for_alignment_where_their_size_gives_it() {
+fn aligned_blocks_need_no_extra_space_where_their_size_aligns_them() {
     let mut heap = Buddy::new();
     for alignment in [32, 64, 256, 1024, 4096, 1 << 20] {
         let block = heap.allocate_aligned(alignment, alignment - 8).expect("memory");
@@ -150,7 +150,7 @@ fn an_alignment_beyond_the_region_s_own_is_had_inside_a_larger_block() {
 }
 
 #[test]
-fn tags_tell_double_frees_after_uniting_too_and_foreign_addresses() {
+fn tags_reveal_double_frees_after_uniting_too_and_foreign_addresses() {
     let mut heap = Buddy::new();
     let blocks: Vec<_> = (0..6).map(|_| allocate(&mut heap, 400)).collect();
     let local = [0u128; 4];
