@@ -1,4 +1,4 @@
-//! The heap: blocks one behind the other, each with its size in front.
+//! The heap: consecutive blocks, each preceded by its size.
 
 use core::ptr::NonNull;
 
@@ -44,14 +44,14 @@ impl Bump {
     unsafe fn hand_out(&mut self, size: usize) -> NonNull<u8> {
         let block = Block::at(self.next);
         self.next += size;
-        // SAFETY: the bytes are the heap's and nobody's yet; an address in the region is not null.
+        // SAFETY: the bytes are the heap's and in no block yet; an address in the region is not null.
         unsafe {
             block.set(Mark::Live, size);
             NonNull::new_unchecked(block.user() as *mut u8)
         }
     }
 
-    /// Makes room for `bytes` from `next` on.
+    /// Makes space for `bytes` from `next` on.
     fn reserve(&mut self, bytes: usize) -> Option<()> {
         let own = if self.next == 0 { WORD } else { 0 };
         let more = (bytes + own).saturating_sub(self.end - self.next);
@@ -69,7 +69,7 @@ impl Bump {
     #[inline(never)]
     fn grown(&mut self, size: usize) -> Option<NonNull<u8>> {
         self.reserve(size)?;
-        // SAFETY: there is room now.
+        // SAFETY: `reserve` has made space for `size` bytes.
         Some(unsafe { self.hand_out(size) })
     }
 
@@ -79,7 +79,7 @@ impl Bump {
     /// The word in front of the address is readable.
     unsafe fn size(&self, user: NonNull<u8>) -> Result<usize, Misuse> {
         let block = Block::of_user(user.as_ptr() as usize);
-        // SAFETY: the caller's word.
+        // SAFETY: the word in front of the address is readable, as this function requires.
         let size = unsafe { block.number(Mark::Live) };
         match self.region.contains(block.address()) {
             false => Err(Misuse::Foreign),
@@ -113,17 +113,17 @@ impl Heap for Bump {
         if size > self.end - self.next {
             return self.grown(size);
         }
-        // SAFETY: there is room.
+        // SAFETY: the comparison has shown that there is space for `size` bytes.
         Some(unsafe { self.hand_out(size) })
     }
 
     fn allocate_aligned(&mut self, alignment: usize, bytes: usize) -> Option<NonNull<u8>> {
-        // Room for a gap too, wherever the pointer stands.
+        // Space for a gap too, wherever the pointer is.
         self.reserve(Self::size_for(bytes).checked_add(alignment)?)?;
         let gap = Block::at(self.next);
         let user = round_up(gap.user(), alignment);
         let skipped = user - gap.user();
-        // SAFETY: gap and block have room; a gap has at least 16 bytes, as addresses do.
+        // SAFETY: `reserve` has made space for gap and block; a gap has at least 16 bytes, as addresses do.
         unsafe {
             if skipped != 0 {
                 gap.set(Mark::Free, skipped);
@@ -139,7 +139,7 @@ impl Heap for Bump {
     }
 
     unsafe fn resize(&mut self, user: NonNull<u8>, bytes: usize) -> Result<bool, Misuse> {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` came from this heap and is live, as `Heap::resize` requires.
         let (block, has) = (Block::of_user(user.as_ptr() as usize), unsafe { self.size(user)? });
         let size = Self::size_for(bytes);
         if size <= has {
@@ -150,13 +150,13 @@ impl Heap for Bump {
             return Ok(false);
         }
         self.next = block.address() + size;
-        // SAFETY: the block's, and what follows is nobody's.
+        // SAFETY: the words are the block's, and what follows is in no block.
         unsafe { block.set(Mark::Live, size) };
         Ok(true)
     }
 
     unsafe fn usable(&self, user: NonNull<u8>) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is a live block of this heap, as `Heap::usable` requires.
         unsafe { self.size(user) }.map_or(0, |size| size - WORD)
     }
 

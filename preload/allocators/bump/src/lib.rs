@@ -1,10 +1,10 @@
-//! A pointer that is incremented, and a free that does nothing: the least that an allocator can do, which Boehm sets
-//! beside real ones as "incr ptr / no free" (*Memory Allocation Myths and Half-Truths*). A bound from below for the
-//! time of malloc, and from above for memory.
+//! A pointer that is incremented, and a free that does nothing: the least that an allocator can do, which Boehm
+//! compares with real ones as "incr ptr / no free" (*Memory Allocation Myths and Half-Truths*). A bound from below for
+//! the time of malloc, and from above for memory.
 //!
 //! - malloc rounds the request and a header word up to 16 bytes and moves the pointer by that.
-//! - free does nothing. So double frees and foreign addresses cannot be told, nor what is live: the census calls live
-//!   what was ever handed out.
+//! - free does nothing. So neither double frees and foreign addresses nor what is live can be recognised: the census
+//! counts as live what was ever handed out.
 //! - The region is extended by pages of 4 KiB, as many as the request needs.
 //!
 //! Boehm's allocator needs no header. `realloc` and `malloc_usable_size` do: they must know how much may be copied or

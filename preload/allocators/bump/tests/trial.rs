@@ -36,7 +36,7 @@ fn free_does_nothing() {
     let mut heap = Bump::new();
     let block = allocate(&mut heap, 100);
     let local = [7u128; 2];
-    // SAFETY: free looks at nothing, so neither a second one nor a foreign address does harm.
+    // SAFETY: free reads nothing, so neither a second one nor a foreign address does harm.
     unsafe {
         assert_eq!([block, block].map(|block| heap.free(at(block))), [Ok(()); 2]);
         assert_eq!(heap.free(NonNull::from(&local[1]).cast()), Ok(()));
@@ -72,7 +72,7 @@ fn realloc_reads_the_header_and_so_knows_foreign_addresses() {
     }
 }
 
-/// Found as a block of 2^62 bytes: the room behind an address that was never handed out wrapped around.
+/// Found as a block of 2^62 bytes: the space after an address that was never handed out wrapped around.
 #[test]
 fn realloc_refuses_an_address_that_was_not_handed_out_yet() {
     let mut heap = Bump::new();
