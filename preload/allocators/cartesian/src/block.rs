@@ -19,7 +19,7 @@ pub const HEADER: usize = WORD;
 /// The smallest block, bytes: header and two links are three words, and sizes are multiples of two.
 pub const SMALLEST: usize = 4 * WORD;
 
-/// Marks a header as one of ours. Sizes are below 2^48, so the upper bits of the word are free for it; as all headers
+/// Marks a word as a header. Sizes are below 2^48, so the upper bits of the word are free for it; as all headers
 /// have it, they compare as their sizes do.
 const MARK: usize = 0x0ca5 << 48;
 
@@ -35,7 +35,7 @@ static NOTHING: usize = 0;
 #[repr(transparent)]
 pub struct Block(*mut usize);
 
-// SAFETY: it is an address; whoever looks at the memory there says by what right.
+// SAFETY: it is an address; each access to the memory there has a SAFETY comment of its own.
 unsafe impl Send for Block {}
 
 impl Block {
@@ -97,7 +97,8 @@ impl Block {
     /// for its first four words.
     #[inline(always)]
     pub unsafe fn weight(self) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: its first word is the heap's memory, and its header was written; of a free block this holds for its
+        // first four words, as this function requires.
         unsafe { self.word(0).read() }
     }
 
@@ -107,17 +108,19 @@ impl Block {
     /// As [`Block::weight`]; it is a block.
     #[inline(always)]
     pub unsafe fn size(self) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: its first word is the heap's memory, and its header was written; of a free block this holds for its
+        // first four words, as this function requires.
         unsafe { self.word(0).read() }.wrapping_sub(MARK)
     }
 
-    /// Whether the header is ours, and the block it tells of may lie there in a heap whose blocks end at `end`.
+    /// Whether the header is valid, and its block may lie there in a heap whose blocks end at `end`.
     ///
     /// # Safety
     /// The header's word is in the heap.
     #[inline(always)]
     pub unsafe fn is_sound(self, end: usize) -> bool {
-        // SAFETY: the caller's word. A header without the mark gives a size beyond any end.
+        // SAFETY: the header's word is in the heap, as this function requires. A header without the mark gives a size
+        // beyond any end.
         let size = unsafe { self.size() };
         size.is_multiple_of(ALIGNMENT) && size >= SMALLEST && size <= end - self.address()
     }
@@ -128,7 +131,8 @@ impl Block {
     /// `size` bytes from it on are the heap's, a multiple of the alignment, and in no other block.
     #[inline(always)]
     pub unsafe fn write(self, size: usize) {
-        // SAFETY: the caller's word.
+        // SAFETY: `size` bytes from it on are the heap's, a multiple of the alignment, and in no other block, as this
+        // function requires.
         unsafe { self.word(0).write(Block::header_for(size)) };
     }
 
@@ -138,7 +142,8 @@ impl Block {
     /// As [`Block::size`].
     #[inline(always)]
     pub unsafe fn after(self) -> Block {
-        // SAFETY: the caller's word.
+        // SAFETY: its first word is the heap's memory, and its header was written; of a free block this holds for its
+        // first four words, as this function requires.
         Block(self.0.wrapping_byte_add(unsafe { self.size() }))
     }
 
@@ -154,7 +159,7 @@ impl Block {
     /// It is a free block of the heap, here and below.
     #[inline(always)]
     pub unsafe fn left(self) -> Block {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a free block of the heap, as this function requires.
         unsafe { self.child(LEFT).read() }
     }
 
@@ -164,7 +169,7 @@ impl Block {
     /// As [`Block::left`].
     #[inline(always)]
     pub unsafe fn right(self) -> Block {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a free block of the heap, as this function requires.
         unsafe { self.child(RIGHT).read() }
     }
 
@@ -173,14 +178,14 @@ impl Block {
     /// # Safety
     /// As [`Block::left`].
     pub(crate) unsafe fn up(self) -> Block {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a free block of the heap, as this function requires.
         unsafe { self.word(3).cast::<Block>().read() }
     }
 
     /// # Safety
     /// As [`Block::left`].
     pub(crate) unsafe fn set_up(self, up: Block) {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a free block of the heap, as this function requires.
         unsafe { self.word(3).cast::<Block>().write(up) };
     }
 }

@@ -66,8 +66,8 @@ impl Cartesian {
         unsafe { InOrder::new(self.tree.root(), start, end) }
     }
 
-    /// Adds `size` bytes in whole pages to the heap, coalesced with a free block at its end. As SunOS did, it asks
-    /// for all of `size`, whatever is free at the end.
+    /// Adds `size` bytes in whole pages to the heap, coalesced with a free block at its end. As SunOS did, it requests
+    /// all of `size`, whatever is free at the end.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, size: usize) -> Option<()> {
@@ -98,9 +98,9 @@ impl Cartesian {
     #[inline(never)]
     fn find_in_grown(&mut self, size: usize) -> Option<(Link, u64)> {
         self.grow(size)?;
-        // SAFETY: see `find`.
+        // SAFETY: the tree is this heap's.
         let (found, steps) = unsafe { self.tree.better_fit(size) };
-        // The root, which was too small, was looked at before.
+        // The root, which was too small, was visited before.
         Some((found?, steps + 1))
     }
 
@@ -111,7 +111,8 @@ impl Cartesian {
     /// The link is of the tree, its node has at least `size` bytes.
     #[inline(always)]
     unsafe fn take(&mut self, link: Link, size: usize) -> (Block, u64) {
-        // SAFETY: the caller's word. The rest lies where the node was, and is at least a smallest block away.
+        // SAFETY: the link is of the tree, its node has at least `size` bytes, as this function requires. The rest lies
+        // where the node was, and is at least a smallest block away.
         unsafe {
             let block = link.node();
             let rest = block.size() - size;
@@ -134,7 +135,8 @@ impl Cartesian {
     /// The bytes are the heap's, and the program's no longer; the header is written.
     #[inline(always)]
     unsafe fn release(&mut self, block: Block) -> Result<(), Misuse> {
-        // SAFETY: the caller's word; the links are of the tree, and the deeper one is used first.
+        // SAFETY: the bytes are the heap's, and the program's no longer; the header is written, as this function
+        // requires; the links are of the tree, and the deeper one is used first.
         unsafe {
             let found = self.tree.neighbours(block);
             let below = match found.below {
@@ -167,7 +169,7 @@ impl Cartesian {
         above: Option<Link>,
         below_is_deeper: bool,
     ) -> u64 {
-        // SAFETY: the caller's word.
+        // SAFETY: the links are of the tree, and lead to what the block touches, as this function requires.
         unsafe {
             let (mut start, mut size) = (block, block.size());
             if let Some(link) = below {
@@ -187,7 +189,7 @@ impl Cartesian {
         }
     }
 
-    /// The live block that the program knows by an address, as far as its header can tell.
+    /// The live block that the program knows by an address, as far as its header shows.
     ///
     /// # Safety
     /// None: a wrong address is an error.
@@ -224,7 +226,7 @@ impl Cartesian {
     /// # Safety
     /// The block is live and has at least `size` bytes.
     unsafe fn trim(&mut self, block: Block, size: usize) -> Result<(), Misuse> {
-        // SAFETY: the caller's word.
+        // SAFETY: the block is live and has at least `size` bytes, as this function requires.
         unsafe {
             let rest = block.size() - size;
             if rest >= SMALLEST {
@@ -266,7 +268,7 @@ impl Heap for Cartesian {
     }
 
     fn allocate_aligned(&mut self, alignment: usize, bytes: usize) -> Option<NonNull<u8>> {
-        // A block so large that, wherever it lies, an aligned one fits in with room for a free block before it.
+        // A block so large that, wherever it lies, an aligned one fits in with space for a free block before it.
         let size = Block::size_for(bytes);
         let (link, mut steps) = self.find(size.checked_add(alignment)?.checked_add(SMALLEST)?)?;
         // SAFETY: the block is in the tree, and its parts stay within it. Its neighbours are live, so that the parts
@@ -295,7 +297,7 @@ impl Heap for Cartesian {
 
     #[inline(always)]
     unsafe fn free(&mut self, block: NonNull<u8>) -> Result<(), Misuse> {
-        // SAFETY: `live` and `release` prove what they can; the rest is the caller's word.
+        // SAFETY: `live` and `release` prove what they can; `block` is live, as `Heap::free` requires.
         unsafe {
             let block = self.live(block)?;
             self.release(block)
@@ -304,11 +306,11 @@ impl Heap for Cartesian {
 
     unsafe fn resize(&mut self, block: NonNull<u8>, bytes: usize) -> Result<bool, Misuse> {
         let size = Block::size_for(bytes);
-        // SAFETY: as in `free`.
+        // SAFETY: `block` came from this heap and is live, as `Heap::resize` requires.
         unsafe {
             let block = self.live(block)?;
             let (has, after) = (block.size(), block.after());
-            // SunOS looked for the block itself in the tree too, at each realloc.
+            // SunOS searched for the block itself in the tree too, at each realloc.
             let found = self.tree.neighbours(block);
             if found.below.is_some_and(|link| link.node().after() > block) {
                 return Err(Misuse::DoubleFree);
@@ -334,7 +336,7 @@ impl Heap for Cartesian {
     }
 
     unsafe fn usable(&self, block: NonNull<u8>) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is a live block of this heap, as `Heap::usable` requires.
         unsafe { Block::of_user(block.as_ptr() as usize).size() - HEADER }
     }
 
@@ -378,7 +380,7 @@ impl Heap for Cartesian {
                     Damage::unless(
                         block.is_sound(end.address()),
                         block.address(),
-                        "a block has a header of ours",
+                        "a block has a valid header",
                     )?;
                     block = block.after();
                 }

@@ -15,7 +15,7 @@ pub struct InOrder {
     /// The node last given, before the first none, and its address, before the first 0.
     node: Block,
     reached: usize,
-    /// The root, until it has been looked at.
+    /// The root, until it has been visited.
     root: Block,
     depth: u64,
     deepest: u64,
@@ -46,7 +46,7 @@ impl InOrder {
     /// # Errors
     /// The first thing that is not as it should be.
     pub fn step(&mut self) -> Result<Option<Block>, Damage> {
-        // SAFETY: every block looked into was proved to lie in the heap by `arrive` when it was reached.
+        // SAFETY: `arrive` has proved that every block that is read here lies in the heap.
         unsafe {
             let last = self.node;
             let next = if last.is_none() {
@@ -76,7 +76,7 @@ impl InOrder {
     /// # Safety
     /// `parent` is none or was arrived at.
     unsafe fn leftmost(&mut self, mut node: Block, mut parent: Block) -> Result<Block, Damage> {
-        // SAFETY: blocks are looked into after they were arrived at.
+        // SAFETY: blocks are read after `arrive` has proved that they lie in the heap.
         unsafe {
             loop {
                 self.arrive(node, parent)?;
@@ -122,7 +122,7 @@ impl InOrder {
         Damage::unless(inside, at, "the tree's links lead to places of blocks in the heap")?;
         // SAFETY: the header is in the heap, and a sound block has the four words.
         unsafe {
-            Damage::unless(node.is_sound(self.end), at, "a free block has a header of ours")?;
+            Damage::unless(node.is_sound(self.end), at, "a free block has a valid header")?;
             let ordered = parent.is_none() || node.size() <= parent.size();
             Damage::unless(ordered, at, "no block hangs below a smaller one")?;
             node.set_up(parent);

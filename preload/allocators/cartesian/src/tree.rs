@@ -38,7 +38,7 @@ impl Link {
     /// The link is of a tree that has not changed above it.
     #[inline(always)]
     pub unsafe fn node(self) -> Block {
-        // SAFETY: the caller's word.
+        // SAFETY: the link is of a tree that has not changed above it, as this function requires.
         unsafe { *self.0 }
     }
 }
@@ -81,7 +81,8 @@ impl Tree {
         let want = Block::header_for(size);
         let mut link = &raw mut self.root;
         let mut node = self.root;
-        // SAFETY: the caller's word; a node that suffices is one.
+        // SAFETY: the tree's nodes are free blocks of a sound heap, as this function requires; a node that suffices is
+        // one.
         unsafe {
             if node.weight() < want {
                 return (None, !node.is_none() as u64);
@@ -116,7 +117,7 @@ impl Tree {
         let (mut below, mut above) = (ptr::null_mut(), ptr::null_mut());
         let mut below_is_deeper = false;
         let mut steps = 0;
-        // SAFETY: the caller's word.
+        // SAFETY: the tree's nodes are free blocks of a sound heap, as this function requires.
         unsafe {
             let weight = block.weight();
             loop {
@@ -149,7 +150,8 @@ impl Tree {
     pub unsafe fn insert(&mut self, block: Block) -> u64 {
         let mut link = &raw mut self.root;
         let mut steps = 0;
-        // SAFETY: the caller's word; what weighs as much as a block is a node.
+        // SAFETY: the tree's nodes are free blocks of a sound heap, as this function requires; what weighs as much as a
+        // block is a node.
         unsafe {
             while (*link).weight() >= block.weight() {
                 let node = *link;
@@ -168,7 +170,7 @@ impl Tree {
     #[inline(always)]
     pub unsafe fn insert_at(&mut self, place: Link, block: Block) -> u64 {
         let mut steps = 0;
-        // SAFETY: the caller's word.
+        // SAFETY: the tree's nodes are free blocks of a sound heap, as this function requires.
         unsafe {
             let mut displaced = place.node();
             *place.0 = block;
@@ -198,7 +200,7 @@ impl Tree {
     /// As [`Tree::better_fit`]; the link is of this tree.
     #[inline(always)]
     pub unsafe fn delete(&mut self, link: Link) -> u64 {
-        // SAFETY: the caller's word.
+        // SAFETY: the tree's nodes are free blocks of a sound heap, as this function requires.
         unsafe {
             let node = link.node();
             let (place, rest, _, steps) = merge(link.0, node.left(), node.right(), 0);
@@ -215,7 +217,7 @@ impl Tree {
     /// free block lies between them.
     #[inline(always)]
     pub unsafe fn demote(&mut self, link: Link, block: Block) -> u64 {
-        // SAFETY: the caller's word.
+        // SAFETY: the tree's nodes are free blocks of a sound heap, as this function requires.
         unsafe {
             let node = link.node();
             let (place, left, right, steps) = merge(link.0, node.left(), node.right(), block.weight());
@@ -241,7 +243,8 @@ unsafe fn merge(
     weight: usize,
 ) -> (*mut Block, Block, Block, u64) {
     let mut steps = 0;
-    // SAFETY: the caller's word; what weighs more than something is a node.
+    // SAFETY: the subtrees' nodes are free blocks, those of `left` below those of `right`, as this function requires;
+    // what weighs more than something is a node.
     unsafe {
         let (mut left_weight, mut right_weight) = (left.weight(), right.weight());
         while left_weight.max(right_weight) > weight {

@@ -122,11 +122,11 @@ impl Trial {
         let (mut range, mut best) = (&blocks[..], root(&blocks)?);
         loop {
             let split = range.iter().position(|&block| block == best).expect("the root is in its range");
-            let (before, behind) = (&range[..split], &range[split + 1..]);
-            let Some(next) = [root(before), root(behind)].into_iter().flatten().min() else {
+            let (before, after) = (&range[..split], &range[split + 1..]);
+            let Some(next) = [root(before), root(after)].into_iter().flatten().min() else {
                 return Some(best.1);
             };
-            range = if before.contains(&next) { before } else { behind };
+            range = if before.contains(&next) { before } else { after };
             best = next;
         }
     }

@@ -7,7 +7,7 @@ use heaptoll_floor::{Heap, Misuse, PAGE, PieceKind, WORD};
 
 heaptoll_trial::trial!(Cartesian, reuses: true);
 
-/// Bytes to ask for so that the block has `size`.
+/// Bytes to request so that the block has `size`.
 const fn request(size: usize) -> usize {
     size - HEADER
 }
@@ -68,7 +68,7 @@ fn the_descent_takes_the_smaller_child_that_suffices() {
 
 #[test]
 fn better_fit_is_not_best_fit() {
-    // 400 would do for 300, but it hangs below 320's sibling 500, which the descent does not look into.
+    // 400 would do for 300, but it hangs below 320's sibling 500, which the descent does not visit.
     let (mut heap, holes) = with_holes(&[320, 800, 400, 496]);
     assert_eq!(allocate(&mut heap, 336), holes[2], "320 is too small: on to 496, and to 400 below it");
     let (mut heap, holes) = with_holes(&[448, 800, 400, 496]);
@@ -158,7 +158,7 @@ fn a_block_is_resized_in_place_into_a_free_neighbour_and_back() {
     unsafe {
         assert_eq!(heap.resize(block, request(400)), Ok(true), "96 bytes are free behind it");
         assert_eq!((block, heap.usable(block)), (holes[0], request(400)));
-        assert_eq!(heap.resize(block, request(416)), Ok(false), "behind that all is live");
+        assert_eq!(heap.resize(block, request(416)), Ok(false), "after that all is live");
         assert_eq!(heap.usable(block), request(400));
         assert_eq!(heap.resize(block, request(400 - SMALLEST)), Ok(true));
         assert_eq!(heap.usable(block), request(400 - SMALLEST), "a smallest block is given back");
@@ -168,7 +168,7 @@ fn a_block_is_resized_in_place_into_a_free_neighbour_and_back() {
 }
 
 #[test]
-fn the_tree_tells_double_frees_and_the_header_foreign_addresses_and_damage() {
+fn the_tree_reveals_double_frees_and_the_header_foreign_addresses_and_damage() {
     let mut heap = Cartesian::new();
     let blocks = [100, 200, 300, 400].map(|bytes| heap.allocate(bytes).expect("memory"));
     // SAFETY: blocks are freed twice, used after that and written beyond, which is what is tested; all addresses
@@ -223,7 +223,7 @@ fn a_size_that_reaches_into_a_free_block_is_damage() {
     }
 }
 
-/// What `check` says when a word of a free block, counted from its header, was overwritten.
+/// The invariant that `check` reports when a word of a free block, counted from its header, was overwritten.
 fn check_after(word: usize, value: impl Fn(&[NonNull<u8>]) -> usize) -> Option<&'static str> {
     // 800 is the root, with children 400 and 608; 208 hangs to the left of 608.
     let (heap, holes) = with_holes(&[400, 800, 208, 608]);
@@ -244,10 +244,10 @@ fn check_sees_damaged_links_and_never_follows_them_in_a_circle() {
     assert_eq!(check_after(2, of(0)), Some("what hangs to the right lies above"));
     assert_eq!(check_after(1, |_| 8), Some("the tree's links lead to places of blocks in the heap"));
     assert_eq!(check_after(2, |_| !7), Some("the tree's links lead to places of blocks in the heap"));
-    assert_eq!(check_after(1, |holes| header(&holes[0]) + 32), Some("a free block has a header of ours"));
+    assert_eq!(check_after(1, |holes| header(&holes[0]) + 32), Some("a free block has a valid header"));
     assert_eq!(check_after(0, |_| Block::header_for(592)), Some("no block hangs below a smaller one"));
-    assert_eq!(check_after(0, |_| 0), Some("a free block has a header of ours"));
-    assert_eq!(check_after(0, |_| Block::header_for(784)), Some("a block has a header of ours"));
+    assert_eq!(check_after(0, |_| 0), Some("a free block has a valid header"));
+    assert_eq!(check_after(0, |_| Block::header_for(784)), Some("a block has a valid header"));
     assert_eq!(check_after(0, |_| Block::header_for(832)), Some("free neighbours are coalesced"));
     // The third word below the header is for walks, and its content is nothing to them.
     assert_eq!(check_after(3, |_| 1), None);
@@ -260,7 +260,7 @@ fn check_sees_a_circle_further_down() {
     // SAFETY: words of free blocks. 208 gets its parent for a right child.
     unsafe { word(2, 2).write(holes[3].as_ptr() as usize - HEADER) };
     assert_eq!(heap.check().err().map(|damage| damage.invariant), Some("no block hangs below a smaller one"));
-    // SAFETY: as above. It gets a size that lets the parent hang there.
+    // SAFETY: a word of a free block of the test's heap. It gets a size that lets the parent hang there.
     unsafe { word(2, 0).write(Block::header_for(608)) };
     assert!(heap.check().is_err());
 }
@@ -269,8 +269,8 @@ fn check_sees_a_circle_further_down() {
 fn check_sees_a_free_block_inside_a_live_one() {
     let mut heap = Cartesian::new();
     let block = heap.allocate(400).expect("memory");
-    // SAFETY: a program that writes what looks like a header into its block and frees what follows. No metadata of
-    // the algorithm can tell; the walk can.
+    // SAFETY: a program that writes a false header into its block and frees what follows. No metadata of the algorithm
+    // can show it; the walk can.
     unsafe {
         let inner = block.add(48);
         Block::of_user(inner.as_ptr() as usize).write(64);

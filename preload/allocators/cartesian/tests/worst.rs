@@ -9,7 +9,7 @@ const GROUPS: usize = 100;
 const EACH: usize = 1000;
 
 /// A heap that has grown to `bytes`, all in one free block to carve from.
-fn with_room(bytes: usize) -> Cartesian {
+fn with_free_space(bytes: usize) -> Cartesian {
     let mut heap = Cartesian::new();
     let all = heap.allocate(bytes).expect("memory");
     // SAFETY: it is live, and freed once.
@@ -21,7 +21,7 @@ fn with_room(bytes: usize) -> Cartesian {
 /// end of its group with all smaller groups to its left. So the list is built with few visits, EACH at most a time.
 fn degenerate() -> Cartesian {
     let all = (1..=GROUPS).map(|group| EACH * (2 * SMALLEST + 16 * group)).sum();
-    let mut heap = with_room(all);
+    let mut heap = with_free_space(all);
     let mut groups = Vec::new();
     for group in 1..=GROUPS {
         let size = SMALLEST + 16 * group;
@@ -34,7 +34,7 @@ fn degenerate() -> Cartesian {
             .collect();
         groups.push(blocks);
     }
-    // What is left of the last page would be larger than the largest group.
+    // The rest of the last page would be larger than the largest group.
     let rest = tally(&heap).free as usize;
     heap.allocate(rest).expect("memory");
     for block in groups.into_iter().flat_map(|blocks| blocks.into_iter().rev()) {
@@ -72,7 +72,7 @@ fn a_tree_of_100_000_blocks_can_be_a_list_of_100_000_and_every_visit_is_counted(
 
 #[test]
 fn equal_blocks_freed_in_order_of_address_make_a_list_too() {
-    let mut heap = with_room(4000 * SMALLEST);
+    let mut heap = with_free_space(4000 * SMALLEST);
     let blocks: Vec<_> = (0..4000).map(|_| heap.allocate(0).expect("memory")).collect();
     let rest = tally(&heap).free as usize;
     heap.allocate(rest).expect("memory");
