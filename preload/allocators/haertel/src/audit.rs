@@ -95,7 +95,7 @@ impl Haertel {
             }
             Damage::unless(length > 0 && length <= end - chunk, at, "runs end with the heap")?;
             let inside = (chunk + 1..chunk + length).all(|chunk| self.table[chunk].kind == Kind::INSIDE);
-            Damage::unless(inside, at, "entries inside a run say so")?;
+            Damage::unless(inside, at, "entries inside a run are marked as inside")?;
             let free = entry.kind == Kind::FREE;
             Damage::unless(!free || !free_before, at, "free neighbours are coalesced")?;
             (free_before, chunk) = (free, chunk + length);

@@ -18,25 +18,25 @@ impl Fragment {
     /// Here and below: it is a free fragment of a sound heap.
     #[inline(always)]
     pub(crate) unsafe fn next(self) -> Fragment {
-        // SAFETY: see above.
+        // SAFETY: it is a free fragment of a sound heap, as the type's functions require.
         Fragment(unsafe { (self.0 as *const usize).read() })
     }
 
     #[inline(always)]
     pub(crate) unsafe fn previous(self) -> Fragment {
-        // SAFETY: see above.
+        // SAFETY: it is a free fragment of a sound heap, as the type's functions require.
         Fragment(unsafe { ((self.0 + WORD) as *const usize).read() })
     }
 
     #[inline(always)]
     unsafe fn set_next(self, next: Fragment) {
-        // SAFETY: see above.
+        // SAFETY: it is a free fragment of a sound heap, as the type's functions require.
         unsafe { (self.0 as *mut usize).write(next.0) }
     }
 
     #[inline(always)]
     unsafe fn set_previous(self, previous: Fragment) {
-        // SAFETY: see above.
+        // SAFETY: it is a free fragment of a sound heap, as the type's functions require.
         unsafe { ((self.0 + WORD) as *mut usize).write(previous.0) }
     }
 }
@@ -97,7 +97,7 @@ impl Haertel {
     #[inline(always)]
     unsafe fn push(&mut self, fragment: Fragment, class: u32) {
         let next = self.classes[class as usize];
-        // SAFETY: the caller's word.
+        // SAFETY: it is the heap's, free, and in no list, as this function requires.
         unsafe {
             fragment.set_next(next);
             fragment.set_previous(Fragment::NONE);
@@ -121,7 +121,7 @@ impl Haertel {
         let place = place_of(&entry, address)?;
         let fragment = Fragment(address);
         if entry.count == 0 {
-            // SAFETY: the caller's word.
+            // SAFETY: the chunk is cut into fragments, and the address is in it, as this function requires.
             unsafe { self.push(fragment, entry.log as u32) };
             self.table[chunk].count = 1;
             self.table[chunk].next = place;
@@ -131,9 +131,10 @@ impl Haertel {
             self.release_chunk(chunk);
             return Ok(());
         }
-        // Behind the chunk's first free fragment: the chunk's stay together.
+        // After the chunk's first free fragment: the chunk's stay together.
         let first = Fragment(self.first_free(chunk));
-        // SAFETY: the caller's word; `first` is in the list.
+        // SAFETY: the chunk is cut into fragments, and the address is in it, as this function requires; `first` is in
+        // the list.
         unsafe {
             let next = first.next();
             fragment.set_next(next);

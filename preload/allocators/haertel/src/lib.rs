@@ -1,7 +1,7 @@
 //! Mike Haertel's GNU malloc: a hybrid of first fit and powers of two (Zorn 1992 §2.1).
 //!
-//! - The heap is cut into chunks of 4096 bytes. A table apart from them says what each is, so that a search looks at
-//!   the table and never touches the chunks ([`Table`]).
+//! - The heap is cut into chunks of 4096 bytes. A separate table describes each, so that a search reads the table and
+//! never touches the chunks ([`Table`]).
 //! - Requests above half a chunk get a run of chunks: first fit in a list of free runs in order of address, from where
 //!   the last search or free ended. A run that is freed is coalesced with its neighbours.
 //! - Smaller requests get a fragment: a chunk is cut into fragments of one power of two. Its entry counts those that
@@ -9,17 +9,18 @@
 //! - Blocks have no header. A fragment is aligned to its size, and a run to a page.
 //!
 //! This also stands for GNU′, which Detlefs, Dosser and Zorn 1994 measured (Table III): an "ancestor/sibling" of this
-//! one of July 1993, "smaller and faster". Neither the paper nor what could be found says what it did differently.
+//! one of July 1993, "smaller and faster". Neither the paper nor any source found describes what it did differently.
 //!
-//! Facts are from the source of GNU malloc of 1992 (free) and from what is known of that of 1993 (malloc, the table),
-//! which was not at hand: the list of free runs with its wandering start, the table that doubles and moves to a new
+//! Facts are from the source of GNU malloc of 1992 (free) and from descriptions of that of 1993 (malloc, the table),
+//! which was not available: the list of free runs with its wandering start, the table that doubles and moves to a new
 //! run, the free fragments of a chunk standing together in their list.
 //!
 //! Decided here: the table lives in the one region, in a run of its own, as with `sbrk`. Its entries have 16 bytes,
-//! where the original's had 12 (on a machine of 32 bits), because each says what its chunk is: the original cannot tell
-//! a free run's entry from another, and so could not be walked. The smallest fragment is 16 bytes, two links, where it
-//! was 8. Aligned requests need no list of their own, as in the original: see [`Haertel`]. Memory is never given back
-//! to the system, where the original gives back a free end of eight chunks or more: the region only grows.
+//! where the original's had 12 (on a machine of 32 bits), because each has its chunk's kind: the original cannot
+//! distinguish a free run's entry from another, and so could not be walked. The smallest fragment is 16 bytes, two
+//! links, where it was 8. Aligned requests need no list of their own, as in the original: see [`Haertel`]. Memory is
+//! never given back to the system, where the original gives back a free end of eight chunks or more: the region only
+//! grows.
 #![no_std]
 
 mod audit;

@@ -137,20 +137,20 @@ impl Haertel {
         let Some(chunks) = u32::try_from(chunks).ok().filter(|&chunks| chunks < MOST) else { return false };
         let (has, end) = (self.table[run].count, self.chunks() + 1);
         let after = run + has;
-        let behind =
+        let following =
             if after < end && self.table[after].kind == Kind::FREE { self.table[after].count } else { 0 };
         let mut old = Table::none();
-        if has + behind < chunks {
-            if after + behind != end {
+        if has + following < chunks {
+            if after + following != end {
                 return false;
             }
-            match self.extend(chunks - has - behind) {
+            match self.extend(chunks - has - following) {
                 Some(table) => old = table,
                 None => return false,
             }
         }
-        if behind != 0 {
-            self.cut(after, behind.min(chunks - has));
+        if following != 0 {
+            self.cut(after, following.min(chunks - has));
         }
         self.table[run].count = chunks;
         self.retire(old);

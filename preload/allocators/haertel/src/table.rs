@@ -6,7 +6,7 @@ use core::ops::{Index, IndexMut};
 
 use crate::CHUNK;
 
-/// What an entry says of its chunk. A number and not an enumeration: the table is memory that a program can overwrite.
+/// The kind of an entry's chunk. A number and not an enumeration: the table is memory that a program can overwrite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Kind(u16);
@@ -83,7 +83,7 @@ impl Table {
         self.address
     }
 
-    /// Entries it has room for.
+    /// The number of entries that it has space for.
     #[inline(always)]
     pub const fn capacity(&self) -> u32 {
         self.capacity
@@ -97,9 +97,9 @@ impl Table {
     /// The entries, copied.
     ///
     /// # Safety
-    /// `to` has room for them, and lies elsewhere.
+    /// `to` has space for them, and lies elsewhere.
     pub unsafe fn copy_to(&self, to: &Table) {
-        // SAFETY: the caller's word.
+        // SAFETY: `to` has space for them, and lies elsewhere, as this function requires.
         unsafe {
             core::ptr::copy_nonoverlapping(
                 self.address as *const Entry,
@@ -125,7 +125,7 @@ impl IndexMut<u32> for Table {
     #[inline(always)]
     fn index_mut(&mut self, chunk: u32) -> &mut Entry {
         debug_assert!(chunk < self.capacity);
-        // SAFETY: as above.
+        // SAFETY: the table has an entry for every chunk of the heap, and numbers are the heap's.
         unsafe { &mut *(self.address as *mut Entry).add(chunk as usize) }
     }
 }
@@ -141,13 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn a_copied_table_says_the_same() {
+    fn a_copied_table_is_equal() {
         let (mut old, mut new) = ([Entry::INSIDE; 4], [Entry::INSIDE; 8]);
         // SAFETY: memory for so many entries.
         let (mut from, to) =
             unsafe { (Table::at(&raw mut old as usize, 4), Table::at(&raw mut new as usize, 8)) };
         from[3] = Entry::run(Kind::LIVE, 7);
-        // SAFETY: there is room.
+        // SAFETY: `to` has space for the entries of `from`.
         unsafe { from.copy_to(&to) };
         assert_eq!((to[3], to[4]), (Entry::run(Kind::LIVE, 7), Entry::INSIDE));
     }

@@ -104,7 +104,7 @@ fn runs_are_found_from_where_the_last_search_or_free_ended() {
     let mut heap = Haertel::new();
     let runs = many(&mut heap, 8, 8192);
     give_back(&mut heap, &[runs[5], runs[1], runs[3]]);
-    // The last freed is where a search begins; each search goes on behind the one before, and comes round.
+    // The last freed is where a search begins; each search continues after the one before, and comes round.
     assert_eq!(many(&mut heap, 3, 8192), [runs[3], runs[5], runs[1]]);
     let search = heap.search().expect("it searches");
     assert!(search.longest <= 3, "{search:?}");
@@ -163,16 +163,16 @@ fn a_refused_growth_leaves_the_table_where_it_was() {
 }
 
 #[test]
-fn resizing_keeps_a_class_trims_a_run_and_grows_over_what_is_free_behind() {
+fn resizing_keeps_a_class_trims_a_run_and_grows_over_what_is_free_after_it() {
     let mut heap = Haertel::new();
-    let [small, run, behind, last] = blocks(&mut heap, [100, 4 * CHUNK, 2 * CHUNK, CHUNK]);
+    let [small, run, following, last] = blocks(&mut heap, [100, 4 * CHUNK, 2 * CHUNK, CHUNK]);
     // SAFETY: live blocks, all of them.
     unsafe {
         assert_eq!(heap.resize(small, 128), Ok(true));
         assert_eq!(heap.resize(small, 65), Ok(true));
         assert_eq!(heap.resize(small, 129), Ok(false));
         assert_eq!(heap.resize(run, 4 * CHUNK + 1), Ok(false), "the neighbour is live");
-        give_back(&mut heap, &[behind]);
+        give_back(&mut heap, &[following]);
         assert_eq!(heap.resize(run, 6 * CHUNK + 1), Ok(false), "one byte more than there is");
         assert_eq!(heap.resize(run, 5 * CHUNK), Ok(true));
         assert_eq!((heap.usable(run), heap.check()), (5 * CHUNK, Ok(())));
@@ -224,7 +224,7 @@ fn aligned_requests_are_fragments_runs_or_trimmed_runs() {
 }
 
 #[test]
-fn the_table_tells_misuse() {
+fn the_table_reveals_misuse() {
     let mut heap = Haertel::new();
     let [run, other, last] = blocks(&mut heap, [4 * CHUNK, 4 * CHUNK, CHUNK]);
     let fragments = many(&mut heap, 8, 512);
@@ -272,7 +272,7 @@ fn the_check_finds_a_fragment_that_was_freed_twice() {
     let mut heap = Haertel::new();
     let fragments = many(&mut heap, 8, 512);
     give_back(&mut heap, &fragments[..2]);
-    // SAFETY: the mistake: it is behind the first of its chunk, where no one looks.
+    // SAFETY: the mistake: it is after the first of its chunk, which is not searched.
     assert_eq!(unsafe { heap.free(fragments[1]) }, Ok(()));
     assert_eq!(heap.check().expect_err("a ring").invariant, "a fragment is free once");
 }
