@@ -8,7 +8,7 @@ pub const SMALLEST: usize = 2 * WORD;
 /// How many classes a request can be of, the largest of them 2^64: more than there is.
 pub const CLASSES: usize = usize::BITS as usize - SMALLEST.ilog2() as usize + 1;
 
-/// Classes from this one on are larger than any address space, 2^48 bytes, and are not even asked for.
+/// Classes from this one on are larger than any address space, 2^48 bytes, and are not even requested.
 pub const UNATTAINABLE: usize = 48 - SMALLEST.ilog2() as usize;
 
 /// The class of a request, which is at most `isize::MAX` bytes.

@@ -31,7 +31,7 @@ impl<R: Refill> ClassHeap<R> {
         self.first == 0
     }
 
-    /// Extends the region by `bytes`, a multiple of the page, and says where: the new bytes are the heap's from one
+    /// Extends the region by `bytes`, a multiple of the page, and returns where: the new bytes are the heap's from one
     /// word before the old end, where the next header goes, to one word before the new end. A fresh heap has no such
     /// word: its blocks begin `lost` bytes later.
     pub fn extend(&mut self, bytes: usize, lost: usize) -> Option<usize> {
@@ -45,10 +45,10 @@ impl<R: Refill> ClassHeap<R> {
     /// Makes a block free and the first in the list of its class.
     ///
     /// # Safety
-    /// The bytes are the heap's, as many as the class says, and in no other block.
+    /// The bytes are the heap's, as many as the class has, and in no other block.
     #[inline(always)]
     pub unsafe fn put(&mut self, block: Block, class: usize) {
-        // SAFETY: the caller's word.
+        // SAFETY: the bytes are the heap's, as many as the class has, and in no other block, as this function requires.
         unsafe { self.lists.push(block, class) };
     }
 
@@ -78,7 +78,7 @@ impl<R: Refill> ClassHeap<R> {
         self.take(class).map(|block| Self::hand_out(block, class))
     }
 
-    /// Frees a block under an aligned address, or says what is wrong with the address.
+    /// Frees a block under an aligned address, or returns what is wrong with the address.
     #[cold]
     #[inline(never)]
     unsafe fn free_around(&mut self, user: usize) -> Result<(), Misuse> {
@@ -97,7 +97,7 @@ impl<R: Refill> ClassHeap<R> {
     /// The word in front of it is readable.
     unsafe fn holding(&self, user: usize) -> Result<(Block, usize), Misuse> {
         let block = Block::of_user(user);
-        // SAFETY: the caller's word.
+        // SAFETY: the word in front of it is readable, as this function requires.
         unsafe {
             let class = block.number(Mark::Live);
             if class < CLASSES {
@@ -113,9 +113,9 @@ impl<R: Refill> ClassHeap<R> {
         self.region.end() - WORD
     }
 
-    /// Verifies one block and adds it to the free ones if it is; says its size.
+    /// Verifies one block and adds it to the free ones if it is; returns its size.
     fn check_block(&self, block: Block, free: &mut [Fingerprint; CLASSES]) -> Result<usize, Damage> {
-        let (at, room) = (block.address(), self.last() - block.address());
+        let (at, space) = (block.address(), self.last() - block.address());
         // SAFETY: the header lies in the region.
         let (class, held) = unsafe {
             match (block.number(Mark::Free), block.held(CLASSES)) {
@@ -125,7 +125,7 @@ impl<R: Refill> ClassHeap<R> {
             }
         };
         let size = size_of_class(class);
-        Damage::unless(size <= room, at, "blocks end within the region")?;
+        Damage::unless(size <= space, at, "blocks end within the region")?;
         match held {
             None => free[class].add(block),
             Some(user) if user != block.user() => {
@@ -168,12 +168,12 @@ impl<R: Refill> Heap for ClassHeap<R> {
     }
 
     fn allocate_aligned(&mut self, alignment: usize, bytes: usize) -> Option<NonNull<u8>> {
-        // Wherever the block lies, an aligned address with `bytes` behind it fits in.
+        // Wherever the block lies, an aligned address with `bytes` after it fits in.
         let plain = self.allocate(bytes + (alignment - ALIGNMENT))?;
         let block = Block::of_user(plain.as_ptr() as usize);
         let user = block.aligned(alignment);
         // SAFETY: the block has just been handed out, and `user` lies in it.
-        unsafe { block.give(user, block.number(Mark::Live)) };
+        unsafe { block.make_live(user, block.number(Mark::Live)) };
         NonNull::new(user as *mut u8)
     }
 
@@ -181,7 +181,8 @@ impl<R: Refill> Heap for ClassHeap<R> {
     unsafe fn free(&mut self, block: NonNull<u8>) -> Result<(), Misuse> {
         let user = block.as_ptr() as usize;
         let block = Block::of_user(user);
-        // SAFETY: the caller's word. As in the original an address is believed if its header has the magic number.
+        // SAFETY: `block` came from this heap and is live, as `Heap::free` requires. As in the original an address is
+        // believed if its header has the magic number.
         unsafe {
             let class = block.number(Mark::Live);
             if class >= CLASSES {
@@ -194,7 +195,7 @@ impl<R: Refill> Heap for ClassHeap<R> {
 
     unsafe fn resize(&mut self, block: NonNull<u8>, bytes: usize) -> Result<bool, Misuse> {
         let user = block.as_ptr() as usize;
-        // SAFETY: as in `free`.
+        // SAFETY: `block` came from this heap and is live, as `Heap::resize` requires.
         let (block, class) = unsafe { self.holding(user)? };
         // What lies before an aligned address is a part of what the block must hold.
         Ok(bytes.checked_add(user - block.user()).is_some_and(|whole| class_for(whole) == class))
@@ -202,7 +203,7 @@ impl<R: Refill> Heap for ClassHeap<R> {
 
     unsafe fn usable(&self, block: NonNull<u8>) -> usize {
         let user = block.as_ptr() as usize;
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is a live block of this heap, as `Heap::usable` requires.
         match unsafe { self.holding(user) } {
             Ok((block, class)) => block.address() + size_of_class(class) - user,
             Err(_) => 0,
@@ -227,7 +228,7 @@ impl<R: Refill> Heap for ClassHeap<R> {
                     Piece::live(block.address(), size_of_class(class), user, user - block.address())
                 }
                 None => {
-                    // SAFETY: as above.
+                    // SAFETY: blocks follow each other up to the end.
                     let class = unsafe { block.number(Mark::Free) };
                     Piece::free(block.address(), size_of_class(class), WORD)
                 }

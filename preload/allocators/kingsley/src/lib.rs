@@ -11,10 +11,10 @@
 //! magic number; 4.2BSD refills by 2 KiB, 4.3BSD by a page. Ours is a page of 4 KiB, which is also Ultrix's on the
 //! MIPS machines that Detlefs measured; that Ultrix refilled like 4.3BSD is a guess.
 //!
-//! Three things differ. The class is found by one instruction, where 4.2BSD shifts in a loop. The free list's link
-//! lies behind the header instead of over it, so that a freed block still shows that it is one and which size it has:
-//! a double free is told from a foreign address, and the heap can be walked. It costs one store in free. And realloc
-//! of a block that is free already, which the original served by a search of its lists, is a double free here.
+//! Three things differ. The class is found by one instruction, where 4.2BSD shifts in a loop. The free list's link lies
+//! after the header instead of over it, so that the header of a freed block still gives its state and size: a double
+//! free is distinguished from a foreign address, and the heap can be walked. It costs one store in free. And realloc of
+//! a block that is free already, which the original served by a search of its lists, is a double free here.
 //!
 //! How lists are refilled is a parameter ([`Refill`]): Boehm's splitting heap is the same with another one.
 #![no_std]

@@ -23,7 +23,7 @@ impl Lists {
         Lists([0; CLASSES])
     }
 
-    /// Takes the first block of a class. Its header still says that it is free.
+    /// Takes the first block of a class. Its header is still that of a free block.
     ///
     /// # Safety
     /// The heap is sound.
@@ -45,7 +45,8 @@ impl Lists {
     /// The block is the heap's, has the class's size, and is in no list.
     #[inline(always)]
     pub unsafe fn push(&mut self, block: Block, class: usize) {
-        // SAFETY: the caller's word; the smallest block has two words.
+        // SAFETY: the block is the heap's, has the class's size, and is in no list, as this function requires; the
+        // smallest block has two words.
         unsafe {
             block.set(Mark::Free, class);
             block.set_word(1, self.0[class]);

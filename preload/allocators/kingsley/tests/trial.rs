@@ -101,7 +101,7 @@ fn realloc_stays_where_the_class_is_the_same_and_moves_to_smaller_ones_too() {
 }
 
 #[test]
-fn headers_tell_double_frees_and_foreign_addresses() {
+fn headers_reveal_double_frees_and_foreign_addresses() {
     let mut heap = Kingsley::new();
     let block = allocate(&mut heap, 400);
     let aligned = heap.allocate_aligned(1 << 20, 400).expect("memory");
