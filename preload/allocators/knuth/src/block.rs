@@ -79,7 +79,7 @@ impl Block {
     /// read, and links are read of free blocks only.
     #[inline(always)]
     unsafe fn header(self) -> usize {
-        // SAFETY: see above.
+        // SAFETY: the header's word is the heap's and written, as this function requires.
         unsafe { self.word(0).read() }
     }
 
@@ -89,7 +89,7 @@ impl Block {
     /// See [`Block::write`]: it is a block of the heap.
     #[inline(always)]
     pub unsafe fn size(self) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a block of the heap, as this function requires.
         unsafe { self.header() & SIZE }
     }
 
@@ -99,7 +99,8 @@ impl Block {
     /// As [`Block::next`].
     #[inline(always)]
     pub unsafe fn free_size(self) -> usize {
-        // SAFETY: the caller's word; a free block's tag is its size.
+        // SAFETY: it is a free block of the heap, as this function requires; a free block's tag is its
+        // size.
         unsafe { self.header() }
     }
 
@@ -109,17 +110,18 @@ impl Block {
     /// As [`Block::size`].
     #[inline(always)]
     pub unsafe fn is_live(self) -> bool {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a block of the heap, as this function requires.
         unsafe { self.header() & LIVE != 0 }
     }
 
-    /// Whether header and footer are ours and agree.
+    /// Whether header and footer are tags and agree.
     ///
     /// # Safety
     /// The header's word is in the heap, no less than [`SMALLEST`] before `end`, the heap's end.
     #[inline(always)]
     pub unsafe fn is_sound(self, end: usize) -> bool {
-        // SAFETY: the caller's word; the footer is read only if it lies in the heap.
+        // SAFETY: the header's word is in the heap, no less than [`SMALLEST`] before `end`, the heap's end, as this
+        // function requires; the footer is read only if it lies in the heap.
         unsafe {
             let header = self.header();
             let size = header & SIZE;
@@ -134,7 +136,8 @@ impl Block {
     #[inline(always)]
     pub unsafe fn write(self, size: usize, live: bool) {
         let tag = size | live as usize;
-        // SAFETY: the caller's word.
+        // SAFETY: `size` bytes from the header on are the heap's, a multiple of the alignment, and in no other block,
+        // as this function requires.
         unsafe {
             self.word(0).write(tag);
             self.word(size - WORD).write(tag);
@@ -147,7 +150,7 @@ impl Block {
     /// As [`Block::size`].
     #[inline(always)]
     pub unsafe fn erase(self) {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a block of the heap, as this function requires.
         unsafe { self.word(0).write(0) };
     }
 
@@ -156,7 +159,7 @@ impl Block {
     /// # Safety
     /// The word is the heap's.
     pub unsafe fn write_sentinel(self) {
-        // SAFETY: the caller's word.
+        // SAFETY: the word is the heap's, as this function requires.
         unsafe { self.word(0).write(LIVE) };
     }
 
@@ -166,7 +169,7 @@ impl Block {
     /// As [`Block::size`].
     #[inline(always)]
     pub unsafe fn after(self) -> Block {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a block of the heap, as this function requires.
         Block(self.0 + unsafe { self.size() })
     }
 
@@ -187,7 +190,7 @@ impl Block {
     /// It is a free block of the heap, here and below.
     #[inline(always)]
     pub unsafe fn next(self) -> Block {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a free block of the heap, as this function requires.
         Block(unsafe { self.word(WORD).read() })
     }
 
@@ -197,7 +200,7 @@ impl Block {
     /// As [`Block::next`].
     #[inline(always)]
     pub unsafe fn previous(self) -> Block {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a free block of the heap, as this function requires.
         Block(unsafe { self.word(2 * WORD).read() })
     }
 
@@ -207,7 +210,7 @@ impl Block {
     /// As [`Block::next`], of both.
     #[inline(always)]
     pub unsafe fn link(self, next: Block) {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a free block of the heap, as this function requires.
         unsafe {
             self.word(WORD).write(next.0);
             next.word(2 * WORD).write(self.0);

@@ -9,7 +9,7 @@ use crate::{Block, Fit, FreeList, SMALLEST, TAGS};
 
 /// A heap whose blocks carry their size and state at both ends.
 ///
-/// The region begins with one word and ends with one that look like tags of live blocks, so that no block is ever
+/// The region begins with one word and ends with one that have the form of live blocks' tags, so that no block is ever
 /// coalesced beyond them. The first also puts all headers at 8 mod 16, where they leave the block aligned: tags cost
 /// two words and alignment none, but for the rounding of sizes to 16 bytes.
 #[derive(Debug)]
@@ -71,7 +71,8 @@ impl<F: Fit> TaggedHeap<F> {
     /// The bytes are the heap's, in no block that is live or free, and neighbours are sound.
     #[inline(always)]
     unsafe fn release(&mut self, block: Block, size: usize) -> Block {
-        // SAFETY: the caller's word; neighbours that are free are in the list.
+        // SAFETY: the bytes are the heap's, in no block that is live or free, and neighbours are sound, as this
+        // function requires; neighbours that are free are in the list.
         unsafe {
             let after = Block::at(block.address() + size);
             match (block.free_before(), after.is_live()) {
@@ -108,11 +109,11 @@ impl<F: Fit> TaggedHeap<F> {
     /// The block is in the list and has at least `size` bytes.
     #[inline(always)]
     unsafe fn take(&mut self, block: Block, size: usize) -> Block {
-        // SAFETY: the caller's word.
+        // SAFETY: the block is in the list and has at least `size` bytes, as this function requires.
         unsafe {
             let whole = block.free_size();
             let rest = whole - size;
-            // The next search begins behind the block this one ended at.
+            // The next search begins after the block this one ended at.
             self.list.rove(block.next());
             if rest < F::SPLIT {
                 self.list.remove(block);
@@ -145,7 +146,7 @@ impl<F: Fit> TaggedHeap<F> {
     #[inline(always)]
     unsafe fn live(&self, user: NonNull<u8>) -> Result<Block, Misuse> {
         let address = user.as_ptr() as usize;
-        // The smallest block behind it and the sentinel must have room too.
+        // The smallest block after it and the sentinel must have space too.
         if !self.region.contains(address.wrapping_add(SMALLEST - TAGS))
             || !address.is_multiple_of(ALIGNMENT)
             || address <= self.region.start()
@@ -171,7 +172,7 @@ impl<F: Fit> TaggedHeap<F> {
     /// # Safety
     /// The block is live and has at least `size` bytes.
     unsafe fn trim(&mut self, block: Block, size: usize) {
-        // SAFETY: the caller's word.
+        // SAFETY: the block is live and has at least `size` bytes, as this function requires.
         unsafe {
             let rest = block.size() - size;
             if rest >= F::SPLIT {
@@ -208,7 +209,7 @@ impl<F: Fit> Heap for TaggedHeap<F> {
     }
 
     fn allocate_aligned(&mut self, alignment: usize, bytes: usize) -> Option<NonNull<u8>> {
-        // A block so large that, wherever it lies, an aligned one fits in with room for a free block before it.
+        // A block so large that, wherever it lies, an aligned one fits in with space for a free block before it.
         let size = Block::size_for(bytes);
         let whole = self.find(size.checked_add(alignment)?.checked_add(SMALLEST)?)?;
         // SAFETY: the block is free and in the list, and its parts stay within it.
@@ -235,7 +236,7 @@ impl<F: Fit> Heap for TaggedHeap<F> {
 
     #[inline(always)]
     unsafe fn free(&mut self, block: NonNull<u8>) -> Result<(), Misuse> {
-        // SAFETY: `live` proves what it can; the rest is the caller's word.
+        // SAFETY: `live` proves what it can; `block` is live, as `Heap::free` requires.
         unsafe {
             let block = self.live(block)?;
             self.release(block, block.size());
@@ -245,7 +246,7 @@ impl<F: Fit> Heap for TaggedHeap<F> {
 
     unsafe fn resize(&mut self, block: NonNull<u8>, bytes: usize) -> Result<bool, Misuse> {
         let size = Block::size_for(bytes);
-        // SAFETY: as in `free`.
+        // SAFETY: `block` came from this heap and is live, as `Heap::resize` requires.
         unsafe {
             let block = self.live(block)?;
             let has = block.size();
@@ -264,7 +265,7 @@ impl<F: Fit> Heap for TaggedHeap<F> {
     }
 
     unsafe fn usable(&self, block: NonNull<u8>) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is a live block of this heap, as `Heap::usable` requires.
         unsafe { Block::of_user(block.as_ptr() as usize).size() - TAGS }
     }
 
@@ -296,10 +297,10 @@ impl<F: Fit> Heap for TaggedHeap<F> {
         let (mut free, mut free_before) = (0, false);
         while block != sentinel {
             let at = block.address();
-            // SAFETY: the header lies before the sentinel, and `is_sound` is asked before the size is used.
+            // SAFETY: the header lies before the sentinel, and `is_sound` is checked before the size is used.
             unsafe {
-                let room = sentinel.address().checked_sub(at).is_some_and(|room| room >= SMALLEST);
-                Damage::unless(room, at, "blocks end at the sentinel")?;
+                let space = sentinel.address().checked_sub(at).is_some_and(|space| space >= SMALLEST);
+                Damage::unless(space, at, "blocks end at the sentinel")?;
                 Damage::unless(block.is_sound(self.region.end()), at, "header and footer agree")?;
                 Damage::unless(block.size() >= SMALLEST, at, "a block holds its tags and links")?;
                 Damage::unless(block.size().is_multiple_of(ALIGNMENT), at, "sizes keep the alignment")?;

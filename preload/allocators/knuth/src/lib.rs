@@ -24,11 +24,11 @@ pub trait Fit: Send + 'static {
     /// The manager's name.
     const NAME: &'static str;
 
-    /// A rest smaller than this, bytes, stays with the block that is given out. Zorn's version had 24 bytes, six
-    /// words of its time, hence 48 here.
+    /// A rest smaller than this, bytes, stays with the block that is given out. Zorn's version had 24 bytes, six words
+    /// of its time; so 48 here.
     const SPLIT: usize = 48;
 
-    /// A free block of at least `size` bytes, tags included, and how many blocks were looked at.
+    /// A free block of at least `size` bytes, tags included, and how many blocks were visited.
     ///
     /// # Safety
     /// The list's blocks are free blocks of a sound heap.
@@ -48,7 +48,7 @@ impl Fit for FirstFit {
         let mut block = list.rover();
         while !block.is_none() {
             steps += 1;
-            // SAFETY: the caller's word.
+            // SAFETY: the list's blocks are free blocks of a sound heap, as `Fit::find` requires.
             unsafe {
                 if block.free_size() >= size {
                     return (Some(block), steps);

@@ -46,7 +46,8 @@ impl FreeList {
             if block.is_none() {
                 return None;
             }
-            // SAFETY: the caller's word.
+            // SAFETY: they are free blocks of a sound heap, and the list is not changed meanwhile, as this function
+            // requires.
             next = unsafe { block.next() };
             if next == first {
                 next = Block::NONE;
@@ -61,7 +62,8 @@ impl FreeList {
     /// It is a free block of the heap and in no list.
     #[inline(always)]
     pub unsafe fn insert(&mut self, block: Block) {
-        // SAFETY: the caller's word; the rover's neighbours are in the list.
+        // SAFETY: it is a free block of the heap and in no list, as this function requires; the rover's neighbours are
+        // in the list.
         unsafe {
             if self.rover.is_none() {
                 block.link(block);
@@ -79,7 +81,7 @@ impl FreeList {
     /// It is in the list.
     #[inline(always)]
     pub unsafe fn remove(&mut self, block: Block) {
-        // SAFETY: the caller's word.
+        // SAFETY: it is in the list, as this function requires.
         unsafe {
             let next = block.next();
             if next == block {
@@ -99,7 +101,7 @@ impl FreeList {
     /// `old` is in the list, its links are still readable; `block` is in no list.
     #[inline(always)]
     pub unsafe fn replace(&mut self, old: Block, block: Block) {
-        // SAFETY: the caller's word.
+        // SAFETY: `old` is in the list, its links are still readable; `block` is in no list, as this function requires.
         unsafe {
             let (previous, next) = (old.previous(), old.next());
             if next == old {
@@ -123,11 +125,11 @@ impl FreeList {
     /// The links lead to mapped memory.
     pub unsafe fn check(&self, length: u64) -> Result<(), Damage> {
         let mut count = 0;
-        // SAFETY: the caller's word.
+        // SAFETY: the links lead to mapped memory, as this function requires.
         for block in unsafe { self.blocks() } {
             count += 1;
             Damage::unless(count <= length, block.address(), "the free list comes round")?;
-            // SAFETY: as above.
+            // SAFETY: the links lead to mapped memory, as this function requires.
             let (free, mutual) = unsafe { (!block.is_live(), block.next().previous() == block) };
             Damage::unless(free, block.address(), "what is in the free list is free")?;
             Damage::unless(mutual, block.address(), "the next block's previous one is this")?;

@@ -6,7 +6,7 @@ use heaptoll_knuth::Knuth;
 heaptoll_trial::trial!(Knuth, reuses: true);
 
 #[test]
-fn tags_tell_double_frees_foreign_addresses_and_writes_beyond_a_block() {
+fn tags_reveal_double_frees_foreign_addresses_and_writes_beyond_a_block() {
     let mut heap = Knuth::new();
     let blocks = [100, 200, 300].map(|bytes| heap.allocate(bytes).expect("memory"));
     // SAFETY: the second block is freed twice and the first is written beyond, which is what is tested; all
@@ -125,7 +125,8 @@ fn a_double_free_of_a_block_that_its_neighbours_swallowed_is_seen() {
     }
 }
 
-/// Found as a wild read: the room for a tag was counted from beyond the heap's end, and came out as all there is.
+/// Found as a read of unmapped memory: the space for a tag was counted from beyond the heap's end, and came out as all
+/// there is.
 #[test]
 fn an_address_too_near_the_end_for_a_block_is_refused_whatever_lies_before_it() {
     let mut heap = Knuth::new();
@@ -144,7 +145,7 @@ fn an_address_too_near_the_end_for_a_block_is_refused_whatever_lies_before_it() 
 }
 
 #[test]
-fn check_sees_a_block_that_leaves_no_room_for_another_before_the_sentinel() {
+fn check_finds_a_block_that_leaves_no_space_for_another_before_the_sentinel() {
     let mut heap = Knuth::new();
     let block = heap.allocate(4080 - 16).expect("memory");
     // SAFETY: a header and a footer of 4064 bytes in the block of 4080.
