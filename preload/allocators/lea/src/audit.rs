@@ -59,7 +59,7 @@ impl Lea {
         while block != sentinel {
             let at = block.address();
             Damage::unless(at < sentinel.address(), at, "blocks end at the sentinel")?;
-            // SAFETY: the header lies before the sentinel, and `is_sound` is asked before the size is used.
+            // SAFETY: the header lies before the sentinel, and `is_sound` is checked before the size is used.
             unsafe {
                 Damage::unless(block.is_sound(self.region.end()), at, "header and footer agree")?;
                 let size = block.size();
@@ -76,7 +76,7 @@ impl Lea {
     /// # Safety
     /// Tags are sound. Marks are taken away afterwards.
     unsafe fn mark_lists(&self) -> Result<(), Damage> {
-        // SAFETY: the caller's word.
+        // SAFETY: tags are sound, as this function requires.
         unsafe { self.bins.check(self.region.start(), self.region.end())? };
         for (first, live) in [(self.returned, true), (self.remainder, false)] {
             let mut next = first;
@@ -108,7 +108,7 @@ impl Lea {
         let (mut block, mut clean_before) = (self.first(), false);
         while block != self.sentinel() {
             let at = block.address();
-            // SAFETY: the caller's word.
+            // SAFETY: tags are sound, but for marks, as this function requires.
             unsafe {
                 let (marked, clean) = block.unmark();
                 let known = Damage::unless(marked || block.is_live(), at, "every free block is in a list");

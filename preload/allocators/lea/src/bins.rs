@@ -52,7 +52,7 @@ impl List {
 
 const LISTS: usize = 2 * (LAST + 1);
 
-/// What a link leads to: a block, by its address; or a list's head, by its place, told by the lowest bit. So heads
+/// The target of a link: a block, by its address; or a list's head, by its index, with the lowest bit set. So heads
 /// take part in the circle like blocks, as in the original, and the heap may still be moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Link(usize);
@@ -128,7 +128,7 @@ impl Bins {
     /// It is in a list.
     #[inline(always)]
     pub unsafe fn next(block: Block) -> Option<Block> {
-        // SAFETY: the caller's word.
+        // SAFETY: it is in a list, as this function requires.
         unsafe { (*(block.user() as *const Ends)).next.block() }
     }
 
@@ -138,7 +138,7 @@ impl Bins {
     /// It is in a list.
     #[inline(always)]
     pub unsafe fn previous(block: Block) -> Option<Block> {
-        // SAFETY: the caller's word.
+        // SAFETY: it is in a list, as this function requires.
         unsafe { (*(block.user() as *const Ends)).previous.block() }
     }
 
@@ -150,7 +150,7 @@ impl Bins {
     unsafe fn insert(&mut self, list: List, block: Block) {
         let head = Link::head(list);
         let next = self.heads[list.0].next;
-        // SAFETY: the caller's word.
+        // SAFETY: it is a free block of the heap, of the bin's size, and in no list, as this function requires.
         unsafe {
             (block.user() as *mut Ends).write(Ends { next, previous: head });
             (*self.ends(next)).previous = Link(block.address());
@@ -164,7 +164,7 @@ impl Bins {
     /// It is a free block of the heap and in no list.
     #[inline(always)]
     pub unsafe fn insert_dirty(&mut self, block: Block) {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a free block of the heap and in no list, as this function requires.
         unsafe { self.insert(List::dirty(bin_of(block.size())), block) }
     }
 
@@ -174,7 +174,7 @@ impl Bins {
     /// It is a free block of the heap, in no list, and no neighbour is clean.
     #[inline(always)]
     pub unsafe fn insert_clean(&mut self, block: Block) {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a free block of the heap, in no list, and no neighbour is clean, as this function requires.
         unsafe {
             let bin = bin_of(block.size());
             self.top = self.top.max(bin);
@@ -188,7 +188,7 @@ impl Bins {
     /// It is in one.
     #[inline(always)]
     pub unsafe fn remove(&mut self, block: Block) {
-        // SAFETY: the caller's word.
+        // SAFETY: it is in one, as this function requires.
         unsafe {
             let Ends { next, previous } = (block.user() as *const Ends).read();
             (*self.ends(next)).previous = previous;
@@ -221,7 +221,7 @@ impl Bins {
             let (mut link, mut from) = (self.heads[list.0].next, Link::head(list));
             // Ends, since no block is passed twice.
             while let Some(block) = link.block() {
-                // SAFETY: the place is looked at before the block is.
+                // SAFETY: the address is checked before the block is read.
                 unsafe {
                     Bins::check_block(block, list, start, end)?;
                     let ends = (block.user() as *const Ends).read();
@@ -304,7 +304,7 @@ mod tests {
             }
         }
         let mut moved = bins;
-        // SAFETY: as above; the middle one is in the list.
+        // SAFETY: the blocks lie in `memory`, apart; the middle one is in the list.
         unsafe {
             moved.remove(blocks[1]);
             let list = List::dirty(4);

@@ -26,7 +26,7 @@ const LIVE: usize = 1;
 const MARKED: usize = 2;
 /// Another, for the check: this block is clean.
 const CLEAN: usize = 4;
-/// What makes a tag ours. Sizes are below 2^48, so the upper bits of a tag are free for it.
+/// The sign of this heap's tags. Sizes are below 2^48, so the upper bits of a tag are free for it.
 const SIGN: usize = 0x1ea5 << 48;
 const SIZE: usize = (1 << 48) - WORD;
 
@@ -81,10 +81,10 @@ impl Block {
     }
 
     /// # Safety
-    /// Here and below, unless said otherwise: it is a block of the heap, its tags written.
+    /// Here and below, unless stated otherwise: it is a block of the heap, its tags written.
     #[inline(always)]
     unsafe fn header(self) -> usize {
-        // SAFETY: see above.
+        // SAFETY: it is a block of the heap, its tags written, as this function requires.
         unsafe { self.word(0).read() }
     }
 
@@ -94,7 +94,7 @@ impl Block {
     /// It is a block of the heap.
     #[inline(always)]
     pub unsafe fn size(self) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a block of the heap, as this function requires.
         unsafe { self.header() & SIZE }
     }
 
@@ -104,18 +104,19 @@ impl Block {
     /// As [`Block::size`].
     #[inline(always)]
     pub unsafe fn is_live(self) -> bool {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a block of the heap, as this function requires.
         unsafe { self.header() & LIVE != 0 }
     }
 
-    /// Its size in units of alignment if it is live by its tag and the tag is ours; else a number larger than every
+    /// Its size in units of alignment if it is live by its tag and the tag has the sign; else a number larger than every
     /// size.
     ///
     /// # Safety
     /// The header's word can be read.
     #[inline(always)]
     pub unsafe fn live_units(self) -> usize {
-        // SAFETY: the caller's word. Whatever differs below the size's lowest bit comes to stand above the highest.
+        // SAFETY: the header's word can be read, as this function requires. Whatever differs below the size's lowest
+        // bit comes to stand above the highest.
         unsafe { (self.header() ^ (SIGN | LIVE)).rotate_right(ALIGNMENT.trailing_zeros()) }
     }
 
@@ -125,17 +126,19 @@ impl Block {
     /// As [`Block::live_units`].
     #[inline(always)]
     pub unsafe fn is_live_of(self, size: usize) -> bool {
-        // SAFETY: the caller's word. A sum: a size that has bits in common with the sign must fit no block.
+        // SAFETY: the header's word can be read, as this function requires. A sum: a size that has bits in common with
+        // the sign must fit no block.
         unsafe { self.header().wrapping_sub((SIGN | LIVE) + size) < SMALLEST }
     }
 
-    /// Whether its tags are ours and agree.
+    /// Whether its tags have the sign and agree.
     ///
     /// # Safety
     /// The header's word is in the heap; `end` is the heap's end.
     #[inline(always)]
     pub unsafe fn is_sound(self, end: usize) -> bool {
-        // SAFETY: the caller's word; the footer is read only if it lies in the heap.
+        // SAFETY: the header's word is in the heap; `end` is the heap's end, as this function requires; the footer is
+        // read only if it lies in the heap.
         unsafe {
             let tag = self.header() & !LIVE;
             let size = tag & SIZE;
@@ -152,7 +155,7 @@ impl Block {
     /// `size` bytes from the header on are the heap's, and in no other block.
     #[inline(always)]
     pub unsafe fn write(self, size: usize) {
-        // SAFETY: the caller's word.
+        // SAFETY: `size` bytes from the header on are the heap's, and in no other block, as this function requires.
         unsafe {
             self.word(0).write(SIGN | size);
             self.word(size - WORD).write(SIGN | size);
@@ -165,7 +168,7 @@ impl Block {
     /// As [`Block::size`].
     #[inline(always)]
     pub unsafe fn revive(self) {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a block of the heap, as this function requires.
         unsafe { self.word(0).write(self.header() | LIVE) }
     }
 
@@ -175,7 +178,7 @@ impl Block {
     /// As [`Block::size`].
     #[inline(always)]
     pub unsafe fn retire(self) {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a block of the heap, as this function requires.
         unsafe { self.word(0).write(self.header() & !LIVE) }
     }
 
@@ -185,7 +188,7 @@ impl Block {
     /// # Safety
     /// The word is the heap's.
     pub unsafe fn write_sentinel(self) {
-        // SAFETY: the caller's word.
+        // SAFETY: the word is the heap's, as this function requires.
         unsafe { self.word(0).write(SIGN | WORD | LIVE) };
     }
 
@@ -195,7 +198,7 @@ impl Block {
     /// As [`Block::size`].
     #[inline(always)]
     pub unsafe fn after(self) -> Block {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a block of the heap, as this function requires.
         Block(self.0 + unsafe { self.size() })
     }
 
@@ -216,7 +219,7 @@ impl Block {
     /// It is in the list.
     #[inline(always)]
     pub unsafe fn next(self) -> Block {
-        // SAFETY: the caller's word.
+        // SAFETY: it is in the list, as this function requires.
         Block(unsafe { self.word(WORD).read() })
     }
 
@@ -226,7 +229,7 @@ impl Block {
     /// It is no longer the program's.
     #[inline(always)]
     pub unsafe fn link(self, next: Block) {
-        // SAFETY: the caller's word.
+        // SAFETY: it is no longer the program's, as this function requires.
         unsafe { self.word(WORD).write(next.0) }
     }
 
@@ -235,7 +238,7 @@ impl Block {
     /// # Safety
     /// As [`Block::size`]; the mark is taken away before the heap is used.
     pub unsafe fn mark(self, clean: bool) {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a block of the heap, as this function requires.
         unsafe { self.word(0).write(self.header() | MARKED | if clean { CLEAN } else { 0 }) }
     }
 
@@ -244,7 +247,7 @@ impl Block {
     /// # Safety
     /// The header's word is in the heap.
     pub unsafe fn is_marked(self) -> bool {
-        // SAFETY: the caller's word.
+        // SAFETY: the header's word is in the heap, as this function requires.
         unsafe { self.header() & MARKED != 0 }
     }
 
@@ -253,7 +256,7 @@ impl Block {
     /// # Safety
     /// As [`Block::size`].
     pub unsafe fn unmark(self) -> (bool, bool) {
-        // SAFETY: the caller's word.
+        // SAFETY: it is a block of the heap, as this function requires.
         unsafe {
             let header = self.header();
             self.word(0).write(header & !(MARKED | CLEAN));
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_is_told_by_the_header_alone_and_a_write_beyond_is_seen() {
+    fn the_header_alone_gives_the_state_and_a_write_beyond_is_found() {
         let mut memory = [0usize; 16];
         let start = &raw mut memory as usize;
         let end = start + size_of_val(&memory);

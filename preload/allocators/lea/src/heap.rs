@@ -12,16 +12,16 @@ const PREALLOCATED: usize = 5;
 
 /// Lea's heap.
 ///
-/// Blocks of the returned list are live by their tags. Where they must be told from the program's ([`Heap::walk`],
-/// [`Heap::check`]), each is marked in its header first, and the walk takes the mark away as it passes: a walk takes
-/// time in the heap's size, and no memory.
+/// Blocks of the returned list are live by their tags. Where they must be distinguished from the program's
+/// ([`Heap::walk`], [`Heap::check`]), each is marked in its header first, and the walk takes the mark away as it
+/// passes: a walk takes time in the heap's size, and no memory.
 #[derive(Debug)]
 pub struct Lea {
     /// What its messages begin with: it may be a part of another manager.
     name: &'static str,
     pub(crate) region: Region,
     pub(crate) bins: Bins,
-    /// What was freed and not looked at since, and what was allocated in advance: singly linked, the last first.
+    /// What was freed and not examined since, and what was allocated in advance: singly linked, the last first.
     pub(crate) returned: Block,
     /// What the last split left over: clean, and in no bin.
     pub(crate) remainder: Block,
@@ -87,7 +87,7 @@ impl Lea {
         block
     }
 
-    /// The phases of malloc, in the original's order. Counts the blocks it looks at.
+    /// The phases of malloc, in the original's order. Counts the blocks it visits.
     fn choose(&mut self, size: usize, steps: &mut u64) -> Option<Block> {
         let bin = bin_of(size);
         // SAFETY: bins hold free blocks; the remainder is one.
@@ -120,7 +120,7 @@ impl Lea {
         }
     }
 
-    /// Takes the last block off the returned list, and looks at last at what the program gave back.
+    /// Takes the last block off the returned list; only here is a block checked that the program freed.
     #[inline(always)]
     pub(crate) fn next_returned(&mut self) -> Option<Block> {
         let block = self.returned;
@@ -182,11 +182,11 @@ impl Lea {
         }
     }
 
-    /// The live block that the program knows by an address, as far as tags tell. One in the returned list passes for
+    /// The live block that the program knows by an address, as far as tags show. One in the returned list passes for
     /// live.
     ///
     /// # Errors
-    /// What tags tell to be wrong.
+    /// What tags show to be wrong.
     #[inline(always)]
     pub fn live(&self, user: NonNull<u8>) -> Result<Block, Misuse> {
         let block = Block::of_user(user.as_ptr() as usize);
@@ -259,7 +259,7 @@ impl Heap for Lea {
     }
 
     fn allocate_aligned(&mut self, alignment: usize, bytes: usize) -> Option<NonNull<u8>> {
-        // So much that, wherever it begins, an aligned block fits in with room for a block before it.
+        // So much that, wherever it begins, an aligned block fits in with space for a block before it.
         let size = Block::size_for(bytes);
         let whole = self.take(size.checked_add(alignment)?.checked_add(SMALLEST)?)?;
         // SAFETY: the block is live and the caller's; its parts stay within it.
@@ -293,7 +293,7 @@ impl Heap for Lea {
     #[inline(always)]
     unsafe fn free(&mut self, block: NonNull<u8>) -> Result<(), Misuse> {
         let block = Block::of_user(block.as_ptr() as usize);
-        // SAFETY: the caller's word: it is a live block.
+        // SAFETY: `block` came from this heap and is live, as `Heap::free` requires.
         unsafe { block.link(self.returned) };
         self.returned = block;
         Ok(())
@@ -346,7 +346,7 @@ impl Heap for Lea {
 
     #[inline(always)]
     unsafe fn usable(&self, block: NonNull<u8>) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is a live block of this heap, as `Heap::usable` requires.
         unsafe { Block::of_user(block.as_ptr() as usize).size() - TAGS }
     }
 

@@ -1,5 +1,5 @@
-//! Where malloc looks for space, one phase after the other: dirty blocks, returned ones, clean ones, what becomes of
-//! dirty ones when they are coalesced, and the system.
+//! Where malloc searches for space, one phase after the other: dirty blocks, returned ones, clean ones, coalesced dirty
+//! ones, and the system.
 
 use heaptoll_floor::{WORD, round_up};
 
@@ -100,7 +100,7 @@ impl Lea {
     /// Coalesces the dirty blocks of a bin, and all that was returned.
     fn coalesce_bin(&mut self, bin: usize, steps: &mut u64) {
         self.bin_remainder();
-        // SAFETY: what is in a bin is free, and what was returned is given up; both are in no list then.
+        // SAFETY: what is in a bin is free, and what was returned is the heap's again; both are in no list then.
         unsafe {
             while let Some(block) = self.bins.last(List::dirty(bin)) {
                 *steps += 1;
@@ -122,7 +122,8 @@ impl Lea {
     /// # Safety
     /// It is free and in no list, and every other free block is in a bin.
     unsafe fn coalesce(&mut self, block: Block) -> Block {
-        // SAFETY: the caller's word; sentinels are live.
+        // SAFETY: it is free and in no list, and every other free block is in a bin, as this function requires;
+        // sentinels are live.
         unsafe {
             let (mut start, mut end) = (block.before(), block.after());
             while !start.is_live() {

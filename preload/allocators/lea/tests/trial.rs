@@ -35,7 +35,7 @@ fn a_free_only_links_the_block() {
     let mut heap = Lea::new();
     let [first, second, _] = blocks(&mut heap, [200, 300, 400]);
     let words = |block: NonNull<u8>| {
-        // SAFETY: a block's header, and its second word behind the link.
+        // SAFETY: a block's header, and its second word after the link.
         unsafe { (block.cast::<usize>().sub(1).read(), block.cast::<usize>().add(1).read()) }
     };
     let before = (words(first), words(second));
@@ -113,7 +113,7 @@ fn the_second_split_for_a_size_makes_five_more_of_it() {
     assert_eq!(heap.returned().count(), 5);
     let searches = heap.search().expect("it searches").searches;
     blocks(&mut heap, [100; 5]);
-    assert_eq!(heap.search().expect("it searches").searches, searches, "they are there for the asking");
+    assert_eq!(heap.search().expect("it searches").searches, searches, "they need no search");
     assert_eq!(heap.check(), Ok(()));
 }
 
@@ -128,7 +128,7 @@ fn a_rest_is_a_block_from_32_bytes_on() {
 }
 
 #[test]
-fn the_first_growth_has_room_for_the_sentinels_too() {
+fn the_first_growth_has_space_for_the_sentinels_too() {
     for size in [8176, 8192, 8208, 3 * 8192 - 16, 3 * 8192] {
         let mut heap = Lea::new();
         let [block] = blocks(&mut heap, [size - 16]);
@@ -196,7 +196,7 @@ fn a_resize_grows_over_several_free_neighbours() {
     // SAFETY: a live block, as below.
     assert_eq!(unsafe { heap.resize(first, 112 + 224 + 320) }, Ok(false));
     give_back(&mut heap, &[second, third]);
-    // SAFETY: as above.
+    // SAFETY: a live block.
     unsafe {
         assert_eq!(heap.resize(first, 112 + 224 + 320 + 1), Ok(false), "one byte more than there is");
         assert_eq!(heap.resize(first, 112 + 224 + 320), Ok(true));
@@ -209,7 +209,7 @@ fn a_resize_grows_over_several_free_neighbours() {
 }
 
 #[test]
-fn resize_is_told_by_the_tags_what_free_is_not() {
+fn resize_finds_by_the_tags_what_free_does_not() {
     let mut heap = Lea::new();
     let [first, second, third] = blocks(&mut heap, [100, 200, 300]);
     give_back(&mut heap, &[second]);
@@ -268,7 +268,7 @@ fn the_walk_ends_on_a_list_that_comes_round() {
     assert!(heap.check().is_err());
 }
 
-/// Commits a mistake in a process of its own, whose name is this test's, and gives what it said as it died.
+/// Commits a mistake in a process of its own, whose name is this test's, and returns its output as it died.
 fn dies(name: &str, mistake: impl FnOnce()) -> String {
     if std::env::var_os("HEAPTOLL_LEA_MISTAKE").is_some() {
         mistake();
@@ -285,33 +285,33 @@ fn dies(name: &str, mistake: impl FnOnce()) -> String {
 }
 
 #[test]
-fn a_double_free_is_told_where_malloc_meets_the_block_again() {
-    let said = dies("a_double_free_is_told_where_malloc_meets_the_block_again", || {
+fn a_double_free_is_reported_where_malloc_meets_the_block_again() {
+    let message = dies("a_double_free_is_reported_where_malloc_meets_the_block_again", || {
         let mut heap = Lea::new();
         let many = blocks(&mut heap, [100, 200, 300]);
         give_back(&mut heap, &[many[1], many[0], many[1]]);
         blocks(&mut heap, [1000]);
     });
     assert!(
-        said.contains("malloc found among the freed blocks 0x") && said.contains("double free"),
-        "{said}"
+        message.contains("malloc found among the freed blocks 0x") && message.contains("double free"),
+        "{message}"
     );
 }
 
 #[test]
-fn a_foreign_address_is_told_where_malloc_meets_it() {
-    let said = dies("a_foreign_address_is_told_where_malloc_meets_it", || {
+fn a_foreign_address_is_reported_where_malloc_meets_it() {
+    let message = dies("a_foreign_address_is_reported_where_malloc_meets_it", || {
         let mut heap = Lea::new();
         let mut foreign = [0u128; 8];
         give_back(&mut heap, &[NonNull::from(&mut foreign[4]).cast()]);
         blocks(&mut heap, [16]);
     });
-    assert!(said.contains("not one that was allocated here"), "{said}");
+    assert!(message.contains("not one that was allocated here"), "{message}");
 }
 
 #[test]
-fn a_write_beyond_a_block_is_told_where_malloc_meets_it() {
-    let said = dies("a_write_beyond_a_block_is_told_where_malloc_meets_it", || {
+fn a_write_beyond_a_block_is_reported_where_malloc_meets_it() {
+    let message = dies("a_write_beyond_a_block_is_reported_where_malloc_meets_it", || {
         let mut heap = Lea::new();
         let [block, _] = blocks(&mut heap, [100, 200]);
         // SAFETY: the mistake: the footer is overwritten.
@@ -319,7 +319,7 @@ fn a_write_beyond_a_block_is_told_where_malloc_meets_it() {
         give_back(&mut heap, &[block]);
         blocks(&mut heap, [1000]);
     });
-    assert!(said.contains("a write beyond a block"), "{said}");
+    assert!(message.contains("a write beyond a block"), "{message}");
 }
 
 #[test]
