@@ -1,21 +1,21 @@
 //! Segregated powers of two that are split in halves and never combined: the allocator that Boehm takes as his
 //! example ("An allocation algorithm", in *Memory Allocation Myths and Half-Truths*).
 //!
-//! One word of a block is taken for its size; request and word are rounded up to a power of two. malloc takes the
-//! first block of its list. If there is none it takes one from the first list of larger blocks that has any, splits it
-//! in two, and goes on with one half down to the size wanted; if there is none either, the system is asked. free puts
-//! the block on its list. All but the splitting is Kingsley's heap, which see ([`ClassHeap`]).
+//! One word of a block is taken for its size; request and word are rounded up to a power of two. malloc takes the first
+//! block of its list. If there is none it takes one from the first list of larger blocks that has any, splits it in
+//! two, and goes on with one half down to the size wanted; if there is none either, memory is requested from the
+//! system. free puts the block on its list. All but the splitting is Kingsley's heap, which see ([`ClassHeap`]).
 //!
 //! # The bound
-//! Boehm's analysis says that of each size there is at most one block more than was ever in use at once. Written out:
+//! Boehm's analysis gives for each size at most one block more than was ever in use at once. Written out:
 //!
 //! > mapped bytes ≤ Σ over the classes ever in use (most blocks in use at once + 1) x block size + one OS chunk
 //!
 //! with the OS chunk P = 4096 bytes, and it holds here to the byte, headers, rounding and the words at the region's
 //! ends included, because of how the chunk is chosen:
 //!
-//! - The system is asked for exactly one block: of the size wanted, or of P bytes if that is larger.
-//! - The first page has no room for a header before its first block (see `heaptoll_header`). It is laid out as if a
+//! - Exactly one block is requested from the system: of the size wanted, or of P bytes if that is larger.
+//! - The first page has no space for a header before its first block (see `heaptoll_header`). It is laid out as if a
 //!   block of P bytes had been split down to the smallest, 16 bytes, and that one were the manager's for ever: it
 //!   stands for the word lost at the region's start and the one kept at its end. So one free block of each size from 16
 //!   to 2048 is left, and the memory mapped is the sum of all blocks and those 16 bytes.
@@ -40,7 +40,7 @@ use heaptoll_floor::PAGE;
 use heaptoll_header::Block;
 use heaptoll_kingsley::{ClassHeap, Refill, SMALLEST, UNATTAINABLE, class_for, size_of_class};
 
-/// What is asked of the system at least, bytes.
+/// The least that is requested from the system, bytes.
 pub const CHUNK: usize = PAGE;
 
 /// A larger block split in halves, or memory from the system.
@@ -53,8 +53,8 @@ impl Refill for Split {
     fn refill(heap: &mut ClassHeap<Self>, class: usize) -> Option<()> {
         if heap.is_fresh() {
             let at = heap.extend(CHUNK, SMALLEST)?;
-            // What is left of a chunk that was split down to its first, smallest block: of each size one, as far from
-            // the chunk's start as it is large.
+            // The rest of a chunk that was split down to its first, smallest block: of each size one, as far from the
+            // chunk's start as it is large.
             let sizes = (0..UNATTAINABLE).map(|class| (class, size_of_class(class)));
             for (class, size) in sizes.take_while(|&(_, size)| size < CHUNK) {
                 // SAFETY: the bytes are new, and these blocks are all there are.

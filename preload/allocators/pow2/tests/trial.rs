@@ -22,7 +22,7 @@ impl Watched {
         Watched { heap: Pow2::new(), most: BTreeMap::new() }
     }
 
-    fn look(&mut self) {
+    fn check(&mut self) {
         let (mut live, mut all) = (BTreeMap::new(), BTreeMap::new());
         self.heap.walk(&mut |piece| {
             if piece.kind == PieceKind::Live {
@@ -59,32 +59,32 @@ impl Heap for Watched {
 
     fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {
         let got = self.heap.allocate(bytes);
-        self.look();
+        self.check();
         got
     }
 
     fn allocate_aligned(&mut self, alignment: usize, bytes: usize) -> Option<NonNull<u8>> {
         let got = self.heap.allocate_aligned(alignment, bytes);
-        self.look();
+        self.check();
         got
     }
 
     unsafe fn free(&mut self, block: NonNull<u8>) -> Result<(), Misuse> {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` came from this heap and is live, as `Heap::free` requires.
         let freed = unsafe { self.heap.free(block) };
-        self.look();
+        self.check();
         freed
     }
 
     unsafe fn resize(&mut self, block: NonNull<u8>, bytes: usize) -> Result<bool, Misuse> {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` came from this heap and is live, as `Heap::resize` requires.
         let resized = unsafe { self.heap.resize(block, bytes) };
-        self.look();
+        self.check();
         resized
     }
 
     unsafe fn usable(&self, block: NonNull<u8>) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is a live block of this heap, as `Heap::usable` requires.
         unsafe { self.heap.usable(block) }
     }
 
@@ -147,7 +147,7 @@ fn the_first_page_is_split_down_to_one_block_of_each_size() {
 fn the_first_list_of_larger_blocks_is_split_and_nothing_is_combined() {
     let mut heap = Pow2::new();
     let blocks: Vec<_> = (0..2).map(|_| heap.allocate(24).expect("memory")).collect();
-    // The second came from the block of 64 bytes, which lay behind the first.
+    // The second came from the block of 64 bytes, which lay after the first.
     assert_eq!(sizes(&heap, PieceKind::Live), [32, 32]);
     assert_eq!(sizes(&heap, PieceKind::Free), [16, 32, 128, 256, 512, 1024, 2048]);
     let third = heap.allocate(200).expect("memory");
@@ -190,7 +190,7 @@ fn realloc_to_a_smaller_class_moves_lest_it_add_blocks_to_classes_that_have_some
 }
 
 #[test]
-fn headers_tell_double_frees_and_foreign_addresses() {
+fn headers_reveal_double_frees_and_foreign_addresses() {
     let mut heap = Pow2::new();
     let blocks =
         [heap.allocate(400), heap.allocate_aligned(1 << 20, 100)].map(|block| block.expect("memory"));
