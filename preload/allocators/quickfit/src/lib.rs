@@ -2,16 +2,16 @@
 //! 23(10), 1988), with G++ as the general heap, as Detlefs, Dosser and Zorn 1994 measured it (QF, Table III).
 //!
 //! - A small request takes the first block of its size's list. Where the list is empty, the general heap gives one.
-//! - A free looks at the block's size and links a small block into its list. A small block never goes back to the
-//!   general heap and is never coalesced: it stays of its size for ever.
+//! - A free reads the block's size and links a small block into its list. A small block never goes back to the general
+//! heap and is never coalesced: it stays of its size for ever.
 //! - Other requests are the general heap's: [`heaptoll_lea::Lea`].
 //!
-//! The lists are for sizes up to eight words. Grunwald, Zorn and Henderson 1993, to whom Detlefs refers for this
-//! manager, have lists for 4 to 32 bytes, in words of four bytes (cited from memory). With words of eight bytes that is
-//! 64 bytes, and as sizes are multiples of 16 here, four lists where there were eight.
+//! The lists are for sizes up to eight words. Grunwald, Zorn and Henderson 1993, cited by Detlefs for this manager,
+//! have lists for 4 to 32 bytes, in words of four bytes (cited from memory). With words of eight bytes that is 64
+//! bytes, and as sizes are multiples of 16 here, four lists where there were eight.
 //!
 //! Decided here, where the papers are silent:
-//! - A small block has the general heap's two tags, and its header tells `free` the size.
+//! - A small block has the general heap's two tags, and `free` reads the size from its header.
 //! - Weinstock and Wulf carve new small blocks from the tail of working storage. What Lea's last split left over is
 //!   that tail here, and his blocks in advance make the carving rare.
 //! - Nothing empties the lists, also when the system gives no more. Detlefs' figures speak for it: Sis ends with 4.56
@@ -29,7 +29,7 @@ pub const QUICK: usize = 8 * WORD;
 /// The largest block in a list, in units of alignment.
 const LARGEST: usize = (QUICK + TAGS) / ALIGNMENT;
 
-/// What a header tells to be larger, in units of alignment, is no live block.
+/// A block whose header gives a size from this on, in units of alignment, is not live.
 const UNITS: usize = (1 << 48) / ALIGNMENT;
 
 /// The quick lists and the heap behind them.
@@ -63,7 +63,7 @@ impl QuickFit {
             // What is wrong, the general heap knows.
             return Err(self.lea.live(block).err().unwrap_or(Misuse::Damaged));
         }
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is live, as this function requires.
         unsafe { self.lea.free(block) }
     }
 
@@ -138,7 +138,8 @@ impl Heap for QuickFit {
     #[inline(always)]
     unsafe fn free(&mut self, block: NonNull<u8>) -> Result<(), Misuse> {
         let header = Block::of_user(block.as_ptr() as usize);
-        // SAFETY: the caller's word: it is a live block. One comparison tells that it is ours, live and small.
+        // SAFETY: `block` came from this heap and is live, as `Heap::free` requires. One comparison proves that the tag
+        // is valid, live and small.
         unsafe {
             let units = header.live_units();
             if units > LARGEST {
@@ -152,13 +153,13 @@ impl Heap for QuickFit {
     }
 
     unsafe fn resize(&mut self, block: NonNull<u8>, bytes: usize) -> Result<bool, Misuse> {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` came from this heap and is live, as `Heap::resize` requires.
         unsafe { self.lea.resize(block, bytes) }
     }
 
     #[inline(always)]
     unsafe fn usable(&self, block: NonNull<u8>) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: `block` is a live block of this heap, as `Heap::usable` requires.
         unsafe { self.lea.usable(block) }
     }
 

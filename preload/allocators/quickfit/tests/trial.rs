@@ -89,7 +89,7 @@ fn aligned_blocks_go_to_the_lists_too() {
 }
 
 #[test]
-fn the_header_tells_what_is_no_live_block() {
+fn the_header_reveals_what_is_no_live_block() {
     let mut heap = QuickFit::new();
     let [first, second, third] = blocks(&mut heap, [100, 200, 300]);
     let mut foreign = [0u128; 4];
@@ -130,7 +130,7 @@ fn the_check_ends_on_a_quick_list_that_comes_round() {
         give_back(&mut heap, &[many[0]]);
         give_back(&mut heap, &many[1..][..later]);
         // SAFETY: the mistake that is tested.
-        unsafe { heap.free(many[0]).expect("not told") };
+        unsafe { heap.free(many[0]).expect("not noticed") };
         assert_eq!(heap.check().expect_err("a ring").invariant, "a block is in one quick list, once");
     }
 }
