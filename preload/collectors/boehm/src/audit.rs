@@ -1,5 +1,5 @@
-//! Walking and checking a heap. Which objects are free is known by the lists alone, so these are entered into a set of
-//! bits beside the heap first.
+//! Walking and checking a heap. Only the lists show which objects are free, so these are entered into a set of bits
+//! outside the heap first.
 
 use heaptoll_floor::{Damage, Piece, WORD};
 
@@ -121,7 +121,7 @@ impl<V: Version> Boehm<V> {
             return Ok(());
         }
         let first = if V::HEADER_INSIDE { run + size_of::<Header>() } else { run };
-        // SAFETY: the run's words, which nobody writes to.
+        // SAFETY: the run's words, which no thread writes.
         let words = unsafe {
             core::slice::from_raw_parts(first as *const usize, (run + header.extent - first) / WORD)
         };
@@ -130,14 +130,14 @@ impl<V: Version> Boehm<V> {
     }
 
     fn check_used(&self, run: usize, header: &Header) -> Result<(), Damage> {
-        let front = crate::front::<V>();
+        let header_bytes = crate::header_bytes::<V>();
         let mut allowed = [0; MARK_WORDS];
         if is_large(header) {
             let offset = header.offset as usize;
             Damage::unless(
-                offset >= front && offset <= CHUNK,
+                offset >= header_bytes && offset <= CHUNK,
                 run,
-                "a large object begins behind its header",
+                "a large object begins after its header",
             )?;
             Damage::unless(
                 header.size == header.extent - offset,
@@ -153,9 +153,9 @@ impl<V: Version> Boehm<V> {
                 run,
                 "a chunk's objects are of its class",
             )?;
-            let one = header.extent == CHUNK && header.offset as usize == front;
+            let one = header.extent == CHUNK && header.offset as usize == header_bytes;
             Damage::unless(one, run, "a chunk of small objects is one chunk")?;
-            let mut at = front;
+            let mut at = header_bytes;
             while at + header.size <= CHUNK {
                 set(&mut allowed, at / WORD);
                 at += header.size;

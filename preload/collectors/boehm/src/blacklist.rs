@@ -1,15 +1,15 @@
-//! Black lists: chunks that a number in the program looks like a pointer to (Boehm, *Space efficient conservative
-//! garbage collection*, 1993). An object there would never be found dead, so none is put there.
+//! Black lists: chunks that a number in the program would point into if it were a pointer (Boehm, *Space efficient
+//! conservative garbage collection*, 1993). An object there would never be found dead, so none is put there.
 
 use crate::header::CHUNK;
 
-/// Chunks are told apart modulo this many.
+/// Chunks are distinguished modulo this many.
 const ENTRIES: usize = 1 << 14;
 
 type List = [u64; ENTRIES / 64];
 
-/// Which chunks were looked like in the last collection, the one before, and the one that goes on. A chunk is avoided
-/// that was in two finished ones.
+/// The chunks that false pointers pointed into in the last collection, the one before, and the one under way. A chunk
+/// is avoided that was in two finished ones.
 #[derive(Debug)]
 pub struct BlackLists {
     lists: [List; 3],
@@ -39,8 +39,8 @@ impl BlackLists {
         &self.lists[(self.making + 1) % 3]
     }
 
-    /// A word looks like a pointer to `address`, where there is no object. `new` if there is no chunk at all: in one
-    /// that is there it counts only if it was seen in the last collection too, since it may have been an object then.
+    /// Records a false pointer to `address`, where there is no object. `new` if there is no chunk at all: in one that
+    /// is there it counts only if it was seen in the last collection too, since it may have been an object then.
     pub const fn add(&mut self, address: usize, new: bool) {
         let at = index(address);
         if new || has(self.newer(), at) {
@@ -54,7 +54,7 @@ impl BlackLists {
         self.lists[self.making] = [0; ENTRIES / 64];
     }
 
-    /// A collection was given up.
+    /// A collection was aborted.
     pub const fn forget(&mut self) {
         self.lists[self.making] = [0; ENTRIES / 64];
     }

@@ -20,7 +20,7 @@ impl<T> Buffer<T> {
         Buffer { start: 0, bytes: 0, of: PhantomData }
     }
 
-    /// How many elements there is room for.
+    /// How many elements there is space for.
     pub const fn capacity(&self) -> usize {
         self.bytes / size_of::<T>()
     }
@@ -30,7 +30,7 @@ impl<T> Buffer<T> {
         self.start..self.start + self.bytes
     }
 
-    /// Makes room for `elements`, twice what there was at least; new ones are zero. `None` when the system gives no
+    /// Makes space for `elements`, twice what there was at least; new ones are zero. `None` when the system gives no
     /// more: it is as it was. Keeps `errno`.
     pub fn reserve(&mut self, elements: usize) -> Option<()> {
         let bytes = elements.checked_mul(size_of::<T>())?;
@@ -40,7 +40,7 @@ impl<T> Buffer<T> {
         // SAFETY: errno's address is valid for the calling thread.
         let errno = unsafe { *libc::__errno_location() };
         let grown = self.grow(bytes.max(2 * self.bytes)).or_else(|| self.grow(bytes));
-        // SAFETY: as above.
+        // SAFETY: errno's address is valid for the calling thread.
         unsafe { *libc::__errno_location() = errno };
         grown
     }
@@ -68,7 +68,7 @@ impl<T> Buffer<T> {
         Some(())
     }
 
-    /// The place of an element.
+    /// The address of an element.
     #[inline(always)]
     pub fn at(&self, index: usize) -> *mut T {
         debug_assert!(index < self.capacity());
@@ -85,7 +85,7 @@ impl<T> Default for Buffer<T> {
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
         if self.start != 0 {
-            // SAFETY: the mapping is this buffer's, and nobody has an element of it any more.
+            // SAFETY: the mapping is this buffer's, and no element of it is used any more.
             unsafe { libc::munmap(self.start as *mut libc::c_void, self.bytes) };
         }
     }

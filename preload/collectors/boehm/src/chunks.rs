@@ -39,7 +39,7 @@ pub struct Chunks<V> {
     scratch: Buffer<Bits>,
     /// The first free run, 0 for none.
     pub first_free: usize,
-    /// Behind which free run the next search begins; 0 for before the first.
+    /// The free run after which the next search begins; 0 for before the first.
     pub rover: usize,
     of: PhantomData<V>,
 }
@@ -58,7 +58,7 @@ impl<V: Version> Chunks<V> {
     }
 
     /// Bytes of a chunk before its objects.
-    pub const FRONT: usize = if V::HEADER_INSIDE { HEADER } else { 0 };
+    pub const HEADER_BYTES: usize = if V::HEADER_INSIDE { HEADER } else { 0 };
 
     /// Ranges of the collector's own, to be left out of the roots.
     pub fn own(&self) -> [core::ops::Range<usize>; 4] {
@@ -90,7 +90,7 @@ impl<V: Version> Chunks<V> {
 
     /// Whether the chunk is free.
     pub fn is_nothing(&self, chunk: usize) -> bool {
-        // SAFETY: as in `is_head`.
+        // SAFETY: the map has a byte for each chunk of the region.
         unsafe { self.map.at(self.number(chunk)).read() == NOTHING }
     }
 
@@ -102,7 +102,7 @@ impl<V: Version> Chunks<V> {
         }
         let mut chunk = address & !(CHUNK - 1);
         loop {
-            // SAFETY: as in `is_head`; steps back do not leave the region.
+            // SAFETY: the map has a byte for each chunk of the region; steps back do not leave the region.
             match unsafe { self.map.at(self.number(chunk)).read() } {
                 HEAD => break,
                 NOTHING => return None,
@@ -132,7 +132,7 @@ impl<V: Version> Chunks<V> {
 
     /// The mark bit of a large object.
     pub const fn first_bit() -> usize {
-        Self::FRONT / 8
+        Self::HEADER_BYTES / 8
     }
 
     /// Chunk by chunk that something begins in, and run by run that is free, in order of address.
@@ -169,7 +169,7 @@ impl<V: Version> Chunks<V> {
         Some(())
     }
 
-    /// Makes room in the tables for `bytes` more.
+    /// Makes space in the tables for `bytes` more.
     fn prepare(&mut self, bytes: usize) -> Option<()> {
         let chunks = (self.region.end() - self.region.start()).checked_add(bytes)? / CHUNK;
         self.map.reserve(chunks)?;
@@ -180,14 +180,13 @@ impl<V: Version> Chunks<V> {
         Some(())
     }
 
-    /// Makes a run of chunks a free one, and joins it with its neighbours. `dirty`: its bytes behind a header's are
-    /// not zero. Returns the run it is in now, from where a search for the place of a later one may begin (0: from
-    /// the first).
+    /// Makes a run of chunks a free one, and joins it with its neighbours. `dirty`: its bytes after a header's are not
+    /// zero. Returns the run it is in now, from where the search for a later one may begin (0: from the first).
     ///
     /// # Safety
-    /// The run is nobody's; `from` is a free run before it, or 0.
+    /// The run is in use by nothing; `from` is a free run before it, or 0.
     pub unsafe fn release(&mut self, run: usize, extent: usize, dirty: bool, from: usize) -> usize {
-        // SAFETY: chunks of the region, whose headers are ours to write; free runs are on the list.
+        // SAFETY: chunks of the region, whose headers the heap writes; free runs are on the list.
         unsafe {
             ptr::write_bytes(self.map.at(self.number(run)), NOTHING, extent / CHUNK);
             // Joining may take the run away that the next search was to begin at.
@@ -216,7 +215,7 @@ impl<V: Version> Chunks<V> {
         }
     }
 
-    /// Makes a free run and the one behind it one.
+    /// Joins a free run and the one after it.
     ///
     /// # Safety
     /// The second begins where the first ends, and both are free.
@@ -236,15 +235,15 @@ impl<V: Version> Chunks<V> {
     /// Clears a header.
     ///
     /// # Safety
-    /// The chunk is nobody's.
+    /// The chunk is in use by nothing.
     unsafe fn wipe(&self, chunk: usize) {
-        // SAFETY: the caller's word.
+        // SAFETY: the chunk is in use by nothing, as this function requires.
         unsafe { ptr::write_bytes(self.header(chunk), 0, 1) };
     }
 
     /// Takes a run of `bytes`, whole chunks, off the list: the next that is large enough, from where the last search
-    /// ended on. A version with black lists passes over runs that are larger than the next is that would do, and over
-    /// chunks that are listed. Its header is wiped; says whether its bytes are not known to be zero.
+    /// ended on. A version with black lists skips runs that are larger than the next is that would do, and chunks that
+    /// are listed. Its header is wiped; returns whether its bytes are not known to be zero.
     pub fn take(&mut self, bytes: usize, lists: &BlackLists) -> Option<(usize, bool)> {
         let (mut before, mut wrapped) = (self.rover, false);
         loop {
@@ -307,7 +306,8 @@ impl<V: Version> Chunks<V> {
     /// # Safety
     /// The run is free, behind `before` on the list (0: the first), and large enough.
     unsafe fn cut(&mut self, before: usize, run: usize, start: usize, bytes: usize) -> (usize, bool) {
-        // SAFETY: the caller's word; what remains before and behind is free still.
+        // SAFETY: the run is free, behind `before` on the list (0: the first), and large enough, as this function
+        // requires; what remains before and behind is free still.
         unsafe {
             let Header { extent, next, dirty, .. } = ptr::read(self.header(run));
             let rest = start + bytes;
@@ -361,7 +361,7 @@ impl<V: Version> Iterator for Runs<'_, V> {
             return None;
         }
         let free = chunk == self.free;
-        // SAFETY: a free run of the list, or the first chunk behind a run, which has a header.
+        // SAFETY: a free run of the list, or the first chunk after a run, which has a header.
         let header = unsafe { &*self.chunks.header(chunk) };
         if free {
             self.free = header.next;

@@ -60,7 +60,7 @@ impl Classes {
         self.bytes[class] as usize
     }
 
-    /// Which object of its chunk lies at so many bytes, less than a chunk, behind the first.
+    /// Which object of its chunk lies at so many bytes, less than a chunk, after the first.
     #[inline(always)]
     pub const fn which(&self, class: usize, displacement: usize) -> usize {
         ((displacement as u64 * self.reciprocals[class]) >> 32) as usize

@@ -1,15 +1,15 @@
-//! A collection: hold the program, mark from its roots, reclaim what is not marked.
+//! A collection: stop the program, mark from its roots, reclaim what is not marked.
 
 use heaptoll_floor::{Collected, Phase, Reason, WORD, now_ns, thread_cpu_ns};
 use heaptoll_roots::{Origin, Root};
 
 use crate::header::{CHUNK, clear, has, set};
 use crate::stack::Entry;
-use crate::{Abandoned, Boehm, Found, Version, Visitor};
+use crate::{Aborted, Boehm, CollectionOutcome, Version, Visitor};
 
-/// Addresses so far behind the heap's end are taken for ones that it may grow to: bytes. Ten times the largest
-/// growth, as the second version has it for a heap of less than 80 MiB.
-const SOON: usize = 10 << 20;
+/// Addresses so far after the heap's end are taken for ones that it may grow to: bytes. Ten times the largest growth,
+/// as the second version has it for a heap of less than 80 MiB.
+const GROWTH_MARGIN: usize = 10 << 20;
 
 /// The marking of one collection.
 struct Marking<'a, V: Version> {
@@ -20,12 +20,12 @@ struct Marking<'a, V: Version> {
 }
 
 impl<V: Version> Boehm<V> {
-    /// Collects. A version's policy is asked afterwards whether the heap shall grow.
+    /// Collects. A version's policy decides afterwards whether the heap grows.
     ///
     /// # Errors
-    /// [`Abandoned`], when the program could not be held: nothing was reclaimed.
-    pub fn collect_for(&mut self, reason: Reason) -> Result<Found, Abandoned> {
-        let mutators = self.mutators.ok_or(Abandoned)?;
+    /// [`Aborted`], when the program could not be stopped: nothing was reclaimed.
+    pub fn collect_for(&mut self, reason: Reason) -> Result<CollectionOutcome, Aborted> {
+        let mutators = self.mutators.ok_or(Aborted)?;
         let cpu_ns = thread_cpu_ns();
         self.collections += 1;
         let number = self.collections;
@@ -41,11 +41,11 @@ impl<V: Version> Boehm<V> {
         let left_out = [heap, map, table, scratch, self.stack.range(), itself..itself + size_of::<Self>()];
         let (used, begun) = (self.live + self.allocated, now_ns());
         let mut marking = Marking { heap: self, number, live: 0, roots: 0 };
-        let held = mutators.hold(&left_out, &mut marking);
+        let held = mutators.with_world_stopped(&left_out, &mut marking);
         let Marking { live, roots, .. } = marking;
         if held.is_err() {
-            self.abandon();
-            return Err(Abandoned);
+            self.abort();
+            return Err(Aborted);
         }
         self.phase(number, Phase::Resume);
         let pause_ns = now_ns() - begun;
@@ -54,7 +54,7 @@ impl<V: Version> Boehm<V> {
             self.black_lists.promote();
             self.queue_all();
         }
-        let found = Found { live_bytes: live, reclaimed_bytes: used.saturating_sub(live) };
+        let found = CollectionOutcome { live_bytes: live, reclaimed_bytes: used.saturating_sub(live) };
         if let Some(reporter) = self.reporter {
             reporter.collector_cpu(thread_cpu_ns().saturating_sub(cpu_ns));
             reporter.collection_ends(Collected {
@@ -64,7 +64,7 @@ impl<V: Version> Boehm<V> {
                 pause_ns,
             });
         }
-        // Who asks again and again, to take a census, must not make the heap grow.
+        // Repeated requests, to take a census, must not make the heap grow.
         if reason != Reason::Requested {
             V::collected(self, found.reclaimed_bytes);
         }
@@ -75,7 +75,7 @@ impl<V: Version> Boehm<V> {
     ///
     /// # Errors
     /// As [`Boehm::collect_for`].
-    pub fn collect_by_itself(&mut self) -> Result<Found, Abandoned> {
+    pub fn collect_by_itself(&mut self) -> Result<CollectionOutcome, Aborted> {
         self.collect_for(Reason::Allocation)
     }
 
@@ -83,7 +83,7 @@ impl<V: Version> Boehm<V> {
     ///
     /// # Errors
     /// As [`Boehm::collect_for`].
-    pub fn collect_for_memory(&mut self) -> Result<Found, Abandoned> {
+    pub fn collect_for_memory(&mut self) -> Result<CollectionOutcome, Aborted> {
         self.collect_for(Reason::Pressure)
     }
 
@@ -93,7 +93,7 @@ impl<V: Version> Boehm<V> {
         }
     }
 
-    /// The number of the last collection that began, given up or not.
+    /// The number of the last collection that began, aborted or not.
     pub const fn collections(&self) -> u64 {
         self.collections
     }
@@ -104,9 +104,9 @@ impl<V: Version> Boehm<V> {
         self.stack.limit(entries);
     }
 
-    /// Forgets the marks of a collection that was given up. Those of the last one are lost too: what waited to be swept
-    /// is in use until the next.
-    fn abandon(&mut self) {
+    /// Clears the marks of an aborted collection. Those of the last one are lost too: what waited to be swept is in use
+    /// until the next.
+    fn abort(&mut self) {
         self.stack.clear();
         self.black_lists.forget();
         self.clear_marks();
@@ -129,8 +129,8 @@ impl<V: Version> Boehm<V> {
         }
     }
 
-    /// Gives free objects their marks back that got one by accident, or by a word that looked like a pointer. Returns
-    /// how many bytes they have.
+    /// Clears the marks of free objects that got one by accident, or by a false pointer. Returns how many bytes they
+    /// have.
     fn unmark_free(&mut self) -> usize {
         let mut bytes = 0;
         for class in 0..V::CLASSES.count() {
@@ -154,11 +154,11 @@ impl<V: Version> Boehm<V> {
 }
 
 impl<V: Version> Marking<'_, V> {
-    /// Looks at a word that may be a pointer.
+    /// Marks the object that a word points into, if it does.
     #[inline(always)]
     fn consider(&mut self, word: usize) {
         let region = &self.heap.chunks.region;
-        let beyond = if V::BLACK_LISTS { SOON } else { 0 };
+        let beyond = if V::BLACK_LISTS { GROWTH_MARGIN } else { 0 };
         if word.wrapping_sub(region.start()) >= region.end() - region.start() + beyond {
             return;
         }
@@ -177,7 +177,7 @@ impl<V: Version> Marking<'_, V> {
         }
     }
 
-    /// Looks at all words of a range.
+    /// Considers all words of a range.
     ///
     /// # Safety
     /// They are readable; both ends are multiples of a word.
@@ -185,7 +185,8 @@ impl<V: Version> Marking<'_, V> {
     unsafe fn scan(&mut self, start: usize, end: usize) {
         let mut at = start;
         while at < end {
-            // SAFETY: the caller's word. Others may write to it, for example by a DMA into the program's memory.
+            // SAFETY: they are readable; both ends are multiples of a word, as this function requires. Others may write
+            // to it, for example by a DMA into the program's memory.
             self.consider(unsafe { (at as *const usize).read_volatile() });
             at += WORD;
         }
@@ -215,7 +216,7 @@ impl<V: Version> Marking<'_, V> {
             let mut object = offset;
             while object + size <= extent {
                 let bit = if large { crate::first_bit::<V>() } else { object / WORD };
-                // SAFETY: as above.
+                // SAFETY: a run's first chunk has a header.
                 if unsafe { has(&(*self.heap.chunks.header(chunk)).marks, bit) } {
                     self.heap.stack.push(Entry { start: chunk + object, end: chunk + object + size });
                     self.drain();

@@ -24,13 +24,13 @@ pub struct Header {
     pub class: u8,
     /// Waits to be swept: what is not marked is garbage.
     pub pending: bool,
-    /// Of a free run: not known to be zero behind its first header.
+    /// Of a free run: not known to be zero after its first header.
     pub dirty: bool,
     /// Bit i is that of word i of the chunk, the header included.
     pub marks: [u64; MARK_WORDS],
 }
 
-/// Bytes of a header: 96, so that objects behind one are aligned.
+/// Bytes of a header: 96, so that objects after one are aligned.
 pub const HEADER: usize = size_of::<Header>();
 
 const _: () = assert!(HEADER == 96);
@@ -44,7 +44,7 @@ pub const fn has(bits: &Bits, bit: usize) -> bool {
     (bits[bit / 64] >> (bit % 64)) & 1 != 0
 }
 
-/// Sets a bit; says whether it was set.
+/// Sets a bit; returns whether it was set.
 #[inline(always)]
 pub const fn set(bits: &mut Bits, bit: usize) -> bool {
     let (word, mask) = (&mut bits[bit / 64], 1 << (bit % 64));

@@ -17,7 +17,7 @@ const SHORT: usize = 16;
 
 /// A heap of a version of the collector.
 pub struct Boehm<V: Version> {
-    /// The free objects of each class, linked through their first words, and zero behind them.
+    /// The free objects of each class, linked through their first words, and zero after them.
     pub(crate) lists: [usize; MOST_CLASSES],
     /// Bytes handed out since the last collection.
     pub(crate) allocated: usize,
@@ -28,7 +28,7 @@ pub struct Boehm<V: Version> {
     pub(crate) black_lists: BlackLists,
     pub(crate) mutators: Option<&'static dyn Mutators>,
     pub(crate) reporter: Option<&'static StatsReporter>,
-    /// Collections finished or given up.
+    /// Collections finished or aborted.
     pub(crate) collections: u64,
     /// Live bytes after the last collection.
     pub(crate) live: usize,
@@ -101,7 +101,7 @@ impl<V: Version> Boehm<V> {
     /// Extends the heap by `most` chunks, or `least`, at least 1, if the system does not give as many. `None` when it
     /// does not give these either.
     pub fn grow(&mut self, least: usize, most: usize) -> Option<()> {
-        // What a call was refused once it does not ask for again.
+        // A call requests only once what it was refused.
         if self.refused {
             return None;
         }
@@ -116,9 +116,9 @@ impl<V: Version> Boehm<V> {
         grown
     }
 
-    /// Whether memory is short: the system, or the limit, refuses more of it, and `found` is so little that a program at its limit
-    /// would spend its time in collections.
-    pub const fn is_short(&self, found: &crate::Found) -> bool {
+    /// Whether memory is short: the system, or the limit, refuses more of it, and `found` is so little that a program
+    /// at its limit would spend its time in collections.
+    pub const fn is_short(&self, found: &crate::CollectionOutcome) -> bool {
         self.refused && found.reclaimed_bytes < self.bytes() / SHORT
     }
 
@@ -126,9 +126,9 @@ impl<V: Version> Boehm<V> {
     pub fn take(&mut self, bytes: usize) -> Option<usize> {
         let (run, dirty) = self.chunks.take(bytes, &self.black_lists)?;
         if dirty || !V::KNOWS_CLEAN {
-            // SAFETY: the run is ours, and longer than its header.
+            // SAFETY: the run was just taken off the free list, and is longer than its header.
             unsafe {
-                let front = Chunks::<V>::FRONT;
+                let front = Chunks::<V>::HEADER_BYTES;
                 ptr::write_bytes((run + front) as *mut u8, 0, bytes - front);
             }
         }
@@ -137,8 +137,8 @@ impl<V: Version> Boehm<V> {
 
     /// Carves a chunk just taken into objects of a class, all of them free.
     pub fn carve(&mut self, class: usize, chunk: usize) {
-        let (size, front) = (V::CLASSES.bytes(class), Chunks::<V>::FRONT);
-        // SAFETY: the chunk is ours and zero.
+        let (size, front) = (V::CLASSES.bytes(class), Chunks::<V>::HEADER_BYTES);
+        // SAFETY: the chunk was just taken, and `take` has cleared it.
         unsafe {
             let header = &mut *self.chunks.header(chunk);
             (header.size, header.extent, header.offset) = (size, CHUNK, front as u32);
@@ -184,7 +184,7 @@ impl<V: Version> Boehm<V> {
         Some(self.first(class))
     }
 
-    /// The end of a call that gives nothing: tells whether the limit is why.
+    /// The end of a call that returns null: reports whether the limit is the cause.
     fn nothing<T>(&self) -> Option<T> {
         if let (true, Some(reporter)) = (self.at_limit, self.reporter) {
             reporter.refused();
@@ -205,7 +205,7 @@ impl<V: Version> Boehm<V> {
         (self.refused, self.at_limit) = (false, false);
         self.stack.prepare()?;
         // Where it begins in its first chunk; for an alignment above a chunk, in the second.
-        let offset = match Chunks::<V>::FRONT {
+        let offset = match Chunks::<V>::HEADER_BYTES {
             0 => 0,
             front => round_up(front, alignment.min(CHUNK)),
         };
@@ -214,15 +214,15 @@ impl<V: Version> Boehm<V> {
         let spare = alignment.saturating_sub(CHUNK);
         let whole = extent.checked_add(spare).filter(|&whole| whole < ADDRESSES)?;
         let Some(taken) = V::run(self, whole) else { return self.nothing() };
-        // SAFETY: the run is ours; what the alignment does not need goes back.
+        // SAFETY: the run was just taken off the free list; what the alignment does not need goes back.
         unsafe {
             let run = round_up(taken + offset, alignment) - offset;
             if run > taken {
                 self.chunks.release(taken, run - taken, true, 0);
             }
-            let behind = taken + spare - run;
-            if behind > 0 {
-                self.chunks.release(run + extent, behind, true, 0);
+            let rest = taken + spare - run;
+            if rest > 0 {
+                self.chunks.release(run + extent, rest, true, 0);
             }
             let header = self.chunks.header(run);
             if run > taken {
@@ -286,7 +286,7 @@ impl<V: Version> Heap for Boehm<V> {
 
     fn allocate_aligned(&mut self, alignment: usize, bytes: usize) -> Option<NonNull<u8>> {
         let fits = |class: &usize| {
-            V::CLASSES.bytes(*class) % alignment == 0 && Chunks::<V>::FRONT.is_multiple_of(alignment)
+            V::CLASSES.bytes(*class) % alignment == 0 && Chunks::<V>::HEADER_BYTES.is_multiple_of(alignment)
         };
         match Self::class(bytes).and_then(|class| (class..V::CLASSES.count()).find(fits)) {
             Some(class) if self.lists[class] != 0 => Some(self.first(class)),
@@ -314,7 +314,7 @@ impl<V: Version> Heap for Boehm<V> {
 
     unsafe fn discard(&mut self, block: NonNull<u8>) -> Result<(), Misuse> {
         let (object, size) = self.beginning(block)?;
-        // SAFETY: the object is nobody's now. One in a chunk that waits to be swept is left to the sweep.
+        // SAFETY: the program no longer uses the object. One in a chunk that waits to be swept is left to the sweep.
         unsafe {
             let header = &mut *self.chunks.header(object.chunk);
             if Chunks::<V>::is_large(header) {

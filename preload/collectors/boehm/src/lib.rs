@@ -35,7 +35,7 @@ pub use classes::{Classes, LARGEST_SMALL, MOST_CLASSES, MOST_WORDS};
 pub use header::CHUNK;
 pub use heap::Boehm;
 pub use stack::MarkStack;
-pub use version::{Abandoned, Found, Mutators, Version, Visitor, status};
+pub use version::{Aborted, CollectionOutcome, Mutators, Version, Visitor, status};
 
 use header::Header;
 
@@ -48,8 +48,8 @@ const fn is_large(header: &Header) -> bool {
 }
 
 /// Bytes of a chunk before its objects.
-const fn front<V: Version>() -> usize {
-    chunks::Chunks::<V>::FRONT
+const fn header_bytes<V: Version>() -> usize {
+    chunks::Chunks::<V>::HEADER_BYTES
 }
 
 /// The mark bit of a large object.

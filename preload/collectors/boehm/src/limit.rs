@@ -10,10 +10,10 @@ use crate::header::CHUNK;
 /// The variable.
 const VARIABLE: &CStr = c"BW_HEAP";
 
-/// What `BW_HEAP` says, whole chunks; `usize::MAX` without it. Ends the process where it says nothing sensible. Called
-/// at start, when nobody changes the environment.
+/// The value of `BW_HEAP`, as whole chunks; `usize::MAX` without it. Ends the process where it is no size. Called at
+/// start, when no thread changes the environment.
 pub fn from_environment() -> usize {
-    // SAFETY: a valid C string; the caller's word about the environment.
+    // SAFETY: a valid C string; this runs at process start, when no thread changes the environment.
     let variable = unsafe { libc::getenv(VARIABLE.as_ptr()) };
     if variable.is_null() {
         return usize::MAX;

@@ -6,24 +6,24 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use heaptoll_floor::Message;
 use heaptoll_roots::{StopError, World};
 
-use crate::{Abandoned, Mutators, Visitor};
+use crate::{Aborted, Mutators, Visitor};
 
-/// How long the program is waited for, ms.
+/// How long a stop waits for the program's threads, ms.
 const PATIENCE_MS: u32 = 2000;
 
-/// Whether it was said that a collection was given up.
-static SAID: AtomicBool = AtomicBool::new(false);
+/// Whether an aborted collection was reported.
+static REPORTED: AtomicBool = AtomicBool::new(false);
 
-fn say(why: &str, thread: Option<&[u8]>) {
-    if SAID.swap(true, Ordering::Relaxed) {
+fn report_once(why: &str, thread: Option<&[u8]>) {
+    if REPORTED.swap(true, Ordering::Relaxed) {
         return;
     }
-    let mut line = Message::new().text("a collection was given up, and the heap grows instead: ").text(why);
+    let mut line = Message::new().text("a collection was aborted, and the heap grows instead: ").text(why);
     if let Some(name) = thread {
         let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
         line = line.text(core::str::from_utf8(&name[..length]).unwrap_or("?"));
     }
-    line.text(" (said once)").write();
+    line.text(" (reported once)").write();
 }
 
 impl Mutators for World {
@@ -31,27 +31,31 @@ impl Mutators for World {
         World::start(self, None, PATIENCE_MS);
     }
 
-    fn hold(&self, left_out: &[Range<usize>], visitor: &mut dyn Visitor) -> Result<(), Abandoned> {
+    fn with_world_stopped(
+        &self,
+        left_out: &[Range<usize>],
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Aborted> {
         let stopped = match self.stop() {
             Ok(stopped) => stopped,
             Err(refused) => {
                 match refused {
-                    StopError::Thread(one) => say("this thread did not stop: ", Some(&one.name)),
-                    StopError::NoMemory => say("there is no memory for a list of the threads", None),
+                    StopError::Thread(one) => report_once("this thread did not stop: ", Some(&one.name)),
+                    StopError::NoMemory => report_once("there is no memory for a list of the threads", None),
                     StopError::ProcUnreadable => {
-                        say("/proc/self/task cannot be read; is /proc mounted?", None)
+                        report_once("/proc/self/task cannot be read; is /proc mounted?", None)
                     }
-                    StopError::NoSignal => say("no signal is left to stop threads with", None),
+                    StopError::NoSignal => report_once("no signal is left to stop threads with", None),
                     // A child of vfork, about to become another program.
                     StopError::NotOurProcess => {}
                 }
-                return Err(Abandoned);
+                return Err(Aborted);
             }
         };
         if stopped.roots(left_out, &mut |root| visitor.root(root)).is_err() {
             drop(stopped);
-            say("/proc/self/maps cannot be read; is /proc mounted?", None);
-            return Err(Abandoned);
+            report_once("/proc/self/maps cannot be read; is /proc mounted?", None);
+            return Err(Aborted);
         }
         visitor.finish();
         Ok(())

@@ -1,4 +1,4 @@
-//! The mark stack: objects that are marked and whose words were not looked at yet.
+//! The mark stack: objects that are marked and not yet scanned.
 
 use core::ops::Range;
 
@@ -7,16 +7,16 @@ use crate::Buffer;
 /// Entries to begin with.
 const FIRST: usize = 4096;
 
-/// Words to be looked at.
+/// Words to be scanned.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     /// The first word.
     pub start: usize,
-    /// Behind the last.
+    /// The end, after the last word.
     pub end: usize,
 }
 
-/// A stack of limited depth. What finds no room on it is dropped and remembered as such: marks tell later what was.
+/// A stack of limited depth. What finds no space on it is dropped, which is recorded: marks show later what it was.
 #[derive(Debug)]
 pub struct MarkStack {
     entries: Buffer<Entry>,
@@ -26,12 +26,12 @@ pub struct MarkStack {
 }
 
 impl MarkStack {
-    /// An empty one without room.
+    /// An empty one without space.
     pub const fn new() -> MarkStack {
         MarkStack { entries: Buffer::new(), depth: 0, limit: 0, dropped: false }
     }
 
-    /// Makes the room it begins with.
+    /// Makes the space it begins with.
     pub fn prepare(&mut self) -> Option<()> {
         self.entries.reserve(FIRST)?;
         self.limit = self.limit.max(FIRST);
@@ -50,7 +50,7 @@ impl MarkStack {
             self.dropped = true;
             return;
         }
-        // SAFETY: the place is below the limit, which the buffer has room for.
+        // SAFETY: the index is below the limit, for which the buffer has space.
         unsafe { self.entries.at(self.depth).write(entry) };
         self.depth += 1;
     }
@@ -66,8 +66,8 @@ impl MarkStack {
         Some(unsafe { self.entries.at(self.depth).read() })
     }
 
-    /// Whether something was dropped since this was asked last; if so there is twice the room now, unless the system
-    /// refuses it.
+    /// Whether something was dropped since the last call; if so there is twice the space now, unless the system refuses
+    /// it.
     pub fn overflowed(&mut self) -> bool {
         if !core::mem::take(&mut self.dropped) {
             return false;
@@ -83,7 +83,7 @@ impl MarkStack {
         (self.depth, self.dropped) = (0, false);
     }
 
-    /// Has no more room than this from now on: for tests of the overflow.
+    /// Limits its space to this from now on: for tests of the overflow.
     #[doc(hidden)]
     pub fn limit(&mut self, entries: usize) {
         self.limit = entries;

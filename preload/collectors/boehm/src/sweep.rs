@@ -23,7 +23,7 @@ impl<V: Version> Boehm<V> {
                 any = true;
             } else {
                 let address = (chunk + object) as *mut usize;
-                // SAFETY: nobody can reach the object.
+                // SAFETY: the program cannot reach the object.
                 unsafe {
                     ptr::write_bytes(address.add(1), 0, header.size / WORD - 1);
                     address.write(list);
@@ -40,7 +40,7 @@ impl<V: Version> Boehm<V> {
         self.lists.fill(0);
         let (mut at, mut last) = (self.chunks.region.start(), 0);
         while at < self.chunks.region.end() {
-            // SAFETY: a run's first chunk has a header; runs without a mark are nobody's.
+            // SAFETY: a run's first chunk has a header; runs without a mark are in use by nothing.
             unsafe {
                 let header = &mut *self.chunks.header(at);
                 let extent = header.extent;
@@ -80,19 +80,19 @@ impl<V: Version> Boehm<V> {
     unsafe fn unlink(&self, chunk: usize, header: &Header) {
         let mut object = header.offset as usize;
         while object + header.size <= CHUNK {
-            // SAFETY: the caller's word.
+            // SAFETY: the chunk was swept, and is taken apart, as this function requires.
             unsafe { ((chunk + object) as *mut usize).write(0) };
             object += header.size;
         }
     }
 
-    /// Frees what has no mark at all, and has the other chunks wait to be swept.
+    /// Frees what has no mark at all, and leaves the other chunks to be swept.
     pub(crate) fn queue_all(&mut self) {
         self.lists.fill(0);
         self.pending.fill(0);
         let (mut at, mut last) = (self.chunks.region.start(), 0);
         while at < self.chunks.region.end() {
-            // SAFETY: as in `sweep_all`.
+            // SAFETY: a run's first chunk has a header; runs without a mark are in use by nothing.
             unsafe {
                 let header = &mut *self.chunks.header(at);
                 let extent = header.extent;
@@ -137,7 +137,7 @@ impl<V: Version> Boehm<V> {
             while self.pending[class] != 0 {
                 let list = core::mem::take(&mut self.lists[class]);
                 self.sweep_for(class);
-                // The list as it was goes behind what was found.
+                // The former list goes after what was found.
                 let mut end = &raw mut self.lists[class];
                 // SAFETY: links of free objects.
                 unsafe {

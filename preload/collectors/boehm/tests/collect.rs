@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use heaptoll_boehm::{Abandoned, Boehm, CHUNK, Mutators, Version, Visitor};
+use heaptoll_boehm::{Aborted, Boehm, CHUNK, Mutators, Version, Visitor};
 use heaptoll_bw16::V16;
 use heaptoll_bw26::V26;
 use heaptoll_floor::{Heap, PieceKind};
@@ -34,13 +34,13 @@ impl Given {
 impl Mutators for Given {
     fn start(&'static self) {}
 
-    fn hold(&self, _: &[Range<usize>], visitor: &mut dyn Visitor) -> Result<(), Abandoned> {
+    fn with_world_stopped(&self, _: &[Range<usize>], visitor: &mut dyn Visitor) -> Result<(), Aborted> {
         let words = self.words.lock().expect("no panic");
         let start = words.as_ptr() as usize;
         visitor.root(Root { range: start..start + 8 * words.len(), origin: Origin::Statics });
         if self.refuses.load(Ordering::Relaxed) {
             // As when the list of mappings cannot be read to its end.
-            return Err(Abandoned);
+            return Err(Aborted);
         }
         visitor.finish();
         Ok(())
@@ -54,7 +54,7 @@ fn allocate<V: Version>(heap: &mut Boehm<V>, bytes: usize) -> usize {
 }
 
 /// Allocates, and adds it to the roots.
-fn hold<V: Version>(heap: &mut Boehm<V>, given: &Given, bytes: usize) -> usize {
+fn allocate_root<V: Version>(heap: &mut Boehm<V>, given: &Given, bytes: usize) -> usize {
     let block = allocate(heap, bytes);
     given.words.lock().expect("no panic").push(block);
     block
@@ -115,7 +115,7 @@ both!(
     what_is_reclaimed_is_zero_when_it_is_handed_out_again,
     what_no_process_can_have_is_refused_without_a_collection,
     a_collection_that_is_given_up_reclaims_nothing_and_the_next_does,
-    what_realloc_moved_is_given_back_and_what_it_kept_holds_nothing_behind,
+    what_realloc_moved_is_freed_and_what_it_kept_holds_nothing_after_its_end,
     large_objects_live_by_any_word_into_them_and_go_with_their_chunks,
     a_word_on_a_free_list_does_not_keep_the_list_alive,
     without_more_memory_what_is_dead_is_used_again,
@@ -173,7 +173,7 @@ fn a_full_heap_refuses_instead_of_collecting_for_every_block<V: Version>() {
     let mut heap = Boehm::<V>::of(given);
     let mut held = Vec::new();
     while heap.bytes() < 4 << 20 {
-        held.push(hold(&mut heap, given, 10_000));
+        held.push(allocate_root(&mut heap, given, 10_000));
     }
     heap.region_mut().fail_every(1);
     while let Some(block) = heap.allocate(1000) {
@@ -181,7 +181,7 @@ fn a_full_heap_refuses_instead_of_collecting_for_every_block<V: Version>() {
     }
     // What little remains is used and dropped, block by block.
     let given_out = (0..300).filter(|_| heap.allocate(100).is_some()).count();
-    assert!(given_out < 300, "a full heap says so");
+    assert!(given_out < 300, "a full heap refuses");
     given.set(&held[..held.len() / 2]);
     assert!((0..100_000).all(|_| heap.allocate(100).is_some()), "half of it is garbage now");
     assert_eq!(heap.check(), Ok(()));
@@ -321,7 +321,7 @@ fn what_is_reclaimed_is_zero_when_it_is_handed_out_again<V: Version>() {
     let mut heap = Boehm::<V>::of(given);
     for size in [16, 48, 100, 700, 2000, 2048, 5000, 40_000] {
         given.set(&[]);
-        let before: Vec<usize> = (0..40).map(|_| hold(&mut heap, given, size)).collect();
+        let before: Vec<usize> = (0..40).map(|_| allocate_root(&mut heap, given, size)).collect();
         for &block in &before {
             // SAFETY: a live block of that size.
             unsafe { (block as *mut u8).write_bytes(0xEE, size) };
@@ -329,7 +329,7 @@ fn what_is_reclaimed_is_zero_when_it_is_handed_out_again<V: Version>() {
         // One stays, so that its chunk is swept object by object.
         given.set(&before[20..21]);
         collect(&mut heap);
-        let again: Vec<usize> = (0..40).map(|_| hold(&mut heap, given, size)).collect();
+        let again: Vec<usize> = (0..40).map(|_| allocate_root(&mut heap, given, size)).collect();
         let used_again = again.iter().any(|block| before.contains(block));
         assert!(used_again || size > 1000, "{size} bytes are used again, where several share a chunk");
         for block in again {
@@ -343,7 +343,7 @@ fn a_collection_that_is_given_up_reclaims_nothing_and_the_next_does<V: Version>(
     let given = Given::new();
     let mut heap = Boehm::<V>::of(given);
     // Half of a list stays, so that the second version leaves chunks to be swept later.
-    let blocks: Vec<usize> = (0..2000).map(|_| hold(&mut heap, given, 32)).collect();
+    let blocks: Vec<usize> = (0..2000).map(|_| allocate_root(&mut heap, given, 32)).collect();
     let kept: Vec<usize> = blocks.iter().copied().step_by(2).collect();
     given.set(&kept);
     assert!(heap.collect_by_itself().is_ok());
@@ -360,7 +360,7 @@ fn a_collection_that_is_given_up_reclaims_nothing_and_the_next_does<V: Version>(
     assert_eq!(live(&heap), kept.iter().copied().collect());
 }
 
-fn what_realloc_moved_is_given_back_and_what_it_kept_holds_nothing_behind<V: Version>() {
+fn what_realloc_moved_is_freed_and_what_it_kept_holds_nothing_after_its_end<V: Version>() {
     let given = Given::new();
     let mut heap = Boehm::<V>::of(given);
     let held = allocate(&mut heap, 64);
@@ -372,7 +372,7 @@ fn what_realloc_moved_is_given_back_and_what_it_kept_holds_nothing_behind<V: Ver
         assert_eq!(heap.resize(place, 800), Ok(true));
         given.set(&[block]);
         collect(&mut heap);
-        assert_eq!(live(&heap), [block].into(), "the word behind the new end is gone");
+        assert_eq!(live(&heap), [block].into(), "the word after the new end is gone");
         assert_eq!(heap.resize(place, 3000), Ok(false));
         assert_eq!(heap.resize(place, 100), Ok(false), "far too large for that now");
         assert_eq!(heap.discard(place), Ok(()));

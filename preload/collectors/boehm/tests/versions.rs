@@ -1,10 +1,10 @@
-//! What is one version's own: sizes, growth, headers, black lists, and what is told of a collection.
+//! What is one version's own: sizes, growth, headers, black lists, and the reported figures of a collection.
 
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use heaptoll_boehm::{Abandoned, Boehm, CHUNK, Mutators, Version, Visitor};
+use heaptoll_boehm::{Aborted, Boehm, CHUNK, Mutators, Version, Visitor};
 use heaptoll_bw16::{Bw16, V16};
 use heaptoll_bw26::{Bw26, V26};
 use heaptoll_floor::{Heap, PieceKind, RawEvent, StatsReporter};
@@ -17,7 +17,7 @@ struct Keeps(Mutex<Vec<usize>>);
 impl Mutators for Keeps {
     fn start(&'static self) {}
 
-    fn hold(&self, _: &[Range<usize>], visitor: &mut dyn Visitor) -> Result<(), Abandoned> {
+    fn with_world_stopped(&self, _: &[Range<usize>], visitor: &mut dyn Visitor) -> Result<(), Aborted> {
         let words = self.0.lock().expect("no panic");
         let start = words.as_ptr() as usize;
         visitor.root(Root { range: start..start + 8 * words.len(), origin: Origin::Statics });
@@ -33,7 +33,7 @@ fn keeps() -> &'static Keeps {
 }
 
 /// Allocates, and holds for ever.
-fn hold<V: Version>(heap: &mut Boehm<V>, keeps: &Keeps, bytes: usize) -> usize {
+fn allocate_root<V: Version>(heap: &mut Boehm<V>, keeps: &Keeps, bytes: usize) -> usize {
     let block = heap.allocate(bytes).expect("memory").as_ptr() as usize;
     keeps.0.lock().expect("no panic").push(block);
     block
@@ -66,7 +66,7 @@ fn sizes_of_2_6_have_three_significant_bits_and_a_byte_to_spare() {
 }
 
 #[test]
-fn a_pointer_behind_the_last_byte_keeps_an_object_of_2_6() {
+fn a_pointer_after_the_last_byte_keeps_an_object_of_2_6() {
     let keeps = keeps();
     let mut heap = Bw26::of(keeps);
     for bytes in [16, 32, 100, 2000, 4096, 40_960] {
@@ -85,10 +85,10 @@ fn a_pointer_behind_the_last_byte_keeps_an_object_of_2_6() {
 
 #[test]
 fn every_chunk_of_1_6_begins_with_its_header_and_none_of_2_6_has_one() {
-    let (mut inside, mut beside) = (Bw16::new(), Bw26::new());
+    let (mut inside, mut outside) = (Bw16::new(), Bw26::new());
     for size in [16, 100, 1000, 2048] {
         inside.allocate(size).expect("memory");
-        beside.allocate(size).expect("memory");
+        outside.allocate(size).expect("memory");
     }
     let mut headers = Vec::new();
     inside.walk(&mut |piece| {
@@ -97,7 +97,7 @@ fn every_chunk_of_1_6_begins_with_its_header_and_none_of_2_6_has_one() {
         }
     });
     assert_eq!(headers, [(0, 96); 4]);
-    beside.walk(&mut |piece| assert!(piece.kind != PieceKind::Metadata));
+    outside.walk(&mut |piece| assert!(piece.kind != PieceKind::Metadata));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_heap_of_1_6_begins_with_256_kib_and_grows_by_half_when_less_than_a_quarter_
     let mut heap = Bw16::of(keeps);
     let mut grown = Vec::new();
     while grown.len() < 4 {
-        hold(&mut heap, keeps, 1000);
+        allocate_root(&mut heap, keeps, 1000);
         if grown.last() != Some(&heap.bytes()) {
             grown.push(heap.bytes());
         }
@@ -127,7 +127,7 @@ fn a_heap_of_2_6_grows_by_64_kib_and_then_by_half_as_much_again_each_time() {
     let mut heap = Bw26::of(keeps);
     let mut grown = Vec::new();
     while grown.len() < 6 {
-        hold(&mut heap, keeps, 1000);
+        allocate_root(&mut heap, keeps, 1000);
         if grown.last() != Some(&(heap.bytes() / CHUNK)) {
             grown.push(heap.bytes() / CHUNK);
         }
@@ -141,7 +141,7 @@ fn a_collection_of_2_6_waits_for_a_quarter_of_the_heap() {
     let keeps = keeps();
     let mut heap = Bw26::of(keeps);
     for _ in 0..2000 {
-        hold(&mut heap, keeps, 1000);
+        allocate_root(&mut heap, keeps, 1000);
     }
     assert_eq!(heap.collect(), 0);
     let size = heap.bytes();
@@ -163,7 +163,7 @@ fn a_chunk_that_two_collections_saw_a_number_for_is_avoided_by_2_6() {
     let mut heap = Bw26::of(keeps);
     heap.allocate(16).expect("memory");
     let start = heap.region().start();
-    // The second, third and fifth chunk are free, and the words look like pointers into them.
+    // The second, third and fifth chunk are free, and the words would be pointers into them.
     let odd = [start + CHUNK + 100, start + 2 * CHUNK, start + 4 * CHUNK + 8];
     *keeps.0.lock().expect("no panic") = odd.to_vec();
     for _ in 0..2 {
@@ -178,13 +178,13 @@ fn a_chunk_that_two_collections_saw_a_number_for_is_avoided_by_2_6() {
     assert_eq!(heap.check(), Ok(()));
 }
 
-unsafe extern "C" fn heard(event: *const RawEvent, context: *mut c_void) {
-    // SAFETY: the teller's event, and the list the test gave.
+unsafe extern "C" fn log_event(event: *const RawEvent, context: *mut c_void) {
+    // SAFETY: the reporter's event, and the list the test passed.
     let (event, log) = unsafe { (&*event, &mut *context.cast::<Vec<[u64; 3]>>()) };
     log.push([u64::from(event.kind), event.collection, event.value]);
 }
 
-fn told<V: Version>() -> Vec<[u64; 3]> {
+fn events_of_a_collection<V: Version>() -> Vec<[u64; 3]> {
     let reporter: &'static StatsReporter = Box::leak(Box::new(StatsReporter::new("test")));
     let keeps = keeps();
     let mut heap = Boehm::<V>::of(keeps);
@@ -192,9 +192,9 @@ fn told<V: Version>() -> Vec<[u64; 3]> {
     for _ in 0..10 {
         heap.allocate(1000).expect("memory");
     }
-    hold(&mut heap, keeps, 100);
+    allocate_root(&mut heap, keeps, 100);
     let mut log: Vec<[u64; 3]> = Vec::new();
-    assert_eq!(reporter.listen(Some(heard), (&raw mut log).cast()), 0);
+    assert_eq!(reporter.listen(Some(log_event), (&raw mut log).cast()), 0);
     assert_eq!(heap.collect(), 0);
     assert_eq!(reporter.listen(None, std::ptr::null_mut()), 0);
     let slot = reporter.slot();
@@ -208,11 +208,11 @@ fn told<V: Version>() -> Vec<[u64; 3]> {
 }
 
 #[test]
-fn a_collection_tells_its_phases_in_order() {
-    // Start (asked for), stop, mark, sweep, resume, end with the live bytes. No growth, since it was asked for.
-    let v16 = told::<V16>();
+fn a_collection_reports_its_phases_in_order() {
+    // Start (requested), stop, mark, sweep, resume, end with the live bytes. No growth, since it was requested.
+    let v16 = events_of_a_collection::<V16>();
     assert_eq!(v16, [[1, 1, 2], [3, 1, 1], [3, 1, 3], [3, 1, 4], [3, 1, 5], [2, 1, 160]]);
-    let v26 = told::<V26>();
+    let v26 = events_of_a_collection::<V26>();
     assert_eq!(v26, [[1, 1, 2], [3, 1, 1], [3, 1, 3], [3, 1, 5], [2, 1, 112]]);
 }
 

@@ -13,11 +13,11 @@
 //! From where the facts are: Zorn's text; for the rest the sources of 1.9, the oldest that is public, with its list of
 //! what changed since 1.6 (Ultrix support, a bug of realloc). SPARC's alignment to two words, which came with 1.6,
 //! turned on the merging of sizes there. Not known: whether Zorn's copy followed pointers to the inside of objects, an
-//! option of its header file. Ours does; compilers and programs of today leave no other choice.
+//! option of its header file. This one does; compilers and programs of today leave no other choice.
 //!
 //! What else differs: words have 8 bytes; an object is aligned to 16 bytes, which are two words as on the SPARC. The
 //! roots are all writable memory of the process and the stacks and registers of all its threads. The mark stack lies in
-//! a mapping of its own, not below the program's stack, and an overflow is made up for by looking at the marked objects
+//! a mapping of its own, not below the program's stack, and an overflow is made up for by scanning the marked objects
 //! again. Where the original ends the process for lack of memory, malloc returns null.
 #![no_std]
 
@@ -74,9 +74,9 @@ impl Version for V16 {
         if heap.bytes() == 0 {
             heap.grow(1, FIRST)?;
         } else if !heap.has_free_chunks() {
-            // One that was given up leaves the heap to grow.
-            let found = heap.collect_by_itself();
-            if found.is_ok_and(|found| heap.is_short(&found)) {
+            // An aborted collection leaves the heap to grow.
+            let outcome = heap.collect_by_itself();
+            if outcome.is_ok_and(|outcome| heap.is_short(&outcome)) {
                 return None;
             }
             if heap.has(class) {
@@ -102,8 +102,8 @@ impl Version for V16 {
         if let Some(run) = heap.take(bytes) {
             return Some(run);
         }
-        let found = heap.collect_by_itself();
-        if found.is_ok_and(|found| heap.is_short(&found)) {
+        let outcome = heap.collect_by_itself();
+        if outcome.is_ok_and(|outcome| heap.is_short(&outcome)) {
             return None;
         }
         if let Some(run) = heap.take(bytes) {

@@ -1,18 +1,18 @@
 //! Boehm, Demers and Weiser's conservative collector for C as Detlefs, Dosser and Zorn measured it, version 2.6 with
 //! `MERGE_SIZES` and `ALL_INTERIOR_POINTERS` (Detlefs 1994, Table III), and free that does nothing.
 //!
-//! - A request has one byte more than was asked for, so that a pointer behind the last is still one to the object.
+//! - A request has one byte more than was requested, so that a pointer after the last is still one to the object.
 //!   Sizes are even numbers of words up to 8, then four for each doubling, up to half a chunk of 4 KiB. Large objects
 //!   have chunks of their own, cleared when handed out.
-//! - Headers lie beside the heap, so that objects begin with their chunks.
+//! - Headers lie outside the heap, so that objects begin with their chunks.
 //! - Sweeping is lazy: a collection only frees the chunks without a marked object. The others wait, and are swept when
 //!   the list of their size is empty.
 //! - When all of that is used up, a collection is made if a quarter of the heap and the roots was allocated since the
-//!   last one (stacks count twice, since they cost more to look at); otherwise the heap grows.
+//!   last one (stacks count twice, since they cost more to scan); otherwise the heap grows.
 //! - It begins with 64 KiB and grows by 64 KiB and what is needed, then by half as much again each time, by 2 MiB at
 //!   most. Detlefs' text speaks of units of 64 KiB; the sizes in his Table IX follow the sources: the heaps of gawk and
 //!   cfrac, 352 and 504 KB, differ by exactly the third growth.
-//! - Chunks that a number in the program looks like a pointer to are on black lists (Boehm 1993) and avoided once two
+//! - Chunks that a false pointer in the program points into are on black lists (Boehm 1993) and avoided once two
 //!   collections have seen it. On a machine with addresses of 64 bits that hardly ever happens.
 //!
 //! The facts are from the sources of 2.6. What differs: words have 8 bytes, and an object is aligned to 16. The roots
@@ -81,7 +81,7 @@ impl V26 {
         if core::mem::replace(forced, true) {
             return None;
         }
-        heap.collect_for_memory().ok().filter(|found| !heap.is_short(found)).map(drop)
+        heap.collect_for_memory().ok().filter(|outcome| !heap.is_short(outcome)).map(drop)
     }
 }
 
