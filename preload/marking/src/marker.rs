@@ -203,7 +203,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     #[inline(never)]
     fn resolve(&mut self) {
         let waiting = core::mem::take(&mut self.waiting);
-        // SAFETY: as many words were sifted.
+        // SAFETY: `sift` has written `waiting` words; the world is stopped, as the callers require.
         unsafe { H::resolve(self, waiting) };
     }
 

@@ -304,7 +304,7 @@ unsafe fn spawn<W: Work>(helper: *mut Helper<W>, stack: usize) -> isize {
 fn cores() -> usize {
     let mut set = [0_u64; 16];
     let bytes = mem::size_of_val(&set);
-    // SAFETY: as many bytes to write; 0 is the calling thread.
+    // SAFETY: `set` is writable for `bytes`; 0 is the calling thread.
     let written = unsafe { call(libc::SYS_sched_getaffinity, [0, bytes, set.as_mut_ptr() as usize, 0]) };
     if written < 0 { 1 } else { set.iter().map(|word| word.count_ones() as usize).sum() }
 }

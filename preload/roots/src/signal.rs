@@ -107,14 +107,14 @@ pub fn install(signal: c_int) -> Result<(), Error> {
         FORMER_FLAGS.store(former.flags as usize, Ordering::Relaxed);
         FORMER.store(former.handler, Ordering::Release);
     }
-    let ours = Action {
+    let installed = Action {
         handler: handler as *const () as usize,
         flags: (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64 | SA_RESTORER,
         restorer: restorer as *const () as usize,
         // No other handler runs on a stopped thread.
         mask: u64::MAX,
     };
-    action(signal, Some(&ours), None)
+    action(signal, Some(&installed), None)
 }
 
 fn action(signal: c_int, new: Option<&Action>, old: Option<&mut Action>) -> Result<(), Error> {

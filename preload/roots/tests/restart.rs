@@ -343,7 +343,7 @@ fn a_signal_that_is_ignored_ends_no_call() {
     let _alone = alone(None, 60_000);
     for (signal, ignore) in [(libc::SIGCHLD, false), (libc::SIGURG, false), (libc::SIGUSR2, true)] {
         if ignore {
-            // SAFETY: no handler of ours runs for it.
+            // SAFETY: no handler of this crate runs for it.
             unsafe { libc::signal(signal, libc::SIG_IGN) };
         }
         let waiter = Waiter::new(|| {

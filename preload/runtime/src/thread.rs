@@ -78,7 +78,7 @@ macro_rules! thread_word {
             /// Changes the calling thread's word.
             #[inline(always)]
             $visible fn set(word: usize) {
-                // SAFETY: as in `get`.
+                // SAFETY: the linker turns the name into the word's distance from the thread pointer.
                 unsafe {
                     core::arch::asm!(
                         concat!("mov {place}, qword ptr [rip + ", $symbol, "@GOTTPOFF]"),

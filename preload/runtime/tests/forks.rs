@@ -54,7 +54,7 @@ struct Outer;
 impl AtFork for Outer {
     fn before() {
         if NESTED.swap(false, Ordering::Relaxed) {
-            // SAFETY: as in `fork_and_check`.
+            // SAFETY: the C library's malloc and locks may be used in the child.
             let child = unsafe { libc::fork() };
             if child > 0 {
                 let mut status = -1;

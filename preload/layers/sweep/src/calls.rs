@@ -330,7 +330,7 @@ unsafe fn resize(block: *mut c_void, size: usize, nested: bool) -> *mut c_void {
         unsafe { ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), size.min(known - 1)) };
         if pinned::remove(address) {
             TABLES.remove(address);
-            // SAFETY: the manager's block, which the program gives up.
+            // SAFETY: the manager's block, which the program no longer uses.
             unsafe { forward::free(block) };
         }
     }
