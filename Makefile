@@ -33,12 +33,13 @@ SHELLS := $(OURS) tithe-static $(addprefix heaptoll_,$(LAYERS))
 # A shell brings a panic handler of its own, which a test harness has too.
 UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
-.PHONY: help demo test test-slow study build tool preloaded stage peers-fast peers-slow install bench clean lint compile-tests \
+.PHONY: help demo quick test test-slow study build tool preloaded stage peers-fast peers-slow install bench clean lint compile-tests \
 	stage-tests lint-rest test-tool test-preload test-glibc
 
 help:
 	@echo "make demo               set up, build, compare real programs under all managers (about eight minutes)"
 	@echo "make test               set up, build, lint, and run the tests"
+	@echo "make quick              check formats, lint and unit-test what changed since the last commit (or BASE=commit)"
 	@echo "make test-slow          run the tests that take long: the whole catalog, every case in every mode, glibc's tests"
 	@echo "make study              repeat the papers: every table, figure and claim (about 40 minutes after building)"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
@@ -128,6 +129,9 @@ test:
 	@$(PART) tool-tests $(MAKE) --no-print-directory test-tool
 	@$(PART) preload-tests $(MAKE) --no-print-directory test-preload
 
+quick:
+	@scripts/quick $(BASE)
+
 compile-tests:
 	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-run
 	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --no-run
@@ -141,7 +145,7 @@ lint-rest:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path preload/Cargo.toml
 	$(CARGO) clippy $(PRELOAD) --release -- -D warnings
-	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/part scripts/speed preload/collectors/tithe/static/pack tracer/test/check
+	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/part scripts/quick scripts/speed preload/collectors/tithe/static/pack tracer/test/check
 
 lint: lint-rest
 	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings

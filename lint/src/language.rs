@@ -115,7 +115,13 @@ fn compiled(text: &str) -> Result<Compiled, String> {
             return Err(format!("{text} is allowed without a reason"));
         }
         let pattern = pattern(text, identifiers)?;
-        allowed.push(CompiledAllowance { identifiers, pattern, path: one.path, label: text.clone(), used: false });
+        allowed.push(CompiledAllowance {
+            identifiers,
+            pattern,
+            path: one.path,
+            label: text.clone(),
+            used: false,
+        });
     }
     Ok(Compiled { skip: file.skip, terms, allowed })
 }
@@ -210,7 +216,10 @@ mod tests {
     fn prose_is_found_in_comments_messages_and_pages() {
         assert_eq!(findings("a/x.rs", "// It is Told.\n"), ["a/x.rs:1: `Told`: write reported"]);
         assert_eq!(findings("a/x.rs", "\"it is told\""), ["a/x.rs:1: `told`: write reported"]);
-        assert_eq!(findings("x.md", "\nby the caller's word"), ["x.md:2: `the caller's word`: write the precondition"]);
+        assert_eq!(
+            findings("x.md", "\nby the caller's word"),
+            ["x.md:2: `the caller's word`: write the precondition"]
+        );
     }
 
     #[test]
@@ -229,9 +238,11 @@ mod tests {
 
     #[test]
     fn a_list_with_a_mistake_is_refused() {
-        for (from, to) in
-            [("told apart", "("), ("reason = \"the same\"", ""), ("identifier =", "prose = \"x\"\nidentifier =")]
-        {
+        for (from, to) in [
+            ("told apart", "("),
+            ("reason = \"the same\"", ""),
+            ("identifier =", "prose = \"x\"\nidentifier ="),
+        ] {
             assert!(compiled(&LIST.replace(from, to)).is_err(), "{to}");
         }
     }

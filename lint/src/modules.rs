@@ -1,6 +1,7 @@
 //! Circles of modules: files of a crate that use each other, directly or over others. The crate's root is left out: it
 //! names all modules, and all may use what it exports. Code for tests is left out too.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,18 @@ use crate::{Error, Finding, source};
 /// Names of a module from the crate's root; empty for the root.
 type Module = Vec<String>;
 
-/// Circles in all crates of the repository at `root`; a finding a circle, at its first file.
+/// Where the circles are listed that are known and not yet cut, from the repository's root.
+pub const KNOWN: &str = "lint/circles.toml";
+
+/// Source folders with circles, and how many; a folder that is not listed has none.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Known {
+    circles: BTreeMap<String, usize>,
+}
+
+/// Circles in all crates of the repository at `root`: a finding a circle, at its first file, where a crate has more than
+/// its known number; a finding a crate where it has fewer, so that the list only shrinks.
 ///
 /// # Errors
 /// A file cannot be read or parsed.
@@ -24,8 +36,11 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
             crates.entry(folder).or_default().insert(module, file);
         }
     }
+    let path = root.join(KNOWN);
+    let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
+    let known: Known = toml::from_str(&text).map_err(|e| Error::rules(&path, e))?;
     let mut findings = Vec::new();
-    for modules in crates.values() {
+    for (folder, modules) in &crates {
         let mut uses = BTreeMap::new();
         for (module, file) in modules {
             let path = root.join(file);
@@ -34,7 +49,9 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
                 .map_err(|e| Error::Parse { path, message: e.to_string() })?;
             uses.insert(module.clone(), used);
         }
-        findings.extend(circles(&uses).into_iter().map(|circle| finding(&circle, &uses, modules)));
+        let folder = folder.to_string_lossy();
+        let allowed = known.circles.get(&*folder).copied().unwrap_or(0);
+        findings.extend(against(allowed, &folder, &circles(&uses), &uses, modules));
     }
     Ok(findings)
 }
@@ -184,6 +201,23 @@ fn circles(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Vec<Module>> {
     circles
 }
 
+fn against(
+    allowed: usize,
+    folder: &str,
+    circles: &[Vec<Module>],
+    uses: &BTreeMap<Module, BTreeSet<Module>>,
+    files: &BTreeMap<Module, PathBuf>,
+) -> Vec<Finding> {
+    match circles.len().cmp(&allowed) {
+        Ordering::Equal => Vec::new(),
+        Ordering::Greater => circles.iter().map(|circle| finding(circle, uses, files)).collect(),
+        Ordering::Less => {
+            let text = format!("{folder} has {} circles, not {allowed}: lower its number", circles.len());
+            vec![Finding { path: KNOWN.to_string(), line: 0, text }]
+        }
+    }
+}
+
 fn finding(
     circle: &[Module],
     uses: &BTreeMap<Module, BTreeSet<Module>>,
@@ -247,6 +281,15 @@ mod tests {
     fn code_for_tests_is_left_out() {
         assert_eq!(uses("d", "#[cfg(test)] mod tests { use crate::a::X; }"), [""; 0]);
         assert_eq!(uses("d", "#[cfg(test)] use crate::a::X;"), [""; 0]);
+    }
+
+    #[test]
+    fn known_circles_may_only_become_fewer() {
+        let circle = vec![module("a"), module("b")];
+        let found = |allowed| {
+            against(allowed, "x/src", std::slice::from_ref(&circle), &BTreeMap::new(), &BTreeMap::new()).len()
+        };
+        assert_eq!((found(0), found(1), found(2)), (1, 0, 1));
     }
 
     #[test]

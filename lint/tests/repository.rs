@@ -1,0 +1,30 @@
+//! The repository keeps its own rules.
+
+use std::path::Path;
+
+use heaptoll_lint::{Error, Finding, folders, language, modules};
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+fn none(findings: Result<Vec<Finding>, Error>) {
+    let findings = findings.expect("the check is made");
+    let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    assert!(lines.is_empty(), "{} findings:\n{}", lines.len(), lines.join("\n"));
+}
+
+#[test]
+fn names_comments_and_pages_use_the_words_of_the_glossary() {
+    none(language::check(root()));
+}
+
+#[test]
+fn folders_depend_on_each_other_in_their_order() {
+    none(folders::check(root()));
+}
+
+#[test]
+fn modules_of_a_crate_use_each_other_without_new_circles() {
+    none(modules::check(root()));
+}
